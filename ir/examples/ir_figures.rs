@@ -1,4 +1,4 @@
-//! Nanoseconds and bytes per node of the IR's basic operations. Argument: number of nodes.
+//! Measures nanoseconds and bytes per node of the IR's basic operations. Argument: number of nodes.
 
 use flambeau_ir::text::{PrintOptions, parse_graph};
 use flambeau_ir::{Graph, IValue, Registry, RegistryBuilder, Source, Type};

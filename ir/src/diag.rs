@@ -1,42 +1,42 @@
-//! Diagnostics as data: what went wrong, whose fault, where in which text, and what would help.
+//! Diagnostics as data: message, kind of fault, source ranges, notes and a suggestion.
 //!
-//! Libraries return them; only programs render them. [`Diagnostic::render`] is the plain form; the command line adds
-//! colours.
+//! Library crates return diagnostics; only programs render them. [`Diagnostic::render`] produces plain text; the
+//! command line adds colours.
 
 use crate::loc::SourceRange;
 pub use flambeau_tensor::Fault;
 use std::fmt;
 
-/// A remark at a place.
+/// A source range with a remark.
 #[derive(Clone, Debug)]
 pub struct Label {
-    /// The place.
+    /// The source range.
     pub at: SourceRange,
-    /// What is to be said about it; may be empty for the primary place.
+    /// The remark; may be empty for the primary range.
     pub text: String,
 }
 
-/// An error with its places.
+/// An error with the source ranges it refers to.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// Whose fault.
+    /// The kind of fault: wrong input, missing feature, misuse of the library, a limit, or an internal error.
     pub fault: Fault,
     /// Stable code: `F…` frontend, `V…` verifier, `S…` schema, `T…` text, `A…` archive, `X…` execution, `R…` rules.
     pub code: &'static str,
     /// One sentence without a final stop.
     pub message: String,
-    /// The place blamed.
+    /// The source range that caused the error.
     pub primary: Option<Label>,
-    /// Places that explain it.
+    /// Source ranges that explain the error.
     pub secondary: Vec<Label>,
     /// Remarks without a place: candidates, the chain of calls being compiled.
     pub notes: Vec<String>,
-    /// What might be meant.
+    /// A suggestion for a fix.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A diagnostic without places.
+    /// Creates a diagnostic without source ranges.
     pub fn new(fault: Fault, code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic {
             fault,
@@ -49,13 +49,13 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the place blamed.
+    /// Sets the primary source range.
     pub fn at(mut self, at: SourceRange) -> Self {
         self.primary = Some(Label { at, text: String::new() });
         self
     }
 
-    /// Sets what is said at the place blamed.
+    /// Sets the remark at the primary range. No effect without a primary range.
     pub fn label(mut self, text: impl Into<String>) -> Self {
         if let Some(primary) = &mut self.primary {
             primary.text = text.into();
@@ -63,25 +63,26 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a place that explains.
+    /// Adds a secondary source range with a remark.
     pub fn also(mut self, at: SourceRange, text: impl Into<String>) -> Self {
         self.secondary.push(Label { at, text: text.into() });
         self
     }
 
-    /// Adds a remark.
+    /// Adds a note.
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
         self
     }
 
-    /// Sets what might be meant.
+    /// Sets the suggestion.
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
         self
     }
 
-    /// The plain multi-line form: message, then each place with its line underlined.
+    /// Renders plain multi-line text: the message, then each source range with its line underlined, then notes and the
+    /// suggestion.
     pub fn render(&self) -> String {
         let mut out = format!("{}[{}]: {}\n", self.fault, self.code, self.message);
         for label in self.primary.iter().chain(&self.secondary) {
@@ -100,7 +101,7 @@ impl Diagnostic {
     }
 }
 
-/// Longest stretch of a source line shown: hostile inputs have lines of megabytes.
+/// Longest part of a source line that is shown, in bytes. Hostile inputs have lines of megabytes.
 const SHOWN: usize = 160;
 
 fn render_label(out: &mut String, label: &Label) {

@@ -1,6 +1,8 @@
-//! Ids of graph entities: generational `slotmap` keys, so a stale id is caught and never names another entity.
+//! Ids of graph entities: generational `slotmap` keys.
 //!
-//! Equality, hashing and ordering are those of the key. The number printed for a value (`%7`) is *not* the slot:
+//! Access through a stale id panics or returns `None`; a stale id never names another entity.
+//!
+//! Equality, hashing and ordering are those of the key. The number printed for a value (`%7`) is *not* the slot number:
 //! see [`crate::Graph::name`].
 
 use slotmap::{Key, KeyData, new_key_type};
@@ -15,7 +17,7 @@ new_key_type! {
     pub struct BlockId;
 }
 
-/// Any entity, for messages of the verifier and of tools.
+/// Any entity of a graph, for messages of the verifier and of tools.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entity {
     /// The graph as a whole.
@@ -39,20 +41,20 @@ impl fmt::Debug for Entity {
     }
 }
 
-/// The slot number of a key: dense from 0, reused after removal.
+/// Returns the slot number of a key: dense from 0, reused after removal.
 #[inline(always)]
 pub(crate) fn slot_of<K: Key>(key: K) -> u32 {
     key.data().as_ffi() as u32
 }
 
-/// Slot and generation of a key.
+/// Splits a key into slot and generation.
 #[inline(always)]
 pub(crate) fn split<K: Key>(key: K) -> (u32, u32) {
     let raw = key.data().as_ffi();
     (raw as u32, (raw >> 32) as u32)
 }
 
-/// The key of a slot at a generation (generations of live slots are odd).
+/// Builds the key of a slot at a generation (generations of live slots are odd).
 #[inline(always)]
 pub(crate) fn join<K: Key>(slot: u32, generation: u32) -> K {
     K::from(KeyData::from_ffi(u64::from(generation) << 32 | u64::from(slot)))

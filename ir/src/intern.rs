@@ -1,19 +1,19 @@
 //! Append-only tables behind the process-wide interners.
 //!
-//! An interner needs two things: a map from content to a small number, and a way back from the number. The map is
-//! behind a lock and is only asked when something is interned. The way back is asked all the time (every print, every
-//! comparison by text), so it must not lock: [`AppendTable`] keeps entries in chunks that never move, each entry
-//! written once. A handle can only be obtained after its entry was written, and the lock (or whatever passed the handle
-//! to another thread) orders that write before every read.
+//! An interner needs two maps: from content to a small number, and from the number back to the content. The first is
+//! behind a lock and is read only when something is interned. The second is read by every print and every comparison by
+//! text, so it must not lock. [`AppendTable`] therefore stores entries in chunks that never move, and writes each entry
+//! once. A handle exists only after its entry was written; the lock (or the channel that passed the handle to another
+//! thread) orders that write before every read.
 
 use std::sync::OnceLock;
 
 /// Entries in the first chunk; chunk `k` holds `FIRST << k`.
 const FIRST: usize = 1 << 10;
-/// Enough chunks to number every `u32`.
+/// Number of chunks, enough for every `u32` index.
 const CHUNKS: usize = 23;
 
-/// A table that grows by whole chunks, so that an entry keeps its address for the life of the process.
+/// A table that grows by whole chunks, so an entry keeps its address for the life of the process.
 pub(crate) struct AppendTable<T: 'static> {
     chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
 }
@@ -29,7 +29,7 @@ impl<T: 'static> AppendTable<T> {
         Self { chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
-    /// Writes entry `index`; the caller hands each index out once (under the interner's lock).
+    /// Writes entry `index`. The caller assigns each index once, under the interner's lock.
     pub(crate) fn set(&self, index: u32, entry: T) {
         let (chunk, offset) = place(index);
         let row = self.chunks.get(chunk).expect("invariant: fewer than 2^32 interned entries");
@@ -37,7 +37,7 @@ impl<T: 'static> AppendTable<T> {
         assert!(row[offset].set(entry).is_ok(), "invariant: each index is written once");
     }
 
-    /// The entry at `index`, which must have been written.
+    /// Returns the entry at `index`, which must have been written.
     #[inline]
     pub(crate) fn get(&'static self, index: u32) -> &'static T {
         let (chunk, offset) = place(index);

@@ -1,7 +1,8 @@
-//! The journal: every edit of a graph as a record, numbered by revision.
+//! The journal: one record per edit of a graph, numbered by revision.
 //!
-//! Analyses read it to learn whether they are still true, the pass manager to learn whether a pass changed anything,
-//! drivers to schedule work. It keeps the last [`Journal::CAPACITY`] records; whoever is further behind starts over.
+//! Analyses read it to decide whether they are still valid, the pass manager to decide whether a pass changed anything,
+//! and rewrite drivers to fill their worklists. The journal keeps the last [`Journal::CAPACITY`] records. A reader that
+//! is further behind recomputes from scratch.
 
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::revision::{GraphId, Revision};
@@ -11,33 +12,33 @@ use std::collections::VecDeque;
 /// One edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A node came into being and was placed.
+    /// A node was created and placed in a block.
     Inserted(NodeId),
-    /// A node (with all nested in it) was erased. The id is stale.
+    /// A node was erased with everything nested in it. The id is stale.
     Erased(NodeId),
-    /// A node was moved to another place.
+    /// A node was moved to another position.
     Moved(NodeId),
     /// An operand was replaced.
     OperandSet {
-        /// The user.
+        /// The user of the operand.
         node: NodeId,
-        /// The operand's position.
+        /// The operand's index.
         index: u32,
-        /// What stood there.
+        /// The value before the edit.
         old: ValueId,
-        /// What stands there now.
+        /// The value after the edit.
         new: ValueId,
     },
-    /// Operands were added or removed.
+    /// Operands of the node were added or removed.
     OperandsChanged(NodeId),
     /// All uses of `old` became uses of `new`.
     UsesReplaced {
         /// The value that lost its uses.
         old: ValueId,
-        /// The value that got them.
+        /// The value that received the uses.
         new: ValueId,
     },
-    /// Results were added, removed or reordered.
+    /// Results of the node were added, removed or reordered.
     ResultsChanged(NodeId),
     /// Blocks were added to or removed from a node.
     BlocksChanged(NodeId),
@@ -47,28 +48,29 @@ pub enum Change {
     TypeSet {
         /// The value.
         value: ValueId,
-        /// The type it had.
+        /// The type before the edit.
         old: Type,
     },
     /// A node's operator or attributes changed.
     OpSet(NodeId),
-    /// Names or locations: nothing a program means.
+    /// Names or locations changed; the semantics of the program did not.
     Metadata,
 }
 
 impl Change {
-    /// Whether the change touches only names, locations and other things without meaning.
+    /// Returns whether the change affects only metadata: names and locations.
     pub fn is_metadata(&self) -> bool {
         matches!(self, Change::Metadata)
     }
 }
 
-/// The record of edits of one graph. A clone is the journal of another graph: nothing made for the original follows it.
+/// The record of edits of one graph. The clone of a journal belongs to another graph, so revisions of the original are
+/// not revisions of the clone.
 #[derive(Debug)]
 pub struct Journal {
     graph: GraphId,
     changes: VecDeque<Change>,
-    /// Edits are counted, not kept.
+    /// While set, edits are counted but not recorded.
     paused: bool,
     revision: u64,
     meaning: u64,
@@ -76,14 +78,14 @@ pub struct Journal {
 
 impl Clone for Journal {
     fn clone(&self) -> Self {
-        // No revision of the new graph lies before now, so earlier edits can never be asked for.
+        // Every revision of the new graph is at or after this point, so no reader can request earlier edits.
         let &Journal { graph: _, changes: _, paused, revision, meaning } = self;
         Journal { graph: GraphId::fresh(), changes: VecDeque::new(), paused, revision, meaning }
     }
 }
 
 impl Journal {
-    /// Records kept.
+    /// Maximum number of records kept.
     pub const CAPACITY: usize = 1 << 16;
 
     pub(crate) fn new() -> Self {
@@ -104,30 +106,30 @@ impl Journal {
         self.changes.push_back(change);
     }
 
-    /// Forgets the edits so far, and keeps none until [`Journal::resume`]: who builds a graph that nobody has seen yet
-    /// needs no record of it. Edits count all the same, so whoever did look before starts over.
+    /// Drops the records so far and records no edits until [`Journal::resume`]. For building a graph before any
+    /// analysis reads it. Edits are still counted, so a reader with an earlier revision sees that records are missing.
     pub(crate) fn pause(&mut self) {
         self.changes = VecDeque::new();
         self.paused = true;
     }
 
-    /// Keeps edits again.
+    /// Records edits again.
     pub(crate) fn resume(&mut self) {
         self.paused = false;
     }
 
-    /// The revision after the latest edit.
+    /// Returns the revision after the latest edit.
     pub fn revision(&self) -> Revision {
         Revision::new(self.graph, self.revision)
     }
 
-    /// The revision after the latest edit that is more than [`Change::Metadata`].
+    /// Returns the revision after the latest edit other than [`Change::Metadata`].
     pub fn meaning(&self) -> Revision {
         Revision::new(self.graph, self.meaning)
     }
 
-    /// The edits after `since`, oldest first; `None` if they are no longer all here, or `since` is a revision of another
-    /// graph.
+    /// Returns the edits after `since`, oldest first. Returns `None` if some of them were dropped, or if `since` is a
+    /// revision of another graph.
     pub fn since(&self, since: Revision) -> Option<impl ExactSizeIterator<Item = &Change>> {
         if since.graph() != self.graph {
             return None;

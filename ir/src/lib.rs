@@ -1,15 +1,19 @@
-//! The program as data: generational arenas, types, schemas, dynamic values, registry, text form, verifier, journal.
+//! The intermediate representation of programs: graphs, types, schemas, values, operators.
 //!
-//! A [`Graph`] is a block of nodes over values. Everything is read through `&Graph` and changed through its
-//! [`Editor`]; every change leaves a record in the graph's [`Journal`]. Operators are rows of a [`Registry`] that the
-//! graph carries, structural ones a closed [`Prim`] enumeration, and names nobody registered survive as opaque nodes.
-//! [`text`] prints graphs as TorchScript does and reads them back; [`verify`](verify::verify) says whether a graph is
-//! one, and what it returns is what code emission takes.
+//! The crate contains graphs in generational arenas, types, schemas, dynamic values, the operator registry, the text
+//! form, the verifier and the journal of edits.
 //!
-//! What always holds of a graph (the verifier's phases check it):
-//! - an id either names the entity it was made for or is stale, never another;
-//! - use lists, operand runs and results mirror each other exactly, in order of creation;
-//! - order keys grow along every block, so "comes before" is one comparison;
+//! A [`Graph`] is a tree of blocks; a block is a list of nodes, and a node has operands, results and nested blocks. All
+//! reads go through `&Graph`. All changes go through the graph's [`Editor`], and every change leaves a record in the
+//! graph's [`Journal`]. An operator is either a row of the [`Registry`] that the graph carries or a structural operator
+//! of the closed enumeration [`Prim`]. A name without a row in the registry becomes an opaque node. [`text`] prints
+//! graphs as TorchScript does and parses them back. [`verify`](verify::verify) checks a graph; code emission requires
+//! the certificate that it returns.
+//!
+//! Invariants of a graph (the phases of the verifier check them):
+//! - an id names the entity it was created for or is stale; it never names another entity;
+//! - use lists mirror operands exactly, and values mirror the results of nodes, each in order of creation;
+//! - order keys increase along every block, so "comes before" is one comparison;
 //! - a block begins with `prim::Param` and ends with `prim::Return`, which carry its inputs and outputs.
 
 pub mod attr;

@@ -1,13 +1,13 @@
-//! Where things come from: source texts, ranges in them, scopes, and the calls a node was inlined through.
+//! Source locations: source texts, ranges in them, scopes, and the call sites a node was inlined through.
 //!
-//! A graph's nodes carry a [`LocId`] into the graph's [`LocTable`]. Sources are shared by `Arc` and live as long as a
-//! graph or module mentions them.
+//! Every node of a graph carries a [`LocId`], a row of the graph's [`LocTable`]. Source texts are shared by `Arc` and
+//! live as long as a graph or module refers to them.
 
 use crate::symbol::Symbol;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A text that programs are read from, with what is needed to name a place in it.
+/// A source text with its name and position in its file.
 #[derive(Debug)]
 pub struct Source {
     /// File name or another name for the text (`<string>`).
@@ -16,14 +16,14 @@ pub struct Source {
     pub text: String,
     /// Number of the text's first line in its file, from 1.
     pub first_line: u32,
-    /// Where a text that a program printed comes from itself.
+    /// Maps ranges of a generated text back to the text it was generated from; `None` for a text written by hand.
     pub origin: Option<Arc<dyn Origin>>,
 }
 
-/// From a text that a program printed, such as the code in an archive, to the text that a person wrote. Only asked when
-/// a place is shown, so an implementation may read what it needs then.
+/// Map from a generated text, such as the code in an archive, to the original text. Called only when a location is
+/// displayed, so an implementation may load its data lazily.
 pub trait Origin: std::fmt::Debug + Send + Sync {
-    /// What the bytes `range` of the printed text were made from.
+    /// Returns the original range of the bytes `range` of the generated text.
     fn of(&self, range: Range<u32>) -> Option<SourceRange>;
 }
 
@@ -36,24 +36,24 @@ impl PartialEq for Source {
 impl Eq for Source {}
 
 impl Source {
-    /// A text whose first line is line 1 of `name`.
+    /// Creates a text whose first line is line 1 of `name`.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
         Arc::new(Source { name: name.into(), text: text.into(), first_line: 1, origin: None })
     }
 
-    /// The same with a way back to what the text was printed from.
+    /// Creates a generated text with a map to the text it was generated from.
     pub fn printed(name: impl Into<String>, text: impl Into<String>, origin: Arc<dyn Origin>) -> Arc<Self> {
         Arc::new(Source { name: name.into(), text: text.into(), first_line: 1, origin: Some(origin) })
     }
 
-    /// Whether it is the same text from the same place.
+    /// Returns whether two sources have the same text, name and first line.
     pub fn same_place(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let same =
             || self.name == other.name && self.first_line == other.first_line && self.text == other.text;
         Arc::ptr_eq(self, other) || same()
     }
 
-    /// Line and column (both from 1; columns count characters) of a byte offset.
+    /// Returns line and column of a byte offset, both from 1. Columns count characters.
     pub fn line_column(&self, offset: usize) -> (u32, u32) {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
@@ -71,23 +71,23 @@ impl Source {
 pub struct SourceRange {
     /// The text.
     pub source: Arc<Source>,
-    /// The bytes meant.
+    /// The bytes of the range.
     pub range: Range<u32>,
 }
 
 impl SourceRange {
-    /// The place in the text that a person wrote, where this one is in a text that a program printed from it.
+    /// Returns the range in the original text if this source was generated from one.
     pub fn original(&self) -> Option<SourceRange> {
         self.source.origin.as_ref()?.of(self.range.clone())
     }
 }
 
-/// A location in a graph's [`LocTable`].
+/// A row of a graph's [`LocTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LocId(u32);
 
 impl LocId {
-    /// No location is known.
+    /// The location is unknown.
     pub const UNKNOWN: LocId = LocId(0);
 }
 
@@ -126,12 +126,12 @@ impl LocTable {
         LocTable { sources: Vec::new(), rows: vec![unknown], extras: vec![NO_EXTRA] }
     }
 
-    /// Makes room for locations.
+    /// Reserves capacity for `rows` more locations.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.rows.reserve_exact(rows);
     }
 
-    /// Registers a text; the same `Arc` gives the same id.
+    /// Registers a text. The same `Arc` returns the same id.
     pub fn add_source(&mut self, source: &Arc<Source>) -> SourceId {
         let found = self.sources.iter().rposition(|s| Arc::ptr_eq(s, source));
         SourceId(found.unwrap_or_else(|| {
@@ -140,18 +140,18 @@ impl LocTable {
         }) as u32)
     }
 
-    /// A location at a range of a registered text.
+    /// Adds a location at a range of a registered text.
     pub fn at(&mut self, source: SourceId, range: Range<u32>) -> LocId {
         self.push(LocRow { source: source.0, start: range.start, end: range.end, extra: 0 })
     }
 
-    /// The same place within a scope (`__module.layer1`).
+    /// Adds a copy of `loc` within a scope (`__module.layer1`).
     pub fn in_scope(&mut self, loc: LocId, scope: Symbol) -> LocId {
         let extra = Extra { scope: Some(scope), ..self.extras[self.rows[loc.0 as usize].extra as usize] };
         self.with_extra(loc, extra)
     }
 
-    /// The same place, reached by the call at `caller` of function `callee`.
+    /// Adds a copy of `loc` that records being inlined from `callee` at the call site `caller`.
     pub fn called_from(&mut self, loc: LocId, caller: LocId, callee: Symbol) -> LocId {
         let old = self.extras[self.rows[loc.0 as usize].extra as usize];
         self.with_extra(loc, Extra { caller: Some(caller), callee: Some(callee), ..old })
@@ -166,7 +166,8 @@ impl LocTable {
     }
 
     fn push(&mut self, row: LocRow) -> LocId {
-        // Nodes of one expression follow each other: looking at the newest row is all the sharing that pays.
+        // Nodes of one expression are created consecutively, so comparing with the newest row finds nearly all
+        // duplicates.
         if self.rows.last() != Some(&row) {
             if self.rows.len() == self.rows.capacity() {
                 // By an eighth, as the tables of the graph.
@@ -177,8 +178,8 @@ impl LocTable {
         LocId(self.rows.len() as u32 - 1)
     }
 
-    /// Copies a location of another graph's table, reached by the call `caller` of this one instead of the call it has
-    /// there, if any.
+    /// Copies a location of another graph's table. The copy records `caller` (call site in this table, callee) in place
+    /// of the call site that it has there.
     pub(crate) fn import(&mut self, other: &LocTable, loc: LocId, caller: Option<(LocId, Symbol)>) -> LocId {
         let row = other.rows[loc.0 as usize];
         let Some(source) = other.sources.get(row.source as usize) else { return LocId::UNKNOWN };
@@ -193,19 +194,19 @@ impl LocTable {
         }
     }
 
-    /// Text and range of a location.
+    /// Returns the text and the range of a location.
     pub fn range(&self, loc: LocId) -> Option<SourceRange> {
         let row = self.rows.get(loc.0 as usize)?;
         let source = self.sources.get(row.source as usize)?;
         Some(SourceRange { source: Arc::clone(source), range: row.start..row.end })
     }
 
-    /// The scope of a location.
+    /// Returns the scope of a location.
     pub fn scope(&self, loc: LocId) -> Option<Symbol> {
         self.extras[self.rows.get(loc.0 as usize)?.extra as usize].scope
     }
 
-    /// The call a location was inlined through: where the call stands and what was called.
+    /// Returns the call a location was inlined through: the location of the call site and the name of the callee.
     pub fn caller(&self, loc: LocId) -> Option<(LocId, Symbol)> {
         let extra = self.extras[self.rows.get(loc.0 as usize)?.extra as usize];
         Some((extra.caller?, extra.callee?))

@@ -1,7 +1,8 @@
-//! Compilation units: the functions, classes, interfaces and enumerations a program consists of.
+//! Compilation units: the functions, classes, interfaces and enumerations of a program.
 //!
-//! Types are only names; what a class holds and which function a method is stands here. A unit is built once, by the
-//! frontend or an archive, and then shared; graphs refer to functions and classes by qualified name and type.
+//! A [`Type`] is only a name; the contents of a class and the functions behind its methods are stored here. The
+//! frontend or an archive builds a unit once, and then the unit is shared. Graphs refer to functions by qualified name
+//! and to classes by type.
 
 use crate::graph::Graph;
 use crate::schema::{Argument, FunctionSchema};
@@ -17,14 +18,15 @@ use std::sync::Arc;
 pub struct Function {
     /// The qualified name: `__torch__.m.C.forward`, or `f` for a free function.
     pub name: Symbol,
-    /// Arguments (a method's `self` first) and returns.
+    /// Arguments (`self` first for a method) and returns.
     pub schema: Arc<FunctionSchema>,
     /// The body.
     pub graph: Arc<Graph>,
 }
 
 impl Function {
-    /// A function of a graph that came without a schema: parameters are called as the inputs are, or `arg0`, `arg1`.
+    /// Creates a function from a graph without a schema. Parameters take the debug names of the graph's inputs, or
+    /// `arg0`, `arg1` where an input has none.
     pub fn of_graph(name: Symbol, graph: Arc<Graph>) -> Function {
         let args = graph.inputs().enumerate().map(|(i, v)| {
             let name = graph.name(v).symbol().unwrap_or_else(|| Symbol::new(&format!("arg{i}")));
@@ -43,7 +45,7 @@ impl Function {
     }
 }
 
-/// What an attribute of a module is.
+/// The kind of an attribute of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttributeKind {
     /// Any other attribute.
@@ -54,7 +56,7 @@ pub enum AttributeKind {
     Buffer,
 }
 
-/// An attribute of a class: one slot of its objects.
+/// An attribute of a class. Each attribute is one slot of the class's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
     /// The name.
@@ -83,7 +85,7 @@ pub struct Class {
     pub ty: Type,
     /// Whether it derives from `Module`.
     pub is_module: bool,
-    /// Slots, in order.
+    /// Attributes in slot order.
     pub attributes: Vec<Attribute>,
     /// Constants by name.
     pub constants: Vec<(Symbol, IValue)>,
@@ -91,16 +93,16 @@ pub struct Class {
     pub methods: IndexMap<Symbol, Symbol, FxBuildHasher>,
     /// Static methods by name, as keys of [`CompilationUnit::function`].
     pub static_methods: IndexMap<Symbol, Symbol, FxBuildHasher>,
-    /// Properties.
+    /// Properties, in order of definition.
     pub properties: Vec<Property>,
-    /// Methods that run before `forward` when the object, a module, is called from outside.
+    /// Names of methods that run before `forward` when the module is called from outside.
     pub pre_hooks: Vec<Symbol>,
-    /// Methods that run behind `forward` then.
+    /// Names of methods that run after `forward` in such a call.
     pub hooks: Vec<Symbol>,
 }
 
 impl Class {
-    /// A class without anything in it.
+    /// Creates a class without attributes, constants and methods.
     pub fn new(ty: Type, is_module: bool) -> Self {
         Class {
             ty,
@@ -115,30 +117,30 @@ impl Class {
         }
     }
 
-    /// The slot of an attribute.
+    /// Returns the slot of an attribute.
     pub fn slot(&self, name: Symbol) -> Option<usize> {
         self.attributes.iter().position(|a| a.name == name)
     }
 
-    /// An attribute by name.
+    /// Returns the attribute with a name.
     pub fn attribute(&self, name: Symbol) -> Option<&Attribute> {
         self.attributes.iter().find(|a| a.name == name)
     }
 
-    /// A constant by name.
+    /// Returns the constant with a name.
     pub fn constant(&self, name: Symbol) -> Option<&IValue> {
         self.constants.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 }
 
-/// An interface: the methods a class must have to be used through it.
+/// An interface: the methods that a class must have to satisfy it.
 #[derive(Clone, Debug)]
 pub struct Interface {
     /// The interface's type.
     pub ty: Type,
-    /// Whether only modules satisfy it.
+    /// Whether only modules satisfy the interface.
     pub is_module: bool,
-    /// Schemas of the methods (with `self`), by name.
+    /// Schemas of the methods (including `self`), by name.
     pub methods: IndexMap<Symbol, Arc<FunctionSchema>, FxBuildHasher>,
 }
 
@@ -151,7 +153,7 @@ pub struct Enumeration {
     pub members: Vec<(Symbol, IValue)>,
 }
 
-/// All that a program consists of.
+/// All definitions of a program.
 #[derive(Clone, Debug, Default)]
 pub struct CompilationUnit {
     functions: IndexMap<Symbol, Arc<Function>, FxBuildHasher>,
@@ -161,7 +163,7 @@ pub struct CompilationUnit {
 }
 
 impl CompilationUnit {
-    /// An empty unit.
+    /// Creates an empty unit.
     pub fn new() -> Self {
         Self::default()
     }
@@ -188,52 +190,52 @@ impl CompilationUnit {
         self.enums.insert(enumeration.ty, enumeration);
     }
 
-    /// A function by qualified name.
+    /// Returns the function with a qualified name.
     pub fn function(&self, name: Symbol) -> Option<&Arc<Function>> {
         self.functions.get(&name)
     }
 
-    /// All functions in order of definition.
+    /// Returns all functions in order of definition.
     pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
         self.functions.values()
     }
 
-    /// A class by type.
+    /// Returns the class of a type.
     pub fn class(&self, ty: Type) -> Option<&Class> {
         self.classes.get(&ty)
     }
 
-    /// A class by type, to complete it.
+    /// Returns the class of a type for modification.
     pub fn class_mut(&mut self, ty: Type) -> Option<&mut Class> {
         self.classes.get_mut(&ty)
     }
 
-    /// All classes in order of definition.
+    /// Returns all classes in order of definition.
     pub fn classes(&self) -> impl Iterator<Item = &Class> {
         self.classes.values()
     }
 
-    /// An interface by type.
+    /// Returns the interface of a type.
     pub fn interface(&self, ty: Type) -> Option<&Interface> {
         self.interfaces.get(&ty)
     }
 
-    /// All interfaces in order of definition.
+    /// Returns all interfaces in order of definition.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.interfaces.values()
     }
 
-    /// An enumeration by type.
+    /// Returns the enumeration of a type.
     pub fn enumeration(&self, ty: Type) -> Option<&Enumeration> {
         self.enums.get(&ty)
     }
 
-    /// All enumerations in order of definition.
+    /// Returns all enumerations in order of definition.
     pub fn enumerations(&self) -> impl Iterator<Item = &Enumeration> {
         self.enums.values()
     }
 
-    /// The function behind method `name` of the class `ty`.
+    /// Returns the function behind method `name` of the class `ty`.
     pub fn method(&self, ty: Type, name: Symbol) -> Option<&Arc<Function>> {
         self.function(*self.classes.get(&ty)?.methods.get(&name)?)
     }

@@ -1,22 +1,23 @@
-//! Which known name a misspelt one is nearest to: for the "did you mean" of error messages.
+//! Spelling suggestions: the known name nearest to a misspelt one, for the "did you mean" of error messages.
 
-/// The name of `names` that `text` is most likely a misspelling of, if any is near: at most a third of its letters are
-/// changed, inserted, left out or swapped with their neighbour. Ties go to the name that sorts first.
+/// Returns the name of `names` nearest to `text` by edit distance (substitution, insertion, deletion, transposition of
+/// neighbours). The distance is limited to a third of the length of `text` (rounded up), to half of it, and to 3. Ties
+/// resolve to the name that sorts first.
 pub fn nearest<'n>(text: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    // Every name of one letter is one edit from every other.
+    // Without the limit of half the length, every name of one letter would match every other.
     let limit = text.len().div_ceil(3).min(3).min(text.len() / 2);
     let near = names.into_iter().map(|name| (distance(name, text), name)).min();
     near.filter(|(edits, _)| *edits <= limit).map(|(_, name)| name)
 }
 
-/// Fewest edits (one byte changed, inserted or left out, or two neighbours swapped) that turn `a` into `b`; no exact
-/// number for names that are far apart or long.
+/// Returns the edit distance of `a` and `b` in bytes (optimal string alignment). Returns `usize::MAX` if the lengths
+/// differ by more than 3 or `a` is longer than 100 bytes.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len().abs_diff(b.len()) > 3 || a.len() > 100 {
         return usize::MAX;
     }
-    // Rows of the table of distances between prefixes: of the last two prefixes of `a`, and of the present one.
+    // Three rows of the dynamic programming table: of the last two prefixes of `a`, and of the current one.
     let mut rows: [Vec<usize>; 3] = [Vec::new(), Vec::new(), (0..=b.len()).collect()];
     for i in 1..=a.len() {
         rows.rotate_left(1);

@@ -1,43 +1,44 @@
-//! The identity of a graph and its revisions: what a fact about a graph is a fact of.
+//! Identity and revisions of graphs.
 //!
-//! Ids of nodes and values say nothing about the graph they belong to, and a clone has the ids of its original. So
-//! whatever is decided about a graph now and used later (an analysis, a patch, a plan to move nodes) carries the
-//! [`Revision`] it was decided at, and is refused with [`Stale`] where that is not the revision at hand: another graph, a
-//! clone (be it equal), or the same graph edited since.
+//! The ids of nodes and values do not identify their graph, and a clone has the same ids as its original. Therefore
+//! every result that is computed now and used later (an analysis, a patch, a plan to move nodes) carries the
+//! [`Revision`] it was computed at. Its use fails with [`Stale`] at any other revision: another graph, a clone (even an
+//! equal one), or the same graph after an edit.
 //!
-//! A [`GraphId`] is compared and nothing else: it has no order, no hash and no text, so that the order in which graphs
-//! were made in a process cannot reach output.
+//! A [`GraphId`] supports only equality. It has no order, no hash and no distinct text, so the order in which a process
+//! created its graphs cannot affect output.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The identity of one graph instance in this process; a clone of a graph gets another one.
+/// The identity of one graph instance in this process. A clone gets a new id.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GraphId(u64);
 
 impl GraphId {
-    /// An id no graph has had yet.
+    /// Returns an id that no graph has had yet.
     pub(crate) fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         GraphId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The generation of the first entity in a slot of a new graph. In debug builds the upper eight bits differ between
-    /// graphs that are made one after the other, so that the id of another graph's entity is caught as stale; ids stay
-    /// equal in clones. Ids are ordered by slot first, of which a graph has one live entity: no order depends on it.
+    /// Returns the generation of the first entity in each slot of a new graph. In debug builds the upper eight bits
+    /// differ between graphs created one after the other, so an id of another graph is detected as stale; a clone keeps
+    /// its ids. The order of ids compares slots first, and a slot has one live entity, so the bits do not affect any
+    /// order.
     pub(crate) fn first_generation(self) -> u32 {
         if cfg!(debug_assertions) { ((self.0 % 255) as u32) << 24 | 1 } else { 1 }
     }
 }
 
-/// The same text for all, since text must not depend on how many graphs the process has made.
+/// Prints the same text for every id, since output must not depend on how many graphs the process has created.
 impl fmt::Debug for GraphId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("GraphId")
     }
 }
 
-/// A state of a graph: which graph, and the number of edits it has seen.
+/// A state of a graph: the graph's identity and its number of edits so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revision {
     graph: GraphId,
@@ -49,26 +50,26 @@ impl Revision {
         Revision { graph, edits }
     }
 
-    /// The graph.
+    /// Returns the graph's identity.
     pub fn graph(self) -> GraphId {
         self.graph
     }
 
-    /// The number of edits the graph had seen; a clone goes on counting from its original's.
+    /// Returns the number of edits so far. A clone continues from the number of its original.
     pub fn edits(self) -> u64 {
         self.edits
     }
 
-    /// Whether a thing made at this revision may be used where the graph is at `now`.
+    /// Checks that a result computed at this revision may be used for a graph at revision `now`.
     ///
     /// # Errors
-    /// [`Stale`] if the graph is another one, or was edited since.
+    /// Returns [`Stale`] if `now` is a revision of another graph, or the graph was edited since.
     pub fn check(self, now: Revision) -> Result<(), Stale> {
         if self == now { Ok(()) } else { Err(Stale { made: self, now }) }
     }
 }
 
-/// A plan or analysis was made for another graph, or for another revision of the graph, than it is used with.
+/// Error: a plan or analysis is used with another graph, or another revision of the graph, than it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Stale {
     /// The revision it was made for.

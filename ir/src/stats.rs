@@ -1,4 +1,4 @@
-//! Counts and pictures of graphs.
+//! Statistics of graphs, and export to Graphviz.
 
 use crate::graph::{Graph, WalkStep};
 use crate::id::NodeId;
@@ -7,25 +7,25 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::fmt::Write;
 
-/// What a graph consists of.
+/// Sizes and operator counts of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Nodes, brackets of blocks not counted.
+    /// Number of nodes, without `prim::Param` and `prim::Return`.
     pub nodes: usize,
-    /// Values.
+    /// Number of values.
     pub values: usize,
-    /// Blocks, the root included.
+    /// Number of blocks, including the root.
     pub blocks: usize,
-    /// Deepest nesting: 0 without nested blocks.
+    /// Deepest nesting of blocks: 0 if there are no nested blocks.
     pub depth: usize,
-    /// Nodes per operator name, in order of first appearance.
+    /// Number of nodes per operator name, in order of first appearance.
     pub operators: IndexMap<Symbol, usize, FxBuildHasher>,
-    /// Bytes of heap, see [`Graph::heap_bytes`].
+    /// Heap size in bytes, see [`Graph::heap_bytes`].
     pub heap_bytes: usize,
 }
 
 impl Graph {
-    /// Counts nodes by operator, depth and size.
+    /// Counts nodes by operator, values, blocks, depth and heap bytes. O(nodes).
     pub fn statistics(&self) -> Statistics {
         let mut operators: IndexMap<Symbol, usize, FxBuildHasher> = IndexMap::default();
         let (mut depth, mut deepest) = (0usize, 0usize);
@@ -50,7 +50,7 @@ impl Graph {
         }
     }
 
-    /// The graph in Graphviz's language: nodes by operator, edges by value, blocks as clusters.
+    /// Returns the graph in the DOT language: a box per node, an edge per operand, a cluster per block.
     pub fn to_dot(&self) -> String {
         let mut out = String::from("digraph {\n  node [shape=box, fontname=monospace];\n");
         let ids: IndexMap<NodeId, usize, FxBuildHasher> = self

@@ -1,8 +1,8 @@
 //! Interned names.
 //!
-//! A [`Symbol`] is a 4-byte handle, so that operator kinds, attribute names and value names compare in one instruction
-//! and print without a context. Text is never freed: names are few and repeat. Interning takes a read lock and one hash
-//! look-up when the name is known; the way back from handle to text takes no lock (`intern.rs`).
+//! A [`Symbol`] is a 4-byte handle, so operator kinds, attribute names and value names compare in one instruction and
+//! print without a context. The text of a symbol is never freed: names are few and repeat. Interning a known name takes
+//! a read lock and one hash lookup. The map from handle to text takes no lock (`intern.rs`).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -15,19 +15,19 @@ use rustc_hash::FxBuildHasher;
 
 use crate::intern::AppendTable;
 
-/// An interned name such as `aten::add`, `value` or `x.1`. Equality and hashing go by handle, order goes by text.
+/// An interned name such as `aten::add`, `value` or `x.1`. Equality and hashing use the handle, order uses the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Symbol(NonZeroU32);
 
 struct Entry {
     text: &'static str,
-    /// Where `::` starts, or the length when there is no namespace.
+    /// Offset of the first `::`, or the length of the text if it has no namespace.
     split: u32,
 }
 
 struct Index {
     map: HashTable<u32>,
-    /// The unused rest of the chunk that texts are carved from.
+    /// Unused rest of the current chunk of text.
     chunk: &'static mut [u8],
     next: u32,
 }
@@ -40,9 +40,9 @@ static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
     RwLock::new(index)
 });
 
-/// Names a process has once the standard operators are there, about: the table starts with room for them.
+/// Approximate number of names after the standard operators were registered: the initial capacity of the index.
 const EXPECTED: usize = 6000;
-/// Bytes leaked at a time; longer names get a chunk of their own.
+/// Bytes allocated at a time, never freed. A longer name gets a chunk of its own.
 const CHUNK: usize = 1 << 16;
 
 fn hash(text: &str) -> u64 {
@@ -76,13 +76,14 @@ impl Index {
     }
 }
 
-/// Where the first `::` of a name stands. Names are short and many: a plain walk beats setting up a search.
+/// Returns the offset of the first `::` of a name. Names are short, so a plain loop is faster than a substring search
+/// with its setup.
 pub(crate) fn namespace_end(name: &str) -> Option<usize> {
     name.as_bytes().windows(2).position(|pair| pair == b"::")
 }
 
 impl Symbol {
-    /// The empty name: no overload, no field name.
+    /// The empty name, used for the default overload and for unnamed fields.
     pub const EMPTY: Self = Self(NonZeroU32::MIN);
 
     /// Interns `text`.
@@ -105,51 +106,52 @@ impl Symbol {
 
     fn entry(self) -> &'static Entry {
         if self == Self::EMPTY {
-            // The one handle that can exist before anything was interned.
+            // The empty name is the only symbol that may be used before the table is initialized.
             return &Entry { text: "", split: 0 };
         }
         ENTRIES.get(self.0.get())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.entry().text
     }
 
-    /// Whether this is the empty name.
+    /// Returns whether this is the empty name.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }
 
-    /// What stands before the first `::` (`aten` of `aten::add`), empty if there is none.
+    /// Returns the text before the first `::` (`aten` of `aten::add`), or the empty string if there is no `::`.
     #[must_use]
     pub fn ns(self) -> &'static str {
         let Entry { text, split } = *self.entry();
         if split as usize == text.len() { "" } else { &text[..split as usize] }
     }
 
-    /// What stands after the first `::` (`add` of `aten::add`), the whole text if there is none.
+    /// Returns the text after the first `::` (`add` of `aten::add`), or the whole text if there is no `::`.
     #[must_use]
     pub fn base(self) -> &'static str {
         let Entry { text, split } = *self.entry();
         text.get(split as usize + 2..).filter(|_| (split as usize) < text.len()).unwrap_or(text)
     }
 
-    /// The handle's number: dense, stable within the process, different between processes. For side tables only.
+    /// Returns the handle's number: dense, stable within the process, different between processes. For side tables
+    /// only.
     #[must_use]
     pub fn index(self) -> u32 {
         self.0.get()
     }
 
-    /// The handle as a bare number, for packing beside a tag. Always below 2^30.
+    /// Returns the handle as a number below 2^30, for packing beside a tag.
     pub(crate) fn raw(self) -> u32 {
         debug_assert!(self.0.get() < 1 << 30, "invariant: fewer than 2^30 names");
         self.0.get()
     }
 
-    /// The handle with a number that [`Symbol::raw`] gave.
+    /// Returns the symbol with a number from [`Symbol::raw`].
     pub(crate) fn from_raw(raw: u32) -> Self {
         Self(NonZeroU32::new(raw).unwrap_or(NonZeroU32::MIN))
     }

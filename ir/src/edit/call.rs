@@ -1,9 +1,11 @@
-//! Insertion of calls by operator name: the overload is found by schema matching, conversions and defaults become
-//! nodes, and results get the types of the schema.
+//! Insertion of calls by operator name, with overload resolution.
 //!
-//! Matching itself ([`match_call`]) works on types alone and returns a plan; [`Editor::bind_call`] turns that plan into
-//! operands. The frontend emits every call through it, so a pass that inserts a call by name gets the node that the
-//! same call in source would become.
+//! Schema matching selects the overload, conversions and defaults become nodes, and results get the types of the
+//! schema.
+//!
+//! Matching itself ([`match_call`]) works on types alone and returns a plan; [`Editor::bind_call`] turns the plan into
+//! operands. The frontend emits every call through it, so a pass that inserts a call by name gets the same node as the
+//! same call in source.
 
 use super::Editor;
 use crate::id::{NodeId, ValueId};
@@ -40,23 +42,23 @@ impl<T: Into<IValue>> From<T> for CallArg {
     }
 }
 
-/// Why [`Editor::call`] inserted no call.
+/// The reason why [`Editor::call`] did not insert a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum InsertError {
     /// The registry has no operator of the name.
     #[error("no operator `{name}` is registered{}", did_you_mean(.nearest.as_deref()))]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: Symbol,
-        /// The registered name nearest to it.
+        /// The nearest registered name.
         nearest: Option<String>,
     },
-    /// No overload takes the arguments.
+    /// No overload accepts the arguments.
     #[error("call of `{name}`: {why}")]
     Mismatch {
         /// The operator.
         name: Symbol,
-        /// Why each overload refuses.
+        /// The reason why each overload does not match.
         why: CallError,
     },
 }
@@ -77,12 +79,12 @@ pub struct CallValues<'a> {
 }
 
 impl Editor<'_> {
-    /// Inserts a call of operator `name` (`aten::add`) with arguments by position, and returns its only result; several
+    /// Inserts a call of operator `name` (`aten::add`) with positional arguments and returns its result. Several
     /// results are packed into a tuple, as in source.
     ///
     /// # Errors
-    /// If no operator has the name, or none of its overloads takes the arguments. The graph is then unchanged but for
-    /// constants.
+    /// Returns [`InsertError::Unknown`] if no operator has the name, and [`InsertError::Mismatch`] if no overload
+    /// accepts the arguments. In both cases the graph is unchanged except for inserted constants.
     ///
     /// ```
     /// use flambeau_ir::{Editor, Graph, OpDef, RegistryBuilder, Type};
@@ -111,7 +113,7 @@ impl Editor<'_> {
         Ok(self.tuple(&results))
     }
 
-    /// Inserts a call of operator `name` with arguments by position and by name, and returns its node.
+    /// Inserts a call of operator `name` with positional and keyword arguments and returns its node.
     ///
     /// # Errors
     /// As [`Editor::call`].
@@ -143,7 +145,7 @@ impl Editor<'_> {
         Ok(self.node(rows[matched.schema], &operands, &matched.returns))
     }
 
-    /// The value of an argument; a constant is inserted.
+    /// Returns the value of an argument, inserting a constant if necessary.
     fn argument(&mut self, arg: &CallArg) -> ValueId {
         match arg {
             CallArg::Value(value) => *value,
@@ -151,14 +153,17 @@ impl Editor<'_> {
         }
     }
 
-    /// A value as schema matching sees it.
+    /// Describes a value for schema matching.
     fn arg(&self, value: ValueId) -> Arg {
         let g = &*self.graph;
         let empty_list = g.is_prim(g.def(value), Prim::EmptyListLiteral);
         Arg { ty: g.ty(value), empty_list, inferred: false }
     }
 
-    /// Inserts the defaults, packed lists and conversions that a matched call asks for, and returns its operands.
+    /// Inserts the defaults, packed lists and conversions of a matched call and returns its operands.
+    ///
+    /// # Panics
+    /// If `values` lacks an argument that `matched` binds.
     pub fn bind_call(
         &mut self,
         schema: &FunctionSchema,
@@ -189,7 +194,7 @@ impl Editor<'_> {
         operands
     }
 
-    /// Inserts the nodes of some conversions, in order, and returns the last result.
+    /// Inserts the nodes of a sequence of conversions and returns the last result.
     pub fn convert(&mut self, value: ValueId, steps: &[Conversion]) -> ValueId {
         let mut value = value;
         for step in steps {
@@ -231,13 +236,14 @@ impl Editor<'_> {
         self.value(op, &[value], converter.result())
     }
 
-    /// Inserts a tuple of some values.
+    /// Inserts a tuple of values.
     pub fn tuple(&mut self, values: &[ValueId]) -> ValueId {
         let types: SmallVec<[Type; 8]> = values.iter().map(|&v| self.graph.ty(v)).collect();
         self.value(Prim::TupleConstruct, values, Type::tuple(&types))
     }
 
-    /// Inserts a node that takes a tuple apart, and returns the elements; none for a value that is no tuple.
+    /// Inserts a node that unpacks a tuple and returns the elements; returns none if the type of `value` is not a
+    /// tuple.
     pub fn unpack_tuple(&mut self, value: ValueId) -> Operands {
         let elems = self.graph.ty(value).as_tuple().map(|t| t.elems.to_vec()).unwrap_or_default();
         let node = self.node(Prim::TupleUnpack, &[value], &elems);
@@ -245,12 +251,13 @@ impl Editor<'_> {
     }
 }
 
-/// The device that a constant string names.
+/// Returns the device that a constant string names; `None` if the constant is not a string or names no device.
 pub fn device_of(constant: Option<IValue>) -> Option<IValue> {
     Device::parse(constant?.as_str()?.to_str()?).ok().map(IValue::Device)
 }
 
-/// The type a default is a constant of: its own, but a list takes the parameter's element type.
+/// Returns the type of the constant for a default: the type of the value, except that a list has the parameter's
+/// element type.
 fn constant_type(default: &IValue, formal: Type) -> Type {
     match default {
         IValue::List(_) if !formal.has_vars() => formal.unwrap_optional(),

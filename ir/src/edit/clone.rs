@@ -1,4 +1,4 @@
-//! Copying nodes between and within graphs: inlining, outlining, duplication of blocks.
+//! Copying nodes between graphs and within a graph, for inlining, outlining and duplication of blocks.
 
 use super::Editor;
 use crate::attr::AttrsId;
@@ -12,28 +12,28 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// What values of the source become in the target.
+/// Map from values of the source to values of the target.
 #[derive(Clone, Debug, Default)]
 pub struct ValueSubstitution(HashMap<ValueId, ValueId, FxBuildHasher>);
 
 impl ValueSubstitution {
-    /// No value is replaced yet.
+    /// Creates an empty substitution.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets `from` become `to`.
+    /// Substitutes `to` for `from`.
     pub fn set(&mut self, from: ValueId, to: ValueId) {
         self.0.insert(from, to);
     }
 
-    /// What `from` becomes, if anything.
+    /// Returns the substitute of `from`, if there is one.
     pub fn get(&self, from: ValueId) -> Option<ValueId> {
         self.0.get(&from).copied()
     }
 }
 
-/// A copied node uses a value that neither was copied nor is substituted.
+/// Error: a copied node uses a value that was not copied and has no substitute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a copied node uses a value of the source graph that was not given a substitute")]
 pub struct CloneError {
@@ -41,21 +41,22 @@ pub struct CloneError {
     pub value: ValueId,
 }
 
-/// Where copied nodes say they come from.
+/// The locations of copied nodes.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// The source's own locations.
+    /// The locations of the source nodes.
     Same,
-    /// Inlined by the call at this location of this function.
+    /// The locations of the source nodes, inlined at the call site with this location from the function with this name.
     Call(LocId, Symbol),
 }
 
-/// The graph copied from.
+/// The graph to copy from.
 #[derive(Clone, Copy)]
 enum From<'s> {
-    /// Another graph: every value needs a substitute.
+    /// Another graph: every value needs a substitute. Both graphs must share their registry, since operators are copied
+    /// as row numbers.
     Other(&'s Graph),
-    /// The edited graph itself: values without a substitute stand for themselves.
+    /// The edited graph itself: a value without a substitute is used as it is.
     Itself,
 }
 
@@ -64,7 +65,7 @@ enum Task {
     Outputs(BlockId, BlockId),
 }
 
-/// What has to be known of a node to copy it, read before the target changes.
+/// The data of a node to copy, read before the target changes.
 struct Blueprint {
     op: Op,
     attrs: AttrsId,
@@ -88,10 +89,14 @@ impl Blueprint {
 }
 
 impl Editor<'_> {
-    /// Copies the body of `source`'s root block to the cursor, its inputs becoming `inputs`. Returns what its outputs
-    /// became.
+    /// Copies the body of `source`'s root block to the cursor with `inputs` in place of its inputs. Returns the values
+    /// of its outputs. Both graphs must share their registry.
     ///
-    /// Locations are imported; with `call`, they record being inlined through that call.
+    /// Locations are imported. With `call`, they record that they were inlined at that call site.
+    ///
+    /// # Errors
+    /// Returns [`CloneError`] if a copied node or an output uses a value that has no substitute, which happens if
+    /// `inputs` is too short. Nodes copied so far remain in the graph.
     pub fn inline_graph(
         &mut self,
         source: &Graph,
@@ -107,7 +112,11 @@ impl Editor<'_> {
         source.outputs().map(|v| map.get(v).ok_or(CloneError { value: v })).collect()
     }
 
-    /// Copies nodes of `source` (with all nested in them) to the cursor, in the order given.
+    /// Copies nodes of `source`, with everything nested in them, to the cursor in the given order. `map` substitutes
+    /// operands and receives the results. Both graphs must share their registry.
+    ///
+    /// # Errors
+    /// Returns [`CloneError`] if a copied node uses a value that was not copied and has no substitute in `map`.
     pub fn copy_from(
         &mut self,
         source: &Graph,
@@ -117,7 +126,7 @@ impl Editor<'_> {
         self.copy(From::Other(source), nodes.into_iter().collect(), map, Origin::Same)
     }
 
-    /// Copies nodes of this very graph to the cursor; values without a substitute stand for themselves.
+    /// Copies nodes of the edited graph to the cursor. Values without a substitute in `map` are used as they are.
     pub fn duplicate(&mut self, nodes: impl IntoIterator<Item = NodeId>, map: &mut ValueSubstitution) {
         self.copy(From::Itself, nodes.into_iter().collect(), map, Origin::Same)
             .expect("invariant: values of the edited graph stand for themselves");
@@ -132,7 +141,7 @@ impl Editor<'_> {
     ) -> Result<(), CloneError> {
         let (back, loc) = (self.next, self.loc);
         let mut locs: HashMap<LocId, LocId, FxBuildHasher> = HashMap::default();
-        // Each entry copies at a place of its own; the stack is filled backwards so that order is kept.
+        // Each entry has its own insertion point. The stack is filled in reverse so that nodes keep their order.
         let mut stack: Vec<(NodeId, Task)> = nodes.into_iter().rev().map(|n| (back, Task::Node(n))).collect();
         let mut done = Ok(());
         while let Some((next, task)) = stack.pop() {
@@ -235,8 +244,8 @@ fn substitute(from: From<'_>, map: &ValueSubstitution, value: ValueId) -> Result
     }
 }
 
-/// Copies a location with the calls it was inlined through, the outermost of which is reached by `origin`'s call. What
-/// calls share is copied once.
+/// Copies a location together with the chain of call sites it was inlined through; the outermost location gets the call
+/// site of `origin`. `known` makes shared call sites be copied once.
 fn import_loc(
     locs: &mut crate::loc::LocTable,
     known: &mut HashMap<LocId, LocId, FxBuildHasher>,
@@ -245,7 +254,7 @@ fn import_loc(
     origin: Origin,
 ) -> LocId {
     let theirs = source.locs();
-    // Innermost first, up to what is known.
+    // The chain from the innermost location up to the first one that is already copied.
     let mut chain = vec![(loc, None)];
     while let Some(&(at, _)) = chain.last()
         && !known.contains_key(&at)

@@ -1,4 +1,6 @@
-//! The one door to change a graph. Every step is O(1) or linear in what it touches, and is recorded in the journal.
+//! The editor: all changes of a graph.
+//!
+//! Every operation is O(1) or linear in the rows it touches, and is recorded in the journal.
 
 mod call;
 mod clone;
@@ -16,7 +18,7 @@ use crate::symbol::Symbol;
 use crate::types::Type;
 use crate::value::IValue;
 
-/// A place to insert at.
+/// An insertion point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At(Spot);
 
@@ -29,31 +31,31 @@ enum Spot {
 }
 
 impl At {
-    /// Directly before a node; further insertions follow each other.
+    /// Directly before a node. Consecutive insertions keep their order.
     pub fn before(node: NodeId) -> At {
         At(Spot::Before(node))
     }
 
-    /// Directly after a node; further insertions follow each other.
+    /// Directly after a node. Consecutive insertions keep their order.
     pub fn after(node: NodeId) -> At {
         At(Spot::After(node))
     }
 
-    /// First in a block; further insertions follow each other.
+    /// At the start of a block. Consecutive insertions keep their order.
     pub fn start(block: BlockId) -> At {
         At(Spot::Start(block))
     }
 
-    /// Last in a block.
+    /// At the end of a block.
     pub fn end(block: BlockId) -> At {
         At(Spot::End(block))
     }
 }
 
-/// A cursor that changes a graph.
+/// An editor of a graph, with a cursor where nodes are inserted and a current location.
 pub struct Editor<'g> {
     graph: &'g mut Graph,
-    /// Insert before this node (a `prim::Return` at the end of a block).
+    /// The node before which nodes are inserted (a `prim::Return` at the end of a block).
     next: NodeId,
     loc: LocId,
 }
@@ -64,21 +66,24 @@ impl<'g> Editor<'g> {
         Editor { graph, next, loc: LocId::UNKNOWN }
     }
 
-    /// The graph as it stands.
+    /// Returns the graph in its current state.
     pub fn graph(&self) -> &Graph {
         self.graph
     }
 
-    /// The location table, to register sources and ranges.
+    /// Returns the location table for adding sources and ranges.
     pub fn locs_mut(&mut self) -> &mut crate::loc::LocTable {
         &mut self.graph.locs
     }
 
     /// Moves the cursor.
+    ///
+    /// # Panics
+    /// If the position is after a `prim::Return`.
     pub fn at(&mut self, at: At) -> &mut Self {
         self.next = match at.0 {
             Spot::Before(node) => node,
-            Spot::After(node) => self.graph.next(node).expect("nothing can stand after prim::Return"),
+            Spot::After(node) => self.graph.next(node).expect("no position after prim::Return"),
             Spot::Start(block) => {
                 self.graph.next(self.graph.param(block)).expect("invariant: a block ends in prim::Return")
             }
@@ -87,23 +92,23 @@ impl<'g> Editor<'g> {
         self
     }
 
-    /// The node that insertions go before.
+    /// Returns the node before which nodes are inserted.
     pub fn cursor(&self) -> NodeId {
         self.next
     }
 
-    /// The block insertions go into.
+    /// Returns the block that contains the cursor.
     pub fn block(&self) -> BlockId {
         self.graph.parent(self.next)
     }
 
-    /// Sets the location of the nodes inserted from here on.
+    /// Sets the location of nodes inserted from now on.
     pub fn loc(&mut self, loc: LocId) -> &mut Self {
         self.loc = loc;
         self
     }
 
-    /// The location given to inserted nodes.
+    /// Returns the location of inserted nodes.
     pub fn current_loc(&self) -> LocId {
         self.loc
     }
@@ -140,13 +145,13 @@ impl<'g> Editor<'g> {
         self.graph.attrs.intern(entries)
     }
 
-    /// Inserts a constant of the value's own type.
+    /// Inserts a constant with the type of the value.
     pub fn constant(&mut self, value: IValue) -> ValueId {
         let ty = value.type_of();
         self.constant_of(value, ty)
     }
 
-    /// Inserts a constant under a given type.
+    /// Inserts a constant with the given type.
     pub fn constant_of(&mut self, value: IValue, ty: Type) -> ValueId {
         let attrs = self.graph.attrs.intern_constant(value);
         let node = self.insert(Prim::Constant, &[], attrs, &[ty]);
@@ -170,6 +175,9 @@ impl<'g> Editor<'g> {
     }
 
     /// Inserts an input before position `index` of a block.
+    ///
+    /// # Panics
+    /// If `index` is greater than the number of inputs.
     pub fn insert_block_input(&mut self, block: BlockId, index: usize, ty: Type) -> ValueId {
         let param = self.graph.param(block);
         let value = self.graph.raw_add_result(param, index, ty);
@@ -177,7 +185,10 @@ impl<'g> Editor<'g> {
         value
     }
 
-    /// Removes an unused input of a block.
+    /// Removes an input of a block, which must have no uses.
+    ///
+    /// # Panics
+    /// If there is no such input, or if it has uses.
     pub fn remove_block_input(&mut self, block: BlockId, index: usize) {
         let param = self.graph.param(block);
         self.graph.raw_erase_result(param, index);
@@ -193,6 +204,9 @@ impl<'g> Editor<'g> {
     }
 
     /// Removes output `index` of a block.
+    ///
+    /// # Panics
+    /// If there is no such output.
     pub fn remove_block_output(&mut self, block: BlockId, index: usize) {
         let ret = self.graph.ret(block);
         self.graph.raw_take_operand(ret, index);
@@ -216,19 +230,25 @@ impl<'g> Editor<'g> {
     }
 
     /// Inserts a result before position `index` of a node.
+    ///
+    /// # Panics
+    /// If `index` is greater than the number of results.
     pub fn insert_result(&mut self, node: NodeId, index: usize, ty: Type) -> ValueId {
         let value = self.graph.raw_add_result(node, index, ty);
         self.graph.journal.record(Change::ResultsChanged(node));
         value
     }
 
-    /// Removes an unused result of a node.
+    /// Removes a result of a node, which must have no uses.
+    ///
+    /// # Panics
+    /// If there is no such result, or if it has uses.
     pub fn remove_result(&mut self, node: NodeId, index: usize) {
         self.graph.raw_erase_result(node, index);
         self.graph.journal.record(Change::ResultsChanged(node));
     }
 
-    /// Reorders the results of a node: result `i` becomes what was result `order[i]`.
+    /// Reorders the results of a node: result `i` becomes the old result `order[i]`. `order` is a permutation.
     pub fn permute_results(&mut self, node: NodeId, order: &[u32]) {
         self.graph.raw_order_results(node, order);
         self.graph.journal.record(Change::ResultsChanged(node));
@@ -237,6 +257,9 @@ impl<'g> Editor<'g> {
     // --- operands --------------------------------------------------------------------------------------------------
 
     /// Replaces operand `index` of a node.
+    ///
+    /// # Panics
+    /// If the node has no such operand.
     pub fn set_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
         let old = self.graph.raw_swap_operand(node, index, value);
         if old != value {
@@ -245,6 +268,9 @@ impl<'g> Editor<'g> {
     }
 
     /// Inserts an operand before position `index`.
+    ///
+    /// # Panics
+    /// If `index` is greater than the number of operands.
     pub fn insert_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
         self.graph.raw_add_operand(node, index, value);
         self.graph.journal.record(Change::OperandsChanged(node));
@@ -256,6 +282,9 @@ impl<'g> Editor<'g> {
     }
 
     /// Removes operand `index`.
+    ///
+    /// # Panics
+    /// If the node has no such operand.
     pub fn remove_operand(&mut self, node: NodeId, index: usize) {
         self.graph.raw_take_operand(node, index);
         self.graph.journal.record(Change::OperandsChanged(node));
@@ -270,7 +299,7 @@ impl<'g> Editor<'g> {
         self.graph.journal.record(Change::UsesReplaced { old, new });
     }
 
-    /// Makes the uses of `old` that come after `node` (in program order) uses of `new`. O(uses · depth).
+    /// Replaces the uses of `old` that come after `node` in program order with `new`. O(uses · depth).
     pub fn replace_uses_after(&mut self, node: NodeId, old: ValueId, new: ValueId) {
         let uses: Vec<_> = self.graph.uses(old).filter(|u| self.graph.is_before(node, u.user)).collect();
         for u in uses {
@@ -280,7 +309,10 @@ impl<'g> Editor<'g> {
 
     // --- nodes -----------------------------------------------------------------------------------------------------
 
-    /// Erases a node and all nested in it. Panics if a result is still used outside.
+    /// Erases a node and everything nested in it. The cursor must not be nested in the node.
+    ///
+    /// # Panics
+    /// If a result has uses outside of the node.
     pub fn erase(&mut self, node: NodeId) {
         if self.next == node {
             self.next = self.graph.next(node).expect("prim::Return cannot be erased");
@@ -298,13 +330,20 @@ impl<'g> Editor<'g> {
         self.erase(node);
     }
 
-    /// Erases block `index` of a node with all in it.
+    /// Erases block `index` of a node with everything in it. The cursor must not be in the block.
+    ///
+    /// # Panics
+    /// If the node has no such block.
     pub fn erase_block(&mut self, node: NodeId, index: usize) {
         self.graph.raw_drop_block(node, index);
         self.graph.journal.record(Change::BlocksChanged(node));
     }
 
-    /// Moves a node before another (of any block). The caller answers for dominance; the verifier checks it.
+    /// Moves a node before another, possibly in another block. The caller is responsible for dominance; the verifier
+    /// checks it.
+    ///
+    /// # Panics
+    /// If `node` is a `prim::Param` or `prim::Return`, or `next` is a `prim::Param`.
     pub fn move_before(&mut self, node: NodeId, next: NodeId) {
         if node == next {
             return;
@@ -316,13 +355,16 @@ impl<'g> Editor<'g> {
         self.graph.journal.record(Change::Moved(node));
     }
 
-    /// Moves a node after another.
+    /// Moves a node after another, possibly in another block.
+    ///
+    /// # Panics
+    /// If `node` is a `prim::Param` or `prim::Return`, or `prev` is a `prim::Return`.
     pub fn move_after(&mut self, node: NodeId, prev: NodeId) {
-        let next = self.graph.next(prev).expect("nothing can stand after prim::Return");
+        let next = self.graph.next(prev).expect("no position after prim::Return");
         self.move_before(node, next);
     }
 
-    /// Moves the nodes of a block (not its inputs and outputs) before `next`, in order.
+    /// Moves the nodes of a block, except `prim::Param` and `prim::Return`, before `next`, in order.
     pub fn splice_before(&mut self, block: BlockId, next: NodeId) {
         let moved: Vec<NodeId> = self.graph.nodes(block).collect();
         self.graph.raw_splice(block, next);
@@ -365,20 +407,21 @@ impl<'g> Editor<'g> {
         }
     }
 
-    /// Gives a value a debug name; an older value of the same name gets a numbered one.
+    /// Sets the debug name of a value. An older value with the name is renamed to a numbered name.
     pub fn set_name(&mut self, value: ValueId, name: impl Into<Symbol>) {
         self.graph.raw_name_value(value, name.into());
         self.graph.journal.record(Change::Metadata);
     }
 
-    /// As if a value got a debug name that will not stay: who has it moves on to a numbered one, now and whenever the
-    /// name is asked for again, until [`Editor::release_names`].
+    /// Reserves a debug name, as if a temporary value had it: a value with the name is renamed to a numbered name now.
+    /// A value that gets the name later receives it with the next suffix counter, as if the temporary value had been
+    /// renamed first. [`Editor::release_names`] ends all reservations.
     pub fn take_name(&mut self, name: Symbol) {
         self.graph.raw_take_name(name);
         self.graph.journal.record(Change::Metadata);
     }
 
-    /// Frees the names that [`Editor::take_name`] took.
+    /// Ends the reservations of [`Editor::take_name`].
     pub fn release_names(&mut self) {
         self.graph.raw_release_names();
     }
@@ -389,7 +432,7 @@ impl<'g> Editor<'g> {
         self.graph.journal.record(Change::Metadata);
     }
 
-    /// Gives unnamed values the numbers 0, 1, 2, … in program order; with `all`, drops debug names first.
+    /// Renumbers unnamed values as 0, 1, 2, … in program order. With `all`, debug names are dropped first.
     pub fn renumber(&mut self, all: bool) {
         self.graph.raw_renumber_values(all);
         self.graph.journal.record(Change::Metadata);

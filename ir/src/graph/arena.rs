@@ -1,15 +1,15 @@
-//! A generational arena keyed by `slotmap` keys, with access by bare slot number for links inside the graph.
+//! A generational arena keyed by `slotmap` keys, with unchecked access by slot number for links inside the graph.
 //!
-//! Why not `slotmap::SlotMap`: operands, use lists and node lists link rows to rows, and a link of four bytes that
-//! needs no generation check halves both the memory and the time of every walk. The links are private to
-//! `graph/`, written by the few files there and proven by the verifier's handle phase; everything public goes
-//! through full keys and is checked. Rows are `Copy`; erased slots keep a stale row and an even generation.
+//! `slotmap::SlotMap` is not used because operands, use lists and node lists link rows to rows: a four-byte link
+//! without a generation check halves the memory and the time of every walk. Only the files in `graph/` read and write
+//! these links, and the verifier's handle phase checks them. All public access uses full keys, whose generation is
+//! checked. Rows are `Copy`; an erased slot keeps its old row and gets an even generation.
 
 use crate::id::{join, split};
 use slotmap::Key;
 use std::marker::PhantomData;
 
-/// "No row" in a bare link.
+/// The null link.
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone)]
@@ -18,7 +18,7 @@ struct Slot<T> {
     row: T,
 }
 
-/// Rows of one kind of entity.
+/// The rows of one kind of entity.
 #[derive(Clone)]
 pub(crate) struct Arena<K, T> {
     slots: Vec<Slot<T>>,
@@ -33,12 +33,12 @@ impl<K: Key, T: Copy> Arena<K, T> {
         Arena { slots: Vec::new(), free: Vec::new(), first, key: PhantomData }
     }
 
-    /// Makes room for rows.
+    /// Reserves capacity for `rows` more rows.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.slots.reserve_exact(rows);
     }
 
-    /// Adds a row and returns its bare slot.
+    /// Adds a row and returns its slot.
     pub(crate) fn insert(&mut self, row: T) -> u32 {
         if let Some(slot) = self.free.pop() {
             let s = &mut self.slots[slot as usize];
@@ -55,7 +55,7 @@ impl<K: Key, T: Copy> Arena<K, T> {
         slot
     }
 
-    /// Frees a slot; its keys are stale from here on.
+    /// Frees a slot and makes its keys stale.
     pub(crate) fn remove(&mut self, slot: u32) {
         let s = &mut self.slots[slot as usize];
         debug_assert!(s.generation & 1 == 1, "invariant: only live rows are removed");
@@ -63,19 +63,22 @@ impl<K: Key, T: Copy> Arena<K, T> {
         self.free.push(slot);
     }
 
-    /// The full key of a live slot.
+    /// Returns the full key of a live slot.
     pub(crate) fn key(&self, slot: u32) -> K {
         join(slot, self.slots[slot as usize].generation)
     }
 
-    /// The bare slot of a key, if the key is live.
+    /// Returns the slot of a key if the key is live.
     pub(crate) fn find(&self, key: K) -> Option<u32> {
         let (slot, generation) = split(key);
         let live = self.slots.get(slot as usize)?;
         (live.generation == generation && generation & 1 == 1).then_some(slot)
     }
 
-    /// The bare slot of a key that must be live.
+    /// Returns the slot of a live key.
+    ///
+    /// # Panics
+    /// If the key is stale or of another graph.
     #[track_caller]
     pub(crate) fn slot(&self, key: K) -> u32 {
         self.find(key).unwrap_or_else(|| panic!("stale or foreign id {:?}", key.data()))
@@ -102,35 +105,36 @@ impl<K: Key, T: Copy> Arena<K, T> {
         self.slots.get(slot as usize).is_some_and(|s| s.generation & 1 == 1)
     }
 
-    /// Number of live rows.
+    /// Returns the number of live rows.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Number of slots ever used: the size of a dense side table.
+    /// Returns the number of slots ever used: the size of a dense side table.
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Live slots in slot order (not program order).
+    /// Returns live slots in slot order (not program order).
     pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.slots.len() as u32).filter(|&s| self.is_live(s))
     }
 
-    /// The generations of all slots ever used; those of free slots are even.
+    /// Returns the generations of all slots ever used; those of free slots are even.
     #[cfg(debug_assertions)]
     pub(crate) fn generations(&self) -> Vec<u32> {
         self.slots.iter().map(|s| s.generation).collect()
     }
 
-    /// Bytes held, free capacity included.
+    /// Returns the heap size in bytes, including free capacity.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<T>>() + self.free.capacity() * size_of::<u32>()
     }
 }
 
-/// Grows by less the more there is: the doubling of `Vec` would cost a third of the byte budget of a node in slack, and
-/// growing by an eighth from the start would copy every row nine times.
+/// Grows a vector by half, a quarter or an eighth of its capacity, depending on its size. Doubling, as `Vec` does,
+/// would spend a third of the byte budget of a node on spare capacity. An eighth from the start would copy every row
+/// nine times.
 pub(crate) fn grow<T>(v: &mut Vec<T>) {
     let held = v.capacity();
     let more = match held {
@@ -138,6 +142,6 @@ pub(crate) fn grow<T>(v: &mut Vec<T>) {
         0x4000..0x1_0000 => held / 4,
         _ => held / 8,
     };
-    // Counted from the length, which may lie below the capacity: a wide run must get there.
+    // The argument of `reserve_exact` counts from the length, which may be below the capacity.
     v.reserve_exact(held - v.len() + more.max(16));
 }

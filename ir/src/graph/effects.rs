@@ -1,4 +1,4 @@
-//! Effects of nodes and of whole graphs: those of the operator, refined by the node's operands and its subgraph.
+//! Effects of nodes and of whole graphs: the operator's effects, refined by the node's operands and its subgraph.
 
 use super::Graph;
 use crate::attr::names;
@@ -6,29 +6,32 @@ use crate::id::NodeId;
 use crate::op::{AliasRule, Effects, OpKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Subgraphs nested deeper count as doing anything, so the walk down needs bounded stack.
+/// Subgraphs nested deeper have unknown effects, so the recursion needs bounded stack.
 const MAX_DEPTH: usize = 16;
 
-/// The effects of all nodes of a graph, with the revision they are true of: `(revision + 1) << 16 | effects`, 0 for none.
+/// Cached union of the effects of all nodes of a graph, with the revision it was computed at: `(revision + 1) << 16 |
+/// effects`, or 0 if nothing is cached.
 #[derive(Default)]
 pub(super) struct Summary(AtomicU64);
 
 impl Clone for Summary {
-    /// The copy has a journal of its own, so it starts without.
+    /// Returns an empty cache, since the cloned graph has its own journal.
     fn clone(&self) -> Self {
         Summary::default()
     }
 }
 
 impl Graph {
-    /// What running a node does itself: the operator's effects, refined by constant operands, and those of the subgraph
-    /// that it runs. Effects of nested blocks are not included. O(1), apart from the first time a subgraph is met.
+    /// Returns the effects of running a node: the operator's effects, refined by constant operands, and those of the
+    /// subgraph that the node runs. Effects of nested blocks are not included. O(1), except for the first query of a
+    /// subgraph.
     #[inline]
     pub fn effects(&self, node: NodeId) -> Effects {
         self.effects_within(node, MAX_DEPTH)
     }
 
-    /// What running the graph does: the effects of all its nodes, nested ones included. Computed once per revision.
+    /// Returns the effects of running the graph: the union over all nodes, including nested ones. Computed once per
+    /// revision.
     pub fn all_effects(&self) -> Effects {
         self.all_effects_within(MAX_DEPTH)
     }
@@ -45,7 +48,7 @@ impl Graph {
         }
     }
 
-    /// The effects of a node that writes only if its operands say so.
+    /// Returns the effects of a node whose operator writes only under a condition on its operands.
     fn refined(&self, node: NodeId, effects: Effects) -> Effects {
         let rule = self.op(node).row().and_then(|id| self.registry.facet::<AliasRule>(id));
         let writes = rule.is_none_or(|rule| rule.written(self, node).any(|v| self.ty(v).is_mutable()));
@@ -66,15 +69,15 @@ impl Graph {
             return Effects::from_bits(known as u16);
         }
         let all = self.nodes_deep().fold(Effects::PURE, |all, node| all | self.effects_within(node, depth));
-        // An answer that was cut short by the depth is not kept: from further out less is cut.
+        // A result cut short by the depth limit is not cached, because a query from a lower depth is cut short less.
         if depth == MAX_DEPTH || !all.contains(Effects::CONSERVATIVE) {
             self.summary.0.store(revision | u64::from(all.bits()), Ordering::Relaxed);
         }
         all
     }
 
-    /// Whether a node may run although the program would not have run it, with all that is nested in it; see
-    /// [`Effects::may_speculate`]. O(nodes nested in it).
+    /// Returns whether a node and everything nested in it may run where the program would not have run it; see
+    /// [`Effects::may_speculate`]. O(nested nodes).
     pub fn may_speculate(&self, node: NodeId) -> bool {
         let nested = |block| self.nodes_deep_in(block).all(|n| self.effects(n).may_speculate());
         self.effects(node).may_speculate() && self.blocks(node).all(nested)

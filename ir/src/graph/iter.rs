@@ -1,10 +1,12 @@
-//! Walks over nodes: one block, or a whole nest in program order. Depth costs heap, never stack.
+//! Iterators over nodes: of one block, or of a block with everything nested in it in program order.
+//!
+//! Nesting depth costs heap memory, not stack.
 
 use super::Graph;
 use super::arena::NONE;
 use crate::id::{BlockId, NodeId, ValueId};
 
-/// A list of the graph as keys. `nth` and `skip` take constant time, which those of `std`'s `Map` do not.
+/// Iterates over a list of slots as keys. `nth` and `skip` take constant time, unlike those of `std::iter::Map`.
 #[derive(Clone)]
 pub(super) struct Keys<'g, T, F> {
     items: std::slice::Iter<'g, T>,
@@ -51,7 +53,7 @@ impl<T, K, F: Fn(&T) -> K> DoubleEndedIterator for Keys<'_, T, F> {
 
 impl<T, K, F: Fn(&T) -> K> ExactSizeIterator for Keys<'_, T, F> {}
 
-/// The nodes of one block in order, brackets left out.
+/// Iterates over the nodes of one block in order, without `prim::Param` and `prim::Return`.
 #[derive(Clone)]
 pub struct BlockNodes<'g> {
     graph: &'g Graph,
@@ -90,21 +92,21 @@ impl DoubleEndedIterator for BlockNodes<'_> {
 /// One step of a [`Walk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkStep {
-    /// A block begins (its inputs come into being).
+    /// A block begins; its inputs are defined.
     Enter(BlockId),
     /// A node, before its blocks.
     Node(NodeId),
-    /// A block ends (its outputs are read).
+    /// A block ends; its outputs are read.
     Leave(BlockId),
     /// All blocks of a node that has blocks are done.
     Done(NodeId),
 }
 
-/// A walk through a block and everything nested in it, in program order, with entry and exit of every block.
+/// Iterates over a block and everything nested in it, in program order, with entry and exit of every block.
 pub struct Walk<'g> {
     graph: &'g Graph,
     cursor: Cursor,
-    /// The nodes around the cursor, each with the number of its blocks that were entered.
+    /// The nodes that enclose the cursor, outermost first, each with the number of its blocks entered so far.
     around: Vec<(u32, u32)>,
 }
 
@@ -114,7 +116,7 @@ enum Cursor {
     Enter(u32),
     /// Before a node.
     At(u32),
-    /// Behind a block, or before the first of a node.
+    /// After a block, or before the first block of a node.
     Between,
 }
 
@@ -164,7 +166,7 @@ impl Walk<'_> {
     }
 }
 
-/// All nodes of a block and of the blocks nested in it, in program order.
+/// Iterates over all nodes of a block and of the blocks nested in it, in program order.
 pub struct DeepNodes<'g>(Walk<'g>);
 
 impl Iterator for DeepNodes<'_> {
@@ -180,7 +182,7 @@ impl Iterator for DeepNodes<'_> {
 }
 
 impl Graph {
-    /// The nodes of a block in order, brackets left out.
+    /// Returns the nodes of a block in order, without `prim::Param` and `prim::Return`.
     pub fn nodes(&self, block: BlockId) -> BlockNodes<'_> {
         let row = self.blocks.get(block);
         let front = self.nodes.at(row.param).place.next;
@@ -189,22 +191,22 @@ impl Graph {
         BlockNodes { graph: self, front, back }
     }
 
-    /// Walks a block and everything nested in it.
+    /// Walks a block and everything nested in it, in program order.
     pub fn walk(&self, block: BlockId) -> Walk<'_> {
         Walk { graph: self, cursor: Cursor::Enter(self.block_slot(block)), around: Vec::new() }
     }
 
-    /// All nodes of the graph, nested ones after the node that holds them.
+    /// Returns all nodes of the graph in preorder: nested nodes follow the node that contains them.
     pub fn nodes_deep(&self) -> DeepNodes<'_> {
         DeepNodes(self.walk(self.root()))
     }
 
-    /// All nodes of a block, nested ones after the node that holds them.
+    /// Returns all nodes of a block in preorder: nested nodes follow the node that contains them.
     pub fn nodes_deep_in(&self, block: BlockId) -> DeepNodes<'_> {
         DeepNodes(self.walk(block))
     }
 
-    /// All values in program order: block inputs at entry, results with their node.
+    /// Returns all values in program order: block inputs at the block's entry, results at their node.
     pub fn values_in_order(&self) -> impl Iterator<Item = ValueId> + '_ {
         self.walk(self.root()).flat_map(move |step| {
             let node = match step {

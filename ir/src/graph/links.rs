@@ -1,10 +1,11 @@
-//! Lists of slots: the results of a node, its blocks. Most have one item, which stands in the run itself; longer ones are
-//! slabs of a pool.
+//! Lists of slots: the results and the blocks of a node.
+//!
+//! Most lists have one item, which is stored in the [`Run`] itself; longer lists are slabs of a pool.
 
 use super::arena::NONE;
 use super::pool::{Pool, Run};
 
-/// Storage of the lists. A list is a [`Run`]: of one item, the item; of several, where they are.
+/// Storage of the lists. The [`Run`] of a list is the item if there is one item, else the position of its slab.
 #[derive(Clone)]
 pub(crate) struct Links(Pool<u32>);
 
@@ -13,7 +14,7 @@ impl Links {
         Links(Pool::new())
     }
 
-    /// A list of these items.
+    /// Creates a list of these items.
     pub(crate) fn list(&mut self, items: &[u32]) -> Run {
         if let [item] = *items {
             return Run::of_one(item);
@@ -23,12 +24,12 @@ impl Links {
         run
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn items<'a>(&'a self, list: &'a Run) -> &'a [u32] {
         if list.len() == 1 { std::slice::from_ref(list.item()) } else { self.0.slice(*list) }
     }
 
-    /// The list with an item more at `index`; the old one is gone.
+    /// Inserts an item at `index` and returns the new list; the old run is invalid.
     pub(crate) fn insert(&mut self, list: Run, index: u32, item: u32) -> Run {
         let len = list.len();
         if len == 0 {
@@ -41,7 +42,7 @@ impl Links {
         run
     }
 
-    /// The items of a list in a slab with room for one more.
+    /// Copies a list to a slab with space for one more item and frees the old slab.
     fn widen(&mut self, list: Run) -> Run {
         let len = list.len();
         let wider = self.0.take(len + 1, NONE);
@@ -52,7 +53,7 @@ impl Links {
         wider
     }
 
-    /// The list without the item at `index`; the old one is gone.
+    /// Removes the item at `index` and returns the new list; the old run is invalid.
     pub(crate) fn remove(&mut self, list: Run, index: u32) -> Run {
         let len = list.len();
         if len <= 2 {
@@ -64,7 +65,7 @@ impl Links {
         list.with_len(len - 1)
     }
 
-    /// Puts the items in the order `order`, a permutation of positions.
+    /// Reorders the items: item `i` becomes the old item `order[i]`. `order` is a permutation.
     pub(crate) fn permute(&mut self, list: Run, order: &[u32]) {
         if list.len() > 1 {
             let old = self.0.slice(list).to_vec();
@@ -74,7 +75,7 @@ impl Links {
         }
     }
 
-    /// Gives a list back.
+    /// Frees a list.
     pub(crate) fn give(&mut self, list: Run) {
         if list.len() > 1 {
             self.0.give(list);

@@ -1,12 +1,13 @@
-//! What a graph needs: the nodes that something is run for, and what branches and loops hand on for somebody.
+//! Marks live nodes and the live results of branches and loops.
 //!
-//! Needed is what the graph gives back and whatever else the caller names (what has effects). From there, needs are
-//! followed to operands with lists of what to look at; nothing recurses. Branches and loops are followed result by result, so a loop can
-//! lose one carried value and keep the others.
+//! Roots are the graph's outputs and the nodes that the caller passes (those with effects). Liveness propagates to
+//! operands with worklists; nothing recurses. Results of branches and loops are marked one by one, so a loop can lose
+//! one carried value and keep the others.
 //!
-//! Some loops are needed though nobody reads what they give, as PyTorch's compiler has it: one whose condition is
-//! computed in its body (it may fail there, or never end), and one that carries a value on which its own next value
-//! depends. All other loops without effects go, whatever computing them would raise.
+//! Two kinds of loops are live even if no result is used, as in PyTorch's dead code elimination: a loop whose condition
+//! is computed in its body (the computation may raise, or the loop may never end), and a loop with a carried value that
+//! depends on itself across iterations. All other loops without effects are dead, even if computing their bodies would
+//! raise.
 
 use super::Graph;
 use super::side::{NodeSet, ValueMap, ValueSet};
@@ -15,80 +16,83 @@ use crate::op::Prim;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// What was found to be needed.
+/// The live nodes and values of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct LiveNodes {
     nodes: NodeSet,
-    /// Results of branches and loops and inputs of blocks are needed one by one; all others as their nodes are.
+    /// Results of branches and loops and inputs of blocks are marked one by one. Every other value is live if its node
+    /// is.
     values: ValueSet,
 }
 
 impl LiveNodes {
-    /// Whether a node is needed.
+    /// Returns whether a node is live.
     pub fn has(&self, node: NodeId) -> bool {
         self.nodes.contains(node)
     }
 
-    /// The nodes that are needed.
+    /// Returns the live nodes.
     pub fn nodes(&self) -> &NodeSet {
         &self.nodes
     }
 
-    /// Whether a branch or loop must hand on value `index`: to who comes after it, or to its own next turn.
+    /// Returns whether result `index` of a branch or loop must be kept: because the result is used, or because the
+    /// loop's next iteration uses the carried value.
     pub fn is_output_live(&self, g: &Graph, node: NodeId, index: usize) -> bool {
         self.values.contains(g.result(node, index))
             || g.is_prim(node, Prim::Loop) && self.values.contains(carried(g, node, index))
     }
 }
 
-/// Finds what is needed; see the module's head.
+/// The marking algorithm; see the module's documentation.
 ///
-/// Show it the nodes with [`consider`](Needs::consider), each once, then [`propagate`](Needs::settle) and read.
+/// Call [`consider`](Needs::consider) once for each node, then [`propagate`](Needs::settle), then read the result.
 #[derive(Debug)]
 pub struct MarkLive<'g> {
     graph: &'g Graph,
     live: LiveNodes,
-    /// Needed, but what they come from is not.
+    /// Worklist of live values whose definitions are not marked yet.
     values: Vec<ValueId>,
-    /// Needed, but not marked yet.
+    /// Worklist of live nodes that are not marked yet.
     nodes: Vec<NodeId>,
     loops: Vec<NodeId>,
-    /// Nodes marked since the last call of [`MarkLive::take_marked`]; `None` before the first.
+    /// Nodes marked since the last call of [`MarkLive::take_marked`]; `None` before the first call.
     marked: Option<Vec<NodeId>>,
-    /// Nodes that are needed once others are.
+    /// Nodes that become live when the key does.
     tied: HashMap<NodeId, Vec<NodeId>, FxBuildHasher>,
 }
 
 impl<'g> MarkLive<'g> {
-    /// Of `graph`, whose outputs are needed.
+    /// Creates the marking for `graph`, whose outputs are live.
     pub fn new(graph: &'g Graph) -> Self {
         let mut marker = MarkLive::resume(graph, LiveNodes::default());
         graph.outputs().for_each(|v| marker.value(v));
         marker
     }
 
-    /// Goes on from what was `live` of the same graph.
+    /// Continues from the result `live` of an earlier marking of the same graph.
     pub fn resume(graph: &'g Graph, live: LiveNodes) -> Self {
         let (nodes, values, loops, tied) = Default::default();
         MarkLive { graph, live, nodes, values, loops, tied, marked: None }
     }
 
-    /// The nodes that were found to be needed since the last call, each once; from the first call on.
+    /// Returns the nodes marked since the last call, each once. The first call returns nothing and starts the
+    /// recording.
     pub fn take_marked(&mut self) -> Vec<NodeId> {
         self.marked.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// What was found so far.
+    /// Returns what is marked so far.
     pub fn live(&self) -> &LiveNodes {
         &self.live
     }
 
-    /// What was found.
+    /// Returns the result.
     pub fn into_live(self) -> LiveNodes {
         self.live
     }
 
-    /// Looks at a node: it is needed if it `has_effect`, or is a loop that is needed for itself.
+    /// Adds a node to consider. The node is a root if it `has_effect`; a loop may also be live for its own sake.
     pub fn consider(&mut self, node: NodeId, has_effect: bool) {
         if has_effect {
             self.node(node);
@@ -97,7 +101,8 @@ impl<'g> MarkLive<'g> {
         }
     }
 
-    /// Says that `node` is needed if `with` is: it writes what that made, and nobody else can see it.
+    /// Makes `node` live if `with` is live. For a `node` that writes memory allocated by `with`, which nothing else can
+    /// reach.
     pub fn tie(&mut self, node: NodeId, with: NodeId) {
         if self.live.has(with) {
             self.node(node);
@@ -106,7 +111,7 @@ impl<'g> MarkLive<'g> {
         }
     }
 
-    /// Needs a node, what it reads, and the nodes around it.
+    /// Marks a node, the values it reads, and the nodes that enclose it.
     pub fn node(&mut self, node: NodeId) {
         let g = self.graph;
         let mut at = Some(node);
@@ -135,7 +140,7 @@ impl<'g> MarkLive<'g> {
         }
     }
 
-    /// Follows needs until no more are found.
+    /// Propagates liveness to a fixpoint.
     pub fn propagate(&mut self) {
         let g = self.graph;
         let loops = std::mem::take(&mut self.loops);
@@ -160,7 +165,7 @@ impl<'g> MarkLive<'g> {
         }
     }
 
-    /// What result `index` of a branch or loop comes from.
+    /// Marks the values that result `index` of a branch or loop is computed from.
     fn result(&mut self, node: NodeId, index: usize) {
         let g = self.graph;
         let is_loop = g.is_prim(node, Prim::Loop);
@@ -172,7 +177,7 @@ impl<'g> MarkLive<'g> {
         }
     }
 
-    /// What input `index` of a block comes from.
+    /// Marks the values that input `index` of a block is computed from.
     fn block_input(&mut self, param: NodeId, index: usize) {
         let g = self.graph;
         let Some(owner) = g.owner(g.parent(param)) else { return };
@@ -203,7 +208,7 @@ impl<'g> MarkLive<'g> {
         }
     }
 
-    /// The next values of what `loops` carry for nobody, where they are computed from what is carried.
+    /// Returns the next values of carried values that are dead but depend on themselves across iterations.
     fn depending_on_themselves(&self, loops: &[NodeId]) -> Vec<ValueId> {
         let g = self.graph;
         let mut slots = Vec::new();
@@ -225,20 +230,20 @@ impl<'g> MarkLive<'g> {
     }
 }
 
-/// What a loop's body finds as carried value `index`.
+/// Returns carried value `index` as an input of the loop's body.
 fn carried(g: &Graph, node: NodeId, index: usize) -> ValueId {
     g.result(g.param(g.block(node, 0)), index + 1)
 }
 
-/// Is `def` a node of this very block, not one of its inputs?
+/// Returns whether `def` is a node of exactly this block and not its `prim::Param`.
 fn is_computed_in(g: &Graph, def: NodeId, block: BlockId) -> bool {
     g.parent(def) == block && !g.is_prim(def, Prim::Param)
 }
 
-/// Where some values go: the values that depend on them, and which of those depend on each other in a circle or come
-/// before such.
+/// The forward slice of some values, with the number of open dependents of each value. Open values are those on a cycle
+/// of dependences and those from which a cycle is reachable.
 struct Flow {
-    /// Of each value reached, how many that depend on it are not known to end nowhere; plus one, so none reads as zero.
+    /// For each value reached: 1 + the number of its dependents that are open. 0 for values that are not reached.
     open: ValueMap<u32>,
 }
 
@@ -262,7 +267,7 @@ impl Flow {
                 ends.push(value);
             }
         }
-        // Takes away what ends nowhere, backwards.
+        // Removes values without open dependents, backwards.
         sources.sort_unstable();
         while let Some(end) = ends.pop() {
             let first = sources.partition_point(|&(to, _)| to < end);
@@ -281,7 +286,8 @@ impl Flow {
     }
 }
 
-/// The values that depend on a value at once. Blocks of branches and loops hand theirs on one by one.
+/// Calls `found` with each value that depends directly on `value`. Results of branches and loops depend only on the
+/// outputs and operands at their own index.
 fn dependents(g: &Graph, value: ValueId, mut found: impl FnMut(ValueId)) {
     for at in g.uses(value) {
         let (mut node, mut index) = (at.user, at.index as usize);
@@ -289,7 +295,8 @@ fn dependents(g: &Graph, value: ValueId, mut found: impl FnMut(ValueId)) {
         if g.is_prim(node, Prim::Return) {
             let Some(owner) = g.enclosing(node) else { continue };
             node = owner;
-            // Of a loop the first output is its condition, and it has two operands before the carried ones.
+            // A loop has two operands before the initial carried values, and one output, its condition, before the
+            // carried ones.
             index += usize::from(g.is_prim(node, Prim::Loop));
             slots = match g.prim(node) {
                 Some(Prim::If) => index..index + 1,

@@ -1,16 +1,17 @@
-//! The graph: arenas of nodes, values and blocks, and everything that can be read from them.
+//! The graph: arenas of nodes, values and blocks, and all read access to them.
 //!
-//! Shape of the data (all links are four-byte slots, private to this folder):
-//! - A **node** row says *what* (operator, operands, results, nested blocks, attributes, location) and, apart from
-//!   that, *where* ([`NodePosition`]: parent block, neighbours, order key).
-//! - A **value** row is one result of one node, with its type, its name and the ends of its use list.
-//! - An **operand** row is one use: the value used, the user, and its neighbours in the value's use list. Operands
-//!   of a node lie side by side in one pool, so a use's position is its offset in the run.
+//! Data layout (all links are four-byte slots, private to this folder):
+//! - A **node** row holds operator, operands, results, nested blocks, attributes and location, and separately its
+//!   position ([`NodePosition`]: parent block, neighbours, order key).
+//! - A **value** row is one result of one node: its type, its name and the ends of its use list.
+//! - An **operand** row is one use: the value, its user, and the neighbours in the value's use list. The operands of a
+//!   node are adjacent in one pool, so the index of a use is its offset in the run.
 //! - A **block** has a `prim::Param` node, whose results are the block's inputs, and a `prim::Return` node, whose
-//!   operands are its outputs. They bracket the node list, so no walk has a special case.
+//!   operands are its outputs. They are the first and the last node of the list, so no walk has a special case for the
+//!   ends.
 //!
-//! Reading is `&Graph`; every change goes through [`crate::Editor`] and leaves a [`crate::Change`] in the journal.
-//! `operand.rs` is the only writer of use lists, `order.rs` the only writer of order keys.
+//! Reads need `&Graph`. Every change goes through [`crate::Editor`] and leaves a [`crate::Change`] in the journal. Only
+//! `operand.rs` writes use lists, and only `order.rs` writes order keys.
 
 mod arena;
 mod effects;
@@ -48,7 +49,7 @@ use operand::Operand;
 use pool::{Pool, Run};
 use std::sync::Arc;
 
-/// Where a node stands.
+/// The position of a node: its block, its neighbours in the block's list (or [`NONE`]), and its order key.
 #[derive(Clone, Copy)]
 pub(crate) struct NodePosition {
     parent: u32,
@@ -57,7 +58,7 @@ pub(crate) struct NodePosition {
     order: u32,
 }
 
-/// What a node is.
+/// A node.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeRow {
     op: Op,
@@ -81,7 +82,7 @@ pub(crate) struct ValueRow {
     name: Name,
 }
 
-/// A block: its two bracket nodes and the node that owns it (`NONE` for the root).
+/// A block: its `prim::Param`, its `prim::Return`, and the node that owns it ([`NONE`] for the root).
 #[derive(Clone, Copy)]
 pub(crate) struct BlockRow {
     param: u32,
@@ -89,7 +90,7 @@ pub(crate) struct BlockRow {
     owner: u32,
 }
 
-/// A program or a part of one: a root block of nodes over values.
+/// A program or a part of a program: a root block of nodes over values.
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) registry: Arc<Registry>,
@@ -107,7 +108,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph (no inputs, no outputs) whose operators are those of `registry`.
+    /// Creates an empty graph (no inputs, no outputs) over the operators of `registry`.
     pub fn new(registry: Arc<Registry>) -> Self {
         let journal = Journal::new();
         let first = journal.revision().graph().first_generation();
@@ -129,7 +130,8 @@ impl Graph {
         g
     }
 
-    /// Makes room for nodes of one result each, and for operands: who knows them saves the growing and the slack.
+    /// Reserves capacity for `nodes` more nodes of one result each and for `operands` more operands. Saves reallocation
+    /// and spare capacity when the sizes are known in advance.
     pub fn reserve(&mut self, nodes: usize, operands: usize) {
         self.nodes.reserve(nodes);
         self.values.reserve(nodes);
@@ -137,42 +139,42 @@ impl Graph {
         self.locs.reserve(nodes);
     }
 
-    /// The operators this graph's nodes refer to.
+    /// Returns the registry that defines this graph's operators.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// The attribute sets of this graph's nodes.
+    /// Returns the interned attribute sets of this graph's nodes.
     pub fn attr_table(&self) -> &AttrTable {
         &self.attrs
     }
 
-    /// The locations of this graph's nodes.
+    /// Returns the table of this graph's locations.
     pub fn locs(&self) -> &LocTable {
         &self.locs
     }
 
-    /// The location table, for adding sources and ranges (which changes no node).
+    /// Returns the location table for adding sources and ranges, which changes no node.
     pub fn locs_mut(&mut self) -> &mut LocTable {
         &mut self.locs
     }
 
-    /// What was changed, and when.
+    /// Returns the record of edits.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Whether edits are kept in the journal, as they are in a new graph. Building goes faster without.
+    /// Sets whether the journal records edits; it does in a new graph. Building is faster without records.
     pub fn keep_journal(&mut self, keep: bool) {
         if keep { self.journal.resume() } else { self.journal.pause() }
     }
 
-    /// The one door to change: an editor positioned at the end of the root block.
+    /// Returns an editor positioned at the end of the root block. All changes of a graph go through an editor.
     pub fn edit(&mut self) -> crate::Editor<'_> {
         crate::Editor::new(self)
     }
 
-    /// Bytes of heap this graph holds, spare capacity included; tensors and other shared values are not counted.
+    /// Returns the heap size in bytes, including spare capacity. Tensors and other shared values are not counted.
     pub fn heap_bytes(&self) -> usize {
         self.nodes.heap_bytes()
             + self.values.heap_bytes()

@@ -1,7 +1,7 @@
-//! Names of values: a number from a counter that never runs backwards, or a debug name unique in the graph.
+//! Names of values: a number from an increasing counter, or a debug name that is unique in the graph.
 //!
-//! A debug name asked for twice goes to the newer value; the older one moves on to `base.N` with the next free
-//! number, as TorchScript does, so that printed programs agree.
+//! If a debug name is assigned twice, the newer value gets it and the older value is renamed to `base.N` with the next
+//! free number. TorchScript does the same, so printed programs agree with PyTorch's.
 
 use super::Graph;
 use crate::id::ValueId;
@@ -14,17 +14,17 @@ use std::hash::BuildHasher;
 
 const NAMED: u32 = 1 << 31;
 
-/// How a value is written: `%7` or `%x.1` (without the percent sign).
+/// The printed name of a value without the percent sign: `7` or `x.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name(u32);
 
 impl Name {
-    /// The number of an unnamed value.
+    /// Returns the number of an unnamed value.
     pub fn number(self) -> Option<u32> {
         (self.0 & NAMED == 0).then_some(self.0)
     }
 
-    /// The debug name of a named value.
+    /// Returns the debug name of a named value.
     pub fn symbol(self) -> Option<Symbol> {
         (self.0 & NAMED != 0).then(|| Symbol::from_raw(self.0 & !NAMED))
     }
@@ -49,14 +49,15 @@ impl fmt::Debug for Name {
     }
 }
 
-/// The names in use and the counters behind them.
+/// The debug names in use, and the counters for numbers and suffixes.
 #[derive(Clone)]
 pub(crate) struct NameTable {
     next_number: u32,
-    /// Values with debug names, found by the names in their rows: a name is taken out before its row changes.
+    /// Slots of values with debug names, hashed by the name in the value's row. A name must be removed from this table
+    /// before the row changes.
     owner: HashTable<u32>,
     next_suffix: HashMap<Symbol, u64, FxBuildHasher>,
-    /// Names held by nobody in particular.
+    /// Names that are reserved without belonging to a value.
     taken: HashSet<Symbol, FxBuildHasher>,
 }
 
@@ -86,20 +87,20 @@ impl NameTable {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        // An entry and a control byte each, at most seven of eight places in use.
+        // Each entry has a control byte, and at most seven of eight buckets are in use.
         let taken = self.taken.capacity() * 8 / 7 * (size_of::<Symbol>() + 1);
         self.owner.capacity() * 8 / 7 * (size_of::<u32>() + 1)
             + self.next_suffix.capacity() * 8 / 7 * 17
             + taken
     }
 
-    /// The next number to try behind `base`. TorchScript remembers the suffix after the last one and goes on behind
-    /// that: 1, 3, 5, ...
+    /// Returns the next number to try as a suffix of `base`. TorchScript stores the number after the one it used and
+    /// starts at the number after that, which yields 1, 3, 5, ...
     fn next_number(&self, base: Symbol, least: u64) -> u64 {
         self.next_suffix.get(&base).map_or(least, |next| least.max(next.wrapping_add(1)))
     }
 
-    /// Who holds a taken name moves on to a numbered one, which nobody will ever see.
+    /// Advances the suffix counter as if the holder of a reserved name were renamed; the numbered name is not used.
     fn move_taken(&mut self, name: Symbol) {
         let next = self.next_number(name, 1).wrapping_add(1);
         self.next_suffix.insert(name, next);
@@ -110,7 +111,7 @@ fn hash(name: Name) -> u64 {
     FxBuildHasher.hash_one(name)
 }
 
-/// `x.12` from `x` and 12.
+/// Returns `x.12` for `x` and 12.
 fn numbered(base: &str, number: u64) -> Symbol {
     let mut text: SmallVec<[u8; 48]> = SmallVec::from_slice(base.as_bytes());
     text.push(b'.');
@@ -129,7 +130,7 @@ fn numbered(base: &str, number: u64) -> Symbol {
 
 /// Splits `x.12` into `x` and 12.
 fn split_suffix(text: &str) -> (&str, Option<u64>) {
-    // Only what ends in a digit has a suffix.
+    // A name without a digit at the end has no suffix.
     if !text.ends_with(|c: char| c.is_ascii_digit()) {
         return (text, None);
     }
@@ -145,17 +146,17 @@ fn split_suffix(text: &str) -> (&str, Option<u64>) {
 }
 
 impl Graph {
-    /// The name a value is printed with.
+    /// Returns the name a value is printed with.
     pub fn name(&self, value: ValueId) -> Name {
         self.values.get(value).name
     }
 
-    /// Whether a value carries a debug name (and not just a number).
+    /// Returns whether a value has a debug name rather than a number.
     pub fn has_debug_name(&self, value: ValueId) -> bool {
         self.name(value).symbol().is_some()
     }
 
-    /// The value with a debug name.
+    /// Returns the value with a debug name.
     pub fn value_named(&self, name: Symbol) -> Option<ValueId> {
         self.bearer(name).map(|slot| self.values.key(slot))
     }
@@ -165,7 +166,8 @@ impl Graph {
         self.names.owner.find(hash(name), |&v| self.values.at(v).name == name).copied()
     }
 
-    /// Names a value whose old name was released, and which nobody else has.
+    /// Assigns a debug name to a value. The caller has released the value's old name, and no other value has the new
+    /// one.
     fn own(&mut self, value: u32, symbol: Symbol) {
         let name = Name::named(symbol);
         self.values.at_mut(value).name = name;
@@ -187,7 +189,7 @@ impl Graph {
         self.own(value, symbol);
     }
 
-    /// Who has a name moves on to a numbered one.
+    /// Renames the value that has the name `symbol`, if any, to the next free numbered name.
     fn displace(&mut self, symbol: Symbol) {
         if let Some(older) = self.bearer(symbol) {
             let moved = self.next_free_name(symbol);
@@ -222,7 +224,7 @@ impl Graph {
         }
     }
 
-    /// Drops a debug name; the value gets the next number.
+    /// Removes a debug name; the value gets the next number.
     pub(crate) fn raw_clear_name(&mut self, value: u32) {
         let current = self.values.at(value).name;
         self.names.release(current, value);
@@ -230,7 +232,8 @@ impl Graph {
         self.values.at_mut(value).name = fresh;
     }
 
-    /// Gives a value a number read from text; the counter moves behind it. The reader makes sure it is unique.
+    /// Sets the number of a value read from text and advances the counter past it. The parser checks that numbers are
+    /// unique.
     pub(crate) fn raw_set_number(&mut self, value: u32, number: u32) {
         let current = self.values.at(value).name;
         self.names.release(current, value);
@@ -238,7 +241,7 @@ impl Graph {
         self.names.next_number = self.names.next_number.max((number & !NAMED) + 1);
     }
 
-    /// Renumbers: unnamed values get 0, 1, 2, … in the order given, and the counter restarts behind them.
+    /// Renumbers unnamed values as 0, 1, 2, … in the given order and restarts the counter after them.
     pub(crate) fn raw_renumber(&mut self, order: impl Iterator<Item = u32>) {
         self.names.next_number = 0;
         for value in order {

@@ -1,13 +1,13 @@
-//! Operands and use lists: the only writer of both.
+//! Operands and use lists; only this file writes them.
 //!
-//! A use list is threaded through the operand pool: doubly linked, in order of creation. Linking and unlinking one
-//! use is O(1), replacing all uses of a value is O(uses) with one splice.
+//! A use list is threaded through the operand pool: doubly linked, in order of creation. Linking and unlinking a use is
+//! O(1). Replacing all uses of a value is O(uses): the list is spliced onto the other value's list.
 
 use super::arena::NONE;
 use super::{Graph, Run};
 use crate::id::{NodeId, ValueId};
 
-/// One use, as a row of the operand pool.
+/// A use: one row of the operand pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand {
     pub(crate) value: u32,
@@ -18,12 +18,12 @@ pub(crate) struct Operand {
 
 const VACANT: Operand = Operand { value: NONE, user: NONE, prev: NONE, next: NONE };
 
-/// One use of a value: which node, at which operand position. A node that uses a value twice gives two.
+/// A use of a value: the user and the operand index. A node that uses a value twice has two uses of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Use {
     /// The node that uses the value.
     pub user: NodeId,
-    /// The position among the node's inputs.
+    /// The operand index.
     pub index: u32,
 }
 
@@ -59,7 +59,7 @@ impl Graph {
         }
     }
 
-    /// Gives a node its operands (it must have none).
+    /// Sets the operands of a node that has none.
     pub(super) fn raw_set_operands(&mut self, node: u32, values: impl ExactSizeIterator<Item = u32>) {
         let run = self.operands.take(values.len() as u32, VACANT);
         self.nodes.at_mut(node).operands = run;
@@ -68,7 +68,7 @@ impl Graph {
         }
     }
 
-    /// Takes all operands from a node.
+    /// Removes all operands of a node.
     pub(super) fn raw_clear_operands(&mut self, node: u32) {
         let run = self.nodes.at(node).operands;
         for at in run.start()..run.start() + run.len() {
@@ -78,7 +78,7 @@ impl Graph {
         self.nodes.at_mut(node).operands = Run::EMPTY;
     }
 
-    /// Replaces operand `index`; returns the value that stood there.
+    /// Replaces operand `index` and returns the old value.
     pub(super) fn raw_replace_operand(&mut self, node: u32, index: u32, value: u32) -> u32 {
         let run = self.nodes.at(node).operands;
         assert!(index < run.len(), "operand {index} of {}", run.len());
@@ -111,7 +111,7 @@ impl Graph {
         self.link_use(run.start() + index, value, node);
     }
 
-    /// Removes operand `index`; later ones move up.
+    /// Removes operand `index` and returns its value. Later operands move down by one.
     pub(super) fn raw_remove_operand(&mut self, node: u32, index: u32) -> u32 {
         let run = self.nodes.at(node).operands;
         assert!(index < run.len(), "operand {index} of {}", run.len());
@@ -130,7 +130,7 @@ impl Graph {
         old
     }
 
-    /// Moves a linked operand row to another place of the pool, keeping its position in the use list.
+    /// Moves a linked operand row to another index of the pool. Its position in the use list does not change.
     fn move_use(&mut self, from: u32, to: u32) {
         let row = *self.operands.at(from);
         *self.operands.at_mut(to) = row;
@@ -146,7 +146,7 @@ impl Graph {
         }
     }
 
-    /// Makes every use of `old` a use of `new`, appended behind `new`'s own uses.
+    /// Makes every use of `old` a use of `new`, appended after the existing uses of `new`.
     pub(super) fn raw_replace_all_uses(&mut self, old: u32, new: u32) {
         if old == new {
             return;
@@ -178,7 +178,7 @@ impl Graph {
         }
     }
 
-    /// The uses of a value, in order of creation.
+    /// Returns the uses of a value, in order of creation.
     pub fn uses(&self, value: ValueId) -> impl Iterator<Item = Use> + '_ {
         let mut at = self.values.get(value).first_use;
         std::iter::from_fn(move || {
@@ -193,12 +193,15 @@ impl Graph {
         })
     }
 
-    /// How often a value is used.
+    /// Returns the number of uses of a value.
     pub fn use_count(&self, value: ValueId) -> usize {
         self.values.get(value).n_uses as usize
     }
 
-    /// Checks every use list against the operands; returns a description of the first disagreement.
+    /// Checks every use list against the operands.
+    ///
+    /// # Errors
+    /// Returns a description of the first mismatch.
     pub(crate) fn check_use_lists(&self) -> Result<(), String> {
         let mut linked = 0usize;
         for value in self.values.live_slots() {

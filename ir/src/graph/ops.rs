@@ -1,4 +1,4 @@
-//! The public-id forms of the raw operations, for [`crate::Editor`] alone.
+//! The raw operations of the graph with public ids as arguments, for [`crate::Editor`] only.
 
 use super::Graph;
 use super::arena::NONE;
@@ -75,7 +75,7 @@ impl Graph {
         let slot = self.node_slot(node);
         assert!(
             self.nodes.at(slot).place.prev != NONE && self.nodes.at(slot).place.next != NONE,
-            "brackets stay"
+            "prim::Param and prim::Return cannot be erased"
         );
         self.raw_erase(slot);
     }
@@ -114,12 +114,12 @@ impl Graph {
         self.raw_set_name(self.value_slot(value), name);
     }
 
-    /// Names a value that has just been read from text.
+    /// Sets the debug name of a value that was just parsed.
     pub(crate) fn name_value(&mut self, value: ValueId, name: &str) {
         self.raw_name_value(value, Symbol::new(name));
     }
 
-    /// Numbers a value that has just been read from text.
+    /// Sets the number of a value that was just parsed.
     pub(crate) fn number_value(&mut self, value: ValueId, number: u32) {
         self.raw_set_number(self.value_slot(value), number);
     }

@@ -1,25 +1,26 @@
-//! Node lists and order keys: the only writer of [`NodePosition`].
+//! Node lists and order keys; only this file writes [`NodePosition`].
 //!
-//! Every node of a block has a key that grows along the list, so "does `a` come before `b`" is one comparison. A new
-//! node takes the middle of the gap; where there is no gap, the smallest aligned range of keys that is sparse enough
-//! is spread evenly (list labelling), which keeps insertion at O(log n) amortised wherever it happens.
+//! Every node has a key that increases along its block's list, so "does `a` come before `b`" is one comparison. A new
+//! node gets the middle of the gap between its neighbours. If there is no gap, the smallest aligned range of keys that
+//! is sparse enough is relabelled evenly (order maintenance by list labelling). Insertion is O(log n) amortised at any
+//! position.
 
 use super::arena::NONE;
 use super::{Graph, NodePosition};
 
-/// Distance given to appended nodes: room for ten bisections before the first relabelling.
+/// Key distance between appended nodes: ten bisections are possible before the first relabelling.
 const STRIDE: u32 = 1 << 10;
-/// Key of a block's `prim::Return`; keys in between are free for nodes.
+/// Key of a block's `prim::Return`. Smaller keys above 0 are for the block's nodes.
 const LAST: u32 = u32::MAX - 1;
 
 impl Graph {
-    /// Links the two brackets of a new block.
+    /// Links the `prim::Param` and the `prim::Return` of a new block.
     pub(super) fn raw_bracket(&mut self, block: u32, param: u32, ret: u32) {
         self.nodes.at_mut(param).place = NodePosition { parent: block, prev: NONE, next: ret, order: 0 };
         self.nodes.at_mut(ret).place = NodePosition { parent: block, prev: param, next: NONE, order: LAST };
     }
 
-    /// Puts an unplaced node before `next`, which is a placed node other than a `prim::Param`.
+    /// Inserts an unplaced node before `next`, which must be placed and not a `prim::Param`.
     pub(super) fn raw_place_before(&mut self, node: u32, next: u32) {
         let NodePosition { parent, prev, order: high, .. } = self.nodes.at(next).place;
         debug_assert!(prev != NONE, "invariant: nothing stands before prim::Param");
@@ -39,7 +40,7 @@ impl Graph {
         self.nodes.at_mut(next).place.prev = node;
     }
 
-    /// Takes a placed node out of its list.
+    /// Removes a node from its list.
     pub(super) fn raw_unplace(&mut self, node: u32) {
         let NodePosition { prev, next, .. } = self.nodes.at(node).place;
         self.nodes.at_mut(prev).place.next = next;
@@ -47,7 +48,7 @@ impl Graph {
         self.nodes.at_mut(node).place = NodePosition { parent: NONE, prev: NONE, next: NONE, order: 0 };
     }
 
-    /// Relabels around `at` so that there is a gap behind it.
+    /// Relabels nodes around `at` so that there is a gap after it.
     fn relabel(&mut self, at: u32) {
         let key = self.nodes.at(at).place.order;
         let (mut first, mut last, mut count) = (at, at, 1u64);
@@ -55,7 +56,7 @@ impl Graph {
             let size = 1u64 << bits;
             let low = u64::from(key) & !(size - 1);
             let high = (low + size).min(u64::from(LAST));
-            // Widen the run of nodes whose keys lie in low..high; the brackets keep theirs.
+            // Extend the run to all nodes with keys in low..high, except `prim::Param` and `prim::Return`.
             loop {
                 let p = self.nodes.at(first).place.prev;
                 if p == NONE
@@ -76,7 +77,8 @@ impl Graph {
                 }
                 (last, count) = (n, count + 1);
             }
-            // The density allowed falls by 1.15 per doubling, so a range that is spread stays loose for long.
+            // The allowed density falls by 1.15 per doubling of the range, so a relabelled range has space for many
+            // insertions.
             let allowed = (size as f64) * (1.0f64 / 1.15).powi(bits as i32);
             let gap = (high - low.max(1)) / (count + 1);
             if (count as f64) <= allowed && gap >= 2 || bits == 32 {
@@ -103,7 +105,7 @@ impl Graph {
         }
     }
 
-    /// Whether the keys of a block grow along its list.
+    /// Returns whether keys increase along a block's list and its links are consistent.
     pub(crate) fn block_order_holds(&self, block: crate::id::BlockId) -> bool {
         let mut at = self.blocks.get(block).param;
         loop {

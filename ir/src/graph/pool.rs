@@ -1,11 +1,11 @@
-//! Runs of rows in one flat vector, in slabs by size class with a free list per class.
+//! Pool allocator for runs of rows in one flat vector: slabs by size class, with a free list per class.
 //!
-//! A [`Run`] is eight bytes: where the slab starts, how many rows are in use, which class the slab has. Freed slabs
-//! are reused by the next run of their class, so replacing and erasing never leaks and never moves other runs.
+//! A [`Run`] has eight bytes: the start of the slab, the number of rows in use and the size class. A freed slab is
+//! reused by the next run of its class, so replacing and erasing rows does not leak slabs and never moves other runs.
 
 use super::arena::{NONE, grow};
 
-/// Slab sizes: exact for the usual arities, then about 1.5 times apart.
+/// Slab sizes: exact up to 4 rows, then growing by factors of 4/3 and 3/2 in turn.
 const CLASS_SIZE: [u32; 53] = class_sizes();
 
 const fn class_sizes() -> [u32; 53] {
@@ -34,7 +34,7 @@ fn class_for(len: u32) -> u8 {
 const LEN_BITS: u32 = 26;
 const LEN_MASK: u32 = (1 << LEN_BITS) - 1;
 
-/// A slab in a [`Pool`]: start, rows in use, size class.
+/// A slab of a [`Pool`]: start, rows in use, size class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     start: u32,
@@ -44,12 +44,12 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) const EMPTY: Run = Run { start: 0, meta: 0 };
 
-    /// A run of one row that stands in the run itself and in no pool: see [`Links`](super::links::Links).
+    /// Creates a run of one row that is stored in the run itself, not in a pool: see [`Links`](super::links::Links).
     pub(crate) fn of_one(item: u32) -> Run {
         Run { start: item, meta: 1 }
     }
 
-    /// What [`Run::of_one`] was given.
+    /// Returns the row of a run made by [`Run::of_one`].
     pub(crate) fn item(&self) -> &u32 {
         &self.start
     }
@@ -92,12 +92,12 @@ impl<T: Copy> Pool<T> {
         Pool { rows: Vec::new(), free: Vec::new() }
     }
 
-    /// Makes room for rows.
+    /// Reserves capacity for `rows` more rows.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.rows.reserve_exact(rows);
     }
 
-    /// Takes a slab for `len` rows, all set to `fill`.
+    /// Allocates a slab for `len` rows and sets them to `fill`.
     pub(crate) fn take(&mut self, len: u32, fill: T) -> Run {
         if len == 0 {
             return Run::EMPTY;
@@ -122,7 +122,7 @@ impl<T: Copy> Pool<T> {
         run
     }
 
-    /// Gives a slab back.
+    /// Frees a slab.
     pub(crate) fn give(&mut self, run: Run) {
         let class = run.class() as usize;
         if class == 0 {

@@ -1,4 +1,4 @@
-//! Creation and erasure of rows, without journal or checks: the layer under [`crate::Editor`].
+//! Creation and erasure of rows, without journal and checks: the layer below [`crate::Editor`].
 
 use super::arena::NONE;
 use super::{BlockRow, Graph, NodePosition, NodeRow, Run, ValueRow};
@@ -10,7 +10,7 @@ use crate::types::Type;
 use smallvec::SmallVec;
 
 impl Graph {
-    /// A new unplaced node without operands, results and blocks.
+    /// Creates an unplaced node without operands, results and blocks.
     pub(super) fn raw_new_node(&mut self, op: Op, attrs: AttrsId, loc: LocId) -> u32 {
         self.nodes.insert(NodeRow {
             op,
@@ -28,7 +28,7 @@ impl Graph {
         self.values.insert(ValueRow { node, index, ty, first_use: NONE, last_use: NONE, n_uses: 0, name })
     }
 
-    /// Gives a node its results (it must have none).
+    /// Sets the results of a node that has none.
     pub(super) fn raw_set_results(&mut self, node: u32, types: &[Type]) {
         let list = match *types {
             [ty] => Run::of_one(self.raw_new_value(node, 0, ty)),
@@ -42,7 +42,7 @@ impl Graph {
         self.nodes.at_mut(node).results = list;
     }
 
-    /// Inserts a result at `index`; later ones move down.
+    /// Inserts a result at `index`; later results move up by one.
     pub(super) fn raw_insert_result(&mut self, node: u32, index: u32, ty: Type) -> u32 {
         let run = self.nodes.at(node).results;
         assert!(index <= run.len(), "result position {index} of {}", run.len());
@@ -53,7 +53,7 @@ impl Graph {
         value
     }
 
-    /// Removes result `index`, which must be unused.
+    /// Removes result `index`, which must have no uses.
     pub(super) fn raw_remove_result(&mut self, node: u32, index: u32) {
         let run = self.nodes.at(node).results;
         self.raw_drop_value(self.links.items(&run)[index as usize]);
@@ -70,7 +70,7 @@ impl Graph {
         }
     }
 
-    /// Puts the results of a node in the order `order` (a permutation of positions).
+    /// Reorders the results of a node: result `i` becomes the old result `order[i]`. `order` is a permutation.
     pub(super) fn raw_permute_results(&mut self, node: u32, order: &[u32]) {
         self.links.permute(self.nodes.at(node).results, order);
         self.raw_renumber_results(node, 0);
@@ -78,13 +78,13 @@ impl Graph {
 
     fn raw_drop_value(&mut self, value: u32) {
         let row = self.values.at(value);
-        assert!(row.n_uses == 0, "a value that is used cannot be erased");
+        assert!(row.n_uses == 0, "a value with uses cannot be erased");
         let name = row.name;
         self.names.release(name, value);
         self.values.remove(value);
     }
 
-    /// A new empty block owned by `owner` (or the root), appended to the owner's blocks.
+    /// Creates an empty block owned by `owner` (`NONE` for the root) and appends it to the owner's blocks.
     pub(super) fn raw_new_block(&mut self, owner: u32) -> u32 {
         let param = self.raw_new_node(Op::from(Prim::Param), AttrsId::EMPTY, LocId::UNKNOWN);
         let ret = self.raw_new_node(Op::from(Prim::Return), AttrsId::EMPTY, LocId::UNKNOWN);
@@ -98,9 +98,9 @@ impl Graph {
         block
     }
 
-    /// Erases a node and everything nested in it. Results must be unused outside of what is erased.
+    /// Erases a node and everything nested in it. Its results must have no uses outside of what is erased.
     ///
-    /// Works through an explicit list, innermost uses first, so depth costs no stack.
+    /// Uses an explicit list of nodes, so nesting depth costs no stack.
     pub(super) fn raw_erase(&mut self, node: u32) {
         self.raw_unplace(node);
         if self.nodes.at(node).blocks.len() == 0 {
@@ -109,7 +109,8 @@ impl Graph {
             self.nodes.remove(node);
             return;
         }
-        // Preorder over the nest; then operands of all, results of all, rows of all.
+        // Collect the nest in preorder. Then clear the operands of all nodes, so that no value has uses left; then free
+        // results and rows.
         let mut nodes = vec![node];
         let mut blocks = Vec::new();
         let mut next = 0;
@@ -150,7 +151,7 @@ impl Graph {
         self.nodes.at_mut(node).results = Run::EMPTY;
     }
 
-    /// Erases block `index` of a node with all it holds.
+    /// Erases block `index` of a node with everything in it.
     pub(super) fn raw_erase_block(&mut self, node: u32, index: u32) {
         let run = self.nodes.at(node).blocks;
         let block = self.links.items(&run)[index as usize];
@@ -171,7 +172,7 @@ impl Graph {
         self.nodes.at_mut(node).blocks = run;
     }
 
-    /// Moves all nodes of `from` (brackets excepted) before `next`.
+    /// Moves all nodes of `from`, except `prim::Param` and `prim::Return`, before `next`.
     pub(super) fn raw_move_body_before(&mut self, from: u32, next: u32) {
         let ret = self.blocks.at(from).ret;
         let mut at = self.nodes.at(self.blocks.at(from).param).place.next;

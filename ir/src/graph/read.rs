@@ -1,4 +1,6 @@
-//! Read access: what a node is, where it stands, who uses a value.
+//! Read access to nodes, values and blocks.
+//!
+//! Every function panics if an id is stale or belongs to another graph, except `has_node`, `has_value` and `has_block`.
 
 use super::Graph;
 use super::arena::NONE;
@@ -12,42 +14,42 @@ use crate::types::Type;
 use crate::value::IValue;
 
 impl Graph {
-    /// The outermost block.
+    /// Returns the outermost block.
     pub fn root(&self) -> BlockId {
         self.blocks.key(self.root)
     }
 
-    /// The graph's inputs.
+    /// Returns the graph's inputs.
     pub fn inputs(&self) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + '_ {
         self.block_inputs(self.root())
     }
 
-    /// The graph's outputs.
+    /// Returns the graph's outputs.
     pub fn outputs(&self) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + '_ {
         self.block_outputs(self.root())
     }
 
-    /// The operator of a node.
+    /// Returns the operator of a node.
     pub fn op(&self, node: NodeId) -> Op {
         self.nodes.get(node).op
     }
 
-    /// The structural operator of a node, if it is one.
+    /// Returns the structural operator of a node, if its operator is structural.
     pub fn prim(&self, node: NodeId) -> Option<Prim> {
         self.op(node).prim()
     }
 
-    /// Whether a node is the structural operator `prim`.
+    /// Returns whether the operator of a node is the structural operator `prim`.
     pub fn is_prim(&self, node: NodeId, prim: Prim) -> bool {
         self.op(node) == Op::from(prim)
     }
 
-    /// The qualified name of a node's operator, without overload: `aten::add`.
+    /// Returns the qualified name of a node's operator without overload: `aten::add`.
     pub fn op_name(&self, node: NodeId) -> Symbol {
         self.registry.name(self.op(node))
     }
 
-    /// The operands of a node, in order.
+    /// Returns the operands of a node, in order.
     pub fn operands(
         &self,
         node: NodeId,
@@ -56,115 +58,124 @@ impl Graph {
         Keys::new(self.operands.slice(run), |o| self.values.key(o.value))
     }
 
-    /// Operand `index` of a node. Panics if there is none.
+    /// Returns operand `index` of a node.
+    ///
+    /// # Panics
+    /// If the node has no such operand.
     #[track_caller]
     pub fn operand(&self, node: NodeId, index: usize) -> ValueId {
         let run = self.nodes.get(node).operands;
         self.values.key(self.operands.slice(run)[index].value)
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     pub fn operand_count(&self, node: NodeId) -> usize {
         self.nodes.get(node).operands.len() as usize
     }
 
-    /// The results of a node, in order.
+    /// Returns the results of a node, in order.
     pub fn results(&self, node: NodeId) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + '_ {
         let list = &self.nodes.get(node).results;
         Keys::new(self.links.items(list), |&v| self.values.key(v))
     }
 
-    /// Result `index` of a node. Panics if there is none.
+    /// Returns result `index` of a node.
+    ///
+    /// # Panics
+    /// If the node has no such result.
     #[track_caller]
     pub fn result(&self, node: NodeId, index: usize) -> ValueId {
         self.values.key(self.links.items(&self.nodes.get(node).results)[index])
     }
 
-    /// Number of results.
+    /// Returns the number of results.
     pub fn result_count(&self, node: NodeId) -> usize {
         self.nodes.get(node).results.len() as usize
     }
 
-    /// The blocks of a node, in order.
+    /// Returns the blocks of a node, in order.
     pub fn blocks(&self, node: NodeId) -> impl DoubleEndedIterator<Item = BlockId> + ExactSizeIterator + '_ {
         let list = &self.nodes.get(node).blocks;
         Keys::new(self.links.items(list), |&b| self.blocks.key(b))
     }
 
-    /// Block `index` of a node. Panics if there is none.
+    /// Returns block `index` of a node.
+    ///
+    /// # Panics
+    /// If the node has no such block.
     #[track_caller]
     pub fn block(&self, node: NodeId, index: usize) -> BlockId {
         self.blocks.key(self.links.items(&self.nodes.get(node).blocks)[index])
     }
 
-    /// Number of nested blocks.
+    /// Returns the number of blocks of a node.
     pub fn block_count(&self, node: NodeId) -> usize {
         self.nodes.get(node).blocks.len() as usize
     }
 
-    /// The interned attribute set of a node.
+    /// Returns the id of a node's interned attribute set.
     pub fn attrs_id(&self, node: NodeId) -> AttrsId {
         self.nodes.get(node).attrs
     }
 
-    /// The attributes of a node.
+    /// Returns the attributes of a node.
     pub fn attrs(&self, node: NodeId) -> &AttrSet {
         self.attrs.get(self.attrs_id(node))
     }
 
-    /// One attribute of a node.
+    /// Returns the attribute of a node with a name.
     pub fn attr(&self, node: NodeId, name: Symbol) -> Option<&Attr> {
         self.attrs(node).get(name)
     }
 
-    /// Where a node comes from.
+    /// Returns the source location of a node.
     pub fn loc(&self, node: NodeId) -> LocId {
         self.nodes.get(node).loc
     }
 
-    /// The block a node stands in.
+    /// Returns the block that contains a node.
     pub fn parent(&self, node: NodeId) -> BlockId {
         self.blocks.key(self.nodes.get(node).place.parent)
     }
 
-    /// The following node of the same block, `prim::Return` included.
+    /// Returns the next node of the same block, `prim::Return` included.
     pub fn next(&self, node: NodeId) -> Option<NodeId> {
         let next = self.nodes.get(node).place.next;
         (next != NONE).then(|| self.nodes.key(next))
     }
 
-    /// The preceding node of the same block, `prim::Param` included.
+    /// Returns the previous node of the same block, `prim::Param` included.
     pub fn prev(&self, node: NodeId) -> Option<NodeId> {
         let prev = self.nodes.get(node).place.prev;
         (prev != NONE).then(|| self.nodes.key(prev))
     }
 
-    /// The node that defines a value (`prim::Param` for a block input).
+    /// Returns the node that defines a value (`prim::Param` for a block input).
     pub fn def(&self, value: ValueId) -> NodeId {
         self.nodes.key(self.values.get(value).node)
     }
 
-    /// A value's position among its node's results.
+    /// Returns the index of a value among its node's results.
     pub fn result_index(&self, value: ValueId) -> usize {
         self.values.get(value).index as usize
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: ValueId) -> Type {
         self.values.get(value).ty
     }
 
-    /// A block's `prim::Param`: its results are the block's inputs.
+    /// Returns a block's `prim::Param`, whose results are the block's inputs.
     pub fn param(&self, block: BlockId) -> NodeId {
         self.nodes.key(self.blocks.get(block).param)
     }
 
-    /// A block's `prim::Return`: its operands are the block's outputs.
+    /// Returns a block's `prim::Return`, whose operands are the block's outputs.
     pub fn ret(&self, block: BlockId) -> NodeId {
         self.nodes.key(self.blocks.get(block).ret)
     }
 
-    /// The inputs of a block.
+    /// Returns the inputs of a block.
     pub fn block_inputs(
         &self,
         block: BlockId,
@@ -172,7 +183,7 @@ impl Graph {
         self.results(self.param(block))
     }
 
-    /// The outputs of a block.
+    /// Returns the outputs of a block.
     pub fn block_outputs(
         &self,
         block: BlockId,
@@ -180,59 +191,62 @@ impl Graph {
         self.operands(self.ret(block))
     }
 
-    /// The node a block belongs to; `None` for the root.
+    /// Returns the node that owns a block; `None` for the root.
     pub fn owner(&self, block: BlockId) -> Option<NodeId> {
         let owner = self.blocks.get(block).owner;
         (owner != NONE).then(|| self.nodes.key(owner))
     }
 
-    /// The node in whose blocks a node stands; `None` in the root block.
+    /// Returns the node whose blocks contain `node`; `None` in the root block.
     pub fn enclosing(&self, node: NodeId) -> Option<NodeId> {
         self.owner(self.parent(node))
     }
 
-    /// Whether an id names a live node of this graph.
+    /// Returns whether an id names a live node of this graph.
     pub fn has_node(&self, node: NodeId) -> bool {
         self.nodes.find(node).is_some()
     }
 
-    /// Whether an id names a live value of this graph.
+    /// Returns whether an id names a live value of this graph.
     pub fn has_value(&self, value: ValueId) -> bool {
         self.values.find(value).is_some()
     }
 
-    /// Whether an id names a live block of this graph.
+    /// Returns whether an id names a live block of this graph.
     pub fn has_block(&self, block: BlockId) -> bool {
         self.blocks.find(block).is_some()
     }
 
-    /// The number of a node, its own while it lives: half an id, for tables of very many.
+    /// Returns the slot number of a node, unique among live nodes. Half the size of an id, for large tables.
+    ///
+    /// # Panics
+    /// If the id is stale or of another graph.
     #[track_caller]
     pub fn number(&self, node: NodeId) -> u32 {
         self.nodes.slot(node)
     }
 
-    /// The node that has a number.
+    /// Returns the node with a slot number.
     pub fn numbered(&self, number: u32) -> NodeId {
         self.nodes.key(number)
     }
 
-    /// Number of nodes, brackets of blocks not counted.
+    /// Returns the number of nodes, without `prim::Param` and `prim::Return`.
     pub fn node_count(&self) -> usize {
         self.nodes.len() - 2 * self.blocks.len()
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
 
-    /// Number of blocks, the root included.
+    /// Returns the number of blocks, including the root.
     pub fn nested_block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The constant a value holds, if it is the result of a `prim::Constant`.
+    /// Returns the value of a constant if `value` is the result of a `prim::Constant`.
     pub fn constant(&self, value: ValueId) -> Option<IValue> {
         let row = self.values.get(value);
         let node = self.nodes.at(row.node);
@@ -242,8 +256,9 @@ impl Graph {
         Some(self.attrs.get(node.attrs).constant(row.ty))
     }
 
-    /// Whether `a` comes before `b` in program order: in one block by order key, else by the position of the nodes
-    /// that hold them in the nearest common block. A node does not come before what it contains, nor after it.
+    /// Returns whether `a` comes before `b` in program order. In one block the order keys decide. Otherwise the
+    /// ancestors of `a` and `b` in the nearest common block, or the order of two blocks of one node, decide. A node
+    /// comes neither before nor after a node that it contains. O(depth).
     pub fn is_before(&self, a: NodeId, b: NodeId) -> bool {
         let (mut a, mut b) = (self.nodes.slot(a), self.nodes.slot(b));
         if self.nodes.at(a).place.parent != self.nodes.at(b).place.parent {
@@ -260,7 +275,7 @@ impl Graph {
             while self.nodes.at(a).place.parent != self.nodes.at(b).place.parent {
                 let (oa, ob) = (self.outer(a), self.outer(b));
                 if oa == ob {
-                    // Two blocks of one node: their order among the node's blocks.
+                    // Two blocks of one node: compare their indices.
                     let (pa, pb) = (self.nodes.at(a).place.parent, self.nodes.at(b).place.parent);
                     let blocks = self.links.items(&self.nodes.at(oa).blocks);
                     return blocks.iter().position(|&x| x == pa) < blocks.iter().position(|&x| x == pb);
@@ -286,7 +301,7 @@ impl Graph {
         }
     }
 
-    /// Whether block `inner` is `outer` or nested in it.
+    /// Returns whether block `inner` is `outer` or nested in it. O(depth).
     pub fn is_nested_in(&self, inner: BlockId, outer: BlockId) -> bool {
         let outer = self.blocks.slot(outer);
         let mut at = self.blocks.slot(inner);
@@ -302,7 +317,7 @@ impl Graph {
         }
     }
 
-    /// The node of block `block` that is `node` or contains it.
+    /// Returns the node of block `block` that is `node` or contains it. O(depth).
     pub fn ancestor_in(&self, node: NodeId, block: BlockId) -> Option<NodeId> {
         let block = self.blocks.slot(block);
         let mut at = self.nodes.slot(node);
@@ -315,7 +330,8 @@ impl Graph {
         Some(self.nodes.key(at))
     }
 
-    /// Whether `value` may be used by a node placed before `at`: it is defined earlier, in this block or one around.
+    /// Returns whether a node placed before `at` may use `value`: the definition comes earlier in the same block or in
+    /// an enclosing one. O(depth).
     pub fn is_available(&self, value: ValueId, at: NodeId) -> bool {
         let def = self.def(value);
         let Some(holder) = self.ancestor_in(at, self.parent(def)) else { return false };

@@ -1,10 +1,10 @@
-//! Dense side tables keyed by nodes or values: what an analysis keeps beside a graph.
+//! Dense side tables keyed by nodes or values, for the results of analyses.
 //!
-//! Indexed by slot, so reading is one bounds-checked load. A [`NodeMap`] or [`ValueMap`] is for a graph that does not
-//! lose entities while the table lives: a slot that is used again would read as what the table knew of its former
-//! entity. Debug builds keep the generation of every row and panic on a key that is not the row's (stale, made since in a
-//! slot that was in use, or of another graph). What lives across edits is a [`TrackedNodeMap`] or [`TrackedValueMap`],
-//! whose rows carry generations in every build.
+//! Tables are indexed by slot, so a read is one bounds-checked load. A [`NodeMap`] or [`ValueMap`] is for a graph that
+//! does not lose entities while the table exists: a reused slot would return the row of its former entity. Debug builds
+//! store the generation of every row and panic if the key is stale, belongs to another graph, or names an entity
+//! created later in a reused slot. A table that is kept across edits is a [`TrackedNodeMap`] or [`TrackedValueMap`],
+//! whose rows store generations in every build.
 
 use super::Graph;
 use crate::id::{NodeId, ValueId, slot_of, split};
@@ -16,7 +16,7 @@ use std::ops::{Index, IndexMut};
 pub struct SlotTable<K, T> {
     rows: Vec<T>,
     default: T,
-    /// The generation each row belongs to; 0 or an even number for none yet.
+    /// The generation each row belongs to; 0 or an even number if there is none yet.
     #[cfg(debug_assertions)]
     generations: Vec<u32>,
     key: PhantomData<fn() -> K>,
@@ -28,7 +28,7 @@ pub type NodeMap<T> = SlotTable<NodeId, T>;
 pub type ValueMap<T> = SlotTable<ValueId, T>;
 
 impl<T: Clone> NodeMap<T> {
-    /// A table for all nodes of `graph`, filled with `default`; nodes in slots made later read as `default`.
+    /// Creates a table for all nodes of `graph`, filled with `default`. Nodes in slots created later read as `default`.
     pub fn for_nodes(graph: &Graph, default: T) -> Self {
         SlotTable {
             rows: vec![default.clone(); graph.nodes.capacity()],
@@ -41,7 +41,8 @@ impl<T: Clone> NodeMap<T> {
 }
 
 impl<T: Clone> ValueMap<T> {
-    /// A table for all values of `graph`, filled with `default`; values in slots made later read as `default`.
+    /// Creates a table for all values of `graph`, filled with `default`. Values in slots created later read as
+    /// `default`.
     pub fn for_values(graph: &Graph, default: T) -> Self {
         SlotTable {
             rows: vec![default.clone(); graph.values.capacity()],
@@ -54,7 +55,7 @@ impl<T: Clone> ValueMap<T> {
 }
 
 impl<K, T> SlotTable<K, T> {
-    /// An empty table, for what is set of few or none: rows that are not set read as `default`.
+    /// Creates an empty table that grows on write, for tables with few rows. Rows that are not set read as `default`.
     pub fn sparse(default: T) -> Self {
         SlotTable {
             rows: Vec::new(),
@@ -67,13 +68,14 @@ impl<K, T> SlotTable<K, T> {
 }
 
 impl<K: slotmap::Key, T: Clone> SlotTable<K, T> {
-    /// Bytes of heap held by the table itself.
+    /// Returns the heap size of the table itself in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.rows.capacity() * size_of::<T>()
     }
 }
 
-/// Panics unless a row of generation `of` may be read (or taken over, by a later entity of the same graph) by a key.
+/// Panics unless `key` may read a row of generation `of`, or, with `take`, may overwrite the row as a later entity of
+/// the same graph.
 #[cfg(debug_assertions)]
 #[track_caller]
 fn check<K: slotmap::Key>(key: K, of: u32, take: bool) {
@@ -82,8 +84,8 @@ fn check<K: slotmap::Key>(key: K, of: u32, take: bool) {
     let later = of >> 24 == generation >> 24 && generation > of;
     assert!(
         none || of == generation || take && later,
-        "a side table was asked about {:?}, its row belongs to generation {of}: a stale id, an entity made since, or \
-         one of another graph",
+        "side table lookup of {:?}, whose row belongs to generation {of}: the id is stale, newer than the table, or \
+         of another graph",
         key.data()
     );
 }
@@ -121,8 +123,8 @@ impl<K: slotmap::Key, T: Clone> IndexMut<K> for SlotTable<K, T> {
     }
 }
 
-/// A dense table that lives across edits: a row remembers the generation of its key, and reads as the default for any
-/// other entity in the same slot, be it gone or made since. See [`TrackedNodeMap`] and [`TrackedValueMap`].
+/// A dense table that stays valid across edits. A row stores the generation of its key and reads as the default for any
+/// other entity of the same slot, erased or created later. See [`TrackedNodeMap`] and [`TrackedValueMap`].
 #[derive(Clone, Debug)]
 pub struct TrackedTable<K, T> {
     rows: Vec<(u32, T)>,
@@ -130,34 +132,34 @@ pub struct TrackedTable<K, T> {
     key: PhantomData<fn() -> K>,
 }
 
-/// One row per node, for tables that are kept in step with edits.
+/// One row per node, valid across edits.
 pub type TrackedNodeMap<T> = TrackedTable<NodeId, T>;
-/// One row per value, for tables that are kept in step with edits.
+/// One row per value, valid across edits.
 pub type TrackedValueMap<T> = TrackedTable<ValueId, T>;
 
 impl<T: Copy> TrackedNodeMap<T> {
-    /// A table for all nodes of `graph`, filled with `default`.
+    /// Creates a table for all nodes of `graph`, filled with `default`.
     pub fn for_nodes(graph: &Graph, default: T) -> Self {
         TrackedTable { rows: vec![(0, default); graph.nodes.capacity()], default, key: PhantomData }
     }
 }
 
 impl<T: Copy> TrackedValueMap<T> {
-    /// A table for all values of `graph`, filled with `default`.
+    /// Creates a table for all values of `graph`, filled with `default`.
     pub fn for_values(graph: &Graph, default: T) -> Self {
         TrackedTable { rows: vec![(0, default); graph.values.capacity()], default, key: PhantomData }
     }
 }
 
 impl<K, T> TrackedTable<K, T> {
-    /// An empty table, for what is set of few or none: rows that are not set read as `default`.
+    /// Creates an empty table that grows on write, for tables with few rows. Rows that are not set read as `default`.
     pub fn sparse(default: T) -> Self {
         TrackedTable { rows: Vec::new(), default, key: PhantomData }
     }
 }
 
 impl<K: slotmap::Key, T: Copy> TrackedTable<K, T> {
-    /// The row of a key: the default if none was set for exactly this entity.
+    /// Returns the row of a key, or the default if no row was set for exactly this entity.
     #[inline]
     pub fn get(&self, key: K) -> T {
         let (slot, generation) = split(key);
@@ -167,7 +169,7 @@ impl<K: slotmap::Key, T: Copy> TrackedTable<K, T> {
         }
     }
 
-    /// Sets the row of a key, which takes the slot over from whatever entity had it.
+    /// Sets the row of a key. A row of another entity in the same slot is overwritten.
     #[inline]
     pub fn set(&mut self, key: K, row: T) {
         let (slot, generation) = split(key);
@@ -178,7 +180,8 @@ impl<K: slotmap::Key, T: Copy> TrackedTable<K, T> {
     }
 }
 
-/// A set of entities as bits by slot.
+/// A bit set of entities, indexed by slot. Generations are not stored, so a set is valid while its graph loses no
+/// entity.
 #[derive(Clone, Debug, Default)]
 pub struct SlotSet<K> {
     words: Vec<u64>,
@@ -191,12 +194,12 @@ pub type NodeSet = SlotSet<NodeId>;
 pub type ValueSet = SlotSet<ValueId>;
 
 impl<K: slotmap::Key> SlotSet<K> {
-    /// The empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         SlotSet { words: Vec::new(), key: PhantomData }
     }
 
-    /// Adds `key`; says whether it was missing.
+    /// Adds `key`; returns whether it was absent.
     pub fn insert(&mut self, key: K) -> bool {
         let slot = slot_of(key) as usize;
         if slot / 64 >= self.words.len() {
@@ -208,7 +211,7 @@ impl<K: slotmap::Key> SlotSet<K> {
         fresh
     }
 
-    /// Removes `key`; says whether it was there.
+    /// Removes `key`; returns whether it was present.
     pub fn remove(&mut self, key: K) -> bool {
         let slot = slot_of(key) as usize;
         let Some(word) = self.words.get_mut(slot / 64) else { return false };
@@ -218,7 +221,7 @@ impl<K: slotmap::Key> SlotSet<K> {
         was
     }
 
-    /// Whether `key` is in the set.
+    /// Returns whether `key` is in the set.
     pub fn contains(&self, key: K) -> bool {
         let slot = slot_of(key) as usize;
         self.words.get(slot / 64).is_some_and(|w| w & (1 << (slot % 64)) != 0)

@@ -1,7 +1,7 @@
-//! The parts of `prim::If` and `prim::Loop` by name, so that no pass counts operand positions itself.
+//! Named accessors for the parts of `prim::If` and `prim::Loop`, so that passes do not compute operand positions.
 //!
-//! A [`LoopView`] or [`IfView`] is a node id whose kind was checked; it borrows nothing and is valid as long as the node
-//! keeps its operator. Every accessor is O(1) except those that return lists.
+//! A [`LoopView`] or [`IfView`] is a node id whose operator was checked. A view borrows nothing and is valid as long as
+//! the node keeps its operator. Every accessor is O(1).
 
 use super::Graph;
 use crate::id::{BlockId, NodeId, ValueId};
@@ -41,85 +41,86 @@ pub struct LoopView(NodeId);
 pub struct IfView(NodeId);
 
 impl Graph {
-    /// The node as a loop, if it is a `prim::Loop`.
+    /// Returns a view of the node if it is a `prim::Loop`.
     pub fn as_loop(&self, node: NodeId) -> Option<LoopView> {
         self.is_prim(node, Prim::Loop).then_some(LoopView(node))
     }
 
-    /// The node as a branch, if it is a `prim::If`.
+    /// Returns a view of the node if it is a `prim::If`.
     pub fn as_if(&self, node: NodeId) -> Option<IfView> {
         self.is_prim(node, Prim::If).then_some(IfView(node))
     }
 }
 
 impl LoopView {
-    /// The node.
+    /// Returns the node.
     pub fn node(self) -> NodeId {
         self.0
     }
 
-    /// The body.
+    /// Returns the loop's body.
     pub fn body(self, g: &Graph) -> BlockId {
         g.block(self.0, 0)
     }
 
-    /// The largest number of iterations.
+    /// Returns the operand with the maximum number of iterations.
     pub fn max_trip_count(self, g: &Graph) -> ValueId {
         g.operand(self.0, 0)
     }
 
-    /// Whether the first iteration runs.
+    /// Returns the operand that decides whether the first iteration runs.
     pub fn initial_condition(self, g: &Graph) -> ValueId {
         g.operand(self.0, 1)
     }
 
-    /// Whether another iteration follows, computed by the body.
+    /// Returns the body's output that decides whether another iteration follows.
     pub fn next_condition(self, g: &Graph) -> ValueId {
         g.operand(g.ret(self.body(g)), 0)
     }
 
-    /// The iteration number, from 0, in the body.
+    /// Returns the body's input with the iteration number, from 0.
     pub fn iteration(self, g: &Graph) -> ValueId {
         g.result(g.param(self.body(g)), 0)
     }
 
-    /// How many values are carried from iteration to iteration.
+    /// Returns the number of loop-carried values.
     pub fn carried_count(self, g: &Graph) -> usize {
         g.result_count(self.0)
     }
 
-    /// Carried value `i` before the first iteration.
+    /// Returns carried value `i` before the first iteration: an operand of the loop.
     pub fn initial(self, g: &Graph, i: usize) -> ValueId {
         g.operand(self.0, i + 2)
     }
 
-    /// Carried value `i` as the body finds it.
+    /// Returns carried value `i` at the start of an iteration: an input of the body.
     pub fn current(self, g: &Graph, i: usize) -> ValueId {
         g.result(g.param(self.body(g)), i + 1)
     }
 
-    /// Carried value `i` as the body leaves it.
+    /// Returns carried value `i` at the end of an iteration: an output of the body.
     pub fn next(self, g: &Graph, i: usize) -> ValueId {
         g.operand(g.ret(self.body(g)), i + 1)
     }
 
-    /// Carried value `i` after the last iteration.
+    /// Returns carried value `i` after the last iteration: a result of the loop.
     pub fn result(self, g: &Graph, i: usize) -> ValueId {
         g.result(self.0, i)
     }
 
-    /// Whether only the trip count ends the loop: both conditions are the constant `True`.
+    /// Returns whether only the trip count ends the loop: both conditions are the constant `True`.
     pub fn counts(self, g: &Graph) -> bool {
         is_true(g, self.initial_condition(g)) && is_true(g, self.next_condition(g))
     }
 
-    /// How many iterations run, if the loop [counts](Self::counts) to a constant. A negative count is 0.
+    /// Returns the number of iterations if the loop [counts](Self::counts) to a constant. A negative count is 0.
     pub fn trip_count(self, g: &Graph) -> Option<u64> {
         let count = g.constant(self.max_trip_count(g))?.as_int()?;
         self.counts(g).then_some(count.max(0) as u64)
     }
 
-    /// Whether the body may run not even once. What is moved out of the body of such a loop runs where it did not.
+    /// Returns whether the body may run zero times. Code hoisted out of such a loop may run where it did not run
+    /// before.
     pub fn may_skip(self, g: &Graph) -> bool {
         let count = g.constant(self.max_trip_count(g)).and_then(|c| c.as_int());
         !(count.is_some_and(|n| n > 0) && is_true(g, self.initial_condition(g)))
@@ -127,32 +128,32 @@ impl LoopView {
 }
 
 impl IfView {
-    /// The node.
+    /// Returns the node.
     pub fn node(self) -> NodeId {
         self.0
     }
 
-    /// The condition.
+    /// Returns the condition.
     pub fn condition(self, g: &Graph) -> ValueId {
         g.operand(self.0, 0)
     }
 
-    /// The block that runs if the condition holds.
+    /// Returns the block that runs if the condition is true.
     pub fn then_block(self, g: &Graph) -> BlockId {
         g.block(self.0, 0)
     }
 
-    /// The block that runs if it does not.
+    /// Returns the block that runs if the condition is false.
     pub fn else_block(self, g: &Graph) -> BlockId {
         g.block(self.0, 1)
     }
 
-    /// What result `i` is if the condition holds, and if it does not.
+    /// Returns the two values that result `i` selects from: output `i` of the true block and of the false block.
     pub fn outputs(self, g: &Graph, i: usize) -> (ValueId, ValueId) {
         (g.operand(g.ret(self.then_block(g)), i), g.operand(g.ret(self.else_block(g)), i))
     }
 
-    /// The block that always runs, if the condition is a constant.
+    /// Returns the block that always runs, if the condition is a constant.
     pub fn taken(self, g: &Graph) -> Option<BlockId> {
         let condition = g.constant(self.condition(g))?.as_bool()?;
         Some(if condition { self.then_block(g) } else { self.else_block(g) })

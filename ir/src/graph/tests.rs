@@ -1,4 +1,4 @@
-//! Random edit scripts against a naive model of who uses what and what stands where.
+//! Random edit scripts, checked against a naive model of node order and uses.
 
 use super::Graph;
 use crate::edit::At;
@@ -9,7 +9,7 @@ use crate::types::Type;
 use crate::value::IValue;
 use crate::verify::verify;
 
-/// A small deterministic generator: tests must fail the same way twice.
+/// A small deterministic generator, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// What the graph should look like: nodes of the root block in order, with operands.
+/// Expected nodes of the root block in order, with operands and result.
 #[derive(Default)]
 struct Model {
     nodes: Vec<(NodeId, Vec<ValueId>, ValueId)>,
@@ -180,7 +180,7 @@ fn a_clone_is_another_graph() {
     assert_eq!(revision.check(g.journal().revision()), Ok(()));
     assert!(revision.check(other).is_err() && clone.journal().since(revision).is_none());
     assert_eq!(revision.edits(), other.edits());
-    // What is said of identities is the same for all graphs.
+    // The debug text of an identity is the same for all graphs.
     assert_eq!(format!("{revision:?}"), format!("{other:?}"));
 }
 

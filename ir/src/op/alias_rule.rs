@@ -1,24 +1,24 @@
-//! What an operator does to memory that its schema's annotations do not say.
+//! Memory effects of an operator that the alias annotations of its schema do not express.
 
 use super::Facet;
 use crate::graph::Graph;
 use crate::id::{NodeId, ValueId};
 use crate::schema::FunctionSchema;
 
-/// What an operator does to memory that its schema's annotations do not say.
+/// Memory effects of an operator that the alias annotations of its schema do not express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliasRule {
-    /// Results are new, even those in containers, and nothing is written.
+    /// Results are newly allocated, including the elements of containers, and nothing is written.
     Fresh,
-    /// Arguments `args` are written although the schema does not say so, unless argument `flag` is the constant `false`:
-    /// running statistics of normalisation in training.
+    /// Arguments `args` are written although the schema does not mark them, unless argument `flag` is the constant
+    /// `false`. For the running statistics of normalisation in training.
     WritesWhen {
-        /// The argument that switches writing on.
+        /// The argument that enables the write.
         flag: &'static str,
-        /// What is written.
+        /// The arguments that are written.
         args: &'static [&'static str],
     },
-    /// Waits for another task: results come from the outside, and whatever is shared may have been written meanwhile.
+    /// Waits for another task: results come from outside, and any shared memory may have been written meanwhile.
     Waits,
 }
 
@@ -27,7 +27,7 @@ impl Facet for AliasRule {
 }
 
 impl AliasRule {
-    /// The operands that a node with this rule may write beside those its schema marks.
+    /// Returns the operands that a node with this rule may write in addition to those its schema marks.
     pub fn written(self, graph: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
         let schema = graph.op(node).row().map(|id| graph.registry().schema(id));
         let operand = move |i: usize| (i < graph.operand_count(node)).then(|| graph.operand(node, i));
@@ -36,8 +36,8 @@ impl AliasRule {
         arguments.into_iter().flatten().filter_map(operand)
     }
 
-    /// The arguments that a call of an operator with this rule writes beside those its schema marks, by position;
-    /// `value` gives the truth value of an argument, if it is known.
+    /// Returns the positions of arguments that a call of an operator with this rule may write in addition to those its
+    /// schema marks. `value` returns the value of a boolean argument if it is constant.
     pub fn written_arguments<'a>(
         self,
         schema: &'a FunctionSchema,

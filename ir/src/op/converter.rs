@@ -3,19 +3,19 @@
 use super::Facet;
 use crate::types::{Type, TypeKind};
 
-/// An implicit conversion of a call's argument, as the operator that performs it states it.
+/// An implicit conversion of a call's argument; a facet of the operator that performs it.
 ///
-/// Schema matching ([`crate::schema::match_call`]) decides which conversion an argument needs; the registry knows which
-/// operator performs it ([`super::Registry::converter`]). Each operator takes one argument and gives one result.
+/// Schema matching ([`crate::schema::match_call`]) decides which conversion an argument needs. The registry maps the
+/// conversion to its operator ([`super::Registry::converter`]), which has one argument and one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Converter {
-    /// A tensor without dimensions to a float.
+    /// A zero-dimensional tensor to a float.
     TensorToFloat,
-    /// A tensor without dimensions to a complex number.
+    /// A zero-dimensional tensor to a complex number.
     TensorToComplex,
-    /// An integral tensor without dimensions to an int.
+    /// A zero-dimensional integral tensor to an int.
     TensorToInt,
-    /// A tensor without dimensions to a number.
+    /// A zero-dimensional tensor to a number.
     TensorToNumber,
     /// A bool to a float.
     BoolToFloat,
@@ -27,7 +27,7 @@ pub enum Converter {
     BoolToInt,
     /// A number to an int.
     NumberToInt,
-    /// The name of a device to the device.
+    /// A device name to a device.
     StrToDevice,
 }
 
@@ -36,20 +36,20 @@ impl Facet for Converter {
 }
 
 impl Converter {
-    /// How many conversions there are.
+    /// Number of conversions.
     pub(crate) const COUNT: usize = Converter::StrToDevice as usize + 1;
 
-    /// The conversion of a number or bool of type `from` to a float.
+    /// Returns the conversion of a number or bool of type `from` to a float.
     pub(crate) fn to_float(from: Type) -> Converter {
         if matches!(from.kind(), TypeKind::Bool) { Converter::BoolToFloat } else { Converter::NumberToFloat }
     }
 
-    /// The conversion of a number or bool of type `from` to an int.
+    /// Returns the conversion of a number or bool of type `from` to an int.
     pub(crate) fn to_int(from: Type) -> Converter {
         if matches!(from.kind(), TypeKind::Bool) { Converter::BoolToInt } else { Converter::NumberToInt }
     }
 
-    /// The type of the result.
+    /// Returns the type of the result.
     pub fn result(self) -> Type {
         match self {
             Converter::TensorToFloat | Converter::BoolToFloat | Converter::NumberToFloat => Type::FLOAT,

@@ -1,18 +1,18 @@
-//! Facets: kinds of fact about operators, each a Rust type owned by the crate whose mechanism consumes it.
+//! Facets: kinds of facts about operators. Each is a Rust type owned by the crate that consumes it.
 //!
-//! The registry stores one column per facet type: places by row, and the facts stated, side by side, since most rows
-//! state few. A consumer fetches a [`Column`] once and then pays two indexed loads per node.
+//! The registry stores one column per facet type: an index by row, and a dense vector of the stated facts, since most
+//! rows state few. A consumer fetches a [`Column`] once; then a lookup is two indexed loads.
 
 use super::{Op, OpId};
 use std::any::Any;
 
 /// A kind of fact about an operator.
 pub trait Facet: Any + Send + Sync {
-    /// The facet's name, for listings and error messages.
+    /// The name of the facet, for listings and error messages.
     const NAME: &'static str;
 }
 
-/// What an operator computes, in one sentence (Markdown); further paragraphs may follow.
+/// Documentation of an operator: one sentence (Markdown) on what it computes; further paragraphs may follow.
 #[derive(Clone, Debug)]
 pub struct Doc(pub &'static str);
 
@@ -25,9 +25,9 @@ pub struct Column<'r, F> {
     pub(super) cells: Option<&'r Cells<F>>,
 }
 
-/// The facts of a column.
+/// The storage of a column.
 pub(super) struct Cells<F> {
-    /// By row, one more than the fact's place; 0 where none is stated. Rows at the end may be missing.
+    /// By row: index of the fact plus 1, or 0 if no fact is stated. May be shorter than the registry.
     places: Vec<u32>,
     facts: Vec<F>,
 }
@@ -37,7 +37,7 @@ impl<F> Cells<F> {
         Cells { places: Vec::new(), facts: Vec::new() }
     }
 
-    /// States a fact, or states it anew.
+    /// States a fact, replacing an earlier one about the same row.
     pub(super) fn put(&mut self, row: usize, fact: F) {
         if self.places.len() <= row {
             self.places.resize(row + 1, 0);
@@ -66,17 +66,17 @@ impl<F> Clone for Column<'_, F> {
 impl<F> Copy for Column<'_, F> {}
 
 impl<'r, F> Column<'r, F> {
-    /// The fact about a row, if it is stated.
+    /// Returns the fact about a row, if it is stated.
     pub fn get(&self, op: OpId) -> Option<&'r F> {
         self.cells?.get(op.index())
     }
 
-    /// The fact about a node's operator, if it has a row and the fact is stated.
+    /// Returns the fact about a node's operator, if the operator is a row and the fact is stated.
     pub fn of(&self, op: Op) -> Option<&'r F> {
         self.get(op.row()?)
     }
 
-    /// Rows that state the fact.
+    /// Returns the rows that state the fact, with the fact, in row order.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'r F)> {
         let rows = self.cells.map_or(0, |cells| cells.places.len() as u32);
         (0..rows).map(OpId).filter_map(move |op| Some((op, self.get(op)?)))

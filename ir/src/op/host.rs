@@ -1,5 +1,5 @@
-//! What nodes that call the host ask for: how [`Prim::PythonOp`](crate::Prim::PythonOp) spells the operations on the
-//! embedding program's objects. The frontend writes them, hosts read them; in text they are `^name(words)(%operands)`.
+//! Operations on objects of the embedding program, as encoded in nodes of [`Prim::PythonOp`](crate::Prim::PythonOp).
+//! The frontend creates such nodes and hosts decode them. In text they are `^name(words)(%operands)`.
 
 use crate::attr::{Attr, names};
 use crate::graph::Graph;
@@ -8,26 +8,26 @@ use crate::symbol::Symbol;
 use crate::types::Type;
 use crate::value::{IValue, List};
 
-/// The name of a node that reads an object or a member of one.
+/// Name attribute of a node that reads an object or a member of an object.
 const READ: &str = "__getattr__";
-/// The name of a node that calls its first operand.
+/// Name attribute of a node that calls its first operand.
 const CALL: &str = "__call__";
 
 /// An operation on objects of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOp {
-    /// The object at a dotted path; no operands.
+    /// Reads the object at a dotted path; no operands.
     Object(Symbol),
-    /// A member of operand 0.
+    /// Reads a member of operand 0.
     Member(Symbol),
-    /// Calls operand 0 with the others, the last of them by these names.
+    /// Calls operand 0 with the other operands, the last of which are keyword arguments with these names.
     Call(Vec<Symbol>),
-    /// Calls the function at a dotted path with the operands, the last of them by these names.
+    /// Calls the function at a dotted path with the operands, the last of which are keyword arguments with these names.
     Function(Symbol, Vec<Symbol>),
 }
 
 impl HostOp {
-    /// The operation of a node; none for one that names no function.
+    /// Decodes a node; returns `None` if the node has no name attribute.
     pub fn of(graph: &Graph, node: NodeId) -> Option<HostOp> {
         HostOp::read(graph.attrs(node).entries(), graph.operand_count(node))
     }
@@ -50,7 +50,7 @@ impl HostOp {
         })
     }
 
-    /// The attributes of a node for it.
+    /// Returns the attributes that encode this operation in a node.
     pub fn attrs(&self) -> Vec<(Symbol, Attr)> {
         let (name, words) = match self {
             HostOp::Object(word) | HostOp::Member(word) => (READ, std::slice::from_ref(word)),
@@ -63,7 +63,7 @@ impl HostOp {
     }
 }
 
-/// The attribute that holds words; none for no words.
+/// Returns the attribute that holds words (paths, members, keyword names); `None` if there are no words.
 pub(crate) fn scalar_args<'w>(words: impl Iterator<Item = &'w str>) -> Option<(Symbol, Attr)> {
     let words: Vec<IValue> = words.map(IValue::str).collect();
     let list = || IValue::List(List::from_values(Type::STR, words.clone()));

@@ -1,7 +1,7 @@
-//! Operators: the closed set of structural ones ([`Prim`]) and the open set of the registry.
+//! Operators: the closed set of structural operators ([`Prim`]) and the open set of the registry.
 //!
-//! [`Op`] is what a node carries, in four bytes: a structural operator, a row of the graph's [`Registry`], or a name
-//! the registry does not know, which survives as an opaque operator.
+//! An [`Op`] is the operator of a node in four bytes: a structural operator, a row of the graph's [`Registry`], or a
+//! name without a row, which denotes an opaque operator.
 
 mod alias_rule;
 mod converter;
@@ -32,7 +32,7 @@ use std::fmt;
 pub struct OpId(pub(crate) u32);
 
 impl OpId {
-    /// The row's number, dense from 0 in order of registration.
+    /// Returns the row's number, dense from 0 in order of registration.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -50,7 +50,7 @@ const TAG_PRIM: u32 = 0;
 const TAG_ROW: u32 = 1;
 const TAG_UNKNOWN: u32 = 2;
 
-/// What a node does.
+/// The operator of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Op(u32);
 
@@ -61,17 +61,17 @@ pub enum OpKind {
     Prim(Prim),
     /// A row of the graph's registry.
     Row(OpId),
-    /// A name without a row: opaque, with every effect one can have.
+    /// A name without a row: an opaque operator with the effects [`Effects::UNKNOWN`].
     Unknown(Symbol),
 }
 
 impl Op {
-    /// An operator the registry does not know.
+    /// Creates an operator that is not in the registry.
     pub fn unknown(name: Symbol) -> Op {
         Op(TAG_UNKNOWN << TAG_SHIFT | name.raw())
     }
 
-    /// Which kind of operator this is.
+    /// Returns the kind of the operator.
     pub fn kind(self) -> OpKind {
         match self.0 >> TAG_SHIFT {
             TAG_PRIM => OpKind::Prim(Prim::ALL[(self.0 & PAYLOAD) as usize]),
@@ -80,12 +80,12 @@ impl Op {
         }
     }
 
-    /// The structural operator, if it is one.
+    /// Returns the structural operator, if it is one.
     pub fn prim(self) -> Option<Prim> {
         (self.0 >> TAG_SHIFT == TAG_PRIM).then(|| Prim::ALL[(self.0 & PAYLOAD) as usize])
     }
 
-    /// The registry row, if it has one.
+    /// Returns the registry row, if it is one.
     pub fn row(self) -> Option<OpId> {
         (self.0 >> TAG_SHIFT == TAG_ROW).then_some(OpId(self.0 & PAYLOAD))
     }

@@ -1,21 +1,21 @@
-//! The structural operators: closed, so that every layer matches them exhaustively.
+//! The structural operators. The set is closed, so every layer matches them exhaustively.
 
 use crate::symbol::Symbol;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::OnceLock;
 
-/// Writes the enum, its names and the list of all from one table.
+/// Generates the enum, its names and the list of all variants from one table.
 macro_rules! structural {
     ($($(#[doc = $doc:literal])* $prim:ident = $name:literal,)*) => {
-        /// A structural operator. Everything else is a row of the registry.
+        /// A structural operator. All other operators are rows of the registry.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Prim {
             $($(#[doc = $doc])* $prim,)*
         }
 
-        /// Names in the order of the enum.
+        /// Names in the order of the variants.
         const NAMES: &[&str] = &[$($name,)*];
 
         impl Prim {
@@ -26,7 +26,7 @@ macro_rules! structural {
 }
 
 structural! {
-    /// The value of attribute `value`; without it, `None`.
+    /// The value of attribute `value`, or `None` without the attribute.
     Constant = "prim::Constant",
     /// First node of a block: its results are the block's inputs.
     Param = "prim::Param",
@@ -44,7 +44,7 @@ structural! {
     ReturnStmt = "prim::ReturnStmt",
     /// Before the exit transform: leaves the loop.
     BreakStmt = "prim::BreakStmt",
-    /// Before the exit transform: goes on to the next iteration.
+    /// Before the exit transform: continues with the next iteration.
     ContinueStmt = "prim::ContinueStmt",
     /// Before the exit transform: the condition and carried values of a loop body.
     LoopContinuation = "prim::LoopContinuation",
@@ -68,7 +68,7 @@ structural! {
     ForkClosure = "prim::forkClosure",
     /// A delayed call of its subgraph.
     Awaitable = "prim::awaitable",
-    /// A value wrapped as a finished awaitable.
+    /// Wraps a value as a finished awaitable.
     AwaitableNowait = "prim::awaitable_nowait",
     /// The value of an awaitable.
     AwaitableWait = "prim::awaitable_wait",
@@ -94,15 +94,15 @@ structural! {
     ListUnpack = "prim::ListUnpack",
     /// A dictionary of alternating keys and values.
     DictConstruct = "prim::DictConstruct",
-    /// Before clean-up: `[]` whose element type is open.
+    /// Before clean-up: `[]` with an undetermined element type.
     EmptyListLiteral = "prim::EmptyListLiteral",
-    /// A value that is never read.
+    /// An undefined value that is never read.
     Uninitialized = "prim::Uninitialized",
-    /// The operand, known to have the result's type.
+    /// The operand, assumed to have the result's type.
     UncheckedCast = "prim::unchecked_cast",
-    /// The operand, known not to be `None`.
+    /// The operand, assumed not to be `None`.
     UncheckedUnwrapOptional = "prim::unchecked_unwrap_optional",
-    /// The operand under a declared type.
+    /// The operand with a declared type.
     Annotate = "prim::annotate",
     /// Whether the operand is of one of the types in attribute `types`.
     Isinstance = "prim::isinstance",
@@ -112,37 +112,37 @@ structural! {
     Print = "prim::Print",
     /// `prim::tolist`: a tensor as nested lists.
     ToList = "prim::tolist",
-    /// A call of the host.
+    /// Calls a function or accesses an object of the embedding program: see [`HostOp`](crate::HostOp).
     PythonOp = "prim::PythonOp",
-    /// A call of a host function excluded from compilation.
+    /// Calls a host function that is excluded from compilation.
     IgnoredPythonOp = "prim::IgnoredPythonOp",
-    /// A host object brought back under the result's type; fails when it does not fit.
+    /// Converts a host object to the result's type; raises if the object does not match.
     CastFromPython = "prim::CastFromPython",
-    /// An element of a module container by key.
+    /// Selects an element of a module container by key.
     ModuleContainerIndex = "prim::ModuleContainerIndex",
-    /// Observes a tensor while profiling.
+    /// Records a tensor while profiling.
     Profile = "prim::profile",
-    /// Observes any value while profiling.
+    /// Records any value while profiling.
     ProfileIvalue = "prim::profile_ivalue",
-    /// The operand, checked to have the result's type; a following bailout handles failure.
+    /// The operand, checked to have the result's type; a following bailout handles a failed check.
     Guard = "prim::Guard",
-    /// Continues in the unoptimized program when its guard fails.
+    /// Continues in the unoptimized program if its guard fails.
     BailOut = "prim::BailOut",
     /// Holds the unoptimized program for bailouts.
     BailoutTemplate = "prim::BailoutTemplate",
-    /// Whether operands have the types in attribute `types`, and the operands under those types.
+    /// Returns whether the operands have the types in attribute `types`, and the operands with those types.
     TypeCheck = "prim::TypeCheck",
-    /// Whether operands require gradients as recorded.
+    /// Returns whether the operands require gradients as recorded.
     RequiresGradCheck = "prim::RequiresGradCheck",
-    /// An unoptimized subgraph for failed checks.
+    /// An unoptimized subgraph that runs after a failed check.
     FallbackGraph = "prim::FallbackGraph",
-    /// `(cond, a, b)`: one of two values that are both computed.
+    /// `(cond, a, b)`: selects one of two values, both of which are computed.
     IfThenElse = "prim::IfThenElse",
     /// A subgraph with its derivative.
     DifferentiableGraph = "prim::DifferentiableGraph",
-    /// A gradient formula, skipped when all incoming gradients are undefined.
+    /// A gradient formula that is skipped if all incoming gradients are undefined.
     GradOf = "prim::GradOf",
-    /// An undefined (zero) gradient.
+    /// An undefined gradient, which stands for zero.
     AutogradZero = "prim::AutogradZero",
     /// Sum of two gradients that may be undefined.
     AutogradAdd = "prim::AutogradAdd",
@@ -152,7 +152,7 @@ structural! {
     AutogradAllNonZero = "prim::AutogradAllNonZero",
     /// Whether all gradients are undefined.
     AutogradAllZero = "prim::AutogradAllZero",
-    /// A pointwise subgraph computed in one sweep.
+    /// A pointwise subgraph computed in one loop.
     FusionGroup = "prim::FusionGroup",
     /// Concatenation inside a fusion group.
     FusedConcat = "prim::FusedConcat",
@@ -164,45 +164,46 @@ structural! {
     ChunkSizes = "prim::ChunkSizes",
     /// Chunks of a tensor: attributes `chunks` and `dim`.
     ConstantChunk = "prim::ConstantChunk",
-    /// Chunks of several tensors broadcast together.
+    /// Chunks of several tensors that are first broadcast together.
     BroadcastingChunk = "prim::BroadcastingChunk",
-    /// A sum of matrix products as one product.
+    /// A sum of matrix products, computed as one product.
     MMTreeReduce = "prim::MMTreeReduce",
-    /// Matrix products sharing one side as one product.
+    /// Several matrix products with a common left or right side, computed as one product.
     MMBatchSide = "prim::MMBatchSide",
     /// A fusion group of PyTorch's tensor expression compiler.
     TensorExprGroup = "prim::TensorExprGroup",
-    /// The same with symbolic shapes.
+    /// A fusion group of PyTorch's tensor expression compiler with symbolic shapes.
     TensorExprDynamicGroup = "prim::TensorExprDynamicGroup",
-    /// The check in front of it.
+    /// The check before a `prim::TensorExprDynamicGroup`.
     TensorExprDynamicGuard = "prim::TensorExprDynamicGuard",
     /// A subgraph of the static runtime.
     StaticSubgraph = "prim::StaticSubgraph",
-    /// A subgraph free of mutation.
+    /// A subgraph without mutation.
     FunctionalGraph = "prim::FunctionalGraph",
-    /// `cat` of its operands, the last being the dimension.
+    /// `cat` of all operands but the last, which is the dimension.
     VarConcat = "prim::VarConcat",
-    /// `stack` of its operands, the last being the dimension.
+    /// `stack` of all operands but the last, which is the dimension.
     VarStack = "prim::VarStack",
 }
 
 impl Prim {
-    /// The qualified name: `prim::If`.
+    /// Returns the qualified name: `prim::If`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 
-    /// The qualified name as a symbol.
+    /// Returns the qualified name as a symbol.
     pub fn symbol(self) -> Symbol {
         table().symbols[self as usize]
     }
 
-    /// The structural operator with a qualified name.
+    /// Returns the structural operator with a qualified name.
     pub fn from_symbol(name: Symbol) -> Option<Prim> {
         table().by_name.get(&name).copied()
     }
 
-    /// Whether the operator's node carries a subgraph in attribute `Subgraph` that is printed behind the graph.
+    /// Returns whether nodes of the operator carry a subgraph in attribute `Subgraph`, which is printed after the
+    /// graph.
     pub fn has_subgraph(self) -> bool {
         matches!(
             self,

@@ -1,17 +1,18 @@
-//! Effects of structural operators: one exhaustive match, so that a new [`Prim`] does not compile until its effects are
-//! stated.
+//! Effects of structural operators.
 //!
-//! A row states how the operator treats memory ([`MemoryTransfer`], from which reads, writes and aliases follow) and
-//! what it does besides. The points-to analysis interprets the same [`MemoryTransfer`], so the two cannot disagree.
+//! One exhaustive match states them, so a new [`Prim`] does not compile until its effects are stated.
+//!
+//! Each row states how the operator treats memory ([`MemoryTransfer`], which implies reads, writes and aliases) and its
+//! other effects. The points-to analysis interprets the same [`MemoryTransfer`], so the two are consistent.
 
 use super::{Effects, Prim};
 
-/// How a structural operator treats memory: its transfer function in the points-to analysis.
+/// Memory behaviour of a structural operator: its transfer function in the points-to analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryTransfer {
-    /// No memory is made, kept or written.
+    /// No memory is allocated, stored or written.
     Nothing,
-    /// Results are new memory.
+    /// Results are newly allocated.
     Fresh,
     /// Result `i` is operand `i`.
     Same,
@@ -21,36 +22,36 @@ pub enum MemoryTransfer {
     Construct,
     /// Results are elements of the first operand.
     Extract,
-    /// Results come from outside the graph; nothing is written.
+    /// Results come from outside the graph. Nothing is written.
     Wildcard,
     /// The result is the value of an attribute.
     Attribute,
     /// Operands are stored outside the graph.
     Store,
-    /// Operands may be written and stored, results come from outside.
+    /// Operands may be written and stored, and results come from outside.
     Call,
-    /// As `Call`, and all memory of the outside may be written.
+    /// As `Call`; in addition, any memory reachable from outside may be written.
     Host,
-    /// Starts a task on the operands, which may write them at any time from then on.
+    /// Starts a task with the operands, which may write them at any later time.
     Task,
-    /// Other tasks ran: all shared memory may have been written, and results come from outside.
+    /// Other tasks run: any shared memory may be written, and results come from outside.
     Wait,
-    /// Does what its subgraph does.
+    /// The behaviour of the node's subgraph.
     Subgraph,
-    /// The result is a constant, which the program shares between runs.
+    /// The result is a constant that is shared between runs.
     Constant,
     /// The result is a new object.
     Object,
     /// Writes the first operand and stores the others in it.
     SetAttr,
-    /// Its blocks say what flows in and out.
+    /// The behaviour of the node's blocks, which determine inputs and outputs.
     Blocks,
-    /// As `Blocks`, and operands may be stored.
+    /// As `Blocks`; in addition, operands may be stored.
     Captures,
 }
 
 impl MemoryTransfer {
-    /// The effects that follow from the treatment of memory.
+    /// Returns the effects implied by the memory behaviour.
     pub const fn effects(self) -> Effects {
         match self {
             MemoryTransfer::Nothing
@@ -71,12 +72,13 @@ impl MemoryTransfer {
         }
     }
 
-    /// Whether using a container as an operand neither keeps nor changes it, and the analysis follows what comes out.
+    /// Returns whether a container operand is only read: the operator neither stores nor changes the container, and the
+    /// points-to analysis tracks what is extracted from it.
     pub const fn only_reads(self) -> bool {
         matches!(self, MemoryTransfer::Nothing | MemoryTransfer::Extract | MemoryTransfer::Fresh)
     }
 
-    /// Whether code may run that assigns attributes of any object.
+    /// Returns whether code may run that assigns attributes of any object.
     pub const fn may_assign(self) -> bool {
         matches!(
             self,
@@ -91,24 +93,24 @@ impl MemoryTransfer {
 }
 
 impl Prim {
-    /// What running a node of this operator does, its blocks and the subgraph it runs left out:
-    /// [`Graph::effects`](crate::Graph::effects) adds the subgraph's.
+    /// Returns the effects of running a node of this operator, without those of its blocks and of the subgraph it runs.
+    /// [`Graph::effects`](crate::Graph::effects) adds the subgraph's effects.
     pub const fn effects(self) -> Effects {
         let (memory, others) = self.behaviour();
         memory.effects().union(others)
     }
 
-    /// How the operator treats memory.
+    /// Returns the memory behaviour of the operator.
     pub const fn memory(self) -> MemoryTransfer {
         self.behaviour().0
     }
 
-    /// Whether the operator computes what its subgraph computes, when and where its node runs.
+    /// Returns whether the operator evaluates its subgraph at the position of its node.
     pub const fn runs_subgraph(self) -> bool {
         matches!(self.memory(), MemoryTransfer::Subgraph)
     }
 
-    /// Treatment of memory, and effects that do not follow from it.
+    /// Returns the memory behaviour and the effects that it does not imply.
     #[deny(clippy::wildcard_enum_match_arm)]
     const fn behaviour(self) -> (MemoryTransfer, Effects) {
         use MemoryTransfer as M;
@@ -131,7 +133,7 @@ impl Prim {
             Prim::Enter | Prim::Exit | Prim::CallFunction | Prim::CallMethod => (M::Call, Effects::CALL),
             Prim::ComprehensionScope => (M::Captures, PURE),
             Prim::Closure => (M::Captures, IDENTITY),
-            // The task raises where it is waited for.
+            // The task's exception is raised by the node that waits for it.
             Prim::Fork | Prim::ForkClosure => {
                 (M::Task, Effects::CALL.without(RAISES.union(Effects::WAITS).union(Effects::DIVERGES)))
             }
@@ -139,7 +141,7 @@ impl Prim {
             Prim::AwaitableNowait => (M::Same, IDENTITY),
             Prim::AwaitableWait => (M::Wait, Effects::CALL),
             Prim::GetAttr => (M::Attribute, RAISES),
-            // The embedding program sees attributes of its modules.
+            // The embedding program can observe attributes of its modules.
             Prim::SetAttr => (M::SetAttr, Effects::WRITES_STATE),
             Prim::HasAttr | Prim::Isinstance => (M::Nothing, PURE),
             Prim::CreateObject => (M::Object, PURE),
@@ -185,7 +187,8 @@ impl Prim {
 mod tests {
     use super::*;
 
-    /// Writes this module and `effects.rs` into a crate whose `Prim` has `planted` too, and compiles it.
+    /// Compiles this module and `effects.rs` with an enum `Prim` that has the additional variant `planted`. Returns
+    /// whether the compilation succeeded, and the compiler's messages.
     fn compile_with(planted: &str) -> (bool, String) {
         let source = format!("{}/src/op", env!("CARGO_MANIFEST_DIR"));
         let names: Vec<String> = Prim::ALL.iter().map(|prim| format!("{prim:?}")).collect();
@@ -232,7 +235,7 @@ mod tests {
     fn the_kept_are_those_pytorch_keeps_and_what_is_lowered_before() {
         use Prim as P;
         let kept: Vec<Prim> = Prim::ALL.iter().copied().filter(|p| p.effects().has_side_effects()).collect();
-        // `hasSideEffects` of PyTorch's nodes, of those operators that are structural here.
+        // The operators for which `Node::hasSideEffects` of PyTorch returns true, as far as they are structural here.
         for prim in
             [P::Print, P::RaiseException, P::PythonOp, P::IgnoredPythonOp, P::SetAttr, P::CallFunction]
         {

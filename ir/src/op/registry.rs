@@ -1,4 +1,4 @@
-//! The registry: rows are operator overloads, columns are facets. Built once, then shared and never changed.
+//! The operator registry: rows are operator overloads, columns are facets. Immutable after construction, and shared.
 
 use super::facet::Cells;
 use super::{AliasRule, Column, Converter, Effects, Facet, Op, OpId, OpKind, Prim};
@@ -11,61 +11,61 @@ use std::any::{Any, TypeId};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// In the word that keeps an operator's effects: they have been derived.
+/// Flag of a row's effects word: the effects have been derived.
 const DERIVED: u16 = 1 << 15;
-/// In the same word: it writes only where [`AliasRule::written`] says so of the node.
+/// Flag of the same word: the operator writes only where [`AliasRule::written`] returns operands for the node.
 const CONDITIONAL: u16 = 1 << 14;
 
 type Put = Box<dyn FnOnce(&mut Columns, usize) + Send>;
 
-/// Facts that most definitions state no more of: room for them is made at once, since all are made when a process
-/// starts.
+/// Initial capacity for the facts of a definition. Few definitions exceed it, and all are created at process start.
 const USUAL_FACTS: usize = 8;
 
-/// The definition of one operator overload: its schema and the facts stated about it.
+/// The definition of an operator overload: its schema and the facts about it.
 pub struct OpDef {
     head: Head,
-    /// Facts by the type of the facet.
+    /// Facts with the type of their facet.
     puts: Vec<(TypeId, Put)>,
     optional: bool,
 }
 
 enum Head {
-    /// The schema is given.
+    /// The schema is part of the definition.
     Schema(Box<Given>),
-    /// The schema is the declared one of this name and overload.
+    /// The schema is the declared one with this name and overload.
     Named(Symbol, Symbol),
 }
 
-/// A schema given as text, and what became of it.
+/// The text of a schema and the result of parsing it.
 struct Given {
     text: String,
     schema: Result<FunctionSchema, SchemaParseError>,
 }
 
 impl OpDef {
-    /// An operator with this schema. An error in the schema is reported when the registry is built.
+    /// Creates a definition with this schema. [`RegistryBuilder::build`] reports errors in the schema.
     pub fn new(schema: &str) -> Self {
         let given = Given { text: schema.to_owned(), schema: FunctionSchema::parse(schema) };
         let head = Head::Schema(Box::new(given));
         OpDef { head, puts: Vec::new(), optional: false }
     }
 
-    /// Facts about an operator whose schema is declared ([`RegistryBuilder::declare`]): `aten::add.Tensor`.
+    /// Creates a definition of facts about an operator whose schema is declared ([`RegistryBuilder::declare`]):
+    /// `aten::add.Tensor`.
     pub fn named(full: &str) -> Self {
         let (name, overload) = split_overload(full);
         Self::overload(name, overload)
     }
 
-    /// [`OpDef::named`] with name and overload apart: `("aten::add", "Tensor")`.
+    /// As [`OpDef::named`], with name and overload as separate arguments: `("aten::add", "Tensor")`.
     pub fn overload(name: &str, overload: &str) -> Self {
         let overload = if overload.is_empty() { Symbol::EMPTY } else { Symbol::new(overload) };
         let head = Head::Named(Symbol::new(name), overload);
         OpDef { head, puts: Vec::with_capacity(USUAL_FACTS), optional: false }
     }
 
-    /// Drops this definition if no declaration has its name: for variants derived by a scheme that not all operators
-    /// follow.
+    /// Ignores this definition if no declaration has its name. For variants derived by a naming scheme that not all
+    /// operators follow.
     pub fn if_declared(mut self) -> Self {
         self.optional = true;
         self
@@ -77,7 +77,7 @@ impl OpDef {
         self
     }
 
-    /// Changes a fact that this definition states, if it states one of that kind.
+    /// Changes the fact of kind `F` if this definition states one.
     pub fn map<F: Facet + Clone>(mut self, change: impl Fn(F) -> F + Send + Clone + 'static) -> Self {
         for (facet, put) in &mut self.puts {
             if *facet != TypeId::of::<F>() {
@@ -92,18 +92,19 @@ impl OpDef {
         self
     }
 
-    /// Leaves out the facts of other kinds: for variants of which something is as it is of the operator they follow.
+    /// Removes all facts except those of kind `F`. For variants that share only those facts with the operator they are
+    /// derived from.
     pub fn only<F: Facet>(mut self) -> Self {
         self.puts.retain(|(facet, _)| *facet == TypeId::of::<F>());
         self
     }
 }
 
-/// One operator overload. A declared schema is parsed when it is first asked for: most are never needed.
+/// An operator overload. A declared schema is parsed on first use, since most are never used.
 struct OpRow {
     text: &'static str,
     schema: OnceLock<Box<FunctionSchema>>,
-    /// The effects with [`DERIVED`] and [`CONDITIONAL`], derived when first asked for; 0 before.
+    /// The effects with [`DERIVED`] and [`CONDITIONAL`], derived on first use; 0 before.
     effects: AtomicU16,
 }
 
@@ -171,7 +172,7 @@ impl Columns {
     }
 }
 
-/// Why a registry could not be built.
+/// A reason why a registry could not be built.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RegistryError {
     /// A schema does not parse.
@@ -185,13 +186,13 @@ pub enum RegistryError {
     /// Two rows have the same name and overload.
     #[error("operator `{0}` is defined twice")]
     Duplicate(String),
-    /// A structural operator cannot be redefined.
-    #[error("`{0}` is a structural operator")]
+    /// The definition redefines a structural operator.
+    #[error("`{0}` is a structural operator and cannot be redefined")]
     Structural(String),
-    /// Facts were stated about an operator that no declaration names.
+    /// A definition names an operator that is not declared.
     #[error("no operator `{0}` is declared")]
     Undeclared(String),
-    /// A fact was stated about an operator that is not there.
+    /// A fact was stated about an operator that does not exist.
     #[error("facet `{facet}` is stated about `{op}`, which is not defined")]
     NoSuchOperator {
         /// The facet.
@@ -203,30 +204,30 @@ pub enum RegistryError {
 
 type LateFacet = (String, &'static str, Put);
 
-/// Collects operators and facts, then makes a [`Registry`].
+/// Collects operators and facts and builds a [`Registry`].
 #[derive(Default)]
 pub struct RegistryBuilder {
     declared: Vec<&'static str>,
-    /// As they were added: lists are kept as they come.
+    /// Definitions in the order they were added, in the lists they were added in.
     defs: Vec<Vec<OpDef>>,
     late: Vec<LateFacet>,
 }
 
 impl RegistryBuilder {
-    /// An empty collection.
+    /// Creates an empty builder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Declares operators by their schemas, one a line. A declared operator without facts can be named in programs,
-    /// matched, analysed and printed, but not run. Declarations fix the order in which calls try overloads; a later one
-    /// of the same name and overload takes the place of the earlier.
+    /// Declares operators by their schemas, one per line. A declared operator without facts can be named in programs,
+    /// matched, analysed and printed, but not run. The order of declarations is the order in which calls try overloads.
+    /// A later declaration of the same name and overload replaces the earlier one.
     pub fn declare(&mut self, schemas: &'static str) -> &mut Self {
         self.declared.push(schemas);
         self
     }
 
-    /// Adds operators, in order; those not declared come behind the declared overloads of their name.
+    /// Adds operators, in order. Operators that are not declared follow the declared overloads of their name.
     pub fn add(&mut self, defs: impl IntoIterator<Item = OpDef>) -> &mut Self {
         self.defs.push(defs.into_iter().collect());
         self
@@ -238,10 +239,13 @@ impl RegistryBuilder {
         self
     }
 
-    /// Makes the registry, or says everything that is wrong.
+    /// Builds the registry.
+    ///
+    /// # Errors
+    /// Returns all errors that were found: see [`RegistryError`].
     pub fn build(self) -> Result<Arc<Registry>, Vec<RegistryError>> {
         let mut making = Making::default();
-        // A schema has a hundred bytes, or some fewer.
+        // Schemas have about a hundred bytes; 90 gives spare capacity.
         let rows = self.declared.iter().map(|text| text.len() / 90).sum();
         making.registry.reserve(rows);
         making.defined.reserve(rows);
@@ -273,9 +277,10 @@ impl RegistryBuilder {
 #[derive(Default)]
 struct Making {
     registry: Registry,
-    /// Rows that a definition has already stated facts about.
+    /// Rows that have a definition.
     defined: HashSet<OpId, FxBuildHasher>,
-    /// The name that was declared last, and whether it is a structural operator's: overloads of a name stand together.
+    /// The name of the last declaration, its symbol, and whether the operator is structural. A cache, since overloads
+    /// of a name are declared consecutively.
     last: Option<(&'static str, Symbol, bool)>,
     errors: Vec<RegistryError>,
 }
@@ -361,7 +366,7 @@ fn split_overload(op: &str) -> (&str, &str) {
     }
 }
 
-/// The operators a session knows, with all facts about them.
+/// All operators and the facts about them.
 #[derive(Default)]
 pub struct Registry {
     rows: Vec<OpRow>,
@@ -369,68 +374,68 @@ pub struct Registry {
     by_name: HashMap<Symbol, SmallVec<[OpId; 2]>, FxBuildHasher>,
     by_full: HashMap<(Symbol, Symbol), OpId, FxBuildHasher>,
     columns: Columns,
-    /// By [`Converter`]: the row that states it.
+    /// By [`Converter`]: the row that performs the conversion.
     converters: [Option<OpId>; Converter::COUNT],
 }
 
 impl Registry {
-    /// A registry without operators.
+    /// Returns a registry without operators.
     pub fn empty() -> Arc<Registry> {
-        RegistryBuilder::new().build().expect("invariant: nothing can be wrong with nothing")
+        RegistryBuilder::new().build().expect("invariant: an empty registry has no errors")
     }
 
-    /// Makes room for rows, so that no table grows step by step when a process starts.
+    /// Reserves capacity for rows, so that no table is reallocated repeatedly at process start.
     fn reserve(&mut self, rows: usize) {
         self.rows.reserve(rows);
         self.names.reserve(rows);
         self.by_full.reserve(rows);
-        // Most names have an overload or two.
+        // Most names have one or two overloads.
         self.by_name.reserve(rows / 2);
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// All rows in order of registration.
+    /// Returns all rows in order of registration.
     pub fn ids(&self) -> impl Iterator<Item = OpId> + use<> {
         (0..self.rows.len() as u32).map(OpId)
     }
 
-    /// The schema of a row.
+    /// Returns the schema of a row.
     pub fn schema(&self, id: OpId) -> &FunctionSchema {
         self.rows[id.index()].schema()
     }
 
-    /// The schema of a node's operator, if it has a row.
+    /// Returns the schema of a node's operator, if the operator is a row.
     pub fn schema_of(&self, op: Op) -> Option<&FunctionSchema> {
         Some(self.schema(op.row()?))
     }
 
-    /// The overloads of a name, in order of registration.
+    /// Returns the overloads of a name, in order of registration.
     pub fn overloads(&self, name: Symbol) -> &[OpId] {
         self.by_name.get(&name).map_or(&[], |v| v.as_slice())
     }
 
-    /// One overload by name and overload name (`""` for the default one).
+    /// Returns the overload with a name and an overload name (empty for the default overload).
     pub fn find(&self, name: Symbol, overload: Symbol) -> Option<OpId> {
         self.by_full.get(&(name, overload)).copied()
     }
 
-    /// One overload by text: `ns::name` or `ns::name.overload`.
+    /// Returns the overload with a text name: `ns::name` or `ns::name.overload`.
     pub fn lookup(&self, op: &str) -> Option<OpId> {
         let (name, overload) = split_overload(op);
         self.find(Symbol::new(name), Symbol::new(overload))
     }
 
-    /// The operator that performs an implicit conversion: the row whose facet says so, else an unknown operator named
-    /// after the conversion, which the verifier reports.
+    /// Returns the operator that performs an implicit conversion: the row with that facet. Without such a row, returns
+    /// an unknown operator named after the conversion, which the verifier reports.
     pub fn converter(&self, converter: Converter) -> Op {
         match self.converters[converter as usize] {
             Some(id) => id.into(),
@@ -438,7 +443,7 @@ impl Registry {
         }
     }
 
-    /// The qualified name of an operator, without overload.
+    /// Returns the qualified name of an operator without overload.
     pub fn name(&self, op: Op) -> Symbol {
         match op.kind() {
             OpKind::Prim(prim) => prim.symbol(),
@@ -447,7 +452,7 @@ impl Registry {
         }
     }
 
-    /// All facts of one kind.
+    /// Returns all facts of one kind.
     pub fn column<F: Facet>(&self) -> Column<'_, F> {
         let cells = self.columns.by_type.get(&TypeId::of::<F>()).map(|column| {
             column.as_any().downcast_ref::<Cells<F>>().expect("invariant: a column holds its own facet")
@@ -455,21 +460,22 @@ impl Registry {
         Column { cells }
     }
 
-    /// One fact about one row.
+    /// Returns the fact of one kind about a row.
     pub fn facet<F: Facet>(&self, id: OpId) -> Option<&F> {
         self.column::<F>().get(id)
     }
 
-    /// What running an operator does: what the facets [`Effects`] and [`AliasRule`] state, and what its schema says.
+    /// Returns the effects of an operator: those of the facets [`Effects`] and [`AliasRule`], and those of its schema.
     ///
-    /// Without the facet `Effects`, an operator may raise; one on tensors always may. One that gives nothing and writes nothing must be there for
-    /// something that no operand shows, so it counts as I/O.
+    /// Without the facet [`Effects`], an operator may raise. An operator on tensors may always raise. An operator
+    /// without the facet that returns nothing and writes nothing counts as I/O, since its purpose must be an effect
+    /// that its operands do not show.
     #[inline]
     pub fn effects(&self, id: OpId) -> Effects {
         self.stated_effects(id).0
     }
 
-    /// What running an operator of any kind does; blocks and subgraphs left out.
+    /// Returns the effects of an operator of any kind, without those of blocks and subgraphs.
     pub fn effects_of(&self, op: Op) -> Effects {
         match op.kind() {
             OpKind::Prim(prim) => prim.effects(),
@@ -478,12 +484,12 @@ impl Registry {
         }
     }
 
-    /// The effects of an operator, and whether it writes only under a condition on its operands
+    /// Returns the effects of an operator, and whether it writes only under a condition on its operands
     /// ([`AliasRule::WritesWhen`]).
     #[inline]
     pub(crate) fn stated_effects(&self, id: OpId) -> (Effects, bool) {
         let cell = &self.rows[id.index()].effects;
-        // The value follows from the registry alone, so a race writes the same twice.
+        // The value depends only on the registry, so racing threads store the same value.
         let mut word = cell.load(Ordering::Relaxed);
         if word == 0 {
             word = self.derive_effects(id);
@@ -492,14 +498,14 @@ impl Registry {
         (Effects::from_bits(word), word & CONDITIONAL != 0)
     }
 
-    /// The effects of an operator as one word, with [`CONDITIONAL`] and [`DERIVED`].
+    /// Derives the effects of an operator, with the flags [`CONDITIONAL`] and [`DERIVED`].
     #[cold]
     fn derive_effects(&self, id: OpId) -> u16 {
         let schema = self.schema(id);
         let writes = schema.is_mutable();
         let stores = schema.args.iter().filter_map(|a| a.alias.as_ref()).any(AliasInfo::escapes);
         let is_for_nothing = schema.returns.is_empty() && !schema.varret && !writes;
-        // An operator on tensors can refuse every one: for its dtype, its size, or for want of memory.
+        // An operator on tensors can reject any of them for its dtype or size, or run out of memory.
         let takes_tensors = schema.args.iter().chain(&schema.returns).any(|a| a.ty.contains_tensor());
         let mut effects = match self.facet::<Effects>(id) {
             Some(&stated) if takes_tensors => stated | Effects::RAISES,
@@ -533,7 +539,7 @@ impl Registry {
         word | effects.bits()
     }
 
-    /// Names of the kinds of fact stated about a row, in order of first registration.
+    /// Returns the names of the kinds of facts stated about a row, in order of first registration.
     pub fn facets_of(&self, id: OpId) -> impl Iterator<Item = &'static str> + '_ {
         self.columns.order.iter().filter_map(move |t| {
             let column = &self.columns.by_type[t];

@@ -1,12 +1,13 @@
-//! Operators whose second operand may be a tensor or a number, in two overloads.
+//! The link from a tensor overload to the overload with a number as its second operand.
 
 use super::Facet;
 
-/// States the overload of the same operator that takes a number where this one takes a tensor as its second operand. All
-/// other parameters are the same.
+/// Names the overload of the same operator whose second parameter is a number where this overload has a tensor. All
+/// other parameters are equal.
 ///
-/// Traces need it: tracing records `x / 2.5` as a call on a zero-dimensional constant tensor, and saving the trace drops
-/// the mark that this tensor was a number, which type promotion depends on. Loading an archive brings the number back.
+/// Loading traced archives needs it. Tracing records `x / 2.5` as a call with a zero-dimensional constant tensor, and
+/// saving drops the mark that the tensor was a number, on which type promotion depends. The archive loader replaces the
+/// constant tensor by a number and selects this overload.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarOverload(pub &'static str);
 

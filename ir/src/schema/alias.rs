@@ -1,4 +1,4 @@
-//! Alias annotations: `(a)`, `(a!)`, `(a|b)`, `(a -> *)`, `(*)`, and those of elements.
+//! Alias annotations of schemas: `(a)`, `(a!)`, `(a|b)`, `(a -> *)`, `(*)`, and those of list elements.
 
 use std::fmt;
 
@@ -9,39 +9,39 @@ use crate::symbol::Symbol;
 /// A set of values that may share memory, within one schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AliasSet {
-    /// Memory that the schema says nothing about: may be shared with anything of a like type.
+    /// Unknown memory, which may be shared with any value of a similar type.
     Wildcard,
-    /// A set by name.
+    /// A named set.
     Named(Symbol),
 }
 
-/// What an argument or result may share memory with.
+/// The alias annotation of an argument or result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AliasInfo {
-    /// The sets it is in when the operator starts; empty if only the elements are annotated.
+    /// The alias sets before the call; empty if only the elements are annotated.
     pub before: SmallVec<[AliasSet; 1]>,
-    /// The sets it is in when the operator ends.
+    /// The alias sets after the call.
     pub after: SmallVec<[AliasSet; 1]>,
-    /// Whether it is written itself, elements aside ([`AliasInfo::writes`]).
+    /// Whether the value itself is written, not counting its elements; [`AliasInfo::writes`] counts them.
     pub write: bool,
-    /// The same of the elements, for a list.
+    /// The annotations of the elements, for a list.
     pub contained: Vec<AliasInfo>,
 }
 
 impl AliasInfo {
-    /// Whether it starts as a wildcard.
+    /// Returns whether the value is a wildcard before the call.
     #[must_use]
     pub fn is_wildcard_before(&self) -> bool {
         self.before.contains(&AliasSet::Wildcard)
     }
 
-    /// Whether it ends as a wildcard.
+    /// Returns whether the value is a wildcard after the call.
     #[must_use]
     pub fn is_wildcard_after(&self) -> bool {
         self.after.contains(&AliasSet::Wildcard)
     }
 
-    /// The one set it starts in, if it is one.
+    /// Returns the alias set before the call if there is exactly one.
     #[must_use]
     pub fn before_set(&self) -> Option<AliasSet> {
         match self.before.as_slice() {
@@ -50,13 +50,13 @@ impl AliasInfo {
         }
     }
 
-    /// Whether it is written, or its elements are: `Tensor(a!)[]`.
+    /// Returns whether the value or its elements are written: `Tensor(a!)[]`.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.write || self.contained.iter().any(AliasInfo::writes)
     }
 
-    /// Whether memory that the schema says nothing about may show it, or an element, when the operator ends.
+    /// Returns whether the value or an element may be reachable from unknown memory after the call.
     #[must_use]
     pub fn escapes(&self) -> bool {
         self.is_wildcard_after() || self.contained.iter().any(AliasInfo::escapes)

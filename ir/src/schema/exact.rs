@@ -1,12 +1,14 @@
-//! Which overload operands of given types belong to, when nothing is converted: what a reader of graph text asks for
-//! every node. In graphs all parameters are given, in order, keyword-only ones and defaults included; so a schema fits if
-//! each operand's type is a subtype of its parameter's, type variables bound on the way.
+//! Overload resolution without conversions, used by the parser of graph text for every node.
+//!
+//! A node in a graph has an operand for every parameter, in order, including keyword-only parameters and defaults. A
+//! schema therefore matches if each operand's type is a subtype of its parameter's type, where matching binds type
+//! variables.
 
 use super::FunctionSchema;
 use crate::types::{ClassEnv, NoClasses, Type, TypeBindings, is_subtype, match_type_variables};
 
-/// Whether operands of these types can be passed as they are, in order; trailing parameters that are missing must have
-/// defaults.
+/// Returns whether operands of these types, in order, match the parameters without conversions. Missing trailing
+/// parameters must have defaults.
 #[must_use]
 pub fn accepts_types(schema: &FunctionSchema, types: &[Type], classes: &dyn ClassEnv) -> bool {
     let n = schema.args.len();
@@ -25,14 +27,14 @@ pub fn accepts_types(schema: &FunctionSchema, types: &[Type], classes: &dyn Clas
             }
             match bound.apply(arg.ty) {
                 Some(formal) => formal,
-                // `None` for `t?`: it fits whatever the variable is.
+                // `None` for `t?` matches whatever the variable is bound to.
                 None if actual == Type::NONE => continue,
                 None => return false,
             }
         } else {
             arg.ty
         };
-        // Lists of refined tensors stand where lists of tensors are expected.
+        // A list of refined tensors may be used as a list of tensors, although lists are invariant.
         if !is_subtype(actual, formal, classes)
             && !is_subtype(actual.erase_shapes(), formal.erase_shapes(), classes)
         {
@@ -42,8 +44,8 @@ pub fn accepts_types(schema: &FunctionSchema, types: &[Type], classes: &dyn Clas
     schema.args[types.len().min(n)..].iter().all(|arg| arg.default.is_some())
 }
 
-/// The first schema that takes operands of these types as they are; ones that take exactly as many are preferred, so
-/// that a longer overload's defaults never hide a fitting one.
+/// Returns the index of the first schema that accepts operands of these types without conversions. Schemas with exactly
+/// as many parameters as operands take precedence, so the defaults of a longer overload never hide an exact match.
 pub fn resolve_exact<'a>(
     schemas: impl Iterator<Item = &'a FunctionSchema> + Clone,
     types: &[Type],

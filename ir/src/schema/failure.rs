@@ -1,78 +1,78 @@
-//! Why a call matches no schema, in PyTorch's words.
+//! Reasons why a call matches no schema, with PyTorch's messages.
 
 use std::fmt;
 
 use crate::symbol::Symbol;
 use crate::types::{NoClasses, Type, VarMismatch, is_subtype_why};
 
-/// Why one schema does not take a call.
+/// The reason why one schema does not match a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// An argument has another type.
+    /// An argument has the wrong type.
     Type {
         /// The parameter.
         param: Symbol,
-        /// Its type.
+        /// The parameter's type.
         expected: Type,
-        /// Its type with variables bound.
+        /// The parameter's type with variables bound.
         wanted: Type,
         /// The argument's type, after conversions.
         found: Type,
-        /// Whether the argument is a tensor only because nobody stated its type.
+        /// Whether the argument is a tensor only because its type was not declared.
         inferred: bool,
     },
-    /// Type variables do not fit.
+    /// The argument's type does not match the type variables of the parameter.
     Variables {
         /// The parameter.
         param: Symbol,
-        /// Its type.
+        /// The parameter's type.
         formal: Type,
         /// The argument's type.
         actual: Type,
-        /// How they do not.
+        /// The mismatch.
         why: VarMismatch,
     },
-    /// The arguments do not say what a type variable is.
+    /// The arguments do not determine a type variable.
     Unbound {
         /// The parameter's or result's type.
         formal: Type,
         /// The argument's type.
         actual: Type,
     },
-    /// A parameter without default gets nothing.
+    /// A parameter without default has no argument.
     NotProvided(Symbol),
-    /// One named argument for two parameters.
+    /// One keyword argument for two parameters.
     SpecifiedTwice(Symbol),
     /// More arguments than parameters.
     TooMany {
-        /// How many were used.
+        /// Number of arguments used.
         used: usize,
-        /// How many were given.
+        /// Number of arguments given.
         given: usize,
     },
-    /// A name that no parameter has.
+    /// A keyword that is not a parameter's name.
     KeywordUnknown(Symbol),
-    /// A name for a parameter that has its value already.
+    /// A keyword for a parameter that already has an argument.
     KeywordTwice(Symbol),
-    /// No parameter takes the receiver.
+    /// No parameter accepts the receiver.
     ReceiverUnused,
 }
 
-/// One candidate and why it does not take the call.
+/// A candidate schema with the reason why it does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Which candidate.
+    /// The index of the candidate.
     pub schema: usize,
-    /// Its text.
+    /// The candidate's text.
     pub text: String,
-    /// How many parameters were matched before.
+    /// Number of parameters matched before the failure.
     pub matched_params: usize,
-    /// Why.
+    /// The reason.
     pub mismatch: Mismatch,
 }
 
-/// Why no candidate takes a call; one failure per candidate, in their order.
+/// The reasons why no candidate matches a call: one failure per candidate, in order of the candidates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct CallError {
     /// The failures.
@@ -80,7 +80,7 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// The failures, those that came furthest first.
+    /// Returns the failures, ordered by descending number of matched parameters.
     #[must_use]
     pub fn ranked(&self) -> Vec<&Failure> {
         let mut ranked: Vec<&Failure> = self.failures.iter().collect();

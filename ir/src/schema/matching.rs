@@ -1,10 +1,10 @@
-//! Matching a call to schemas by TorchScript's rules.
+//! Matching of a call to schemas by TorchScript's rules.
 //!
-//! The answer is a plan: which argument feeds which parameter, and which conversions stand between. Whoever emits the
-//! call inserts the nodes, so matching touches no graph and can be tried freely. Several candidates are tried in order,
-//! first without conversions and then with; one candidate alone is tried with conversions at once.
+//! The result is a plan: the argument of each parameter, and the conversions between them. The caller inserts the
+//! nodes, so matching does not change the graph and may be tried freely. Several candidates are tried in order, first
+//! without conversions and then with conversions. A single candidate is tried with conversions immediately.
 //!
-//! Operators that must not be chosen by matching (PyTorch keeps a short list) are for the caller to leave out.
+//! The caller must leave out operators that matching must not select (PyTorch keeps a short list of them).
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ use super::{Argument, FunctionSchema};
 use crate::symbol::Symbol;
 use crate::types::{ClassEnv, Type, TypeBindings, TypeKind, is_subtype, match_type_variables};
 
-/// An argument of a call, as far as matching looks at it.
+/// The properties of an argument that matching uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arg {
-    /// Its type.
+    /// The argument's type.
     pub ty: Type,
-    /// Whether it is a literal `[]` whose element type nobody stated: it fits any list.
+    /// Whether the argument is a literal `[]` without declared element type, which matches any list.
     pub empty_list: bool,
-    /// Whether it is a tensor only because nobody stated its type; changes messages, nothing else.
+    /// Whether the argument is a tensor only because its type was not declared. Affects messages only.
     pub inferred: bool,
 }
 
@@ -32,106 +32,106 @@ impl From<Type> for Arg {
     }
 }
 
-/// A call to be matched.
+/// A call to match.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Call<'a> {
-    /// The receiver, if it is a method call; feeds the parameter named `self`.
+    /// The receiver of a method call, bound to the parameter named `self`.
     pub receiver: Option<Arg>,
-    /// Arguments by position.
+    /// Positional arguments.
     pub args: &'a [Arg],
-    /// Arguments by name.
+    /// Keyword arguments.
     pub kwargs: &'a [(Symbol, Arg)],
 }
 
-/// Where a parameter's value comes from.
+/// The source of a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// The receiver.
     Receiver,
-    /// The argument at this position.
+    /// The positional argument with this index.
     Positional(usize),
-    /// The named argument at this place among those.
+    /// The keyword argument with this index.
     Keyword(usize),
     /// The schema's default.
     Default,
-    /// A new list of the arguments at these positions, each converted to the element type by its own conversions.
+    /// A new list of a range of positional arguments, each converted to the element type.
     Varargs {
-        /// The positions.
+        /// The indices.
         range: Range<usize>,
         /// The element type of the list.
         elem: Type,
-        /// The conversions of each.
+        /// The conversions of each argument.
         conversions: Vec<Conversions>,
     },
 }
 
-/// Conversions in the order they apply.
+/// Conversions in order of application.
 pub type Conversions = SmallVec<[Conversion; 1]>;
 
-/// One step of turning an argument into what its parameter takes.
+/// A conversion step from an argument to its parameter's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conversion {
-    /// A number for a sized list: a list of so many of it.
+    /// A number to a sized list: a list that repeats the number.
     Repeat {
         /// The element type.
         elem: Type,
-        /// How many.
+        /// Number of repetitions.
         n: u32,
     },
-    /// `[]` becomes an empty list of this element type.
+    /// `[]` to an empty list with this element type.
     EmptyList(Type),
-    /// A tuple becomes a list of this element type.
+    /// A tuple to a list with this element type.
     TupleToList(Type),
-    /// A tuple is taken apart, each element converted by its own conversions, and put together again.
+    /// A tuple to a tuple: unpacked, converted element by element, and packed again.
     TupleElements(Vec<Conversions>),
-    /// A tensor becomes a float; fails at run time unless it has one element.
+    /// A tensor to a float; raises at run time unless the tensor has one element.
     FloatImplicit,
-    /// A tensor becomes a complex number.
+    /// A tensor to a complex number.
     ComplexImplicit,
-    /// A tensor becomes an integer.
+    /// A tensor to an integer.
     IntImplicit,
-    /// A tensor becomes a number.
+    /// A tensor to a number.
     ScalarImplicit,
-    /// A number or truth value becomes a float.
+    /// A number or bool to a float.
     ToFloat,
-    /// A number becomes complex.
+    /// A number to a complex number.
     ToComplex,
-    /// A number or truth value becomes an integer.
+    /// A number or bool to an integer.
     ToInt,
-    /// A string becomes a device.
+    /// A string to a device.
     StrToDevice,
 }
 
-/// How one parameter is fed.
+/// The match of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamMatch {
-    /// From where.
+    /// The source of the value.
     pub binding: Binding,
-    /// Through which conversions.
+    /// The conversions of the value.
     pub conversions: Conversions,
     /// The parameter's type with variables bound.
     pub ty: Type,
 }
 
-/// A schema that takes a call, and how.
+/// A schema that matches a call, with the plan for the call.
 #[derive(Clone, Debug)]
 pub struct MatchedSchema {
-    /// Which of the candidates.
+    /// The index of the candidate.
     pub schema: usize,
-    /// One per parameter, in the schema's order.
+    /// One match per parameter, in the schema's order.
     pub params: Vec<ParamMatch>,
-    /// Positions of arguments beyond the parameters, for a schema that takes any number.
+    /// The indices of positional arguments beyond the parameters, for a vararg schema.
     pub extra: Range<usize>,
-    /// The types of the results, variables bound.
+    /// The types of the results with variables bound.
     pub returns: Vec<Type>,
-    /// What the schema's type variables stand for.
+    /// The bindings of the schema's type variables.
     pub bound: TypeBindings,
 }
 
-/// The first schema that takes the call.
+/// Returns the first schema that matches the call.
 ///
 /// # Errors
-/// Why each candidate does not.
+/// Returns the reason of each candidate if none matches.
 pub fn match_call(
     schemas: &[&FunctionSchema],
     call: Call<'_>,
@@ -148,7 +148,7 @@ pub fn match_call(
             }
         }
     }
-    // Schemas are only written out when nobody took the call: most calls fail a few candidates first.
+    // Format the schemas only if no candidate matches, since most calls fail for some candidates first.
     let failures = failures
         .into_iter()
         .map(|(i, matched_params, mismatch)| Failure {
@@ -161,10 +161,10 @@ pub fn match_call(
     Err(CallError { failures })
 }
 
-/// Whether one schema takes the call; with or without conversions.
+/// Matches one schema, with or without conversions.
 ///
 /// # Errors
-/// Why not, and how many parameters were matched before.
+/// Returns the number of parameters matched before the failure, and the reason.
 pub fn match_one(
     schema: &FunctionSchema,
     call: Call<'_>,
@@ -202,9 +202,9 @@ struct Matcher<'a> {
     convert: bool,
     env: &'a dyn ClassEnv,
     bound: TypeBindings,
-    /// How many positional arguments are used.
+    /// Number of positional arguments used so far.
     used: usize,
-    /// Which named arguments are used, as bits; calls with more than 128 names do not match.
+    /// Bit set of keyword arguments used so far. Keyword arguments beyond the first 128 do not match.
     used_kwargs: u128,
     receiver: Option<Arg>,
 }
@@ -233,21 +233,23 @@ impl Matcher<'_> {
             return self.single(param, self.call.kwargs[at].1, Binding::Keyword(at));
         }
         let Some(default) = &param.default else { return Err(Mismatch::NotProvided(param.name)) };
-        // A default fits its parameter; all it can say is what a type variable is.
+        // A default always matches its parameter; matching it only binds type variables.
         let _ = match_type_variables(param.ty, default.type_of(), &mut self.bound, self.env);
         let ty = self.bound.apply(param.ty).unwrap_or(param.ty);
         Ok(ParamMatch { binding: Binding::Default, conversions: Conversions::new(), ty })
     }
 
-    /// The place of a named argument. Functions of the standard namespace call `self` also `input`.
+    /// Returns the index of a keyword argument. Operators of the namespace `aten` accept the keyword `input` for
+    /// `self`.
     fn keyword(&self, name: Symbol) -> Option<usize> {
         let also_input = name == "self" && self.schema.name.ns() == "aten";
         let at = self.call.kwargs.iter().position(|(n, _)| *n == name || (also_input && *n == "input"));
         at.filter(|&at| at < 128)
     }
 
-    /// The element type, if parameter `i` is a list that may take all remaining positional arguments: the last that can
-    /// be given by position, not a sized list, of no type variable; and the next argument is not a list by itself.
+    /// Returns the element type if parameter `i` is a list that may collect all remaining positional arguments: the
+    /// last positional parameter, no sized list, no list of a type variable, and the next argument is not itself a
+    /// list.
     fn takes_rest(&self, i: usize) -> Option<Type> {
         let param = &self.schema.args[i];
         let last = self.schema.args.get(i + 1).is_none_or(|next| next.kwarg_only);
@@ -278,7 +280,7 @@ impl Matcher<'_> {
         Ok(ParamMatch { binding, conversions, ty })
     }
 
-    /// The conversions that make an argument fit a parameter, and the parameter's type with variables bound.
+    /// Returns the conversions from an argument to a parameter, and the parameter's type with variables bound.
     fn fit(&mut self, param: &Argument, arg: Arg) -> Result<(Conversions, Type), Mismatch> {
         if arg.ty == param.ty && !arg.empty_list {
             return Ok((Conversions::new(), param.ty));
@@ -310,7 +312,7 @@ impl Matcher<'_> {
         })
     }
 
-    /// Checks that every argument was used; gives the positions of those beyond the parameters.
+    /// Checks that every argument was used; returns the indices of positional arguments beyond the parameters.
     fn finish(&mut self) -> Result<Range<usize>, Mismatch> {
         if self.receiver.is_some() {
             return Err(Mismatch::ReceiverUnused);
@@ -333,7 +335,8 @@ impl Matcher<'_> {
     }
 }
 
-/// The element type, if a value of this type is a list of the wanted type already or a tuple of elements that fit it.
+/// Returns the element type if `actual` is a subtype of `list` or a tuple whose elements are subtypes of the element
+/// type.
 fn convertible_to_list(actual: Type, list: Type, env: &dyn ClassEnv) -> Option<Type> {
     let elem = list.list_elem()?;
     let fits = is_subtype(actual, list, env)
@@ -341,7 +344,7 @@ fn convertible_to_list(actual: Type, list: Type, env: &dyn ClassEnv) -> Option<T
     fits.then_some(elem)
 }
 
-/// Appends the conversions from `arg` towards `wanted`, and gives the type they lead to. Recursion is bounded by the
+/// Appends the conversions from `arg` towards `wanted` and returns the resulting type. The recursion is bounded by the
 /// depth of types.
 fn convert(wanted: Type, arg: Arg, numbers: bool, env: &dyn ClassEnv, steps: &mut Conversions) -> Type {
     if let TypeKind::Optional(inner) = wanted.kind()
@@ -387,7 +390,7 @@ fn convert(wanted: Type, arg: Arg, numbers: bool, env: &dyn ClassEnv, steps: &mu
     }
 }
 
-/// The conversion between these types that a call makes by itself.
+/// Returns the implicit conversion of a call between these types.
 fn number_conversion(wanted: Type, ty: Type) -> Option<(Conversion, Type)> {
     let step = match (ty.kind(), wanted.kind()) {
         (TypeKind::Tensor(_), TypeKind::Float) => Conversion::FloatImplicit,

@@ -1,9 +1,8 @@
-//! Operator and function schemas: names, arguments, defaults, and what may alias or be written.
+//! Schemas of operators and functions: names, parameters, defaults, and alias annotations.
 //!
-//! A schema's text is PyTorch's, read and printed back unchanged:
-//! `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
-//! An argument has two types: the *real* one as written (`ScalarType`, `SymInt[]`), and the one that programs see, where
-//! those are integers.
+//! The text of a schema is PyTorch's, parsed and printed back unchanged: `aten::add_.Tensor(Tensor(a!) self, Tensor
+//! other, *, Scalar alpha=1) -> Tensor(a!)`. An argument has two types: the *real* type as written (`ScalarType`,
+//! `SymInt[]`), and the type visible to programs, where `ScalarType`, `SymInt` and the like are integers.
 
 mod alias;
 mod exact;
@@ -33,64 +32,64 @@ use crate::value::IValue;
 pub struct FunctionSchema {
     /// The qualified name: `aten::add`.
     pub name: Symbol,
-    /// The overload: `Tensor` of `aten::add.Tensor`; empty if there is none.
+    /// The overload name: `Tensor` of `aten::add.Tensor`; empty if there is none.
     pub overload: Symbol,
-    /// The parameters, keyword-only ones last.
+    /// The parameters, keyword-only parameters last.
     pub args: Vec<Argument>,
     /// The results.
     pub returns: Vec<Argument>,
-    /// Whether any further arguments are taken.
+    /// Whether the function accepts any number of further arguments.
     pub vararg: bool,
-    /// Whether any further results are given.
+    /// Whether the function returns any number of further results.
     pub varret: bool,
 }
 
 /// A parameter or a result.
 #[derive(Clone, Debug)]
 pub struct Argument {
-    /// Its name; empty if it has none.
+    /// The name; empty if there is none.
     pub name: Symbol,
-    /// The type that programs see.
+    /// The type visible to programs.
     pub ty: Type,
     /// The type as written.
     pub real_ty: Type,
-    /// The size of a sized list (`int[2]`): one number stands for so many.
+    /// The size of a sized list (`int[2]`): a single number stands for a list of this many copies.
     pub n: Option<u32>,
-    /// What it may alias, and whether it is written.
+    /// The alias annotation.
     pub alias: Option<AliasInfo>,
-    /// Its default.
+    /// The default value.
     pub default: Option<IValue>,
-    /// Whether it must be given by name.
+    /// Whether the argument must be passed by keyword.
     pub kwarg_only: bool,
 }
 
 impl Argument {
-    /// A parameter with a name and a type, nothing else.
+    /// Creates a parameter with a name and a type only.
     #[must_use]
     pub fn new(name: Symbol, ty: Type) -> Self {
         Self { name, ty: fake(ty), real_ty: ty, n: None, alias: None, default: None, kwarg_only: false }
     }
 
-    /// A parameter with a default.
+    /// Returns the parameter with a default.
     #[must_use]
     pub fn with_default(self, default: IValue) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    /// Whether it is written, or the elements of a list are (`Tensor(a!)[] out`).
+    /// Returns whether the argument or its elements (`Tensor(a!)[] out`) are written.
     #[must_use]
     pub fn is_write(&self) -> bool {
         self.alias.as_ref().is_some_and(AliasInfo::writes)
     }
 
-    /// Whether results are put into it (`*, Tensor(a!) out`, `*, Tensor(a!)[] out`).
+    /// Returns whether the argument receives results (`*, Tensor(a!) out`, `*, Tensor(a!)[] out`).
     #[must_use]
     pub fn is_out(&self) -> bool {
         self.kwarg_only && self.is_write()
     }
 }
 
-/// Defaults are compared as they print, so that NaN equals itself.
+/// Compares defaults by their printed form, so that NaN equals itself.
 impl PartialEq for Argument {
     fn eq(&self, other: &Self) -> bool {
         let text = |default: &Option<IValue>| default.as_ref().map(|v| format!("{v:?}"));
@@ -104,7 +103,8 @@ impl PartialEq for Argument {
     }
 }
 
-/// The type that programs see for a type as written.
+/// Returns the type visible to programs for a type as written: enumerations such as `ScalarType`, and `SymInt`, become
+/// `int`.
 #[must_use]
 pub fn fake(real: Type) -> Type {
     match real.kind() {
@@ -122,23 +122,23 @@ pub fn fake(real: Type) -> Type {
 }
 
 impl FunctionSchema {
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// # Errors
-    /// If the text is not one schema and nothing else.
+    /// Returns [`SchemaParseError`] if the text is not exactly one schema.
     pub fn parse(text: &str) -> Result<Self, SchemaParseError> {
         Self::parse_with(text, &NoNames)
     }
 
-    /// Reads a schema whose class names are looked up in `names`.
+    /// Parses a schema; class names are looked up in `names`.
     ///
     /// # Errors
-    /// If the text is not one schema and nothing else.
+    /// Returns [`SchemaParseError`] if the text is not exactly one schema.
     pub fn parse_with(text: &str, names: &dyn TypeNames) -> Result<Self, SchemaParseError> {
         parse::schema(text, names)
     }
 
-    /// Name and overload: `aten::add.Tensor`.
+    /// Returns name and overload: `aten::add.Tensor`.
     #[must_use]
     pub fn full_name(&self) -> String {
         if self.overload.is_empty() {
@@ -148,32 +148,32 @@ impl FunctionSchema {
         }
     }
 
-    /// The position of a parameter by name.
+    /// Returns the position of the parameter with a name.
     #[must_use]
     pub fn arg_index(&self, name: &str) -> Option<usize> {
         self.args.iter().position(|a| a.name == name)
     }
 
-    /// Whether parameter `i` is written.
+    /// Returns whether parameter `i` is written.
     #[must_use]
     pub fn is_write(&self, i: usize) -> bool {
         self.args.get(i).is_some_and(Argument::is_write)
     }
 
-    /// Whether any parameter is written.
+    /// Returns whether any parameter is written.
     #[must_use]
     pub fn is_mutable(&self) -> bool {
         self.args.iter().any(Argument::is_write)
     }
 
-    /// Whether any parameter or result has an alias annotation.
+    /// Returns whether any parameter or result has an alias annotation.
     #[must_use]
     pub fn has_aliases(&self) -> bool {
         self.args.iter().chain(&self.returns).any(|a| a.alias.is_some())
     }
 
-    /// The alias sets that occur, each once, in order of first occurrence; a set's place in this list is its small
-    /// number.
+    /// Returns the alias sets of the schema without duplicates, in order of first occurrence. The index in this list
+    /// serves as a dense number of the set.
     #[must_use]
     pub fn alias_sets(&self) -> Vec<AliasSet> {
         let mut sets = Vec::new();
@@ -184,18 +184,18 @@ impl FunctionSchema {
         sets
     }
 
-    /// Parameters that may be given by position.
+    /// Returns the parameters that accept positional arguments.
     pub fn positional(&self) -> impl Iterator<Item = &Argument> {
         self.args.iter().take_while(|a| !a.kwarg_only)
     }
 
-    /// The type of the result: the one, or a tuple of several, with the fields' names if all have one.
+    /// Returns the type of the result; several results form a tuple, with field names if all results have names.
     #[must_use]
     pub fn return_type(&self) -> Type {
         self.pack(&self.returns.iter().map(|r| r.ty).collect::<Vec<_>>())
     }
 
-    /// [`FunctionSchema::return_type`] with these types for the results, say those of a [`MatchedSchema`].
+    /// As [`FunctionSchema::return_type`] with the given result types, for example those of a [`MatchedSchema`].
     #[must_use]
     pub fn pack(&self, types: &[Type]) -> Type {
         if let [one] = types {

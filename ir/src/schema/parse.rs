@@ -1,4 +1,4 @@
-//! Reading schemas.
+//! Parser for schemas.
 
 use flambeau_tensor::{Complex, DType, Fault};
 use smallvec::SmallVec;
@@ -8,17 +8,17 @@ use crate::symbol::Symbol;
 use crate::types::{Cursor, Type, TypeKind, TypeNames, TypeParseError, TypeReader, TypeSyntax};
 use crate::value::IValue;
 
-/// A text that is not a schema.
+/// Error: a text is not a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at offset {offset} of schema `{text}`")]
 pub struct SchemaParseError {
     /// The text.
     pub text: String,
-    /// Where, in bytes.
+    /// The offset of the error in bytes.
     pub offset: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Whose fault it is.
+    /// The kind of fault.
     pub fault: Fault,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn schema(text: &str, names: &dyn TypeNames) -> Result<FunctionSchema
 
 struct Parser<'a> {
     at: TypeReader<'a>,
-    /// How many unnamed alias sets there are.
+    /// Number of unnamed alias sets so far.
     fresh: u32,
     depth: u32,
 }
@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
         self.cursor().expect("->")?;
         let (returns, varret) = self.returns()?;
         if self.cursor().peek().is_some() {
-            return Err(self.cursor().error("nothing more expected after the schema"));
+            return Err(self.cursor().error("unexpected text after the schema"));
         }
         Ok(FunctionSchema { name, overload, args, returns, vararg, varret })
     }
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
                 return Err(self.cursor().error("expected a name after `::`"));
             }
         } else {
-            // A function's qualified name has dots; an overload belongs to an operator.
+            // The qualified name of a function has dots; only operators have overloads.
             dots = self.cursor().here() != Some(b'.') || first != "__torch__";
             if !dots {
                 self.cursor().pos = start;
@@ -152,8 +152,8 @@ impl<'a> Parser<'a> {
         if self.cursor().here() == Some(b'[') {
             self.cursor().pos += 1;
             let size = self.cursor().int()?;
-            let size =
-                u32::try_from(size).map_err(|_| self.cursor().error("the size of a list is not negative"))?;
+            let size = u32::try_from(size)
+                .map_err(|_| self.cursor().error("the size of a list must not be negative"))?;
             self.cursor().expect("]")?;
             n = Some(size);
             real_ty = self.at.checked(Type::list(real_ty))?;
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         Ok(Argument { name: Symbol::new(name), ty, real_ty, n, alias, default, kwarg_only: false })
     }
 
-    /// A type and the annotations in it. Inside tuples, dictionaries and futures annotations are read and mean nothing.
+    /// Parses a type with its annotations. Annotations inside tuples, dictionaries and futures are parsed and dropped.
     fn ty(&mut self) -> Parsed<(Type, Option<AliasInfo>)> {
         if self.depth >= Type::MAX_DEPTH {
             return Err(TypeParseError {
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A list's own annotation, holding that of its elements.
+    /// Returns the list's own annotation with the annotation of its elements in it.
     fn container_alias(&mut self, elem: Option<AliasInfo>) -> Parsed<Option<AliasInfo>> {
         let own = self.alias()?;
         Ok(match elem {
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
         let mut sets: SmallVec<[AliasSet; 1]> = SmallVec::new();
         loop {
             if self.cursor().eat("*") {
-                // A wildcard absorbs whatever else is named.
+                // A wildcard subsumes the other sets.
                 sets.clear();
                 sets.push(AliasSet::Wildcard);
             } else {
@@ -345,7 +345,7 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Parsed<IValue> {
         let cursor = self.cursor();
         let (bytes, end) =
-            unquote(cursor.text, cursor.pos).ok_or_else(|| cursor.error("unfinished string"))?;
+            unquote(cursor.text, cursor.pos).ok_or_else(|| cursor.error("unterminated string"))?;
         cursor.pos = end;
         Ok(IValue::Str(bytes.into()))
     }
@@ -377,7 +377,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The value of a bare word among defaults.
+/// Returns the value of an identifier as a default.
 fn named_constant(word: &str, real_ty: Type) -> Option<IValue> {
     Some(match word {
         "True" => IValue::Bool(true),
@@ -387,7 +387,7 @@ fn named_constant(word: &str, real_ty: Type) -> Option<IValue> {
         "complex" => IValue::Int(DType::C64.scalar_type()),
         "long" => IValue::Int(DType::I64.scalar_type()),
         "strided" | "contiguous_format" => IValue::Int(0),
-        // The reduction of losses.
+        // The `Reduction` enumeration of loss functions.
         "Mean" => IValue::Int(1),
         "inf" => IValue::Float(f64::INFINITY),
         "nan" => IValue::Float(f64::NAN),
@@ -396,7 +396,8 @@ fn named_constant(word: &str, real_ty: Type) -> Option<IValue> {
     })
 }
 
-/// The bytes of the quoted string that starts at `pos`, and the position behind it. C's escapes, octal included.
+/// Decodes the quoted string that starts at `pos`; returns its bytes and the position after the closing quote. Accepts
+/// C escapes, including octal ones. Returns `None` if the string is unterminated or an escape is malformed.
 #[must_use]
 pub fn unquote(text: &str, pos: usize) -> Option<(Vec<u8>, usize)> {
     let bytes = text.as_bytes();
@@ -448,7 +449,7 @@ pub fn unquote(text: &str, pos: usize) -> Option<(Vec<u8>, usize)> {
 mod tests {
     use super::*;
 
-    /// Every schema of PyTorch's registry, as it prints them.
+    /// Every schema of PyTorch's registry, as PyTorch prints it.
     const ALL: &str = include_str!("../../../tests/oracle/schemas.txt");
 
     #[test]
@@ -496,7 +497,7 @@ mod tests {
         assert!(!read("t::g(Tensor(a)[] x) -> Tensor(a)").is_mutable());
     }
 
-    /// Damaged schemas and types are read or refused, never more.
+    /// Damaged schemas and types must parse or fail with an error, without panicking.
     #[test]
     fn damage_is_refused() {
         const PIECES: [&str; 16] = [

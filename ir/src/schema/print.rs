@@ -1,4 +1,4 @@
-//! Printing schemas as PyTorch does.
+//! Printing of schemas in PyTorch's format.
 
 use std::fmt::{self, Write};
 
@@ -39,7 +39,7 @@ fn write_returns(f: &mut fmt::Formatter<'_>, schema: &FunctionSchema) -> fmt::Re
     if schema.varret {
         text.push_str(if schema.returns.is_empty() { "..." } else { ", ..." });
     }
-    // One result stands bare, unless its text would read as a list of results.
+    // A single result has no parentheses, unless its text would parse as a list of results.
     let one = schema.returns.len() + usize::from(schema.varret) == 1;
     if one && !text.starts_with('(') { f.write_str(&text) } else { write!(f, "({text})") }
 }
@@ -83,7 +83,7 @@ fn write_default(f: &mut fmt::Formatter<'_>, ty: Type, default: &IValue) -> fmt:
     if let (IValue::Str(s), TypeKind::Str) = (default, ty.unwrap_optional().kind()) {
         return f.write_str(&quote(s.as_bytes()));
     }
-    // `int[2] stride=1`: one number stands for equal ones.
+    // `int[2] stride=1`: one number stands for a list of equal numbers.
     if ty == Type::LIST_INT
         && let Some(ints) = default.as_list().and_then(|l| l.to_ints())
         && ints.len() > 1

@@ -1,13 +1,14 @@
-//! PyTorch's recorded choices of overloads for calls, and the conversions it inserts.
+//! Comparison with PyTorch's overload choices and conversions, recorded for many calls.
 
 use super::{Arg, Binding, Call, Conversion, FunctionSchema, MatchedSchema, match_call};
 use crate::symbol::Symbol;
 use crate::types::{NoClasses, NoNames, Type, read_annotation};
 
-/// Made by the script of the same name.
+/// Written by the script of the same name.
 const RECORDED: &str = include_str!("../../../tests/oracle/overloads.txt");
 
-/// PyTorch leaves these out of matching: their arguments cannot be told from another overload's.
+/// PyTorch excludes these overloads from matching, because their parameters do not differ from those of another
+/// overload.
 const BLOCKED: [&str; 3] = ["aten::view.dtype", "aten::max.unary_out", "aten::min.unary_out"];
 
 fn arg(text: &str) -> Arg {
@@ -17,7 +18,7 @@ fn arg(text: &str) -> Arg {
     }
 }
 
-/// The nodes that the plan asks for.
+/// Collects the names of the nodes that a plan inserts.
 fn nodes(conversions: &[Conversion], into: &mut Vec<&'static str>) {
     for step in conversions {
         match step {

@@ -1,7 +1,7 @@
-//! Attribute lists: `[value=3, name="x", types=[int, Tensor]]`.
+//! Parser for attribute lists: `[value=3, name="x", types=[int, Tensor]]`.
 //!
-//! An attribute's text does not always tell its kind (`1` may be a bool, `inf` a float or a type), so a constant's
-//! declared type decides where there is one.
+//! The text of an attribute does not always determine its kind (`1` may be a bool, `inf` a float or a type). The
+//! declared type of a constant decides, if there is one.
 
 use super::lex::{Cursor, Read, is_word};
 use super::parse::{ReadLimits, read_type};
@@ -13,10 +13,10 @@ use crate::symbol::Symbol;
 use crate::types::{Type, TypeKind};
 use crate::value::{Dict, IValue, Str};
 
-/// Most elements of an attribute list and deepest nesting of lists and tuples.
+/// Maximum nesting depth of lists, tuples and dictionaries.
 const MAX_DEPTH: usize = 256;
 
-/// Reads `[a=…, b=…]`; `ty` is the type of the node's first result.
+/// Parses `[a=…, b=…]`; `ty` is the type of the node's first result.
 pub(super) fn read(c: &mut Cursor<'_>, ty: Option<Type>, limits: &ReadLimits) -> Read<Vec<(Symbol, Attr)>> {
     let mut entries: Vec<(Symbol, Attr)> = Vec::new();
     c.expect(b'[')?;
@@ -50,12 +50,12 @@ fn attr(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits) -> Read<A
     Ok(Attr::Value(value(c, wanted, limits, 0)?))
 }
 
-/// Whether a value of this type, if one is wanted, may be a tensor.
+/// Returns whether a value of this type, or of unknown type, may be a tensor.
 fn may_be_tensor(wanted: Option<Type>) -> bool {
     wanted.is_none_or(|ty| matches!(ty.unwrap_optional().kind(), TypeKind::Tensor(_) | TypeKind::Any))
 }
 
-/// Whether the text at the cursor begins a type rather than a value.
+/// Returns whether a type rather than a value starts at the cursor.
 fn starts_type(c: &mut Cursor<'_>) -> bool {
     let b = c.peek();
     let word: &str = {
@@ -93,7 +93,7 @@ fn types(c: &mut Cursor<'_>) -> Read<Attr> {
     Ok(Attr::Types(types.into_boxed_slice()))
 }
 
-/// Reads a value of the type `wanted`. Of an optional type, it is `None` or a value of the element type.
+/// Parses a value of type `wanted`. For an optional type, parses `None` or a value of the element type.
 fn value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: usize) -> Read<IValue> {
     let wanted = wanted.map(Type::unwrap_optional);
     if depth > MAX_DEPTH {
@@ -126,7 +126,7 @@ fn value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: u
     }
 }
 
-/// The error for `<Tensor>` and its like.
+/// Returns the error for abbreviations such as `<Tensor>`.
 fn abbreviated(c: &mut Cursor<'_>, wanted: Option<Type>) -> Box<Diagnostic> {
     let at = c.at;
     c.take_while(|b| b != b'>');
@@ -155,7 +155,7 @@ fn word_value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, dep
         }
         "annotate" => {
             c.expect(b'(')?;
-            // The annotation is source syntax; the declared type of the constant says the same.
+            // The annotation is source syntax and repeats the declared type of the constant.
             let mut open = 0usize;
             while c.peek() != b',' || open > 0 {
                 match c.here() {
@@ -266,7 +266,7 @@ fn number(c: &mut Cursor<'_>, wanted: Option<Type>) -> Read<IValue> {
     }
 }
 
-/// A quoted string with C escapes, as bytes.
+/// Decodes a quoted string with C escapes.
 fn string(c: &mut Cursor<'_>) -> Read<Vec<u8>> {
     let start = c.at;
     let bytes = c.text.as_bytes();

@@ -1,6 +1,8 @@
-//! A byte cursor over IR text. Line breaks are ordinary white space: the grammar does not need them. A comment starts with
-//! `#`, as the places that PyTorch prints behind nodes, or with `;`, ends with the line, and may stand wherever white space
-//! may.
+//! A byte cursor over IR text.
+//!
+//! Line breaks are white space, since the grammar does not need them. A comment starts with `#` (as in the source
+//! locations that PyTorch prints after nodes) or with `;` and ends with the line. Comments are allowed wherever white
+//! space is.
 
 use crate::diag::{Diagnostic, Fault};
 use crate::loc::{Source, SourceRange};
@@ -13,7 +15,7 @@ pub(super) struct Cursor<'t> {
     pub(super) at: usize,
 }
 
-/// A reading error; boxed, because it is rare and large.
+/// The result of parsing. The error is boxed because it is rare and large.
 pub(super) type Read<T> = Result<T, Box<Diagnostic>>;
 
 impl<'t> Cursor<'t> {
@@ -25,7 +27,7 @@ impl<'t> Cursor<'t> {
         self.text.as_bytes()
     }
 
-    /// Skips blanks, line breaks and comments.
+    /// Skips spaces, line breaks and comments.
     pub(super) fn skip(&mut self) {
         let bytes = self.bytes();
         while let Some(&b) = bytes.get(self.at) {
@@ -37,13 +39,13 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The next byte after blanks, not consumed; 0 at the end.
+    /// Skips white space and returns the next byte without consuming it; 0 at the end.
     pub(super) fn peek(&mut self) -> u8 {
         self.skip();
         self.bytes().get(self.at).copied().unwrap_or(0)
     }
 
-    /// The byte at the cursor, blanks included.
+    /// Returns the byte at the cursor without skipping white space; 0 at the end.
     pub(super) fn here(&self) -> u8 {
         self.bytes().get(self.at).copied().unwrap_or(0)
     }
@@ -58,27 +60,27 @@ impl<'t> Cursor<'t> {
         if self.eat(b) { Ok(()) } else { Err(self.expected(&format!("`{}`", char::from(b)))) }
     }
 
-    /// Consumes bytes while they satisfy `f`; may be empty.
+    /// Consumes bytes while they satisfy `f`, possibly none.
     pub(super) fn take_while(&mut self, f: impl Fn(u8) -> bool) -> &'t str {
         let start = self.at;
         let bytes = self.bytes();
         while bytes.get(self.at).is_some_and(|&b| f(b)) {
             self.at += 1;
         }
-        // A predicate that splits a character can only be met at its end.
+        // If `f` stops inside of a multi-byte character, the rest of the character is consumed.
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;
         }
         &self.text[start..self.at]
     }
 
-    /// An identifier of letters, digits, underscores and dots.
+    /// Consumes an identifier of letters, digits, underscores and dots.
     pub(super) fn word(&mut self) -> &'t str {
         self.skip();
         self.take_while(is_word)
     }
 
-    /// Whether `word` comes next, and nothing that continues it. Consumes it.
+    /// Consumes `word` if it is the next identifier and not the namespace of a longer name; returns whether it was.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         self.skip();
         let start = self.at;
@@ -89,7 +91,7 @@ impl<'t> Cursor<'t> {
         found
     }
 
-    /// An operator's qualified name.
+    /// Consumes an operator's qualified name.
     pub(super) fn op_name(&mut self) -> Read<&'t str> {
         self.skip();
         let start = self.at;
@@ -101,14 +103,14 @@ impl<'t> Cursor<'t> {
         Ok(name)
     }
 
-    /// The name behind a percent sign.
+    /// Consumes `%` and the name of a value.
     pub(super) fn value_name(&mut self) -> Read<&'t str> {
         self.expect(b'%')?;
         let name = self.take_while(is_word);
         if name.is_empty() { Err(self.expected("a value's name")) } else { Ok(name) }
     }
 
-    /// The rest of the line, trimmed, up to a comment.
+    /// Consumes the rest of the line up to a comment and returns the trimmed text.
     pub(super) fn rest_of_line(&mut self) -> &'t str {
         self.take_while(|b| b != b'\n' && !starts_comment(b)).trim()
     }
@@ -117,7 +119,7 @@ impl<'t> Cursor<'t> {
         SourceRange { source: Arc::clone(self.source), range: start as u32..end.max(start) as u32 }
     }
 
-    /// What is at the cursor, for messages.
+    /// Describes the text at the cursor for messages.
     fn found(&self) -> String {
         let rest = &self.text[self.at..];
         match rest.chars().next() {

@@ -1,4 +1,4 @@
-//! The text form of graphs: a printer that agrees with TorchScript's and a reader for a superset of what is printed.
+//! The text form of graphs: a printer in TorchScript's format, and a parser for a superset of that format.
 
 mod attrs;
 mod lex;

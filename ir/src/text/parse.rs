@@ -1,9 +1,9 @@
-//! Text to graph.
+//! Parser for graphs.
 //!
-//! Reads everything the printer writes and everything PyTorch's reader takes: types may be left out (`Tensor`), nodes
-//! without results may be written with or without `=`, scopes and comments are allowed, subgraph listings follow the
-//! graph in preorder. Blocks are told by their `block0(…):` headers, so indentation is free. Nesting costs heap, not
-//! stack.
+//! Accepts the output of the printer and everything that PyTorch's parser accepts. Types may be omitted (`Tensor`),
+//! nodes without results may be written with or without `=`, scopes and comments are allowed, and subgraph listings
+//! follow the graph in preorder. The header `block0(…):` delimits blocks, so indentation is free. Nesting depth costs
+//! heap memory, not stack.
 
 use super::attrs;
 use super::lex::{Cursor, Read};
@@ -22,14 +22,14 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Bounds of the reader.
+/// Limits of the parser.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
-    /// Longest text, in bytes.
+    /// Maximum length of the text, in bytes.
     pub text: usize,
-    /// Deepest nesting of blocks.
+    /// Maximum nesting depth of blocks and of subgraphs.
     pub depth: usize,
-    /// Largest tensor a `{n}` constant may fill, in bytes.
+    /// Maximum size of a tensor constant, in bytes.
     pub tensor_bytes: usize,
 }
 
@@ -40,18 +40,24 @@ impl Default for ReadLimits {
 }
 
 impl ReadLimits {
-    /// No bounds but those of the data structures.
+    /// Returns limits that only the data structures impose.
     pub fn trusted() -> Self {
         ReadLimits { text: usize::MAX, depth: usize::MAX, tensor_bytes: usize::MAX }
     }
 }
 
-/// Reads a graph. Errors point at the place in `source`.
+/// Parses a graph with the default limits.
+///
+/// # Errors
+/// Returns the first error with its location in `source`.
 pub fn parse_graph(source: &Arc<Source>, registry: &Arc<Registry>) -> Result<Graph, Box<Diagnostic>> {
     parse_graph_with(source, registry, ReadLimits::default())
 }
 
-/// Reads a graph within given bounds.
+/// Parses a graph with the given limits.
+///
+/// # Errors
+/// Returns the first error with its location in `source`.
 pub fn parse_graph_with(
     source: &Arc<Source>,
     registry: &Arc<Registry>,
@@ -66,15 +72,15 @@ pub fn parse_graph_with(
     read_listings(&mut cursor, &mut resolver, registry, source, limits, main)
 }
 
-/// A graph whose nodes wait for the subgraphs they name.
+/// A graph with nodes whose subgraphs are not parsed yet.
 struct Open {
     graph: Graph,
-    /// Nodes that name a subgraph, in order of appearance, and how many have theirs.
+    /// Nodes that refer to a subgraph, in order of appearance. The first `filled` nodes have their subgraphs.
     waiting: Vec<(NodeId, Prim, u32)>,
     filled: usize,
 }
 
-/// Reads the `with … = graph(…)` listings (preorder) and hangs each graph on the node that names it.
+/// Parses the `with … = graph(…)` listings (in preorder) and attaches each graph to the node that refers to it.
 fn read_listings(
     cursor: &mut Cursor<'_>,
     resolver: &mut Resolver<'_>,
@@ -85,7 +91,7 @@ fn read_listings(
 ) -> Read<Graph> {
     let mut stack = vec![main];
     loop {
-        // Graphs that have all they wait for close and become attributes of the graph around them.
+        // A graph whose nodes have all their subgraphs becomes an attribute of the enclosing graph.
         while stack.len() > 1 && stack.last().is_some_and(|o| o.filled == o.waiting.len()) {
             let done = stack.pop().expect("invariant: the stack is not empty").graph;
             close_into(stack.last_mut().expect("invariant: the main graph stays"), done);
@@ -108,7 +114,7 @@ fn read_listings(
         if wanted.is_none() {
             return Err(cursor.error(
                 "T010",
-                format!("no node waits for the subgraph `{name}`"),
+                format!("no node refers to the subgraph `{name}`"),
                 start,
                 cursor.at,
             ));
@@ -124,7 +130,7 @@ fn read_listings(
         }
         stack.push(Reader::new(registry, source, limits).graph(cursor, resolver)?);
     }
-    // A missing listing leaves the name opaque, as PyTorch's reader does.
+    // A node without its listing becomes an opaque operator, as in PyTorch's parser.
     while stack.len() > 1 {
         let done = stack.pop().expect("invariant: the stack is not empty");
         close_into(stack.last_mut().expect("invariant: the main graph stays"), make_opaque(done));
@@ -156,8 +162,8 @@ struct Reader<'t> {
     waiting: Vec<(NodeId, Prim, u32)>,
 }
 
-/// Nodes and operands that a graph has as it is printed: a line each, and a `%` for each value named. A text that
-/// promises more than it can hold is not believed.
+/// Estimates the numbers of nodes and operands of a printed graph: one node per line, and one `%` per value or operand.
+/// The estimate is limited in proportion to the length of the text, so hostile text cannot cause large allocations.
 fn estimate(text: &str) -> (usize, usize) {
     let own = &text.as_bytes()[..text.find("\nwith ").unwrap_or(text.len())];
     let count = |byte: u8| own.iter().map(|&b| usize::from(b == byte)).sum::<usize>();
@@ -166,7 +172,7 @@ fn estimate(text: &str) -> (usize, usize) {
     (nodes, count(b'%').min(most).saturating_sub(nodes))
 }
 
-/// A result written before its operator.
+/// A result, which the text has before its operator.
 struct Result_<'t> {
     name: &'t str,
     at: usize,
@@ -188,7 +194,7 @@ impl<'t> Reader<'t> {
         self.graph.reserve(nodes, operands);
         let root = self.graph.root();
         self.params(c, root)?;
-        // One entry per open block; the node the next `blockN` belongs to is the last one read in it.
+        // One entry per open block, with the last node parsed in it, which owns the following `blockN`.
         let mut open: Vec<(BlockId, Option<NodeId>)> = vec![(root, None)];
         loop {
             let &(block, last) = open.last().expect("invariant: a block is open");
@@ -234,7 +240,7 @@ impl<'t> Reader<'t> {
         Ok(Open { graph: self.graph, waiting: self.waiting, filled: 0 })
     }
 
-    /// `(%a : T, %b):` as inputs of `block`.
+    /// Parses `(%a : T, %b):` as inputs of `block`.
     fn params(&mut self, c: &mut Cursor<'t>, block: BlockId) -> Read<()> {
         c.expect(b'(')?;
         if !c.eat(b')') {
@@ -251,7 +257,7 @@ impl<'t> Reader<'t> {
         c.expect(b':')
     }
 
-    /// `(%a, %b)` as outputs of `block`.
+    /// Parses `(%a, %b)` as outputs of `block`.
     fn outputs(&mut self, c: &mut Cursor<'t>, block: BlockId) -> Read<()> {
         let values = self.operands(c)?;
         let mut edit = self.graph.edit();
@@ -333,7 +339,7 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
-    /// `, scope: a/b` behind a node.
+    /// Skips `, scope: a/b` after a node.
     fn scope(&mut self, c: &mut Cursor<'t>) {
         let before = c.at;
         if c.eat(b',') && c.word() == "scope" && c.eat(b':') {
@@ -373,7 +379,8 @@ impl<'t> Reader<'t> {
 
     fn define(&mut self, c: &Cursor<'t>, r: &Result_<'t>, value: ValueId) -> Read<()> {
         let taken = match number(r.name) {
-            // Numbers the text can be expected to use go into a table; absurd ones are treated like names.
+            // Numbers up to the length of the text are stored in a table, larger ones like names, so a hostile number
+            // cannot cause a large allocation.
             Some(n) if (n as usize) <= c.text.len() => {
                 let n = n as usize;
                 if n >= self.numbered.len() {
@@ -396,7 +403,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A value's number, if its name is one (without leading zeros).
+/// Returns the number of a numbered value; `None` for other names and for numbers with leading zeros.
 fn number(name: &str) -> Option<u32> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes.len() > 9 || (bytes[0] == b'0' && bytes.len() > 1) {
@@ -405,7 +412,7 @@ fn number(name: &str) -> Option<u32> {
     bytes.iter().try_fold(0u32, |n, b| b.is_ascii_digit().then(|| n * 10 + u32::from(b - b'0')))
 }
 
-/// Whether `block0(` comes next.
+/// Returns whether `blockN(` is next.
 fn is_block_header(c: &mut Cursor<'_>) -> bool {
     let back = c.at;
     let digits = c.word().strip_prefix("block").unwrap_or_default();
@@ -414,7 +421,7 @@ fn is_block_header(c: &mut Cursor<'_>) -> bool {
     found
 }
 
-/// The text inside of `(scalar arguments)` behind a host call's name.
+/// Returns the text inside of `(scalar arguments)` after a host call's name.
 fn host_words<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     c.expect(b'(')?;
     let start = c.at;
@@ -431,7 +438,7 @@ fn host_words<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     Ok(&c.text[start..c.at - 1])
 }
 
-/// A type at the cursor.
+/// Parses a type at the cursor.
 pub(super) fn read_type(c: &mut Cursor<'_>) -> Read<Type> {
     c.skip();
     let rest = &c.text.as_bytes()[c.at..];

@@ -1,9 +1,9 @@
-//! Graph to text, as TorchScript prints it.
+//! Printer for graphs, in TorchScript's format.
 //!
-//! The form is line oriented: a header with the inputs, one node a line with two spaces per level, blocks behind their
-//! node, subgraphs behind the graph as `with prim::X_N = graph(…)` in preorder. [`PrintOptions::exact`] differs, so that
-//! what is printed reads back as the same program: all tensors are written out bit for bit, types are complete, and a
-//! constant that names a function has the function's qualified name, of which TorchScript prints the last part.
+//! The format is line oriented: a header with the inputs, one line per node with two spaces per level, blocks after
+//! their node, and subgraphs after the graph as `with prim::X_N = graph(…)` in preorder. With [`PrintOptions::exact`]
+//! the text parses back to the same program: all tensors are printed bit for bit, types are complete, and a constant
+//! that names a function has the function's qualified name, of which TorchScript prints only the last part.
 
 use super::values::write_attr_value;
 use crate::attr::{Attr, AttrSet, names};
@@ -19,37 +19,37 @@ use rustc_hash::FxBuildHasher;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a graph is printed.
+/// The options of printing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintOptions {
-    /// Append `# file:line:column` to nodes whose source is known.
+    /// Whether to append `# file:line:column` to nodes with a known location.
     pub locations: bool,
-    /// Write tensors, types and names of functions out instead of abbreviating them.
+    /// Whether to print tensors, types and names of functions without abbreviation.
     pub exact: bool,
-    /// How much of types is shown, unless the text is exact.
+    /// The properties of types to print, unless the text is exact.
     pub types: Verbosity,
 }
 
-/// A place in printed text, for tools that point at nodes.
+/// A line of printed text, for tools that refer to nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// The node printed on the line.
+    /// The node on the line.
     pub node: NodeId,
-    /// Byte offset of the line's start.
+    /// Byte offset of the start of the line.
     pub start: usize,
-    /// Byte offset of the line's end, without the line break.
+    /// Byte offset of the end of the line, before the line break.
     pub end: usize,
 }
 
 impl Graph {
-    /// The graph's text.
+    /// Returns the graph's text.
     pub fn to_text(&self, options: PrintOptions) -> String {
         let mut p = Printer::new(options);
         p.listing(self);
         p.out
     }
 
-    /// The graph's text and which node stands on which line (nodes of subgraphs are not listed).
+    /// Returns the graph's text with the line of each node. Nodes of subgraphs are not included.
     pub fn to_text_with_lines(&self, options: PrintOptions) -> (String, Vec<Line>) {
         let mut p = Printer::new(options);
         p.lines = Some(Vec::new());
@@ -77,7 +77,7 @@ struct Printer {
     lines: Option<Vec<Line>>,
 }
 
-/// A subgraph still to be listed, with the kind and number it is called by.
+/// A subgraph to be listed, with the operator and number of its name.
 struct Listing {
     kind: Prim,
     number: usize,
@@ -92,7 +92,7 @@ impl Printer {
         Printer { options, out: String::new(), types: HashMap::default(), lines: None }
     }
 
-    /// The graph and, in preorder, the subgraphs its nodes carry.
+    /// Prints the graph and then, in preorder, the subgraphs of its nodes.
     fn listing(&mut self, graph: &Graph) {
         let mut pending = self.graph(graph);
         pending.reverse();
@@ -230,8 +230,8 @@ impl Printer {
         self.out.push(')');
     }
 
-    /// Prints an attribute list. `declared` is the type of the attribute `value`; `function` is printed for the attribute
-    /// `name`, if there is one.
+    /// Prints an attribute list. `declared` is the type of the attribute `value`. `function` replaces the attribute
+    /// `name` if it is set.
     fn attributes(
         &mut self,
         attrs: &AttrSet,
@@ -342,7 +342,7 @@ impl Printer {
     }
 }
 
-/// The function that a constant names, by its qualified name: that stands in the constant's type alone.
+/// Returns the qualified name of the function that a constant names, which only the constant's type contains.
 fn function_named_by(g: &Graph, node: NodeId) -> Option<Symbol> {
     let result = g.results(node).next().filter(|_| g.is_prim(node, Prim::Constant))?;
     match g.ty(result).kind() {

@@ -1,4 +1,4 @@
-//! From an operator's name and the types of its operands to the operator a node carries.
+//! Resolution of operators from their names and the types of their operands.
 
 use crate::op::{Op, OpId, Prim, Registry};
 use crate::schema::accepts_types;
@@ -9,21 +9,21 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What a name in the text stands for.
+/// The operator or overload group that a name denotes.
 #[derive(Clone, Copy)]
 pub(super) enum OpName {
     /// A structural operator.
     Prim(Prim),
-    /// `prim::FusionGroup_3`: a structural operator whose subgraph is listed under this number.
+    /// `prim::FusionGroup_3`: a structural operator with a subgraph that is listed under this number.
     Listed(Prim, u32),
-    /// Overloads of the registry, or none; an index into the resolver's groups.
+    /// The overloads of the registry, possibly none: an index into the resolver's groups.
     Rows(usize),
 }
 
 struct Group<'r> {
     name: Symbol,
     overloads: &'r [OpId],
-    /// The last few answers: programs repeat themselves.
+    /// Cache of the last results, since programs repeat the same operand types.
     memo: SmallVec<[(SmallVec<[Type; 6]>, Option<Type>, Op); 2]>,
 }
 
@@ -58,8 +58,9 @@ impl<'r> Resolver<'r> {
         found
     }
 
-    /// The first overload that takes operands of these types, else an opaque operator. `result` is what its first result
-    /// is declared to be: of overloads that differ in the number they give, the one that gives it goes first.
+    /// Returns the first overload that accepts operands of these types, or an opaque operator. `result` is the declared
+    /// type of the first result: among overloads that differ in the kind of number they return, the one with this type
+    /// takes precedence.
     pub(super) fn pick(
         &mut self,
         group: usize,
@@ -76,7 +77,8 @@ impl<'r> Resolver<'r> {
             }
         }
         let types: SmallVec<[Type; 6]> = types.collect();
-        // Text gives every operand; where none fits so, fewer are taken to leave out defaults.
+        // Text has an operand for every parameter. If no overload has exactly as many parameters, overloads with
+        // further defaults are accepted.
         let accepts = |id: OpId| accepts_types(self.registry.schema(id), &types, &NoClasses);
         let exact = |id: OpId| self.registry.schema(id).args.len() == types.len() && accepts(id);
         let overloads = || group.overloads.iter().copied();
@@ -96,12 +98,12 @@ impl<'r> Resolver<'r> {
     }
 }
 
-/// A number of a known kind.
+/// Returns whether the type is a specific number type or bool.
 fn is_number(ty: Type) -> bool {
     matches!(ty.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex)
 }
 
-/// `prim::FusionGroup_3` as its parts.
+/// Splits a name such as `prim::FusionGroup_3`.
 fn listed(text: &str) -> Option<OpName> {
     let (base, digits) = text.rsplit_once('_')?;
     let number = digits.parse().ok().filter(|n: &u32| n.to_string() == digits)?;

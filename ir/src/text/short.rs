@@ -1,4 +1,4 @@
-//! Reads tensors as PyTorch's streams print them: ` 1  2 [ CPULongType{2} ]`.
+//! Parser for tensors in the format of PyTorch's C++ streams: ` 1  2 [ CPULongType{2} ]`.
 //!
 //! ```text
 //! tensor = { matrix } "[" BACKEND DTYPE "Type{" [ size { "," size } ] "}" "]"
@@ -6,8 +6,9 @@
 //! part   = [ "Columns" first "to" last ] [ scale "*" ] { number }
 //! ```
 //!
-//! Indices and columns count from one. Dtype and sizes stand behind the numbers, so numbers are collected by part and
-//! placed at the end. Each element is given exactly once; cost is linear in the text.
+//! Indices and columns start at one. Dtype and sizes follow the numbers, so the parser collects numbers by part and
+//! computes their positions at the end. Each element must occur exactly once. The time is linear in the length of the
+//! text.
 
 use super::lex::{Cursor, Read};
 use super::parse::ReadLimits;
@@ -18,8 +19,8 @@ use flambeau_tensor::{DType, Tensor, TensorError};
 use num_complex::Complex;
 use std::rc::Rc;
 
-/// Whether the text at the cursor begins a tensor in this form. A number does if neither a separator nor the end of the
-/// value follows.
+/// Returns whether a tensor in this format starts at the cursor. A number is the start of a tensor if neither a
+/// separator nor the end of the value follows it.
 pub(super) fn starts_short(c: &mut Cursor<'_>) -> bool {
     let back = c.at;
     let found = match c.peek() {
@@ -43,26 +44,26 @@ pub(super) fn starts_short(c: &mut Cursor<'_>) -> bool {
     found
 }
 
-/// A number with the power of ten that it is scaled by.
+/// A number with its scale, as a power of ten.
 struct Number<'t> {
     text: &'t str,
     at: usize,
     exponent: i32,
 }
 
-/// Numbers of one matrix, or of some of its columns.
+/// The numbers of a matrix, or of some columns of a matrix.
 struct Part<'t> {
     /// Indices of the matrix; empty if the text has none.
     matrix: Rc<[i64]>,
-    /// The first column and the last, if the text states them.
+    /// First and last column, if the text has them.
     columns: Option<(i64, i64)>,
     numbers: Vec<Number<'t>>,
 }
 
-/// Reads a tensor; a declared type of the same sizes decides its strides.
+/// Parses a tensor. If a declared type has the same sizes, its strides are used.
 ///
 /// # Errors
-/// T007, T008 or T009 if numbers, dtype and sizes do not make a tensor, T002 beyond the limits.
+/// Returns T007, T008 or T009 if numbers, dtype and sizes do not form a tensor, and T002 if a limit is exceeded.
 pub(super) fn read_short(c: &mut Cursor<'_>, declared: Option<Type>, limits: &ReadLimits) -> Read<Tensor> {
     c.skip();
     let at = c.at;
@@ -79,7 +80,7 @@ pub(super) fn read_short(c: &mut Cursor<'_>, declared: Option<Type>, limits: &Re
     with_declared_strides(tensor, declared, limits).map_err(|e| c.error("T009", e, at, c.at))
 }
 
-/// Everything in front of the dtype.
+/// Parses the text before the dtype.
 fn parts<'t>(c: &mut Cursor<'t>) -> Read<Vec<Part<'t>>> {
     let mut parts: Vec<Part<'t>> = Vec::new();
     let mut exponent = 0;
@@ -123,7 +124,7 @@ fn parts<'t>(c: &mut Cursor<'t>) -> Read<Vec<Part<'t>>> {
     }
 }
 
-/// `(1,2,.,.) =`.
+/// Parses `(1,2,.,.) =`.
 fn matrix_indices(c: &mut Cursor<'_>) -> Read<Vec<i64>> {
     let mut indices = Vec::new();
     c.expect(b'(')?;
@@ -137,7 +138,7 @@ fn matrix_indices(c: &mut Cursor<'_>) -> Read<Vec<i64>> {
     Ok(indices)
 }
 
-/// `Columns 1 to 7`.
+/// Parses `Columns 1 to 7`.
 fn columns(c: &mut Cursor<'_>) -> Read<(i64, i64)> {
     if c.word() != "Columns" {
         return Err(c.expected("`Columns`"));
@@ -156,7 +157,7 @@ fn index(c: &mut Cursor<'_>) -> Read<i64> {
     word.parse().map_err(|_| not_a_number(c, word, at))
 }
 
-/// `[ CPUFloatType{2,3} ]`.
+/// Parses `[ CPUFloatType{2,3} ]`.
 fn dtype_and_sizes(c: &mut Cursor<'_>) -> Read<(DType, Vec<i64>)> {
     c.expect(b'[')?;
     c.skip();
@@ -182,14 +183,14 @@ fn dtype_and_sizes(c: &mut Cursor<'_>) -> Read<(DType, Vec<i64>)> {
     Ok((dtype, sizes))
 }
 
-/// The exponent of `0.001` or `1e-05`.
+/// Returns the exponent of a power of ten such as `0.001` or `1e-05`.
 fn power_of_ten(text: &str) -> Option<i32> {
     let exponent = float(text)?.log10().round();
     let is_exact = exponent.abs() <= 308.0 && format!("1e{exponent}").parse() == Ok(float(text)?);
     is_exact.then_some(exponent as i32)
 }
 
-/// The numbers in row-major order, if each element is given once.
+/// Returns the numbers in row-major order if each element occurs exactly once.
 fn place<'t>(parts: Vec<Part<'t>>, sizes: &[i64], numel: usize) -> Option<Vec<Number<'t>>> {
     let is_flat = |part: &Part<'_>| part.matrix.is_empty() && part.columns.is_none();
     if parts.iter().all(is_flat) {
@@ -259,7 +260,7 @@ fn wrong(c: &Cursor<'_>, error: &TensorError) -> Box<crate::diag::Diagnostic> {
     c.error("T009", error.to_string(), c.at.saturating_sub(1), c.at)
 }
 
-/// A number times its scale, rounded once.
+/// Returns a number multiplied by its scale, rounded once.
 fn decimal(c: &Cursor<'_>, n: &Number<'_>) -> Read<f64> {
     let value = float(n.text).ok_or_else(|| unreadable(c, n))?;
     if n.exponent == 0 || !value.is_finite() || n.text.contains(['e', 'E']) {
@@ -268,7 +269,7 @@ fn decimal(c: &Cursor<'_>, n: &Number<'_>) -> Read<f64> {
     format!("{}e{}", n.text, n.exponent).parse().map_err(|_| unreadable(c, n))
 }
 
-/// A whole number, which PyTorch may write as `1.23457e+06`.
+/// Parses an integer, which PyTorch may print as `1.23457e+06`.
 fn integer(c: &Cursor<'_>, n: &Number<'_>) -> Read<i64> {
     if n.exponent == 0
         && let Ok(value) = n.text.parse()

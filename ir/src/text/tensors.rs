@@ -1,14 +1,14 @@
-//! Tensor constants as text, in the three forms that hold their elements, and the abbreviation that does not:
-//! - `{0.5}`: one element, as PyTorch prints it. The declared type of the constant gives dtype and sizes.
-//! - ` 1  2 [ CPULongType{2} ]`: up to [`SHOWN`] elements, as PyTorch prints them, with the line breaks of C++'s
-//!   stream as blanks. Larger tensors have the numbers of one matrix after another, behind `(1,.,.) = `.
+//! Tensor constants in text: three formats with the elements, and an abbreviation without them.
+//! - `{0.5}`: one element, in PyTorch's format. The declared type of the constant determines dtype and sizes.
+//! - ` 1  2 [ CPULongType{2} ]`: up to [`SHOWN`] elements, in PyTorch's format with spaces instead of the line breaks of
+//!   C++'s stream. A tensor with more than two dimensions is a sequence of matrices, each after a header `(1,.,.) = `.
 //! - `tensor(int64, [2], [1], "…")`: dtype, sizes, strides, and the row-major little-endian bytes in hexadecimal.
-//! - `<Tensor>`: more elements than [`SHOWN`]. Reading it is error T008.
+//! - `<Tensor>`: more elements than [`SHOWN`]. Parsing it is error T008.
 //!
-//! PyTorch rounds to four decimals, or to six digits. The printer takes PyTorch's text where it reads back as the same
-//! elements, and otherwise the same form with as many digits as are needed. The reader takes numbers as they stand, so
-//! rounded text of PyTorch gives rounded elements. The first two forms do not hold strides: a declared type that states
-//! them decides, else the tensor is row-major.
+//! PyTorch rounds to four decimals or to six digits. The printer uses PyTorch's text if the text parses back to the
+//! same elements, and otherwise the same format with as many digits as necessary. The parser does not round, so
+//! PyTorch's rounded text parses to rounded elements. The first two formats do not contain strides: the strides of the
+//! declared type are used if it has any, else the tensor is row-major.
 
 use super::lex::{Cursor, Read, is_word};
 use super::parse::ReadLimits;
@@ -22,14 +22,14 @@ use flambeau_tensor::{DType, Layout, Scalar, Tensor, TensorError};
 use num_complex::Complex;
 use std::fmt::{self, Write};
 
-/// Most elements that are written out unless all are; PyTorch's `max_tensor_display_size`.
+/// Maximum number of elements printed without the option `exact`; PyTorch's `max_tensor_display_size`.
 pub(super) const SHOWN: usize = 10;
 
 /// Significant digits of C++'s streams.
 const STREAM_DIGITS: usize = 6;
 
-/// Writes a tensor so that people can read it and, up to [`SHOWN`] elements, the reader too. `declared` is the type that
-/// the constant is declared with.
+/// Prints a tensor in a readable format, which the parser accepts if the tensor has up to [`SHOWN`] elements.
+/// `declared` is the type of the constant.
 pub(super) fn write_readable(out: &mut dyn Write, t: &Tensor, declared: Option<Type>) -> fmt::Result {
     if t.numel() > SHOWN {
         return out.write_str("<Tensor>");
@@ -42,7 +42,7 @@ pub(super) fn write_readable(out: &mut dyn Write, t: &Tensor, declared: Option<T
     write_exact(out, t)
 }
 
-/// Writes dtype, sizes, strides and bytes.
+/// Prints dtype, sizes, strides and bytes.
 pub(super) fn write_exact(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
     let bytes = t.to_bytes().map_err(|_| fmt::Error)?;
     write!(out, "tensor({}, {:?}, {:?}, \"", t.dtype().name(), t.sizes(), t.strides())?;
@@ -52,14 +52,14 @@ pub(super) fn write_exact(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
     out.write_str("\")")
 }
 
-/// `{0.333333}`.
+/// Prints `{0.333333}`.
 fn in_braces(t: &Tensor) -> Option<String> {
     let digits =
         |v: f64| if v.is_finite() { general(v, STREAM_DIGITS) } else { v.to_string().to_lowercase() };
     braced(t, digits, |z| format!("({},{})", digits(z.re), digits(z.im)))
 }
 
-/// `{0.33333333333333331}`.
+/// Prints `{0.33333333333333331}`.
 fn in_full_braces(t: &Tensor) -> Option<String> {
     braced(t, full, full_complex)
 }
@@ -80,7 +80,7 @@ fn braced(
     })
 }
 
-/// As PyTorch prints it. Of complex numbers that is the real part, which does not read back.
+/// Prints PyTorch's text; returns `None` for complex tensors, of which PyTorch prints only the real parts.
 fn as_pytorch(t: &Tensor) -> Option<String> {
     if t.dtype().is_complex() {
         return None;
@@ -88,7 +88,7 @@ fn as_pytorch(t: &Tensor) -> Option<String> {
     to_text(t).ok().map(|text| text.replace('\n', " "))
 }
 
-/// All elements, row-major and with all digits.
+/// Prints all elements in row-major order with all digits.
 fn in_full(t: &Tensor) -> Option<String> {
     let mut text = String::new();
     for element in elements(t).ok()? {
@@ -116,7 +116,7 @@ fn full_complex(z: Complex<f64>) -> String {
     format!("{}{sign}{}j", full(z.re), full(z.im.abs()))
 }
 
-/// Whether a text reads as a tensor of the same dtype, sizes and elements, where all that is not a number is the same.
+/// Returns whether a text parses to a tensor with the same dtype, sizes and elements. All NaN are equal.
 fn reads_back(text: &str, t: &Tensor, declared: Option<Type>) -> bool {
     let source = Source::new("", text);
     let mut cursor = Cursor::new(&source);
@@ -138,7 +138,7 @@ fn reads_back(text: &str, t: &Tensor, declared: Option<Type>) -> bool {
     })
 }
 
-/// All elements, row-major.
+/// Returns all elements in row-major order.
 fn elements(t: &Tensor) -> Result<Vec<Scalar>, TensorError> {
     let dtype = t.dtype();
     Ok(if dtype == DType::Bool {
@@ -152,7 +152,7 @@ fn elements(t: &Tensor) -> Result<Vec<Scalar>, TensorError> {
     })
 }
 
-/// Reads `{n}`: a tensor of the declared type whose elements are all `n`.
+/// Parses `{n}`: a tensor of the declared type with all elements equal to `n`.
 pub(super) fn read_filled(c: &mut Cursor<'_>, declared: Option<Type>, limits: &ReadLimits) -> Read<Tensor> {
     c.skip();
     let at = c.at;
@@ -176,7 +176,7 @@ pub(super) fn read_filled(c: &mut Cursor<'_>, declared: Option<Type>, limits: &R
     with_declared_strides(tensor, declared, limits).map_err(|e| c.error("T009", e, at, c.at))
 }
 
-/// A number at the cursor.
+/// Parses a number at the cursor.
 fn scalar(c: &mut Cursor<'_>) -> Read<Scalar> {
     c.skip();
     let at = c.at;
@@ -204,12 +204,12 @@ pub(super) fn not_a_number(c: &Cursor<'_>, word: &str, at: usize) -> Box<Diagnos
     c.error("T007", format!("`{word}` is not a number"), at, c.at.max(at + 1))
 }
 
-/// Bytes of which numbers consist.
+/// Returns whether the byte may occur in a number.
 pub(super) fn is_number(b: u8) -> bool {
     is_word(b) || matches!(b, b'+' | b'-')
 }
 
-/// A number as printed: digits first, or `inf`, `nan`.
+/// Parses a float: text that starts with a digit or a dot after the sign, or `inf` or `nan`.
 pub(super) fn float(text: &str) -> Option<f64> {
     let digits = text.trim_start_matches(['-', '+']);
     let is_number =
@@ -217,10 +217,10 @@ pub(super) fn float(text: &str) -> Option<f64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// `1.+2.j` or `2.j`.
+/// Parses a complex number: `1.+2.j` or `2.j`.
 pub(super) fn complex(text: &str) -> Option<Complex<f64>> {
     let text = text.strip_suffix('j')?;
-    // The sign between the parts is the last that is neither the first byte nor an exponent's.
+    // The sign between the parts is the last sign that neither is the first byte nor follows an exponent's `e`.
     let bytes = text.as_bytes();
     let sign = (1..bytes.len())
         .rev()
@@ -231,7 +231,10 @@ pub(super) fn complex(text: &str) -> Option<Complex<f64>> {
     }
 }
 
-/// Refuses tensors beyond the limit; how many elements there are else.
+/// Returns the number of elements.
+///
+/// # Errors
+/// Returns T002 if the tensor exceeds the size limit.
 pub(super) fn check_size(
     c: &Cursor<'_>,
     at: usize,
@@ -245,7 +248,7 @@ pub(super) fn check_size(
     numel.filter(fits).ok_or_else(|| c.fault(Fault::Limit, "T002", too_large, at, c.at))
 }
 
-/// The tensor with the strides that the declared type states, where it states the same sizes.
+/// Returns the tensor with the strides of the declared type if that type has strides and the same sizes.
 pub(super) fn with_declared_strides(
     tensor: Tensor,
     declared: Option<Type>,
@@ -258,7 +261,7 @@ pub(super) fn with_declared_strides(
     }
 }
 
-/// The same elements with other strides, in as much memory as these span.
+/// Returns a tensor with the same elements and other strides, with as much memory as the strides span.
 fn with_strides(dense: Tensor, strides: &[i64], limits: &ReadLimits) -> Result<Tensor, String> {
     if dense.strides() == strides {
         return Ok(dense);
@@ -273,7 +276,7 @@ fn with_strides(dense: Tensor, strides: &[i64], limits: &ReadLimits) -> Result<T
     Ok(strided)
 }
 
-/// Reads `tensor(dtype, [sizes], [strides], "bytes")`.
+/// Parses `tensor(dtype, [sizes], [strides], "bytes")`.
 pub(super) fn read_exact(c: &mut Cursor<'_>, limits: &ReadLimits) -> Read<Tensor> {
     c.skip();
     let at = c.at;
@@ -293,7 +296,7 @@ pub(super) fn read_exact(c: &mut Cursor<'_>, limits: &ReadLimits) -> Read<Tensor
     c.expect(b'"')?;
     let hex = c.take_while(|b| b.is_ascii_hexdigit());
     if c.here() != b'"' {
-        return Err(c.expected("`\"` behind hexadecimal digits"));
+        return Err(c.expected("`\"` after hexadecimal digits"));
     }
     c.at += 1;
     c.expect(b')')?;
@@ -309,7 +312,7 @@ pub(super) fn read_exact(c: &mut Cursor<'_>, limits: &ReadLimits) -> Read<Tensor
     tensor.map_err(|e| c.error("T009", e, at, c.at))
 }
 
-/// `[2, 3]`.
+/// Parses `[2, 3]`.
 fn integers(c: &mut Cursor<'_>) -> Read<Vec<i64>> {
     let mut numbers = Vec::new();
     c.expect(b'[')?;

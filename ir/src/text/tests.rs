@@ -1,4 +1,5 @@
-//! Text against PyTorch's: constants and type verbosity as recorded by `tests/oracle/constants.py`, and comments.
+//! Comparison with PyTorch's text: constants and type verbosity as recorded by `tests/oracle/constants.py`, and
+//! comments.
 
 use super::{PrintOptions, parse_graph};
 use crate::attr::{Attr, names};
@@ -17,7 +18,7 @@ fn read(text: &str) -> Graph {
     parse_graph(&Source::new("test.ir", text), &registry()).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// The message and code of the error that reading gives.
+/// Parses a text that must fail; returns code and message of the error.
 fn refused(text: &str) -> (&'static str, String) {
     let error = parse_graph(&Source::new("test.ir", text), &registry()).expect_err(text);
     (error.code, error.render())
@@ -36,7 +37,7 @@ fn constant(tensor: &Tensor, ty: Type) -> Graph {
     graph
 }
 
-/// The tensor of the first constant of a graph.
+/// Returns the tensor of the first constant of a graph.
 fn tensor_in(graph: &Graph) -> Tensor {
     let node = graph.nodes_deep().next().unwrap();
     match graph.attrs(node).get(names::value()) {
@@ -45,7 +46,7 @@ fn tensor_in(graph: &Graph) -> Tensor {
     }
 }
 
-/// Dtype, sizes and elements; every NaN is the same.
+/// Returns dtype, sizes and elements; all NaN are equal.
 fn contents(t: &Tensor) -> (DType, Vec<i64>, String) {
     let elements = if t.dtype().is_complex() {
         format!("{:?}", t.to_dtype(DType::C128).unwrap().to_vec::<flambeau_tensor::Complex<f64>>().unwrap())
@@ -57,7 +58,7 @@ fn contents(t: &Tensor) -> (DType, Vec<i64>, String) {
     (t.dtype(), t.sizes().to_vec(), elements)
 }
 
-/// Constants print as PyTorch prints them, or with more digits; all but abbreviated ones read back as the same tensor.
+/// Constants print as in PyTorch or with more digits. All but abbreviated ones parse back to the same tensor.
 #[test]
 fn tensors_print_and_read_as_recorded() {
     let (mut same, mut longer, mut abbreviated) = (0, 0, 0);
@@ -86,7 +87,7 @@ fn tensors_print_and_read_as_recorded() {
             longer += 1;
         }
         assert_eq!(contents(&tensor_in(&read(&printed))), contents(&tensor), "{head}\n{printed}");
-        // Without a refined type the text has dtype and sizes by itself.
+        // Without a refined type the text itself contains dtype and sizes.
         let bare = constant(&tensor, Type::TENSOR).to_string();
         assert_eq!(contents(&tensor_in(&read(&bare))), contents(&tensor), "{head}\n{bare}");
     }
@@ -111,7 +112,7 @@ fn types_print_as_recorded_at_every_level() {
     assert_eq!(Verbosity::from_number(5), None);
 }
 
-/// Text of PyTorch that a graph of this printer does not have: rounded numbers, groups of columns, scales.
+/// PyTorch's text in formats that the printer does not use: rounded numbers, groups of columns, scales.
 #[test]
 fn short_tensors_of_pytorch_read_as_they_stand() {
     let tensor = |ty: &str, value: &str| {
@@ -166,7 +167,7 @@ fn short_tensors_that_make_none_are_refused() {
     ] {
         let text = format!("graph():\n  %0 : Float(2) = prim::Constant[value={value}]()\n  return (%0)\n");
         if code == "T" {
-            // Nothing is missing of a tensor without elements.
+            // A tensor without elements needs no data.
             assert_eq!(tensor_in(&read(&text)).numel(), 0);
             continue;
         }
@@ -175,7 +176,7 @@ fn short_tensors_that_make_none_are_refused() {
     }
 }
 
-/// Comments of both kinds wherever white space may stand; the text is the same program without them.
+/// Comments of both kinds are allowed wherever white space is, and do not change the parsed graph.
 #[test]
 fn comments_stand_where_white_space_may() {
     let plain = "graph(%x : Float(2, 3),
@@ -196,7 +197,7 @@ with prim::FusionGroup_0 = graph(%0 : Tensor):
     let graph = read(plain);
     verify::verify(&graph).unwrap();
     assert_eq!(graph.to_string(), plain);
-    // White space may stand around punctuation, except between a type's name and its bracket.
+    // White space is allowed around punctuation, except between a type's name and its bracket.
     let mut spaced = String::new();
     for line in plain.lines() {
         let mut previous = ' ';

@@ -1,14 +1,14 @@
-//! Values as they stand in attribute lists.
+//! Printing of values in attribute lists.
 
 use super::tensors::{write_exact, write_readable};
 use crate::types::Type;
 use crate::value::{IValue, PrintStyle, print_value};
 
-/// Writes a constant of the type `declared`, if it is declared with one. Tensors are written bit for bit when `exact`, else
-/// as TorchScript prints them: in full up to a size, and abbreviated above.
+/// Prints a constant of the type `declared`, if it has one. With `exact`, tensors are printed bit for bit. Otherwise
+/// they are printed as in TorchScript: completely up to a size, and abbreviated above.
 pub(super) fn write_attr_value(out: &mut String, value: &IValue, declared: Option<Type>, exact: bool) {
     let style = PrintStyle::Exact;
-    // The types of a container's elements are not looked at: dtype and sizes stand beside the elements of tensors in it.
+    // Element types of containers are not used, since tensors in containers print their dtype and sizes themselves.
     let own = declared.filter(|_| matches!(value, IValue::Tensor(_)));
     let written = if exact {
         print_value(out, value, style, &mut |out, t| write_exact(out, t))

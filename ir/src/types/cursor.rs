@@ -1,25 +1,25 @@
-//! A cursor over text, shared by the readers of types and schemas.
+//! A cursor over text, shared by the parsers of types and schemas.
 
 use super::TypeParseError;
 use flambeau_tensor::Fault;
 
-/// A place in a text, and the little that readers of types and schemas need there. Blanks, and
-/// comments where the text may have them, are skipped before tokens.
+/// A position in a text with the token functions of the type and schema parsers. Tokens skip leading whitespace and, in
+/// graph text, comments.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     pub(crate) text: &'a str,
     pub(crate) pos: usize,
-    /// Whether comments are blanks, as in graph text.
+    /// Whether comments count as whitespace, as in graph text.
     pub(crate) comments: bool,
 }
 
-/// Whether this byte starts a comment of graph text, which extends to the end of the line.
+/// Returns whether this byte starts a comment of graph text, which extends to the end of the line.
 #[inline]
 pub(crate) fn starts_comment(b: u8) -> bool {
     matches!(b, b'#' | b';')
 }
 
-/// The end of the line that `pos` is in.
+/// Returns the end of the line that contains `pos`.
 pub(crate) fn end_of_line(bytes: &[u8], pos: usize) -> usize {
     bytes[pos..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| pos + n)
 }
@@ -51,26 +51,26 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The byte after blanks.
+    /// Skips whitespace and returns the next byte.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         self.blanks();
         self.here()
     }
 
-    /// The byte right here.
+    /// Returns the byte at the position.
     #[inline]
     pub(crate) fn here(&self) -> Option<u8> {
         self.text.as_bytes().get(self.pos).copied()
     }
 
-    /// The byte `n` after this one.
+    /// Returns the byte `n` bytes after the position.
     #[inline]
     pub(crate) fn ahead(&self, n: usize) -> Option<u8> {
         self.text.as_bytes().get(self.pos + n).copied()
     }
 
-    /// Takes `token` if it comes next.
+    /// Consumes `token` if it is next.
     #[inline]
     pub(crate) fn eat(&mut self, token: &str) -> bool {
         self.blanks();
@@ -85,14 +85,14 @@ impl<'a> Cursor<'a> {
         if self.eat(token) { Ok(()) } else { Err(self.error(format!("expected `{token}`"))) }
     }
 
-    /// A name without dots; empty if none comes next.
+    /// Consumes a name without dots; returns the empty string if no name is next.
     #[inline]
     pub(crate) fn name(&mut self) -> &'a str {
         self.blanks();
         self.name_here(false)
     }
 
-    /// A name with dots between its parts; empty if none comes next.
+    /// Consumes a name with dots between its parts; returns the empty string if no name is next.
     #[inline]
     pub(crate) fn dotted(&mut self) -> &'a str {
         self.blanks();
@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         &self.text[start..at]
     }
 
-    /// An integer, perhaps negative.
+    /// Consumes an integer with an optional minus sign.
     pub(crate) fn int(&mut self) -> Result<i64, TypeParseError> {
         self.blanks();
         let start = self.pos;

@@ -1,4 +1,4 @@
-//! What subtyping needs to know about classes and interfaces, whose contents live outside the type table.
+//! The interface to definitions of classes and interfaces, which subtyping needs and the type table does not contain.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use super::Type;
 use crate::schema::FunctionSchema;
 use crate::symbol::Symbol;
 
-/// Looks up the methods of nominal types.
+/// Lookup of the methods of nominal types.
 pub trait ClassEnv {
-    /// The names of an interface's methods, in declaration order; `None` if the interface is not known here.
+    /// Returns the names of an interface's methods in declaration order; `None` if the interface is not defined.
     fn interface_methods(&self, interface: Type) -> Option<Vec<Symbol>>;
 
-    /// The schema of a method of a class or interface, `self` included.
+    /// Returns the schema of a method of a class or interface, including `self`.
     fn method(&self, class: Type, name: Symbol) -> Option<Arc<FunctionSchema>>;
 
-    /// Whether the class or interface is a module's.
+    /// Returns whether the class or interface is a module class or module interface.
     fn is_module(&self, class: Type) -> bool;
 }
 
-/// Knows no class: an interface then accepts itself only.
+/// An environment without definitions: an interface then has no subtype but itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoClasses;
 

@@ -1,16 +1,16 @@
 //! Types, as handles into a process-wide table.
 //!
-//! A [`Type`] is four bytes, `Copy`, and equal exactly when the types are equal, because [`TypeKind`]s are
-//! hash-consed. What is asked often (does it hold tensors, what does it look like without shapes, how deep is it) is
-//! computed once, when the type is made, from its parts.
+//! A [`Type`] has four bytes, is `Copy`, and equals another exactly if the types are equal, because [`TypeKind`]s are
+//! hash-consed. Frequently used properties (whether the type contains tensors, the type without shapes, the depth) are
+//! computed once from the parts when the type is interned.
 //!
-//! Classes, interfaces and enums are nominal: only a qualified name and a number are interned, their contents belong to
-//! the compilation unit, so a type never keeps a program alive.
+//! Classes, interfaces and enums are nominal: only a qualified name and a number are interned. Their definitions belong
+//! to the compilation unit, so a type does not keep a program in memory.
 //!
-//! **Depth is bounded by construction.** A type nested deeper than [`Type::MAX_DEPTH`] or longer than
-//! [`Type::MAX_WEIGHT`] is not made: the constructors answer [`Type::OVERFLOW`], which absorbs everything built from it
-//! and is a subtype of nothing. So walks over types may recurse, and no constructor can fail or panic. Readers and the
-//! front end turn `OVERFLOW` into a diagnostic; the verifier refuses it.
+//! **Depth is bounded by construction.** For a type nested deeper than [`Type::MAX_DEPTH`] or longer than
+//! [`Type::MAX_WEIGHT`] the constructors return [`Type::OVERFLOW`]. Every type built from `OVERFLOW` is `OVERFLOW`, and
+//! it is a subtype of no other type. Hence walks over types may recurse, and no constructor fails or panics. Parsers
+//! and the frontend report `OVERFLOW` as a diagnostic; the verifier rejects it.
 
 mod cursor;
 mod env;
@@ -44,22 +44,22 @@ pub use vars::{TypeBindings, VarMismatch, match_type_variables};
 
 use crate::symbol::Symbol;
 
-/// What a type is. Obtained by [`Type::kind`]; made through the constructors of [`Type`].
+/// The structure of a type. Returned by [`Type::kind`]; created by the constructors of [`Type`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TypeKind {
-    /// The top: every type is a subtype.
+    /// The top type: every type is a subtype.
     Any,
-    /// A tensor, with what is known about it.
+    /// A tensor with its statically known properties.
     Tensor(TensorType),
     /// `None`.
     None,
-    /// A truth value.
+    /// A boolean.
     Bool,
     /// A 64-bit integer.
     Int,
-    /// A double.
+    /// A 64-bit float.
     Float,
-    /// A complex double.
+    /// A complex number of two 64-bit floats.
     Complex,
     /// `Scalar`: int, float or complex (bool is not a subtype).
     Number,
@@ -67,7 +67,7 @@ pub enum TypeKind {
     Str,
     /// A device.
     Device,
-    /// A random generator.
+    /// A random number generator.
     Generator,
     /// A device stream.
     Stream,
@@ -77,17 +77,17 @@ pub enum TypeKind {
     Quantizer,
     /// A quantization scheme.
     QScheme,
-    /// A tensor layout; only as a schema's real type, programs see `int`.
+    /// A tensor layout. Occurs only in real types of schemas; programs use `int`.
     Layout,
-    /// A memory format; only as a schema's real type, programs see `int`.
+    /// A memory format. Occurs only in real types of schemas; programs use `int`.
     MemoryFormat,
-    /// A dtype; only as a schema's real type, programs see `int`.
+    /// A dtype. Occurs only in real types of schemas; programs use `int`.
     ScalarType,
-    /// A symbolic integer; only as a schema's real type, programs see `int`.
+    /// A symbolic integer. Occurs only in real types of schemas; programs use `int`.
     SymInt,
     /// A symbolic float.
     SymFloat,
-    /// A symbolic truth value.
+    /// A symbolic boolean.
     SymBool,
     /// An opaque foreign object.
     Capsule,
@@ -99,13 +99,13 @@ pub enum TypeKind {
     Tuple(TupleType),
     /// `T` or `None`; covariant. `T` is neither `None` nor optional.
     Optional(Type),
-    /// One of at least two types, flattened, without subtypes of each other, in PyTorch's order.
+    /// At least two types, flattened, none a subtype of another, in PyTorch's order.
     Union(Box<[Type]>),
-    /// A value to come.
+    /// The result of an asynchronous task.
     Future(Type),
-    /// A value computed when waited for.
+    /// A value that is computed when it is waited for.
     Await(Type),
-    /// A reference to a value elsewhere.
+    /// A reference to a remote value.
     RRef(Type),
     /// A function, by qualified name (empty if unknown).
     Function(Symbol),
@@ -127,49 +127,49 @@ pub enum TypeKind {
     AnyClass,
     /// Any enum member.
     AnyEnum,
-    /// The answer of constructors asked for a type past the limits.
+    /// The result of constructors for a type that exceeds the limits.
     Overflow,
 }
 
-/// The identity of a class, interface or enum: its qualified name, and a number that tells apart types of one name
-/// from different compilation units.
+/// The identity of a class, interface or enum: its qualified name, and a number that distinguishes types of the same
+/// name in different compilation units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Nominal {
     /// The qualified name: `__torch__.m.C`.
     pub name: Symbol,
-    /// Which of the types with this name; 0 if nobody said.
+    /// The number among the types with this name; 0 by default.
     pub id: u32,
 }
 
-/// A tuple's elements, and its names if it is a named tuple.
+/// The element types of a tuple, and the names of a named tuple.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TupleType {
-    /// The types of the elements.
+    /// The element types.
     pub elems: Box<[Type]>,
-    /// The names; as many fields as elements.
+    /// The names, with as many fields as there are elements; `None` for a plain tuple.
     pub named: Option<Box<NamedTuple>>,
 }
 
 /// The names of a named tuple.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamedTuple {
-    /// The qualified name; empty when read from IR text, which does not print it.
+    /// The qualified name; empty if parsed from graph text, which does not contain it.
     pub name: Symbol,
-    /// One per element.
+    /// One field per element.
     pub fields: Box<[NamedField]>,
 }
 
 /// A field of a named tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NamedField {
-    /// The field's name.
+    /// The name.
     pub name: Symbol,
-    /// The text of its default, as the IR prints it.
+    /// The text of the default value, as graphs print it.
     pub default: Option<Symbol>,
 }
 
 impl TypeKind {
-    /// The types directly inside: elements, key and value, alternatives.
+    /// Returns the directly contained types: elements, key and value, alternatives.
     #[must_use]
     pub fn contained(&self) -> SmallVec<[Type; 4]> {
         match self {
@@ -188,9 +188,9 @@ impl TypeKind {
 }
 
 impl Type {
-    /// Nesting beyond this is [`Type::OVERFLOW`].
+    /// Maximum nesting depth; a deeper type is [`Type::OVERFLOW`].
     pub const MAX_DEPTH: u32 = 500;
-    /// A type whose text would need more names than this is [`Type::OVERFLOW`].
+    /// Maximum number of names in a type's text; a longer type is [`Type::OVERFLOW`].
     pub const MAX_WEIGHT: u32 = 1 << 20;
 
     /// `T[]`.
@@ -211,7 +211,7 @@ impl Type {
         Self::intern(TypeKind::Tuple(TupleType { elems: elems.into(), named: None }))
     }
 
-    /// A named tuple of the qualified name `name`; fields and elements go in pairs.
+    /// The named tuple with qualified name `name`; each field is paired with its element type.
     #[must_use]
     pub fn named_tuple(name: Symbol, fields: &[(NamedField, Self)]) -> Self {
         let elems = fields.iter().map(|f| f.1).collect();
@@ -219,7 +219,7 @@ impl Type {
         Self::intern(TypeKind::Tuple(TupleType { elems, named: Some(Box::new(named)) }))
     }
 
-    /// `T?`: `T` itself if it is `None` or already optional; a union that may be `None` gives the rest, optional.
+    /// `T?`. Returns `T` itself if it is `None` or optional. A union with `None` becomes the optional of the rest.
     #[must_use]
     pub fn optional(inner: Self) -> Self {
         match inner.kind() {
@@ -254,25 +254,25 @@ impl Type {
         Self::intern(TypeKind::RRef(inner))
     }
 
-    /// The class of this qualified name and number.
+    /// The class with this qualified name and number.
     #[must_use]
     pub fn class(name: Symbol, id: u32) -> Self {
         Self::intern(TypeKind::Class(Nominal { name, id }))
     }
 
-    /// The interface of this qualified name and number.
+    /// The interface with this qualified name and number.
     #[must_use]
     pub fn interface(name: Symbol, id: u32) -> Self {
         Self::intern(TypeKind::Interface(Nominal { name, id }))
     }
 
-    /// The enum of this qualified name and number, whose members' values have type `value`.
+    /// The enum with this qualified name and number, whose member values have type `value`.
     #[must_use]
     pub fn enumeration(name: Symbol, id: u32, value: Self) -> Self {
         Self::intern(TypeKind::Enum(Nominal { name, id }, value))
     }
 
-    /// The type of the function of this qualified name.
+    /// The type of the function with this qualified name.
     #[must_use]
     pub fn function(name: Symbol) -> Self {
         Self::intern(TypeKind::Function(name))
@@ -284,13 +284,13 @@ impl Type {
         Self::intern(TypeKind::Var(name))
     }
 
-    /// A tensor with the given facts.
+    /// A tensor with the given properties.
     #[must_use]
     pub fn tensor(facts: TensorType) -> Self {
         Self::intern(TypeKind::Tensor(facts))
     }
 
-    /// The facts, if it is a tensor.
+    /// Returns the tensor properties if the type is a tensor.
     #[must_use]
     pub fn as_tensor(self) -> Option<&'static TensorType> {
         match self.kind() {
@@ -299,7 +299,7 @@ impl Type {
         }
     }
 
-    /// The elements and names, if it is a tuple.
+    /// Returns elements and names if the type is a tuple.
     #[must_use]
     pub fn as_tuple(self) -> Option<&'static TupleType> {
         match self.kind() {
@@ -308,7 +308,7 @@ impl Type {
         }
     }
 
-    /// The element type, if it is a list.
+    /// Returns the element type if the type is a list.
     #[must_use]
     pub fn list_elem(self) -> Option<Self> {
         match self.kind() {
@@ -317,7 +317,7 @@ impl Type {
         }
     }
 
-    /// Key and value types, if it is a dictionary.
+    /// Returns the key and value types if the type is a dictionary.
     #[must_use]
     pub fn dict_types(self) -> Option<(Self, Self)> {
         match self.kind() {
@@ -326,7 +326,7 @@ impl Type {
         }
     }
 
-    /// What is inside, if it is optional.
+    /// Returns `T` of an optional type `T?`.
     #[must_use]
     pub fn optional_elem(self) -> Option<Self> {
         match self.kind() {
@@ -335,13 +335,13 @@ impl Type {
         }
     }
 
-    /// What is inside an optional type; any other type itself.
+    /// Returns `T` of an optional type `T?`; returns any other type unchanged.
     #[must_use]
     pub fn unwrap_optional(self) -> Self {
         self.optional_elem().unwrap_or(self)
     }
 
-    /// What a future yields.
+    /// Returns the result type if the type is a future.
     #[must_use]
     pub fn future_elem(self) -> Option<Self> {
         match self.kind() {
@@ -350,7 +350,7 @@ impl Type {
         }
     }
 
-    /// The identity, if it is a class.
+    /// Returns the identity if the type is a class.
     #[must_use]
     pub fn as_class(self) -> Option<Nominal> {
         match self.kind() {
@@ -359,7 +359,7 @@ impl Type {
         }
     }
 
-    /// The identity of a class, interface or enum.
+    /// Returns the identity if the type is a class, interface or enum.
     #[must_use]
     pub fn nominal(self) -> Option<Nominal> {
         match self.kind() {
@@ -368,13 +368,13 @@ impl Type {
         }
     }
 
-    /// Whether it is a tensor, refined or not.
+    /// Returns whether the type is a tensor, refined or not.
     #[must_use]
     pub fn is_tensor(self) -> bool {
         self == Self::TENSOR || matches!(self.kind(), TypeKind::Tensor(_))
     }
 
-    /// Whether a value of this type may be `None`.
+    /// Returns whether a value of this type may be `None`.
     #[must_use]
     pub fn may_be_none(self) -> bool {
         match self.kind() {
@@ -384,7 +384,7 @@ impl Type {
         }
     }
 
-    /// The type with one part replaced by another everywhere inside, from the leaves up.
+    /// Returns the type with `f` applied to each directly contained type.
     #[must_use]
     pub fn map_contained(self, mut f: impl FnMut(Self) -> Self) -> Self {
         match self.kind() {

@@ -1,20 +1,20 @@
-//! Which kinds of mutable thing a type may stand for: what alias analysis needs to know of types.
+//! The kinds of mutable objects that a type may denote, for alias analysis.
 //!
-//! Tensors, lists, dictionaries and class instances are mutable. Interface values are class instances, and host objects
-//! may be anything, so both count (PyTorch counts them as immutable, which is unsound: a call through an interface then
-//! writes nothing). Optionals, unions and futures are what they may be; a tuple is immutable itself and counts as its
-//! members.
+//! Tensors, lists, dictionaries and class instances are mutable. A value of an interface type is a class instance, and
+//! a host object may be anything, so both are mutable. (PyTorch treats them as immutable, which is unsound: a call
+//! through an interface then writes nothing.) An optional, union or future has the mutability of its alternatives. A
+//! tuple is immutable itself and has the mutability of its elements.
 
 use std::ops::{BitOr, BitOrAssign};
 
 use super::{Type, TypeKind};
 
-/// A set of kinds of mutable thing.
+/// A set of kinds of mutable objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mutability(u8);
 
 impl Mutability {
-    /// Nothing mutable.
+    /// The empty set.
     pub const NONE: Self = Self(0);
     /// A tensor.
     pub const TENSOR: Self = Self(1);
@@ -22,20 +22,20 @@ impl Mutability {
     pub const LIST: Self = Self(2);
     /// A dictionary.
     pub const DICT: Self = Self(4);
-    /// An instance of a class, perhaps behind an interface.
+    /// An instance of a class, possibly of an interface type.
     pub const OBJECT: Self = Self(8);
     /// An object of the host.
     pub const HOST: Self = Self(16);
-    /// Everything.
+    /// All kinds.
     pub const ALL: Self = Self(31);
 
-    /// Whether the two have a kind in common.
+    /// Returns whether the sets intersect.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether every kind of `other` is here.
+    /// Returns whether this set contains all kinds of `other`.
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -56,7 +56,8 @@ impl BitOrAssign for Mutability {
     }
 }
 
-/// (what a value may be, what it may be or hold at any depth), given the same of the parts.
+/// Computes, from the same pair for the parts, the kinds that a value may be, and the kinds that a value may be or
+/// contain at any depth.
 pub(super) fn of(
     kind: &TypeKind,
     part: impl Fn(Type) -> (Mutability, Mutability),

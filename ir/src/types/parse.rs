@@ -1,8 +1,8 @@
-//! Reading types.
+//! Parser for types.
 //!
-//! One reader takes everything that is printed anywhere: graph text (`Float(2, 3)[]`, `Future[T]`, `NamedTuple(x : int)`,
-//! `Enum<q>`), the text inside dictionaries (`Future(T)`), schema types, and source annotations (`List[int]`,
-//! `Optional[T]`, `A | B`). Where texts disagree about a name, [`TypeSyntax`] decides.
+//! One parser accepts every notation: graph text (`Float(2, 3)[]`, `Future[T]`, `NamedTuple(x : int)`, `Enum<q>`), the
+//! notation inside dictionaries (`Future(T)`), types of schemas, and source annotations (`List[int]`, `Optional[T]`, `A
+//! | B`). Where notations disagree about a name, [`TypeSyntax`] decides.
 
 use flambeau_tensor::{DType, Device, Fault};
 use smallvec::SmallVec;
@@ -11,36 +11,36 @@ use super::cursor::{Cursor, continues_name};
 use super::{Dim, NamedField, TensorType, Type};
 use crate::symbol::Symbol;
 
-/// A text that is not a type, or one past the limits.
+/// Error: a text is not a type, or is a type that exceeds the limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at offset {offset}")]
 pub struct TypeParseError {
-    /// Where, in bytes from the start of the text.
+    /// The offset of the error, in bytes from the start of the text.
     pub offset: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Whose fault it is: `Input`, `Limit` or `Unsupported`.
+    /// The kind of fault: `Input`, `Limit` or `Unsupported`.
     pub fault: Fault,
 }
 
-/// Which kind of text is read.
+/// The notation to parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeSyntax {
-    /// Graph text: names that are nothing else are classes.
+    /// Graph text: unknown names are classes.
     Graph,
-    /// Schemas: lowercase names that are nothing else are type variables; `ScalarType` and the like stay themselves.
+    /// Schemas: unknown lowercase names are type variables, and `ScalarType` and the like remain as written.
     Schema,
-    /// Source annotations: as graph text, and alternatives may be written `A | B`.
+    /// Source annotations: as graph text, with alternatives `A | B`.
     Annotation,
 }
 
-/// Finds the types that names stand for.
+/// Lookup of types by name.
 pub trait TypeNames {
-    /// The type of a qualified name; `None` makes it a class with number 0.
+    /// Returns the type with a qualified name. `None` makes the name a class with number 0.
     fn resolve(&self, name: &str) -> Option<Type>;
 }
 
-/// Knows no names.
+/// A lookup without names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
@@ -50,18 +50,18 @@ impl TypeNames for NoNames {
     }
 }
 
-/// Reads the graph-text type that starts at byte `pos`; gives it and the position behind it.
+/// Parses the graph-text type that starts at byte `pos`; returns the type and the position after it.
 ///
 /// # Errors
-/// If no type starts there, or it is past the limits of types.
+/// Returns [`TypeParseError`] if no type starts there, or if the type exceeds the limits.
 pub fn parse_ir_type(text: &str, pos: usize) -> Result<(Type, usize), TypeParseError> {
     read_type(text, pos, TypeSyntax::Graph, &NoNames)
 }
 
-/// Reads the type that starts at byte `pos`; gives it and the position behind it.
+/// Parses the type that starts at byte `pos`; returns the type and the position after it.
 ///
 /// # Errors
-/// If no type starts there, or it is past the limits of types.
+/// Returns [`TypeParseError`] if no type starts there, or if the type exceeds the limits.
 pub fn read_type(
     text: &str,
     pos: usize,
@@ -70,7 +70,7 @@ pub fn read_type(
 ) -> Result<(Type, usize), TypeParseError> {
     let mut reader = Reader::new(text, syntax, names);
     if !text.is_char_boundary(pos) {
-        return Err(TypeParseError { offset: pos, ..reader.at.error("not a place in the text") });
+        return Err(TypeParseError { offset: pos, ..reader.at.error("not a character boundary") });
     }
     reader.at.pos = pos;
     reader.at.comments = syntax == TypeSyntax::Graph;
@@ -78,17 +78,17 @@ pub fn read_type(
     Ok((ty, reader.at.pos))
 }
 
-/// Reads a whole source annotation.
+/// Parses a complete source annotation.
 ///
 /// # Errors
-/// If it is not one type and nothing else.
+/// Returns [`TypeParseError`] if the text is not exactly one type, or if the type exceeds the limits.
 pub fn read_annotation(text: &str, names: &dyn TypeNames) -> Result<Type, TypeParseError> {
     let (ty, end) = read_type(text, 0, TypeSyntax::Annotation, names)?;
     let mut rest = Cursor::new(text, end);
-    if rest.peek().is_some() { Err(rest.error("nothing more expected after the type")) } else { Ok(ty) }
+    if rest.peek().is_some() { Err(rest.error("unexpected text after the type")) } else { Ok(ty) }
 }
 
-/// The types that a plain name stands for everywhere.
+/// Returns the type that a simple name denotes in every notation.
 fn plain(name: &str) -> Option<Type> {
     Some(match name {
         "Tensor" => Type::TENSOR,
@@ -123,7 +123,7 @@ fn plain(name: &str) -> Option<Type> {
     })
 }
 
-/// Names of types that a misspelt one may mean.
+/// Candidate names for spelling suggestions.
 const PLAIN: [&str; 20] = [
     "Tensor",
     "int",
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         Self { at: Cursor::new(text, 0), syntax, names, depth: 0 }
     }
 
-    /// A type with its suffixes and alternatives.
+    /// Parses a type with its suffixes and alternatives.
     fn ty(&mut self) -> Result<Type, TypeParseError> {
         self.nested(|reader| {
             let first = reader.suffixed()?;
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Runs one level deeper, within the limit.
+    /// Runs `f` one nesting level deeper. Fails at the depth limit.
     fn nested<R>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<R, TypeParseError>,
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of `[]`, `[3]` (the number says nothing about the type) and `?`, right here.
+    /// Parses a suffix at the position: `[]`, `[3]` (the number is not part of the type) or `?`.
     fn suffix(&mut self, inner: Type) -> Result<Option<Type>, TypeParseError> {
         match self.at.here() {
             Some(b'?') => {
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A type without suffixes.
+    /// Parses a type without suffixes.
     pub(crate) fn base(&mut self) -> Result<Type, TypeParseError> {
         if self.at.peek() == Some(b'(') {
             self.at.pos += 1;
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         }
         match plain(name) {
             Some(Type::TENSOR) => return self.tensor(TensorType::default(), true),
-            // Programs see integers where schemas have these.
+            // Programs use integers where schemas have `ScalarType` and the like.
             Some(ty) if self.syntax != TypeSyntax::Schema => return Ok(crate::schema::fake(ty)),
             Some(ty) => return Ok(ty),
             None => {}
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
             let message = format!("tensors of {name} are not supported");
             return Err(TypeParseError { fault: Fault::Unsupported, ..start.error(message) });
         }
-        // Classes print qualified, so a bare capitalized name is none.
+        // Class names are qualified, so a capitalized name without dots is not a class.
         let bare = self.syntax != TypeSyntax::Annotation
             && !name.contains('.')
             && name.starts_with(|c: char| c.is_ascii_uppercase());
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
         if bare && matches!(ty.kind(), super::TypeKind::Class(_)) && self.names.resolve(name).is_none() {
             return Err(start.error(unknown(name, near())));
         }
-        // A type variable of a schema that is nearly the name of a type is that name, misspelt.
+        // A type variable that is spelled almost like a type is a misspelling of the type.
         if matches!(ty.kind(), super::TypeKind::Var(_))
             && let Some(near) = near()
         {
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
         Ok(ty)
     }
 
-    /// A name that is nothing else.
+    /// Returns the type of a name that is not built in.
     fn named(&self, name: &str) -> Type {
         let schema = self.syntax == TypeSyntax::Schema;
         if schema && !name.contains('.') && name.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
         Type::class(Symbol::new(name), 0)
     }
 
-    /// A name followed by an opening bracket: a container, if it names one.
+    /// Parses the arguments of a type constructor; returns `None` if `name` is not one.
     fn applied(&mut self, name: &str) -> Result<Option<Type>, TypeParseError> {
         let open = self.at.here();
         let close = if open == Some(b'(') { ")" } else { "]" };
@@ -348,13 +348,13 @@ impl<'a> Reader<'a> {
             "List" | "list" => Type::list(parts[0]),
             "Dict" | "dict" => Type::dict(parts[0], parts[1]),
             "Union" => Type::union(&parts),
-            // `Tuple[()]`, the tuple of nothing, reads as a tuple of the tuple of nothing.
+            // `Tuple[()]` is the empty tuple, but parses as a tuple with the empty tuple as its element.
             _ if *parts == [Type::UNIT] && self.empty_tuple_behind() => Type::UNIT,
             _ => Type::tuple(&parts),
         }))
     }
 
-    /// Whether what was just read ends in `()]`.
+    /// Returns whether the text parsed last ends in `()]`.
     fn empty_tuple_behind(&self) -> bool {
         let before = self.at.text[..self.at.pos].strip_suffix(']').map(str::trim_end);
         let inside = before.and_then(|text| text.strip_suffix(')')).map(str::trim_end);
@@ -366,11 +366,11 @@ impl<'a> Reader<'a> {
         if self.at.eat(close) {
             return Ok(types);
         }
-        // PyTorch prints some unions with a comma before the first member.
+        // PyTorch prints a comma before the first member of some unions.
         self.at.eat(",");
         loop {
             types.push(self.ty()?);
-            // It also loses the comma before the numbers.
+            // PyTorch also omits the comma before the number types.
             if self.at.here() == Some(b'S') || self.at.here() == Some(b'n') {
                 continue;
             }
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
                 self.at.expect(close)?;
                 return Ok(types);
             }
-            // A comma may end the list.
+            // A trailing comma is allowed.
             if self.at.eat(close) {
                 return Ok(types);
             }
@@ -422,7 +422,7 @@ impl<'a> Reader<'a> {
         Ok(Type::named_tuple(Symbol::EMPTY, &fields))
     }
 
-    /// The text of a default, up to the comma or bracket that ends it.
+    /// Consumes the text of a default value up to the comma or bracket that ends it.
     fn default_text(&mut self) -> Result<Symbol, TypeParseError> {
         self.at.blanks();
         let start = self.at.pos;
@@ -442,10 +442,10 @@ impl<'a> Reader<'a> {
             self.at.pos += 1;
         }
         self.at.pos = self.at.text.len();
-        Err(self.at.error("unfinished default"))
+        Err(self.at.error("unterminated default"))
     }
 
-    /// What follows the name of a tensor type. `unranked`: without sizes the rank is unknown, not zero.
+    /// Parses the suffix of a tensor type. With `unranked`, a missing size list means an unknown rank, not rank zero.
     fn tensor(&mut self, mut facts: TensorType, unranked: bool) -> Result<Type, TypeParseError> {
         let bracket =
             self.at.here() == Some(b'(') && (self.syntax != TypeSyntax::Schema || facts.dtype.is_some());
@@ -486,7 +486,7 @@ impl<'a> Reader<'a> {
                 },
             }
         }
-        // `Tensor()` says rank zero; `Tensor(requires_grad=1)` says nothing about the rank.
+        // `Tensor()` has rank zero; `Tensor(requires_grad=1)` has unknown rank.
         if !(sizes.is_empty() && unranked && any) {
             facts.sizes = Some(sizes.as_slice().into());
         }
@@ -510,7 +510,7 @@ impl<'a> Reader<'a> {
                 facts.requires_grad = match self.at.int()? {
                     0 => Some(false),
                     1 => Some(true),
-                    _ => return Err(self.at.error("requires_grad is 0 or 1")),
+                    _ => return Err(self.at.error("requires_grad must be 0 or 1")),
                 };
             }
             "device" => {
@@ -528,7 +528,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Element types that programs may name but tensors here cannot have.
+/// Element types of PyTorch that tensors of this library cannot have.
 const UNSUPPORTED_DTYPES: [&str; 22] = [
     "ComplexHalf",
     "QInt8",
@@ -554,7 +554,7 @@ const UNSUPPORTED_DTYPES: [&str; 22] = [
     "Undefined",
 ];
 
-/// The dtype of `Float` (of some rank, given by what follows) or `FloatTensor` (of unknown rank).
+/// Returns the dtype of `Float` (whose rank follows) or `FloatTensor` (of unknown rank), and whether a rank follows.
 fn dtype_name(name: &str) -> Option<(DType, bool)> {
     match DType::from_ir_name(name) {
         Some(dtype) => Some((dtype, true)),

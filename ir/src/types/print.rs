@@ -1,36 +1,36 @@
-//! Printing types.
+//! Printing of types.
 //!
-//! PyTorch has three texts for a type, and all three reach output:
-//! - [`Type`]'s `Display` is what graphs print: `Float(2, 3)[]`, `NamedTuple(x : int)`, `Future[T]`;
-//! - [`Type::str_text`] is what stands inside dictionaries, unions and awaitables there: tensors unrefined, named
+//! PyTorch has three notations for a type, and all three occur in output:
+//! - [`Type`]'s `Display` is the notation of graphs: `Float(2, 3)[]`, `NamedTuple(x : int)`, `Future[T]`;
+//! - [`Type::str_text`] is the notation inside dictionaries, unions and awaitables of graphs: unrefined tensors, named
 //!   tuples by name, `Future(T)`;
 //! - [`Type::annotation`] is source text: `List[Tensor]`, `Optional[int]`; error messages use it too.
 //!
-//! One place differs from PyTorch: a union that holds int, float and complex prints its members joined by `, ` with
-//! `Scalar` last, where PyTorch loses separators (`Union(TensorScalar)`).
+//! One difference from PyTorch: a union with int, float and complex prints its members joined by `, ` with `Scalar`
+//! last, where PyTorch omits separators (`Union(TensorScalar)`).
 
 use std::fmt::{self, Write};
 
 use super::{Dim, TensorType, Type, TypeKind};
 
-/// How much of tensor types a graph's text shows: PyTorch's levels, by its numbers.
+/// The properties of tensor types that a graph's text shows: the levels of PyTorch, with PyTorch's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Verbosity {
-    /// 0: values have no types. Types in attributes are printed as with [`Verbosity::Type`].
+    /// 0: values are printed without types. Types in attributes are printed as with [`Verbosity::Type`].
     None,
     /// 1: element type and sizes.
     Type,
-    /// 2: strides too.
+    /// 2: also strides.
     Strides,
-    /// 3: device and `requires_grad` too.
+    /// 3: also device and `requires_grad`.
     #[default]
     Full,
-    /// 4: symbolic sizes spelled out, as `SS(-1)`.
+    /// 4: also the numbers of symbolic sizes, as `SS(-1)`.
     Symbolic,
 }
 
 impl Verbosity {
-    /// The level of a number from 0 to 4, as PyTorch's variable `PYTORCH_JIT_TYPE_VERBOSITY` has them.
+    /// Returns the level with a number from 0 to 4, as in PyTorch's variable `PYTORCH_JIT_TYPE_VERBOSITY`.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Verbosity> {
         let all = [Self::None, Self::Type, Self::Strides, Self::Full, Self::Symbolic];
@@ -38,7 +38,7 @@ impl Verbosity {
     }
 }
 
-/// Which of the three texts.
+/// The notation.
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
     Graph(Verbosity),
@@ -46,7 +46,7 @@ enum Style {
     Annotation,
 }
 
-/// A type whose text is kept once made is at most this heavy.
+/// Maximum weight of a type whose text is cached.
 const KEPT_WEIGHT: u32 = 32;
 
 struct Text(Type, Style);
@@ -72,25 +72,25 @@ impl fmt::Display for Type {
 }
 
 impl Type {
-    /// What graphs print, with as much of tensors as asked for.
+    /// Returns the notation of graphs with the tensor properties that `verbosity` selects.
     #[must_use]
     pub fn with_verbosity(self, verbosity: Verbosity) -> impl fmt::Display {
         Text(self, Style::Graph(verbosity))
     }
 
-    /// What stands inside dictionaries, unions and awaitables of graphs.
+    /// Returns the notation inside dictionaries, unions and awaitables of graphs.
     #[must_use]
     pub fn str_text(self) -> impl fmt::Display {
         Text(self, Style::Str)
     }
 
-    /// Source text, as [`Type::annotation_str`], to be formatted.
+    /// Returns source text for formatting, as [`Type::annotation_str`].
     #[must_use]
     pub fn annotation(self) -> impl fmt::Display {
         Text(self, Style::Annotation)
     }
 
-    /// Source text: `List[int]`, `Optional[Tensor]`, `Dict[str, Tuple[int, float]]`.
+    /// Returns source text: `List[int]`, `Optional[Tensor]`, `Dict[str, Tuple[int, float]]`.
     #[must_use]
     pub fn annotation_str(self) -> String {
         self.annotation().to_string()
@@ -131,7 +131,7 @@ fn write(out: &mut dyn Write, ty: Type, style: Style) -> fmt::Result {
     out.write_str(name)
 }
 
-/// The name of a kind without parts or identity.
+/// Returns the name of a kind without parts and identity.
 pub(super) fn simple_name(kind: &TypeKind) -> Option<&'static str> {
     Some(match kind {
         TypeKind::Any => "Any",
@@ -191,7 +191,7 @@ fn write_union(out: &mut dyn Write, members: &[Type], annotation: bool) -> fmt::
 
 fn write_tuple(out: &mut dyn Write, ty: Type, style: Style) -> fmt::Result {
     let tuple = ty.as_tuple().expect("invariant: asked of tuples only");
-    // A result's fields have names without the tuple having one; only graphs show them.
+    // A tuple of results has field names without a name of its own; only graphs print the fields.
     let graph = matches!(style, Style::Graph(_));
     let Some(named) = tuple.named.as_ref().filter(|n| graph || !n.name.is_empty()) else {
         return match style {
@@ -257,7 +257,7 @@ fn write_tensor(out: &mut dyn Write, t: &TensorType, verbosity: Verbosity) -> fm
     if t.undefined { out.write_str("[Undefined]") } else { Ok(()) }
 }
 
-/// A parenthesised list that is opened by its first item.
+/// A parenthesised list; the first item prints the opening parenthesis.
 struct List<'a> {
     out: &'a mut dyn Write,
     open: bool,
@@ -275,7 +275,7 @@ impl List<'_> {
     }
 }
 
-/// Interfaces print without their module path.
+/// Returns the name without its module path, as interfaces print it.
 fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! Laws of types, tried on random ones.
+//! Property tests of types, on random types.
 
 use flambeau_tensor::{DType, Device};
 
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::symbol::Symbol;
 
-/// A small generator with a fixed seed: every run tries the same types.
+/// A random number generator with a fixed seed, so that every run tests the same types.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
     fn tensor(&mut self) -> Type {
         let dtype = self.maybe(|r| DType::ALL[r.below(12) as usize]);
         let dim = |r: &mut Self| if r.below(4) == 0 { Dim::Unknown } else { Dim::Known(r.below(5) as i64) };
-        // Without an element type, rank zero cannot be told from no rank in the text.
+        // Without an element type, the text does not distinguish rank zero from unknown rank.
         let least = u64::from(dtype.is_none());
         let sizes = self.maybe(|r| (0..least + r.below(3)).map(|_| dim(r)).collect::<Box<[Dim]>>());
         let rank = sizes.as_ref().map_or(0, |s| s.len());
@@ -85,7 +85,7 @@ impl Random {
     }
 }
 
-/// Whether there are tuples with fields inside.
+/// Returns whether the type contains tuples with field names.
 fn has_fields(ty: Type) -> bool {
     ty.as_tuple().is_some_and(|t| t.named.is_some()) || ty.kind().contained().into_iter().any(has_fields)
 }
@@ -97,13 +97,13 @@ fn text_reads_back() {
         let ty = random.ty(4);
         let text = ty.to_string();
         if has_fields(ty) && text.contains("Union(") {
-            // Members that differ in fields alone have one text.
+            // Members that differ only in field names have the same text.
             continue;
         }
         let (read, end) = parse_ir_type(&text, 0).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!((read.to_string(), end), (text.clone(), text.len()));
-        // What is printed in full reads back as the very type; inside dictionaries tensors and tuples lose what they have, and strides
-        // print only if all are known.
+        // A fully printed type parses back to itself. Inside dictionaries, tensors and tuples lose their properties,
+        // and strides are printed only if all are known.
         let partial = ty.as_tensor().is_some_and(|t| t.strides.is_some() && t.concrete_strides().is_none());
         if (ty.erase_shapes() == ty && !has_fields(ty)) || (ty.is_tensor() && !partial) {
             assert_eq!(read, ty, "{text}");
@@ -127,7 +127,8 @@ fn subtyping_and_unification_obey_their_laws() {
         assert_eq!(a.erase_shapes().erase_shapes(), a.erase_shapes());
         if sub(a, b) {
             related += 1;
-            // `Scalar` and unions of numbers are equal without being one type, which is where order can be lost.
+            // `Scalar` and the union of its alternatives are mutual subtypes but distinct types, so transitivity may
+            // fail for them.
             let plain = |t: Type| !t.to_string().contains("Scalar");
             assert!(!sub(b, c) || sub(a, c) || ![a, b, c].iter().all(|&t| plain(t)), "{a} <: {b} <: {c}");
             let met = unify(a, b, false, None, &NoClasses);

@@ -1,11 +1,11 @@
-//! PyTorch's recorded answers about types: their texts, and subtyping and unification of every pair.
+//! Comparison with recorded results of PyTorch: texts of types, and subtyping and unification of every pair of types.
 
 use super::{NoClasses, Type, is_subtype, parse_ir_type, unify};
 
-/// Made by the script of the same name.
+/// Written by the script of the same name.
 const RECORDED: &str = include_str!("../../../tests/oracle/type_pairs.txt");
 
-/// PyTorch loses separators where a union holds all kinds of numbers; see `print.rs`.
+/// Inserts the separators that PyTorch omits in a union of all number types; see `print.rs`.
 fn repaired(text: &str) -> String {
     text.replace("TensorScalar", "Tensor, Scalar")
         .replace("Tensornumber", "Tensor, number")

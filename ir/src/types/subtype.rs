@@ -1,19 +1,21 @@
 //! The subtype relation.
 //!
-//! Lists and dictionaries are invariant; tuples, optionals, futures, awaitables and references are covariant; a refined
-//! tensor is a subtype of what it implies; int, float and complex are subtypes of `Scalar` (bool is not); classes are
-//! nominal and are subtypes of the interfaces whose methods they have. Recursion is bounded by the depth of types.
+//! Lists and dictionaries are invariant. Tuples, optionals, futures, awaitables and references are covariant. A refined
+//! tensor is a subtype of every tensor type with fewer properties. Int, float and complex are subtypes of `Scalar`;
+//! bool is not. Classes are nominal and are subtypes of the interfaces whose methods they have. The recursion is
+//! bounded by the depth of types.
 
 use super::{ClassEnv, Type, TypeKind};
 use crate::schema::FunctionSchema;
 
-/// Whether every value of `a` is a value of `b`.
+/// Returns whether `a` is a subtype of `b`.
 #[must_use]
 pub fn is_subtype(a: Type, b: Type, env: &dyn ClassEnv) -> bool {
     a == b || Relation { env, assumed: Vec::new(), why: None }.holds(a, b)
 }
 
-/// As [`is_subtype`], and the reason if not: one sentence per line, only where there is more to say than the two types.
+/// As [`is_subtype`], with the reason if the result is false: one sentence per line, or empty if the two types say
+/// enough.
 #[must_use]
 pub fn is_subtype_why(a: Type, b: Type, env: &dyn ClassEnv) -> (bool, String) {
     let mut relation = Relation { env, assumed: Vec::new(), why: Some(String::new()) };
@@ -21,8 +23,8 @@ pub fn is_subtype_why(a: Type, b: Type, env: &dyn ClassEnv) -> (bool, String) {
     (holds, relation.why.filter(|_| !holds).unwrap_or_default())
 }
 
-/// Whether some value may be of both types, so that one can stand under the other where a check was made or shapes were
-/// forgotten. What is unknown here (which classes have an interface's methods, what a variable stands for) counts as yes.
+/// Returns whether a value may have both types, so that a value of one may be declared with the other after a check or
+/// after shapes were erased. Undecidable cases (classes that may implement an interface, type variables) return true.
 #[must_use]
 pub fn may_share_values(a: Type, b: Type, env: &dyn ClassEnv) -> bool {
     if a == b {
@@ -53,7 +55,7 @@ pub fn may_share_values(a: Type, b: Type, env: &dyn ClassEnv) -> bool {
 
 struct Relation<'a> {
     env: &'a dyn ClassEnv,
-    /// Pairs being decided: an interface may mention itself, and then it holds if nothing speaks against it.
+    /// Pairs that are being decided. An interface may refer to itself; a pair that is being decided is assumed to hold.
     assumed: Vec<(Type, Type)>,
     why: Option<String>,
 }
@@ -142,7 +144,8 @@ impl Relation<'_> {
         all
     }
 
-    /// Contravariant in parameters (after `self`), covariant in results, names and defaults equal.
+    /// Compares method schemas: contravariant in parameters (after `self`), covariant in results. The names must be
+    /// equal; defaults are not compared.
     fn schemas(&mut self, own: &FunctionSchema, wanted: &FunctionSchema) -> bool {
         let own_args = own.args.get(1..).unwrap_or_default();
         let wanted_args = wanted.args.get(1..).unwrap_or_default();
@@ -172,7 +175,7 @@ mod tests {
     use crate::symbol::Symbol;
     use crate::types::{NamedField, NoClasses};
 
-    /// Classes and interfaces by the schemas of their methods; a name that starts with `I` is an interface.
+    /// Schemas of methods by class or interface. A name that starts with `I` is an interface.
     struct Env(Vec<(Type, Vec<&'static str>)>);
 
     impl Env {

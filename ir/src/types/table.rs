@@ -1,4 +1,4 @@
-//! The table of types: handles, the well-known ones, and what is computed once per type.
+//! The table of types: handles, predefined types, and the properties computed once per type.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -14,18 +14,18 @@ use super::{Mutability, TensorType, TypeKind};
 use crate::intern::AppendTable;
 use crate::symbol::Symbol;
 
-/// A type: a handle that is equal exactly when the types are. See the [module](super).
+/// A type: a handle into the type table. Handles are equal exactly if the types are equal. See the [module](super).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Type(NonZeroU32);
 
 pub(super) struct Entry {
     kind: TypeKind,
     facts: Facts,
-    /// The printed form, made at first use; only of types small enough that keeping it is cheap.
+    /// The printed text, cached on first use for types below a size limit.
     pub(super) text: OnceLock<Box<str>>,
 }
 
-/// What is known of a type from its parts.
+/// Properties of a type that are computed from its parts.
 #[derive(Clone, Copy)]
 struct Facts {
     depth: u32,
@@ -33,7 +33,7 @@ struct Facts {
     has_vars: bool,
     has_tensors: bool,
     overflow: bool,
-    /// The same type without what is known of its tensors; 0 for itself.
+    /// The type with all tensors unrefined; 0 if that is the type itself.
     erased: u32,
     may_be: Mutability,
     reaches: Mutability,
@@ -61,7 +61,7 @@ impl Type {
 
     /// `Any`.
     pub const ANY: Self = Self::well_known(1);
-    /// `Tensor`, nothing known.
+    /// `Tensor` without known properties.
     pub const TENSOR: Self = Self::well_known(2);
     /// `NoneType`.
     pub const NONE: Self = Self::well_known(3);
@@ -113,9 +113,9 @@ impl Type {
     pub const ANY_CLASS: Self = Self::well_known(26);
     /// `AnyEnumType`.
     pub const ANY_ENUM: Self = Self::well_known(27);
-    /// `Function`, of no known name.
+    /// `Function` without a known name.
     pub const FUNCTION: Self = Self::well_known(28);
-    /// What the constructors answer past their limits.
+    /// The result of the constructors for types that exceed the limits.
     pub const OVERFLOW: Self = Self::well_known(29);
     /// `int[]`.
     pub const LIST_INT: Self = Self::well_known(30);
@@ -135,7 +135,7 @@ impl Type {
     pub const UNIT: Self = Self::well_known(37);
 }
 
-/// The types that have constants, in the order of their numbers.
+/// The types with constants, in the order of their numbers.
 fn well_known() -> Vec<TypeKind> {
     vec![
         TypeKind::Any,
@@ -198,8 +198,8 @@ impl Index {
     }
 }
 
-/// Computes the facts of a kind whose parts are interned already; `erased` is left to the caller (the well-known types
-/// are all their own erasure).
+/// Computes the properties of a kind whose parts are interned. The caller sets `erased`; each predefined type is its
+/// own erasure.
 fn facts(kind: &TypeKind) -> Facts {
     let is_var = matches!(kind, TypeKind::Var(_));
     let is_tensor = matches!(kind, TypeKind::Tensor(_));
@@ -235,7 +235,7 @@ fn facts(kind: &TypeKind) -> Facts {
 }
 
 impl Type {
-    /// The handle of a kind whose parts are normal already (the constructors see to it).
+    /// Interns a kind whose parts are normalised; the constructors normalise them.
     pub(super) fn intern(kind: TypeKind) -> Self {
         let found = INDEX.read().find(&kind);
         let index = found.unwrap_or_else(|| Self::add(kind));
@@ -269,71 +269,72 @@ impl Type {
         ENTRIES.get(self.0.get())
     }
 
-    /// What it is.
+    /// Returns the structure of the type.
     #[inline]
     #[must_use]
     pub fn kind(self) -> &'static TypeKind {
         &self.entry().kind
     }
 
-    /// How deep its nesting is; 1 for a type without parts.
+    /// Returns the nesting depth; 1 for a type without parts.
     #[must_use]
     pub fn depth(self) -> u32 {
         self.entry().facts.depth
     }
 
-    /// How many names its text needs.
+    /// Returns the approximate number of names in the type's text.
     #[must_use]
     pub fn weight(self) -> u32 {
         self.entry().facts.weight
     }
 
-    /// Whether type variables occur in it.
+    /// Returns whether the type contains type variables.
     #[must_use]
     pub fn has_vars(self) -> bool {
         self.entry().facts.has_vars
     }
 
-    /// Whether tensors occur in it (class contents are not looked into).
+    /// Returns whether the type contains tensors. Attributes of classes are not considered.
     #[must_use]
     pub fn contains_tensor(self) -> bool {
         self.entry().facts.has_tensors
     }
 
-    /// The same type with every tensor in it unrefined.
+    /// Returns the type with all tensors in it unrefined.
     #[inline]
     #[must_use]
     pub fn erase_shapes(self) -> Self {
         NonZeroU32::new(self.entry().facts.erased).map_or(self, Self)
     }
 
-    /// Which kinds of mutable thing a value of this type may itself be (looking through optionals, unions and futures;
-    /// a tuple is its members).
+    /// Returns the kinds of mutable objects that a value of this type may be. Optionals, unions and futures are
+    /// replaced by their alternatives, tuples by their elements.
     #[must_use]
     pub fn mutability(self) -> Mutability {
         self.entry().facts.may_be
     }
 
-    /// Which kinds of mutable thing a value of this type may be or hold at any depth.
+    /// Returns the kinds of mutable objects that a value of this type may be or contain at any depth.
     #[must_use]
     pub fn reachable(self) -> Mutability {
         self.entry().facts.reaches
     }
 
-    /// Whether a value of this type may be mutable or hold something mutable directly.
+    /// Returns whether [`Type::mutability`] is not empty.
     #[must_use]
     pub fn is_mutable(self) -> bool {
         self.mutability() != Mutability::NONE
     }
 
-    /// The handle's number: dense, stable within the process, different between processes. For side tables only.
+    /// Returns the handle's number: dense, stable within the process, different between processes. For side tables
+    /// only.
     #[must_use]
     pub fn index(self) -> u32 {
         self.0.get()
     }
 }
 
-/// The kind rebuilt from its erased parts.
+/// Rebuilds a kind from its erased parts.
 fn erase(kind: &TypeKind) -> Type {
     match kind {
         TypeKind::List(t) => Type::list(t.erase_shapes()),
@@ -351,7 +352,7 @@ fn erase(kind: &TypeKind) -> Type {
     }
 }
 
-/// A type that can be said later, read without a lock.
+/// A type that can be replaced atomically. Reads take no lock.
 #[derive(Debug)]
 pub(crate) struct TypeCell(AtomicU32);
 

@@ -1,20 +1,20 @@
-//! What is known about a tensor.
+//! Statically known properties of tensors.
 
 use flambeau_tensor::{DType, Device, Tensor};
 
 /// One size of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dim {
-    /// This size.
+    /// A known size.
     Known(i64),
-    /// Some size; equal symbols are equal sizes within one graph.
+    /// An unknown size with a symbol; equal symbols of one graph denote equal sizes.
     Sym(i64),
-    /// Some size.
+    /// An unknown size.
     Unknown,
 }
 
 impl Dim {
-    /// The size if known.
+    /// Returns the size if it is known.
     #[must_use]
     pub fn known(self) -> Option<i64> {
         match self {
@@ -23,32 +23,32 @@ impl Dim {
         }
     }
 
-    /// What holds of both.
+    /// Returns the dimension that describes both: itself if equal, else unknown.
     #[must_use]
     pub fn merge(self, other: Self) -> Self {
         if self == other { self } else { Self::Unknown }
     }
 }
 
-/// What is known about a tensor; `None` everywhere is the plain `Tensor`.
+/// Statically known properties of a tensor. With no properties it is the plain `Tensor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// Element type.
     pub dtype: Option<DType>,
     /// Device.
     pub device: Option<Device>,
-    /// One entry per dimension if the rank is known.
+    /// One entry per dimension; `None` if the rank is unknown.
     pub sizes: Option<Box<[Dim]>>,
-    /// One entry per dimension, each known or not.
+    /// One entry per dimension, each possibly unknown.
     pub strides: Option<Box<[Option<i64>]>>,
-    /// Whether it requires a gradient.
+    /// Whether the tensor requires a gradient.
     pub requires_grad: Option<bool>,
-    /// Whether it is known to be undefined (a gradient of zero that was never made).
+    /// Whether the tensor is known to be undefined (a gradient that stands for zero).
     pub undefined: bool,
 }
 
 impl TensorType {
-    /// Element type and sizes, contiguous strides.
+    /// Creates the properties of a contiguous tensor with this element type and these sizes.
     #[must_use]
     pub fn contiguous(dtype: DType, sizes: &[i64]) -> Self {
         let mut strides: Vec<Option<i64>> = vec![Some(1); sizes.len()];
@@ -65,7 +65,7 @@ impl TensorType {
         }
     }
 
-    /// Everything about a tensor that is there.
+    /// Returns all properties of an existing tensor.
     #[must_use]
     pub fn of(tensor: &Tensor) -> Self {
         Self {
@@ -78,26 +78,26 @@ impl TensorType {
         }
     }
 
-    /// How many dimensions, if known.
+    /// Returns the number of dimensions if it is known.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
         self.sizes.as_ref().map(|s| s.len())
     }
 
-    /// Every size, if all are known.
+    /// Returns the sizes if all are known.
     #[must_use]
     pub fn concrete_sizes(&self) -> Option<Vec<i64>> {
         self.sizes.as_ref()?.iter().map(|d| d.known()).collect()
     }
 
-    /// Every stride, if all are known and there are as many as sizes.
+    /// Returns the strides if all are known and their number is the rank.
     #[must_use]
     pub fn concrete_strides(&self) -> Option<Vec<i64>> {
         let strides = self.strides.as_ref().filter(|s| Some(s.len()) == self.rank())?;
         strides.iter().copied().collect()
     }
 
-    /// What holds of both.
+    /// Returns the properties that both have.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         fn both<T: PartialEq + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
@@ -126,8 +126,8 @@ impl TensorType {
         }
     }
 
-    /// What is known if both hold; `None` if they contradict each other. Of two sizes of which one is symbolic, the known
-    /// one is kept.
+    /// Returns the union of the properties; `None` if they contradict each other. If one of two sizes is symbolic and the
+    /// other is known, the known size is used.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Option<Self> {
         fn either<T: PartialEq + Clone>(a: &Option<T>, b: &Option<T>) -> Option<Option<T>> {
@@ -164,7 +164,7 @@ impl TensorType {
         })
     }
 
-    /// Whether everything `other` says holds here too. A symbolic size says nothing beyond being some size, because
+    /// Returns whether every property of `other` also holds here. A symbolic size of `other` matches any size, because
     /// symbols have no meaning outside their graph.
     #[must_use]
     pub fn implies(&self, other: &Self) -> bool {

@@ -1,14 +1,16 @@
-//! The least type that two types share, by TorchScript's rules: what `if` branches, list elements and returns meet at.
+//! Unification: the least common supertype by TorchScript's rules.
+//!
+//! It determines the types of `if` results, list elements and returns.
 
 use smallvec::SmallVec;
 
 use super::{ClassEnv, NoClasses, Type, TypeKind, is_subtype};
 
-/// A union of more members than this is [`Type::OVERFLOW`]: making one compares each pair.
+/// Maximum number of members of a union, since construction compares every pair. A larger union is [`Type::OVERFLOW`].
 const MAX_MEMBERS: usize = 256;
 
-/// The type that `a` and `b` share, if they share one. With `default_to_union`, unrelated types meet at their union;
-/// `hint`, if both are subtypes of it, is the last resort before that.
+/// Returns the common supertype of `a` and `b`. If there is none and both are subtypes of `hint`, returns `hint`. With
+/// `default_to_union`, unrelated types unify to their union.
 #[must_use]
 pub fn unify(
     a: Type,
@@ -24,10 +26,10 @@ pub fn unify(
     if met.is_none() && default_to_union { Some(Type::union(&[a, b])) } else { met }
 }
 
-/// [`unify`] over a list, from left to right; the error is the position of the first type that does not fit.
+/// Unifies a list of types from left to right.
 ///
 /// # Errors
-/// The index of the type that shares nothing with those before it; 0 if the list is empty.
+/// Returns the index of the first type that does not unify with those before it; 0 if the list is empty.
 pub fn unify_all(
     types: &[Type],
     default_to_union: bool,
@@ -77,7 +79,7 @@ fn meet(a: Type, b: Type, to_union: bool, hint: Option<Type>, env: &dyn ClassEnv
         }
         _ => {}
     }
-    // Lists and dictionaries of differently refined tensors.
+    // Lists and dictionaries of differently refined tensors unify without refinement.
     let (x, y) = (a.erase_shapes(), b.erase_shapes());
     if sub(x, y) {
         return Some(y);
@@ -89,8 +91,8 @@ fn meet(a: Type, b: Type, to_union: bool, hint: Option<Type>, env: &dyn ClassEnv
 }
 
 impl Type {
-    /// The union of the types: flattened, members that unify merged, in PyTorch's order; optional if `None` and one
-    /// more are left, the type itself if one is left.
+    /// Returns the union of the types: flattened, with members that unify merged, in PyTorch's order. Returns an
+    /// optional if `None` and one other member remain, and the type itself if one member remains.
     #[must_use]
     pub fn union(types: &[Self]) -> Self {
         let mut members: SmallVec<[Self; 8]> = SmallVec::new();
@@ -129,7 +131,7 @@ impl Type {
 
 fn flatten(t: Type, into: &mut SmallVec<[Type; 8]>) {
     match t.kind() {
-        // A union's own members are flat.
+        // The members of a union are flat already.
         TypeKind::Union(members) => into.extend_from_slice(members),
         TypeKind::Optional(inner) => {
             flatten(*inner, into);
@@ -140,8 +142,8 @@ fn flatten(t: Type, into: &mut SmallVec<[Type; 8]>) {
     }
 }
 
-/// Merges members that unify, from right to left. `None` is never merged into another: the result would be optional,
-/// which a union does not contain.
+/// Merges members that unify, from right to left. `None` is not merged with another member, because the result would be
+/// an optional, which a union does not contain.
 fn coalesce(types: &mut SmallVec<[Type; 8]>) {
     let mut end = types.len() - 1;
     for i in (1..types.len()).rev() {
@@ -161,7 +163,7 @@ fn coalesce(types: &mut SmallVec<[Type; 8]>) {
     types.truncate(end + 1);
 }
 
-/// The order of kinds in a union.
+/// Returns the position of a kind in the order of union members.
 fn rank(t: Type) -> u8 {
     match t.kind() {
         TypeKind::Any => 0,

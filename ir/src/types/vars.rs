@@ -1,16 +1,16 @@
-//! Type variables of schemas: binding them to the types of a call, and putting the bindings into result types.
+//! Type variables of schemas: binding to the types of a call, and substitution in result types.
 
 use smallvec::SmallVec;
 
 use super::{ClassEnv, Type, TypeKind, unify, unify_all};
 use crate::symbol::Symbol;
 
-/// What each variable stands for. Schemas have one or two variables, so a list is the fastest map.
+/// The types bound to variables. Schemas have one or two variables, so a list is the fastest map.
 #[derive(Clone, Debug, Default)]
 pub struct TypeBindings(SmallVec<[(Symbol, Type); 2]>);
 
 impl TypeBindings {
-    /// What the variable stands for.
+    /// Returns the type bound to a variable.
     #[must_use]
     pub fn get(&self, var: Symbol) -> Option<Type> {
         self.0.iter().find(|(name, _)| *name == var).map(|(_, t)| *t)
@@ -20,7 +20,7 @@ impl TypeBindings {
         self.0.push((var, to));
     }
 
-    /// The type with every variable replaced; `None` if one is not bound.
+    /// Returns the type with every variable replaced; `None` if a variable is not bound.
     #[must_use]
     pub fn apply(&self, ty: Type) -> Option<Type> {
         if !ty.has_vars() {
@@ -40,28 +40,28 @@ impl TypeBindings {
     }
 }
 
-/// Why type variables do not fit.
+/// The reason why type variables do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VarMismatch {
-    /// A variable would stand for two types that do not unify.
+    /// A variable is bound to a type that does not unify with another occurrence.
     #[error("Type variable '{var}' previously matched to type {} is matched to type {}", .before.annotation(), .actual.annotation())]
     Conflict {
         /// The variable.
         var: Symbol,
-        /// What it stands for.
+        /// The type bound first.
         before: Type,
-        /// What it would stand for too.
+        /// The type of the other occurrence.
         actual: Type,
     },
-    /// The shapes of the types differ.
+    /// The types have different structure.
     #[error("Cannot match {} to {}", shape(*.formal), .actual.annotation())]
     Shape {
         /// The type with variables.
         formal: Type,
-        /// The other.
+        /// The actual type.
         actual: Type,
     },
-    /// Tuples of different length.
+    /// Tuples of different lengths.
     #[error("Cannot match tuples of mismatched size")]
     TupleSize,
 }
@@ -77,10 +77,10 @@ fn shape(formal: Type) -> String {
     }
 }
 
-/// Binds the variables of `formal` so that `actual` may fit it. Success does not say that it fits.
+/// Binds the variables of `formal` so that `actual` may match. Success does not imply that `actual` is a subtype.
 ///
 /// # Errors
-/// Why it cannot fit.
+/// Returns [`VarMismatch`] if no binding makes `actual` match.
 pub fn match_type_variables(
     formal: Type,
     actual: Type,
@@ -113,7 +113,7 @@ pub fn match_type_variables(
         | (TypeKind::Await(f), TypeKind::Await(a))
         | (TypeKind::RRef(f), TypeKind::RRef(a))
         | (TypeKind::Optional(f), TypeKind::Optional(a)) => match_type_variables(*f, *a, bound, env),
-        // `None` fits without saying what the variable is; a result that needs it reports that later.
+        // `None` matches without binding the variable. A result that needs the variable reports it as unbound.
         (TypeKind::Optional(_), TypeKind::None) => Ok(()),
         (TypeKind::Optional(f), _) => match_type_variables(*f, actual, bound, env),
         (TypeKind::Dict(fk, fv), TypeKind::Dict(ak, av)) => {

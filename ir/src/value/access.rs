@@ -1,4 +1,4 @@
-//! Looking at a value as one of its kinds, and making values of them.
+//! Accessors of a value by kind, and conversions to values.
 
 use flambeau_tensor::{Device, Scalar, Tensor};
 
@@ -6,210 +6,210 @@ use super::{Dict, EnumValue, Future, Generator, HostValue, IValue, List, Object,
 use crate::symbol::Symbol;
 
 impl IValue {
-    /// The truth value.
+    /// Returns the bool if the value is a bool.
     #[inline]
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(v) = self { Some(*v) } else { None }
     }
 
-    /// Whether [`IValue::as_bool`] has an answer.
+    /// Returns whether the value is a bool.
     #[inline]
     #[must_use]
     pub fn is_bool(&self) -> bool {
         matches!(self, Self::Bool(_))
     }
 
-    /// The integer.
+    /// Returns the integer if the value is an integer.
     #[inline]
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         if let Self::Int(v) = self { Some(*v) } else { None }
     }
 
-    /// Whether [`IValue::as_int`] has an answer.
+    /// Returns whether the value is an integer.
     #[inline]
     #[must_use]
     pub fn is_int(&self) -> bool {
         matches!(self, Self::Int(_))
     }
 
-    /// The double.
+    /// Returns the float if the value is a float.
     #[inline]
     #[must_use]
     pub fn as_float(&self) -> Option<f64> {
         if let Self::Float(v) = self { Some(*v) } else { None }
     }
 
-    /// Whether [`IValue::as_float`] has an answer.
+    /// Returns whether the value is a float.
     #[inline]
     #[must_use]
     pub fn is_float(&self) -> bool {
         matches!(self, Self::Float(_))
     }
 
-    /// The string.
+    /// Returns the string if the value is a string.
     #[inline]
     #[must_use]
     pub fn as_str(&self) -> Option<&Str> {
         if let Self::Str(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_str`] has an answer.
+    /// Returns whether the value is a string.
     #[inline]
     #[must_use]
     pub fn is_str(&self) -> bool {
         matches!(self, Self::Str(_))
     }
 
-    /// The tensor.
+    /// Returns the tensor if the value is a tensor.
     #[inline]
     #[must_use]
     pub fn as_tensor(&self) -> Option<&Tensor> {
         if let Self::Tensor(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_tensor`] has an answer.
+    /// Returns whether the value is a tensor.
     #[inline]
     #[must_use]
     pub fn is_tensor(&self) -> bool {
         matches!(self, Self::Tensor(_))
     }
 
-    /// The tuple.
+    /// Returns the tuple if the value is a tuple.
     #[inline]
     #[must_use]
     pub fn as_tuple(&self) -> Option<&Tuple> {
         if let Self::Tuple(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_tuple`] has an answer.
+    /// Returns whether the value is a tuple.
     #[inline]
     #[must_use]
     pub fn is_tuple(&self) -> bool {
         matches!(self, Self::Tuple(_))
     }
 
-    /// The list.
+    /// Returns the list if the value is a list.
     #[inline]
     #[must_use]
     pub fn as_list(&self) -> Option<&List> {
         if let Self::List(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_list`] has an answer.
+    /// Returns whether the value is a list.
     #[inline]
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(self, Self::List(_))
     }
 
-    /// The dictionary.
+    /// Returns the dictionary if the value is a dictionary.
     #[inline]
     #[must_use]
     pub fn as_dict(&self) -> Option<&Dict> {
         if let Self::Dict(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_dict`] has an answer.
+    /// Returns whether the value is a dictionary.
     #[inline]
     #[must_use]
     pub fn is_dict(&self) -> bool {
         matches!(self, Self::Dict(_))
     }
 
-    /// The instance.
+    /// Returns the instance if the value is an instance.
     #[inline]
     #[must_use]
     pub fn as_object(&self) -> Option<&Object> {
         if let Self::Object(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_object`] has an answer.
+    /// Returns whether the value is an instance.
     #[inline]
     #[must_use]
     pub fn is_object(&self) -> bool {
         matches!(self, Self::Object(_))
     }
 
-    /// The enum member.
+    /// Returns the enum member if the value is an enum member.
     #[inline]
     #[must_use]
     pub fn as_enum(&self) -> Option<&EnumValue> {
         if let Self::Enum(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_enum`] has an answer.
+    /// Returns whether the value is an enum member.
     #[inline]
     #[must_use]
     pub fn is_enum(&self) -> bool {
         matches!(self, Self::Enum(_))
     }
 
-    /// The device.
+    /// Returns the device if the value is a device.
     #[inline]
     #[must_use]
     pub fn as_device(&self) -> Option<Device> {
         if let Self::Device(v) = self { Some(*v) } else { None }
     }
 
-    /// Whether [`IValue::as_device`] has an answer.
+    /// Returns whether the value is a device.
     #[inline]
     #[must_use]
     pub fn is_device(&self) -> bool {
         matches!(self, Self::Device(_))
     }
 
-    /// The future.
+    /// Returns the future if the value is a future.
     #[inline]
     #[must_use]
     pub fn as_future(&self) -> Option<&Future> {
         if let Self::Future(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_future`] has an answer.
+    /// Returns whether the value is a future.
     #[inline]
     #[must_use]
     pub fn is_future(&self) -> bool {
         matches!(self, Self::Future(_))
     }
 
-    /// The generator.
+    /// Returns the generator if the value is a generator.
     #[inline]
     #[must_use]
     pub fn as_generator(&self) -> Option<&Generator> {
         if let Self::Generator(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_generator`] has an answer.
+    /// Returns whether the value is a generator.
     #[inline]
     #[must_use]
     pub fn is_generator(&self) -> bool {
         matches!(self, Self::Generator(_))
     }
 
-    /// The function's name.
+    /// Returns the function's name if the value is a function.
     #[inline]
     #[must_use]
     pub fn as_function(&self) -> Option<Symbol> {
         if let Self::Function(v) = self { Some(*v) } else { None }
     }
 
-    /// Whether [`IValue::as_function`] has an answer.
+    /// Returns whether the value is a function.
     #[inline]
     #[must_use]
     pub fn is_function(&self) -> bool {
         matches!(self, Self::Function(_))
     }
 
-    /// The host's object.
+    /// Returns the host object if the value is a host object.
     #[inline]
     #[must_use]
     pub fn as_host(&self) -> Option<&HostValue> {
         if let Self::Host(v) = self { Some(v) } else { None }
     }
 
-    /// Whether [`IValue::as_host`] has an answer.
+    /// Returns whether the value is a host object.
     #[inline]
     #[must_use]
     pub fn is_host(&self) -> bool {

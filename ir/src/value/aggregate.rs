@@ -9,7 +9,7 @@ use super::{IValue, walk};
 use crate::symbol::Symbol;
 use crate::types::Type;
 
-/// A tuple, perhaps a named one.
+/// A tuple, optionally with a named tuple type.
 #[derive(Clone)]
 pub struct Tuple(Arc<TupleData>);
 
@@ -27,44 +27,44 @@ impl Drop for TupleData {
 }
 
 impl Tuple {
-    /// Of these items.
+    /// Creates a tuple without a name.
     #[must_use]
     pub fn new(items: impl IntoIterator<Item = IValue>) -> Self {
         Self(Arc::new(TupleData { items: items.into_iter().collect(), named: None }))
     }
 
-    /// A named tuple of type `ty`.
+    /// Creates a named tuple of type `ty`.
     #[must_use]
     pub fn named(ty: Type, items: impl IntoIterator<Item = IValue>) -> Self {
         Self(Arc::new(TupleData { items: items.into_iter().collect(), named: Some(ty) }))
     }
 
-    /// The items.
+    /// Returns the items.
     #[inline]
     #[must_use]
     pub fn items(&self) -> &[IValue] {
         &self.0.items
     }
 
-    /// The type, if it is a named tuple.
+    /// Returns the type if the tuple is a named tuple.
     #[must_use]
     pub fn named_type(&self) -> Option<Type> {
         self.0.named
     }
 
-    /// Whether both are one tuple.
+    /// Returns whether both handles refer to the same tuple.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the tuple, unique while the tuple exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// The items by value, without copying if this is the only handle.
+    /// Returns the items by value; copies them unless this is the only handle.
     #[must_use]
     pub fn into_items(self) -> Vec<IValue> {
         match Arc::try_unwrap(self.0) {
@@ -80,7 +80,7 @@ impl Tuple {
     }
 }
 
-/// An instance of a class: its class, and a value per attribute in the class's order.
+/// An instance of a class: the class, and one value per attribute in slot order.
 #[derive(Clone)]
 pub struct Object(Arc<ObjectData>);
 
@@ -99,29 +99,29 @@ impl Drop for ObjectData {
 }
 
 impl Object {
-    /// An instance with these attributes.
+    /// Creates an instance with these attribute values.
     #[must_use]
     pub fn new(class: Type, slots: Vec<IValue>) -> Self {
         Self(Arc::new(ObjectData { class, slots: RwLock::new(slots) }))
     }
 
-    /// The class.
+    /// Returns the class.
     #[must_use]
     pub fn class(&self) -> Type {
         self.0.class
     }
 
-    /// Looks at the attributes.
+    /// Locks the attributes for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, Vec<IValue>> {
         self.0.slots.read()
     }
 
-    /// Changes the attributes.
+    /// Locks the attributes for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, Vec<IValue>> {
         self.0.slots.write()
     }
 
-    /// The attribute at `slot`; `Uninitialized` if it was never set.
+    /// Returns the attribute at `slot`; `Uninitialized` if it was never set.
     #[must_use]
     pub fn get(&self, slot: usize) -> IValue {
         self.read().get(slot).cloned().unwrap_or(IValue::Uninitialized)
@@ -137,17 +137,17 @@ impl Object {
             }
             old = std::mem::replace(&mut slots[slot], value);
         }
-        // Dropped outside the lock: the old value may hold this very object.
+        // Dropped outside the lock, because the old value may refer to this object.
         drop(old);
     }
 
-    /// Whether both are one instance.
+    /// Returns whether both handles refer to the same instance.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the instance, unique while the instance exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
@@ -179,37 +179,37 @@ impl Drop for EnumData {
 }
 
 impl EnumValue {
-    /// The member `name` of the enum `ty`.
+    /// Creates the member `name` of the enum `ty`.
     #[must_use]
     pub fn new(ty: Type, name: Symbol, value: IValue) -> Self {
         Self(Arc::new(EnumData { ty, name, value }))
     }
 
-    /// The enum.
+    /// Returns the enum type.
     #[must_use]
     pub fn ty(&self) -> Type {
         self.0.ty
     }
 
-    /// The member's name.
+    /// Returns the member's name.
     #[must_use]
     pub fn name(&self) -> Symbol {
         self.0.name
     }
 
-    /// The member's value.
+    /// Returns the member's value.
     #[must_use]
     pub fn value(&self) -> &IValue {
         &self.0.value
     }
 
-    /// The same member of the same enum.
+    /// Returns whether both are the same member of the same enum.
     #[must_use]
     pub fn same_member(&self, other: &Self) -> bool {
         self.0.ty == other.0.ty && self.0.name == other.0.name
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the handle's data, unique while the data exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

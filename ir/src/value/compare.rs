@@ -1,4 +1,4 @@
-//! When values are the same, equal, and how they hash.
+//! Identity, equality and hashes of values.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 use super::{IValue, ListItems, ValueError};
 
 impl IValue {
-    /// `is`: numbers and the like by value, shared values by identity.
+    /// The operator `is`: scalars and enum members by value, shared values by identity.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -27,11 +27,12 @@ impl IValue {
         }
     }
 
-    /// `==`: containers by contents (one is equal to itself, whatever it holds), objects by identity, numbers of
-    /// different kinds are different. Two tensors must have one element each to be compared.
+    /// The operator `==`: containers by contents (a container equals itself, whatever it contains), objects by
+    /// identity. Numbers of different kinds are not equal. Tensors are comparable only if each has one element.
     ///
     /// # Errors
-    /// If tensors of more or fewer elements meet, or cannot be read.
+    /// Returns [`ValueError::AmbiguousTensor`] if a tensor does not have exactly one element, and
+    /// [`ValueError::Tensor`] if a tensor cannot be read.
     pub fn equals(&self, other: &Self) -> Result<bool, ValueError> {
         let mut todo = vec![(self.clone(), other.clone())];
         let mut assumed: hashbrown::HashSet<(usize, usize), FxBuildHasher> = hashbrown::HashSet::default();
@@ -41,7 +42,7 @@ impl IValue {
                 Some(false) => return Ok(false),
                 None => {}
             }
-            // A pair met again is being compared already: a cycle, or shared contents.
+            // A pair that occurs again is already being compared: a cycle, or shared contents.
             if let (Some(x), Some(y)) = (a.identity(), b.identity())
                 && (x == y || !assumed.insert((x, y)))
             {
@@ -72,7 +73,7 @@ impl IValue {
         Ok(true)
     }
 
-    /// Keys are equal as values, tensors by identity.
+    /// Returns whether two dictionary keys are equal: tensors by identity, all other keys by value.
     pub(super) fn key_eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Str(a), Self::Str(b)) => a == b,
@@ -80,11 +81,11 @@ impl IValue {
         }
     }
 
-    /// The hash of a dictionary's key; equal keys hash alike.
+    /// Returns the hash of a dictionary key, consistent with `key_eq`.
     pub(super) fn key_hash(&self) -> Result<u64, ValueError> {
         let mut state = FxBuildHasher.build_hasher();
         std::mem::discriminant(self).hash(&mut state);
-        // Adding zero makes both zeros one.
+        // Adding zero maps -0.0 to 0.0.
         let bits = |x: f64| (x + 0.0).to_bits();
         match self {
             Self::None => {}
@@ -101,10 +102,10 @@ impl IValue {
         Ok(state.finish())
     }
 
-    /// `hash()`: equal values hash alike within one process; tuples by their items.
+    /// The function `hash()`: equal values have equal hashes within one process; a tuple is hashed by its items.
     ///
     /// # Errors
-    /// If the value, or one inside a tuple, is of a kind without a hash.
+    /// Returns [`ValueError::Unhashable`] if the value, or an item of a tuple, is of a kind without a hash.
     pub fn hash_value(&self) -> Result<i64, ValueError> {
         let mut state = FxBuildHasher.build_hasher();
         let mut todo = vec![self.clone()];
@@ -120,7 +121,7 @@ impl IValue {
     }
 }
 
-/// The answer if it needs no look inside.
+/// Returns the result if it can be determined without comparing contents element by element as values.
 fn equal_here(a: &IValue, b: &IValue) -> Result<Option<bool>, ValueError> {
     Ok(Some(match (a, b) {
         (IValue::Str(x), IValue::Str(y)) => x == y,

@@ -1,8 +1,8 @@
-//! Dictionaries: shared, lockable, in order of insertion.
+//! Dictionaries: shared, lockable, in insertion order.
 //!
-//! Entries stand in a vector in order of insertion; a hash table of positions finds them. A removed entry leaves a gap,
-//! and the vector is squeezed when half of it is gaps, so every operation is O(1) amortised, removing the first
-//! (`popitem`) included.
+//! Entries are stored in a vector in insertion order; a hash table maps keys to positions. A removed entry leaves a
+//! gap, and the vector is compacted when more than half of it is gaps. Hence every operation is O(1) amortised,
+//! including the removal of the first entry.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::{IValue, ValueError, walk};
 use crate::types::{Type, TypeCell};
 
-/// A dictionary. Copies share contents. Locks are not reentrant.
+/// A dictionary. Clones of the handle share the contents. Locks are not reentrant.
 #[derive(Clone)]
 pub struct Dict(Arc<Data>);
 
@@ -29,25 +29,25 @@ struct Entry {
     value: IValue,
 }
 
-/// The entries. Keys are integers, doubles, truth values, strings, complex numbers, devices, enum members, `None` (by
-/// value) and tensors (by identity).
+/// The entries. Keys are integers, floats, bools, strings, complex numbers, devices, enum members and `None` (compared
+/// by value), and tensors (compared by identity).
 #[derive(Clone, Default)]
 pub struct DictMap {
     table: HashTable<u32>,
     entries: Vec<Option<Entry>>,
-    /// No live entry stands before this.
+    /// Position before which there are no live entries.
     head: usize,
     live: usize,
 }
 
 impl DictMap {
-    /// How many.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.live == 0
@@ -59,19 +59,19 @@ impl DictMap {
         self.table.find(hash, same).map(|&i| i as usize)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// If the key cannot be hashed.
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     pub fn get(&self, key: &IValue) -> Result<Option<&IValue>, ValueError> {
         let at = self.find(key.key_hash()?, key);
         Ok(at.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
     }
 
-    /// Sets the value of a key (its place stays if it is there already); gives back what was there.
+    /// Sets the value of a key and returns the old value. A key that is already present keeps its position.
     ///
     /// # Errors
-    /// If the key cannot be hashed.
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     pub fn insert(&mut self, key: IValue, value: IValue) -> Result<Option<IValue>, ValueError> {
         let hash = key.key_hash()?;
         if let Some(entry) = self.find(hash, &key).and_then(|i| self.entries[i].as_mut()) {
@@ -85,16 +85,16 @@ impl DictMap {
         Ok(None)
     }
 
-    /// Takes out the value of a key.
+    /// Removes a key and returns its value.
     ///
     /// # Errors
-    /// If the key cannot be hashed.
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     pub fn remove(&mut self, key: &IValue) -> Result<Option<IValue>, ValueError> {
         let at = self.find(key.key_hash()?, key);
         Ok(at.map(|i| self.take(i).1))
     }
 
-    /// Takes out the first entry.
+    /// Removes and returns the first entry.
     pub fn pop_first(&mut self) -> Option<(IValue, IValue)> {
         while self.head < self.entries.len() {
             if self.entries[self.head].is_some() {
@@ -127,7 +127,7 @@ impl DictMap {
         }
     }
 
-    /// Takes out everything.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         walk::bury(self.drain());
         *self = Self::default();
@@ -139,7 +139,7 @@ impl DictMap {
         std::mem::take(&mut self.entries).into_iter().flatten().flat_map(|e| [e.key, e.value]).collect()
     }
 
-    /// Keys and values, in order of insertion.
+    /// Returns keys and values in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = (&IValue, &IValue)> {
         self.entries[self.head.min(self.entries.len())..].iter().flatten().map(|e| (&e.key, &e.value))
     }
@@ -155,94 +155,94 @@ impl Drop for Data {
 }
 
 impl Dict {
-    /// Empty.
+    /// Creates an empty dictionary.
     #[must_use]
     pub fn new(key: Type, value: Type) -> Self {
         Self::from_map(key, value, DictMap::default())
     }
 
-    /// Of these entries.
+    /// Creates a dictionary with these entries.
     #[must_use]
     pub fn from_map(key: Type, value: Type, map: DictMap) -> Self {
         let (key, value) = (TypeCell::new(key), TypeCell::new(value));
         Self(Arc::new(Data { key, value, map: RwLock::new(map) }))
     }
 
-    /// The type of the keys.
+    /// Returns the type of the keys.
     #[must_use]
     pub fn key_type(&self) -> Type {
         self.0.key.get()
     }
 
-    /// The type of the values.
+    /// Returns the type of the values.
     #[must_use]
     pub fn value_type(&self) -> Type {
         self.0.value.get()
     }
 
-    /// Says what the types are; for readers of archives, which learn them last.
+    /// Sets the types; for archive loaders, which read the contents before the types.
     pub fn set_types(&self, key: Type, value: Type) {
         self.0.key.set(key);
         self.0.value.set(value);
     }
 
-    /// Looks at the entries.
+    /// Locks the entries for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, DictMap> {
         self.0.map.read()
     }
 
-    /// Changes the entries.
+    /// Locks the entries for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, DictMap> {
         self.0.map.write()
     }
 
-    /// How many entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read().len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.read().is_empty()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// If the key cannot be hashed.
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     pub fn get(&self, key: &IValue) -> Result<Option<IValue>, ValueError> {
         Ok(self.read().get(key)?.cloned())
     }
 
-    /// Sets the value of a key.
+    /// Sets the value of a key and returns the old value.
     ///
     /// # Errors
-    /// If the key cannot be hashed.
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     pub fn insert(&self, key: IValue, value: IValue) -> Result<Option<IValue>, ValueError> {
         self.write().insert(key, value)
     }
 
-    /// The entries as they are now.
+    /// Returns a snapshot of the entries.
     #[must_use]
     pub fn to_vec(&self) -> Vec<(IValue, IValue)> {
         self.read().iter().map(|(k, v)| (k.clone(), v.clone())).collect()
     }
 
-    /// A new dictionary of the same entries.
+    /// Returns a new dictionary with the same entries.
     #[must_use]
     pub fn copy(&self) -> Self {
         Self::from_map(self.key_type(), self.value_type(), self.read().clone())
     }
 
-    /// Whether both are one dictionary.
+    /// Returns whether both handles refer to the same dictionary.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the dictionary, unique while the dictionary exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

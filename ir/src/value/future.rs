@@ -1,7 +1,7 @@
-//! Values to come, shared between the task that computes one and those that wait.
+//! Futures: results of asynchronous tasks, shared between the task and the threads that wait.
 //!
-//! The value of an awaitable is not computed until somebody waits: it is a future with a [`Task`], which whoever waits
-//! first takes up.
+//! An awaitable is a future with a [`Task`]. The task does not run until a thread waits for the value; the first such
+//! thread runs the task.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::{IValue, walk};
 use crate::graph::Graph;
 use crate::types::{Type, TypeCell};
 
-/// Why a future has no value.
+/// The error of a future whose task failed.
 pub type FutureError = Arc<dyn std::error::Error + Send + Sync>;
 
-/// What a future ends with.
+/// The outcome of a future.
 pub type FutureResult = Result<IValue, FutureError>;
 
 type Callback = Box<dyn FnOnce(&FutureResult) + Send>;
 
-/// A value to come. Completed once; what waits is told then.
+/// A future or awaitable. It is completed once, which runs its callbacks and wakes the waiting threads.
 #[derive(Clone)]
 pub struct Future(Arc<Data>);
 
-/// What computes the value of an awaitable: a graph, with its arguments.
+/// The computation of an awaitable: a graph with its arguments.
 #[derive(Clone)]
 pub struct Task {
-    /// What is run.
+    /// The graph to run.
     pub graph: Arc<Graph>,
-    /// What it is run on.
+    /// The arguments of the graph.
     pub args: Vec<IValue>,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Data {
 }
 
 impl State {
-    /// Takes out all values it holds.
+    /// Removes and returns all values in the state.
     fn held(&mut self) -> Vec<IValue> {
         let mut held = self.task.take().map_or_else(Vec::new, |task| task.args);
         held.extend(self.result.take().and_then(Result::ok));
@@ -65,19 +65,19 @@ impl State {
 }
 
 impl Future {
-    /// A future of a value of type `elem`.
+    /// Creates a future for a value of type `elem`.
     #[must_use]
     pub fn new(elem: Type) -> Self {
         Self::of(elem, false, State::default())
     }
 
-    /// A value of type `elem` that `task` computes when somebody waits for it.
+    /// Creates an awaitable of type `elem` whose value `task` computes on demand.
     #[must_use]
     pub fn awaitable(elem: Type, task: Task) -> Self {
         Self::of(elem, true, State { task: Some(task), ..State::default() })
     }
 
-    /// An awaitable whose value is there.
+    /// Creates an awaitable that is complete.
     #[must_use]
     pub fn awaited(elem: Type, value: IValue) -> Self {
         Self::of(elem, true, State { result: Some(Ok(value)), ..State::default() })
@@ -88,15 +88,15 @@ impl Future {
         Self(Arc::new(Data { elem, is_awaitable, state, done: Condvar::new() }))
     }
 
-    /// `Future[T]` or `Await[T]`.
+    /// Returns the type `Future[T]` or `Await[T]`.
     #[must_use]
     pub fn type_of(&self) -> Type {
         let make = if self.0.is_awaitable { Type::awaitable } else { Type::future };
         make(self.elem_type())
     }
 
-    /// The result, or what computes it if that is for whoever waits: asked at once, for another thread may bring the
-    /// result meanwhile. Nothing of a future whose task somebody else has taken up.
+    /// Returns the result, or the task of an awaitable that is not complete; `None` for a future without both. One lock
+    /// covers both, since another thread may complete the future in between.
     #[must_use]
     pub fn result_or_task(&self) -> Option<Result<FutureResult, Task>> {
         let state = self.0.state.lock();
@@ -104,7 +104,7 @@ impl Future {
         result.or_else(|| state.task.clone().map(Err))
     }
 
-    /// The value if it is there, or what a task that nobody has taken up computes it from.
+    /// Returns the value if the future is complete, or the arguments of the task if the task is still pending.
     pub(super) fn parts(&self) -> Vec<IValue> {
         match self.result_or_task() {
             Some(Ok(result)) => result.into_iter().collect(),
@@ -113,7 +113,7 @@ impl Future {
         }
     }
 
-    /// A future that is complete.
+    /// Creates a future that is complete.
     #[must_use]
     pub fn ready(elem: Type, value: IValue) -> Self {
         let future = Self::new(elem);
@@ -121,13 +121,14 @@ impl Future {
         future
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn elem_type(&self) -> Type {
         self.0.elem.get()
     }
 
-    /// Completes it and tells what waits, on this thread. The second time nothing happens and the answer is `false`.
+    /// Completes the future and runs its callbacks on this thread. Returns `false` without effect if the future is
+    /// already complete.
     pub fn complete(&self, result: FutureResult) -> bool {
         let callbacks = {
             let mut state = self.0.state.lock();
@@ -145,19 +146,19 @@ impl Future {
         true
     }
 
-    /// The result, if it is there.
+    /// Returns the result if the future is complete.
     #[must_use]
     pub fn result(&self) -> Option<FutureResult> {
         self.0.state.lock().result.clone()
     }
 
-    /// Whether the result is there.
+    /// Returns whether the future is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.0.state.lock().result.is_some()
     }
 
-    /// Runs `callback` with the result: now if it is there, else when it comes, on the thread that brings it.
+    /// Calls `callback` with the result: immediately if the future is complete, else on the thread that completes it.
     pub fn on_done(&self, callback: impl FnOnce(&FutureResult) + Send + 'static) {
         let result = {
             let mut state = self.0.state.lock();
@@ -172,7 +173,7 @@ impl Future {
         callback(&result);
     }
 
-    /// Blocks this thread until the result is there.
+    /// Blocks this thread until the future is complete and returns the result.
     pub fn wait(&self) -> FutureResult {
         let mut state = self.0.state.lock();
         loop {
@@ -183,13 +184,13 @@ impl Future {
         }
     }
 
-    /// Whether both are one future.
+    /// Returns whether both handles refer to the same future.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the future, unique while the future exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

@@ -1,4 +1,4 @@
-//! What programs carry but only the host understands.
+//! Opaque values: objects of the embedding program, and random generators.
 
 use std::any::Any;
 use std::fmt;
@@ -12,46 +12,46 @@ use crate::types::Type;
 
 /// An object of the embedding program.
 pub trait HostObject: Any + Send + Sync + fmt::Debug {
-    /// Its type in programs.
+    /// Returns the object's type in programs.
     fn type_of(&self) -> Type {
         Type::PY_OBJECT
     }
 
-    /// For the host to find its own type again.
+    /// Returns the object as `Any`, for downcasts in the host.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A shared host object, one pointer wide.
+/// A shared host object in one pointer.
 #[derive(Clone)]
 pub struct HostValue(Arc<Box<dyn HostObject>>);
 
 impl HostValue {
-    /// Shares a host object with programs.
+    /// Wraps a host object as a value.
     #[must_use]
     pub fn new(object: impl HostObject) -> Self {
         Self(Arc::new(Box::new(object)))
     }
 
-    /// The object.
+    /// Returns the object.
     #[must_use]
     pub fn get(&self) -> &dyn HostObject {
         &**self.0
     }
 
-    /// The object, if it is a `T`.
+    /// Returns the object if it is a `T`.
     #[must_use]
     pub fn downcast<T: HostObject>(&self) -> Option<&T> {
         self.get().as_any().downcast_ref()
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the object, unique while the object exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 }
 
-/// A random generator: a seed, and an engine that whoever draws numbers brings along.
+/// A random generator: a seed, and an engine whose type the consumer of random numbers chooses.
 #[derive(Clone)]
 pub struct Generator(Arc<GeneratorData>);
 
@@ -61,7 +61,7 @@ struct GeneratorData {
     engine: Mutex<Option<Box<dyn AnyEngine>>>,
 }
 
-/// An engine of any type, which can be copied.
+/// A type-erased engine that can be cloned.
 trait AnyEngine: Send {
     fn copied(&self) -> Box<dyn AnyEngine>;
     fn as_any(&self) -> &dyn Any;
@@ -83,32 +83,32 @@ impl<E: Clone + Send + 'static> AnyEngine for E {
 }
 
 impl Generator {
-    /// A generator that starts from `seed`.
+    /// Creates a generator with this seed.
     #[must_use]
     pub fn new(device: Device, seed: u64) -> Self {
         Self(Arc::new(GeneratorData { device, seed: AtomicU64::new(seed), engine: Mutex::new(None) }))
     }
 
-    /// Where it draws.
+    /// Returns the generator's device.
     #[must_use]
     pub fn device(&self) -> Device {
         self.0.device
     }
 
-    /// What it started from.
+    /// Returns the seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.0.seed.load(Ordering::Relaxed)
     }
 
-    /// Starts again from `seed`.
+    /// Sets the seed and discards the engine's state.
     pub fn reseed(&self, seed: u64) {
         let mut engine = self.0.engine.lock();
         self.0.seed.store(seed, Ordering::Relaxed);
         *engine = None;
     }
 
-    /// Runs `draw` on the engine, which `make` builds from the seed if there is none of this type yet.
+    /// Calls `draw` with the engine. If there is no engine of type `E` yet, `make` creates one from the seed.
     pub fn with_engine<E: Clone + Send + 'static, R>(
         &self,
         make: impl FnOnce(u64) -> E,
@@ -122,7 +122,7 @@ impl Generator {
         draw(engine.expect("invariant: the engine is of this type now"))
     }
 
-    /// A generator of its own that will draw what this one would.
+    /// Returns an independent generator with a copy of the state, which draws the same numbers as this one.
     #[must_use]
     pub fn fork(&self) -> Self {
         let engine = self.0.engine.lock();
@@ -131,7 +131,7 @@ impl Generator {
         Self(Arc::new(GeneratorData { device: self.0.device, seed, engine: Mutex::new(copy) }))
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the generator, unique while the generator exists.
     #[must_use]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

@@ -1,4 +1,4 @@
-//! Lists: shared, lockable, with numbers and tensors stored flat.
+//! Lists: shared, lockable, with flat storage of numbers, bools and tensors.
 
 use flambeau_tensor::{Shared, Tensor};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -6,9 +6,10 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::{IValue, ValueError, walk};
 use crate::types::{Type, TypeCell, TypeKind};
 
-/// A list. Copies share contents; see [`List::copy`] for a new list.
+/// A list. Clones of the handle share the contents; see [`List::copy`] for a new list.
 ///
-/// Locks are not reentrant: take no second guard of a list while holding one, and run no program code under a guard.
+/// Locks are not reentrant. A thread that holds a guard of a list must not lock the list again and must not run program
+/// code.
 #[derive(Clone)]
 pub struct List(Shared<Data>);
 
@@ -17,29 +18,29 @@ struct Data {
     items: RwLock<ListItems>,
 }
 
-/// The elements. Which variant holds is a matter of storage only; [`ListItems::get`] hides it.
+/// The elements. The variants differ in storage only; [`ListItems::get`] returns the same values for each.
 #[derive(Clone)]
 pub enum ListItems {
-    /// Of `int[]`.
+    /// Elements of `int[]`.
     Ints(Vec<i64>),
-    /// Of `float[]`.
+    /// Elements of `float[]`.
     Floats(Vec<f64>),
-    /// Of `bool[]`.
+    /// Elements of `bool[]`.
     Bools(Vec<bool>),
-    /// Of `Tensor[]`.
+    /// Elements of `Tensor[]`.
     Tensors(Vec<Tensor>),
-    /// Of all others.
+    /// Elements of any other list, and of a flat list after an element of another kind was stored.
     Values(Vec<IValue>),
 }
 
 impl ListItems {
-    /// Empty, stored as lists of `elem` are.
+    /// Creates empty storage for lists of `elem`.
     #[must_use]
     pub fn for_type(elem: Type) -> Self {
         Self::with_capacity(elem, 0)
     }
 
-    /// Empty with room, stored as lists of `elem` are.
+    /// Creates empty storage with capacity `n` for lists of `elem`.
     #[must_use]
     pub fn with_capacity(elem: Type, n: usize) -> Self {
         match elem.kind() {
@@ -51,7 +52,7 @@ impl ListItems {
         }
     }
 
-    /// How many.
+    /// Returns the number of elements.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -64,13 +65,13 @@ impl ListItems {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element at `i`.
+    /// Returns the element at `i`.
     #[inline]
     #[must_use]
     pub fn get(&self, i: usize) -> Option<IValue> {
@@ -83,12 +84,12 @@ impl ListItems {
         }
     }
 
-    /// The elements, in order.
+    /// Returns the elements in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = IValue> + '_ {
         (0..self.len()).map(|i| self.get(i).expect("invariant: in range"))
     }
 
-    /// Stores every element as a value; for an element that does not fit the flat form.
+    /// Converts flat storage to values, for an element that flat storage cannot hold.
     fn generalize(&mut self) -> &mut Vec<IValue> {
         if !matches!(self, Self::Values(_)) {
             *self = Self::Values(self.iter().collect());
@@ -99,7 +100,7 @@ impl ListItems {
         }
     }
 
-    /// Appends.
+    /// Appends an element.
     #[inline]
     pub fn push(&mut self, value: IValue) {
         match (self, value) {
@@ -111,7 +112,10 @@ impl ListItems {
         }
     }
 
-    /// Inserts before `at` (at most the length).
+    /// Inserts an element before `at`.
+    ///
+    /// # Panics
+    /// If `at` is greater than the length.
     pub fn insert(&mut self, at: usize, value: IValue) {
         match (self, value) {
             (Self::Ints(v), IValue::Int(x)) => v.insert(at, x),
@@ -122,7 +126,10 @@ impl ListItems {
         }
     }
 
-    /// Replaces the element at `i`, which exists.
+    /// Replaces the element at `i`.
+    ///
+    /// # Panics
+    /// If `i` is out of range.
     pub fn set(&mut self, i: usize, value: IValue) {
         match (self, value) {
             (Self::Ints(v), IValue::Int(x)) => v[i] = x,
@@ -133,7 +140,10 @@ impl ListItems {
         }
     }
 
-    /// Takes out the element at `i`, which exists.
+    /// Removes and returns the element at `i`.
+    ///
+    /// # Panics
+    /// If `i` is out of range.
     pub fn remove(&mut self, i: usize) -> IValue {
         match self {
             Self::Ints(v) => IValue::Int(v.remove(i)),
@@ -144,7 +154,7 @@ impl ListItems {
         }
     }
 
-    /// Keeps the first `n`.
+    /// Drops all elements but the first `n`.
     pub fn truncate(&mut self, n: usize) {
         match self {
             Self::Ints(v) => v.truncate(n),
@@ -155,7 +165,7 @@ impl ListItems {
         }
     }
 
-    /// Reverses the order.
+    /// Reverses the order of the elements.
     pub fn reverse(&mut self) {
         match self {
             Self::Ints(v) => v.reverse(),
@@ -166,7 +176,10 @@ impl ListItems {
         }
     }
 
-    /// The elements of the range, stored alike.
+    /// Returns the elements of a range, with the same storage.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
     #[must_use]
     pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
         match self {
@@ -178,7 +191,7 @@ impl ListItems {
         }
     }
 
-    /// Appends all of another.
+    /// Appends all elements of another list.
     pub fn append(&mut self, other: Self) {
         match (self, other) {
             (Self::Ints(v), Self::Ints(mut w)) => v.append(&mut w),
@@ -202,19 +215,19 @@ impl Drop for Data {
 }
 
 impl List {
-    /// Empty.
+    /// Creates an empty list.
     #[must_use]
     pub fn new(elem: Type) -> Self {
         Self::from_items(elem, ListItems::for_type(elem))
     }
 
-    /// Of these.
+    /// Creates a list with this storage.
     #[must_use]
     pub fn from_items(elem: Type, items: ListItems) -> Self {
         Self(Shared::new(Data { elem: TypeCell::new(elem), items: RwLock::new(items) }))
     }
 
-    /// Of these values.
+    /// Creates a list of values.
     #[must_use]
     pub fn from_values(elem: Type, values: Vec<IValue>) -> Self {
         let mut items = ListItems::for_type(elem);
@@ -227,37 +240,37 @@ impl List {
         Self::from_items(elem, items)
     }
 
-    /// Of integers.
+    /// Creates a list of integers.
     #[must_use]
     pub fn from_ints(values: Vec<i64>) -> Self {
         Self::from_items(Type::INT, ListItems::Ints(values))
     }
 
-    /// Of doubles.
+    /// Creates a list of floats.
     #[must_use]
     pub fn from_floats(values: Vec<f64>) -> Self {
         Self::from_items(Type::FLOAT, ListItems::Floats(values))
     }
 
-    /// Of truth values.
+    /// Creates a list of bools.
     #[must_use]
     pub fn from_bools(values: Vec<bool>) -> Self {
         Self::from_items(Type::BOOL, ListItems::Bools(values))
     }
 
-    /// Of tensors.
+    /// Creates a list of tensors.
     #[must_use]
     pub fn from_tensors(values: Vec<Tensor>) -> Self {
         Self::from_items(Type::TENSOR, ListItems::Tensors(values))
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     #[must_use]
     pub fn elem_type(&self) -> Type {
         self.0.elem.get()
     }
 
-    /// Says what the type of the elements is; for readers of archives, which learn it last.
+    /// Sets the type of the elements; for archive loaders, which read the contents before the type.
     pub fn set_elem_type(&self, elem: Type) {
         self.0.elem.set(elem);
         let mut items = self.write();
@@ -267,25 +280,25 @@ impl List {
         }
     }
 
-    /// Looks at the elements.
+    /// Locks the elements for reading.
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, ListItems> {
         self.0.items.read()
     }
 
-    /// Changes the elements.
+    /// Locks the elements for writing.
     #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, ListItems> {
         self.0.items.write()
     }
 
-    /// Changes the elements without a lock, if no other name of the list is left.
+    /// Returns the elements without locking if this is the only handle.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut ListItems> {
         self.0.get_mut().map(|data| data.items.get_mut())
     }
 
-    /// The elements: the list's own if this was its last name, else copies.
+    /// Returns the elements by value; copies them unless this is the only handle.
     #[must_use]
     pub fn into_items(mut self) -> ListItems {
         match self.get_mut() {
@@ -294,20 +307,20 @@ impl List {
         }
     }
 
-    /// How many.
+    /// Returns the number of elements.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.read().len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element at `i`.
+    /// Returns the element at `i`.
     #[inline]
     #[must_use]
     pub fn get(&self, i: usize) -> Option<IValue> {
@@ -317,7 +330,7 @@ impl List {
     /// Replaces the element at `i`.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns [`ValueError::Index`] if `i` is out of range.
     pub fn set(&self, i: usize, value: IValue) -> Result<(), ValueError> {
         let mut items = self.write();
         if i >= items.len() {
@@ -327,19 +340,19 @@ impl List {
         Ok(())
     }
 
-    /// Appends.
+    /// Appends an element.
     #[inline]
     pub fn push(&self, value: IValue) {
         self.write().push(value);
     }
 
-    /// The elements as they are now.
+    /// Returns a snapshot of the elements.
     #[must_use]
     pub fn to_vec(&self) -> Vec<IValue> {
         self.read().iter().collect()
     }
 
-    /// The integers, if it stores integers.
+    /// Returns the integers if all elements are integers.
     #[must_use]
     pub fn to_ints(&self) -> Option<Vec<i64>> {
         match &*self.read() {
@@ -350,7 +363,7 @@ impl List {
         }
     }
 
-    /// The doubles, if it stores doubles.
+    /// Returns the floats if all elements are floats.
     #[must_use]
     pub fn to_floats(&self) -> Option<Vec<f64>> {
         match &*self.read() {
@@ -361,7 +374,7 @@ impl List {
         }
     }
 
-    /// The tensors, if it stores tensors.
+    /// Returns the tensors if all elements are tensors.
     #[must_use]
     pub fn to_tensors(&self) -> Option<Vec<Tensor>> {
         match &*self.read() {
@@ -372,31 +385,31 @@ impl List {
         }
     }
 
-    /// A new list of the same elements.
+    /// Returns a new list with the same elements.
     #[must_use]
     pub fn copy(&self) -> Self {
         Self::from_items(self.elem_type(), self.read().clone())
     }
 
-    /// Whether both are one list.
+    /// Returns whether both handles refer to the same list.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Shared::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its identity, stable while it lives.
+    /// Returns the identity of the list, unique while the list exists.
     #[must_use]
     pub fn id(&self) -> usize {
         self.0.address()
     }
 
-    /// Whether this is the only handle.
+    /// Returns whether this is the only handle.
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.0.is_unique()
     }
 
-    /// Moves nested values out if this was the last handle.
+    /// Moves nested values to `into` if this is the last handle.
     pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
         if let Some(ListItems::Values(v)) = self.get_mut() {
             into.append(v);

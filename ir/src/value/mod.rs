@@ -1,11 +1,11 @@
-//! Dynamic values: what programs compute with.
+//! Dynamic values: the values that programs compute with.
 //!
-//! An [`IValue`] is 16 bytes. Numbers are inside; everything else is one shared pointer, so copying a value is at most
-//! one atomic increment and identity (`is`) is equality of pointers. Every shared mutable thing has a lock of its own:
-//! threads of a program may race on the program's terms but never in memory.
+//! An [`IValue`] has 16 bytes. Numbers are stored inline; any other value is one shared pointer. A copy of a value
+//! therefore costs at most one atomic increment, and identity (`is`) is pointer equality. Every shared mutable value
+//! has its own lock, so threads of a program may race on the contents of a list but cannot cause data races.
 //!
-//! Values nest as deep as input makes them, and lists can hold themselves. So nothing here recurses on values: walks,
-//! comparison, copying, printing and even dropping use explicit stacks.
+//! Values can be nested arbitrarily deep, and a list can contain itself. Therefore no function here recurses on values:
+//! traversal, comparison, copying, printing and dropping use explicit stacks.
 
 mod access;
 mod aggregate;
@@ -40,13 +40,13 @@ pub enum IValue {
     /// `None`.
     #[default]
     None,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// An integer.
+    /// A 64-bit integer.
     Int(i64),
-    /// A double.
+    /// A 64-bit float.
     Float(f64),
-    /// A complex double.
+    /// A complex number of two 64-bit floats.
     Complex(Arc<Complex<f64>>),
     /// A byte string.
     Str(Str),
@@ -64,15 +64,15 @@ pub enum IValue {
     Enum(EnumValue),
     /// A device.
     Device(Device),
-    /// A value to come.
+    /// A future or awaitable.
     Future(Future),
-    /// A random generator.
+    /// A random number generator.
     Generator(Generator),
     /// A function, by qualified name.
     Function(Symbol),
-    /// An object of the host.
+    /// An object of the embedding program.
     Host(HostValue),
-    /// The placeholder of a variable that control flow leaves unset; never looked at.
+    /// The placeholder of a variable that control flow leaves unassigned; never read by valid programs.
     Uninitialized,
 }
 
@@ -82,25 +82,25 @@ const _: () = {
     shared::<IValue>();
 };
 
-/// What can go wrong with values alone.
+/// An error of an operation on values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// Two tensors were compared and do not have one element.
+    /// A comparison of tensors that do not have exactly one element.
     #[error("Boolean value of Tensor with {0} is ambiguous")]
     AmbiguousTensor(&'static str),
-    /// A value of a kind that cannot be hashed.
+    /// A hash of a value of a kind without a hash.
     #[error("Can't hash IValues with tag '{0}'")]
     Unhashable(&'static str),
-    /// An index outside a list.
+    /// An index out of range of a list.
     #[error("list index out of range")]
     Index,
-    /// Reading a tensor failed.
+    /// A tensor could not be read.
     #[error(transparent)]
     Tensor(#[from] TensorFailure),
 }
 
-/// A failure of a tensor operation, comparable.
+/// A tensor error that implements `Eq`, for [`ValueError`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(transparent)]
 pub struct TensorFailure(pub flambeau_tensor::TensorError);
@@ -114,7 +114,7 @@ impl From<flambeau_tensor::TensorError> for ValueError {
 }
 
 impl ValueError {
-    /// Whose fault it is.
+    /// Returns the kind of fault.
     #[must_use]
     pub fn fault(&self) -> flambeau_tensor::Fault {
         match self {
@@ -125,44 +125,44 @@ impl ValueError {
 }
 
 impl IValue {
-    /// Whether it is `None`.
+    /// Returns whether the value is `None`.
     #[inline]
     #[must_use]
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 
-    /// A complex number.
+    /// Creates a complex number.
     #[must_use]
     pub fn complex(value: Complex<f64>) -> Self {
         Self::Complex(Arc::new(value))
     }
 
-    /// A string.
+    /// Creates a string.
     #[must_use]
     pub fn str(text: &str) -> Self {
         Self::Str(Str::from(text))
     }
 
-    /// An unnamed tuple.
+    /// Creates an unnamed tuple.
     #[must_use]
     pub fn tuple(items: Vec<Self>) -> Self {
         Self::Tuple(Tuple::new(items))
     }
 
-    /// A list of values of type `elem`.
+    /// Creates a list of values of type `elem`.
     #[must_use]
     pub fn list(elem: Type, items: Vec<Self>) -> Self {
         Self::List(List::from_values(elem, items))
     }
 
-    /// A list of integers.
+    /// Creates a list of integers.
     #[must_use]
     pub fn ints(items: Vec<i64>) -> Self {
         Self::List(List::from_ints(items))
     }
 
-    /// The complex number.
+    /// Returns the complex number if the value is a complex number.
     #[must_use]
     pub fn as_complex(&self) -> Option<Complex<f64>> {
         match self {
@@ -171,7 +171,7 @@ impl IValue {
         }
     }
 
-    /// As a number: int, float, complex or bool.
+    /// Returns the number if the value is an int, float, complex or bool.
     #[inline]
     #[must_use]
     pub fn as_scalar(&self) -> Option<Scalar> {
@@ -184,7 +184,7 @@ impl IValue {
         }
     }
 
-    /// The name of its kind, as PyTorch's messages have it.
+    /// Returns the name of the value's kind, as in PyTorch's messages.
     #[must_use]
     pub fn tag(&self) -> &'static str {
         match self {
@@ -209,7 +209,8 @@ impl IValue {
         }
     }
 
-    /// Its type. A tensor's is the plain one; a tuple nested beyond the limits of types is [`Type::OVERFLOW`].
+    /// Returns the type of the value. The type of a tensor is `Tensor` without properties. The type of a tuple nested
+    /// beyond the limits of types is [`Type::OVERFLOW`].
     #[must_use]
     pub fn type_of(&self) -> Type {
         match self {
@@ -234,8 +235,8 @@ impl IValue {
         }
     }
 
-    /// Whether the value may stand where `ty` is expected, looking at its own kind and, for tuples and optionals,
-    /// one level down by type. Cheap enough for argument checks.
+    /// Returns whether the value may be used where `ty` is expected. Containers are checked by their declared types,
+    /// not by their elements, so the check is cheap enough for arguments. Interface types match only themselves.
     #[must_use]
     #[inline]
     pub fn fits(&self, ty: Type) -> bool {
@@ -263,8 +264,8 @@ impl IValue {
         }
     }
 
-    /// A number that is equal exactly for values that share their contents (a list and its other name), for the kinds
-    /// that have contents to share.
+    /// Returns a number that is equal exactly for values that share their contents (two handles of one list), for kinds
+    /// with shared contents. Unique while the value exists.
     #[must_use]
     pub fn identity(&self) -> Option<usize> {
         match self {

@@ -1,6 +1,7 @@
-//! Values as text: what `str()` and `print` give, and the exact form that stands in IR attributes.
+//! Text of values: the output of `str()` and `print`, and the exact form in IR attributes.
 //!
-//! An explicit stack of pieces is printed from the left; a container that is being printed already prints as dots.
+//! Values are printed from left to right with an explicit stack of pieces. A container that occurs within itself is
+//! printed as dots.
 
 use std::fmt::{self, Write};
 
@@ -12,19 +13,19 @@ use super::text::{quote, write_complex, write_float, write_float_exact};
 use super::{Dict, IValue, List};
 use crate::types::{Type, TypeKind};
 
-/// Which text.
+/// The form of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrintStyle {
-    /// As `str()` and `print`: strings bare, floats short.
+    /// As `str()` and `print`: strings without quotes, floats shortened.
     Str,
-    /// As constants stand in IR and source: strings quoted, floats exact, empty containers annotated.
+    /// As constants in IR and source: quoted strings, exact floats, annotated empty containers.
     Exact,
 }
 
-/// How a tensor inside is written.
+/// Writes a tensor that occurs in the value.
 pub type TensorPrinter<'a> = &'a mut dyn FnMut(&mut dyn Write, &Tensor) -> fmt::Result;
 
-/// What is tried on every part of a value first; true if it wrote the part.
+/// Called on every part of a value before the default printing; returns true if it wrote the part.
 pub type PartPrinter<'a> = &'a mut dyn FnMut(&mut dyn Write, &IValue) -> Result<bool, fmt::Error>;
 
 enum Piece {
@@ -34,10 +35,10 @@ enum Piece {
     Close(usize),
 }
 
-/// Writes a value, its tensors by `tensor`.
+/// Writes a value with `tensor` for the tensors in it.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn print_value(
     out: &mut dyn Write,
     value: &IValue,
@@ -50,11 +51,11 @@ pub fn print_value(
     })
 }
 
-/// Writes a value. Every part of it is shown to `own` first, which may write all of it and say so, or write something
-/// in front of it.
+/// Writes a value. `own` is called for every part first. It may write the part and return true, or write a prefix and
+/// return false.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn print_value_with(
     out: &mut dyn Write,
     value: &IValue,
@@ -91,7 +92,7 @@ pub fn print_value_with(
     Ok(())
 }
 
-/// The pieces of a container.
+/// Returns the pieces of a container; `None` for other values.
 fn parts(value: &IValue, style: PrintStyle) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     match value {
@@ -136,7 +137,7 @@ fn separated(pieces: &mut Vec<Piece>, items: impl Iterator<Item = Vec<Piece>>) {
     }
 }
 
-/// Whether members say what the type of the elements is.
+/// Returns whether the elements determine the element type.
 fn inferable(elem: Type) -> bool {
     !matches!(
         elem.kind(),
@@ -190,7 +191,7 @@ fn write_plain(out: &mut dyn Write, value: &IValue, style: PrintStyle) -> fmt::R
     }
 }
 
-/// A tensor as `print` writes it.
+/// Writes a tensor as `print` does.
 fn whole_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
     match flambeau_tensor::print::to_text(t) {
         Ok(text) => out.write_str(&text),
@@ -202,7 +203,7 @@ fn short_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
     write!(out, "{t:?}")
 }
 
-/// What `str()` gives.
+/// Writes the text of `str()`.
 impl fmt::Display for IValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         print_value(f, self, PrintStyle::Str, &mut whole_tensor)

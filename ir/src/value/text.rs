@@ -1,47 +1,47 @@
-//! Strings, and how values' parts are written down.
+//! Byte strings, and the text of strings and numbers.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use flambeau_tensor::Complex;
 
-/// A byte string, as TorchScript has them: usually UTF-8, but cut anywhere by indexing.
+/// A byte string, as in TorchScript: usually UTF-8, but indexing may split a character.
 #[derive(Clone)]
 pub struct Str(Arc<Box<[u8]>>);
 
 impl Str {
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text, if it is UTF-8.
+    /// Returns the text if the bytes are UTF-8.
     #[must_use]
     pub fn to_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The text, invalid bytes replaced.
+    /// Returns the text with invalid bytes replaced.
     #[must_use]
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it is empty.
+    /// Returns whether the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether both are one object.
+    /// Returns whether both handles refer to the same string.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -108,7 +108,7 @@ impl fmt::Display for Str {
     }
 }
 
-/// The bytes between double quotes, with C's escapes; bytes that are not printable ASCII as three octal digits.
+/// Returns the bytes in double quotes with C escapes; a byte that is not printable ASCII becomes three octal digits.
 #[must_use]
 pub fn quote(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
@@ -141,11 +141,11 @@ pub fn quote(bytes: &[u8]) -> String {
     out
 }
 
-/// Writes a double as `str()` and `print` do: whole numbers that fit 64 bits with a final dot (and without the sign of
-/// zero), others with up to 17 significant digits.
+/// Writes a float as `str()` and `print` do: a whole number that fits 64 bits with a final dot (and without the sign of
+/// a negative zero), any other number with up to 17 significant digits.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_float(out: &mut dyn Write, x: f64) -> fmt::Result {
     if x.is_finite() && !is_subnormal(x) && (x as i64) as f64 == x && x < 9.223_372_036_854_775e18 {
         return write!(out, "{}.", x as i64);
@@ -153,11 +153,11 @@ pub fn write_float(out: &mut dyn Write, x: f64) -> fmt::Result {
     write_general(out, x)
 }
 
-/// Writes a double so that it reads back exactly and as a double. PyTorch leaves the dot off whole numbers from 1e10
-/// to 1e17, which then read back as integers; here they keep it.
+/// Writes a float so that it parses back exactly, as a float. PyTorch omits the dot of whole numbers from 1e10 to 1e17,
+/// which then parse as integers; here the dot is kept.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_float_exact(out: &mut dyn Write, x: f64) -> fmt::Result {
     if x == 0.0 && x.is_sign_negative() {
         return out.write_str("-0.");
@@ -172,7 +172,7 @@ fn is_subnormal(x: f64) -> bool {
     x.classify() == std::num::FpCategory::Subnormal
 }
 
-/// C's `%.17g`.
+/// Writes a float like C's `%.17g`.
 fn write_general(out: &mut dyn Write, x: f64) -> fmt::Result {
     if x.is_nan() {
         return out.write_str(if x.is_sign_negative() { "-nan" } else { "nan" });
@@ -180,7 +180,8 @@ fn write_general(out: &mut dyn Write, x: f64) -> fmt::Result {
     if x.is_infinite() {
         return out.write_str(if x < 0.0 { "-inf" } else { "inf" });
     }
-    // 17 significant digits in scientific form, then the choice of notation by exponent, then trailing zeros off.
+    // Format 17 significant digits in scientific notation, choose the notation by the exponent, then strip trailing
+    // zeros.
     let scientific = format!("{x:.16e}");
     let (mantissa, exponent) =
         scientific.split_once('e').expect("invariant: scientific form has an exponent");
@@ -198,10 +199,10 @@ fn trim_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Writes a complex number, its parts by `part`: `1.+2.j`.
+/// Writes a complex number with `part` for its parts: `1.+2.j`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_complex(
     out: &mut dyn Write,
     z: Complex<f64>,

@@ -1,4 +1,4 @@
-//! Walks over nested values, none of which recurses: dropping, visiting, copying, naming types.
+//! Traversals of nested values without recursion: dropping, visiting, copying, and computing types of tuples.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use super::{Dict, EnumValue, IValue, List, ListItems, Object, Tuple, ValueError};
 use crate::types::Type;
 
-/// Whether dropping it may drop further values.
+/// Returns whether dropping the value may drop further values.
 pub(super) fn is_nested(value: &IValue) -> bool {
     matches!(
         value,
@@ -26,7 +26,7 @@ pub(super) fn any_nested(values: &[IValue]) -> bool {
     values.iter().any(is_nested)
 }
 
-/// Drops values without recursion: the contents of whatever dies join the list of what is to be dropped.
+/// Drops values without recursion: the contents of a value that is freed are added to the worklist.
 pub(super) fn bury(mut dying: Vec<IValue>) {
     while let Some(value) = dying.pop() {
         match value {
@@ -42,8 +42,8 @@ pub(super) fn bury(mut dying: Vec<IValue>) {
 }
 
 impl IValue {
-    /// The values directly inside, in order; of a dictionary keys and values in turn, of a future its value if it is
-    /// there, of an awaitable that nobody waited for what its value is computed from.
+    /// Returns the directly contained values, in order. A dictionary has keys and values in turn, a complete future its
+    /// value, and an awaitable with a pending task the task's arguments.
     #[must_use]
     pub fn sub_values(&self) -> Vec<Self> {
         match self {
@@ -57,7 +57,8 @@ impl IValue {
         }
     }
 
-    /// Calls `f` for this value and every value inside, parents first, shared ones once; `f` may break off.
+    /// Calls `f` for this value and every value inside, parents first, shared containers once. A break of `f` ends the
+    /// traversal.
     pub fn visit<B>(&self, mut f: impl FnMut(&Self) -> ControlFlow<B>) -> ControlFlow<B> {
         let mut seen: HashSet<usize, FxBuildHasher> = HashSet::default();
         let mut todo = vec![self.clone()];
@@ -69,7 +70,7 @@ impl IValue {
             }
             f(&value)?;
             match &value {
-                // Flat lists of numbers have nothing inside to visit one by one.
+                // A flat list of numbers contains no values to visit.
                 Self::List(l) if !matches!(&*l.read(), ListItems::Values(_) | ListItems::Tensors(_)) => {}
                 _ => todo.extend(value.sub_values().into_iter().rev()),
             }
@@ -77,7 +78,7 @@ impl IValue {
         ControlFlow::Continue(())
     }
 
-    /// Calls `f` for every tensor in it, in order.
+    /// Calls `f` for every tensor in the value, in order. A tensor that occurs twice is visited twice.
     pub fn visit_tensors(&self, mut f: impl FnMut(&Tensor)) {
         let _: ControlFlow<()> = self.visit(|value| {
             if let Self::Tensor(t) = value {
@@ -87,11 +88,11 @@ impl IValue {
         });
     }
 
-    /// A copy that shares nothing mutable with the original. Whatever the original shares within itself, the copy
-    /// shares too, also with earlier copies made with the same `memo`. Tensors are copied by `tensor`.
+    /// Returns a copy that shares nothing mutable with the original. Parts that the original shares are shared in the
+    /// copy, and with earlier copies made with the same `memo`. `tensor` copies tensors.
     ///
     /// # Errors
-    /// Those of `tensor`.
+    /// Returns the errors of `tensor`.
     pub fn deep_copy(
         &self,
         memo: &mut CopyMemo,
@@ -102,20 +103,20 @@ impl IValue {
 }
 
 impl IValue {
-    /// [`IValue::deep_copy`] of this value alone, tensors with their data and order of strides.
+    /// As [`IValue::deep_copy`] with a new memo. Tensors are copied with their data and the order of their strides.
     ///
     /// # Errors
-    /// If a tensor cannot be copied.
+    /// Returns [`ValueError::Tensor`] if a tensor cannot be copied.
     pub fn deep_copied(&self) -> Result<Self, ValueError> {
         self.deep_copy(&mut CopyMemo::default(), &mut |t| Ok(t.clone_data()?))
     }
 }
 
-/// What was copied already, by identity.
+/// The copies made so far, by identity of the original.
 #[derive(Default)]
 pub struct CopyMemo {
     copies: HashMap<usize, IValue, FxBuildHasher>,
-    /// Keeps originals alive so that identities stay theirs.
+    /// Keeps the originals alive, so their identities are not reused.
     originals: Vec<IValue>,
 }
 
@@ -136,8 +137,8 @@ enum Step {
     Object(Object, usize),
 }
 
-/// Containers that can be filled later are made and remembered before their contents are copied, so cycles end there;
-/// tuples are made from copied contents.
+/// Copies a value with an explicit stack. Mutable containers are created and recorded before their contents are copied,
+/// so a cycle ends there. Tuples and enum members are created after their contents.
 fn copy(
     root: &IValue,
     memo: &mut CopyMemo,
@@ -247,7 +248,7 @@ fn begin(
     Ok(())
 }
 
-/// The type of a tuple from its items, inner tuples first; each shared tuple is looked at once.
+/// Returns the type of a tuple, computed from the inside out. A shared tuple is computed once.
 pub(super) fn tuple_type(root: &Tuple) -> Type {
     if let Some(ty) = root.named_type() {
         return ty;

@@ -1,10 +1,13 @@
-//! Phase 3: every operand is defined before its use, in the same block or one around it.
+//! Phase 3: the definition of every operand dominates its use.
+//!
+//! The definition comes earlier in the same block or in an enclosing block.
 
 use super::{Findings, VerifyError};
 use crate::graph::{Graph, ValueSet, WalkStep};
 use crate::id::{BlockId, Entity, NodeId, ValueId};
 
-/// One walk in program order with the set of values in scope; leaving a block takes its values out again.
+/// Walks the graph in program order with the set of values in scope. At the end of a block, the values defined in the
+/// block are removed from the set.
 pub(super) fn check(g: &Graph, findings: &mut Findings) {
     let mut scope = ValueSet::new();
     let mut defined: Vec<ValueId> = Vec::new();
@@ -17,7 +20,7 @@ pub(super) fn check(g: &Graph, findings: &mut Findings) {
             }
             WalkStep::Node(node) => {
                 uses(g, node, &scope, findings);
-                // Results of a node with blocks are not in scope inside it; they are added behind it.
+                // Results of a node with blocks are not in scope inside its blocks; they are added after the node.
                 if g.block_count(node) == 0 {
                     define(g, node, &mut scope, &mut defined);
                 }

@@ -1,4 +1,4 @@
-//! Phase 1: the links inside the arenas. A finding here is a defect of `ir`, not of the program.
+//! Phase 1: the links inside the arenas. A violation is a bug of this crate, not of the program.
 
 use super::{Findings, VerifyError};
 use crate::graph::{Graph, WalkStep};
@@ -16,7 +16,7 @@ pub(super) fn check(g: &Graph, findings: &mut Findings) {
             findings.push(VerifyError::new(
                 "V001",
                 g.ret(block),
-                "order keys of a block do not grow along it",
+                "order keys do not increase along the block's node list",
             ));
         }
     }

@@ -1,9 +1,9 @@
-//! The verifier: what every graph must satisfy, checked in phases, all violations collected.
+//! The verifier: checks the invariants of a graph in phases and collects all violations.
 //!
-//! Phases, each relying on the ones before: **handles** (use lists, order keys, back links), **structure** (brackets,
-//! blocks per operator, arity), **dominance** (every use is reached by its definition), **types** (blocks, loops and
-//! structural operators agree on types), **schemas** (operands fit their operator's schema). A graph that passes is
-//! [`Verified`]; code emission takes nothing else.
+//! Each phase relies on the ones before: **handles** (use lists, order keys, links), **structure** (`prim::Param` and
+//! `prim::Return`, blocks per operator, arity), **dominance** (the definition of every operand dominates its use),
+//! **types** (blocks, loops and structural operators agree on types), **schemas** (operands match their operator's
+//! schema). A graph that passes is [`Verified`]; code emission accepts nothing else.
 
 mod dominance;
 mod handles;
@@ -18,8 +18,8 @@ use crate::graph::Graph;
 use crate::types::{ClassEnv, NoClasses};
 use std::sync::Arc;
 
-/// A graph that has been verified, and is owned so that it stays so: while a `Verified` holds its graph, no other owner
-/// can change it, and what is emitted from it is what was verified.
+/// A graph that passed the verifier. It holds a reference to the graph, so the graph cannot be changed while a
+/// `Verified` exists: emitted code is code of the verified graph.
 ///
 /// ```
 /// use flambeau_ir::{Graph, Registry, types::NoClasses, verify::Verified};
@@ -36,27 +36,27 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Verifies a graph whose classes and interfaces are those of `classes`.
+    /// Verifies a graph whose classes and interfaces are defined by `classes`.
     ///
     /// # Errors
-    /// All violations found.
+    /// Returns all violations found, up to a limit.
     pub fn new(graph: Arc<Graph>, classes: &dyn ClassEnv) -> Result<Self, VerifyErrors> {
         verify_with(&graph, classes)?;
         Ok(Verified { graph })
     }
 
-    /// The graph.
+    /// Returns the graph.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// The graph, no longer known to be as it was verified.
+    /// Returns the graph without the guarantee that it stays as verified.
     pub fn into_graph(self) -> Arc<Graph> {
         self.graph
     }
 }
 
-/// Most violations reported: a broken graph of a million nodes should not answer with a million messages.
+/// Maximum number of violations reported, so that a large broken graph does not produce a message per node.
 const MAX_ERRORS: usize = 100;
 
 /// Collects violations.
@@ -72,18 +72,18 @@ impl Findings {
     }
 }
 
-/// Verifies a graph that names no interfaces.
+/// Verifies a graph without interface types.
 ///
 /// # Errors
-/// All violations found.
+/// Returns all violations found, up to a limit.
 pub fn verify(graph: &Graph) -> Result<(), VerifyErrors> {
     verify_with(graph, &NoClasses)
 }
 
-/// Verifies a graph whose classes and interfaces are those of `classes`.
+/// Verifies a graph whose classes and interfaces are defined by `classes`.
 ///
 /// # Errors
-/// All violations found.
+/// Returns all violations found, up to a limit.
 pub fn verify_with(graph: &Graph, classes: &dyn ClassEnv) -> Result<(), VerifyErrors> {
     let mut findings = Findings { errors: Vec::new() };
     handles::check(graph, &mut findings);

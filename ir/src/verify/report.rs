@@ -1,22 +1,22 @@
-//! Violations and how they are shown: the graph's text with messages under the lines they blame.
+//! Violations and their report: the graph's text, with each message below the line of its node.
 
 use crate::graph::Graph;
 use crate::id::{Entity, NodeId};
 use crate::text::PrintOptions;
 use std::fmt;
 
-/// One violation.
+/// A violation.
 #[derive(Clone, Debug)]
 pub struct VerifyError {
     /// Stable code, `V001`…
     pub code: &'static str,
-    /// The node blamed.
+    /// The node that violates the rule.
     pub node: NodeId,
-    /// The entity meant: the node itself, one of its values or blocks.
+    /// The entity concerned: the node itself, or one of its values or blocks.
     pub entity: Entity,
-    /// Nodes that explain it.
+    /// Nodes that explain the violation.
     pub related: Vec<NodeId>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -43,7 +43,7 @@ pub struct VerifyErrors {
     rendered: String,
 }
 
-/// A graph longer than this is not printed around its errors.
+/// The report of a graph with more nodes than this contains only the messages.
 const MAX_SHOWN: usize = 5_000;
 
 impl VerifyErrors {
@@ -52,12 +52,12 @@ impl VerifyErrors {
         VerifyErrors { errors, rendered }
     }
 
-    /// The violations, in order of phases and program.
+    /// Returns the violations, in order of phases and then of the program.
     pub fn errors(&self) -> &[VerifyError] {
         &self.errors
     }
 
-    /// The graph's text with each message under the line it blames.
+    /// Returns the graph's text with each message below the line of its node.
     pub fn rendered(&self) -> &str {
         &self.rendered
     }

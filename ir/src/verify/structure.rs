@@ -1,4 +1,4 @@
-//! Phase 2: how many blocks, operands and results the structural operators have.
+//! Phase 2: the numbers of blocks, operands and results of structural operators.
 
 use super::{Findings, VerifyError};
 use crate::attr::{Attr, names};
@@ -24,7 +24,7 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
     let mut wrong =
         |code: &'static str, message: String| findings.push(VerifyError::new(code, node, message));
     match prim {
-        Prim::Param | Prim::Return => wrong("V010", format!("{} stands inside a block", prim.name())),
+        Prim::Param | Prim::Return => wrong("V010", format!("{} in the middle of a block", prim.name())),
         Prim::If => {
             if operands != 1 || blocks != 2 {
                 wrong("V011", format!("prim::If has {operands} operands and {blocks} blocks, needs 1 and 2"));
@@ -103,10 +103,11 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
     }
 }
 
-/// A subgraph is verified on its own; here only its borders are compared with the node's.
+/// Compares the inputs and outputs of a subgraph with the operands and results of its node. The subgraph itself is
+/// verified separately.
 fn subgraph(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
     let Some(Attr::Graph(inner)) = g.attr(node, names::subgraph()) else {
-        // Templates and fallbacks read from text may come without one; running them is an error of its own.
+        // Templates and fallbacks parsed from text may lack the subgraph; running them is an error of its own.
         return;
     };
     let bordered = matches!(prim, Prim::FusionGroup | Prim::DifferentiableGraph | Prim::FunctionalGraph);

@@ -1,4 +1,4 @@
-//! Phase 4: types across blocks, loops and the structural operators whose types follow from their operands.
+//! Phase 4: types across branches and loops, and of structural operators whose result types follow from their operands.
 
 use super::{Findings, VerifyError};
 use crate::graph::{Graph, WalkStep};
@@ -25,13 +25,13 @@ pub(super) fn check(g: &Graph, classes: &dyn ClassEnv, findings: &mut Findings) 
                 Some(Prim::DictConstruct) => c.dict(node),
                 Some(Prim::Constant) => c.constant(node),
                 Some(Prim::Isinstance | Prim::HasAttr) => {
-                    c.is(node, g.result(node, 0), Type::BOOL, "the answer");
+                    c.is(node, g.result(node, 0), Type::BOOL, "the result");
                 }
                 _ => {}
             }
             for v in g.results(node) {
                 if matches!(g.ty(v).kind(), TypeKind::Overflow) {
-                    c.wrong(node, "V039", format!("the type of %{} is larger than types may be", g.name(v)));
+                    c.wrong(node, "V039", format!("the type of %{} exceeds the limits of types", g.name(v)));
                 }
             }
         }
@@ -73,10 +73,10 @@ impl Checker<'_> {
     fn constant(&mut self, node: NodeId) {
         let result = self.g.result(node, 0);
         let ty = self.g.ty(result);
-        // One without a value is a function's, whose name is an attribute of its own, or an undefined tensor.
+        // A constant without a value is a function, whose name is a separate attribute, or an undefined tensor.
         let given = |value: &IValue| !matches!(value, IValue::None);
         if let Some(value) = self.g.constant(result).filter(given).filter(|value| !value.fits(ty)) {
-            let message = format!("a constant of type {} under type {ty}", value.type_of());
+            let message = format!("a constant of type {} whose result has type {ty}", value.type_of());
             self.wrong(node, "V034", message);
         }
     }
@@ -121,7 +121,7 @@ impl Checker<'_> {
         };
         let parts: Vec<ValueId> = if build { g.operands(node).collect() } else { g.results(node).collect() };
         if parts.len() != tuple.elems.len() {
-            self.wrong(node, "V033", format!("{} parts for a tuple of type {ty}", parts.len()));
+            self.wrong(node, "V033", format!("{} elements for a tuple of type {ty}", parts.len()));
             return;
         }
         for (&part, &elem) in parts.iter().zip(&*tuple.elems) {
