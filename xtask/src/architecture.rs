@@ -1,55 +1,55 @@
-//! The tables of ARCHITECTURE.md, which the checks hold the code to.
+//! Parser for the tables of ARCHITECTURE.md, which the checks compare with the code.
 //!
-//! A table stands under a heading of level two and is found by it. Cells are trimmed; a cell lists several things
-//! separated by commas, each in backticks. The tables, their columns, and what is checked:
+//! A table is found by the level-two heading above it. Cells are trimmed; a cell with several items separates them by
+//! commas, each in backticks. The tables, their columns, and the checks:
 //!
 //! ```text
 //! ## Layers        | crate | may use |
-//!     `exec`  | `analysis`         One row per package, by folder. What may be used is closed under itself (exec may
-//!                                  use what analysis may use); `—` where nothing may be. A crate's manifest (all
-//!                                  kinds of dependencies) names nothing else of the workspace.
+//!     `exec`  | `analysis`         One row per package, by folder. The relation is transitive (exec may use
+//!                                  what analysis may use); `—` means none. A crate's manifest (all kinds of
+//!                                  dependencies) must not name any other crate of the workspace.
 //! ## Dependencies  | crate | where | why |
-//!     `egg`   | `rewrite`          One row per outside crate; where = the folders whose manifests name it, all of them.
+//!     `egg`   | `rewrite`          One row per external crate; where = all folders whose manifests name it.
 //! ## Invariants    | id | invariant | kept by | tested by |
-//!     I-1     | …                  kept by: paths. tested by: `path::function` (the file holds `fn function`) or a
-//!                                  path. Ids rise by one from I-1.
-//! ## Code map      - `ir/`: `graph/` …    One bullet per crate of the library; files and folders in it exist.
+//!     I-1     | …                  kept by: paths. tested by: `path::function` (the file contains `fn function`) or a
+//!                                  path. Ids are consecutive from I-1.
+//! ## Code map      - `ir/`: `graph/` …    One bullet per crate of the library; the files and folders in it must exist.
 //! ## Sizes         | folder | lines |
-//!     `ir`    | 5200               Lines of Rust in the folder; within a fifth of the truth, and every folder of a
-//!                                  package has its row (`cargo xtask map --write` brings them up to date).
+//!     `ir`    | 5200               Lines of Rust in the folder, with an error of at most a fifth; one row per package
+//!                                  (`cargo xtask map --write` updates them).
 //! ## Unsafe        | module | argument |
-//!     `tensor/src/raw.rs` | …      The only files where the word `unsafe` may stand; each of them holds it.
+//!     `tensor/src/raw.rs` | …      The only files that may contain the word `unsafe`; each of them must contain it.
 //! ```
 
 use anyhow::Context;
 
 use crate::workspace::root;
 
-/// A table: the line of its heading and its rows.
+/// The rows of a table.
 pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A row of a table and its line in the file.
+/// A row of a table with its line number in the file.
 pub(crate) struct Row {
     pub(crate) line: usize,
     pub(crate) cells: Vec<String>,
 }
 
 impl Row {
-    /// The things in backticks in the cell of a column.
+    /// Returns the items in backticks in a column's cell.
     pub(crate) fn names(&self, column: usize) -> Vec<String> {
         let cell = self.cells.get(column).map_or("", String::as_str);
         cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
     }
 
-    /// The first thing in backticks in a cell, or the cell itself.
+    /// Returns the first item in backticks in a column's cell, or the whole cell if there is none.
     pub(crate) fn name(&self, column: usize) -> String {
         let cell = self.cells.get(column).map_or("", String::as_str);
         self.names(column).into_iter().next().unwrap_or_else(|| cell.to_string())
     }
 
-    /// Where the row stands, for messages.
+    /// Returns file and line of the row, for messages.
     pub(crate) fn place(&self) -> String {
         format!("ARCHITECTURE.md:{}", self.line)
     }
@@ -61,7 +61,7 @@ pub(crate) struct Architecture {
 }
 
 impl Architecture {
-    /// Reads the file; `None` where there is none yet.
+    /// Reads the file; returns `None` if it does not exist.
     pub(crate) fn load() -> anyhow::Result<Option<Architecture>> {
         let path = root().join("ARCHITECTURE.md");
         if !path.exists() {
@@ -72,16 +72,16 @@ impl Architecture {
         Ok(Some(Architecture { text }))
     }
 
-    /// The architecture whose text is `text`.
+    /// Parses the given text.
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Architecture {
         Architecture { text: text.to_string() }
     }
 
-    /// The lines under the heading `## {heading}`, with their numbers.
+    /// Returns the lines below the heading `## {heading}` with their line numbers.
     ///
     /// # Errors
-    /// If there is no such heading.
+    /// Returns an error if there is no such heading.
     pub(crate) fn section(&self, heading: &str) -> anyhow::Result<impl Iterator<Item = (usize, &str)>> {
         let mut lines = self.text.lines().enumerate();
         lines
@@ -91,10 +91,10 @@ impl Architecture {
         Ok(lines.map(|(index, line)| (index + 1, line)))
     }
 
-    /// The table under the heading `## {heading}`.
+    /// Returns the table below the heading `## {heading}`.
     ///
     /// # Errors
-    /// If there is no such heading, or no table under it.
+    /// Returns an error if there is no such heading or no table below it.
     pub(crate) fn table(&self, heading: &str) -> anyhow::Result<Table> {
         let mut rows = Vec::new();
         for (line, text) in self.section(heading)? {
@@ -104,7 +104,7 @@ impl Architecture {
             rows.push(Row { line, cells });
         }
         anyhow::ensure!(rows.len() >= 2, "ARCHITECTURE.md has no table under `## {heading}`");
-        rows.drain(..2); // the head and the rule below it
+        rows.drain(..2); // the header and the delimiter row
         Ok(Table { rows })
     }
 }

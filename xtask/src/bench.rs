@@ -1,10 +1,11 @@
-//! Prints the figures: builds and starts the measuring program of `tests/`.
+//! The subcommand `bench`: builds and runs the benchmark program of `tests/`.
 //!
-//! It is built with the profile `dist`, so that figures are those of what is shipped.
+//! The program is built with the profile `dist`, so the figures are those of the released binaries.
 
 use crate::process::{cargo, hand_over, run as run_command};
 
-/// `cargo xtask bench`: all arguments are passed through. The command is built too, for its size.
+/// `cargo xtask bench`: passes all arguments through. Builds the command line program too, since the benchmark reports
+/// its size.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     run_command(&mut cargo(&["build", "--quiet", "--profile", "dist", "--package", "flambeau-cli"]))?;
     hand_over("flambeau-tests", "bench", "dist", args)

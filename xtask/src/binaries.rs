@@ -1,7 +1,7 @@
-//! Test binaries: built once, then started as often as needed with different environments.
+//! Test binaries: built once, then run repeatedly with different environments.
 //!
-//! `cargo test` would do for one run. Runs that differ only in the environment need no cargo in between, and a test that
-//! ends its process has to be named: cargo only knows the signal.
+//! Several runs that differ only in their environment do not need cargo for each of them. In addition, if a test aborts
+//! the process, [`Binary::run`] determines the test's name; cargo reports only the signal.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,25 +12,25 @@ use crate::process::cargo;
 
 /// A test binary.
 pub(crate) struct Binary {
-    /// The folder of its package.
+    /// The folder of the package.
     folder: PathBuf,
-    /// The target: `complete`, or the package's library (`flambeau_tensor`).
+    /// The target's name: an integration test (`complete`) or the package's library (`flambeau_tensor`).
     pub(crate) target: String,
     path: PathBuf,
 }
 
-/// How a run of a binary ended.
+/// The outcome of a run.
 pub(crate) enum Ended {
-    /// The tests that passed.
+    /// All tests passed; their number.
     Passed(u64),
-    /// Tests failed, or the process died; what is to be said about it.
+    /// Tests failed or the process died; the report.
     Failed(String),
 }
 
-/// Builds the test binaries that `args` select (`--workspace`, `--package …`, `--profile …`).
+/// Builds the test binaries selected by `args` (`--workspace`, `--package …`, `--profile …`).
 ///
 /// # Errors
-/// If they cannot be built.
+/// Returns an error if the build fails.
 pub(crate) fn build(args: &[&str]) -> anyhow::Result<Vec<Binary>> {
     let mut command = cargo(&["test", "--no-run", "--message-format", "json-render-diagnostics"]);
     command.args(args).stderr(std::process::Stdio::inherit());
@@ -40,7 +40,8 @@ pub(crate) fn build(args: &[&str]) -> anyhow::Result<Vec<Binary>> {
     Ok(text.lines().filter_map(read).collect())
 }
 
-/// The test binary that a line of cargo's messages names. Programs that integration tests start are built too, and left out.
+/// Parses a line of cargo's JSON messages; returns the test binary it describes. Programs that are built for
+/// integration tests are skipped.
 fn read(line: &str) -> Option<Binary> {
     let (_, profile) = line.split_once("\"profile\":{")?;
     let (profile, _) = profile.split_once('}')?;
@@ -52,17 +53,17 @@ fn read(line: &str) -> Option<Binary> {
     Some(Binary { folder, target: after(target, "\"name\":\"")?.to_owned(), path })
 }
 
-/// The string behind a key.
+/// Returns the string value of a key.
 fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = &line[line.find(key)? + key.len()..];
     Some(&rest[..rest.find('"')?])
 }
 
 impl Binary {
-    /// Runs its tests with variables set.
+    /// Runs the tests with environment variables set.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// Returns an error if the binary cannot be started.
     pub(crate) fn run(&self, variables: &[(&str, &str)], args: &[String]) -> anyhow::Result<Ended> {
         let output = self.output(variables, args)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -75,7 +76,7 @@ impl Binary {
         if output.status.code().is_some() && !failed.is_empty() {
             return Ok(Ended::Failed(format!("{}\n{text}", failed.join(", "))));
         }
-        // The process died: one test after another says in which.
+        // The process died. Run the tests one by one to find the one that aborts.
         let mut alone = args.to_vec();
         alone.extend(["--test-threads=1".to_owned(), "--nocapture".to_owned()]);
         let again = self.output(variables, &alone)?;

@@ -1,4 +1,4 @@
-//! What the hosted checks run: everything of `test`, and clippy and rustdoc without a warning.
+//! The subcommand `ci`: all steps of `test`, then clippy and rustdoc with warnings as errors.
 
 use crate::process::{Steps, cargo, run as run_command};
 

@@ -1,10 +1,12 @@
-//! Replays recorded behaviour of PyTorch: builds and starts the conformance runner of `tests/`.
+//! The subcommand `conform`: replays recorded behaviour of PyTorch.
 //!
-//! It runs in release mode: the suites hold tens of thousands of cases.
+//! It builds and runs the conformance runner of `tests/`.
+//!
+//! It runs in release mode, since the suites have tens of thousands of cases.
 
 use crate::process::hand_over;
 
-/// `cargo xtask conform`: all arguments are passed through.
+/// `cargo xtask conform`: passes all arguments through.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     hand_over("flambeau-tests", "conform", "release", args)
 }

@@ -1,9 +1,9 @@
-//! Searches for wrong rewrites and for input that breaks a reader.
+//! The subcommand `fuzz`: searches for wrong rewrites and for input that crashes a parser.
 //!
-//! With `--kernels`, builds and starts the fuzzer of kernels, with assertions, so that it can run in guarded memory
-//! (`FLAMBEAU_GUARD=end`). Without it and `--guided`, builds and starts the fuzzer of `fuzz/`: plain Rust, programs drawn at random. With it, builds
-//! and starts one of the libFuzzer targets of `fuzz/targets`, which need `cargo-fuzz` and a nightly compiler. These
-//! begin with what the file tests hold, and keep what they find interesting under `fuzz/targets/corpus`.
+//! With `--kernels`, runs the kernel fuzzer, built with assertions, so that it can run in guarded memory
+//! (`FLAMBEAU_GUARD=end`). With `--guided`, runs one of the libFuzzer targets of `fuzz/targets`, which need
+//! `cargo-fuzz` and a nightly compiler; their corpus starts with the inputs of the file tests and is kept in
+//! `fuzz/targets/corpus`. Without either, runs the fuzzer of `fuzz/` on random programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use anyhow::Context;
 use crate::process::{hand_over, is_installed, run as run_command};
 use crate::workspace::root;
 
-/// A target: its name, the extension of the files it begins with, and the longest input worth trying.
+/// A libFuzzer target: name, file extension of the initial corpus, and maximum input length in bytes.
 struct Target {
     name: &'static str,
     seeds: &'static str,
@@ -30,7 +30,7 @@ const TARGETS: &[Target] = &[
     Target { name: "oracles", seeds: "", longest: 1024 },
 ];
 
-/// `cargo xtask fuzz`: all arguments are passed through, but for `--guided TARGET [SECONDS] [FOLDER OF SEEDS]` and
+/// `cargo xtask fuzz`: passes all arguments through, except for `--guided TARGET [SECONDS] [FOLDER OF SEEDS]` and
 /// `--kernels [SECONDS] [SEED] [--op PART] [--work N] [--case NUMBER]`.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     match args {
@@ -44,9 +44,9 @@ fn guided(args: &[String]) -> anyhow::Result<()> {
     let names = || TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", ");
     let name = args.first().with_context(|| format!("--guided takes a target: {}", names()))?;
     let target = TARGETS.iter().find(|t| t.name == name);
-    let target = target.with_context(|| format!("there is no target `{name}`; there are {}", names()))?;
+    let target = target.with_context(|| format!("unknown target `{name}`, expected one of {}", names()))?;
     let seconds: u64 = match args.get(1) {
-        Some(text) => text.parse().with_context(|| format!("`{text}` is no number of seconds"))?,
+        Some(text) => text.parse().with_context(|| format!("`{text}` is not a number of seconds"))?,
         None => 600,
     };
     anyhow::ensure!(
@@ -60,14 +60,14 @@ fn guided(args: &[String]) -> anyhow::Result<()> {
     command.args(["+nightly", "fuzz", "run", "--sanitizer", "none", "--fuzz-dir"]).arg(&folder);
     command.arg(target.name).arg(&corpus);
     if let Some(seeds) = args.get(2) {
-        command.arg(fs::canonicalize(seeds).with_context(|| format!("there is no folder {seeds}"))?);
+        command.arg(fs::canonicalize(seeds).with_context(|| format!("cannot find the folder {seeds}"))?);
     }
     command.args(["--", "-timeout=10", "-rss_limit_mb=2048"]);
     command.arg(format!("-max_len={}", target.longest)).arg(format!("-max_total_time={seconds}"));
     run_command(command.current_dir(&folder))
 }
 
-/// Puts the test files of an extension into a corpus.
+/// Copies the test files with an extension into a corpus.
 fn seed(corpus: &Path, extension: &str) -> anyhow::Result<()> {
     fs::create_dir_all(corpus)?;
     let mut folders: Vec<PathBuf> =

@@ -1,8 +1,8 @@
-//! The arrows between the crates: what ARCHITECTURE.md allows against what the manifests do.
+//! Dependencies between crates: compares the manifests with the table `Layers` of ARCHITECTURE.md.
 //!
-//! Besides the table, a few arrows are forbidden by name, because the design stands on them: mechanisms do not
-//! know the operator library, running does not know rewriting, the data structure does not know its algorithms'
-//! libraries, and conveniences of programs stay out of the library.
+//! Some dependencies are forbidden here in addition to the table, because the design relies on their absence.
+//! Mechanisms do not depend on the operator library, execution does not depend on rewriting, the IR does not depend on
+//! libraries of its algorithms, and library crates do not depend on conveniences for programs.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::architecture::Architecture;
 use crate::report::Report;
 use crate::workspace::Workspace;
 
-/// Arrows that no table may allow: the crates in front (by folder) must not name the dependencies behind.
+/// Dependencies that are forbidden regardless of the table: the packages on the left (by folder) must not depend on the
+/// crates on the right.
 const FORBIDDEN: &[(&[&str], &[&str])] = &[
     (&["ir"], &["egg", "petgraph"]),
     (&["analysis"], &["egg"]),
@@ -18,7 +19,7 @@ const FORBIDDEN: &[(&[&str], &[&str])] = &[
     (&["tensor", "ir", "analysis", "exec", "rewrite", "frontend", "archive"], &["flambeau-ops", "flambeau"]),
 ];
 
-/// Dependencies only these crates may name.
+/// Dependencies that only these packages may have.
 const RESERVED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask", "tests", "fuzz", "fuzz/targets"]),
     ("clap", &["cli", "xtask", "tests", "fuzz", "fuzz/targets"]),
@@ -33,7 +34,7 @@ pub(crate) fn run(_args: &[String]) -> anyhow::Result<()> {
     report.finish("layers")
 }
 
-/// Compares the manifests with the table `Layers` and with the arrows forbidden by name.
+/// Compares the manifests with the table `Layers` and with the forbidden dependencies.
 pub(crate) fn check(
     workspace: &Workspace,
     page: Option<&Architecture>,
@@ -41,7 +42,7 @@ pub(crate) fn check(
 ) -> anyhow::Result<()> {
     check_names(workspace, report);
     let Some(page) = page else {
-        report.notice("layers: there is no ARCHITECTURE.md, so no table of arrows to hold the manifests to");
+        report.notice("layers: there is no ARCHITECTURE.md, so the allowed dependencies are not checked");
         return Ok(());
     };
     let table = page.table("Layers")?;
@@ -52,7 +53,7 @@ pub(crate) fn check(
         }
         for used in row.names(1).iter().chain([&row.name(0)]) {
             if !workspace.packages.iter().any(|p| p.folder == *used) {
-                report.find(row.place(), format!("there is no package `{used}`"));
+                report.find(row.place(), format!("unknown package `{used}`"));
             }
         }
     }
@@ -64,14 +65,14 @@ pub(crate) fn check(
         }
         let allowed = closure(&arrows, &package.folder);
         if allowed.contains(&package.folder) {
-            report.find(&place, "the table `Layers` lets the package use itself in a circle");
+            report.find(&place, "the table `Layers` has a cycle through the package");
         }
         for used in package.manifest.dependencies() {
             let Some(target) = workspace.packages.iter().find(|p| p.manifest.name() == used) else {
                 continue;
             };
             if !allowed.contains(&target.folder) {
-                report.find(&place, format!("must not use `{used}`: that arrow points the wrong way"));
+                report.find(&place, format!("must not use `{used}`: the table `Layers` forbids it"));
             }
         }
     }
@@ -96,7 +97,7 @@ fn check_names(workspace: &Workspace, report: &mut Report) {
     }
 }
 
-/// Everything reachable from `start`, itself only if it lies on a circle.
+/// Returns the packages reachable from `start`; `start` itself only if it is on a cycle.
 fn closure(arrows: &BTreeMap<String, Vec<String>>, start: &str) -> Vec<String> {
     let mut reached: Vec<String> = Vec::new();
     let mut open: Vec<&String> = arrows.get(start).map_or(Vec::new(), |to| to.iter().collect());

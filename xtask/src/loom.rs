@@ -1,11 +1,11 @@
-//! The protocol of the pool of threads under a model checker, which tries every order of its steps.
+//! The subcommand `loom`: runs the model checker on the protocol of the thread pool, which explores every interleaving.
 //!
-//! `cfg(loom)` changes every crate that knows it, so all is built in a folder of its own (`target/loom`).
+//! `cfg(loom)` changes every crate that uses it, so the build has its own target folder (`target/loom`).
 
 use crate::process::{cargo, run as run_command};
 use crate::workspace::root;
 
-/// `cargo xtask loom`: the models of `tensor/tests/loom.rs`.
+/// `cargo xtask loom`: runs the models in `tensor/tests/loom.rs`.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let mut command = cargo(&["test", "--package", "flambeau-tensor", "--test", "loom"]);
     command.args(args);

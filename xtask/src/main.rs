@@ -1,7 +1,7 @@
-//! The developer's tool. `cargo xtask help` lists what it does.
+//! The developer's tool. `cargo xtask help` lists the subcommands.
 //!
-//! One file per subcommand, one row each in [`COMMANDS`]. It depends on nothing of the house, so that it still
-//! builds when the house does not, and on no crate but `anyhow`, so that a fresh clone gets to its first test fast.
+//! Each subcommand has a file and a row in [`COMMANDS`]. The tool does not depend on the other crates of the workspace,
+//! so it builds even if they do not. It depends on no external crate but `anyhow`, so a fresh clone builds it quickly.
 
 mod architecture;
 mod bench;
@@ -28,7 +28,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-/// A subcommand: its name, what it takes, one line about it, and the function that does it.
+/// A subcommand: name, arguments, description in one line, and function.
 struct Command {
     name: &'static str,
     args: &'static str,
@@ -36,7 +36,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-/// Every subcommand, in the order `help` prints them.
+/// All subcommands, in the order of `help`.
 const COMMANDS: &[Command] = &[
     Command {
         name: "test",
@@ -53,32 +53,32 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bless",
         args: "[FILTER]",
-        about: "run the file tests and write what they got as what they expect",
+        about: "run the file tests and update their expected output",
         run: bless::run,
     },
-    Command { name: "tidy", args: "", about: "the rules of the house no compiler checks", run: tidy::run },
+    Command { name: "tidy", args: "", about: "check rules that the compiler does not", run: tidy::run },
     Command {
         name: "layers",
         args: "",
-        about: "the arrows of ARCHITECTURE.md against the manifests",
+        about: "compare the crates' dependencies with ARCHITECTURE.md",
         run: layers::run,
     },
     Command {
         name: "conform",
         args: "FOLDER... [OPTIONS]",
-        about: "replay recorded behaviour of PyTorch, count what agrees",
+        about: "replay recorded behaviour of PyTorch, count the matches",
         run: conform::run,
     },
     Command {
         name: "bench",
         args: "[FILTER] [ARCHIVE]",
-        about: "the figures, each beside its limit or peer",
+        about: "run the benchmarks, with limits and reference figures",
         run: bench::run,
     },
     Command {
         name: "fuzz",
         args: "[OPTIONS] | --kernels | --guided TARGET",
-        about: "try the oracles on generated programs, kernels on borders, or readers guided by coverage",
+        about: "fuzz rewrites with generated programs, kernels, or parsers with libFuzzer",
         run: fuzz::run,
     },
     Command {
@@ -90,25 +90,25 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "loom",
         args: "[ARGS FOR CARGO TEST]",
-        about: "every order of steps of the pool's protocol, by a model checker",
+        about: "model-check the protocol of the thread pool",
         run: loom::run,
     },
     Command {
         name: "new-op",
         args: "NAME [--family FAMILY]",
-        about: "start an operator: its file and its line in the list",
+        about: "create a file for a new operator and register it",
         run: new_op::run,
     },
     Command {
         name: "new-pass",
         args: "NAME",
-        about: "start a pass: its file and its line in the list",
+        about: "create a file for a new pass and register it",
         run: new_pass::run,
     },
     Command {
         name: "map",
         args: "[--write]",
-        about: "print the code map; --write brings ARCHITECTURE.md's sizes up to date",
+        about: "print the code map; --write updates the sizes in ARCHITECTURE.md",
         run: map::run,
     },
 ];

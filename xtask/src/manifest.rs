@@ -1,13 +1,13 @@
-//! As much of Cargo's manifests as the checks need.
+//! A parser for Cargo manifests, as far as the checks need them.
 //!
-//! The reader knows the subset of TOML that our own manifests are written in: tables, `key = value` on one line,
-//! dotted keys, and lists of strings over several lines. It is not for other people's manifests.
+//! It supports the subset of TOML used in this workspace's manifests: tables, `key = value` on one line, dotted keys,
+//! and lists of strings over several lines. It is not meant for other manifests.
 
 use std::path::Path;
 
 use anyhow::Context;
 
-/// A manifest: its tables in order.
+/// A manifest: tables in order, each with its keys and values.
 pub(crate) struct Manifest {
     tables: Vec<(String, Vec<(String, String)>)>,
 }
@@ -16,7 +16,7 @@ impl Manifest {
     /// Reads the manifest at `path`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -40,18 +40,18 @@ impl Manifest {
         Manifest { tables }
     }
 
-    /// The strings of a list, or nothing.
+    /// Returns the strings of a list; empty if the key is absent.
     pub(crate) fn strings(&self, table: &str, key: &str) -> Vec<String> {
         let Some(value) = self.get(table, key) else { return Vec::new() };
         value.split('"').skip(1).step_by(2).map(str::to_string).collect()
     }
 
-    /// The package's name.
+    /// Returns the package's name.
     pub(crate) fn name(&self) -> &str {
         self.get("package", "name").map_or("", |v| v.trim_matches('"'))
     }
 
-    /// The names of all dependencies, of every kind and for every target, sorted, each once.
+    /// Returns the names of all dependencies, of every kind and for every target, sorted and without duplicates.
     pub(crate) fn dependencies(&self) -> Vec<String> {
         let mut names = Vec::new();
         for (table, entries) in &self.tables {
@@ -75,7 +75,7 @@ impl Manifest {
     }
 }
 
-/// Stores `key = value`, or keeps it open where its list goes on in the next line.
+/// Stores `key = value`. If the value is a list that continues on the next line, stores it in `open` instead.
 fn keep(
     tables: &mut [(String, Vec<(String, String)>)],
     open: &mut Option<(String, String)>,

@@ -1,4 +1,4 @@
-//! The code map: the crates, their size, and what each file is for, read from the files' head comments.
+//! The code map: the crates, their sizes, and the first line of each file's head comment.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lines of Rust per package.
+/// Returns the lines of Rust per package.
 fn sizes(workspace: &Workspace) -> Vec<(String, usize)> {
     let size = |folder: &str| workspace.sources_of(folder).map(Source::lines).sum();
     workspace.packages.iter().map(|p| (p.folder.clone(), size(&p.folder))).collect()
@@ -44,7 +44,7 @@ fn map(workspace: &Workspace) -> String {
     text
 }
 
-/// The page with the rows of its table `Sizes` replaced. Rows keep their order; further columns are kept too.
+/// Returns the page with the rows of the table `Sizes` updated. Rows keep their order and their further columns.
 fn with_sizes(text: &str, sizes: &[(String, usize)]) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut inside = false;
@@ -65,7 +65,7 @@ fn with_sizes(text: &str, sizes: &[(String, usize)]) -> anyhow::Result<String> {
                 out.push('\n');
                 told.push(folder.clone());
             }
-            None if folder.is_some() => {} // a folder that is no more
+            None if folder.is_some() => {} // a folder that no longer exists
             None => out.push_str(line),
         }
         if inside && line.starts_with('|') {

@@ -1,6 +1,6 @@
-//! Starts an operator: a family of one operator in its own file, and the family's line in the list.
+//! The subcommand `new-op`: creates a file with a family of one operator, and adds the family to the list.
 //!
-//! An operator that belongs to a family that is there needs no command: it is one more entry in the family's file.
+//! An operator of an existing family does not need the command; it is one more entry in the family's file.
 
 use crate::skeleton::{Name, add_to_list, create, declare};
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
 fn text(name: &Name, family: &Name) -> String {
     let (op, family) = (&name.snake, &family.snake);
     format!(
-        r#"//! The family `{family}`: what its operators have in common, and what always holds of them.
+        r#"//! The family `{family}`: what its operators have in common, and their invariants.
 
 use flambeau_analysis::{{Dtype, Shape}};
 use flambeau_exec::{{Kernel, Sample}};

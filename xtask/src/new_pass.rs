@@ -1,4 +1,4 @@
-//! Starts a pass: its file, and its line in the list of passes.
+//! The subcommand `new-pass`: creates a file with a pass, and adds the pass to the list.
 
 use crate::skeleton::{Name, add_to_list, create, declare};
 
@@ -15,11 +15,11 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
 fn text(name: &Name) -> String {
     let (camel, snake) = (&name.camel, &name.snake);
     format!(
-        r#"//! What the pass does, why that is right, and what it leaves alone.
+        r#"//! What the pass does, why that is correct, and what it does not change.
 
 use crate::pass::{{Pass, PassCx, PassError}};
 
-/// See the module's head.
+/// See the module's documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct {camel};
 

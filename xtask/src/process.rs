@@ -1,4 +1,4 @@
-//! Starting other programs, and the clock around the steps of a run.
+//! Child processes, and steps with a summary of results and times.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -8,17 +8,17 @@ use anyhow::Context;
 
 use crate::workspace::root;
 
-/// `cargo` with `args`, run at the root of the workspace.
+/// Returns a command for `cargo` with `args`, to run at the workspace root.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
     command
 }
 
-/// Runs a command to its end, with our input and output.
+/// Runs a command to completion with inherited input and output.
 ///
 /// # Errors
-/// If it cannot be started or does not succeed.
+/// Returns an error if the command cannot be started or fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let shown = show(command);
     let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
@@ -26,10 +26,10 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a command, passing its standard output on line by line, each also given to `see`.
+/// Runs a command, copies its standard output line by line, and passes each line to `see`.
 ///
 /// # Errors
-/// If it cannot be started or does not succeed.
+/// Returns an error if the command cannot be started or fails.
 pub(crate) fn run_watched(command: &mut Command, mut see: impl FnMut(&str)) -> anyhow::Result<()> {
     let shown = show(command);
     let mut child =
@@ -47,21 +47,22 @@ pub(crate) fn run_watched(command: &mut Command, mut see: impl FnMut(&str)) -> a
     Ok(())
 }
 
-/// Whether a program answers to `--version`.
+/// Returns whether a program can be run with `--version`.
 pub(crate) fn is_installed(command: &mut Command) -> bool {
     let quiet = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|s| s.success())
 }
 
-/// Runs the workspace's binary `bin` of `package`, built with `profile`, handing over `args`; ends as it ends.
+/// Runs the workspace's binary `bin` of `package`, built with `profile`, with `args`. If the binary fails, this process
+/// exits with its exit code.
 ///
 /// # Errors
-/// If it cannot be built or started. Where it runs and fails, this process ends with its exit code.
+/// Returns an error if cargo cannot be started.
 pub(crate) fn hand_over(package: &str, bin: &str, profile: &str, args: &[String]) -> anyhow::Result<()> {
     let manifest = root().join("Cargo.toml").to_string_lossy().into_owned();
     let mut command = cargo(&["run", "--quiet", "--manifest-path", &manifest]);
     command.args(["--package", package, "--bin", bin, "--profile", profile, "--"]);
-    // Paths among the arguments are meant from where the user stands.
+    // Relative paths among the arguments refer to the user's current folder.
     command.args(args).current_dir(std::env::current_dir()?);
     let status = command.status().with_context(|| format!("cannot start `{}`", show(&command)))?;
     if !status.success() {
@@ -82,19 +83,19 @@ fn show(command: &Command) -> String {
     text
 }
 
-/// Steps run one after another, each with its time; the summary prints them all, failed ones too.
+/// A sequence of steps with times and results.
 pub(crate) struct Steps {
     start: Instant,
     done: Vec<(String, Duration, Result<String, anyhow::Error>)>,
 }
 
 impl Steps {
-    /// Starts the clock.
+    /// Creates an empty sequence and starts the clock.
     pub(crate) fn new() -> Steps {
         Steps { start: Instant::now(), done: Vec::new() }
     }
 
-    /// Runs one step and keeps what it says about itself. A failure does not stop the next step.
+    /// Runs a step and stores its result. A failure does not stop the following steps.
     pub(crate) fn step(&mut self, name: &str, body: impl FnOnce() -> anyhow::Result<String>) {
         println!("\n== {name}");
         let start = Instant::now();
@@ -108,7 +109,7 @@ impl Steps {
     /// Prints the summary.
     ///
     /// # Errors
-    /// If any step failed.
+    /// Returns an error if any step failed.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         println!("\n== summary");
         let mut failed = Vec::new();

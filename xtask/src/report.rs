@@ -1,8 +1,8 @@
-//! What a check found: lines of `where: what`, sorted and printed together.
+//! The findings of a check, printed as sorted lines of `where: what`.
 
 use std::fmt::Display;
 
-/// Findings of the checks, and remarks about checks that had nothing to read.
+/// The findings of a check, and notices about checks that had no input.
 #[derive(Default)]
 pub(crate) struct Report {
     findings: Vec<String>,
@@ -10,24 +10,24 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Records that `what` is wrong at `place` (a path, a path with a line, a table row).
+    /// Records a violation at `place` (a path, a path with a line, a table row).
     pub(crate) fn find(&mut self, place: impl Display, what: impl Display) {
         self.findings.push(format!("{place}: {what}"));
     }
 
-    /// Records a remark that is no failure.
+    /// Records a notice, which is not a failure.
     pub(crate) fn notice(&mut self, what: impl Display) {
         self.notices.push(what.to_string());
     }
 
-    /// Everything wrong, sorted.
+    /// Returns the findings, sorted and without duplicates.
     pub(crate) fn findings(mut self) -> Vec<String> {
         self.findings.sort();
         self.findings.dedup();
         self.findings
     }
 
-    /// Prints all and fails if anything was found.
+    /// Prints notices and findings; returns an error if there are findings.
     pub(crate) fn finish(self, check: &str) -> anyhow::Result<()> {
         for notice in &self.notices {
             println!("note: {notice}");

@@ -1,12 +1,13 @@
-//! The tests that reach memory by pointers, in guarded memory and under AddressSanitizer.
+//! The subcommand `sanitize`: runs the tests of code with pointers, in guarded memory and under AddressSanitizer.
 //!
-//! Guarded memory (`tensor/src/guard.rs`) finds accesses that leave a block, whatever made them; AddressSanitizer also
-//! those within a block's mapping and those of memory that does not come from the allocator of tensors. A leg is one edge,
-//! one instruction set and one number of threads; every leg runs every row of [`TESTS`], and the recorded suites where a
-//! folder of them is given. The guarded legs share one build (profile `checked`: assertions, some optimization).
+//! Guarded memory (`tensor/src/guard.rs`) detects accesses outside of a block by any code. AddressSanitizer also
+//! detects accesses within a block's mapping and accesses to memory that the tensor allocator does not manage. A leg is
+//! a combination of an edge of the block, an instruction set and a number of threads. Every leg runs every row of
+//! [`TESTS`], and the recorded suites if their folder is given. The guarded legs share one build (profile `checked`:
+//! assertions, some optimization).
 //!
-//! AddressSanitizer needs a nightly compiler. Everything is built for the host as if for another target, so that build
-//! scripts and macros stay as they are, in a folder of its own (`target/sanitize`, two gigabytes).
+//! AddressSanitizer needs a nightly compiler. The build uses an explicit target, so that build scripts and macros are
+//! not instrumented, and its own target folder (`target/sanitize`, two gigabytes).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,9 +19,8 @@ use crate::binaries::{self, Binary, Ended};
 use crate::process::{cargo, is_installed, run as run_command};
 use crate::workspace::root;
 
-/// Packages and which of their tests: what reaches memory by pointers, driven by every operator's samples; loops of
-/// several threads; the machine's slots, by tests of its own and by file tests of whole programs, each of which it runs;
-/// kernels at the borders of sizes.
+/// Packages with the tests to run: pointer accesses on the samples of every operator; loops with several threads; the
+/// registers of the virtual machine, by its own tests and by file tests of whole programs; kernels at size limits.
 const TESTS: &[(&str, &[&str])] = &[
     (
         "flambeau-tensor",
@@ -33,19 +33,19 @@ const TESTS: &[(&str, &[&str])] = &[
     ("flambeau-tests", &["--test", "filetests", "--test", "suites"]),
 ];
 
-/// Targets of the short form that `cargo xtask test` runs.
+/// Test binaries that `cargo xtask test` runs in guarded memory.
 const SHORT: &[&str] = &["flambeau_tensor", "kernels", "in_place", "one_position"];
 
 const EDGES: [&str; 2] = ["end", "begin"];
 const SETS: [&str; 3] = ["avx512", "avx2", "baseline"];
 const THREADS: [&str; 2] = ["1", "2"];
-/// Recorded suites, in a folder of them.
+/// Folders with recorded suites, relative to the corpus folder.
 const SUITES: [&str; 3] = ["sizes", "models", "calls"];
 
-/// What a run asks for.
+/// The options of a run.
 #[derive(Default)]
 struct Options {
-    /// A folder of recorded suites.
+    /// The corpus folder with recorded suites.
     corpus: Option<PathBuf>,
     guarded: bool,
     address: bool,
@@ -74,12 +74,12 @@ impl Options {
     }
 }
 
-/// A line of the table at the end.
+/// A row of the final table.
 struct Line {
     leg: String,
     what: String,
     seconds: f64,
-    /// What is wrong, in the first line; nothing where all is well.
+    /// A summary, or an error text whose first line is shown in the table.
     result: Result<String, String>,
 }
 
@@ -96,10 +96,10 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     finish(&lines)
 }
 
-/// The short form: a few binaries of the workspace's build, in guarded memory, with either edge.
+/// Runs a few test binaries of the workspace's build in guarded memory, with each edge.
 ///
 /// # Errors
-/// If a test fails or ends its process.
+/// Returns an error if a test fails or aborts its process.
 pub(crate) fn short() -> anyhow::Result<String> {
     let binaries = binaries::build(&["--workspace"])?;
     let mut lines = Vec::new();
@@ -112,7 +112,7 @@ pub(crate) fn short() -> anyhow::Result<String> {
     Ok(format!("{} runs in guarded memory", lines.len()))
 }
 
-/// All guarded legs.
+/// Runs all guarded legs.
 fn guarded(options: &Options, lines: &mut Vec<Line>) -> anyhow::Result<()> {
     let mut args = vec!["--profile", "checked"];
     let mut targets: Vec<String> = Vec::new();
@@ -133,7 +133,7 @@ fn guarded(options: &Options, lines: &mut Vec<Line>) -> anyhow::Result<()> {
                 leg: set.to_owned(),
                 what: "all".to_owned(),
                 seconds: 0.0,
-                result: Ok("left out: not on this processor".to_owned()),
+                result: Ok("skipped: not supported by this processor".to_owned()),
             });
             continue;
         }
@@ -153,15 +153,15 @@ fn guarded(options: &Options, lines: &mut Vec<Line>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the processor has an instruction set, which the tests of the switch itself find out.
+/// Returns whether the processor has an instruction set: the tests of instruction set selection fail if not.
 fn has(binaries: &[&Binary], set: &str) -> anyhow::Result<bool> {
     let tensor = binaries.iter().find(|b| b.target == "flambeau_tensor");
-    let tensor = tensor.context("there are no tests of the tensors")?;
+    let tensor = tensor.context("there is no test binary `flambeau_tensor`")?;
     let ended = tensor.run(&[("FLAMBEAU_ISA", set)], &["simd::".to_owned(), "threads::".to_owned()])?;
     Ok(matches!(ended, Ended::Passed(_)))
 }
 
-/// Runs one binary and says at once how it ended.
+/// Runs a test binary and prints the outcome.
 fn one(binary: &Binary, leg: &str, variables: &[(&str, &str)], args: &[String]) -> anyhow::Result<Line> {
     let start = Instant::now();
     let result = match binary.run(variables, args)? {
@@ -171,7 +171,7 @@ fn one(binary: &Binary, leg: &str, variables: &[(&str, &str)], args: &[String]) 
     Ok(said(leg, &binary.target, start, result))
 }
 
-/// The conformance runner, built with assertions.
+/// Builds the conformance runner with assertions; returns its path.
 fn build_conform() -> anyhow::Result<PathBuf> {
     run_command(&mut cargo(&[
         "build",
@@ -186,7 +186,8 @@ fn build_conform() -> anyhow::Result<PathBuf> {
     Ok(target.join("checked").join("conform"))
 }
 
-/// Runs a recorded suite; what disagrees is counted by its last line, a process that dies fails the leg.
+/// Runs a recorded suite. The last line of the output is the summary, and differences do not fail the leg; a crash
+/// does.
 fn suite_line(conform: &Path, suite: &Path, leg: &str, variables: &[(&str, &str)]) -> anyhow::Result<Line> {
     let start = Instant::now();
     let output = Command::new(conform).arg(suite).envs(variables.iter().copied()).output()?;
@@ -220,7 +221,7 @@ impl Line {
     }
 }
 
-/// Prints the table.
+/// Prints the table; returns an error if a run failed.
 fn finish(lines: &[Line]) -> anyhow::Result<()> {
     println!("\n== legs");
     lines.iter().for_each(|line| println!("{}", line.shown()));
@@ -229,11 +230,11 @@ fn finish(lines: &[Line]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tests under AddressSanitizer; left out, and said so, where there is no nightly compiler.
+/// Runs the tests under AddressSanitizer; skipped with a note if there is no nightly compiler.
 fn address(args: &[String]) -> anyhow::Result<Line> {
     let start = Instant::now();
     if !is_installed(&mut nightly("cargo")) {
-        let text = "left out: needs a nightly compiler (`rustup toolchain install nightly`)";
+        let text = "skipped: needs a nightly compiler (`rustup toolchain install nightly`)";
         return Ok(said("address", "all", start, Ok(text.to_owned())));
     }
     let host = host()?;
@@ -252,10 +253,10 @@ fn address(args: &[String]) -> anyhow::Result<Line> {
     Ok(said("address", "all", start, result))
 }
 
-/// A program of the nightly toolchain.
+/// Returns a command for a program of the nightly toolchain.
 fn nightly(program: &str) -> Command {
     let mut command = Command::new("rustup");
-    // What this process was started with names another toolchain.
+    // The environment of this process selects another toolchain.
     command
         .args(["run", "nightly", program])
         .env_remove("CARGO")
@@ -265,10 +266,10 @@ fn nightly(program: &str) -> Command {
     command
 }
 
-/// The target that the compiler builds for when not told.
+/// Returns the compiler's default target.
 fn host() -> anyhow::Result<String> {
     let output = nightly("rustc").arg("-vV").output().context("cannot start `rustc`")?;
-    let text = String::from_utf8(output.stdout).context("`rustc -vV` answers in text")?;
+    let text = String::from_utf8(output.stdout).context("the output of `rustc -vV` is not text")?;
     let line = text.lines().find_map(|l| l.strip_prefix("host: "));
-    line.map(str::to_owned).context("`rustc -vV` names no host")
+    line.map(str::to_owned).context("the output of `rustc -vV` has no host")
 }

@@ -1,8 +1,8 @@
-//! Tells code, comments and literals of a Rust file apart, byte by byte.
+//! A scanner that classifies every byte of a Rust file as code, comment or literal.
 
 use crate::source::{Kind, is_word};
 
-/// The kind of every byte of `text`.
+/// Returns the kind of every byte of `text`.
 pub(crate) fn classify(text: &[u8]) -> Vec<Kind> {
     let mut kinds = vec![Kind::Code; text.len()];
     let mut at = 0;
@@ -27,7 +27,7 @@ pub(crate) fn classify(text: &[u8]) -> Vec<Kind> {
     kinds
 }
 
-/// Whether an identifier runs up to `at`; the `b` of `br"…"` does not count.
+/// Returns whether an identifier ends at `at`. The `b` of `br"…"` and the `c` of `cr"…"` do not count as identifiers.
 fn after_word(text: &[u8], at: usize) -> bool {
     if at == 0 || !is_word(text[at - 1]) {
         return false;
@@ -73,7 +73,7 @@ fn string_end(text: &[u8], at: usize) -> usize {
     text.len()
 }
 
-/// The end of a raw string whose `r` is at `at`; `None` where no raw string starts.
+/// Returns the end of the raw string whose `r` is at `at`; `None` if there is no raw string.
 fn raw_end(text: &[u8], at: usize) -> Option<usize> {
     let hashes = text[at + 1..].iter().take_while(|&&b| b == b'#').count();
     let open = at + 1 + hashes;
@@ -92,7 +92,7 @@ fn raw_end(text: &[u8], at: usize) -> Option<usize> {
     Some(text.len())
 }
 
-/// The end of a character literal whose quote is at `at`; `None` for a lifetime or a label.
+/// Returns the end of the character literal whose quote is at `at`; `None` for a lifetime or a label.
 fn char_end(text: &[u8], at: usize) -> Option<usize> {
     let first = *text.get(at + 1)?;
     if first == b'\\' {

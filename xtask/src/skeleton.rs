@@ -1,4 +1,4 @@
-//! Writing a new file and its line in a list, for `new-op` and `new-pass`.
+//! Creation of files and registration in lists, for `new-op` and `new-pass`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::workspace::root;
 
-/// A name in its spellings, made from `like-this`, `like_this` or `LikeThis`.
+/// A name in two spellings, parsed from `like-this`, `like_this` or `LikeThis`.
 pub(crate) struct Name {
     /// `like_this`
     pub(crate) snake: String,
@@ -15,10 +15,10 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// If it is no identifier.
+    /// Returns an error if the text is not an identifier.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Name> {
         let mut snake = String::new();
         for (i, c) in text.chars().enumerate() {
@@ -29,7 +29,7 @@ impl Name {
         }
         let plain = snake.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let starts = snake.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        anyhow::ensure!(plain && starts, "`{text}` is no name: use letters, digits, `-` and `_`");
+        anyhow::ensure!(plain && starts, "`{text}` is not a name: use letters, digits, `-` and `_`");
         let camel = snake
             .split('_')
             .map(|part| part[..part.len().min(1)].to_uppercase() + part.get(1..).unwrap_or(""))
@@ -38,10 +38,10 @@ impl Name {
     }
 }
 
-/// Writes a new file.
+/// Creates a file.
 ///
 /// # Errors
-/// If it exists already or cannot be written.
+/// Returns an error if the file exists or cannot be written.
 pub(crate) fn create(path: &str, text: &str) -> anyhow::Result<()> {
     let full = root().join(path);
     anyhow::ensure!(!full.exists(), "{path} exists already");
@@ -50,18 +50,18 @@ pub(crate) fn create(path: &str, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds `item` at the end of the list `[…]` that follows the text `open`, and has rustfmt lay the file out again.
+/// Appends `item` to the list `[…]` that follows the text `open`, and formats the file with rustfmt.
 ///
 /// # Errors
-/// If the file has no such list.
+/// Returns an error if the file has no such list, or cannot be read or written.
 pub(crate) fn add_to_list(path: &str, open: &str, item: &str) -> anyhow::Result<()> {
     let full = root().join(path);
     let text = std::fs::read_to_string(&full).with_context(|| format!("cannot read {path}"))?;
-    let changed = insert(&text, open, item).with_context(|| format!("{path} has no list behind `{open}`"))?;
+    let changed = insert(&text, open, item).with_context(|| format!("{path} has no list after `{open}`"))?;
     std::fs::write(&full, changed).with_context(|| format!("cannot write {path}"))?;
     println!("{path}: added `{item}`");
     let mut rustfmt = std::process::Command::new("rustfmt");
-    // Without rustfmt the list is right, only not laid out.
+    // Without rustfmt the list is correct but not formatted.
     let _ = rustfmt.args(["--edition", "2024"]).arg(&full).status();
     Ok(())
 }
@@ -76,10 +76,10 @@ fn insert(text: &str, open: &str, item: &str) -> Option<String> {
     Some(format!("{before}{comma} {item}{}", &text[end..]))
 }
 
-/// Adds `mod NAME;` to a module file, in its alphabetical place among the lines that declare modules alike.
+/// Adds the declaration of a module to a file, in alphabetical order among declarations with the same visibility.
 ///
 /// # Errors
-/// If the file declares no module.
+/// Returns an error if the file declares no module, or cannot be read or written.
 pub(crate) fn declare(path: &str, declaration: &str) -> anyhow::Result<()> {
     let full = root().join(Path::new(path));
     let text = std::fs::read_to_string(&full).with_context(|| format!("cannot read {path}"))?;

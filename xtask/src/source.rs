@@ -1,14 +1,13 @@
-//! A Rust file as the checks see it: which bytes are code, which are comments, which are literals, and which lines
-//! only exist under `#[cfg(test)]`.
+//! A Rust file for the checks: which bytes are code, comments and literals, and which are only compiled for tests.
 //!
-//! This is a scanner, not a parser: it knows strings (raw and byte ones too), characters against lifetimes, nested
-//! block comments, and brackets. That is enough to count lines of functions and to look for words without being
-//! fooled by a comment that mentions them.
+//! This is a scanner, not a parser. It handles strings (including raw and byte strings), character literals, lifetimes,
+//! nested block comments, and brackets. That suffices to count the lines of functions and to search for words in code
+//! without matches in comments and literals.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What a byte of a source file belongs to.
+/// The kind of a byte of a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Code,
@@ -21,24 +20,24 @@ pub(crate) struct Source {
     /// Path relative to the workspace root, with forward slashes.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// The text with every byte of comments and literals replaced by a space (line ends are kept), so that byte
-    /// offsets and line numbers are those of `text`.
+    /// The text with every byte of comments and literals replaced by a space (line ends are kept), so that byte offsets
+    /// and line numbers agree with `text`.
     pub(crate) code: String,
     kinds: Vec<Kind>,
     line_starts: Vec<usize>,
     test_ranges: Vec<Range<usize>>,
-    /// Names of modules declared by `#[cfg(test)] mod name;`: their files are tests from end to end.
+    /// Names of modules declared by `#[cfg(test)] mod name;`. Their files contain only tests.
     pub(crate) test_modules: Vec<String>,
 }
 
-/// A function found in a source file.
+/// A function of a source file.
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// First line, counted from 1.
+    /// First line, from 1.
     pub(crate) line: usize,
-    /// Lines from the `fn` keyword to the closing brace that hold code or literals: comments are free.
+    /// Number of lines from the `fn` keyword to the closing brace that contain code or literals; comments do not count.
     pub(crate) lines: usize,
-    /// Whether the attributes in front say, with a reason, that it may be long.
+    /// Whether an attribute `too_many_lines` exempts the function from the length limit.
     pub(crate) may_be_long: bool,
 }
 
@@ -61,27 +60,27 @@ impl Source {
         source
     }
 
-    /// The path, printed with forward slashes.
+    /// Returns the path with forward slashes.
     pub(crate) fn name(&self) -> String {
         self.path.to_string_lossy().replace('\\', "/")
     }
 
-    /// The number of lines.
+    /// Returns the number of lines.
     pub(crate) fn lines(&self) -> usize {
         self.text.lines().count()
     }
 
-    /// The line of a byte offset, counted from 1.
+    /// Returns the line of a byte offset, from 1.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset)
     }
 
-    /// Whether the byte at `offset` only exists when testing.
+    /// Returns whether the byte at `offset` is only compiled for tests.
     pub(crate) fn in_test(&self, offset: usize) -> bool {
         self.test_ranges.iter().any(|r| r.contains(&offset))
     }
 
-    /// What the byte at `offset` is.
+    /// Returns the kind of the byte at `offset`.
     pub(crate) fn kind(&self, offset: usize) -> Kind {
         self.kinds.get(offset).copied().unwrap_or(Kind::Code)
     }
@@ -92,19 +91,19 @@ impl Source {
         self.test_ranges.push(all);
     }
 
-    /// Offsets where the whole word `word` stands in code.
+    /// Returns the offsets of the whole word `word` in code.
     pub(crate) fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         whole_words(&self.code, word)
     }
 
-    /// The first line of the `//!` head comment, without the slashes; `None` where there is none.
+    /// Returns the first line of the `//!` head comment without the marker; `None` if there is no head comment.
     pub(crate) fn head(&self) -> Option<&str> {
         let line = self.text.lines().find(|l| !l.trim().is_empty() && !l.starts_with("#!"))?;
         let head = line.strip_prefix("//!")?.trim();
         (!head.is_empty()).then_some(head)
     }
 
-    /// Every function with a body.
+    /// Returns all functions with a body.
     pub(crate) fn functions(&self) -> Vec<Function> {
         let bytes = self.code.as_bytes();
         let mut found = Vec::new();
@@ -116,7 +115,7 @@ impl Source {
             let Some(open) = body_start(bytes, at) else { continue };
             let close = matching(bytes, open).unwrap_or(bytes.len());
             let line = self.line_of(at);
-            // Attributes end at the item before: a brace or a semicolon.
+            // The attributes start after the previous item, which ends with a brace or a semicolon.
             let start = self.code[..at].rfind(['{', '}', ';']).unwrap_or(0);
             let may_be_long = self.code[start..at].contains("too_many_lines");
             found.push(Function {
@@ -129,7 +128,7 @@ impl Source {
         found
     }
 
-    /// Lines between two offsets on which something else than blanks and comments stands.
+    /// Counts the lines between two offsets that contain something other than whitespace and comments.
     fn code_lines(&self, from: usize, to: usize) -> usize {
         let end = (to + 1).min(self.text.len());
         let mut last = 0;
@@ -157,7 +156,7 @@ impl Source {
     }
 }
 
-/// Offsets of `word` in `text` where no identifier character touches it.
+/// Returns the offsets of `word` in `text` that are not adjacent to identifier characters.
 pub(crate) fn whole_words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
@@ -171,14 +170,14 @@ pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The identifier that follows the blanks at `at`, or an empty string.
+/// Returns the identifier after the whitespace at `at`, or an empty string.
 pub(crate) fn identifier_at(text: &str, at: usize) -> &str {
     let rest = text[at..].trim_start();
     let end = rest.bytes().position(|b| !is_word(b)).unwrap_or(rest.len());
     &rest[..end]
 }
 
-/// The offset of the bracket that closes the one at `open`.
+/// Returns the offset of the bracket that closes the bracket at `open`.
 pub(crate) fn matching(code: &[u8], open: usize) -> Option<usize> {
     let (up, down) = match code[open] {
         b'{' => (b'{', b'}'),
@@ -199,7 +198,7 @@ pub(crate) fn matching(code: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Where the body of the function whose `fn` is at `at` opens; `None` for one without a body.
+/// Returns the offset of the opening brace of the function whose `fn` is at `at`; `None` if it has no body.
 fn body_start(code: &[u8], at: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (i, &b) in code.iter().enumerate().skip(at) {
@@ -214,7 +213,7 @@ fn body_start(code: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// The end of the item (attributes, then up to `;` or a closing brace) that starts at `at`.
+/// Returns the end of the item (attributes, then up to `;` or the closing brace) that starts at `at`.
 fn item_end(code: &[u8], at: usize) -> usize {
     let mut depth = 0usize;
     for (i, &b) in code.iter().enumerate().skip(at) {

@@ -1,7 +1,7 @@
-//! The files of the workspace: its root, its packages, its Rust and Markdown files.
+//! The files of the workspace: root, packages, Rust and Markdown files.
 //!
-//! Files are listed by walking the folders, in sorted order, leaving out `target`, hidden folders and folders of
-//! recorded data; so the checks work in a plain copy of the tree as well as in a clone.
+//! Files are listed by walking the folders, in sorted order, without `target`, hidden folders and folders of recorded
+//! data. Hence the checks work in a copy of the tree without git.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +10,25 @@ use anyhow::Context;
 use crate::manifest::Manifest;
 use crate::source::Source;
 
-/// The root folder of the workspace.
+/// Returns the root folder of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("invariant: xtask is a folder of the workspace")
 }
 
 /// A package of the workspace.
 pub(crate) struct Package {
-    /// Its folder relative to the root (`ir`, `tests/examples/stranger`).
+    /// The folder relative to the root (`ir`, `tests/examples/stranger`).
     pub(crate) folder: String,
     pub(crate) manifest: Manifest,
 }
 
-/// Everything the checks read.
+/// The input of the checks.
 pub(crate) struct Workspace {
-    /// The manifest of the workspace itself.
+    /// The manifest of the workspace.
     pub(crate) manifest: Manifest,
     pub(crate) packages: Vec<Package>,
     pub(crate) sources: Vec<Source>,
-    /// Paths of the Markdown files with their texts.
+    /// Paths and texts of the Markdown files.
     pub(crate) pages: Vec<(PathBuf, String)>,
 }
 
@@ -36,7 +36,7 @@ impl Workspace {
     /// Reads the workspace.
     ///
     /// # Errors
-    /// If a file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub(crate) fn load() -> anyhow::Result<Workspace> {
         let manifest = Manifest::read(&root().join("Cargo.toml"))?;
         let mut packages = Vec::new();
@@ -65,19 +65,19 @@ impl Workspace {
         Ok(Workspace { manifest, packages, sources, pages })
     }
 
-    /// The Rust files of the package in `folder`, those of packages nested in it left out.
+    /// Returns the Rust files of the package in `folder`, without those of nested packages.
     pub(crate) fn sources_of<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a Source> {
         self.sources.iter().filter(move |s| self.package_of(&s.path).is_some_and(|p| p.folder == folder))
     }
 
-    /// The package a file belongs to: the one whose folder is the longest prefix of its path.
+    /// Returns the package of a file: the one whose folder is the longest prefix of its path.
     pub(crate) fn package_of(&self, path: &Path) -> Option<&Package> {
         let holds = |p: &&Package| path.starts_with(&p.folder);
         self.packages.iter().filter(holds).max_by_key(|p| p.folder.len())
     }
 }
 
-/// Every file of the workspace, relative to the root, sorted.
+/// Returns all files of the workspace, relative to the root, sorted.
 fn files() -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -99,8 +99,8 @@ fn files() -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Marks files that are tests from end to end: those in a package's `tests/` folder, and the files of modules
-/// declared under `#[cfg(test)]`.
+/// Marks files that contain only tests: files outside of `src` folders, and the files of modules declared under
+/// `#[cfg(test)]`.
 fn mark_tests(sources: &mut [Source]) {
     let mut tests: Vec<PathBuf> = Vec::new();
     for source in sources.iter() {
@@ -118,7 +118,7 @@ fn mark_tests(sources: &mut [Source]) {
     }
 }
 
-/// The folder where the modules declared in the file at `path` have their files.
+/// Returns the folder with the files of the modules declared in the file at `path`.
 pub(crate) fn module_folder(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("");

@@ -1,13 +1,13 @@
-//! The code map of ARCHITECTURE.md: every file and folder it names exists, and every crate of the library is on it.
+//! Check: all files and folders in the code map of ARCHITECTURE.md exist, and every crate of the library is in the map.
 //!
-//! A bullet starts with the crate's folder in backticks; the files and folders in it are relative to the crate, or to its
-//! `src`. Names without a dot or a slash are no paths.
+//! A bullet starts with the crate's folder in backticks. The files and folders in the bullet are relative to the crate
+//! or its `src` folder. Names without a dot or a slash are not paths.
 
 use crate::architecture::Architecture;
 use crate::report::Report;
 use crate::workspace::{Workspace, root};
 
-/// Folders of packages that the map may leave out: the tools around the library.
+/// Folders of packages that need not be in the map: tools and tests.
 const ASIDE: &[&str] = &["tests", "tests/examples/stranger", "fuzz", "fuzz/targets", "xtask"];
 
 pub(super) fn check(
@@ -42,7 +42,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether a word in backticks is a file or a folder.
+/// Returns whether a word in backticks is a file or a folder.
 fn is_path(word: &str) -> bool {
     let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
     plain && (word.ends_with('/') || word.ends_with(".rs") || word.ends_with(".txt"))

@@ -1,7 +1,7 @@
-//! Every error code in the source has its page in `docs/errors.md`, and every page a code.
+//! Check: every error code in the source has a section in `docs/errors.md`, and every section a code.
 //!
-//! A code is a literal of a letter and three or four digits outside of tests. Those of archives (`A…`) say themselves what
-//! they mean and have no pages.
+//! A code is a literal outside of tests that consists of a letter and three or four digits. Codes of archives (`A…`)
+//! are excluded: their messages need no further explanation.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::workspace::{Workspace, root};
 
 const PAGE: &str = "docs/errors.md";
 
-/// Crates whose errors reach users.
+/// Crates whose errors are shown to users.
 const CRATES: &[&str] = &["ir", "analysis", "exec", "rewrite", "ops", "frontend", "flambeau", "cli"];
 
 pub(super) fn check(
@@ -34,11 +34,11 @@ pub(super) fn check(
     }
     for (code, place) in &used {
         if !pages.contains(code) {
-            report.find(place, format!("`{code}` has no page in {PAGE}"));
+            report.find(place, format!("`{code}` has no section in {PAGE}"));
         }
     }
     for (i, code) in pages.iter().enumerate().filter(|(i, c)| pages[..*i].contains(c)) {
-        report.find(PAGE, format!("`{code}` has a second page (number {})", i + 1));
+        report.find(PAGE, format!("`{code}` has a second section (number {})", i + 1));
     }
     for code in pages.iter().filter(|c| !used.contains_key(**c)) {
         report.find(PAGE, format!("no error has the code `{code}`"));
@@ -46,7 +46,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The codes among a file's literals, with their places.
+/// Returns the codes among a file's literals with their offsets.
 fn codes(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     source.text.match_indices('"').filter_map(|(quote, _)| {
         let at = quote + 1;

@@ -1,4 +1,6 @@
-//! Every outside crate is listed in ARCHITECTURE.md with its reason and the folders that use it; nothing else is.
+//! Check: the table `Dependencies` of ARCHITECTURE.md lists exactly the external crates in use.
+//!
+//! Each row states the reason and the folders that use the crate.
 
 use std::collections::BTreeMap;
 

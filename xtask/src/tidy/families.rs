@@ -1,11 +1,12 @@
-//! Every file that holds operators is on the list of its family, and every file that holds a pass is on the list of
-//! passes: a file that is declared but not listed would compile, and its operators would be missing at run time.
+//! Check: every file that defines operators or a pass is in the list of families or of passes.
+//!
+//! A file that is declared as a module but not listed would compile, and its operators would be missing at run time.
 
 use crate::architecture::Architecture;
 use crate::report::Report;
 use crate::workspace::Workspace;
 
-/// A list, the folder whose files it names, and the word by which a file shows that it belongs on it.
+/// A list, the folder of the files it must name, and the text that marks a file as an entry.
 const LISTS: &[(&str, &str, &str)] = &[];
 
 pub(super) fn check(

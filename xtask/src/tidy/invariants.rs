@@ -1,4 +1,4 @@
-//! Each invariant of ARCHITECTURE.md names the files that keep it and the tests that check it, and they exist.
+//! Check: every invariant of ARCHITECTURE.md names existing files that keep it and existing tests of it.
 
 use crate::architecture::{Architecture, Row};
 use crate::report::Report;
@@ -45,6 +45,6 @@ fn check_test(workspace: &Workspace, row: &Row, id: &str, test: &str, report: &m
     let source = workspace.sources.iter().find(|s| s.name() == path);
     let holds = source.is_some_and(|s| s.words("fn").any(|at| identifier_at(&s.code, at + 2) == name));
     if !holds {
-        report.find(row.place(), format!("{id} is tested by `fn {name}`, which `{path}` does not hold"));
+        report.find(row.place(), format!("{id} is tested by `fn {name}`, which `{path}` does not contain"));
     }
 }

@@ -1,7 +1,7 @@
-//! Links and paths in the Markdown files lead somewhere.
+//! Check: links and paths in the Markdown files refer to existing files and headings.
 //!
-//! A link is `[text](target)`; a path is a word in backticks that starts with a folder of the workspace and holds a
-//! slash. Fenced code is not read, nor are targets with a scheme.
+//! A link is `[text](target)`. A path is a word in backticks that starts with a folder of the workspace and contains a
+//! slash. Fenced code and targets with a scheme are ignored.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The lines outside of fenced code, with their numbers.
+/// Returns the lines outside of fenced code, with their line numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(i, line)| {
@@ -42,7 +42,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The targets of the links in a line.
+/// Returns the targets of the links in a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }
@@ -54,7 +54,7 @@ fn check_link(page: &Path, text: &str, target: &str, place: &str, report: &mut R
     let (file, anchor) = target.split_once('#').map_or((target, None), |(f, a)| (f, Some(a)));
     let linked = page.parent().unwrap_or(Path::new("")).join(file);
     if !file.is_empty() && !root().join(&linked).exists() {
-        report.find(place, format!("the link leads to `{file}`, which does not exist"));
+        report.find(place, format!("the link refers to `{file}`, which does not exist"));
         return;
     }
     let Some(anchor) = anchor else { return };
@@ -70,7 +70,7 @@ fn check_link(page: &Path, text: &str, target: &str, place: &str, report: &mut R
     }
 }
 
-/// The anchors of a page's headings, as hosts of Markdown make them.
+/// Returns the anchors of a page's headings as Markdown renderers generate them.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     prose(text).filter(|(_, line)| line.starts_with('#')).map(|(_, line)| {
         let title = line.trim_start_matches('#').trim().to_lowercase();
@@ -79,7 +79,7 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether a word in backticks claims to be a path of the workspace.
+/// Returns whether a word in backticks is a path of the workspace.
 fn is_path(word: &str) -> bool {
     let Some((first, rest)) = word.split_once('/') else { return false };
     let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));

@@ -1,4 +1,4 @@
-//! The rules of the house no compiler checks. Each rule is a file with one `check`; a row here makes it run.
+//! Project rules that the compiler does not check. Each rule is a file with a function `check` and a row in [`CHECKS`].
 
 mod code_map;
 mod codes;
@@ -41,7 +41,7 @@ pub(crate) fn check() -> anyhow::Result<Report> {
     let page = Architecture::load()?;
     let mut report = Report::default();
     if page.is_none() {
-        report.notice("tidy: there is no ARCHITECTURE.md, so nothing to hold its tables to");
+        report.notice("tidy: there is no ARCHITECTURE.md, so its tables are not checked");
     }
     for check in CHECKS {
         check(&workspace, page.as_ref(), &mut report)?;

@@ -1,5 +1,6 @@
-//! Every Rust file says at its head what it is for, and is a module of its crate (a forgotten file compiles nowhere
-//! and so is never wrong).
+//! Check: every Rust file has a head comment and is declared as a module of its crate.
+//!
+//! A file without a declaration would not be compiled.
 
 use std::path::Path;
 
@@ -34,7 +35,7 @@ fn is_root(path: &Path) -> bool {
 fn declared(workspace: &Workspace, source: &Source) -> bool {
     let is_mod = source.path.file_stem().is_some_and(|s| s == "mod");
     let folder = source.path.parent().unwrap_or(Path::new(""));
-    // `a/mod.rs` is the module `a` declared where `a.rs` would be.
+    // `a/mod.rs` is the module `a`, declared in the same place as `a.rs`.
     let (name, base) = if is_mod {
         (folder.file_name(), folder.parent().unwrap_or(Path::new("")))
     } else {

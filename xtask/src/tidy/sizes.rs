@@ -1,4 +1,4 @@
-//! Files of at most 900 lines, functions of at most 120, and the sizes ARCHITECTURE.md tells.
+//! Check: files have at most 900 lines, functions at most 120, and ARCHITECTURE.md states the sizes of crates.
 
 use crate::architecture::Architecture;
 use crate::report::Report;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 const MAX_FILE: usize = 900;
 const MAX_FUNCTION: usize = 120;
 
-/// The told size may be off by one in this many.
+/// A stated size may differ from the actual size by one part in this many.
 const TOLERANCE: usize = 5;
 
 pub(super) fn check(

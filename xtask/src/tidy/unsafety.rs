@@ -1,4 +1,4 @@
-//! `unsafe` stands only in the files ARCHITECTURE.md lists with their argument, and each of those needs it.
+//! Check: `unsafe` occurs exactly in the files that ARCHITECTURE.md lists, each with an argument for its soundness.
 
 use crate::architecture::Architecture;
 use crate::report::Report;
@@ -19,7 +19,7 @@ pub(super) fn check(
         for path in row.names(0) {
             let source = workspace.sources.iter().find(|s| s.name() == path);
             if source.is_none_or(|s| s.words("unsafe").next().is_none()) {
-                report.find(row.place(), format!("`{path}` holds no unsafe code"));
+                report.find(row.place(), format!("`{path}` contains no unsafe code"));
             }
         }
     }

@@ -1,18 +1,20 @@
-//! Words that must not stand where they stand: unfinished business, operator names below the operator library,
-//! allowances without a reason, too many macros.
+//! Check for words in the wrong place.
+//!
+//! These are marks of unfinished work, names of operators below the operator library, and lint allowances without a
+//! reason. The check also limits the number of macros.
 
 use crate::architecture::Architecture;
 use crate::report::Report;
 use crate::source::{Kind, Source, is_word, matching};
 use crate::workspace::Workspace;
 
-/// Crates that must not know an operator by name: they ask facets and effects.
+/// Crates that must not name operators; they use facets and effects.
 const NAMELESS: &[&str] = &["ir", "analysis", "exec", "rewrite"];
 
-/// How many `macro_rules!` the workspace may hold.
+/// Maximum number of `macro_rules!` in the workspace.
 const MACROS: usize = 40;
 
-/// Marks of unfinished work, built here in parts so that this file holds none of them.
+/// Marks of unfinished work, concatenated here so that this file does not contain them.
 const UNFINISHED: &[&str] = &[concat!("FIX", "ME"), concat!("X", "XX"), concat!("TO", "DO")];
 
 pub(super) fn check(
@@ -44,7 +46,7 @@ fn unfinished(source: &Source, report: &mut Report) {
     for word in UNFINISHED {
         for at in crate::source::whole_words(&source.text, word) {
             if source.kind(at) != Kind::Literal {
-                report.find(place(source, at), format!("`{word}`: finish it, or say what is unsupported"));
+                report.find(place(source, at), format!("`{word}`: finish it, or report it as unsupported"));
             }
         }
     }
@@ -67,7 +69,7 @@ fn operator_names(source: &Source, report: &mut Report) {
     }
     for (at, _) in source.text.match_indices("aten::") {
         if source.kind(at) == Kind::Literal && !source.in_test(at) {
-            report.find(place(source, at), "an operator's name below the operator library: ask its facets");
+            report.find(place(source, at), "an operator's name below the operator library: use facets");
         }
     }
 }
@@ -88,12 +90,12 @@ fn allowances(source: &Source, report: &mut Report) {
     }
 }
 
-/// The last byte before `at` that is no blank.
+/// Returns the last byte before `at` that is not whitespace.
 fn last_code(bytes: &[u8], at: usize) -> u8 {
     bytes[..at].iter().rev().copied().find(|b| !b.is_ascii_whitespace()).unwrap_or(b' ')
 }
 
-/// Whether the bracket around `at` is one of `#[…]` or `#![…]`.
+/// Returns whether the innermost open bracket before `at` belongs to `#[…]` or `#![…]`.
 fn is_attribute(bytes: &[u8], at: usize) -> bool {
     let Some(open) = bytes[..at].iter().rposition(|&b| b == b'[') else { return false };
     let between = &bytes[open + 1..at];
