@@ -1,7 +1,7 @@
-//! Graphs as texts that are the same for graphs that mean the same in the same way.
+//! Canonical text of graphs, equal for graphs that differ only in names, locations and the positions of constants.
 //!
-//! Constants stand where they are used, values are numbered in the order in which they come into being, names and
-//! locations are left out; operators, nesting, types, attributes and the order of nodes remain.
+//! Constants are printed where they are used, and values are numbered in order of definition. Operators, nesting,
+//! types, attributes and the order of nodes are preserved.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Attr, Graph, NodeId, Prim, ValueId, WalkStep};
 
-/// The canonical text of a graph and of the graphs in it.
+/// Returns the canonical text of a graph and its subgraphs.
 pub fn canonical(graph: &Graph) -> String {
     let mut out = String::new();
     let mut open: Vec<Arc<Graph>> = Vec::new();
@@ -76,7 +76,7 @@ impl Writer<'_, '_> {
         let g = self.graph;
         let text = |value| match (g.ty(value).kind(), g.constant(value), self.numbers.get(&value)) {
             _ if g.is_prim(g.def(value), Prim::Uninitialized) => format!("uninitialized({})", g.ty(value)),
-            // What is recorded as text has functions without their modules, and tensors cut short.
+            // Recorded texts contain functions without their modules and truncated tensors.
             (TypeKind::Function(_), Some(_), _) => {
                 let name = g.attr(g.def(value), flambeau_ir::attr::names::name());
                 format!("function {}", name.and_then(|a| a.as_str()).unwrap_or_default())
@@ -93,7 +93,7 @@ impl Writer<'_, '_> {
         let mut texts = Vec::new();
         for (name, attr) in self.graph.attrs(node).entries() {
             match attr {
-                // A counter of PyTorch's process.
+                // A process-wide counter of PyTorch.
                 _ if *name == "warn_id" => {}
                 Attr::Graph(inner) => self.subgraphs.push(inner.clone()),
                 Attr::Value(value) => texts.push(format!("{name}={value:?}")),

@@ -1,8 +1,8 @@
-//! File tests, properties, conformance runner.
+//! The test library: file tests, properties, conformance runner.
 //!
-//! [`value`] knows the encoding that recorded values have, and compares, reads and prints them; it shares no code
-//! with the library, so that a mistake there cannot hide itself here. [`conform`] replays recorded behaviour of
-//! PyTorch; [`filetest`] runs the files of `tests/cases`.
+//! [`value`] implements the encoding of recorded values: comparison, parsing and printing. It shares no code with the
+//! library, so a bug in the library cannot hide itself in the tests. [`conform`] replays recorded behaviour of PyTorch;
+//! [`filetest`] runs the files of `tests/cases`.
 
 pub mod canonical;
 pub mod conform;

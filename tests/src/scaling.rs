@@ -1,24 +1,25 @@
-//! Graphs of any size in a few forms, and how the time of a step grows with them.
+//! Graphs of several forms and of any size, and measurement of how the time of a step grows with the size.
 //!
-//! Times are processor time of the measuring thread where the system tells it, so that other work on the machine does
-//! not count. What is compared is the exponent between two sizes: 1 for linear growth, 2 for quadratic.
+//! Times are processor times of the measuring thread if the system provides them, so that other work on the machine
+//! does not count. The compared quantity is the exponent between two sizes: 1 for linear growth, 2 for quadratic
+//! growth.
 
 use flambeau_ir::{At, BlockId, Graph, IValue, OpId, Prim, Registry, Type, ValueId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A form of graph.
+/// A form of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// One chain of pointwise operators, many of which also take one value made at the beginning.
+    /// A chain of pointwise operators, many of which also use one value defined at the beginning.
     Straight,
-    /// Branches and loops in each other, some nodes at every level.
+    /// Nested branches and loops with some nodes at every level.
     Nested,
-    /// Tensors that are written one from the other: `a[i + 1].add_(a[i])`.
+    /// Tensors that are written in sequence: `a[i + 1].add_(a[i])`.
     Mutating,
     /// Many constants, arithmetic on them, and branches on known conditions.
     Constants,
-    /// One loop that carries many values, and one branch that gives many; most are used by nothing.
+    /// A loop with many carried values and a branch with many results, most of them unused.
     Carrying,
 }
 
@@ -27,7 +28,7 @@ impl Form {
     pub const ALL: [Form; 5] =
         [Form::Straight, Form::Nested, Form::Mutating, Form::Constants, Form::Carrying];
 
-    /// A graph of about `nodes` nodes.
+    /// Creates a graph of about `nodes` nodes.
     pub fn graph(self, registry: &Arc<Registry>, nodes: usize) -> Graph {
         let mut maker = Maker::new(registry);
         match self {
@@ -94,7 +95,7 @@ impl Maker {
         self.graph.edit().add_output(a);
     }
 
-    /// Levels of five nodes: two that compute, a branch or loop, and what its results go through.
+    /// Levels of five nodes: two that compute, a branch or loop, and the nodes for its results.
     fn nested(&mut self, nodes: usize) {
         let mut open: Vec<(BlockId, bool)> = Vec::new();
         let mut value = self.x;
@@ -189,7 +190,7 @@ impl Maker {
         }
     }
 
-    /// A block that gives what it computes of each of these values.
+    /// Fills a block that applies `relu` to each of these values and outputs the results.
     fn ends(&mut self, block: BlockId, values: &[ValueId]) {
         self.block = block;
         for &v in values {
@@ -199,10 +200,10 @@ impl Maker {
     }
 }
 
-/// Processor time of this thread, where the system tells it, else the time of day.
+/// Returns the processor time of this thread if the system provides it, else the elapsed time.
 fn now(start: Instant) -> Duration {
     let of_thread = || {
-        // The account of a thread that runs is brought up to date by the scheduler alone: else at the next tick, some
+        // The kernel updates the account of a running thread only when it schedules, or else at the next tick,
         // milliseconds later.
         std::thread::yield_now();
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -211,7 +212,7 @@ fn now(start: Instant) -> Duration {
     of_thread().unwrap_or_else(|| start.elapsed())
 }
 
-/// The least time of `runs` runs, each on something fresh.
+/// Returns the minimum time of `runs` runs, each on a new input.
 pub fn fastest<P>(runs: usize, mut prepare: impl FnMut() -> P, mut run: impl FnMut(P)) -> Duration {
     let start = Instant::now();
     let times = (0..runs.max(1)).map(|_| {
@@ -223,7 +224,7 @@ pub fn fastest<P>(runs: usize, mut prepare: impl FnMut() -> P, mut run: impl FnM
     times.min().unwrap_or_default()
 }
 
-/// The exponent `e` of growth `time ~ size^e` between two sizes.
+/// Returns the exponent `e` of growth `time ~ size^e` between two sizes.
 pub fn exponent(small: (usize, Duration), large: (usize, Duration)) -> f64 {
     let ratio = |a: f64, b: f64| (b / a.max(1e-9)).ln();
     ratio(small.1.as_secs_f64(), large.1.as_secs_f64()) / ratio(small.0 as f64, large.0 as f64)

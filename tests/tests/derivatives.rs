@@ -1,7 +1,7 @@
-//! Every derivative that an operator states, on the operator's samples, against differences of what its kernel computes.
+//! Comparison of every operator's derivative formula with finite differences of its kernel, on the operator's samples.
 //!
-//! A derivative is tried along a random direction of all inputs at once, in f64. At the corners of functions that have
-//! some the two may differ, so a derivative is wrong if it differs more often than it agrees.
+//! A derivative is tested along a random direction of all inputs at once, in f64. At points where a function is not
+//! differentiable the two may differ, so a derivative counts as wrong if it differs more often than it agrees.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::{Gen, Host, Kernel, Sample};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Samples per operator.
 const TRIALS: u64 = 6;
 
-/// Operators whose derivative is not that of what they compute, and why.
+/// Operators whose derivative formula is intentionally not the derivative of the kernel, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("aten::ctc_loss", "PyTorch's is that of scores before they are normalized"),
     ("aten::as_strided_scatter", "PyTorch's covers what the source does"),
@@ -37,7 +37,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("aten::linalg_svd", "vectors that no singular value belongs to move nothing"),
 ];
 
-/// Results that move nothing, whatever is done with them, and why. They are not weighed.
+/// Results without a derivative, with the reason. They get weight zero.
 const UNMOVED: &[(&str, &[usize], &str)] = &[
     ("aten::_linalg_det", &[1], "factors, for the way back"),
     ("aten::_linalg_slogdet", &[2], "factors, for the way back"),
@@ -49,7 +49,7 @@ const UNMOVED: &[(&str, &[usize], &str)] = &[
     ("aten::native_group_norm", &[1, 2], "mean and deviation, in PyTorch"),
 ];
 
-/// Operators of which no sample can be tried, and why.
+/// Operators for which no sample can be tested, with the reason.
 const UNTRIED: &[(&[&str], &str)] = &[
     (
         &[
@@ -77,7 +77,7 @@ const UNTRIED: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Values in which every tensor of floats is replaced by what `f` makes of it.
+/// Returns the value with `f` applied to every floating-point tensor in it.
 fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
     match value {
         IValue::Tensor(t) if t.dtype().is_floating() => IValue::Tensor(f(t)),
@@ -89,7 +89,7 @@ fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
     }
 }
 
-/// The tensors of f64 in values.
+/// Returns the f64 tensors in values.
 fn f64_tensors<'a>(values: impl IntoIterator<Item = &'a IValue>) -> Vec<Tensor> {
     let mut found = Vec::new();
     for value in values {
@@ -115,7 +115,7 @@ fn dot(a: &Tensor, b: &Tensor) -> f64 {
     elements(a).iter().zip(elements(b)).map(|(x, y)| x * y).sum()
 }
 
-/// What the kernel computes from f64 numbers, if it takes them.
+/// Runs the kernel; returns `None` if the kernel is missing or rejects the arguments.
 fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     let kernel = registry.facet::<Kernel>(op)?;
     let mut args = args.iter().map(IValue::deep_copied).collect::<Result<Vec<_>, _>>().ok()?;
@@ -123,7 +123,7 @@ fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     catch_unwind(AssertUnwindSafe(call)).ok()?.ok()
 }
 
-/// A graph of one node that takes such arguments; those of a `...` have their own types.
+/// Creates a graph of one node with such arguments. Vararg arguments have their own types.
 fn call_of(registry: &Arc<Registry>, op: OpId, args: &[IValue]) -> Graph {
     let schema = registry.schema(op);
     let mut graph = Graph::new(Arc::clone(registry));
@@ -144,11 +144,12 @@ fn call_of(registry: &Arc<Registry>, op: OpId, args: &[IValue]) -> Graph {
 enum Outcome {
     Agrees,
     Differs(String),
-    /// The sample cannot be differentiated, or has no derivative stated.
+    /// The sample cannot be differentiated, or there is no derivative formula.
     Skipped,
 }
 
-/// Which of `count` arguments something is stated of: of those of a `...`, which have no names, by a body alone.
+/// Returns for each of `count` arguments whether a derivative is defined. Vararg arguments have no names, so only a
+/// body defines their derivative.
 fn moving(schema: &FunctionSchema, entry: &GradientEntry, count: usize) -> Vec<bool> {
     let stated = |arg: Option<&Argument>| match entry {
         GradientEntry::Formulas(formulas) => {
@@ -162,7 +163,7 @@ fn moving(schema: &FunctionSchema, entry: &GradientEntry, count: usize) -> Vec<b
     (0..count).map(|i| stated(schema.args.get(i))).collect()
 }
 
-/// Arguments of a sample in f64; integers too, where a gradient is stated.
+/// Converts the arguments of a sample to f64, including integers for which a derivative is defined.
 fn in_f64(entry: &GradientEntry, moves: &[bool], args: Vec<IValue>) -> Vec<IValue> {
     let formulas = matches!(entry, GradientEntry::Formulas(_));
     let whole = |i: usize, t: &Tensor| formulas && moves[i] && t.dtype().is_integral(false);
@@ -173,12 +174,12 @@ fn in_f64(entry: &GradientEntry, moves: &[bool], args: Vec<IValue>) -> Vec<IValu
     args.into_iter().enumerate().map(doubled).collect()
 }
 
-/// Values in which the tensors of floats in those arguments that move are replaced.
+/// Returns the arguments with `f` applied to the floating-point tensors of those selected by `moves`.
 fn moved(args: &[IValue], moves: &[bool], f: &mut dyn FnMut(&Tensor) -> Tensor) -> Vec<IValue> {
     args.iter().zip(moves).map(|(arg, moves)| if *moves { mapped(arg, f) } else { arg.clone() }).collect()
 }
 
-/// The doubles in those arguments that move.
+/// Returns the f64 tensors of the arguments selected by `moves`.
 fn leaves_of(args: &[IValue], moves: &[bool]) -> Vec<Tensor> {
     f64_tensors(args.iter().zip(moves).filter(|(_, moves)| **moves).map(|(arg, _)| arg))
 }
@@ -212,7 +213,7 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
         .flat_map(|(i, result)| f64_tensors([result]).iter().map(|t| weight(i, t)).collect::<Vec<_>>())
         .collect();
     let ways: Vec<Tensor> = leaves.iter().map(|t| drawn_like(t, g)).collect();
-    // The weighted sum of all results, a step away.
+    // Returns the weighted sum of all results with the inputs moved by `step`.
     let level = |step: f64| -> Option<f64> {
         let mut ways = ways.iter();
         let moved = moved(&args, &moves, &mut |t| {
@@ -228,7 +229,7 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
     let measured = (ahead - behind) / (2.0 * STEP);
     let stated = match stated(session, op, (&args, &moves), &weights, &ways) {
         Ok(stated) => stated,
-        // What is not there, and samples that only fit other overloads.
+        // Missing features, and samples that only match other overloads.
         Err(error) if matches!(error.fault, Fault::Unsupported | Fault::Misuse) => return Outcome::Skipped,
         Err(error) => return Outcome::Differs(error.message),
     };
@@ -239,7 +240,7 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
     Outcome::Differs(format!("{stated} is stated where {measured} is measured"))
 }
 
-/// The derivative along a direction, by the formulas.
+/// Returns the directional derivative by the formulas.
 fn stated(
     session: &Session,
     op: OpId,
@@ -268,7 +269,7 @@ fn stated(
     Ok(found.iter().zip(ways).filter_map(|(grad, way)| Some(dot(grad.as_ref()?, way))).sum())
 }
 
-/// How many samples agree, and how others differ.
+/// Returns the number of samples that agree, and the differences of the others.
 fn trials(session: &Session, op: OpId, entry: &GradientEntry) -> (usize, Vec<String>) {
     let (mut agreed, mut differed) = (0, Vec::new());
     for seed in 0..TRIALS {

@@ -1,4 +1,4 @@
-//! Runs the files of `tests/cases`; `FLAMBEAU_BLESS=1` writes what they expect, `FLAMBEAU_FILTER` chooses some.
+//! Runs the files of `tests/cases`; `FLAMBEAU_BLESS=1` updates the expected output, `FLAMBEAU_FILTER` selects files.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
-//! Gradients of small programs, checked against what calculus says.
+//! Gradients of small programs, compared with analytically known values.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::{IValue, Session, Tensor};
 
-/// The gradient of the sum of what `f` returns for the inputs.
+/// Returns the gradients of the sum of the result of `f` with respect to the inputs.
 fn gradients(source: &str, inputs: &[Tensor], more: &[IValue]) -> Vec<Option<Vec<f64>>> {
     let session = Session::standard().unwrap();
     let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
@@ -66,7 +66,7 @@ fn a_long_history_is_walked_and_freed_without_recursion() {
     assert_eq!(found, [Some(vec![20_001.0])]);
 }
 
-/// What is said where the gradient of a recorded function's result is refused.
+/// Returns the error message of taking the gradient of a recorded function's result.
 fn refusal(source: &str) -> String {
     let session = Session::standard().unwrap();
     let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
@@ -116,7 +116,7 @@ fn what_is_overwritten_gets_nothing() {
 
 #[test]
 fn a_body_draws_what_was_drawn() {
-    // The result is linear in `v`, with the same weights going back.
+    // The result is linear in `v`, and the backward pass uses the same weights.
     let session = Session::standard().unwrap();
     let source = "def f(q, v):\n    w = torch.rand(3)\n    return F.scaled_dot_product_attention(q, q, v, dropout_p=0.4)\n";
     let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();

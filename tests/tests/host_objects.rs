@@ -1,4 +1,4 @@
-//! Programs that use objects only the embedding program knows: a host in Rust answers for them.
+//! Programs with objects of the embedding program, on a host implemented in Rust.
 
 use std::any::Any;
 
@@ -8,7 +8,7 @@ use flambeau::ir::value::{HostObject, HostValue};
 use flambeau::ir::{HostOp, NodeId};
 use flambeau::{Error, Graph, IValue, Session, Type};
 
-/// Programs know the host's objects by their first name.
+/// Resolves the name of the host's top-level object.
 struct Names;
 
 impl Resolver for Names {
@@ -17,7 +17,7 @@ impl Resolver for Names {
     }
 }
 
-/// An account of the host's.
+/// An object of the host: an account.
 #[derive(Debug)]
 struct Account {
     owner: &'static str,
@@ -30,7 +30,7 @@ impl HostObject for Account {
     }
 }
 
-/// What the host does: opens accounts, adds to them, reads them.
+/// The host's operations: opens accounts, adds to them, reads them.
 struct Bank;
 
 impl HostCalls for Bank {
@@ -71,14 +71,14 @@ impl HostCalls for Bank {
         match &value {
             IValue::Host(h) => match h.downcast::<Plain>() {
                 Some(Plain(plain)) if plain.fits(ty) => Ok(plain.clone()),
-                _ => Err(KernelError::input(format!("{:?} is no {ty}", h.get()))),
+                _ => Err(KernelError::input(format!("{:?} is not of type {ty}", h.get()))),
             },
             _ => Ok(value),
         }
     }
 }
 
-/// A value of the language in the host's hands.
+/// A value of the language wrapped as a host object.
 #[derive(Debug)]
 struct Plain(IValue);
 
@@ -114,7 +114,7 @@ fn members_and_calls_of_host_objects_run() {
 fn what_does_not_fit_its_annotation_is_an_error_of_the_run() {
     let source = "def f(n: int) -> int:\n    return bank.open(start=n).owner\n";
     let error = run(source, &[IValue::Int(1)]).expect_err("a name is no number");
-    assert!(error.message.contains("is no int"), "{error}");
+    assert!(error.message.contains("is not of type int"), "{error}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
-//! What must hold of every program, tried for seconds: the oracles on generated programs, the planted bugs they have to
-//! find, and raw bytes at every reader.
+//! Property tests, limited to seconds.
+//!
+//! They run oracles on generated programs, check that the oracles detect planted bugs, and run every parser on random
+//! bytes.
 
 use flambeau_fuzz::Campaign;
 use flambeau_fuzz::observe::{self, Precision};
@@ -8,18 +10,19 @@ use flambeau_tests::filetest::read_case;
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// Share of cases that must bear on the question: a fuzzer that rejects what it makes tests nothing.
+/// Minimum share of cases that an oracle must check; a fuzzer whose cases are mostly rejected tests nothing.
 const LEAST_CHECKED: f64 = 0.6;
 
-/// Cases for each oracle, and how many of them each pass has to change at least: a pass that generated programs hardly ever
-/// give anything to do is not tested. Fragments in `fuzz/src/generate/snippets.rs` are what such a pass looks for.
+/// Number of cases for each oracle, and the minimum number of cases that each pass must change. A pass that changes
+/// hardly any generated program is not tested; fragments in `fuzz/src/generate/snippets.rs` are patterns for such
+/// passes.
 const CASES: u64 = 200;
 const LEAST_CHANGED: u64 = 1;
 
 #[test]
 fn every_oracle_holds_on_generated_programs() {
-    // Limits in cases alone: results must not depend on the machine's load. Seeds that are new in every run are for
-    // `cargo xtask fuzz`.
+    // Limited by the number of cases only, so that results do not depend on the machine's load. `cargo xtask fuzz` uses
+    // new seeds in every run.
     let budget = Budget { time: Duration::MAX, cases: CASES, seed: 1 };
     let lines = oracles(&budget);
     let findings: Vec<String> =
@@ -64,7 +67,7 @@ fn registry() -> std::sync::Arc<flambeau::ir::Registry> {
     flambeau_ops::registry()
 }
 
-/// Pieces that programs are made of, so that random text gets past the first token.
+/// Fragments of programs, so that random text gets past the first token.
 const PIECES: &[&str] = &[
     "graph(",
     "%x",

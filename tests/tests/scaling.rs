@@ -1,8 +1,8 @@
-//! No pass and no analysis is quadratic: times at two sizes, on graphs of every form.
+//! Checks that no pass and no analysis takes quadratic time, with two sizes of graphs of every form.
 //!
-//! The passes are those of the standard library, the analyses those of the list in `flambeau-analysis`, so a new one
-//! takes part. `FLAMBEAU_SCALING=full` takes 10^4 and 10^5 nodes instead of sizes that suit a debug build, and prints
-//! the table; `FLAMBEAU_SCALING_ONLY=NAME` tries one step.
+//! The passes are those of the standard library and the analyses those of the list in `flambeau-analysis`, so new ones
+//! are included automatically. `FLAMBEAU_SCALING=full` uses 10^4 and 10^5 nodes instead of sizes suitable for a debug
+//! build, and prints the table. `FLAMBEAU_SCALING_ONLY=NAME` tests a single step.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use flambeau::Session;
@@ -12,13 +12,14 @@ use flambeau_rewrite::manager::Manager;
 use flambeau_tests::scaling::{Form, exponent, fastest};
 use std::time::Duration;
 
-/// Growth that counts as quadratic. Linear steps measure up to 1.3: caches, and tables that grow.
+/// Exponents above this count as quadratic growth. Linear steps measure up to 1.3, because of caches and growing
+/// tables.
 const LIMIT: f64 = 1.55;
 
 struct Sizes {
     small: usize,
     large: usize,
-    /// Most time that one run on the large graph may be expected to take, judged by the small one.
+    /// Maximum expected time of a run on the large graph, extrapolated from the small one.
     patience: Duration,
 }
 
@@ -29,7 +30,7 @@ fn sizes() -> &'static Sizes {
     if std::env::var("FLAMBEAU_SCALING").is_ok_and(|v| v == "full") { &FULL } else { &SHORT }
 }
 
-/// Measures a step on a form; `None` if it grows like a linear one.
+/// Measures a step on graphs of a form; returns the measurement if the growth is above the limit, else `None`.
 fn quadratic(name: &str, form: Form, make: &dyn Fn(usize) -> Graph, step: &dyn Fn(Graph)) -> Option<String> {
     let sizes = sizes();
     if std::env::var("FLAMBEAU_SCALING_ONLY").is_ok_and(|only| only != name) {
@@ -37,7 +38,7 @@ fn quadratic(name: &str, form: Form, make: &dyn Fn(usize) -> Graph, step: &dyn F
     }
     let small = make(sizes.small);
     let first = fastest(2, || small.clone(), step);
-    // A slow step is tried on a graph it can be expected to finish, at least three times as large.
+    // A slow step gets a smaller large graph, limited by the expected time, but at least three times the small one.
     let affordable = sizes.patience.as_secs_f64() / first.as_secs_f64().max(1e-6);
     let large_size = sizes.large.min((sizes.small as f64 * affordable.max(3.0)) as usize);
     let large = make(large_size);
@@ -80,7 +81,7 @@ fn no_step_is_quadratic() {
         found.extend(quadratic("verify", form, &make, &|graph| {
             assert!(flambeau_ir::verify::verify(&graph).is_ok())
         }));
-        // The text of a nest is quadratic itself: every level is indented further.
+        // The text of nested blocks is quadratic itself, since every level is indented further.
         if form != Form::Nested {
             found.extend(quadratic("print", form, &make, &|graph| drop(graph.to_string())));
         }

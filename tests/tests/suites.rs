@@ -1,16 +1,16 @@
-//! Replays the recorded suites of `tests/data/suites`, each case in a worker process: all of them have to pass.
+//! Replays the recorded suites of `tests/data/suites`; every case must pass. Each case runs in a worker process.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Replays a suite of so many cases. Workers of this many processes share the processors with those of other tests.
+/// Replays a suite with the given number of cases. The workers share the processors with other tests.
 fn replay(suite: &str, cases: u64) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/suites").join(suite);
     let reports = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
     std::fs::create_dir_all(&reports).expect("the folder for reports can be made");
     let (counts, failures) =
         (reports.join(format!("{suite}.json")), reports.join(format!("{suite}.failures")));
-    // Built without optimization and beside other tests, the largest case takes a second or two.
+    // The limit is generous: without optimization and beside other tests, the largest case takes a second or two.
     let status = Command::new(env!("CARGO_BIN_EXE_conform"))
         .arg(data)
         .args(["--limit", "120", "--json"])

@@ -1,4 +1,4 @@
-//! The conformance runner; `cargo xtask conform` builds and starts it.
+//! The conformance runner, started by `cargo xtask conform`.
 
 use std::process::ExitCode;
 

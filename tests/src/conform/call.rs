@@ -1,28 +1,28 @@
-//! One recorded call of the program of a case: its inputs and what was recorded of it.
+//! A recorded call of a case's program: inputs and recorded results.
 //!
-//! A case is either one call, whose fields stand in the case itself, or a list of calls that one loaded program takes
-//! one after another. Replaying sees calls only, so that both are judged by the same code.
+//! A case is either a single call, whose fields are fields of the case, or a list of calls that run in order on one
+//! loaded program. Both are replayed as lists of calls.
 
 use serde_json::Value;
 
 use super::case::Case;
 use crate::value::compare::Tolerance;
 
-/// A call: fields of one JSON object, with defaults from the case.
+/// A call: the fields of a JSON object, with the fields of the case as defaults.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'c> {
-    /// The case the call belongs to.
+    /// The case.
     pub case: &'c Case,
     json: &'c Value,
 }
 
 impl<'c> Call<'c> {
-    /// The call whose fields are those of `json`, a part of `case` or all of it.
+    /// Creates a call from `json`, which is `case` itself or a part of it.
     pub(super) fn new(case: &'c Case, json: &'c Value) -> Call<'c> {
         Call { case, json }
     }
 
-    /// A field of the call.
+    /// Returns a field of the call.
     pub fn get(&self, field: &str) -> Option<&'c Value> {
         self.json.get(field)
     }
@@ -31,33 +31,32 @@ impl<'c> Call<'c> {
         self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// The function or method that is called.
+    /// Returns the name of the called function or method.
     pub fn entry(&self) -> &'c str {
         self.get("entry").and_then(Value::as_str).unwrap_or_else(|| self.case.text("entry"))
     }
 
-    /// The positional inputs.
+    /// Returns the positional inputs.
     pub fn inputs(&self) -> &'c [Value] {
         self.list("inputs")
     }
 
-    /// The inputs by name, in order.
+    /// Returns the keyword inputs, in order.
     pub fn kwargs(&self) -> impl Iterator<Item = (&'c str, &'c Value)> {
         self.get("kwargs").and_then(Value::as_object).into_iter().flatten().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// The positional inputs as they were after the call; empty where the call changed none.
+    /// Returns the positional inputs after the call; empty if the call changed none.
     pub fn inputs_after(&self) -> &'c [Value] {
         self.list("inputs_after")
     }
 
-    /// Attributes to set before the call: paths from the module that is called, and values.
+    /// Returns attributes to set before the call: paths from the called module, and values.
     pub fn set(&self) -> impl Iterator<Item = (&'c str, &'c Value)> {
         self.list("set").iter().filter_map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?)))
     }
 
-    /// Groups of positions whose arguments are one object: each position that repeats an earlier one, and the earlier
-    /// one.
+    /// Returns aliasing among the arguments: pairs of a position and an earlier position with the same object.
     pub fn same(&self) -> impl Iterator<Item = (usize, usize)> {
         let positions = |group: &'c Value| group.as_array().into_iter().flatten().filter_map(Value::as_u64);
         self.list("same").iter().flat_map(move |group| {
@@ -68,13 +67,13 @@ impl<'c> Call<'c> {
         })
     }
 
-    /// Recorded gradients of one kind (`grad_outputs`, `grad_inputs`); `None` where none were recorded.
+    /// Returns recorded gradients of one kind (`grad_outputs`, `grad_inputs`); `None` if none were recorded.
     pub fn gradients(&self, kind: &str) -> Option<&'c [Value]> {
         let list = self.get("grads")?.get(kind)?.as_array()?;
         Some(list.as_slice())
     }
 
-    /// Whether a tensor among the inputs requires a gradient.
+    /// Returns whether a tensor among the inputs requires a gradient.
     pub fn requires_grad(&self) -> bool {
         let requires = |value: &Value| value.get("rg").and_then(Value::as_bool) == Some(true);
         let mut open: Vec<&Value> = self.inputs().iter().chain(self.kwargs().map(|(_, v)| v)).collect();
@@ -87,7 +86,7 @@ impl<'c> Call<'c> {
         false
     }
 
-    /// How close results have to be.
+    /// Returns the tolerance for comparing results.
     pub fn tolerance(&self) -> Tolerance {
         let number = |field| {
             let own = self.get(field).or_else(|| self.case.get(field));

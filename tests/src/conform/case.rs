@@ -1,4 +1,4 @@
-//! A recorded case, and how its replay ended.
+//! A recorded case, and the verdict of its replay.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,49 +13,50 @@ pub struct Case {
 }
 
 impl Case {
-    /// Reads a line of a suite.
+    /// Parses a line of a suite.
     ///
     /// # Errors
-    /// If it is no JSON object.
+    /// Returns an error if the line is not a JSON object.
     pub fn parse(line: &str) -> Result<Case, String> {
-        let json: Value = serde_json::from_str(line).map_err(|e| format!("the case is no JSON: {e}"))?;
-        if json.is_object() { Ok(Case { json }) } else { Err("the case is no object".to_string()) }
+        let json: Value = serde_json::from_str(line).map_err(|e| format!("the case is not JSON: {e}"))?;
+        if json.is_object() { Ok(Case { json }) } else { Err("the case is not an object".to_string()) }
     }
 
-    /// A field, if it is there.
+    /// Returns a field.
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.json.get(field)
     }
 
-    /// A field's text; empty where there is none.
+    /// Returns the text of a field; empty if the field is absent.
     pub fn text(&self, field: &str) -> &str {
         self.get(field).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The name it goes by.
+    /// Returns the id of the case.
     pub fn id(&self) -> &str {
-        // Printed forms are recorded per archive.
+        // Cases of printed forms are identified by their archive.
         if self.get("id").is_some() { self.text("id") } else { self.text("archive") }
     }
 
-    /// The archive, where it is part of the case.
+    /// Returns the archive if it is part of the case.
     pub fn archive_bytes(&self) -> Option<Vec<u8>> {
         BASE64.decode(self.get("archive_bytes")?.as_str()?).ok()
     }
 
-    /// Whether a field is there and true.
+    /// Returns whether a field is true.
     pub fn is(&self, field: &str) -> bool {
         self.get(field).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The recorded calls, in order. A case without the field `calls` is one call itself.
+    /// Returns the recorded calls, in order. A case without the field `calls` is a single call.
     pub fn calls(&self) -> Vec<Call<'_>> {
         let calls =
             self.get("calls").and_then(Value::as_array).map_or(std::slice::from_ref(&self.json), |c| c);
         calls.iter().map(|json| Call::new(self, json)).collect()
     }
 
-    /// The group it is counted in: by operator, model, test file, chapter or pass, according to the suite.
+    /// Returns the group in which the case is counted: operator, model, test file, chapter or pass, depending on the
+    /// suite.
     pub fn group(&self) -> &str {
         match self.text("suite") {
             "ops" => self.text("op"),
@@ -72,23 +73,23 @@ impl Case {
     }
 }
 
-/// How the replay of a case ended.
+/// The outcome of replaying a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// As recorded.
+    /// The result is as recorded.
     Passed,
-    /// Otherwise.
+    /// The result differs.
     Failed,
-    /// An error that names what is not supported.
+    /// The replay failed with an error of kind `Unsupported`.
     Unsupported,
-    /// A panic, the death of the process, no answer in time.
+    /// A panic, the death of the process, or a timeout.
     Panicked,
 }
 
 impl Outcome {
     const ALL: [Outcome; 4] = [Outcome::Passed, Outcome::Failed, Outcome::Unsupported, Outcome::Panicked];
 
-    /// Its word in reports.
+    /// Returns the name of the outcome in reports.
     pub fn word(self) -> &'static str {
         match self {
             Outcome::Passed => "passed",
@@ -99,42 +100,42 @@ impl Outcome {
     }
 }
 
-/// The outcome of a case with what is to be said about it.
+/// The outcome of a case with an explanation.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why it did not pass; remarks of those that did (`extended`).
+    /// The reason if the case did not pass; a remark (`extended`) if it did.
     pub why: String,
 }
 
 impl Verdict {
-    /// It passed.
+    /// Creates the verdict of a case that passed.
     pub fn passed() -> Verdict {
         Verdict { outcome: Outcome::Passed, why: String::new() }
     }
 
-    /// It did not.
+    /// Creates the verdict of a case that failed.
     pub fn failed(why: impl Into<String>) -> Verdict {
         Verdict { outcome: Outcome::Failed, why: why.into() }
     }
 
-    /// Something is missing.
+    /// Creates the verdict of a case that needs an unsupported feature.
     pub fn unsupported(why: impl Into<String>) -> Verdict {
         Verdict { outcome: Outcome::Unsupported, why: why.into() }
     }
 
-    /// It took the process with it.
+    /// Creates the verdict of a case that panicked.
     pub fn panicked(why: impl Into<String>) -> Verdict {
         Verdict { outcome: Outcome::Panicked, why: why.into() }
     }
 
-    /// As one line of JSON.
+    /// Returns the verdict as one line of JSON.
     pub fn to_line(&self) -> String {
         json!({"outcome": self.outcome.word(), "why": self.why}).to_string()
     }
 
-    /// Reads what [`Verdict::to_line`] wrote; `None` for anything else.
+    /// Parses a line written by [`Verdict::to_line`]; returns `None` for anything else.
     pub fn from_line(line: &str) -> Option<Verdict> {
         let json: Value = serde_json::from_str(line).ok()?;
         let word = json.get("outcome")?.as_str()?;

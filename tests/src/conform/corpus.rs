@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 
-/// A suite: its folder and the files of cases in it.
+/// A suite: a folder with files of cases.
 #[derive(Debug, Clone)]
 pub struct Suite {
     /// The folder's name.
     pub name: String,
-    /// The folder; paths in cases are relative to it.
+    /// The folder; paths in cases are relative to this folder.
     pub folder: PathBuf,
     files: Vec<PathBuf>,
-    /// Which printed form is compared, in a suite of printed forms.
+    /// For a suite of printed programs: the form to compare.
     form: Option<&'static str>,
 }
 
-/// The printed forms of programs that are compared: graphs, source, and source compiled again.
+/// The printed forms of programs to compare: graphs, source, and source compiled again.
 const FORMS: [&str; 3] = ["graph", "code", "again"];
 
-/// The suites in the folders given: a folder that is one, and all that lie directly in one that is none. With `texts`
-/// the printed forms of programs, where there are some, are suites too.
+/// Returns the suites in the given folders: a folder that is a suite itself, else the suites directly in it. With
+/// `texts`, the printed forms of a suite's programs are additional suites.
 ///
 /// # Errors
-/// If a folder cannot be read, or there is no suite in it.
+/// Returns an error if a folder cannot be read or contains no suite.
 pub fn suites(folders: &[PathBuf], texts: bool) -> anyhow::Result<Vec<Suite>> {
     let mut found = Vec::new();
     for folder in folders {
@@ -36,7 +36,7 @@ pub fn suites(folders: &[PathBuf], texts: bool) -> anyhow::Result<Vec<Suite>> {
                 found.extend(suite(inner)?);
             }
         }
-        anyhow::ensure!(found.len() > before, "{} holds no cases", folder.display());
+        anyhow::ensure!(found.len() > before, "{} contains no cases", folder.display());
         if texts {
             let printed: Vec<Suite> = found[before..].iter().flat_map(Suite::printed).collect();
             found.extend(printed);
@@ -74,7 +74,7 @@ fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 impl Suite {
-    /// The printed forms of the suite's programs, each form a suite of its own; none where none are recorded.
+    /// Returns a suite per printed form of the suite's programs; none if no printed forms are recorded.
     fn printed(&self) -> Vec<Suite> {
         let file = self.folder.join("programs.jsonl.gz");
         let forms = if file.exists() { &FORMS[..] } else { &[] };
@@ -87,10 +87,10 @@ impl Suite {
         forms.iter().map(suite).collect()
     }
 
-    /// Hands every case (a line of JSON) to `see`, in order, until it says stop by `false`.
+    /// Calls `see` with every case (a line of JSON), in order, until `see` returns `false`.
     ///
     /// # Errors
-    /// If a file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn for_each(&self, mut see: impl FnMut(String) -> bool) -> anyhow::Result<()> {
         for path in &self.files {
             let file =

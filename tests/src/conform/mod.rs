@@ -1,12 +1,12 @@
-//! Replays recorded behaviour of PyTorch and counts what agrees.
+//! The conformance runner: replays recorded behaviour of PyTorch and counts the matches.
 //!
-//! The corpus is read by [`corpus`], the cases are handed to worker processes by [`pool`], a worker replays one at a
-//! time ([`worker`], [`replay`]), and [`tally`] counts and prints. A worker that dies or takes longer than the limit
-//! costs its case and is replaced: no case can stop the others.
+//! [`corpus`] reads the suites, [`pool`] distributes cases to worker processes, a worker replays one case at a time
+//! ([`worker`], [`replay`]), and [`tally`] counts and prints. A worker that dies or exceeds the time limit loses only
+//! its current case and is replaced.
 //!
-//! A case ends in one of four ways. *Passed*: the recorded result, or an error where one was recorded. *Unsupported*:
-//! an error of the kind `Unsupported`, which names what is missing. *Panicked*: a panic, the death of the process, or
-//! no answer in time. *Failed*: everything else, above all a wrong answer.
+//! A case has one of four outcomes. *Passed*: the recorded result, or an error where one was recorded. *Unsupported*:
+//! an error of kind `Unsupported`, which names the missing feature. *Panicked*: a panic, the death of the process, or a
+//! timeout. *Failed*: anything else, in particular a wrong result.
 
 pub mod call;
 pub mod case;
@@ -19,10 +19,10 @@ pub mod worker;
 
 use anyhow::Context;
 
-/// Replays the folders the arguments name; see [`options::USAGE`].
+/// Replays the suites in the folders given as arguments; see [`options::USAGE`].
 ///
 /// # Errors
-/// If the corpus cannot be read or a report cannot be written. Cases that fail are no error.
+/// Returns an error if a suite cannot be read or a report cannot be written. Cases that fail are not errors.
 pub fn run(args: &[String]) -> anyhow::Result<()> {
     if args.first().is_some_and(|a| a == "--worker") {
         return worker::serve(&args[1..]);

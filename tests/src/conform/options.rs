@@ -4,24 +4,24 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the runner is told.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Folders of suites, or folders that hold such folders.
+    /// Folders of suites, or folders that contain such folders.
     pub folders: Vec<PathBuf>,
-    /// Where to write the counts as JSON.
+    /// The output file for the counts as JSON.
     pub json: Option<PathBuf>,
-    /// Where to write one line per case that did not pass.
+    /// The output file with one line per case that did not pass.
     pub failures: Option<PathBuf>,
-    /// How cases are replayed.
+    /// The variants of replaying.
     pub ways: Ways,
-    /// Worker processes.
+    /// Number of worker processes.
     pub jobs: usize,
-    /// Only cases whose id holds this.
+    /// If set, replays only cases whose id contains this text.
     pub filter: Option<String>,
-    /// How long a case may take.
+    /// The time limit of a case.
     pub limit: Duration,
-    /// How many reasons to print per suite.
+    /// Number of reasons to print per suite.
     pub reasons: usize,
 }
 
@@ -29,19 +29,19 @@ const COMPARE_TEXT: &str = "--compare-text";
 const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_SAVE: &str = "--through-save";
 
-/// How cases are replayed.
+/// The variants of replaying.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
-    /// Whether printed text has to be PyTorch's, character for character.
+    /// Whether printed text must equal PyTorch's character by character.
     pub compare_text: bool,
-    /// Whether modules in eval mode are frozen first.
+    /// Whether modules in eval mode are frozen before they run.
     pub through_freeze: bool,
-    /// Where to save every archive that loads; what is run is then loaded from there.
+    /// If set, the folder in which loaded archives are saved; the program is then loaded again from there.
     pub through_save: Option<PathBuf>,
 }
 
 impl Ways {
-    /// The arguments that say so to a worker.
+    /// Returns the arguments that pass these variants to a worker.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
         args.extend(self.compare_text.then(|| COMPARE_TEXT.into()));
@@ -52,7 +52,7 @@ impl Ways {
         args
     }
 
-    /// What arguments of [`Ways::to_args`] say.
+    /// Parses arguments made by [`Ways::to_args`].
     pub fn from_args(args: &[String]) -> Ways {
         let has = |name: &str| args.iter().any(|a| a == name);
         let folder = args.iter().position(|a| a == THROUGH_SAVE).and_then(|i| args.get(i + 1));
@@ -64,25 +64,25 @@ impl Ways {
     }
 }
 
-/// What `--help` prints.
+/// The output of `--help`.
 pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
 
   FOLDER                 a suite (a folder with cases), or a folder of suites
   --json FILE            write the counts as JSON
   --list-failures FILE   write one line per case that did not pass: outcome, id, why
-  --compare-text         printed programs must be PyTorch's: graphs and source, names without meaning aside
-  --through-freeze       freeze every module that is in eval mode, and run what is left
-  --through-save FOLDER  save every archive that loads in FOLDER, and run what is loaded from there
-  --filter TEXT          only cases whose id holds TEXT
+  --compare-text         printed graphs and source must equal PyTorch's, except for meaningless names
+  --through-freeze       freeze every module that is in eval mode, and run the frozen module
+  --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
+  --filter TEXT          only cases whose id contains TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)
   --reasons N            reasons to print per suite (default: 12)
 ";
 
-/// Reads the arguments.
+/// Parses the arguments.
 ///
 /// # Errors
-/// With the usage, if they make no sense.
+/// Returns an error with the usage if the arguments are invalid.
 pub fn parse(args: &[String]) -> anyhow::Result<Options> {
     let mut options = Options {
         folders: Vec::new(),
@@ -107,7 +107,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
             "--limit" => options.limit = Duration::from_secs(value()?.parse()?),
             "--reasons" => options.reasons = value()?.parse()?,
-            other if other.starts_with('-') => anyhow::bail!("there is no option `{other}`\n\n{USAGE}"),
+            other if other.starts_with('-') => anyhow::bail!("unknown option `{other}`\n\n{USAGE}"),
             folder => options.folders.push(folder.into()),
         }
     }

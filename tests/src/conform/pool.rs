@@ -1,5 +1,7 @@
-//! Worker processes ([`flambeau_fuzz::worker`]), one per job: each replays one case at a time and is killed when that takes
-//! too long. A thread per worker feeds it.
+//! Worker processes ([`flambeau_fuzz::worker`]), one per job.
+//!
+//! Each worker replays one case at a time and is killed if the case exceeds the time limit. One thread per worker feeds
+//! it.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -14,8 +16,8 @@ use super::corpus::Suite;
 use super::options::Options;
 use super::tally::Tally;
 
-/// A worker is replaced after this many cases, so that what a process keeps for good (interned types and names)
-/// stays small.
+/// Number of cases after which a worker is replaced, to bound the memory that a process never frees (interned types and
+/// names).
 const CASES_PER_WORKER: usize = 2000;
 
 struct Job {
@@ -32,10 +34,10 @@ struct Answer {
     verdict: Verdict,
 }
 
-/// Replays a suite and counts it.
+/// Replays a suite and counts the outcomes.
 ///
 /// # Errors
-/// If the suite cannot be read or no worker can be started.
+/// Returns an error if the suite cannot be read or a worker cannot be started.
 pub fn replay(suite: &Suite, options: &Options, tally: &mut Tally) -> anyhow::Result<()> {
     tally.start(&suite.name);
     let (jobs, waiting) = sync_channel::<Job>(4 * options.jobs);
@@ -89,7 +91,7 @@ fn feed(suite: &Suite, options: &Options, jobs: &std::sync::mpsc::SyncSender<Job
     bad.map_or(Ok(()), Err)
 }
 
-/// Takes jobs until there are no more, keeping one worker alive.
+/// Processes jobs with one worker process at a time until there are no more jobs.
 fn serve(
     suite: &Suite,
     options: &Options,
@@ -129,18 +131,18 @@ fn serve(
     }
 }
 
-/// Starts a worker that replays cases of a suite.
+/// Starts a worker for cases of a suite.
 fn start(suite: &Suite, options: &Options) -> anyhow::Result<Worker> {
-    let mut command = this_program_again().context("where is this program?")?;
+    let mut command = this_program_again().context("cannot find the path of this program")?;
     command.arg("--worker").arg(&suite.folder).args(options.ways.to_args());
     if let Some(folder) = &options.ways.through_save {
         std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }
-    Worker::start(command).context("`conform --worker .` says why")
+    Worker::start(command).context("cannot start a worker; `conform --worker .` prints the reason")
 }
 
-/// A line of counts on the terminal, rewritten as cases end.
+/// A progress line on the terminal.
 struct Progress {
     name: String,
     counts: [usize; 4],

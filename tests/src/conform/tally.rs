@@ -1,4 +1,4 @@
-//! Counts, by suite and group, and the words about them.
+//! Counts of outcomes by suite and group, and their reports.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use super::case::{Outcome, Verdict};
 
-/// Counts of all suites.
+/// The counts of all suites.
 #[derive(Default)]
 pub struct Tally {
     suites: Vec<SuiteTally>,
 }
 
-/// Counts of a suite.
+/// The counts of a suite.
 #[derive(Default)]
 struct SuiteTally {
     name: String,
     all: Counts,
     groups: std::collections::BTreeMap<String, Counts>,
     extended: usize,
-    /// Everything that did not pass: the place among the cases, the id, the verdict.
+    /// Cases that did not pass: index, id, verdict.
     wrong: Vec<(usize, String, Verdict)>,
 }
 
@@ -44,16 +44,16 @@ impl Counts {
     }
 }
 
-/// The remark of a case that was refused by PyTorch and is run here.
+/// The remark of a case that PyTorch rejects and that runs here.
 pub const EXTENDED: &str = "extended";
 
 impl Tally {
-    /// Starts a suite; the cases that follow are its.
+    /// Starts a suite; the following cases belong to it.
     pub fn start(&mut self, name: &str) {
         self.suites.push(SuiteTally { name: name.to_string(), ..SuiteTally::default() });
     }
 
-    /// Counts a case of the suite started last.
+    /// Counts a case of the current suite.
     pub fn add(&mut self, index: usize, id: &str, group: &str, verdict: Verdict) {
         let Some(suite) = self.suites.last_mut() else { return };
         suite.all.add(verdict.outcome);
@@ -65,14 +65,14 @@ impl Tally {
         }
     }
 
-    /// Ends a suite: what workers answered in any order is put in the order of the cases.
+    /// Ends a suite. Verdicts arrive in any order and are sorted by case here.
     pub fn end(&mut self) {
         if let Some(suite) = self.suites.last_mut() {
             suite.wrong.sort_by_key(|(index, _, _)| *index);
         }
     }
 
-    /// The counts as JSON.
+    /// Returns the counts as JSON.
     pub fn json(&self) -> Value {
         let suite = |s: &SuiteTally| {
             let groups: Map<String, Value> = s
@@ -90,7 +90,7 @@ impl Tally {
         json!({"suites": self.suites.iter().map(suite).collect::<Vec<_>>()})
     }
 
-    /// One line per case that did not pass: outcome, id, why.
+    /// Returns one line per case that did not pass: outcome, id, reason.
     pub fn failures(&self) -> String {
         let mut text = String::new();
         for (_, id, verdict) in self.suites.iter().flat_map(|s| &s.wrong) {
@@ -99,7 +99,7 @@ impl Tally {
         text
     }
 
-    /// The counts and the most frequent reasons, for people.
+    /// Returns a report of the counts and the most frequent reasons.
     pub fn text(&self, reasons: usize) -> String {
         let mut text = String::new();
         for suite in &self.suites {

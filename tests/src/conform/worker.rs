@@ -1,6 +1,6 @@
-//! The worker's side: read a case, replay it, write the verdict.
+//! The worker process: reads cases, replays them, and writes verdicts.
 //!
-//! Cases run on a thread with the stack that threads have by default, because that is what embedders run on.
+//! Cases run on a thread with the default stack size, as in embedding programs.
 
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +12,11 @@ use super::options::Ways;
 use super::replay::Replay;
 use flambeau_fuzz::worker::READY;
 
-/// Replays cases from standard input until it ends.
+/// Replays cases from standard input until its end.
 ///
 /// # Errors
-/// If the arguments are not `FOLDER` and those of [`Ways`], or the session cannot be made.
+/// Returns an error if the arguments are not `FOLDER` followed by those of [`Ways`], or if the session cannot be
+/// created.
 pub fn serve(args: &[String]) -> anyhow::Result<()> {
     let folder = args.first().map(PathBuf::from);
     let Some(folder) = folder else { anyhow::bail!("--worker needs a folder") };
@@ -42,7 +43,7 @@ fn work(folder: PathBuf, ways: Ways) -> anyhow::Result<()> {
                 Verdict::panicked(message.lock().map_or_else(|_| String::new(), |m| m.replace('\n', " ")))
             }),
         };
-        // A program under test may have left a line of output unfinished.
+        // The program under test may have printed an incomplete line.
         let mut out = std::io::stdout().lock();
         writeln!(out, "\n{}", verdict.to_line())?;
         out.flush()?;

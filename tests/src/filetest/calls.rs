@@ -14,10 +14,10 @@ use super::subject;
 use crate::value::compare::{Tolerance, compare};
 use crate::value::literal::{Call, parse, parse_call};
 
-/// What each line came to, in the form it would be written in. A line that does not hold keeps what was got.
+/// Runs every line and returns the lines with their actual results. An expectation that holds is kept as written.
 ///
 /// # Errors
-/// If a call makes no sense, or the ways to run it disagree.
+/// Returns an error if a call is invalid or the execution modes disagree.
 pub(super) fn results(file: &TestFile) -> Result<Vec<RunLine>, String> {
     file.runs.iter().map(|run| result(file, run)).collect()
 }
@@ -26,14 +26,14 @@ fn result(file: &TestFile, run: &RunLine) -> Result<RunLine, String> {
     let (call, _) = parse_call(&run.call)?;
     let expected = match call_it(file, &call).map_err(|why| format!("line {}: {why}", run.line))? {
         Err(message) => match &run.expected {
-            // An empty text stands for a message still to be blessed.
+            // An empty text stands for a message that is not recorded yet.
             Some(Expected::Raises(text)) if !text.is_empty() && message.contains(text.as_str()) => {
                 Expected::Raises(text.clone())
             }
             _ => Expected::Raises(message.lines().next().unwrap_or("").to_string()),
         },
         Ok(value) => match &run.expected {
-            // Kept as it is written, so that blessing changes only what is wrong.
+            // Kept as written, so that blessing changes only wrong lines.
             Some(Expected::Exactly(text)) if holds(&value, text, Tolerance::EXACT) => {
                 Expected::Exactly(text.clone())
             }
@@ -52,7 +52,7 @@ fn holds(value: &Value, text: &str, tolerance: Tolerance) -> bool {
     parse(text).is_ok_and(|want| compare(value, &want, tolerance).is_ok())
 }
 
-/// Lines whose result is not the one that is written.
+/// Describes the lines whose result differs from the expectation.
 pub(super) fn differences(file: &TestFile, results: &[RunLine]) -> Vec<String> {
     let pairs = file.runs.iter().zip(results);
     pairs
@@ -68,21 +68,22 @@ pub(super) fn differences(file: &TestFile, results: &[RunLine]) -> Vec<String> {
         .collect()
 }
 
-/// Pipelines that every program with `run:` lines has to survive, whatever its commands: those of source as well.
+/// Pipelines that must preserve the results of every program with `run:` lines, in addition to the file's own commands.
 const PIPELINES: [&str; 2] = ["inline,default", "inline,egraph,dce"];
 
-/// What a caller sees of a call: the result or the message of the program's error, the arguments afterwards, the prints.
+/// The observable results of a call: the result or the message of the program's error, the arguments after the call,
+/// and the printed text.
 struct Seen {
     end: Result<Value, String>,
     args: Vec<Value>,
     printed: String,
 }
 
-/// Calls a function of the file in every way of execution, through an archive, and after pipelines. The inner error is the
-/// program's, with its message.
+/// Calls a function of the file in every execution mode, through an archive, and after pipelines. The inner error is
+/// the message of the program's error.
 ///
 /// # Errors
-/// If the program cannot be read or the call not be made, or two ways come to different results.
+/// Returns an error if the program does not parse, the call is invalid, or two results differ.
 fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String> {
     let first = call_by(file, call, Execution::Reference)?;
     for execution in [Execution::Machine, Execution::Optimized] {
@@ -102,16 +103,16 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
     Ok(first.end)
 }
 
-/// Calls the program that is read back from the archive it was written to: the treatment *archive round trip*. What
-/// passes made, and text may hold, has no source form; archives cannot hold it.
+/// Calls the program after saving it to an archive and loading it again: the treatment *archive round trip*. Skipped
+/// for graphs that have no source form, since archives contain source.
 ///
 /// # Errors
-/// If source cannot be saved and loaded again.
+/// Returns an error if a program from source cannot be saved and loaded again.
 fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     let graph = entry_of(&program, call)?.graph().clone();
-    // Source declares no sizes, so a program that comes back checks none.
+    // Source does not declare sizes, so a program loaded from source does not check them.
     if graph.inputs().any(|v| graph.ty(v) != graph.ty(v).erase_shapes()) {
         return Ok(None);
     }
@@ -129,9 +130,9 @@ fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
     call_program(&session, &loaded, &forward).map(Some)
 }
 
-/// Calls what a pipeline leaves of the function that is called, by the reference, and says how closely the result has to
-/// agree. Nothing for a pipeline that changes what goes in and out, nor for arguments that the call refuses before anything
-/// runs.
+/// Runs a pipeline on the called function and calls the result in the reference evaluator; returns the required
+/// tolerance too. Returns `None` if the pipeline changes the number of inputs or outputs, or if the call rejects its
+/// arguments.
 fn call_optimized(file: &TestFile, call: &Call, pipeline: &str) -> Result<Option<(Seen, Tolerance)>, String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
@@ -159,26 +160,26 @@ fn call_by(file: &TestFile, call: &Call, execution: Execution) -> Result<Seen, S
     call_program(&session, &program, call)
 }
 
-/// The name of the entry that a test calls. Tests call the graph of an IR file `main`; its entry is `forward`.
+/// Returns the name of the entry that a test calls. The graph of an IR file is `main` in tests; its entry is `forward`.
 fn entry_name<'c>(program: &Program, call: &'c Call) -> &'c str {
     let is_graph = program.entries() == ["forward"] && call.name == "main";
     if is_graph { "forward" } else { &call.name }
 }
 
-/// The entry that a test calls.
+/// Returns the entry that a test calls.
 fn entry_of(program: &Program, call: &Call) -> Result<Entry, String> {
     program.entry(entry_name(program, call)).map_err(|e| e.to_string())
 }
 
-/// The treatment *facts*: every value of a run lies in what shape analysis claims of it, told what the types of the
-/// inputs say, or parts of what is true of the arguments.
+/// Runs the treatment *facts*: every value of a run must agree with the result of shape analysis. The analysis gets the
+/// declared types of the inputs, or random parts of the arguments' actual properties.
 fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     let entry = entry_of(&program, call)?;
     for told in 0..4 {
         let (args, fits) = positional(&entry, call)?;
-        // Nothing is claimed of arguments that the call refuses.
+        // Nothing is claimed for arguments that the call rejects.
         if args.len() != entry.graph().inputs().len() || !fits {
             return Ok(());
         }
@@ -195,7 +196,7 @@ fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
     Ok(())
 }
 
-/// The arguments by position, and whether they are of the types of their parameters.
+/// Returns the positional arguments, and whether they match the types of their parameters.
 fn positional(entry: &Entry, call: &Call) -> Result<(Vec<IValue>, bool), String> {
     let mut reader = Reader::default();
     let ty = |i: usize| entry.params().get(i).map_or(Type::ANY, |p: &Argument| p.ty);
@@ -212,7 +213,7 @@ fn call_program(session: &Session, program: &Program, call: &Call) -> Result<See
     call_entry(session, &entry, entry.params(), call)
 }
 
-/// Calls an entry whose arguments are named as `params` says.
+/// Calls an entry whose arguments have the names of `params`.
 fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call) -> Result<Seen, String> {
     let mut reader = Reader::default();
     let mut read = |arg: &Value, ty| reader.read_as(arg, ty).map_err(|e| e.to_string());
@@ -224,7 +225,7 @@ fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call
     for (name, arg) in &call.kwargs {
         let place = params.iter().position(|p| p.name.as_str() == name);
         let ty = place.map_or(Type::ANY, |i| params[i].ty);
-        // A graph that passes made has the same parameters in the same order, under names of its own.
+        // A graph after passes has the same parameters in the same order, but other names.
         let own = place.and_then(|i| entry.params().get(i)).map_or(name.clone(), |p| p.name.to_string());
         kwargs.push((own, read(arg, ty)?));
     }
@@ -241,19 +242,19 @@ fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call
     host.set_stdout(printed.clone());
     let end = match entry.call_on(&args, &kwargs, &mut host) {
         Ok(value) => Ok(flambeau::json::write(&value).map_err(|e| e.to_string())?),
-        // What is not supported is no result to write down.
+        // An unsupported feature is not a result.
         Err(error) if matches!(error.fault, Fault::Internal | Fault::Unsupported) => {
             return Err(error.to_string());
         }
         Err(error) => Err(error.message),
     };
-    // Arguments of kinds that JSON has no tag for are not compared.
+    // Arguments of kinds without a JSON tag are not compared.
     let after = args.iter().chain(kwargs.iter().map(|(_, v)| v));
     let args = after.map(|v| flambeau::json::write(v).unwrap_or(Value::Null)).collect();
     Ok(Seen { end, args, printed: printed.text() })
 }
 
-/// A sink for prints that can be read afterwards.
+/// An output sink whose text can be read afterwards.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Vec<u8>>>);
 
@@ -274,14 +275,14 @@ impl std::io::Write for Printed {
     }
 }
 
-/// Both calls gave the same results or the same error, left the same arguments, and printed the same.
+/// Checks that both calls have the same result or error, the same arguments after the call, and the same printed text.
 fn agree(reference: &Seen, other: &Seen, tolerance: Tolerance) -> Result<(), String> {
     match (&reference.end, &other.end) {
         (Ok(a), Ok(b)) => compare(b, a, tolerance)?,
         (Err(a), Err(b)) if a == b => {}
-        (Err(a), Err(b)) => return Err(format!("`{b}`, where the reference says `{a}`")),
-        (Ok(_), Err(b)) => return Err(format!("`{b}`, where the reference has a result")),
-        (Err(a), Ok(_)) => return Err(format!("a result, where the reference says `{a}`")),
+        (Err(a), Err(b)) => return Err(format!("`{b}` instead of the error `{a}` of the reference")),
+        (Ok(_), Err(b)) => return Err(format!("`{b}` instead of the result of the reference")),
+        (Err(a), Ok(_)) => return Err(format!("a result instead of the error `{a}` of the reference")),
     }
     for (i, (a, b)) in reference.args.iter().zip(&other.args).enumerate() {
         if !a.is_null() {

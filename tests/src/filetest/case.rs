@@ -1,4 +1,4 @@
-//! File tests of one call as cases of the fuzzer, for reproducers that `Case::to_text` wrote.
+//! Conversion of file tests with one call to cases of the fuzzer, for reproducers written by `Case::to_text`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use flambeau_ir::{CompilationUnit, Graph, Registry, Source, Symbol};
 use super::file::TestFile;
 use crate::value::literal::parse_call;
 
-/// The case of a file test in IR text with a `run:` line; of several lines, the first.
+/// Parses a file test in IR text as a case. The first `run:` line is used.
 ///
 /// # Errors
-/// What of the text cannot be read.
+/// Returns the message of the first part that does not parse.
 pub fn read_case(text: &str, registry: &Arc<Registry>) -> Result<Case, String> {
     let file = TestFile::parse(Path::new("case.ir"), text)?;
     let graph = |text: &str| -> Result<Arc<Graph>, String> {

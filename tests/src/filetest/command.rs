@@ -1,37 +1,37 @@
-//! What a command of a test file is.
+//! The trait of commands of test files.
 
 use super::file::TestFile;
 
-/// A command: what stands behind `test` at the head of a file.
+/// A command: the first word after `test` in the head of a file.
 pub trait Command: Sync {
-    /// Its first word.
+    /// Returns the command's name.
     fn name(&self) -> &'static str;
 
-    /// Runs it on the program of a file, `args` being what follows its name. What it returns is compared with the
-    /// block at the end of the file; nothing is compared where it returns an empty text.
+    /// Runs the command on the program of a file. `args` is the text after the name. The returned text is compared with
+    /// the block at the end of the file; an empty text is not compared.
     ///
     /// # Errors
-    /// What the program is blamed for; compared with the file's error marks.
+    /// Returns the errors of the program, which are compared with the file's error marks.
     fn run(&self, file: &TestFile, program: &str, args: &str) -> Result<String, Vec<Blame>>;
 
-    /// Whether it has to print the same for a program that was printed and read back: not where it shows places in
-    /// the text, or the text is about errors.
+    /// Returns whether the command must print the same for a program that was printed and parsed again. False for
+    /// commands that print source locations or whose output depends on the text.
     fn survives_round_trip(&self) -> bool {
         true
     }
 }
 
-/// An error, and the line of the file it is blamed on.
+/// An error with the line of the file it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blame {
-    /// Counted from 1; `None` where the error has no place.
+    /// The line, from 1; `None` if the error has no location.
     pub line: Option<usize>,
     /// The message.
     pub message: String,
 }
 
 impl Blame {
-    /// An error without a place.
+    /// Creates an error without a location.
     pub fn nowhere(message: impl std::fmt::Display) -> Vec<Blame> {
         vec![Blame { line: None, message: message.to_string() }]
     }

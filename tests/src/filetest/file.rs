@@ -1,4 +1,4 @@
-//! A test file taken apart, and put together again with new expectations.
+//! Parsing of test files, and writing them with new expectations.
 
 use std::path::{Path, PathBuf};
 
@@ -14,77 +14,77 @@ pub enum Language {
 /// A test file.
 #[derive(Debug, Clone)]
 pub struct TestFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// What its program is written in.
+    /// The language of the program.
     pub language: Language,
-    /// The commands at the head, as written: `opt cse,dce`.
+    /// The commands in the head, as written: `opt cse,dce`.
     pub commands: Vec<String>,
-    /// The program, its lines where they are in the file.
+    /// The program, with its lines at the same numbers as in the file.
     pub program: String,
-    /// Functions that a program in IR text calls: qualified names and graphs, each behind a line `function NAME`.
+    /// Functions called by a program in IR text: qualified names and graphs, each after a line `function NAME`.
     pub functions: Vec<(String, String)>,
     /// The calls to make.
     pub runs: Vec<RunLine>,
-    /// The errors to expect.
+    /// The expected errors.
     pub errors: Vec<ErrorMark>,
-    /// What the commands should print: the command and its text.
+    /// The expected output of the commands: command and text.
     pub blocks: Vec<(String, String)>,
-    /// All lines before the blocks, as they are.
+    /// All lines before the blocks, unchanged.
     head: Vec<String>,
 }
 
 /// A line `run: CALL == RESULT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLine {
-    /// Its line, counted from 1.
+    /// The line number, from 1.
     pub line: usize,
     /// The text of the call.
     pub call: String,
-    /// What should come of it; `None` where nothing is written yet.
+    /// The expected result; `None` if the line has none yet.
     pub expected: Option<Expected>,
 }
 
-/// What a call should come to.
+/// The expected result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// `== VALUE`: this, exactly.
+    /// `== VALUE`: exactly this value.
     Exactly(String),
-    /// `~= VALUE`: this, within the rounding of 32-bit floats.
+    /// `~= VALUE`: this value, up to rounding of 32-bit floats.
     About(String),
-    /// `raises "TEXT"`: an error whose message holds the text.
+    /// `raises "TEXT"`: an error whose message contains the text.
     Raises(String),
 }
 
 /// A mark `error: TEXT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorMark {
-    /// The blamed line, counted from 1; `None` where any line will do (a mark in front of the program).
+    /// The line of the error, from 1; `None` if any line is accepted (a mark before the program).
     pub line: Option<usize>,
-    /// What the message has to hold.
+    /// The text that the message must contain.
     pub text: String,
 }
 
 impl TestFile {
-    /// The same file with another program.
+    /// Returns the same file with another program.
     #[must_use]
     pub fn with_program(&self, program: &str) -> TestFile {
         TestFile { program: program.to_owned(), ..self.clone() }
     }
 
-    /// Reads a file.
+    /// Reads and parses a file.
     ///
     /// # Errors
-    /// If it cannot be read, or its kind is unknown, or it has no command.
+    /// Returns an error if the file cannot be read or parsed: see [`TestFile::parse`].
     pub fn read(path: &Path) -> Result<TestFile, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         TestFile::parse(path, &text)
     }
 
-    /// Takes the text of a file apart.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// If its kind is unknown, a `run:` line makes no sense, or there is no command.
+    /// Returns an error if the file extension is unknown, a `run:` line is invalid, or there is no command.
     pub fn parse(path: &Path, text: &str) -> Result<TestFile, String> {
         let language = match path.extension().and_then(|e| e.to_str()) {
             Some("ir") => Language::Ir,
@@ -121,17 +121,17 @@ impl TestFile {
         Ok(file)
     }
 
-    /// The file's name, for messages.
+    /// Returns the file's path for messages.
     pub fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// What the block of a command holds; `None` where there is no block.
+    /// Returns the text of a command's block; `None` if there is no block.
     pub fn block(&self, command: &str) -> Option<&str> {
         self.blocks.iter().find(|(name, _)| name == command).map(|(_, text)| text.as_str())
     }
 
-    /// The file with these expectations.
+    /// Returns the text of the file with these expectations.
     pub fn with(&self, runs: &[RunLine], blocks: &[(String, String)]) -> String {
         let mut lines = self.head.clone();
         for run in runs {
@@ -166,7 +166,7 @@ impl TestFile {
         }
     }
 
-    /// The text of a line that is nothing but a comment.
+    /// Returns the text of a line that consists of a comment.
     fn comment<'a>(&self, line: &'a str) -> Option<&'a str> {
         let text = line.strip_prefix(self.prefix())?;
         Some(text.strip_prefix(' ').unwrap_or(text))
@@ -181,7 +181,7 @@ impl TestFile {
                 Ok(())
             }
             None if line.trim().is_empty() => Ok(()),
-            None => Err(format!("{}: `{line}` stands among the expectations", self.path.display())),
+            None => Err(format!("{}: `{line}` is not a comment of expectations", self.path.display())),
         }
     }
 
@@ -195,13 +195,13 @@ impl TestFile {
         self.head.push(line.to_string());
         let mut code = line;
         if line.trim_end().ends_with(&format!("{} error:", self.prefix())) {
-            return Err(format!("{}:{number}: an error without a text", self.path.display()));
+            return Err(format!("{}:{number}: an error mark without a text", self.path.display()));
         }
         if let Some(comment) = comment {
             let function = comment.strip_prefix("function ").map(str::trim);
             let is_name = |name: &&str| !name.contains(char::is_whitespace);
             if let Some(name) = function.filter(is_name).filter(|_| self.language == Language::Ir) {
-                // Lines keep their numbers.
+                // Keeps the line numbers of the file.
                 self.functions.push((name.to_string(), "\n".repeat(number - 1)));
             } else if let Some(command) = comment.strip_prefix("test ") {
                 self.commands.push(command.trim().to_string());

@@ -1,4 +1,4 @@
-//! Runs test files: every command of every file, plainly and under the treatments, and compares or blesses.
+//! The runner of test files: runs every command of every file, with and without treatments, and compares or blesses.
 
 use std::path::{Path, PathBuf};
 
@@ -6,38 +6,38 @@ use super::command::{Blame, Command};
 use super::commands;
 use super::file::{Language, TestFile};
 
-/// What to do with the files.
+/// The options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Write what came out as what is expected.
+    /// Whether to write the actual output as expected output.
     pub bless: bool,
-    /// Only files whose path holds this.
+    /// If set, only files whose path contains this text.
     pub filter: Option<String>,
 }
 
 impl Options {
-    /// As `FLAMBEAU_BLESS` and `FLAMBEAU_FILTER` say.
+    /// Reads the options from `FLAMBEAU_BLESS` and `FLAMBEAU_FILTER`.
     pub fn from_env() -> Options {
         let bless = std::env::var_os("FLAMBEAU_BLESS").is_some_and(|v| v == "1");
         Options { bless, filter: std::env::var("FLAMBEAU_FILTER").ok() }
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Files run.
+    /// Number of files.
     pub files: usize,
-    /// Commands run, treatments included.
+    /// Number of commands, including treatments.
     pub checks: usize,
-    /// Everything that is not as expected.
+    /// Descriptions of all differences.
     pub failures: Vec<String>,
 }
 
-/// Runs every file under `folder`.
+/// Runs every file below `folder`.
 ///
 /// # Errors
-/// If the folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub fn run(folder: &Path, options: &Options) -> Result<Summary, String> {
     let mut summary = Summary::default();
     for path in files(folder)? {
@@ -53,7 +53,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<Summary, String> {
     Ok(summary)
 }
 
-/// Every test file under a folder, in order.
+/// Returns every test file below a folder, sorted.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -79,7 +79,7 @@ fn run_file(file: &TestFile, options: &Options, summary: &mut Summary) {
     for line in &file.commands {
         let (name, args) = line.split_once(' ').unwrap_or((line, ""));
         let Some(command) = commands::find(name) else {
-            summary.failures.push(format!("{}: there is no command `{name}`", file.name()));
+            summary.failures.push(format!("{}: unknown command `{name}`", file.name()));
             continue;
         };
         summary.checks += 1;
@@ -114,7 +114,7 @@ fn run_file(file: &TestFile, options: &Options, summary: &mut Summary) {
             Some(expected) if same(expected, text) => {}
             Some(expected) => {
                 let shown = difference(expected, text);
-                summary.failures.push(format!("{}: `{name}` prints something else:\n{shown}", file.name()));
+                summary.failures.push(format!("{}: `{name}` has different output:\n{shown}", file.name()));
             }
             None => summary.failures.push(format!("{}: no block `== {name}` (bless it)", file.name())),
         }
@@ -122,7 +122,7 @@ fn run_file(file: &TestFile, options: &Options, summary: &mut Summary) {
     for (name, _) in file.blocks.iter().filter(|(name, _)| !blocks.iter().any(|(n, _)| n == name)) {
         summary
             .failures
-            .push(format!("{}: the block `== {name}` belongs to nothing that prints", file.name()));
+            .push(format!("{}: the block `== {name}` belongs to no command with output", file.name()));
     }
 }
 
@@ -137,7 +137,7 @@ fn bless(file: &TestFile, runs: &[super::file::RunLine], blocks: &[(String, Stri
     }
 }
 
-/// The treatment *text round trip*: the program printed and read back answers the same.
+/// Runs the treatment *text round trip*: the printed and parsed program must have the same output.
 fn round_trip(file: &TestFile, command: &dyn Command, line: &str, text: &str, summary: &mut Summary) {
     if file.language != Language::Ir || !file.errors.is_empty() || !command.survives_round_trip() {
         return;
@@ -156,7 +156,7 @@ fn round_trip(file: &TestFile, command: &dyn Command, line: &str, text: &str, su
     }
 }
 
-/// Errors that no mark expects, and marks that no error meets.
+/// Returns errors without a matching mark, and marks without a matching error.
 fn unmatched(file: &TestFile, blames: &[Blame]) -> Vec<String> {
     let meets = |mark: &super::file::ErrorMark, blame: &Blame| {
         (mark.line.is_none() || mark.line == blame.line) && blame.message.contains(&mark.text)
@@ -179,13 +179,13 @@ fn with_end(mut text: String) -> String {
     text
 }
 
-/// The same lines, blanks at their ends and empty lines at the end aside.
+/// Compares lines, ignoring trailing whitespace and trailing empty lines.
 fn same(a: &str, b: &str) -> bool {
     let lines = |t: &str| t.trim_end().lines().map(|l| l.trim_end().to_string()).collect::<Vec<_>>();
     lines(a) == lines(b)
 }
 
-/// Both texts from the first line that differs, a few lines of each.
+/// Returns a few lines of both texts from the first difference on.
 fn difference(expected: &str, got: &str) -> String {
     let at = expected.lines().zip(got.lines()).take_while(|(a, b)| a.trim_end() == b.trim_end()).count();
     let part = |mark: char, text: &str| {

@@ -11,16 +11,16 @@ use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
 use super::command::Blame;
 use super::file::{Language, TestFile};
 
-/// The session that test programs are loaded with.
+/// Returns the session that test programs are loaded with.
 pub(super) fn session() -> &'static Session {
     static SESSION: OnceLock<Session> = OnceLock::new();
     SESSION.get_or_init(|| Session::standard().expect("invariant: the standard operators fit together"))
 }
 
-/// The program of a file.
+/// Loads the program of a file.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the errors of the program.
 pub(super) fn program(file: &TestFile, session: &Session) -> Result<Program, Error> {
     match file.language {
         Language::Ir if file.functions.is_empty() => session.parse_ir_named(&file.program, &file.name()),
@@ -32,10 +32,10 @@ pub(super) fn program(file: &TestFile, session: &Session) -> Result<Program, Err
     }
 }
 
-/// The functions that a program in IR text calls.
+/// Parses the functions that a program in IR text calls.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// Returns the error of the first function that does not parse.
 pub(super) fn unit(file: &TestFile, session: &Session) -> Result<CompilationUnit, Error> {
     let mut unit = CompilationUnit::new();
     for (name, text) in &file.functions {
@@ -45,10 +45,10 @@ pub(super) fn unit(file: &TestFile, session: &Session) -> Result<CompilationUnit
     Ok(unit)
 }
 
-/// The graphs of the program's functions, in order, by name. Those of IR text are not verified.
+/// Returns the graphs of the program's functions with their names, in order. Graphs of IR text are not verified.
 ///
 /// # Errors
-/// What the program is blamed for, if it cannot be read.
+/// Returns the errors of the program.
 pub(super) fn graphs(file: &TestFile, program: &str) -> Result<Vec<(String, Arc<Graph>)>, Vec<Blame>> {
     match file.language {
         Language::Ir => Ok(vec![("main".to_string(), Arc::new(read(program)?))]),
@@ -64,18 +64,18 @@ pub(super) fn graphs(file: &TestFile, program: &str) -> Result<Vec<(String, Arc<
     }
 }
 
-/// Reads IR text.
+/// Parses IR text.
 ///
 /// # Errors
-/// What it is blamed for.
+/// Returns the error of the text.
 pub(super) fn read(program: &str) -> Result<Graph, Vec<Blame>> {
     parse_graph(&Source::new("test", program), session().registry()).map_err(|error| vec![blame(&error)])
 }
 
-/// The graph after a pipeline.
+/// Returns the graph after a pipeline.
 ///
 /// # Errors
-/// If the pipeline makes no sense, a pass fails, or a check finds the graph broken.
+/// Returns an error if the pipeline is invalid, a pass fails, or a check fails.
 pub(super) fn optimized(graph: &Graph, pipeline: &str, checks: Checks) -> Result<Graph, Vec<Blame>> {
     let pipeline =
         Pipeline::parse(pipeline, &PassLibrary::standard()).map_err(|e| Blame::nowhere(e.message))?;
@@ -87,7 +87,7 @@ pub(super) fn optimized(graph: &Graph, pipeline: &str, checks: Checks) -> Result
 /// Verifies a graph.
 ///
 /// # Errors
-/// Every violation, with the line of the node that is blamed.
+/// Returns every violation, with the line of its node.
 pub(super) fn verify(graph: &Graph) -> Result<(), Vec<Blame>> {
     let Err(errors) = flambeau_ir::verify::verify(graph) else { return Ok(()) };
     let one = |e: &flambeau_ir::verify::VerifyError| {
@@ -98,7 +98,7 @@ pub(super) fn verify(graph: &Graph) -> Result<(), Vec<Blame>> {
     Err(errors.errors().iter().map(one).collect())
 }
 
-/// An error as blame: every diagnostic it has.
+/// Converts all diagnostics of an error.
 pub(super) fn blames(error: &Error) -> Vec<Blame> {
     if error.diagnostics.is_empty() {
         return vec![Blame { line: None, message: format!("{}: {}", error.code, error.message) }];
@@ -106,7 +106,7 @@ pub(super) fn blames(error: &Error) -> Vec<Blame> {
     error.diagnostics.iter().map(blame).collect()
 }
 
-/// A diagnostic as blame.
+/// Converts a diagnostic.
 pub(super) fn blame(error: &Diagnostic) -> Blame {
     let line = error.primary.as_ref().map(|label| {
         let start = label.at.range.start as usize;

@@ -1,13 +1,13 @@
-//! Treatments: ways to run a file that must change nothing.
+//! Treatments: variants of running a file that must not change the results.
 
 use flambeau_ir::text::PrintOptions;
 
 use super::subject;
 
-/// The program printed with every constant written out.
+/// Returns the printed program with all constants in full.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Returns an error if the program does not parse.
 pub(super) fn printed(program: &str) -> Result<String, String> {
     let exact = PrintOptions { exact: true, ..PrintOptions::default() };
     match subject::read(program) {

@@ -1,12 +1,12 @@
-//! Whether a value is the recorded one.
+//! Comparison of values with recorded ones.
 
 use serde_json::Value;
 
 use super::elements::{Elements, read};
 use super::{items, tag};
 
-/// How close is close enough: numbers match if `|got - want| <= atol + rtol * |want|`, if both are NaN, or if both are
-/// the same infinity. Integers, booleans, strings, dtypes and shapes match exactly, always.
+/// Tolerance of a comparison. Numbers match if `|got - want| <= atol + rtol * |want|`, if both are NaN, or if both are
+/// the same infinity. Integers, booleans, strings, dtypes and shapes must be equal.
 #[derive(Debug, Clone, Copy)]
 pub struct Tolerance {
     /// Relative tolerance.
@@ -15,15 +15,15 @@ pub struct Tolerance {
     pub atol: f64,
     /// Compare structure, dtype and shape only (random or uninitialised results).
     pub meta: bool,
-    /// Whether `-0.0` is another number than `0.0`.
+    /// Whether `-0.0` differs from `0.0`.
     pub signed_zeros: bool,
 }
 
 impl Tolerance {
-    /// The same number, and nothing else; `-0.0` is `0.0`.
+    /// Numbers must be equal; `-0.0` equals `0.0`.
     pub const EXACT: Tolerance = Tolerance { rtol: 0.0, atol: 0.0, meta: false, signed_zeros: false };
 
-    /// The same bits, all NaN being one.
+    /// Numbers must have the same bits, except that all NaN are equal.
     pub const BITS: Tolerance = Tolerance { signed_zeros: true, ..Tolerance::EXACT };
 
     fn close(self, got: f64, want: f64) -> bool {
@@ -48,10 +48,10 @@ impl Tolerance {
     }
 }
 
-/// Compares a value with the recorded one, through all members.
+/// Compares a value with the recorded one, including all members.
 ///
 /// # Errors
-/// The first difference, with the path to it (`[1].key(0)`).
+/// Returns the first difference with the path to it (`[1].key(0)`).
 pub fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result<(), String> {
     let mut open = vec![(got, want, String::new())];
     while let Some((got, want, path)) = open.pop() {
@@ -67,7 +67,7 @@ pub fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result<(), St
                 if got.len() != want.len() {
                     return wrong(format!("{} members where {} were recorded", got.len(), want.len()));
                 }
-                // Last first, so that the stack hands them out in order.
+                // Pushed in reverse, so that the stack pops them in order.
                 for (i, (g, w)) in got.iter().zip(want).enumerate().rev() {
                     match (g.as_array(), w.as_array()) {
                         (Some(g), Some(w)) if g.len() == 2 && w.len() == 2 => {
@@ -126,7 +126,7 @@ fn float_of(value: &Value, part: Option<usize>) -> Result<f64, String> {
 
 fn tensor(got: &Value, want: &Value, tolerance: Tolerance) -> Result<(), String> {
     if tolerance.meta {
-        // What the elements are was not recorded.
+        // The elements were not recorded.
         for field in ["dtype", "shape"] {
             let (g, w) = (got.get(field).unwrap_or(&Value::Null), want.get(field).unwrap_or(&Value::Null));
             if g != w {
@@ -147,11 +147,11 @@ fn tensor(got: &Value, want: &Value, tolerance: Tolerance) -> Result<(), String>
         (Elements::Int(g), Elements::Int(w)) => each(g, w, |g, w| g == w),
         (Elements::Bool(g), Elements::Bool(w)) => each(g, w, |g, w| g == w),
         (Elements::Complex(g), Elements::Complex(w)) => each(g, w, |g, w| tolerance.close_complex(g, w)),
-        _ => Err("elements of another kind".to_string()),
+        _ => Err("elements of a different kind".to_string()),
     }
 }
 
-/// Compares element by element; tells how many differ and the first of them.
+/// Compares element by element; the error has the number of differences and the first one.
 fn each<T: Copy + std::fmt::Debug>(got: &[T], want: &[T], same: impl Fn(T, T) -> bool) -> Result<(), String> {
     let mut wrong = got.iter().zip(want).enumerate().filter(|(_, (g, w))| !same(**g, **w));
     let Some((at, (g, w))) = wrong.next() else { return Ok(()) };
@@ -159,7 +159,7 @@ fn each<T: Copy + std::fmt::Debug>(got: &[T], want: &[T], same: impl Fn(T, T) ->
     Err(format!("{count} of {} elements differ; element {at} is {g:?} where {w:?} was recorded", got.len()))
 }
 
-/// A value, short enough for a message.
+/// Returns the text of a value, shortened for messages.
 fn show(value: &Value) -> String {
     let text = super::print::print(value);
     match text.char_indices().nth(80) {

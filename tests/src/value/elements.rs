@@ -3,18 +3,18 @@
 use base64::Engine as _;
 use serde_json::Value;
 
-/// A tensor taken apart: what it is made of, in row-major order.
+/// A decoded tensor with its elements in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     /// PyTorch's name of the dtype, without `torch.`.
     pub dtype: String,
     /// Sizes.
     pub shape: Vec<usize>,
-    /// One per element.
+    /// The elements.
     pub elements: Elements,
 }
 
-/// Elements, by the arithmetic that compares them.
+/// The elements, by kind of arithmetic.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elements {
     /// Real floating point numbers of any width.
@@ -28,7 +28,7 @@ pub enum Elements {
 }
 
 impl Elements {
-    /// How many there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Elements::Float(v) => v.len(),
@@ -38,22 +38,22 @@ impl Elements {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Reads a value with the tag `tensor`.
+/// Decodes a value with the tag `tensor`.
 ///
 /// # Errors
-/// If a field is missing or the number of elements does not fit the shape.
+/// Returns an error if a field is missing or invalid, or if the number of elements does not match the shape.
 pub fn read(value: &Value) -> Result<Tensor, String> {
     let dtype = value.get("dtype").and_then(Value::as_str).ok_or("the tensor has no dtype")?.to_string();
     let shape = value.get("shape").and_then(Value::as_array).ok_or("the tensor has no shape")?;
     let shape: Option<Vec<usize>> =
         shape.iter().map(|d| d.as_u64().and_then(|d| d.try_into().ok())).collect();
-    let shape = shape.ok_or("a size is no natural number")?;
+    let shape = shape.ok_or("a size is not a natural number")?;
     let elements =
         match (value.get("data").and_then(Value::as_array), value.get("b64").and_then(Value::as_str)) {
             (Some(data), _) => from_data(&dtype, data)?,
@@ -67,7 +67,10 @@ pub fn read(value: &Value) -> Result<Tensor, String> {
     Ok(Tensor { dtype, shape, elements })
 }
 
-/// What the elements of a dtype are: `f`loat, `i`nteger, `b`ool, `c`omplex; and the bytes of one number of it.
+/// Returns the kind of a dtype's elements (`f`loat, `i`nteger, `b`ool, `c`omplex) and the size in bytes of one number.
+///
+/// # Errors
+/// Returns an error if the dtype is unknown.
 pub fn class(dtype: &str) -> Result<(char, usize), String> {
     Ok(match dtype {
         "bool" => ('b', 1),
@@ -86,14 +89,14 @@ pub fn class(dtype: &str) -> Result<(char, usize), String> {
 }
 
 fn from_data(dtype: &str, data: &[Value]) -> Result<Elements, String> {
-    // The text is the shortest for the dtype, so it says which number was meant only once it is rounded to it.
+    // The text is the shortest one for the dtype, so the number is exact only after rounding to the dtype.
     let float = |v: &Value| match v {
         Value::String(text) => super::float(text),
-        v => v.as_f64().map(|x| round_to(dtype, x)).ok_or_else(|| format!("{v} is no float")),
+        v => v.as_f64().map(|x| round_to(dtype, x)).ok_or_else(|| format!("{v} is not a float")),
     };
     Ok(match class(dtype)?.0 {
-        'b' => Elements::Bool(collect(data, |v| v.as_bool().ok_or_else(|| format!("{v} is no bool")))?),
-        'i' => Elements::Int(collect(data, |v| v.as_i64().ok_or_else(|| format!("{v} is no int")))?),
+        'b' => Elements::Bool(collect(data, |v| v.as_bool().ok_or_else(|| format!("{v} is not a bool")))?),
+        'i' => Elements::Int(collect(data, |v| v.as_i64().ok_or_else(|| format!("{v} is not an int")))?),
         'f' => Elements::Float(collect(data, float)?),
         _ => {
             let parts = collect(data, float)?;
@@ -110,7 +113,7 @@ fn from_bytes(dtype: &str, text: &str) -> Result<Elements, String> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|e| e.to_string())?;
     let (class, width) = class(dtype)?;
     if bytes.len() % width != 0 {
-        return Err(format!("{} bytes are no whole number of elements", bytes.len()));
+        return Err(format!("{} bytes are not a whole number of elements", bytes.len()));
     }
     let words = bytes.chunks_exact(width).map(|chunk| {
         let mut word = [0u8; 8];
@@ -140,7 +143,7 @@ fn sign_extend(word: u64, width: usize) -> i64 {
     ((word << unused) as i64) >> unused
 }
 
-/// The number of the dtype that is nearest.
+/// Rounds to the nearest number of the dtype.
 fn round_to(dtype: &str, x: f64) -> f64 {
     let (bits, smallest, largest) = match dtype {
         "float32" | "complex64" => return f64::from(x as f32),
@@ -157,7 +160,7 @@ fn round_to(dtype: &str, x: f64) -> f64 {
     if rounded.abs() > largest { f64::INFINITY.copysign(x) } else { rounded }
 }
 
-/// The value of a half float.
+/// Returns the value of a 16-bit float.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let exponent = i32::from((bits >> 10) & 31);

@@ -1,27 +1,27 @@
-//! The compact syntax in which file tests write values.
+//! The compact syntax of values in file tests.
 //!
 //! ```text
 //! 1  -2.5  nan  -inf  True  None  "text"  complex(1.0, -2.0)
 //! [1, 2]  (1, "a")  (1,)  {"key": 1}
 //! tensor([[1.0, 2.0], [3.0, 4.0]])          f32; of ints i64, of bools bool
 //! tensor(3, f64)  tensor([1, 2], u8)        dtypes: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128
-//! full([2, 3], 1.5)  iota([2, 3], i64)      the same everywhere; 0, 1, 2, … in row-major order
+//! full([2, 3], 1.5)  iota([2, 3], i64)      equal elements; 0, 1, 2, … in row-major order
 //! rand([2, 3], f32, 7)                      multiples of 1/64 between -2 and 2, drawn from the seed 7
-//! a := tensor([1.0, 2.0])  a                a value gets a name; the name stands for that very value
-//! view(a, [2, 2], [1, 0], 1)                a tensor over the storage of another: sizes, strides, offset
+//! a := tensor([1.0, 2.0])  a                names a value; the name refers to the same object
+//! view(a, [2, 2], [1, 0], 1)                a tensor on the storage of another: sizes, strides, offset
 //! ```
 //!
-//! Reading makes the recorded encoding (see [`super`]). Nesting is bounded by [`MAX_DEPTH`].
+//! Parsing produces the encoding of recorded values (see [`super`]). Nesting is limited to [`MAX_DEPTH`].
 
 use serde_json::{Value, json};
 
 use super::tag;
 use flambeau::json::float_text;
 
-/// How deep brackets may nest.
+/// Maximum nesting depth of brackets.
 pub const MAX_DEPTH: usize = 64;
 
-/// The short names of dtypes and PyTorch's.
+/// Short names of dtypes with PyTorch's names.
 const DTYPES: &[(&str, &str)] = &[
     ("bool", "bool"),
     ("u8", "uint8"),
@@ -37,15 +37,15 @@ const DTYPES: &[(&str, &str)] = &[
     ("c128", "complex128"),
 ];
 
-/// The short name of one of PyTorch's dtypes.
+/// Returns the short name of a PyTorch dtype.
 pub fn short_name(dtype: &str) -> &str {
     DTYPES.iter().find(|(_, long)| *long == dtype).map_or(dtype, |(short, _)| short)
 }
 
-/// Reads one value, and nothing after it.
+/// Parses exactly one value.
 ///
 /// # Errors
-/// What is wrong, and the byte where.
+/// Returns a message with the byte offset of the error.
 pub fn parse(text: &str) -> Result<Value, String> {
     let mut reader = Reader { text, at: 0, depth: 0 };
     let value = reader.value()?;
@@ -53,10 +53,10 @@ pub fn parse(text: &str) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Reads a call `name(value, …, key=value)`, and hands back what stands after it.
+/// Parses a call `name(value, …, key=value)`; returns the text after the call too.
 ///
 /// # Errors
-/// What is wrong, and the byte where.
+/// Returns a message with the byte offset of the error.
 pub fn parse_call(text: &str) -> Result<(Call, &str), String> {
     let mut reader = Reader { text, at: 0, depth: 0 };
     let mut call = Call { name: reader.word().to_string(), args: Vec::new(), kwargs: Vec::new() };
@@ -80,14 +80,14 @@ pub fn parse_call(text: &str) -> Result<(Call, &str), String> {
     Ok((call, &text[reader.at..]))
 }
 
-/// A call of a function with values.
+/// A call with values as arguments.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The function's name; may be empty.
     pub name: String,
-    /// Arguments by position.
+    /// Positional arguments.
     pub args: Vec<Value>,
-    /// Arguments by name.
+    /// Keyword arguments.
     pub kwargs: Vec<(String, Value)>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
 
     fn end(&mut self) -> Result<(), String> {
         self.blanks();
-        if self.rest().is_empty() { Ok(()) } else { self.error("something stands after the value") }
+        if self.rest().is_empty() { Ok(()) } else { self.error("unexpected text after the value") }
     }
 
     fn word(&mut self) -> &'a str {
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self) -> Result<Value, String> {
         if self.depth == MAX_DEPTH {
-            return self.error("brackets nest too deep");
+            return self.error("brackets are nested too deep");
         }
         self.depth += 1;
         self.blanks();
@@ -183,16 +183,16 @@ impl<'a> Reader<'a> {
                         .take_while(|c| *c != '}')
                         .collect();
                     let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-                    out.push(code.ok_or_else(|| format!("`\\u{{{digits}}}` is no character"))?);
+                    out.push(code.ok_or_else(|| format!("`\\u{{{digits}}}` is not a character"))?);
                 }
                 Some(c) => out.push(c),
                 None => break,
             }
         }
-        self.error("the string does not end")
+        self.error("unterminated string")
     }
 
-    /// Members between brackets, and whether a comma stood after the last one.
+    /// Parses members between brackets; returns whether there was a trailing comma.
     fn list(&mut self, left: &str, right: &str) -> Result<(Vec<Value>, bool), String> {
         self.expect(left)?;
         let mut members = Vec::new();
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         }
         match text.parse::<f64>() {
             Ok(x) => Ok(float_value(x)),
-            Err(_) => self.error("this is no number"),
+            Err(_) => self.error("not a number"),
         }
     }
 
@@ -297,10 +297,10 @@ fn float_value(x: f64) -> Value {
 
 fn number_of(value: &Value) -> Result<f64, String> {
     match (tag(value), value.get("v")) {
-        ("int", Some(v)) => v.as_f64().ok_or_else(|| "no number".to_string()),
+        ("int", Some(v)) => v.as_f64().ok_or_else(|| "not a number".to_string()),
         ("float", Some(v)) => super::float(v.as_str().unwrap_or("")),
         ("bool", Some(v)) => Ok(f64::from(u8::from(v.as_bool().unwrap_or(false)))),
-        _ => Err("this is no number".to_string()),
+        _ => Err("not a number".to_string()),
     }
 }
 
@@ -325,7 +325,7 @@ fn tensor(data: &Value, dtype: Option<&Value>) -> Result<Value, String> {
 fn filled(shape: &Value, dtype: Option<&Value>, value: impl Fn(i64) -> Value) -> Result<Value, String> {
     let sizes: Option<Vec<usize>> =
         super::items(shape).iter().map(|d| d.get("v").and_then(Value::as_u64).map(|d| d as usize)).collect();
-    let sizes = sizes.ok_or("a shape is a list of natural numbers")?;
+    let sizes = sizes.ok_or("a shape must be a list of natural numbers")?;
     let count: usize = sizes.iter().product();
     if count > 1 << 24 {
         return Err("the tensor is too large".to_string());
@@ -348,13 +348,13 @@ fn view(of: &Value, shape: &Value, strides: &Value, offset: &Value) -> Result<Va
         (Some(shape), Some(strides), Some(offset)) => {
             Ok(json!({"t": "view", "of": of, "shape": shape, "strides": strides, "offset": offset}))
         }
-        _ => Err("a view has lists of integers and an offset".to_string()),
+        _ => Err("a view needs two lists of integers and an offset".to_string()),
     }
 }
 
-/// Multiples of 1/64, so that every float type holds them exactly.
+/// Draws multiples of 1/64, which every float type represents exactly.
 fn random(shape: &Value, dtype: &Value, seed: &Value) -> Result<Value, String> {
-    let seed = seed.get("v").and_then(Value::as_i64).ok_or("the seed is an int")? as u64;
+    let seed = seed.get("v").and_then(Value::as_i64).ok_or("the seed must be an int")? as u64;
     let draw = |i: i64| {
         let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(i as u64 + 1);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -367,7 +367,7 @@ fn random(shape: &Value, dtype: &Value, seed: &Value) -> Result<Value, String> {
 fn make(shape: Vec<usize>, dtype: Option<&Value>, elements: &[&Value]) -> Result<Value, String> {
     let name = match dtype {
         Some(d) => {
-            d.get("v").and_then(Value::as_str).filter(|_| tag(d) == "dtype").ok_or("this is no dtype")?
+            d.get("v").and_then(Value::as_str).filter(|_| tag(d) == "dtype").ok_or("this is not a dtype")?
         }
         None if elements.iter().any(|e| tag(e) == "complex") => "c64",
         None if elements.iter().any(|e| tag(e) == "float") || elements.is_empty() => "f32",

@@ -10,8 +10,8 @@
 //! | `tensor` | `dtype`, `shape`, and `data` (a flat list) or `b64` (little-endian bytes), row-major |
 //! | `enum`, `object`, `future` | results only |
 //!
-//! [`elements`] takes tensors apart, [`compare`] compares two values, [`literal`] reads the compact syntax that file
-//! tests write values in and [`mod@print`] writes it.
+//! [`elements`] decodes tensors, [`compare`] compares two values, [`literal`] parses the compact syntax of values in
+//! file tests, and [`mod@print`] prints it.
 
 pub mod compare;
 pub mod elements;
@@ -20,20 +20,20 @@ pub mod print;
 
 use serde_json::Value;
 
-/// The tag of a value; an empty string where there is none.
+/// Returns the tag of a value; an empty string if there is none.
 pub fn tag(value: &Value) -> &str {
     value.get("t").and_then(Value::as_str).unwrap_or("")
 }
 
-/// The members of a list or tuple; empty for anything else.
+/// Returns the members of a list or tuple; empty for other values.
 pub fn items(value: &Value) -> &[Value] {
     value.get("v").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Reads the text of a float.
+/// Parses the text of a float.
 ///
 /// # Errors
-/// If it is none.
+/// Returns an error if the text is not a float.
 pub fn float(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no float"))
+    text.parse().map_err(|_| format!("`{text}` is not a float"))
 }

@@ -1,4 +1,4 @@
-//! Values in the compact syntax of [`super::literal`].
+//! Printing of values in the compact syntax of [`super::literal`].
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use super::elements::{Elements, Tensor, read};
 use super::{items, tag};
 use flambeau::json::float_text;
 
-/// What is still to be written.
+/// Remaining output.
 enum Part<'a> {
     Value(&'a Value),
     Text(&'static str),
 }
 
-/// Writes a value; [`super::literal::parse`] reads it back, results that no literal can express aside.
+/// Prints a value. [`super::literal::parse`] parses the text back, except for kinds of results that have no literal.
 pub fn print(value: &Value) -> String {
     let mut out = String::new();
     let mut open = vec![Part::Value(value)];
@@ -92,7 +92,7 @@ fn members<'a>(
     }
 }
 
-/// Writes a string in double quotes with the escapes that Python and the literal reader share.
+/// Writes a string in double quotes with the escapes common to Python and the literal parser.
 pub(crate) fn string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -126,7 +126,7 @@ fn tensor(t: &Tensor, out: &mut String) {
         Elements::Complex(v) => format!("complex({}, {})", float_text(v[i].0), float_text(v[i].1)),
     };
     for i in 0..t.elements.len() {
-        // A dimension opens where the index is a multiple of everything inside it, and closes likewise.
+        // A dimension starts where the index is a multiple of the number of elements inside it, and ends likewise.
         let mut inside = 1;
         let mut brackets = 0;
         for &d in t.shape.iter().rev() {
@@ -146,7 +146,7 @@ fn tensor(t: &Tensor, out: &mut String) {
     let _ = write!(out, ", {short})");
 }
 
-/// The shortest text of a number that came from 32 bits or fewer.
+/// Returns the shortest text of a number that has at most 32 bits.
 fn narrow_text(x: f64) -> String {
     if x.is_finite() { format!("{:?}", x as f32) } else { float_text(x) }
 }

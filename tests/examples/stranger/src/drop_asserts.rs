@@ -1,10 +1,11 @@
-//! The pass `drop_asserts`: removes checks that only raise, as `python -O` does. A program that passes its checks means
-//! the same without them; one that fails them goes on.
+//! The pass `drop_asserts`: removes checks that only raise, as `python -O` does.
+//!
+//! A program whose checks succeed keeps its meaning. A program with a failing check continues instead of raising.
 
 use crate::Guards;
 use flambeau::rewrite::{Pass, PassCx, PassError};
 
-/// See the module's head.
+/// See the module's documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DropAsserts;
 

@@ -1,16 +1,19 @@
-//! The analysis `stranger/guards`: which branches do nothing but check. It asks what operators do, never which they are.
+//! The analysis `stranger/guards`: branches that only check a condition.
+//!
+//! It uses the effects of operators, not their names.
 
 use flambeau::analysis::{Analysis, AnalysisCx, Update};
 use flambeau::ir::{BlockId, Change, Graph, NodeId, OpKind, Prim};
 
-/// The `prim::If` nodes, in program order, that have no result and at most raise an exception: what `assert` becomes.
+/// The `prim::If` nodes, in program order, that have no result and at most raise an exception: the compiled form of
+/// `assert`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Guards {
     nodes: Vec<NodeId>,
 }
 
 impl Guards {
-    /// The nodes.
+    /// Returns the nodes.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
@@ -24,7 +27,7 @@ impl Analysis for Guards {
         Guards { nodes: graph.nodes_deep().filter(|&n| is_guard(graph, n)).collect() }
     }
 
-    /// A guard that is erased is one fewer; any other edit may make a branch one, or no longer one.
+    /// Removes erased guards. Any other edit may turn a branch into a guard or back, so the analysis is rebuilt.
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
         if changes.iter().all(|c| matches!(c, Change::Erased(_) | Change::Metadata)) {
             self.nodes.retain(|&n| cx.graph().has_node(n) && is_guard(cx.graph(), n));
@@ -33,10 +36,10 @@ impl Analysis for Guards {
         Update::Rebuild
     }
 
-    /// Fewer than there are is less precise; one that is none is wrong.
+    /// A missing guard is only less precise; a node that is not a guard is an error.
     fn agrees(&self, _: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
         match self.nodes.iter().find(|n| !fresh.nodes.contains(n)) {
-            Some(node) => Err(format!("{node:?} is no guard")),
+            Some(node) => Err(format!("{node:?} is not a guard")),
             None => Ok(()),
         }
     }
@@ -48,7 +51,7 @@ fn is_guard(graph: &Graph, node: NodeId) -> bool {
         && graph.blocks(node).all(|b| only_raises(graph, b))
 }
 
-/// Whether a block computes something for itself, raises perhaps, and does nothing else.
+/// Returns whether a block has no effects other than a possible exception.
 fn only_raises(graph: &Graph, block: BlockId) -> bool {
     graph.nodes(block).all(|n| match graph.op(n).kind() {
         OpKind::Prim(prim) => matches!(prim, Prim::Constant | Prim::RaiseException),

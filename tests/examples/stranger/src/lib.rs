@@ -1,7 +1,7 @@
-//! A stranger's extension: an operator, a rule, a pass and an analysis, by the book.
+//! An example extension: an operator, a rule, a pass and an analysis, as described in CONTRIBUTING.md.
 //!
-//! The book is CONTRIBUTING.md: each of its walks shows a piece of this crate, word for word (`tests/walks.rs` compares
-//! them). The crate uses nothing but `flambeau`, and nothing in Flambeau knows of it.
+//! Each tutorial of CONTRIBUTING.md shows a part of this crate literally (`tests/walks.rs` compares them). The crate
+//! depends only on `flambeau`, and Flambeau does not depend on it.
 
 mod drop_asserts;
 mod guards;
@@ -13,7 +13,7 @@ pub use guards::Guards;
 use flambeau::SessionBuilder;
 use flambeau::rewrite::PassEntry;
 
-/// Adds all of it to a session: `Session::builder().standard().with(stranger::extend)`.
+/// Adds the extension to a session: `Session::builder().standard().with(stranger::extend)`.
 pub fn extend(builder: SessionBuilder) -> SessionBuilder {
     builder
         .ops([swish::swish()])

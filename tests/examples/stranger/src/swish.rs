@@ -1,4 +1,4 @@
-//! The operator `stranger::swish`: all that is known of it in one place.
+//! The operator `stranger::swish`: its definition with all facts.
 
 use flambeau::analysis::{Dtype, Shape};
 use flambeau::exec::{Kernel, Sample};
@@ -8,7 +8,7 @@ use flambeau::tensor::dispatch;
 use flambeau::tensor::loops::unary;
 use flambeau::tensor::math::{Float, Real};
 
-/// `x * sigmoid(x)` in one sweep.
+/// `x * sigmoid(x)` in one loop.
 pub(crate) fn swish() -> OpDef {
     OpDef::new("stranger::swish(Tensor self) -> Tensor")
         .with(Doc("`x * sigmoid(x)`."))

@@ -1,4 +1,4 @@
-//! Each part of the extension does its work in a session, and is found wrong where it is wrong.
+//! Tests of each part of the extension in a session, and of errors in wrong definitions.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::analysis::{AliasDb, Analyses, Dtype, Shape};
@@ -32,7 +32,7 @@ fn names(graph: &Graph) -> Vec<&'static str> {
     graph.nodes_deep().map(|n| graph.op_name(n).as_str()).collect()
 }
 
-/// Runs a pipeline with every edit checked, and the report with it.
+/// Runs a pipeline with every edit checked; returns the graph and the report.
 fn optimized(session: &Session, graph: &Graph, pipeline: &str) -> (Graph, flambeau::rewrite::Report) {
     let mut copy = graph.clone();
     let pipeline = session.pipeline(pipeline).unwrap();
@@ -51,7 +51,7 @@ fn the_operator_runs_and_its_shape_is_known() {
             program.entry("forward").unwrap().call(&[IValue::Tensor(x)], &[])
         };
         assert!(call(&[2, 3]).is_ok());
-        // What the graph declares of its input is checked, since optimization relies on it.
+        // The declared type of an input is checked, since optimization relies on it.
         let error = call(&[3, 2]).unwrap_err().to_string();
         assert!(error.contains("`%x`, is declared as Float(2, 3)"), "{error}");
         assert!(error.contains("given Float(3, 2"), "{error}");
@@ -66,7 +66,7 @@ fn the_operator_runs_and_its_shape_is_known() {
 fn the_rule_fires_where_it_may() {
     let session = session();
     let (after, report) = optimized(&session, &graph(&session, SOURCE), "peephole,dce");
-    // Nothing is known of the element type, so nothing is known to be exact.
+    // The element type is unknown, so the exactness of the rule is unknown too.
     assert!(!names(&after).contains(&"stranger::swish"), "{after}\n{report}");
     let typed = "graph(%x : Float(2, 3)):
   %s : Float(2, 3) = aten::sigmoid(%x)
@@ -80,7 +80,7 @@ fn the_rule_fires_where_it_may() {
         let fired: u64 = report.passes.iter().flat_map(|p| p.counts.get("stranger/swish-left")).sum();
         assert!(fired > 0, "{pipeline}:\n{report}");
     }
-    // Another session of the same process knows nothing of it.
+    // Another session of the same process does not have the extension.
     let plain = Session::standard().unwrap();
     assert!(plain.registry().lookup("stranger::swish").is_none());
     assert!(plain.pipeline("drop_asserts").is_err());
@@ -134,7 +134,7 @@ fn wrong_rules_are_found() {
         |text: &str| Session::builder().standard().with(stranger::extend).rules("w.rules", text).build();
     let error = build("use aten\nrule a [exact]: nope(%x) => %x\n").err().unwrap();
     assert!(error.code.starts_with('R') && error.render().contains("w.rules:2"), "{}", error.render());
-    // This one is well formed and wrong: the trial finds inputs on which the sides differ.
+    // This rule is well formed but wrong: the trial finds inputs for which the sides differ.
     let session = build("ruleset w\nuse aten\nrule a [exact]: stranger::swish(%x) => relu(%x)\n").unwrap();
     let rules = session.rules().unwrap().filtered(|r| r.name == "w/a");
     let trials = try_rules(session.registry(), &rules, Effort::default());
@@ -149,7 +149,7 @@ fn the_pass_changes_the_graph() {
     let (after, report) = optimized(&session, &before, "drop_asserts,dce");
     assert!(!names(&after).contains(&"prim::If"), "{after}");
     assert!(report.passes[0].changed);
-    // What passes its checks means the same; what fails them goes on.
+    // A program whose checks succeed keeps its meaning; one with a failing check continues.
     let run = |graph: &Graph, sizes: &[i64]| {
         let x = flambeau::Tensor::from_scalars(
             &[flambeau::tensor::Scalar::Float(0.5); 4],

@@ -1,8 +1,8 @@
-//! What CONTRIBUTING.md shows is what this crate is: every piece of code in its walks stands in a file here.
+//! Checks that the code in the tutorials of CONTRIBUTING.md occurs literally in a file of this crate.
 
 use std::path::Path;
 
-/// Each piece of code of the walks, by its heading.
+/// Returns the code blocks of the tutorials, each with its heading.
 fn pieces(page: &str) -> Vec<(String, String)> {
     let (mut heading, mut piece, mut found) = (String::new(), None::<String>, Vec::new());
     for line in page.lines() {

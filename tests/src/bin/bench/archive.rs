@@ -1,5 +1,6 @@
-//! Loading the archive that the command line names: `bench archive FILE`. The limits are those of resnet18 as PyTorch
-//! writes it, 45 MB; without a file there is nothing to measure.
+//! Benchmark of archive loading: `bench archive FILE`.
+//!
+//! The limits are for resnet18 as written by PyTorch, 45 MB. Without a file there is no measurement.
 
 use crate::row;
 use anyhow::{Context, Result};
@@ -8,11 +9,11 @@ use flambeau::archive::LoadOptions;
 use std::process::Command;
 use std::time::Instant;
 
-/// The argument that makes this program the child that is measured.
+/// The argument with which this program runs as the measured child process.
 pub(crate) const CHILD: &str = "--load";
 
-/// Loads the archive as the command does, and prints how long that took, in milliseconds, and the memory of the process
-/// that no file is behind, in kilobytes, where the system tells it.
+/// Loads the archive as the command line program does. Prints the load time in milliseconds and, if the system provides
+/// it, the anonymous memory of the process in kilobytes.
 pub(crate) fn child() -> Result<()> {
     let path = std::env::args().nth(2).context("an archive")?;
     let mut options = LoadOptions::default();
@@ -28,7 +29,7 @@ pub(crate) fn child() -> Result<()> {
     Ok(())
 }
 
-/// Archives.
+/// Measures archive loading.
 pub(crate) fn figures(_: &Session) -> Result<()> {
     let Some(path) = std::env::args().nth(2) else { return Ok(()) };
     println!("-- archive {path}");

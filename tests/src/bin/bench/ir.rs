@@ -1,4 +1,4 @@
-//! Graphs: each step per node, at sizes from ten to a million; how the time grows; constants with many uses.
+//! Benchmarks of graphs: time per node of each step, growth with the size, and constants with many uses.
 
 use crate::{fastest, row};
 use anyhow::{Context, Result};
@@ -11,12 +11,12 @@ use flambeau::{IValue, Session, Type};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Sizes of the graphs measured.
+/// Numbers of nodes of the measured graphs.
 const SIZES: [usize; 5] = [10, 1_000, 10_000, 100_000, 1_000_000];
-/// What ten times the size may cost, up to 100,000 nodes.
+/// Limit on the growth of time for ten times the size, up to 100,000 nodes.
 const GROWTH: f64 = 12.6;
 
-/// Pointwise nodes over the latest values, every third with a pooled constant.
+/// Builds a graph of pointwise nodes over the latest two values, every third with a shared constant.
 fn build(registry: &Arc<Registry>, n: usize) -> Result<Graph> {
     let ops = ["aten::mul.Tensor", "aten::add.Tensor", "aten::tanh"];
     let ops = ops.map(|o| registry.lookup(o)).into_iter().collect::<Option<Vec<_>>>().context("operators")?;
@@ -36,10 +36,11 @@ fn build(registry: &Arc<Registry>, n: usize) -> Result<Graph> {
     Ok(g)
 }
 
-/// The figures of one size: the time of each step, in nanoseconds.
+/// Measures the time of each step for one size, in nanoseconds.
 fn steps(session: &Session, n: usize) -> Result<Vec<(&'static str, f64)>> {
     let registry = session.registry();
-    // Growth compares the fastest runs of two sizes: a fastest of three would still hold what else the machine did then.
+    // Growth compares the minimum times of two sizes; a minimum of three runs would still contain noise of other
+    // processes.
     let repeat = (100_000 / n).clamp(10, 300);
     let mut total = Vec::new();
     let mut figure = |name: &'static str, ns: f64, limit: f64, torch: &str| {
@@ -68,7 +69,7 @@ fn steps(session: &Session, n: usize) -> Result<Vec<(&'static str, f64)>> {
     Ok(total)
 }
 
-/// Graphs.
+/// Measures graphs.
 pub(crate) fn figures(session: &Session) -> Result<()> {
     let mut before: Option<(usize, Vec<(&'static str, f64)>)> = None;
     for n in SIZES {
@@ -91,7 +92,7 @@ pub(crate) fn figures(session: &Session) -> Result<()> {
     constants(session)
 }
 
-/// A constant with very many uses, replaced and erased.
+/// Measures the replacement and erasure of a constant with very many uses.
 fn constants(session: &Session) -> Result<()> {
     let registry = session.registry();
     for n in [100_000usize, 1_000_000] {

@@ -1,6 +1,6 @@
-//! The figures: each measured value beside its limit and what PyTorch takes. `bench [FILTER] [ARCHIVE]`.
+//! Benchmarks: each measured value with its limit and PyTorch's value. Usage: `bench [FILTER] [ARCHIVE]`.
 //!
-//! Taken with the `bench` profile by `cargo xtask bench`. Peak memory and start-up are those of a child process.
+//! `cargo xtask bench` runs it with the profile `dist`. Peak memory and start-up time are measured in a child process.
 
 mod archive;
 mod ir;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use flambeau::{IValue, Session};
 use std::time::{Duration, Instant};
 
-/// A group of figures.
+/// A group of benchmarks.
 type Figures = fn(&Session) -> Result<()>;
 
 fn main() -> Result<()> {
@@ -41,13 +41,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Prints a figure; `!` marks one that misses its limit. Peers without a limit of ours are beside it only.
+/// Prints a measurement; `!` marks one above its limit.
 fn row(name: &str, measured: f64, unit: &str, limit: f64, torch: &str) {
     let mark = if measured <= limit { ' ' } else { '!' };
     println!("{name:<48} {measured:>9.2} {unit:<3}{mark}{limit:>8.2} {unit:<3}  {torch}");
 }
 
-/// The fastest of several runs, in nanoseconds.
+/// Returns the minimum time of several runs, in nanoseconds.
 fn fastest<P, R>(
     repeat: usize,
     mut prepare: impl FnMut() -> P,
@@ -64,8 +64,8 @@ fn fastest<P, R>(
     Ok(best)
 }
 
-/// The time of a call, in nanoseconds: the lower quartile of short spells, because what else the machine does only adds.
-/// A spell is so many calls that reading the clock, a tenth of the shortest calls, does not show.
+/// Returns the time of a call in nanoseconds: the lower quartile over short batches, because noise of the machine only
+/// adds time. A batch has enough calls to make the time of reading the clock negligible.
 fn per_call(mut f: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut spell = |calls: u32| -> Result<Duration> {
         let start = Instant::now();
@@ -88,7 +88,7 @@ fn per_call(mut f: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(times[times.len() / 4])
 }
 
-/// The inputs of the LSTM cell.
+/// Returns the inputs of the LSTM cell.
 fn lstm_inputs() -> Result<Vec<IValue>> {
     let record: serde_json::Value =
         serde_json::from_str(include_str!("../../../../cli/data/lstm_cell.json"))?;

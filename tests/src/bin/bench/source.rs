@@ -1,7 +1,7 @@
-//! Figures of source: from text to the cleaned graph, per line, and how that grows.
+//! Benchmarks of the frontend: time per line from source text to the cleaned graph, and its growth.
 //!
-//! The program is one function of assignments, calls, methods, branches and loops over a dozen variables, so every part
-//! of the front end has its share: lexer, parser, overloads, variables to values, cleaning.
+//! The program is one function of assignments, calls, methods, branches and loops over a dozen variables. It exercises
+//! every part of the frontend: lexer, parser, overload resolution, SSA construction, clean-up.
 
 use crate::{fastest, row};
 use anyhow::{Result, anyhow};
@@ -16,7 +16,7 @@ const LINE_NS: f64 = 3700.0;
 const SIZES: [usize; 3] = [1_000, 6_000, 100_000];
 const GROWTH: f64 = 12.6;
 
-/// A function of about `lines` lines.
+/// Returns the source of a function of about `lines` lines.
 pub(crate) fn program(lines: usize) -> String {
     let mut text = String::from("def f(x: Tensor, n: int, s: float):\n    y = x\n    a = [n]\n");
     let mut line = 3;
@@ -34,7 +34,7 @@ pub(crate) fn program(lines: usize) -> String {
     text
 }
 
-/// `if`s within `if`s.
+/// Returns the source of a function with nested `if` statements.
 fn nested(depth: usize) -> String {
     let mut text = String::from("def f(n: int) -> int:\n");
     for level in 1..=depth {
@@ -45,7 +45,7 @@ fn nested(depth: usize) -> String {
     text
 }
 
-/// A list with very many elements.
+/// Returns the source of a function with a list literal of `elements` elements.
 fn literal(elements: usize) -> String {
     let mut text = String::from("def f():\n    return [");
     for i in 0..elements {
@@ -55,7 +55,7 @@ fn literal(elements: usize) -> String {
     text
 }
 
-/// Compiles a text; the least time, in nanoseconds.
+/// Compiles a text repeatedly; returns the minimum time in nanoseconds.
 fn time(session: &Session, text: &str, repeat: usize) -> Result<f64> {
     let source = Source::new("bench.py", text);
     fastest(
@@ -68,7 +68,7 @@ fn time(session: &Session, text: &str, repeat: usize) -> Result<f64> {
     )
 }
 
-/// Source.
+/// Measures the frontend.
 pub(crate) fn figures(session: &Session) -> Result<()> {
     let mut before: Option<(usize, f64)> = None;
     for lines in SIZES {

@@ -1,4 +1,6 @@
-//! From the start of a process to the result of an archived program, its peak memory, and the command's size.
+//! Benchmark of a process from start to the result of an archived program.
+//!
+//! It also measures the peak memory of the process and the size of the command line program.
 
 use crate::{lstm_inputs, row};
 use anyhow::{Context, Result};
@@ -6,10 +8,10 @@ use flambeau::Session;
 use std::process::Command;
 use std::time::Instant;
 
-/// The argument that makes this program the child that is measured.
+/// The argument with which this program runs as the measured child process.
 pub(crate) const CHILD: &str = "--start";
 
-/// Loads the archive, runs it, and prints the peak of the process's memory in kilobytes, where the system tells it.
+/// Loads the archive and runs it. Prints the peak memory of the process in kilobytes if the system provides it.
 pub(crate) fn child() -> Result<()> {
     let session = Session::standard()?;
     let archive = include_bytes!("../../../data/lstm_cell_function.pt");
@@ -22,7 +24,7 @@ pub(crate) fn child() -> Result<()> {
     Ok(())
 }
 
-/// Start-up.
+/// Measures start-up.
 pub(crate) fn figures(_: &Session) -> Result<()> {
     println!("-- start");
     let own = std::env::current_exe()?;
@@ -38,7 +40,7 @@ pub(crate) fn figures(_: &Session) -> Result<()> {
     if let Some(kilobytes) = peak {
         row("peak memory of that process", kilobytes / 1e3, "MB", 20.0, "426 MB Python, 115 MB C++");
     }
-    // `cargo xtask bench` builds the command beside this program.
+    // `cargo xtask bench` builds the command line program in the same folder.
     if let Ok(command) = std::fs::metadata(own.with_file_name("flambeau")) {
         row("the command's size", command.len() as f64 / 1e6, "MB", 15.0, "");
     }

@@ -1,11 +1,12 @@
-//! Operations on tensors: what a call costs, and what an element does; fused and one by one.
+//! Benchmarks of tensor operations: time per call and per element, fused and unfused.
 
 use crate::{lstm_inputs, per_call, row};
 use anyhow::Result;
 use flambeau::tensor::{DType, Scalar, Tensor};
 use flambeau::{IValue, Session};
 
-/// One operation at a time: expression, and PyTorch's nanoseconds an element at 65,536 and at 1,000,000 singles.
+/// Unfused operations: the expression, and PyTorch's nanoseconds per element for 65,536 and for 1,000,000 elements of
+/// type f32.
 const UNFUSED: &[(&str, f64, f64)] = &[
     ("x + y", 0.31, 0.98),
     ("x * y", 0.36, 0.83),
@@ -24,7 +25,7 @@ fn filled(n: i64) -> Result<IValue> {
     Ok(IValue::Tensor(t.narrow(0, 0, n)?.clone_data()?))
 }
 
-/// Tensors.
+/// Measures tensor operations.
 pub(crate) fn figures(session: &Session) -> Result<()> {
     println!("-- tensors");
     let source = "

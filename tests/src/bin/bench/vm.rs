@@ -1,10 +1,10 @@
-//! The machine on programs of numbers and lists.
+//! Benchmarks of the virtual machine on programs with numbers and lists.
 
 use crate::{per_call, row};
 use anyhow::Result;
 use flambeau::{IValue, Session};
 
-/// The machine.
+/// Measures the virtual machine.
 pub(crate) fn figures(session: &Session) -> Result<()> {
     println!("-- machine");
     let source = "

@@ -1,4 +1,4 @@
-//! Hostile programs: accepted, refused, or either, but never fatal, and within bounds of memory.
+//! Replay of hostile programs: they may be accepted or rejected but must not crash or exceed their memory limit.
 
 use flambeau::{Error, Fault};
 
@@ -13,12 +13,12 @@ impl Replay {
         if let (Some(limit), Some(peak)) = (limit, peak_mb())
             && peak > limit
         {
-            return Verdict::failed(format!("took {peak} MB where {limit} are allowed"));
+            return Verdict::failed(format!("used {peak} MB, limit {limit} MB"));
         }
         match (case.text("expect"), result) {
             (_, Err(error)) if matches!(error.fault, Fault::Internal) => verdict_of(&error, "internal error"),
             ("accept", Err(error)) => verdict_of(&error, "refused"),
-            ("error", Ok(())) => Verdict::failed("accepted, where an error is due"),
+            ("error", Ok(())) => Verdict::failed("accepted instead of rejected"),
             _ => Verdict::passed(),
         }
     }
@@ -34,13 +34,13 @@ impl Replay {
     }
 }
 
-/// Lets the kernel's mark of the highest memory use start again, where it has one.
+/// Resets the kernel's record of peak memory. No effect where the system has none.
 fn forget_peak() {
-    // Only Linux has it; elsewhere nothing is measured.
+    // Only Linux supports this; elsewhere memory is not measured.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The highest resident memory since [`forget_peak`], in megabytes.
+/// Returns the peak resident memory since [`forget_peak`], in megabytes.
 fn peak_mb() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

@@ -1,7 +1,7 @@
-//! Recorded results as the program's types declare them.
+//! Conversion of recorded results to the types that the program declares.
 //!
-//! PyTorch's `math.isnan` is declared to return a bool and puts an integer where the bool belongs. A program cannot
-//! see the difference, a recording does.
+//! PyTorch's `math.isnan` is declared to return a bool but returns an integer. A program cannot observe the difference;
+//! the recording contains it.
 
 use flambeau_ir::Type;
 use flambeau_ir::types::TypeKind;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::value::{items, tag};
 
-/// The value with integers made bools wherever `ty` says bool. (JSON bounds the depth of values.)
+/// Returns the value with integers replaced by bools where `ty` has bool. JSON bounds the depth of values.
 pub(super) fn as_declared(value: &Value, ty: Type) -> Value {
     match (tag(value), ty.kind()) {
         ("int", TypeKind::Bool) => {

@@ -1,4 +1,4 @@
-//! Recorded gradients: of the inputs of a call, given those of its results.
+//! Comparison of recorded gradients of a call's inputs, given the gradients of its results.
 
 use flambeau::json::read_as;
 use flambeau::tensor::Tensor;
@@ -11,7 +11,7 @@ use super::verdict_of;
 use crate::value::compare::compare;
 use flambeau::exec::Host;
 
-/// The tensors in a value, left to right.
+/// Collects the tensors in a value, from left to right.
 fn tensors(value: &IValue, found: &mut Vec<Tensor>) {
     match value {
         IValue::Tensor(t) => found.push(t.clone()),
@@ -22,7 +22,7 @@ fn tensors(value: &IValue, found: &mut Vec<Tensor>) {
     }
 }
 
-/// Compares gradients with what was recorded. `inputs`: positional inputs, then those by name.
+/// Compares gradients with the recorded ones. `inputs` are the positional inputs followed by the keyword inputs.
 pub(super) fn judge(
     call: &Call<'_>,
     session: &Session,

@@ -1,8 +1,8 @@
-//! Replays one case on a session.
+//! Replay of one case on a session.
 //!
-//! By kind: programs are loaded and called ([`program`]), IR text is read and printed ([`text`]), pairs of graphs are
-//! compared in strength ([`pass`]), printed programs are compared ([`printed`]), and what must not crash is tried
-//! ([`bad`]).
+//! Each kind of case has a module. Programs are loaded and called ([`program`]), IR text is parsed and printed
+//! ([`text`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
+//! ([`printed`]), and hostile programs must not crash ([`bad`]).
 
 mod bad;
 mod declared;
@@ -20,25 +20,25 @@ use flambeau::{Error, Fault, Session};
 use super::case::{Case, Verdict};
 use super::options::Ways;
 
-/// What a case may hold of memory at a time, in bytes. Bad ones have the limits that every session has.
+/// Memory limit of a case in bytes. Hostile programs use the session's default limits.
 const MEMORY: usize = 4 << 30;
 
-/// What cases are replayed with.
+/// The state for replaying cases of a suite.
 pub struct Replay {
     folder: PathBuf,
     ways: Ways,
     session: Session,
-    /// For programs that want too much.
+    /// A session with default limits, for hostile programs.
     strict: Session,
 }
 
 impl Replay {
-    /// Prepares a session for the suite in `folder`.
+    /// Creates the sessions for the suite in `folder`.
     ///
     /// # Errors
-    /// If the session cannot be made.
+    /// Returns an error if a session cannot be created.
     pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
-        // An optimization that fails fails its case.
+        // A failing optimization fails the case.
         let session = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY).build()?;
         let strict = Session::standard()?;
         Ok(Replay { folder, ways, session, strict })
@@ -57,7 +57,7 @@ impl Replay {
             "pass" => self.pass(case),
             "ir" => self.ir_text(case, "ir").and_then(|()| self.program(case)),
             "archive" | "source" | "pt2" => self.program(case),
-            other => Err(Verdict::failed(format!("there is no way to replay cases of kind `{other}`"))),
+            other => Err(Verdict::failed(format!("unknown kind of case `{other}`"))),
         };
         result.err().unwrap_or_else(Verdict::passed)
     }
@@ -68,7 +68,7 @@ impl Replay {
     }
 }
 
-/// What an error says about a case that should have gone well.
+/// Returns the verdict for an unexpected error.
 fn verdict_of(error: &Error, doing: &str) -> Verdict {
     let message = error.message.lines().next().unwrap_or("").to_string();
     match error.fault {

@@ -1,4 +1,4 @@
-//! Pairs of graphs before and after one of PyTorch's passes: ours has to leave no more nodes than PyTorch's.
+//! Replay of passes: after our pass, a graph must have at most as many nodes as after PyTorch's.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::super::case::{Case, Verdict};
 use super::{Replay, text, verdict_of};
 
-/// What ours are called, where it is not what PyTorch calls them.
-/// PyTorch folds what callers can write; ours does so only when told.
+/// Pipelines for passes with another name or behaviour in PyTorch. PyTorch folds constants that callers can write; our
+/// pass does so only with the option `escaping`.
 const NAMES: &[(&str, &str)] = &[
     ("constant_propagation", "constant_propagation{escaping}"),
     ("run_decompositions", "decompose_ops,fix{2}(peephole,constant_propagation{escaping})"),
@@ -46,7 +46,7 @@ impl Replay {
         let size = |graph: &Graph| text::counts_of_sweeps(graph).values().sum::<usize>();
         let before = text::counts_of_sweeps(&graph);
         let told = |field| case.get(field).and_then(Value::as_u64).unwrap_or(0) as usize;
-        // What a source compiles to may be larger here than there; that much more may be left.
+        // The compiled source may have more nodes here than in PyTorch; the difference is added to the limit.
         let more = size(&graph).saturating_sub(told("before_nodes"));
         run(name, &library, &mut graph, unit)?;
         let (got, wanted) = (size(&graph), told("after_nodes") + more);
@@ -58,7 +58,7 @@ impl Replay {
     }
 }
 
-/// The kinds of which more are left than PyTorch leaves.
+/// Returns the kinds of nodes with more nodes left than in PyTorch.
 fn surplus(case: &Case, before: &BTreeMap<&str, usize>, after: &BTreeMap<&str, usize>) -> String {
     let told =
         |field, kind| case.get(field).and_then(|c| c.get(kind)).and_then(Value::as_u64).unwrap_or(0) as i64;

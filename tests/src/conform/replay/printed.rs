@@ -1,7 +1,7 @@
-//! The printed forms of an archive's programs: graphs and source as PyTorch prints them, and source compiled again.
+//! Comparison of an archive's printed programs with PyTorch's: graphs, source, and source compiled again.
 //!
-//! Graphs are compared in a canonical form: constants stand where they are used, values are numbered in the order in
-//! which they come into being, and locations are left out. Source is compared with its variables numbered likewise.
+//! Graphs are compared in canonical form: constants are printed where they are used, values are numbered in order of
+//! definition, and locations are omitted. The variables of source are numbered likewise.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,7 +40,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The source of a method, compiled in the program it came from, has the same graph.
+    /// Compiles the source of a method in its own program and compares the graph with the original.
     fn again(&self, program: &Program, name: &str) -> Result<(), Verdict> {
         let method =
             program.module().and_then(|m| program.unit().method(m.object().class(), Symbol::new(name)));
@@ -64,10 +64,10 @@ fn same(name: &str, what: &str, got: &str, want: &str) -> Result<(), Verdict> {
     if got.trim_end() == want.trim_end() {
         return Ok(());
     }
-    Err(Verdict::failed(format!("the {what} of `{name}` is another: {}", first_difference(got, want))))
+    Err(Verdict::failed(format!("the {what} of `{name}` differs: {}", first_difference(got, want))))
 }
 
-/// Source with its variables numbered in order of appearance.
+/// Returns the source with variables numbered in order of appearance.
 fn numbered(text: &str) -> String {
     let mut variables: BTreeMap<&str, usize> = BTreeMap::new();
     for line in text.lines() {

@@ -1,7 +1,7 @@
-//! Programs: loaded or compiled, called, and judged by what was recorded of each call.
+//! Replay of programs: loading or compiling, calling, and comparing with the recorded results of each call.
 //!
-//! All calls of a case go to one loaded program, and those of one name to one entry: what calls leave behind (changed
-//! attributes, compiled code, observations of an executor) is there in the next one, as it is for an embedder.
+//! All calls of a case run on one loaded program, and calls with one name on one entry. Effects of a call (changed
+//! attributes, compiled code, profiling data) therefore persist to the next call, as in an embedding program.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use super::declared::as_declared;
 use super::{Replay, gradients, verdict_of};
 use crate::value::compare::{Tolerance, compare};
 
-/// How far a program came.
+/// The result of running a program.
 enum End {
-    /// It was not accepted.
+    /// The program was rejected.
     Refused(Error),
-    /// It was accepted, and the call failed; the arguments as they are after the call.
+    /// The call failed; with the arguments after the call.
     Failed(Error, Vec<Value>),
-    /// The result and its declared type, and the arguments as they are after the call.
+    /// The call returned a result; with its declared type and the arguments after the call.
     Returned { result: Value, after: Vec<Value>, ty: Type },
-    /// It was to be loaded only.
+    /// The program was only loaded.
     Loaded,
 }
 
-/// A loaded program, and its entries by name.
+/// A loaded program with its entries by name.
 struct Instance {
     program: Program,
     entries: BTreeMap<String, Entry>,
-    /// Whether the program is one graph, read alone.
+    /// Whether the program is a single graph parsed from text.
     is_graph: bool,
 }
 
 impl Instance {
     fn entry(&mut self, name: &str) -> Result<&Entry, Error> {
         if !self.entries.contains_key(name) {
-            // A graph that was read alone is `forward`, whatever the case calls it.
+            // The entry of a graph parsed from text is always `forward`.
             let own = if self.is_graph { "forward" } else { name };
             self.entries.insert(name.to_string(), self.program.entry(own)?);
         }
@@ -77,7 +77,7 @@ impl Replay {
         }
     }
 
-    /// The archive of a case: a file of the suite, or bytes in the case.
+    /// Loads the archive of a case: a file of the suite, or bytes in the case.
     fn archive(&self, case: &Case, session: &Session) -> Result<Program, Error> {
         match case.archive_bytes() {
             Some(bytes) => session.load_archive_bytes(&bytes),
@@ -85,7 +85,7 @@ impl Replay {
         }
     }
 
-    /// The program with its module frozen, if that is asked for and it is in eval mode.
+    /// Freezes the module if the option is set and the module is in eval mode.
     fn frozen(&self, program: Program, entry: &str) -> Result<Program, Error> {
         let training = |p: &Program| {
             p.module().is_none_or(|root| root.named_modules().iter().any(|(_, module)| module.is_training()))
@@ -93,12 +93,12 @@ impl Replay {
         if !self.ways.through_freeze || training(&program) {
             return Ok(program);
         }
-        // What is to be loaded only has no entry.
+        // A case that is only loaded has no entry.
         let kept: &[&str] = if matches!(entry, "forward" | "") { &[] } else { &[entry] };
         program.freeze(kept)
     }
 
-    /// Loads a program and calls it.
+    /// Loads a program and runs its calls.
     pub(super) fn program(&self, case: &Case) -> Result<(), Verdict> {
         let calls = case.calls();
         let Some(first) = calls.first() else { return Err(Verdict::failed("the case has no call")) };
@@ -133,7 +133,7 @@ impl Replay {
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
         let recorded = call.gradients("grad_outputs").is_some();
-        // As PyTorch does, a call is recorded if it is given something that requires a gradient.
+        // As in PyTorch, a call is recorded for gradients if an input requires a gradient.
         if recorded || call.requires_grad() {
             host.set_tape(Some(self.session.tape().map_err(|e| verdict_of(&e, "making a tape"))?));
         }
@@ -141,7 +141,7 @@ impl Replay {
         let json = |value: &IValue| {
             flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
         };
-        // Written before gradients are taken, which may write to what the program returned.
+        // Converted before the gradients are computed, which may write to tensors that the program returned.
         let after = args.iter().map(json).collect::<Result<Vec<_>, _>>()?;
         let result = match result {
             Ok(result) => result,
@@ -160,7 +160,7 @@ impl Replay {
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
-/// The inputs of a call, read as the types of the parameters.
+/// Returns the inputs of a call, read with the types of the parameters.
 fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonError> {
     let params = entry.params();
     let args = call
@@ -181,7 +181,7 @@ fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonEr
     Ok((args, kwargs.collect::<Result<_, _>>()?))
 }
 
-/// Judges a call by the error or the result that was recorded.
+/// Compares a call with the recorded error or result.
 fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     match call.get("expected_error") {
         Some(want) => judge_error(call.case, end, want)?,
@@ -208,16 +208,17 @@ fn judge_result(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     compare(result, &want, call.tolerance()).map_err(|why| Verdict::failed(format!("wrong result: {why}")))
 }
 
-/// Did PyTorch's string parser stumble? It reads less of Python than PyTorch's other frontend.
+/// Returns whether the recorded error is a syntax error of PyTorch's string parser, which accepts less of Python than
+/// PyTorch's other frontend.
 fn is_syntax(want: &Value) -> bool {
     let message = want.get("message").and_then(Value::as_str).unwrap_or("");
     message.starts_with("expected ") && message.contains("but found")
 }
 
-/// An error was recorded: at compile time or at run time.
+/// Compares with a recorded error, at compile time or at run time.
 fn judge_error(case: &Case, end: &End, want: &Value) -> Result<(), Verdict> {
     let at_compile_time = want.get("kind").and_then(Value::as_str) == Some("compile");
-    // What PyTorch refuses although it reads well may be refused or run.
+    // A program that PyTorch rejects despite valid syntax may be rejected or run here.
     let free = case.text("group") == "rejected" || is_syntax(want);
     match end {
         End::Returned { .. } | End::Loaded if free => {
@@ -231,15 +232,14 @@ fn judge_error(case: &Case, end: &End, want: &Value) -> Result<(), Verdict> {
         End::Refused(error) | End::Failed(error, _) => {
             if matches!(error.fault, Fault::Internal) || (matches!(error.fault, Fault::Unsupported) && !free)
             {
-                return Err(verdict_of(error, "another error"));
+                return Err(verdict_of(error, "wrong error"));
             }
             let refused = matches!(end, End::Refused(_));
             if refused == at_compile_time || free {
                 return Ok(());
             }
             let message = error.message.lines().next().unwrap_or("");
-            let when =
-                if refused { "refused, where it fails at run time" } else { "accepted, where it is refused" };
+            let when = if refused { "fails at compile time already" } else { "fails only at run time" };
             Err(Verdict::failed(format!("{when}: {message}")))
         }
     }

@@ -1,4 +1,4 @@
-//! IR text: read, counted, printed, read again.
+//! Replay of IR text: parse, count nodes, print, parse again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::super::case::{Case, Verdict};
 
-/// Reads the text of a case.
+/// Parses the text of a case.
 ///
 /// # Errors
-/// The verdict, if it cannot be read.
+/// Returns the verdict if the text does not parse.
 pub(super) fn read(text: &str, registry: &Arc<Registry>) -> Result<Graph, Verdict> {
     parse_graph(&Source::new("case", text), registry).map_err(|error| {
         let what = error.message.clone();
@@ -23,16 +23,16 @@ pub(super) fn read(text: &str, registry: &Arc<Registry>) -> Result<Graph, Verdic
     })
 }
 
-/// Checks what a case tells about a graph: how many nodes of which kind, that its text reads back to the same text,
-/// and, where text is compared, that it is PyTorch's.
+/// Checks the recorded properties of a graph: the number of nodes per kind, and that printing and parsing reproduces
+/// the text. With `compare_text`, the text must equal PyTorch's.
 ///
 /// # Errors
-/// The verdict, where something differs.
+/// Returns the verdict if a property differs.
 pub(super) fn check(case: &Case, graph: &Graph, compare_text: bool) -> Result<(), Verdict> {
     if let Some(counts) = case.get("counts") {
         let counts = recorded_counts(counts);
-        // PyTorch's reader does not know all subgraphs: then it takes their numbers for parts of names, and counts
-        // none of their nodes.
+        // PyTorch's parser does not support every kind of subgraph. It then treats the number of a subgraph as part of
+        // a name and does not count the subgraph's nodes.
         let alone = counts_without_subgraphs(graph);
         let unnumbered = without_numbers(&counts);
         let counted = same_counts(&counts_of(graph), &counts)
@@ -44,7 +44,7 @@ pub(super) fn check(case: &Case, graph: &Graph, compare_text: bool) -> Result<()
     let again = read(&printed, graph.registry())?.to_text(exact);
     if again != printed {
         let what = format!(
-            "printed, read and printed again it is another text: {}",
+            "the text changes when it is parsed and printed again: {}",
             first_difference(&again, &printed)
         );
         return Err(Verdict::failed(what));
@@ -52,24 +52,23 @@ pub(super) fn check(case: &Case, graph: &Graph, compare_text: bool) -> Result<()
     if compare_text && let Some(want) = case.get("printed").and_then(Value::as_str) {
         let (got, want) = (numbered(&graph.to_text(PrintOptions::default())), numbered(want));
         if got != want {
-            return Err(Verdict::failed(format!("prints another text: {}", first_difference(&got, &want))));
+            return Err(Verdict::failed(format!("printed text differs: {}", first_difference(&got, &want))));
         }
     }
     Ok(())
 }
 
-/// Nodes by kind, those of nested blocks and of subgraphs included.
+/// Counts nodes by kind, including nested blocks and subgraphs.
 pub(super) fn counts_of(graph: &Graph) -> BTreeMap<&'static str, usize> {
     counts_in(graph, |_| true)
 }
 
-/// Nodes by kind, with what is in a fusion group left out: it is one sweep's formula, and PyTorch makes no groups for
-/// the processor.
+/// Counts nodes by kind without the contents of fusion groups, since PyTorch creates no fusion groups for the CPU.
 pub(super) fn counts_of_sweeps(graph: &Graph) -> BTreeMap<&'static str, usize> {
     counts_in(graph, |node| !graph.is_prim(node, Prim::FusionGroup))
 }
 
-/// Nodes by kind, those of nested blocks included, and those of subgraphs of nodes that are looked into.
+/// Counts nodes by kind, including nested blocks and the subgraphs of nodes accepted by `look`.
 fn counts_in(graph: &Graph, look: impl Fn(NodeId) -> bool) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     let mut subgraphs: Vec<Arc<Graph>> = Vec::new();
@@ -95,7 +94,7 @@ fn counts_in(graph: &Graph, look: impl Fn(NodeId) -> bool) -> BTreeMap<&'static 
     counts
 }
 
-/// Nodes by kind, those of nested blocks included.
+/// Counts nodes by kind, including nested blocks but not subgraphs.
 fn counts_without_subgraphs(graph: &Graph) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for node in graph.nodes_deep() {
@@ -109,7 +108,7 @@ fn recorded_counts(counts: &Value) -> BTreeMap<&str, usize> {
     entries.map(|(kind, n)| (kind.as_str(), n.as_u64().unwrap_or(0) as usize)).collect()
 }
 
-/// `prim::awaitable_0` and `prim::awaitable_1` as two of `prim::awaitable`.
+/// Adds the counts of numbered kinds: `prim::awaitable_0` and `prim::awaitable_1` count as two `prim::awaitable`.
 fn without_numbers<'a>(counts: &BTreeMap<&'a str, usize>) -> BTreeMap<&'a str, usize> {
     let mut out = BTreeMap::new();
     for (kind, n) in counts {
@@ -131,7 +130,8 @@ fn same_counts(got: &BTreeMap<&'static str, usize>, want: &BTreeMap<&str, usize>
     Ok(())
 }
 
-/// The text with values named by their first appearance: PyTorch's reader forgets the names of results, ours keeps them.
+/// Returns the text with values numbered in order of appearance. PyTorch's parser drops the names of results; ours
+/// keeps them.
 fn numbered(text: &str) -> String {
     let mut places = BTreeMap::new();
     let mut out = String::with_capacity(text.len());
@@ -147,12 +147,12 @@ fn numbered(text: &str) -> String {
     out
 }
 
-/// The first line that differs, both ways.
+/// Describes the first line that differs.
 pub(super) fn first_difference(got: &str, want: &str) -> String {
     let mut lines = got.lines().zip(want.lines());
     match lines.find(|(a, b)| a != b) {
-        Some((g, w)) => format!("`{}` where `{}` is wanted", g.trim(), w.trim()),
-        None => format!("{} lines where {} are wanted", got.lines().count(), want.lines().count()),
+        Some((g, w)) => format!("`{}` instead of `{}`", g.trim(), w.trim()),
+        None => format!("{} lines instead of {}", got.lines().count(), want.lines().count()),
     }
 }
 

@@ -1,5 +1,7 @@
-//! `test alias`: what may be what, by the alias analysis of each function; `test alias dot`: its memory graph as a picture;
-//! `test alias why A B`: why two values may, or cannot, share memory.
+//! `test alias`: the points-to sets of the alias analysis of each function.
+//!
+//! `test alias dot` prints the memory graph in the DOT language. `test alias why A B` explains why two values may or
+//! cannot share memory.
 
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{Graph, ValueId};

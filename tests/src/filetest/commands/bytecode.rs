@@ -1,4 +1,4 @@
-//! `test bytecode`: the code that the machine runs.
+//! `test bytecode`: the bytecode of the virtual machine.
 
 use flambeau_exec::Code;
 

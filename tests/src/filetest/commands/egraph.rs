@@ -1,4 +1,5 @@
-//! `test egraph [OPTIONS]`: what equality saturation makes of each function and by which rules, then the graph it leaves.
+//! `test egraph [OPTIONS]`: the rewrites of equality saturation in each function, and the resulting graph.
+//!
 //! The options are those of the pass: `test egraph accept=rounding`.
 
 use flambeau_analysis::Analyses;

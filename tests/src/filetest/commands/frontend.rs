@@ -1,4 +1,4 @@
-//! `test frontend`: what source compiles to, or is blamed for.
+//! `test frontend`: the graphs compiled from source, or the errors.
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;

@@ -1,4 +1,4 @@
-//! The commands of test files, one per file; a line here makes one known.
+//! The commands of test files. Each command has a file and a row in [`ALL`].
 
 mod alias;
 mod bytecode;
@@ -14,7 +14,7 @@ mod verify;
 
 use super::command::Command;
 
-/// Every command.
+/// All commands.
 pub const ALL: &[&dyn Command] = &[
     &alias::Alias,
     &bytecode::Bytecode,
@@ -29,7 +29,7 @@ pub const ALL: &[&dyn Command] = &[
     &verify::Verify,
 ];
 
-/// The command whose first word this is.
+/// Returns the command with a name.
 pub fn find(name: &str) -> Option<&'static dyn Command> {
     ALL.iter().copied().find(|c| c.name() == name)
 }

@@ -1,7 +1,7 @@
 //! `test opt PIPELINE`: the graphs after a pipeline.
 //!
-//! The pipeline runs twice: as it is, and with every analysis rebuilt and the graph verified after every edit; both
-//! have to leave the same graph.
+//! The pipeline runs twice: normally, and with every analysis rebuilt and the graph verified after every edit. Both
+//! runs must produce the same graph.
 
 use flambeau_rewrite::Checks;
 

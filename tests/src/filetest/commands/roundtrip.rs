@@ -1,4 +1,4 @@
-//! `test roundtrip`: what is printed reads back as the same program. Prints nothing.
+//! `test roundtrip`: the printed program parses to the same program. Prints nothing.
 
 use flambeau_ir::text::PrintOptions;
 

@@ -1,5 +1,4 @@
-//! `test run`: the program can be run, and the `run:` lines say with what result. Prints nothing itself; the lines are
-//! checked for every file that has some.
+//! `test run`: the program has `run:` lines. Prints nothing; the lines of a file are checked whatever its commands.
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;
@@ -14,13 +13,13 @@ impl Command for Run {
 
     fn run(&self, file: &TestFile, _program: &str, _args: &str) -> Result<String, Vec<Blame>> {
         if file.runs.is_empty() {
-            Err(Blame::nowhere("no `run:` line says what to run"))
+            Err(Blame::nowhere("the file has no `run:` line"))
         } else {
             Ok(String::new())
         }
     }
 
     fn survives_round_trip(&self) -> bool {
-        false // nothing printed to compare; the calls have treatments of their own
+        false // prints nothing to compare; calls have their own treatments
     }
 }

@@ -1,4 +1,4 @@
-//! `test shape`: what is known of each value, by the shape analysis of each function.
+//! `test shape`: the result of shape analysis for each value of each function.
 
 use flambeau_analysis::{Analyses, Shapes};
 

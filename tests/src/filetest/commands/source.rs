@@ -1,4 +1,4 @@
-//! `test source`: the program as source, which compiles to the same graphs again.
+//! `test source`: the program printed as source, which must compile to the same graphs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `test verify`: the program is one, or is blamed for what it is not. Prints nothing.
+//! `test verify`: the verifier accepts the program or reports the expected errors. Prints nothing.
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;
