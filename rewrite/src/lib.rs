@@ -24,6 +24,7 @@ pub mod patch;
 pub mod pipeline;
 mod roles;
 pub mod rules;
+mod schedule;
 #[cfg(test)]
 mod testing;
 pub mod trace;
@@ -36,4 +37,5 @@ pub use pass::{Pass, PassCx, PassError};
 pub use patch::{Patch, Plan, Planned};
 pub use pipeline::{Configure, Options, PassEntry, PassLibrary, Pipeline};
 pub use rules::{Exactness, RuleSet, Rulebook, Vocabulary};
+pub use schedule::Schedule;
 pub use trace::{RewriteTrace, TraceEvent};

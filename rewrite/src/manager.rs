@@ -226,7 +226,8 @@ impl<'a> Manager<'a> {
             at += 1;
             match step {
                 PipelineStep::Run { pass, options } => {
-                    self.run_pass(&**pass, options, graph, analyses, control, &mut report)?;
+                    let run = Run { graph, analyses, control, report: &mut report };
+                    self.run_scheduled(&**pass, options, run, MAX_DEPTH)?;
                 }
                 PipelineStep::Repeat { end, bound } => {
                     if *bound == 0 {
@@ -251,15 +252,44 @@ impl<'a> Manager<'a> {
         Ok(report)
     }
 
+    /// Runs a pass with the passes of its schedule.
+    fn run_scheduled(
+        &mut self,
+        pass: &dyn DynPass,
+        options: &Options,
+        mut run: Run<'_>,
+        depth: u32,
+    ) -> Result<(), Box<PipelineError>> {
+        let schedule = pass.schedule();
+        let Some(depth) = depth.checked_sub(1) else {
+            let text = format!("the schedules of passes lead on from `{}` without end", pass.name());
+            return Err(failure(pass.name(), PassError::new(Fault::Misuse, text), None, run.report));
+        };
+        for _ in 0..=schedule.repeats {
+            let before = run.graph.journal().meaning();
+            for first in &schedule.before {
+                self.run_scheduled(&**first, &Options::default(), run.again(), depth)?;
+            }
+            let own = run.graph.journal().meaning();
+            self.run_pass(pass, options, run.again())?;
+            let changed = run.graph.journal().meaning() != own;
+            for follower in schedule.after.iter().filter(|f| changed || !f.if_changed) {
+                self.run_scheduled(&*follower.pass, &Options::default(), run.again(), depth)?;
+            }
+            if run.graph.journal().meaning() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn run_pass(
         &mut self,
         pass: &dyn DynPass,
         options: &Options,
-        graph: &mut Graph,
-        analyses: &mut Analyses,
-        control: &mut Control,
-        report: &mut Report,
+        run: Run<'_>,
     ) -> Result<(), Box<PipelineError>> {
+        let Run { graph, analyses, control, report } = run;
         if !control.start(pass.name()) {
             return Ok(());
         }
@@ -356,6 +386,23 @@ impl<'a> Manager<'a> {
             self.run_with(&mut copy, pipeline, &mut Analyses::new(), control)?;
             Ok(is_bad(&copy))
         })
+    }
+}
+
+/// Deepest chain of passes that need each other.
+const MAX_DEPTH: u32 = 16;
+
+/// What the passes of a pipeline have in common.
+struct Run<'r> {
+    graph: &'r mut Graph,
+    analyses: &'r mut Analyses,
+    control: &'r mut Control,
+    report: &'r mut Report,
+}
+
+impl Run<'_> {
+    fn again(&mut self) -> Run<'_> {
+        Run { graph: self.graph, analyses: self.analyses, control: self.control, report: self.report }
     }
 }
 

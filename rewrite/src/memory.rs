@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// Whether an operand or result of a node may be written anywhere in the graph, or outside between runs.
 pub(crate) fn has_writers(db: &AliasDb, graph: &Graph, node: NodeId) -> bool {
-    graph.operands(node).chain(graph.results(node)).any(|v| graph.ty(v).is_mutable() && db.has_writers(v))
+    db.node_has_writers(graph, node)
 }
 
 /// Whether it goes unnoticed if two values come to share memory, or no longer do.

@@ -1,20 +1,27 @@
-//! Putting nodes that belong together into a graph of their own, which one node runs.
+//! Outlining: moves a set of nodes into a subgraph that a single node evaluates.
 //!
-//! The nodes must be free of effects, and nobody may write what they take and give: then only dominance says where they
-//! can stand. Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be
-//! there before the first that uses what it gives; a producer that would break this stays outside.
+//! Precondition: the nodes have no effects and make memory of their own. Then dominance and writes say where they can
+//! stand. Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be defined
+//! before the first user of what it gives, and nothing may write what a member reads between the member and that place
+//! ([`positions::Positions`]); a producer that would break this stays outside.
+//!
+//! Constants are copied into the subgraph, except those that hold memory (tensors, lists): they stay outside and are
+//! operands of the group, so that the alias analysis sees who reads them.
 
 mod captures;
 mod group;
+mod positions;
 
 use crate::pass::{PassCx, PassError};
 use captures::Captures;
+use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::attr::names;
 use flambeau_ir::{
     At, Attr, BlockId, Editor, Fault, Graph, NodeId, Prim, Type, ValueId, ValueSubstitution, WalkStep,
 };
 use group::Group;
 use hashbrown::HashSet;
+use positions::Positions;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -45,10 +52,16 @@ const MOST_USES: usize = 1024;
 pub(crate) struct Members {
     blocks: Vec<(BlockId, Vec<NodeId>)>,
     captures: Captures,
+    positions: Positions,
 }
 
-/// The nodes that are accepted.
-pub(crate) fn members(g: &Graph, accepts: impl Fn(NodeId) -> bool) -> Members {
+/// The nodes that are accepted. O(nodes), with a search among the writes for each.
+pub(crate) fn members(
+    g: &Graph,
+    db: &AliasDb,
+    dominance: &Dominance,
+    accepts: impl Fn(NodeId) -> bool,
+) -> Members {
     let captures = Captures::of_graph(g);
     let has_few_uses = |n| g.results(n).all(|v| g.uses(v).nth(MOST_USES).is_none());
     let accepted = |n: &NodeId| accepts(*n) && captures.is_known(*n) && has_few_uses(*n);
@@ -56,7 +69,10 @@ pub(crate) fn members(g: &Graph, accepts: impl Fn(NodeId) -> bool) -> Members {
         WalkStep::Enter(b) => Some((b, g.nodes(b).filter(accepted).collect())),
         _ => None,
     });
-    Members { blocks: blocks.collect(), captures }
+    let blocks: Vec<(BlockId, Vec<NodeId>)> = blocks.collect();
+    let positions =
+        Positions::of(g, db, dominance, blocks.iter().flat_map(|(_, nodes)| nodes.iter().copied()));
+    Members { blocks, captures, positions }
 }
 
 /// Puts members into groups, which become nodes of this operator. Each group is made before the next is looked for:
@@ -70,7 +86,7 @@ pub(crate) fn apply(
     bounds: Bounds,
     prim: Prim,
 ) -> Result<(), PassError> {
-    let Members { blocks, mut captures } = members;
+    let Members { blocks, mut captures, mut positions } = members;
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
         let mut free: SmallNodes = members.iter().copied().collect();
@@ -80,11 +96,11 @@ pub(crate) fn apply(
             if !free.contains(&root) || !g.has_node(root) {
                 continue;
             }
-            let Some(plan) = grow(g, &captures, block, root, &mut free, bounds) else { continue };
+            let Some(plan) = grow(g, &captures, &positions, block, root, &mut free, bounds) else { continue };
             if !fuel.take("group", g, plan.at) {
                 return Ok(());
             }
-            make(&mut editor, &plan, prim, &mut captures)?;
+            make(&mut editor, &plan, prim, &mut captures, &mut positions)?;
         }
     }
     Ok(())
@@ -104,13 +120,14 @@ struct GroupPlan {
 fn grow(
     g: &Graph,
     captures: &Captures,
+    positions: &Positions,
     block: BlockId,
     root: NodeId,
     free: &mut SmallNodes,
     bounds: Bounds,
 ) -> Option<GroupPlan> {
     free.remove(&root);
-    let mut group = Group::new(g, captures, block);
+    let mut group = Group::new(g, captures, positions, block);
     let mut producers = Producers { graph: g, block, seen: SmallNodes::default(), waiting: Vec::new() };
     group.push(root);
     producers.add(captures.by(g, root));
@@ -127,7 +144,7 @@ fn grow(
             let Some(sibling) = sibling else { break };
             group.push(sibling);
         }
-        if group.is_possible(bounds) {
+        if group.is_possible(bounds, root) {
             for &node in group.since(before) {
                 free.remove(&node);
                 producers.add(captures.by(g, node));
@@ -139,10 +156,7 @@ fn grow(
     if group.len() < bounds.least {
         return None;
     }
-    let at = match group.first_user() {
-        Some(user) if g.is_before(user, root) => user,
-        _ => root,
-    };
+    let at = group.place(root);
     let nodes = group.in_order();
     let (inputs, outputs) = (group.inputs(&nodes), group.outputs(&nodes));
     Some(GroupPlan { nodes, inputs, outputs, at })
@@ -177,6 +191,7 @@ fn make(
     plan: &GroupPlan,
     prim: Prim,
     captures: &mut Captures,
+    positions: &mut Positions,
 ) -> Result<(), PassError> {
     let g = editor.graph();
     let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
@@ -184,6 +199,7 @@ fn make(
     let loc = g.loc(plan.at);
     let attrs = editor.attrs(vec![(names::subgraph(), Attr::Graph(Arc::new(body)))]);
     let group = editor.at(At::before(plan.at)).loc(loc).insert(prim, &plan.inputs, attrs, &types);
+    positions.stands_at(group, plan.at);
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
@@ -207,7 +223,7 @@ fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError
         let def = g.def(v);
         // One that stands in a block of a node is copied with that.
         let is_around = || g.ancestor_in(def, g.parent(plan.at)).is_none_or(|top| top == def);
-        if g.is_prim(def, Prim::Constant) && map.get(v).is_none() && is_around() {
+        if captures::is_copied(g, v) && map.get(v).is_none() && is_around() {
             editor.copy_from(g, [def], &mut map)?;
         }
     }

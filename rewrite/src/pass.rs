@@ -8,6 +8,7 @@ use crate::control::{Control, Fuel, Planted, describe};
 use crate::log::{Level, Log};
 use crate::patch::Plan;
 use crate::rules::Exactness;
+use crate::schedule::Schedule;
 use flambeau_analysis::{Analyses, AnalysisSet};
 use flambeau_ir::verify::verify;
 use flambeau_ir::{CompilationUnit, Editor, Fault, Graph, InsertError, NodeId, Registry, Revision, Stale};
@@ -36,6 +37,11 @@ pub trait Pass: Send + Sync + 'static {
         &[]
     }
 
+    /// The passes that run before and behind this one. A pass does not call another: it states here what it needs.
+    fn schedule(&self) -> Schedule {
+        Schedule::alone()
+    }
+
     /// Transforms the graph of `cx`.
     ///
     /// # Errors
@@ -53,6 +59,8 @@ pub trait DynPass: Send + Sync {
     fn exactness(&self) -> Exactness;
     /// [`Pass::removed_errors`].
     fn removed_errors(&self) -> &'static [&'static str];
+    /// [`Pass::schedule`].
+    fn schedule(&self) -> Schedule;
     /// [`Pass::run`].
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError>;
 }
@@ -72,6 +80,10 @@ impl<P: Pass> DynPass for P {
 
     fn removed_errors(&self) -> &'static [&'static str] {
         Pass::removed_errors(self)
+    }
+
+    fn schedule(&self) -> Schedule {
+        Pass::schedule(self)
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {

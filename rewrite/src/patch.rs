@@ -5,6 +5,7 @@
 //! revision, and the revision is compared first.
 
 use flambeau_analysis::MovePlan;
+use flambeau_analysis::alias::MoveStep;
 use flambeau_ir::{
     At, Attr, Editor, Graph, IValue, LocId, NodeId, Op, Prim, Revision, Stale, Symbol, Type, ValueId,
 };
@@ -60,6 +61,7 @@ enum Step {
         value: Planned,
     },
     Erase(NodeId),
+    Move(MoveStep),
 }
 
 /// A list of edits, planned on a shared borrow. See the module's head.
@@ -148,6 +150,51 @@ impl Patch {
         self.steps.push(Step::SetOperand { node, index: index as u32, value: value.into() });
     }
 
+    /// Takes in moves of nodes, within blocks or between them, which the alias analysis planned
+    /// ([`AliasDb::plan_move_before`](flambeau_analysis::AliasDb::plan_move_before),
+    /// [`Motion`](flambeau_analysis::Motion)): it has checked dominance, aliasing and effects on the graph as it is, so
+    /// the patch moves nodes before it edits what they use.
+    ///
+    /// # Errors
+    /// [`Stale`] if the moves were planned for another graph or revision than the patch.
+    ///
+    /// ```
+    /// use flambeau_analysis::{AliasDb, Analyses, Dominance, Motion, NestedEffects};
+    /// use flambeau_ir::{Prim, Registry, Source, text::parse_graph};
+    /// use flambeau_rewrite::{Patch, Plan};
+    ///
+    /// let text = "graph(%n : int, %p : bool):
+    ///   %q : (int, int) = prim::If(%p)
+    ///     block0():
+    ///       %a : (int, int) = prim::TupleConstruct(%n, %n)
+    ///       -> (%a)
+    ///     block1():
+    ///       %b : (int, int) = prim::TupleConstruct(%n, %n)
+    ///       -> (%b)
+    ///   return (%q)
+    /// ";
+    /// let mut graph = parse_graph(&Source::new("branch.ir", text), &Registry::empty()).unwrap();
+    /// let branch = graph.nodes_deep().find_map(|n| graph.as_if(n)).unwrap();
+    /// let pair = graph.nodes(graph.block(branch.node(), 0)).next().unwrap();
+    /// let mut analyses = Analyses::new();
+    /// let (g, (db, dominance, effects)) = analyses.with::<(AliasDb, Dominance, NestedEffects)>(&graph);
+    /// let mut motion = Motion::new(g, db, dominance, effects);
+    /// motion.move_before(pair, branch.node()).unwrap();
+    /// let moves = motion.into_plan();
+    ///
+    /// let mut patch = Patch::new(&graph);
+    /// patch.move_nodes(&moves).unwrap();
+    /// patch.replace_all_uses(graph.result(branch.node(), 0), graph.result(pair, 0));
+    /// patch.erase(branch.node());
+    /// patch.apply(&mut graph.edit()).unwrap();
+    /// assert!(graph.nodes_deep().all(|n| graph.is_prim(n, Prim::TupleConstruct)));
+    /// ```
+    pub fn move_nodes(&mut self, moves: &MovePlan) -> Result<(), Stale> {
+        moves.revision.check(self.revision)?;
+        self.steps.extend(moves.steps.iter().copied().map(Step::Move));
+        Ok(())
+    }
+
     /// Plans the removal of a node that no longer has uses then.
     pub fn erase(&mut self, node: NodeId) {
         self.steps.push(Step::Erase(node));
@@ -187,6 +234,7 @@ impl Plan for Patch {
                     editor.set_operand(node, index as usize, value);
                 }
                 Step::Erase(node) => editor.erase(node),
+                Step::Move(step) => step.apply(editor),
             }
         }
         Ok(made)

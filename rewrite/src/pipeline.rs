@@ -301,27 +301,32 @@ impl Pipeline {
 
     /// What results may differ in after the pipeline: as much as after the least exact of its passes.
     pub fn exactness(&self) -> Exactness {
-        let passes = self.steps.iter().filter_map(|s| match s {
-            PipelineStep::Run { pass, .. } => Some(pass.exactness()),
-            _ => None,
-        });
-        passes.max().unwrap_or_default()
+        let of = |pass: &dyn DynPass| {
+            let schedule = pass.schedule();
+            schedule.others().map(DynPass::exactness).fold(pass.exactness(), Exactness::max)
+        };
+        self.passes().map(of).max().unwrap_or_default()
     }
 
     /// Errors that some pass may remove: texts that their messages start with. See
     /// [`Pass::removed_errors`](crate::pass::Pass::removed_errors).
     pub fn removed_errors(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let passes = self.steps.iter().filter_map(|s| match s {
-            PipelineStep::Run { pass, .. } => Some(pass.removed_errors()),
-            _ => None,
-        });
-        passes.flatten().copied()
+        let of = |pass: &dyn DynPass| {
+            let schedule = pass.schedule();
+            let others: Vec<&[&str]> = schedule.others().map(DynPass::removed_errors).collect();
+            others.concat().into_iter().chain(pass.removed_errors().iter().copied())
+        };
+        self.passes().flat_map(of)
     }
 
     /// Names of the passes in order of mention.
     pub fn pass_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.passes().map(DynPass::name)
+    }
+
+    fn passes(&self) -> impl Iterator<Item = &dyn DynPass> {
         self.steps.iter().filter_map(|s| match s {
-            PipelineStep::Run { pass, .. } => Some(pass.name()),
+            PipelineStep::Run { pass, .. } => Some(&**pass),
             _ => None,
         })
     }

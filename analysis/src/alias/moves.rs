@@ -1,4 +1,5 @@
-//! Moving a node next to another without changing what the program does, as a plan made on a borrowed graph.
+//! Moving a node next to another one of its block without changing what the program does, as a plan made on a borrowed
+//! graph. Moves between blocks are in `motion.rs`.
 //!
 //! Between the node and where it goes, everything that depends on it (uses its results, gives its operands, writes what
 //! it reads or reads what it writes) has to come along, in order; that working set must in the end not depend on the
@@ -6,7 +7,7 @@
 
 use super::{AliasDb, MemorySet};
 use crate::effects::effects_in;
-use flambeau_ir::{At, Editor, Graph, NodeId, NodeSet, Revision, Stale, ValueId};
+use flambeau_ir::{Editor, Graph, NodeId, NodeSet, Revision, Stale, ValueId};
 
 /// One relinking of a [`MovePlan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,24 @@ pub enum MoveStep {
     },
 }
 
+impl MoveStep {
+    /// The node that is moved.
+    #[must_use]
+    pub fn node(self) -> NodeId {
+        match self {
+            MoveStep::Before { node, .. } | MoveStep::After { node, .. } => node,
+        }
+    }
+
+    /// Relinks the node.
+    pub fn apply(self, editor: &mut Editor<'_>) {
+        match self {
+            MoveStep::Before { node, next } => editor.move_before(node, next),
+            MoveStep::After { node, prev } => editor.move_after(node, prev),
+        }
+    }
+}
+
 /// A move that keeps the program's meaning, to be applied to the graph at the revision it was made for.
 #[derive(Clone, Debug)]
 pub struct MovePlan {
@@ -43,21 +62,8 @@ impl MovePlan {
     /// If the graph is another one, or has changed since the plan was made; nothing is done then.
     pub fn apply(&self, editor: &mut Editor<'_>) -> Result<(), Stale> {
         self.revision.check(editor.graph().journal().revision())?;
-        for step in &self.steps {
-            match *step {
-                MoveStep::Before { node, next } => editor.move_before(node, next),
-                MoveStep::After { node, prev } => editor.move_after(node, prev),
-            }
-        }
+        self.steps.iter().for_each(|step| step.apply(editor));
         Ok(())
-    }
-
-    /// Where the moved node ends up, as a position for insertion before it.
-    #[must_use]
-    pub fn first(&self) -> Option<At> {
-        self.steps.first().map(|step| match *step {
-            MoveStep::Before { node, .. } | MoveStep::After { node, .. } => At::before(node),
-        })
     }
 }
 

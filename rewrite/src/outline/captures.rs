@@ -1,9 +1,9 @@
 //! What nodes take from around them, those nested in them included, found once for a whole graph.
 //!
 //! Invariant: a list has every value that is defined outside the node and used inside one of its blocks, each once, in
-//! order of first use, constants left out. Groups replace values; [`Captures::replace`] keeps the lists true.
+//! order of first use, constants that hold no memory left out. Groups replace values; [`Captures::replace`] keeps the lists true.
 
-use flambeau_ir::{BlockId, Graph, NodeId, Prim, ValueId, WalkStep};
+use flambeau_ir::{BlockId, Graph, IValue, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
@@ -12,6 +12,13 @@ type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 /// A node whose blocks take more values from around it is in no group: lists of this length, one per level, would make
 /// deep nests quadratic.
 const MOST: usize = 2048;
+
+/// Whether a value is a constant that holds no memory, so that a copy in a subgraph is as good: what can be written has to
+/// stay in sight of the alias analysis.
+pub(super) fn is_copied(g: &Graph, v: ValueId) -> bool {
+    g.is_prim(g.def(v), Prim::Constant)
+        && (!g.ty(v).is_mutable() || matches!(g.constant(v), None | Some(IValue::None)))
+}
 
 /// What nodes with blocks take.
 #[derive(Default)]
@@ -51,7 +58,7 @@ impl Captures {
             for v in values {
                 let def = g.def(v);
                 let is_around = depths.get(&g.parent(def)).is_some_and(|&d| d <= frame.depth);
-                if is_around && !g.is_prim(def, Prim::Constant) {
+                if is_around && !is_copied(g, v) {
                     frame.add(v);
                 }
             }
@@ -91,11 +98,11 @@ impl Captures {
         !matches!(self.nested.get(&node), Some(None))
     }
 
-    /// What a node takes, and what is nested in it; constants left out.
+    /// What a node takes, and what is nested in it; constants that are copied left out.
     pub(super) fn by<'a>(&'a self, g: &'a Graph, node: NodeId) -> impl Iterator<Item = ValueId> + 'a {
         let inner = self.nested.get(&node).and_then(Option::as_deref).unwrap_or_default();
         let now = |v: &ValueId| self.replaced.get(v).copied().unwrap_or(*v);
-        let own = g.operands(node).filter(|&v| !g.is_prim(g.def(v), Prim::Constant));
+        let own = g.operands(node).filter(|&v| !is_copied(g, v));
         own.chain(inner.iter().map(now))
     }
 

@@ -3,7 +3,9 @@
 //! Adding or removing a node costs what it takes and the uses of what it gives, not the size of the group.
 
 use super::captures::Captures;
+use super::positions::Positions;
 use super::{Bounds, SmallNodes};
+use flambeau_analysis::alias::Span;
 use flambeau_ir::{BlockId, Graph, NodeId, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
@@ -14,8 +16,11 @@ type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 pub(super) struct Group<'a> {
     graph: &'a Graph,
     captures: &'a Captures,
+    positions: &'a Positions,
     block: BlockId,
     nodes: Vec<NodeId>,
+    /// The writes next to members that read memory which is written.
+    spans: Vec<(NodeId, Span)>,
     set: SmallNodes,
     /// How often each value is taken by a node of the group.
     takes: Map<ValueId, u32>,
@@ -27,12 +32,19 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(graph: &'a Graph, captures: &'a Captures, block: BlockId) -> Group<'a> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        captures: &'a Captures,
+        positions: &'a Positions,
+        block: BlockId,
+    ) -> Group<'a> {
         Group {
             graph,
             captures,
+            positions,
             block,
             nodes: Vec::new(),
+            spans: Vec::new(),
             set: SmallNodes::default(),
             takes: Map::default(),
             inputs: HashSet::default(),
@@ -53,6 +65,7 @@ impl<'a> Group<'a> {
         let (g, captures) = (self.graph, self.captures);
         self.nodes.push(node);
         self.set.insert(node);
+        self.spans.extend(self.positions.span(node).map(|span| (node, span)));
         for v in captures.by(g, node) {
             let times = self.takes.entry(v).or_insert(0);
             *times += 1;
@@ -73,6 +86,7 @@ impl<'a> Group<'a> {
         while self.nodes.len() > len {
             let Some(node) = self.nodes.pop() else { break };
             self.set.remove(&node);
+            self.spans.pop_if(|(member, _)| *member == node);
             for v in g.results(node) {
                 self.outputs.remove(&v);
                 if self.takes.contains_key(&v) {
@@ -131,11 +145,24 @@ impl<'a> Group<'a> {
         self.first_user().filter(|&user| !self.has_all_before(user))
     }
 
-    /// Whether it is within its bounds, and all that is taken is there before the first that uses what is given.
-    pub(super) fn is_possible(&self, bounds: Bounds) -> bool {
-        self.inputs.len() <= bounds.values
-            && self.outputs.len() <= bounds.values
-            && self.first_user().is_none_or(|user| self.has_all_before(user))
+    /// Where the group stands: directly before the first node that uses what it gives, or where its last member is.
+    pub(super) fn place(&self, root: NodeId) -> NodeId {
+        self.first_user().filter(|&user| self.graph.is_before(user, root)).unwrap_or(root)
+    }
+
+    /// Whether it is within its bounds, all that is taken is there before the first that uses what is given, and no
+    /// member passes a write of what it reads.
+    pub(super) fn is_possible(&self, bounds: Bounds, root: NodeId) -> bool {
+        let within = self.inputs.len() <= bounds.values && self.outputs.len() <= bounds.values;
+        within && self.first_user().is_none_or(|user| self.has_all_before(user)) && self.passes_no_write(root)
+    }
+
+    fn passes_no_write(&self, root: NodeId) -> bool {
+        if self.spans.is_empty() {
+            return true;
+        }
+        let at = self.place(root);
+        self.spans.iter().all(|&(_, span)| self.positions.allows(span, at))
     }
 
     /// Whether all inputs are there before a node of the block.

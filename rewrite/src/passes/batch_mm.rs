@@ -1,14 +1,14 @@
 //! Products of matrices that stand together become one: sums of products (`a b + c d + ...`) as `prim::MMTreeReduce`,
 //! and products that share a side as `prim::MMBatchSide`.
 //!
-//! Both pay from a few products on. What they take must not be written meanwhile, so nobody may write it at all, and
-//! sums that anything else uses stay. Results may differ by rounding.
+//! Both pay from a few products on. The products of a sum move down to it, those that share a side up to the first of them:
+//! nothing on the way may write what they take ([`WriteOrder`]). Sums that anything else uses stay. Results may differ by
+//! rounding.
 
 use crate::facets::Role;
-use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::rules::Exactness;
-use flambeau_analysis::AliasDb;
+use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Type, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
@@ -41,11 +41,20 @@ struct Search<'g> {
     graph: &'g Graph,
     roles: Column<'g, Role>,
     db: &'g AliasDb,
+    dominance: &'g Dominance,
+    writes: WriteOrder,
 }
 
 impl Search<'_> {
     fn has_role(&self, node: NodeId, role: Role) -> bool {
-        self.roles.of(self.graph.op(node)) == Some(&role) && !memory::has_writers(self.db, self.graph, node)
+        self.roles.of(self.graph.op(node)) == Some(&role)
+    }
+
+    /// Whether a node computes the same if it runs directly before `at`, a node of its block.
+    fn may_run_at(&self, node: NodeId, at: NodeId) -> bool {
+        let span = self.writes.around(self.graph, self.db, self.dominance, node);
+        let place = self.dominance.order(at);
+        span.after.is_none_or(|write| write < place) && span.before.is_none_or(|write| write >= place)
     }
 
     fn blocks(&self) -> Vec<BlockId> {
@@ -63,8 +72,9 @@ impl Search<'_> {
 /// What `in_block` finds in each block of the graph.
 fn find<T>(cx: &mut PassCx<'_>, in_block: fn(&Search<'_>, BlockId) -> Vec<T>) -> Vec<T> {
     let registry = cx.registry();
-    let (graph, db) = cx.with::<AliasDb>();
-    let search = Search { graph, roles: registry.column::<Role>(), db };
+    let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
+    let writes = WriteOrder::new(graph, db, dominance);
+    let search = Search { graph, roles: registry.column::<Role>(), db, dominance, writes };
     search.blocks().into_iter().flat_map(|b| in_block(&search, b)).collect()
 }
 
@@ -131,7 +141,8 @@ fn sums_in(search: &Search<'_>, block: BlockId) -> Vec<Sum> {
         }
     }
     roots.retain(|&root| parts.get(&g.result(root, 0)).is_some_and(|&count| count >= LEAST));
-    roots.into_iter().map(|root| Sum { root, products: products_of(search, root) }).collect()
+    let sums = roots.into_iter().map(|root| Sum { root, products: products_of(search, root) });
+    sums.filter(|sum| sum.products.iter().all(|&product| search.may_run_at(product, sum.root))).collect()
 }
 
 /// The products of a sum, in order.
@@ -180,7 +191,10 @@ fn sides(cx: &mut PassCx<'_>) {
 
 fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
     let g = search.graph;
-    let products: Vec<NodeId> = g.nodes(block).filter(|&n| search.has_role(n, Role::MatrixProduct)).collect();
+    // The results are parts of one product: none may be written by itself.
+    let is_product =
+        |&n: &NodeId| search.has_role(n, Role::MatrixProduct) && !search.db.has_output_writers(g, n);
+    let products: Vec<NodeId> = g.nodes(block).filter(is_product).collect();
     let mut taken: HashSet<NodeId, FxBuildHasher> = HashSet::default();
     let mut found = Vec::new();
     for side in [0, 1] {
@@ -194,8 +208,11 @@ fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
             });
             let group = &mut groups[at].products;
             let other = g.def(g.operand(node, 1 - side));
-            // The other side must be there where the first stands.
-            if group.first().is_none_or(|&first| g.parent(other) != block || g.is_before(other, first)) {
+            // The other side must be there where the first stands, with what it holds later.
+            let fits = |&first: &NodeId| {
+                (g.parent(other) != block || g.is_before(other, first)) && search.may_run_at(node, first)
+            };
+            if group.first().is_none_or(fits) {
                 group.push(node);
             }
         }
@@ -283,5 +300,49 @@ mod tests {
   return (%p, %q, %r, %s)
 ";
         assert_passes(&toy(), "batch_mm", written, written);
+    }
+
+    /// Writes before the first product and behind the last are passed by none.
+    #[test]
+    fn writes_beside_the_products_are_no_matter() {
+        assert_passes(
+            &toy(),
+            "batch_mm",
+            "graph(%x : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = toy::relu(%x)
+  %v : Tensor = toy::relu_(%a)
+  %p : Tensor = toy::mm(%a, %b)
+  %q : Tensor = toy::mm(%a, %c)
+  %r : Tensor = toy::mm(%a, %d)
+  %s : Tensor = toy::mm(%a, %a)
+  %w : Tensor = toy::relu_(%a)
+  %k : Tensor = toy::mm(%b, %a)
+  %l : Tensor = toy::mm(%c, %a)
+  %kl : Tensor = toy::plus(%k, %l, %1)
+  %u : Tensor = toy::relu_(%a)
+  %m : Tensor = toy::mm(%b, %a)
+  %n : Tensor = toy::mm(%c, %a)
+  %mn : Tensor = toy::plus(%m, %n, %1)
+  %z : Tensor = toy::plus(%kl, %mn, %1)
+  return (%p, %q, %r, %s, %z)
+",
+            "graph(%x : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = toy::relu(%x)
+  %v : Tensor = toy::relu_(%a)
+  %p : Tensor, %q : Tensor, %r : Tensor, %s : Tensor = prim::MMBatchSide[side=0](%a, %b, %c, %d, %a)
+  %w : Tensor = toy::relu_(%a)
+  %k : Tensor = toy::mm(%b, %a)
+  %l : Tensor = toy::mm(%c, %a)
+  %kl : Tensor = toy::plus(%k, %l, %1)
+  %u : Tensor = toy::relu_(%a)
+  %m : Tensor = toy::mm(%b, %a)
+  %n : Tensor = toy::mm(%c, %a)
+  %mn : Tensor = toy::plus(%m, %n, %1)
+  %z : Tensor = toy::plus(%kl, %mn, %1)
+  return (%p, %q, %r, %s, %z)
+",
+        );
     }
 }

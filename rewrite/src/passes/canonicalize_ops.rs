@@ -7,6 +7,7 @@ use super::dce::Dce;
 use crate::facets::Chunk;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
+use crate::schedule::Schedule;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, Graph, NodeId, Prim, Type, ValueId};
@@ -20,6 +21,10 @@ impl Pass for CanonicalizeOps {
     const NAME: &'static str = "canonicalize_ops";
     const ALIASES: &'static [&'static str] = &["canonicalize_graph_fuser_ops"];
     const DOC: &'static str = "turns lists of chunks that are taken apart into single nodes";
+
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().then(Dce::default())
+    }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
@@ -50,8 +55,7 @@ impl Pass for CanonicalizeOps {
             editor.replace_node(f.unpack, &results);
             editor.erase(f.node);
         }
-        drop((editor, fuel));
-        Dce::default().run(cx)
+        Ok(())
     }
 }
 

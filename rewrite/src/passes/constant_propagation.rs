@@ -14,6 +14,7 @@ use crate::log::Level;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
+use crate::schedule::Schedule;
 use flambeau_analysis::AliasDb;
 use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
 use flambeau_ir::{At, BlockId, Editor, Effects, Fault, Graph, IValue, NodeId, Prim, Type, ValueId};
@@ -46,6 +47,10 @@ impl Pass for ConstantPropagation {
     const NAME: &'static str = "constant_propagation";
     const DOC: &'static str = "computes what is known before the program runs";
 
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().then(Dce::default())
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let fold_random = cx.planted() == Planted::FoldsRandom;
         let (graph, db) = cx.with::<AliasDb>();
@@ -67,16 +72,14 @@ impl Pass for ConstantPropagation {
                 format!("{count} nodes on constants stay, which cannot run here; the first: {first}")
             });
         }
-        {
-            let (mut editor, mut fuel) = cx.edit_fuelled();
-            for edit in edits {
-                if !fuel.take(edit.name(), editor.graph(), edit.node()) {
-                    return Ok(());
-                }
-                edit.apply(&mut editor);
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for edit in edits {
+            if !fuel.take(edit.name(), editor.graph(), edit.node()) {
+                break;
             }
+            edit.apply(&mut editor);
         }
-        Dce::default().run(cx)
+        Ok(())
     }
 }
 

@@ -1,17 +1,17 @@
 //! Connected operators that can be differentiated, as `prim::DifferentiableGraph` nodes, and back where a graph is too
 //! small to pay.
 //!
-//! Those can whose derivative is stated ([`Gradients`](crate::autodiff::Gradients)). Nobody may write what they take and give.
+//! Those can whose derivative is stated ([`Gradients`](crate::autodiff::Gradients)).
 
 use super::cse::Cse;
 use super::dce::Dce;
 use super::functional::inline_subgraphs;
 use crate::autodiff::{GradientEntry, GradientTable};
-use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use flambeau_analysis::AliasDb;
+use crate::schedule::Schedule;
+use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
@@ -42,21 +42,22 @@ impl Pass for CreateAutodiffSubgraphs {
     const NAME: &'static str = "create_autodiff_subgraphs";
     const DOC: &'static str = "puts connected operators that can be differentiated into graphs of their own";
 
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().first(Cse).then(Dce::default())
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        Cse.run(cx)?;
-        let (graph, db) = cx.with::<AliasDb>();
+        let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
         let differentiable = differentiable(graph)?;
         let accepts = |n: NodeId| {
             let effects = graph.effects(n);
             graph.op(n).row().is_some_and(|op| differentiable.contains(&op))
                 && effects.is_pure()
                 && !effects.result_aliases()
-                && !memory::has_writers(db, graph, n)
         };
-        let members = outline::members(graph, accepts);
+        let members = outline::members(graph, db, dominance, accepts);
         let bounds = Bounds { least: self.least, siblings: true, ..Bounds::USUAL };
-        outline::apply(cx, members, bounds, Prim::DifferentiableGraph)?;
-        Dce::default().run(cx)
+        outline::apply(cx, members, bounds, Prim::DifferentiableGraph)
     }
 }
 
@@ -108,13 +109,32 @@ mod tests {
 
     #[test]
     fn connected_operators_are_one_graph() {
-        let written = "graph(%x : Tensor, %y : Tensor):
+        let between = "graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = toy::mul(%x, %y)
+  %d : Tensor = toy::relu_(%y)
+  %b : Tensor = toy::mul(%a, %y)
+  return (%b)
+";
+        assert_passes(&toy(), "create_autodiff_subgraphs", between, between);
+        assert_passes(
+            &toy(),
+            "create_autodiff_subgraphs",
+            "graph(%x : Tensor, %y : Tensor):
   %a : Tensor = toy::mul(%x, %y)
   %b : Tensor = toy::relu(%a)
   %d : Tensor = toy::relu_(%y)
   return (%b)
-";
-        assert_passes(&toy(), "create_autodiff_subgraphs", written, written);
+",
+            "graph(%x : Tensor, %y : Tensor):
+  %b : Tensor = prim::DifferentiableGraph_0(%x, %y)
+  %d : Tensor = toy::relu_(%y)
+  return (%b)
+with prim::DifferentiableGraph_0 = graph(%0 : Tensor, %1 : Tensor):
+  %a : Tensor = toy::mul(%0, %1)
+  %b : Tensor = toy::relu(%a)
+  return (%b)
+",
+        );
         let before = "graph(%x : Tensor, %y : Tensor, %s : str):
   %a : Tensor = toy::mul(%x, %y)
   %b : Tensor = toy::relu(%a)

@@ -8,6 +8,7 @@ use super::dce::Dce;
 use crate::inplace::DtypeRules;
 use crate::numbers;
 use crate::pass::{Pass, PassCx, PassError};
+use crate::schedule::Schedule;
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::Operand;
 use flambeau_ir::types::{TensorType, TypeKind};
@@ -21,6 +22,10 @@ pub struct EraseNumberTypes;
 impl Pass for EraseNumberTypes {
     const NAME: &'static str = "erase_number_types";
     const DOC: &'static str = "makes tensors of the numbers that operators take beside tensors";
+
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().then_if_changed(Dce::default())
+    }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
@@ -43,8 +48,7 @@ impl Pass for EraseNumberTypes {
             editor.set_operand(f.node, f.index, value);
             editor.set_op(f.node, f.op);
         }
-        drop((editor, fuel));
-        Dce::default().run(cx)
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_analysis::AliasDb;
+use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Fault, Graph, NodeId, NodeSet, Prim, ValueId, WalkStep};
 
@@ -23,10 +23,10 @@ impl Pass for CreateFunctionalGraphs {
     const DOC: &'static str = "puts parts of the program that write nothing into graphs of their own";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let (graph, db) = cx.with::<AliasDb>();
+        let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
         let functional = functional_nodes(graph, db);
-        let members =
-            outline::members(graph, |n| functional.contains(n) && !graph.is_prim(n, Prim::Constant));
+        let accepts = |n| functional.contains(n) && !graph.is_prim(n, Prim::Constant);
+        let members = outline::members(graph, db, dominance, accepts);
         outline::apply(cx, members, Bounds { least: LEAST, ..Bounds::USUAL }, Prim::FunctionalGraph)
     }
 }

@@ -9,6 +9,7 @@
 use super::dce::Dce;
 use super::lower_simple_tuples::{Extent, elements, lower};
 use crate::pass::{Pass, PassCx, PassError};
+use crate::schedule::Schedule;
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
 
 /// See the module's head.
@@ -18,6 +19,10 @@ pub struct LowerAllTuples;
 impl Pass for LowerAllTuples {
     const NAME: &'static str = "lower_all_tuples";
     const DOC: &'static str = "removes all tuples, those the graph takes and returns included";
+
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().then(Dce::default())
+    }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         {
@@ -32,7 +37,7 @@ impl Pass for LowerAllTuples {
         }
         lower(cx, Extent::All);
         spread_outputs(&mut cx.edit());
-        Dce::default().run(cx)
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ pub mod erase_number_types;
 pub mod fold_channels;
 pub mod functional;
 pub mod fuse;
+pub mod hoist;
 pub mod idioms;
 pub mod inline;
 pub mod inline_fork_wait;
@@ -46,6 +47,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<functional::CreateFunctionalGraphs>,
     PassEntry::of::<functional::InlineFunctionalGraphs>,
     PassEntry::of::<fuse::Fuse>,
+    PassEntry::of::<hoist::Hoist>,
     PassEntry::of::<idioms::Idioms>,
     PassEntry::of::<inline_fork_wait::InlineForkWait>,
     PassEntry::of::<lower_all_tuples::LowerAllTuples>,

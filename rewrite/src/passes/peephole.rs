@@ -1,7 +1,8 @@
 //! Small rewrites wherever they fit: the exact rules that operators state, idioms of containers and types ([`super::idioms`]),
 //! and the removal of what they leave over.
 //!
-//! The rules are applied first and again after the idioms, for as long as either finds something, at most a few rounds.
+//! The pass itself applies the rules; its schedule adds the idioms and dead code elimination, in rounds until one changes
+//! nothing.
 
 use super::dce::Dce;
 use super::idioms::Idioms;
@@ -9,6 +10,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Options, PassEntry};
 use crate::rules::worklist::OPTIONS;
 use crate::rules::{Exactness, Rewrite, Rulebook};
+use crate::schedule::Schedule;
 use std::sync::Arc;
 
 /// See the module's head.
@@ -19,7 +21,7 @@ pub struct Peephole {
 }
 
 /// Most rounds of rules and idioms.
-const MAX_ROUNDS: usize = 8;
+const MAX_ROUNDS: u32 = 8;
 
 impl Peephole {
     /// The pass with the rules of a book at hand.
@@ -38,21 +40,16 @@ impl Pass for Peephole {
         self.rules.exactness()
     }
 
-    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+    /// Rules that are named run alone.
+    fn schedule(&self) -> Schedule {
         let named_only = !self.rules.select.only.is_empty();
-        for _ in 0..MAX_ROUNDS {
-            let before = cx.graph().journal().revision();
-            self.rules.run(cx)?;
-            if named_only {
-                return Ok(());
-            }
-            Idioms.run(cx)?;
-            let found = cx.graph().journal().revision() != before;
-            Dce::default().run(cx)?;
-            if !found {
-                return Ok(());
-            }
+        if named_only {
+            return Schedule::alone();
         }
-        Ok(())
+        Schedule::alone().then(Idioms).then(Dce::default()).rounds(MAX_ROUNDS)
+    }
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        self.rules.apply(cx)
     }
 }

@@ -10,6 +10,7 @@ use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::roles;
+use crate::schedule::Schedule;
 use flambeau_ir::{
     At, BlockId, Editor, Graph, IValue, LoopView, NodeId, OpId, Registry, Type, ValueId, ValueSubstitution,
     WalkStep,
@@ -42,6 +43,10 @@ impl Pass for Unroll {
     const ALIASES: &'static [&'static str] = &["unroll"];
     const DOC: &'static str = "writes out loops that count, wholly or several iterations at a time";
 
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().then_if_changed(Dce::default())
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
         // A loop is left after all in it.
@@ -57,28 +62,25 @@ impl Pass for Unroll {
         }
         let registry = cx.registry();
         let ops = Ops::find(&registry)?;
-        let before = cx.graph().journal().revision();
-        {
-            let (mut editor, mut fuel) = cx.edit_fuelled();
-            for view in loops {
-                let g = editor.graph();
-                if !view.counts(g) || body_size(g, view.body(g)) > MAX_BODY {
-                    continue;
-                }
-                let trips = view.trip_count(g);
-                if self.constant_only && trips.is_none() {
-                    continue;
-                }
-                if !fuel.take("unroll", g, view.node()) {
-                    break;
-                }
-                match trips {
-                    Some(n) if n < MAX_WHOLE => write_out(&mut editor, view, n),
-                    _ => write_rounds(&mut editor, view, &ops),
-                }
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for view in loops {
+            let g = editor.graph();
+            if !view.counts(g) || body_size(g, view.body(g)) > MAX_BODY {
+                continue;
+            }
+            let trips = view.trip_count(g);
+            if self.constant_only && trips.is_none() {
+                continue;
+            }
+            if !fuel.take("unroll", g, view.node()) {
+                break;
+            }
+            match trips {
+                Some(n) if n < MAX_WHOLE => write_out(&mut editor, view, n),
+                _ => write_rounds(&mut editor, view, &ops),
             }
         }
-        if cx.graph().journal().revision() == before { Ok(()) } else { Dce::default().run(cx) }
+        Ok(())
     }
 }
 

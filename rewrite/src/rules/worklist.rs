@@ -60,6 +60,13 @@ impl Pass for Rewrite {
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        self.apply(cx)
+    }
+}
+
+impl Rewrite {
+    /// Applies the rules in sweeps over the graph, as the pass that is at work.
+    pub(crate) fn apply(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
         let by_root = by_root(&rules);

@@ -31,15 +31,16 @@ fn feeds_fusible(fusible: &Fusible<'_>, chunk: NodeId) -> bool {
     let known =
         [names::chunks(), names::dim()].iter().all(|&n| g.attr(chunk, n).and_then(Attr::as_int).is_some());
     known
-        && g.results(chunk)
-            .all(|v| g.uses(v).all(|u| g.parent(u.user) == g.parent(chunk) && fusible.accepts(u.user)))
+        && g.results(chunk).all(|v| {
+            g.uses(v).all(|u| g.parent(u.user) == g.parent(chunk) && fusible.accepts_anywhere(u.user))
+        })
 }
 
 /// Whether a chunk may move past the producer of `value`: it can be fused, and nothing else uses it.
 fn can_pass(fusible: &Fusible<'_>, chunk: NodeId, value: ValueId) -> bool {
     let g = fusible.graph;
     let def = g.def(value);
-    g.use_count(value) == 1 && g.parent(def) == g.parent(chunk) && fusible.accepts(def)
+    g.use_count(value) == 1 && g.parent(def) == g.parent(chunk) && fusible.accepts_anywhere(def)
 }
 
 pub(super) fn apply(editor: &mut Editor<'_>, plan: &MoveChunk) {

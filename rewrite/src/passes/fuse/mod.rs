@@ -1,13 +1,12 @@
 //! Pointwise operators as one sweep: connected ones become a `prim::FusionGroup` around a graph of their own.
 //!
 //! A node can be fused if its operator has a `Pointwise` formula that takes its constant operands, its tensors are of
-//! floating types or of types not known (the machine looks at run time and else runs the group node by node), and nobody
-//! writes the memory involved. Chunks between such nodes are first moved up ([`chunks`]), so that what is computed from
+//! floating types or of types not known (the machine looks at run time and else runs the group node by node). Chunks between such nodes are first moved up ([`chunks`]), so that what is computed from
 //! the chunks of a sum is one group with the chunks of the summands as inputs.
 //!
-//! Nodes that compute the same are merged first, and what nobody needs is removed at the end.
+//! Nodes that compute the same are merged before, and dead code is removed behind.
 //!
-//! How groups grow and where they stand is said in [`crate::outline`].
+//! How groups grow and where they stand, so that no write is passed, is said in [`crate::outline`].
 
 mod chunks;
 
@@ -16,7 +15,8 @@ use super::dce::Dce;
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_analysis::AliasDb;
+use crate::schedule::Schedule;
+use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_exec::{Pointwise, TileArg, TileBuilder, TileVal};
 use flambeau_ir::{Graph, IValue, NodeId, Prim, Registry, ValueId};
 use flambeau_tensor::DType;
@@ -31,8 +31,11 @@ impl Pass for Fuse {
     const ALIASES: &'static [&'static str] = &["graph_fuser"];
     const DOC: &'static str = "puts connected pointwise operators into groups that are computed in one sweep";
 
+    fn schedule(&self) -> Schedule {
+        Schedule::alone().first(Cse).then(Dce::default())
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        Cse.run(cx)?;
         let registry = cx.registry();
         // A chain of sums above a chunk is moved one link a round.
         for _ in 0..MAX_ROUNDS {
@@ -49,11 +52,10 @@ impl Pass for Fuse {
                 chunks::apply(&mut editor, &plan);
             }
         }
-        let (graph, db) = cx.with::<AliasDb>();
+        let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
         let fusible = Fusible { graph, db, registry: &registry };
-        let members = outline::members(graph, |n| fusible.accepts(n));
-        outline::apply(cx, members, Bounds::USUAL, Prim::FusionGroup)?;
-        Dce::default().run(cx)
+        let members = outline::members(graph, db, dominance, |n| fusible.accepts(n));
+        outline::apply(cx, members, Bounds::USUAL, Prim::FusionGroup)
     }
 }
 
@@ -74,7 +76,12 @@ impl Fusible<'_> {
         self.is_plain(node) && self.formula(node, &mut builder, true).is_some()
     }
 
-    /// Whether a node is a pointwise row on tensors that nobody writes.
+    /// Whether a node can be fused, and nothing writes what it takes or gives: it can stand anywhere.
+    fn accepts_anywhere(&self, node: NodeId) -> bool {
+        self.accepts(node) && !memory::has_writers(self.db, self.graph, node)
+    }
+
+    /// Whether a node is a pointwise row on tensors.
     fn is_plain(&self, node: NodeId) -> bool {
         let g = self.graph;
         let Some(row) = g.op(node).row() else { return false };
@@ -83,7 +90,7 @@ impl Fusible<'_> {
         }
         let effects = self.registry.effects(row);
         let pure = effects.is_pure() && !effects.result_aliases();
-        pure && is_lanes(g, g.result(node, 0)) && !memory::has_writers(self.db, g, node)
+        pure && is_lanes(g, g.result(node, 0))
     }
 
     /// The node's formula, if there is one for its constants. A producer that gives truth values is looked into, since
