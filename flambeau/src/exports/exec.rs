@@ -12,7 +12,7 @@ pub use flambeau_exec::{
 /// Trying whether the rules that operators state hold in what they do.
 pub mod soundness {
     pub use flambeau_exec::soundness::{
-        Effort, FactTrial, Forecast, Forgetting, Watched, try_facts, try_operator, watch, watch_told,
+        Effort, FactTrial, Forecast, Forgetting, Watched, try_facts, try_operator, watch, watch_partial,
     };
 }
 

@@ -4,14 +4,14 @@
 //! each pass did. A [`Patch`] is a plan of edits that is applied whole.
 
 pub use flambeau_rewrite::{
-    Checks, Configure, Control, Cost, Elements, Event, Exactness, Level, Log, Manager, OnRequest, Options,
-    Pass, PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned, Report,
-    RewriteTrace, RuleSet, Rulebook, Rules, Verdict, Vocabulary,
+    Checks, Configure, Control, Cost, Elements, Exactness, Level, Log, Manager, OnRequest, Options, Pass,
+    PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned, Report,
+    RewriteTrace, RuleSet, Rulebook, Rules, TraceEvent, Verdict, Vocabulary,
 };
 
 /// Derivatives that operators state.
 pub mod autodiff {
-    pub use flambeau_rewrite::autodiff::{Entry, GradientTable, Gradients, GradientsError};
+    pub use flambeau_rewrite::autodiff::{GradientEntry, GradientTable, Gradients, GradientsError};
 }
 
 /// How far a pipeline runs, and which of its rewrites is at fault.
