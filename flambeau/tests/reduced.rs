@@ -71,7 +71,7 @@ fn aliasing_shapes_and_liveness_are_known() {
 fn graphs_are_rewritten() {
     let session = session();
     let graph = compiled(&session);
-    assert_eq!(count(&graph, "aten::mul"), 3);
+    assert_eq!(count(&graph, "aten::mul"), 4);
     let after = session.optimize(&graph, "simplify,peephole,cse,dce").expect("the pipeline runs");
     // The branch is taken, since scalars need no kernel, and the product is computed once.
     assert_eq!((count(&after, "prim::If"), count(&after, "aten::mul")), (0, 2), "{after}");

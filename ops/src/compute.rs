@@ -2,7 +2,8 @@
 //!
 //! Every kernel of this crate is made by [`kernel`], and every computation that the variants of an operator share by
 //! [`compute`] or [`change`]. Without the feature `kernels` these three drop the function: they are generic over it, so it is
-//! checked and no code is made for it or for what only it calls.
+//! checked and no code is made for it or for what only it calls. Where a constant table holds functions by pointer, its rows are
+//! taken through [`computing!`], which puts a stub in their place in such a build.
 //!
 //! An operator states a kernel in either build, so passes that ask whether it can run decide alike. All other facts (schema,
 //! effects, aliasing, shapes, samples, rules) never go through a kernel.
@@ -44,6 +45,42 @@ pub(crate) fn change(f: impl Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send +
     return Arc::new(f);
     #[cfg(not(feature = "kernels"))]
     Arc::new(|cx, _| Err(absent(cx)))
+}
+
+/// The rows of the constant table `TABLE`, whose field `F` is a function that computes. `computing!(TABLE.F, STUB)` is `TABLE`;
+/// without the feature `kernels` it is a copy of the table, made by the compiler, with `STUB` in the field `F` of each row.
+/// Without a stub it is [`stub`].
+macro_rules! computing {
+    ($table:ident . $field:tt) => {
+        computing!($table.$field, $crate::compute::stub)
+    };
+    ($table:ident . $field:tt, $stub:expr) => {{
+        #[cfg(feature = "kernels")]
+        {
+            $table
+        }
+        #[cfg(not(feature = "kernels"))]
+        {
+            &const {
+                let mut rows = [$table[0]; $table.len()];
+                let mut i = 0;
+                while i < rows.len() {
+                    rows[i] = $table[i];
+                    rows[i].$field = $stub;
+                    i += 1;
+                }
+                rows
+            }
+        }
+    }};
+}
+
+pub(crate) use computing;
+
+/// Stands for a function in the rows of [`computing!`].
+#[cfg(not(feature = "kernels"))]
+pub(crate) fn stub(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+    Err(absent(cx))
 }
 
 /// The error of a call in a build without kernels.

@@ -1,6 +1,7 @@
 //! Windows of signal processing: `hann_window` and its kin, functions of the place in the window.
 
 use super::{check_device, fixed_args};
+use crate::compute::computing;
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -71,6 +72,7 @@ fn kaiser(beta: f64) -> impl Fn(f64) -> f64 {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     overload: &'static str,
@@ -187,7 +189,7 @@ const ROWS: &[Row] = &[
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    for row in ROWS {
+    for row in computing!(ROWS.run) {
         let more = row.more;
         let args = move || {
             let all = [IValue::Int(5), IValue::Bool(false), IValue::Float(0.6), IValue::Float(0.4)];

@@ -3,6 +3,7 @@
 mod einsum;
 mod vectors;
 
+use crate::compute::computing;
 use crate::pointwise::product_of;
 use crate::support::{Computed, fitting, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -143,6 +144,7 @@ fn sized(sizes: &'static [&'static [i64]]) -> Sample {
 
 type Run = fn(&KernelCx<'_>) -> Computed;
 
+#[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     doc: &'static str,
@@ -244,7 +246,7 @@ const ROWS: &[Row] = &[
 ];
 
 pub(crate) fn family() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = ROWS
+    let mut defs: Vec<OpDef> = computing!(ROWS.run)
         .iter()
         .flat_map(|r| {
             let facts =
