@@ -28,15 +28,15 @@ pub fn run(
     callees: &dyn Callees,
     host: &mut Host,
 ) -> Result<Vec<IValue>, ExecError> {
-    let (observer, tolerance) = (None, None);
-    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, tolerance })
+    let (observer, policy) = (None, None);
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, policy })
 }
 
-/// Decides what a run of [`run_tolerant`] does about nodes that fail, in the graph it was given, in functions that are
+/// Decides what a run of [`run_with_policy`] does about nodes that fail, in the graph it was given, in functions that are
 /// called, and in subgraphs.
 ///
 /// A node that is left out, or whose error is taken, has [`IValue::Uninitialized`] for each of its results.
-pub trait Tolerance {
+pub trait ErrorPolicy {
     /// Whether a node runs on these operands. For the end of a block, `prim::Return`, the operands are the block's
     /// outputs.
     ///
@@ -44,23 +44,23 @@ pub trait Tolerance {
     /// What ends the run instead.
     fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError>;
 
-    /// Whether the run goes on after this error of the node that [`Tolerance::runs`] was asked about last.
+    /// Whether the run goes on after this error of the node that [`ErrorPolicy::runs`] was asked about last.
     fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool;
 }
 
-/// As [`run`], with a decision about every node that fails.
+/// As [`run`], where a policy decides about every node that fails.
 ///
 /// # Errors
-/// As [`run`], and what the tolerance ends the run with.
-pub fn run_tolerant(
+/// As [`run`], and what the policy ends the run with.
+pub fn run_with_policy(
     graph: &Arc<Graph>,
     args: Vec<IValue>,
     callees: &dyn Callees,
     host: &mut Host,
-    tolerance: &mut dyn Tolerance,
+    policy: &mut dyn ErrorPolicy,
 ) -> Result<Vec<IValue>, ExecError> {
-    let (observer, tolerance): (_, Option<&mut dyn Tolerance>) = (None, Some(tolerance));
-    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, tolerance })
+    let (observer, policy): (_, Option<&mut dyn ErrorPolicy>) = (None, Some(policy));
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, policy })
 }
 
 /// What wants to see every value that a run of [`run_observed`] computes in the graph it was given: not those of
@@ -88,8 +88,8 @@ pub fn run_observed(
     observer: &mut dyn Observer,
 ) -> Result<Vec<IValue>, ExecError> {
     let seen: &mut dyn Observer = observer;
-    let (observer, tolerance) = (Some((Arc::clone(graph), seen)), None);
-    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, tolerance })
+    let (observer, policy) = (Some((Arc::clone(graph), seen)), None);
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, policy })
 }
 
 fn begin(graph: &Arc<Graph>, args: Vec<IValue>, mut walk: Walk<'_>) -> Result<Vec<IValue>, ExecError> {
@@ -150,7 +150,7 @@ struct Walk<'w> {
     unwinding: u32,
     /// What wants to see the values of one graph, and that graph.
     observer: Option<(Arc<Graph>, &'w mut dyn Observer)>,
-    tolerance: Option<&'w mut dyn Tolerance>,
+    policy: Option<&'w mut dyn ErrorPolicy>,
 }
 
 /// Errors in context managers' exits inside unwinding inside exits … end here.
@@ -276,14 +276,14 @@ impl Walk<'_> {
         Ok(rets)
     }
 
-    /// Whether a node is run: always, unless a tolerance leaves it out.
+    /// Whether a node is run: always, unless a policy leaves it out.
     fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
-        self.tolerance.as_mut().map_or(Ok(true), |tolerance| tolerance.runs(graph, node, operands))
+        self.policy.as_mut().map_or(Ok(true), |policy| policy.runs(graph, node, operands))
     }
 
-    /// Whether the run goes on after an error: never without a tolerance.
+    /// Whether the run goes on after an error: never without a policy.
     fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool {
-        self.tolerance.as_mut().is_some_and(|tolerance| tolerance.takes(graph, node, error))
+        self.policy.as_mut().is_some_and(|policy| policy.takes(graph, node, error))
     }
 
     fn set_uninitialized(&mut self, graph: &Graph, node: NodeId) -> Result<(), KernelError> {

@@ -11,7 +11,7 @@
 use crate::case::Case;
 use crate::observe::{self, Observation};
 use flambeau_analysis::effects::effects_in;
-use flambeau_exec::reference::{Tolerance, run_tolerant};
+use flambeau_exec::reference::{ErrorPolicy, run_with_policy};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim};
 use flambeau_tensor::Tensor;
@@ -29,7 +29,7 @@ pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
         let mut run = GoesOn { left: taken, ..GoesOn::default() };
         let seen = observe::run(case, |inputs, host| {
             let handles = inputs.clone();
-            let end = run_tolerant(&case.graph, inputs, &*case.unit, host, &mut run);
+            let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);
             run.is_needed |= end.iter().flatten().chain(&handles).any(|value| run.is_missing(value));
             end
         });
@@ -157,7 +157,7 @@ impl GoesOn {
     }
 }
 
-impl Tolerance for GoesOn {
+impl ErrorPolicy for GoesOn {
     fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
         self.operands = operands.to_vec();
         if !operands.iter().any(|v| self.is_missing(v)) {

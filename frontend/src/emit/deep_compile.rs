@@ -169,8 +169,23 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         cx.statements(&statements).await?;
         cx.verdict()?;
         let result = finish_returns(&cx, def)?;
-        Ok((captured, to_ssa(cx)?, result))
+        let mut body = to_ssa(cx)?;
+        drop_unread(&mut body, &mut captured);
+        Ok((captured, body, result))
     })
+}
+
+/// Removes the inputs of a closure's body that nothing in it reads, and the values captured for them, so that what only
+/// a dead part of the body mentions is dead outside too.
+fn drop_unread(body: &mut Graph, captured: &mut Vec<ValueId>) {
+    let inputs: Vec<ValueId> = body.inputs().collect();
+    for (i, input) in inputs.into_iter().enumerate().rev() {
+        if body.use_count(input) == 0 {
+            let root = body.root();
+            body.edit().remove_block_input(root, i);
+            captured.remove(i);
+        }
+    }
 }
 
 /// Compiles the call of an operator into a graph for a task. Arguments that are not constants become inputs.

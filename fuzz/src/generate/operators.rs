@@ -8,6 +8,9 @@ use flambeau_ir::types::{NoClasses, TypeBindings, TypeKind, match_type_variables
 use flambeau_ir::{At, BlockId, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use std::sync::Arc;
 
+/// Values at the front of those at hand that are taken more often than their age would have it.
+const FIRST: usize = 3;
+
 impl Maker<'_, '_> {
     fn pick_operator(&mut self) -> Option<OpId> {
         let favoured = &self.operators.favoured;
@@ -143,11 +146,19 @@ impl Maker<'_, '_> {
         let at_hand: Vec<ValueId> = pool.0.iter().copied().filter(|&v| fits(&self.graph, v)).collect();
         let take = ty.is_tensor() || self.g.flag();
         if take && !at_hand.is_empty() {
-            // The latest values most of all: long chains say more than wide ones.
-            let back = self.g.below(at_hand.len()).min(self.g.below(at_hand.len()));
-            return Some(at_hand[at_hand.len() - 1 - back]);
+            return Some(at_hand[self.position(at_hand.len())]);
         }
         self.literal(block, pool, ty)
+    }
+
+    /// Which of `count` values at hand an operand is, the oldest first: one of the latest most of all, since long chains say
+    /// more than wide ones, and now and then one of the first, which inputs are: what inputs share shows where one is
+    /// read after another was written.
+    fn position(&mut self, count: usize) -> usize {
+        match self.g.one_in(4) {
+            true => self.g.below(count.min(FIRST)),
+            false => count - 1 - self.g.below(count).min(self.g.below(count)),
+        }
     }
 
     /// A constant of a type, or a container made of values at hand.
