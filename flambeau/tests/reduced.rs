@@ -2,6 +2,8 @@
 //! xtask test` runs these tests with all features and without any.
 
 use flambeau::analysis::{AliasDb, Analyses, Dtype, Liveness, Shape, Shapes};
+#[cfg(not(feature = "kernels"))]
+use flambeau::exec::{Host, Intrinsic, Kernel};
 use flambeau::ir::text::PrintOptions;
 use flambeau::ir::{Effects, Graph, Symbol};
 use flambeau::{Fault, IValue, Session, Tensor};
@@ -107,6 +109,25 @@ fn what_is_known_of_operators_needs_no_kernel() {
     assert!(registry.effects(find("aten::rand", "")).contains(Effects::RANDOM));
     assert!(registry.schema(find("aten::view", "")).has_aliases());
     assert!(session.rules().expect("the rules read").rules().len() >= 40);
+}
+
+/// Operations of the machine run in every build; nothing of any other kernel is left in one without them.
+#[cfg(not(feature = "kernels"))]
+#[test]
+fn no_kernel_is_left() {
+    let session = session();
+    let registry = session.registry();
+    let mut absent = 0;
+    for (id, kernel) in registry.column::<Kernel>().iter() {
+        if registry.facet::<Intrinsic>(id).is_some() {
+            continue;
+        }
+        let schema = registry.schema(id);
+        let error = kernel.call_on(schema, &mut [], &mut Host::quiet()).expect_err("it cannot run");
+        assert!(error.message().contains("built without the feature `kernels`"), "{error}");
+        absent += 1;
+    }
+    assert!(absent > 2000, "{absent}");
 }
 
 #[test]

@@ -28,8 +28,9 @@ fn text(name: &Name, family: &Name) -> String {
     format!(
         r#"//! The family `{family}`: what its operators have in common, and their invariants.
 
+use crate::compute::kernel;
 use flambeau_analysis::{{Dtype, Shape}};
-use flambeau_exec::{{Kernel, Sample}};
+use flambeau_exec::Sample;
 use flambeau_ir::{{Doc, OpDef}};
 
 /// All operators of the family.
@@ -39,7 +40,7 @@ pub(crate) fn family() -> Vec<OpDef> {{
             .with(Doc("What it computes, in one sentence."))
             .with(Shape::same_as("self"))
             .with(Dtype::same_as("self"))
-            .with(Kernel::new(|cx| {{
+            .with(kernel(|cx| {{
                 let copy = cx.tensor(0)?.clone_contiguous()?;
                 cx.ret(copy);
                 Ok(())

@@ -43,7 +43,8 @@ const FEATURES: [&str; 3] = ["archive", "egraph", "kernels"];
 /// The library without features passes the tests that need none, and compiles with each of them alone.
 fn features() -> anyhow::Result<String> {
     let mut count = Count::default();
-    let reduced = ["test", "-p", "flambeau", "--no-default-features", "--test", "reduced"];
+    let reduced =
+        ["test", "-p", "flambeau", "--no-default-features", "--test", "reduced", "--example", "own_pass"];
     run_watched(&mut cargo(&reduced), |line| count.see(line))?;
     for feature in FEATURES {
         run_command(&mut cargo(&[
