@@ -6,7 +6,7 @@
 pub use flambeau_rewrite::{
     Checks, Configure, Control, Cost, Elements, Exactness, Level, Log, Manager, OnRequest, Options, Pass,
     PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned, Report,
-    RewriteTrace, RuleSet, Rulebook, Rules, TraceEvent, Verdict, Vocabulary,
+    RewriteTrace, RuleSet, Rulebook, Rules, Schedule, TraceEvent, Verdict, Vocabulary,
 };
 
 /// Derivatives that operators state.
