@@ -10,6 +10,7 @@ use num_complex::Complex;
 
 use crate::dtype::{Category, DType};
 use crate::half_convert::{bf16_from_f32, bf16_to_f32, f16_from_f32, f16_to_f32};
+use crate::math::Real;
 use crate::scalar::Scalar;
 
 /// A type of elements.
@@ -112,6 +113,21 @@ fn truncate_f32_i32(value: f32) -> i32 {
     if (-2147483648.0..2147483648.0).contains(&value) { value as i32 } else { i32::MIN }
 }
 
+/// Makes an integer type an element. `integer!(u8, U8, truncate_f32, truncate_f64);` expands to
+///
+/// ```text
+/// impl Element for u8 {
+///     const DTYPE: DType = DType::U8;
+///     type Raw = u8;
+///     const ZERO: Self = 0;
+///     const ONE: Self = 1;
+///     fn from_i64(value: i64) -> Self { value as u8 }
+///     fn from_f32(value: f32) -> Self { truncate_f32(value) as u8 }
+///     fn from_f64(value: f64) -> Self { truncate_f64(value) as u8 }
+///     fn to_i64(self) -> i64 { self as i64 }
+///     // … and the other conversions likewise
+/// }
+/// ```
 macro_rules! integer {
     ($type:ty, $dtype:ident, $from_f32:expr, $from_f64:expr) => {
         impl Element for $type {
@@ -174,6 +190,20 @@ integer!(i16, I16, truncate_f32_i32, truncate_f64_i32);
 integer!(i32, I32, truncate_f32_i32, truncate_f64_i32);
 integer!(i64, I64, truncate_f32, truncate_f64);
 
+/// Makes a float type an element. `float!(f32, F32, zero: 0.0, one: 1.0, from32: |v: f32| v, …);` expands to
+///
+/// ```text
+/// impl Element for f32 {
+///     const DTYPE: DType = DType::F32;
+///     type Raw = f32;
+///     const ZERO: Self = 0.0;
+///     const ONE: Self = 1.0;
+///     fn from_f32(value: f32) -> Self { (|v: f32| v)(value) }
+///     fn from_f64(value: f64) -> Self { (|v: f64| v as f32)(value) }
+///     fn to_i64(self) -> i64 { truncate_f64(self.to_f64()) }
+///     // … and the other conversions likewise
+/// }
+/// ```
 macro_rules! float {
     ($type:ty, $dtype:ident, zero: $zero:expr, one: $one:expr, from32: $from32:expr, from64: $from64:expr,
      to32: $to32:expr, to64: $to64:expr) => {
@@ -245,64 +275,60 @@ float!(f16, F16, zero: f16::ZERO, one: f16::ONE, from32: f16_from_f32, from64: |
 float!(bf16, BF16, zero: bf16::ZERO, one: bf16::ONE, from32: bf16_from_f32,
     from64: |v: f64| bf16_from_f32(v as f32), to32: bf16_to_f32, to64: |v: bf16| bf16_to_f32(v) as f64);
 
-macro_rules! complex {
-    ($part:ty, $dtype:ident) => {
-        impl Element for Complex<$part> {
-            const DTYPE: DType = DType::$dtype;
-            type Raw = Complex<$part>;
-            const ZERO: Self = Complex::new(0.0, 0.0);
-            const ONE: Self = Complex::new(1.0, 0.0);
-
-            #[inline(always)]
-            fn from_raw(raw: Self) -> Self {
-                raw
-            }
-            #[inline(always)]
-            fn to_raw(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn from_i64(value: i64) -> Self {
-                Complex::new(value as $part, 0.0)
-            }
-            #[inline(always)]
-            fn from_f32(value: f32) -> Self {
-                Complex::new(value as $part, 0.0)
-            }
-            #[inline(always)]
-            fn from_f64(value: f64) -> Self {
-                Complex::new(value as $part, 0.0)
-            }
-            #[inline(always)]
-            fn from_complex(value: Complex<f64>) -> Self {
-                Complex::new(value.re as $part, value.im as $part)
-            }
-            #[inline(always)]
-            fn to_i64(self) -> i64 {
-                truncate_f64(self.re as f64)
-            }
-            #[inline(always)]
-            fn to_f32(self) -> f32 {
-                self.re as f32
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self.re as f64
-            }
-            #[inline(always)]
-            fn to_complex(self) -> Complex<f64> {
-                Complex::new(self.re as f64, self.im as f64)
-            }
-            #[inline(always)]
-            fn is_nonzero(self) -> bool {
-                self.re != 0.0 || self.im != 0.0
-            }
-        }
+impl<R: Real> Element for Complex<R> {
+    const DTYPE: DType = match R::DTYPE {
+        DType::F64 => DType::C128,
+        _ => DType::C64,
     };
-}
+    type Raw = Complex<R>;
+    const ZERO: Self = Complex { re: R::ZERO, im: R::ZERO };
+    const ONE: Self = Complex { re: R::ONE, im: R::ZERO };
 
-complex!(f32, C64);
-complex!(f64, C128);
+    #[inline(always)]
+    fn from_raw(raw: Self) -> Self {
+        raw
+    }
+    #[inline(always)]
+    fn to_raw(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn from_i64(value: i64) -> Self {
+        Complex::new(R::from_i64(value), R::ZERO)
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        Complex::new(R::from_f32(value), R::ZERO)
+    }
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        Complex::new(R::from_f64(value), R::ZERO)
+    }
+    #[inline(always)]
+    fn from_complex(value: Complex<f64>) -> Self {
+        Complex::new(R::from_f64(value.re), R::from_f64(value.im))
+    }
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self.re.to_i64()
+    }
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self.re.to_f32()
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self.re.to_f64()
+    }
+    #[inline(always)]
+    fn to_complex(self) -> Complex<f64> {
+        Complex::new(self.re.to_f64(), self.im.to_f64())
+    }
+    #[inline(always)]
+    fn is_nonzero(self) -> bool {
+        self.re.is_nonzero() || self.im.is_nonzero()
+    }
+}
 
 impl Element for bool {
     const DTYPE: DType = DType::Bool;
@@ -359,10 +385,21 @@ impl Element for bool {
 /// Runs an expression with a type alias bound to the element type of a dtype.
 ///
 /// `dispatch!(floats, dtype, "exp", T => unary::<T, T>(x, ...))`: the groups are `all`, `floats` (halves
-/// included), `ints`, `ints_bool`, `real` (ints and floats), `real_bool`, `complex`, `floats_complex`,
+/// included), `ints`, `ints_bool`, `real` (ints and floats), `real_bool`, `complex`, `floats_complex`, `wide` (f64 and its
+/// complex numbers),
 /// `numeric` (all but bool). `carried_` before a group binds the type of the dtype's
 /// [carrier](crate::DType::carrier): half as many types, for functions that compute more than they move. The
 /// expression's type is a `Result<_, E>` with `E: From<TensorError>`; a dtype outside the group gives [`TensorError::DType`](crate::TensorError::DType) with the given operation.
+///
+/// `dispatch!(carried_floats, dtype, "exp", T => unary::<T, T>(x, f))` expands to
+///
+/// ```text
+/// match dtype {
+///     DType::F16 | DType::BF16 | DType::F32 => { type T = f32; unary::<T, T>(x, f) }
+///     DType::F64 => { type T = f64; unary::<T, T>(x, f) }
+///     other => Err(TensorError::DType { op: "exp", dtype: other }.into()),
+/// }
+/// ```
 #[macro_export]
 macro_rules! dispatch {
     (@arms $dtype:expr, $op:expr, $t:ident => $body:expr; $($($variant:ident)|+ = $type:ty),+) => {
@@ -403,6 +440,9 @@ macro_rules! dispatch {
     };
     (ints, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 = u8, I8 = i8, I16 = i16, I32 = i32, I64 = i64)
+    };
+    (wide, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; F64 = f64, C128 = $crate::Complex<f64>)
     };
     (widths, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 = u8, I16 = i16, I32 = i32, I64 = i64,

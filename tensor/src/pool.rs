@@ -139,32 +139,24 @@ impl Windows {
     }
 }
 
-/// A value that windows are compared by.
-trait Compare: Element {
-    const LEAST: Self;
-    fn beats(self, other: Self) -> bool;
+/// The element that every other one is at least as large as.
+#[inline(always)]
+fn least<T: Element>() -> T {
+    match T::DTYPE {
+        DType::U8 => T::ZERO,
+        DType::I8 => T::from_i64(i8::MIN.into()),
+        DType::I16 => T::from_i64(i16::MIN.into()),
+        DType::I32 => T::from_i64(i32::MIN.into()),
+        DType::I64 => T::from_i64(i64::MIN),
+        _ => T::from_f64(f64::NEG_INFINITY),
+    }
 }
 
-macro_rules! compare {
-    ($($type:ty: $least:expr, $x:ident, $y:ident => $beats:expr;)+) => { $(impl Compare for $type {
-        const LEAST: Self = $least;
-        #[inline(always)]
-        fn beats(self, other: Self) -> bool {
-            let ($x, $y) = (self, other);
-            $beats
-        }
-    })+ };
-}
-compare! {
-    u8: u8::MIN, x, y => x > y;
-    i8: i8::MIN, x, y => x > y;
-    i16: i16::MIN, x, y => x > y;
-    i32: i32::MIN, x, y => x > y;
-    i64: i64::MIN, x, y => x > y;
-    f32: f32::NEG_INFINITY, x, y => x > y || x.is_nan();
-    f64: f64::NEG_INFINITY, x, y => x > y || x.is_nan();
-    crate::f16: crate::f16::NEG_INFINITY, x, y => x > y || x.is_nan();
-    crate::bf16: crate::bf16::NEG_INFINITY, x, y => x > y || x.is_nan();
+/// Whether an element takes the place of the largest so far: it is larger, or NaN.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "NaN is the one value that differs from itself")]
+fn beats<T: Element + PartialOrd>(x: T, largest: T) -> bool {
+    x > largest || x != x
 }
 
 /// The largest element of every window, and where in its plane it stands. The last `space` dimensions are space.
@@ -183,7 +175,7 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
         let planes = data.chunks_exact((d * h * w).max(1)).skip(first).take(out.len() / count);
         for plane in planes {
             each_window(windows, |[z, y, v]| {
-                let mut best = <T as Compare>::LEAST;
+                let mut best = least::<T>();
                 let mut at = (z.start * h + y.start) * w + v.start;
                 for i in 0..z.count {
                     for j in 0..y.count {
@@ -191,7 +183,7 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
                         for k in 0..v.count {
                             let here = row + k * windows.step[2];
                             let value = T::from_raw(plane[here]);
-                            if value.beats(best) {
+                            if beats(value, best) {
                                 (best, at) = (value, here);
                             }
                         }

@@ -101,6 +101,33 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
     }
 }
 
+/// Writes the kernel of one, two or three inputs. `block_kernel! { binary, Binary, Map2, a: A / xs, x; b: B / ys, y }` expands
+/// to
+///
+/// ```text
+/// struct Binary<'a, A: Element, B: Element, R: Element, F> { operands: &'a [*mut u8], n: usize, f: F, … }
+///
+/// impl<A: Element, B: Element, R: Element, F: Map2<A, B, R>> Binary<'_, A, B, R, F> {
+///     fn plain(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], b: &[B::Raw], f: F) {
+///         let n = out.len();
+///         let (a, b) = (&a[..n], &b[..n]);
+///         for i in 0..n {
+///             out[i].write(f.at(A::from_raw(a[i]), B::from_raw(b[i])).to_raw());
+///         }
+///     }
+///     // `groups` calls `plain` for whole groups, and once more for the rest, padded in `xs` and `ys`
+/// }
+///
+/// impl<…> Kernel for Binary<'_, A, B, R, F> { … }
+///
+/// pub(super) unsafe fn binary<A: Element, B: Element, R: Element>(
+///     operands: &[*mut u8],
+///     n: usize,
+///     f: impl Map2<A, B, R>,
+/// ) {
+///     simd::run(Binary { operands, n, f, elements: PhantomData });
+/// }
+/// ```
 macro_rules! block_kernel {
     ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
         $(, $guarded:ident of $only:ident)?) => {

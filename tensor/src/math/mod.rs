@@ -19,6 +19,7 @@ use crate::element::{Element, cast};
 /// `f32` and `f64` with their functions.
 pub trait Real:
     Element<Raw = Self>
+    + bytemuck::Pod
     + PartialOrd
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
@@ -214,6 +215,21 @@ impl Float for bf16 {
     type Acc = f32;
 }
 
+/// Makes a float type [`Real`]: vector functions come from the module of the type, others from the standard library and
+/// from `libm`. `real!(f32, float32, libm32, libm::acoshf, float32::Pieces { erfc = erfc, … });` expands to
+///
+/// ```text
+/// impl Real for f32 {
+///     const NAN: Self = f32::NAN;
+///     const PLAIN_POWER: u32 = float32::PLAIN_POWER;
+///     type Pieces = float32::Pieces;
+///     fn exp(self) -> Self { float32::exp(self) }
+///     fn sqrt(self) -> Self { f32::sqrt(self) }
+///     fn pow(self, y: Self) -> Self { libm32::pow(self, y) }
+///     fn erfc(self) -> Self { libm32::erfc(self) }
+///     // … and the other functions likewise
+/// }
+/// ```
 macro_rules! real {
     ($type:ident, $module:ident, $libm:ident, $acosh:path, $pieces:ty { $($method:ident = $function:ident),+ $(,)? }) => {
         impl Real for $type {

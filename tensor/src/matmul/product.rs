@@ -83,49 +83,74 @@ impl<'a, T: Multiply> Product<'a, T> {
     }
 }
 
-/// Types that multiply: how a sum of products grows.
+/// Types that multiply: how a sum of products grows. What is provided is that of integers, which wrap.
 pub(crate) trait Multiply: Element<Raw = Self> {
-    /// `self + a * b`.
-    fn add_product(self, a: Self, b: Self) -> Self;
-    /// `self * b`.
-    fn times(self, b: Self) -> Self;
     /// How large products of it are computed by strips.
-    const TILING: Option<Tiling<Self>>;
+    const TILING: Option<Tiling<Self>> = None;
     /// How large products of it are computed, if as those of its parts.
-    const BY_PARTS: Option<fn(Product<'_, Self>)>;
+    const BY_PARTS: Option<fn(Product<'_, Self>)> = None;
+
+    /// `self + a * b`.
+    #[inline(always)]
+    fn add_product(self, a: Self, b: Self) -> Self {
+        Self::from_i64(self.to_i64().wrapping_add(a.to_i64().wrapping_mul(b.to_i64())))
+    }
+
+    /// `self * b`.
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        Self::from_i64(self.to_i64().wrapping_mul(b.to_i64()))
+    }
 }
 
-macro_rules! multiply {
-    (float $tiling:expr, $parts:expr, $sum:ident, $a:ident, $b:ident => $fused:expr; $($type:ty),+) => { $(impl Multiply for $type {
-        #[inline(always)]
-        fn add_product(self, $a: Self, $b: Self) -> Self {
-            let $sum = self;
-            $fused
-        }
-        #[inline(always)]
-        fn times(self, b: Self) -> Self {
-            self * b
-        }
-        const TILING: Option<Tiling<Self>> = $tiling;
-        const BY_PARTS: Option<fn(Product<'_, Self>)> = $parts;
-    })+ };
-    (int $($type:ty),+) => { $(impl Multiply for $type {
-        #[inline(always)]
-        fn add_product(self, a: Self, b: Self) -> Self {
-            self.wrapping_add(a.wrapping_mul(b))
-        }
-        #[inline(always)]
-        fn times(self, b: Self) -> Self {
-            self.wrapping_mul(b)
-        }
-        const TILING: Option<Tiling<Self>> = None;
-        const BY_PARTS: Option<fn(Product<'_, Self>)> = None;
-    })+ };
+impl Multiply for u8 {}
+impl Multiply for i8 {}
+impl Multiply for i16 {}
+impl Multiply for i32 {}
+impl Multiply for i64 {}
+
+impl Multiply for f32 {
+    const TILING: Option<Tiling<Self>> = Some(tile::F32_TILING);
+
+    #[inline(always)]
+    fn add_product(self, a: Self, b: Self) -> Self {
+        a.mul_add(b, self)
+    }
+
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        self * b
+    }
 }
-multiply!(float Some(tile::SINGLES), None, sum, a, b => a.mul_add(b, sum); f32);
-multiply!(float Some(tile::DOUBLES), None, sum, a, b => a.mul_add(b, sum); f64);
-multiply!(float None, Some(by_parts), sum, a, b => sum + a * b; Complex<f32>, Complex<f64>);
-multiply!(int u8, i8, i16, i32, i64);
+
+impl Multiply for f64 {
+    const TILING: Option<Tiling<Self>> = Some(tile::F64_TILING);
+
+    #[inline(always)]
+    fn add_product(self, a: Self, b: Self) -> Self {
+        a.mul_add(b, self)
+    }
+
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        self * b
+    }
+}
+
+impl<R: Real + Multiply> Multiply for Complex<R> {
+    const BY_PARTS: Option<fn(Product<'_, Self>)> = Some(by_parts);
+
+    #[inline(always)]
+    fn add_product(self, a: Self, b: Self) -> Self {
+        let product = a.times(b);
+        Complex::new(self.re + product.re, self.im + product.im)
+    }
+
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        Complex::new(self.re * b.re - self.im * b.im, self.re * b.im + self.im * b.re)
+    }
+}
 
 /// Computes a product. Both operands are matrices in memory, so that they may be exchanged; what is cut was cut from them.
 ///
@@ -160,10 +185,7 @@ pub(crate) fn tiling<T: Multiply>((m, k, n): (usize, usize, usize)) -> Option<Ti
 }
 
 /// Real and imaginary parts apart, as matrices of twice the steps: a product of complex matrices is four of real ones.
-fn by_parts<R: Real + Multiply>(p: Product<'_, Complex<R>>)
-where
-    Complex<R>: Multiply,
-{
+fn by_parts<R: Real + Multiply>(p: Product<'_, Complex<R>>) {
     type C<R> = Complex<R>;
     let Product { a, b, to } = p;
     let (mut to, C { re, im }) = to.begun();

@@ -167,8 +167,8 @@ const fn tiling<T: Registers>() -> Tiling<T> {
     }
 }
 
-pub(super) const SINGLES: Tiling<f32> = tiling();
-pub(super) const DOUBLES: Tiling<f64> = tiling();
+pub(super) const F32_TILING: Tiling<f32> = tiling();
+pub(super) const F64_TILING: Tiling<f64> = tiling();
 
 /// A job with strips of `R` rows, and of columns in `N` vectors.
 struct Shaped<'a, V: Vector, const R: usize, const N: usize>(Job<'a, V::Element>);

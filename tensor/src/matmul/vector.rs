@@ -62,6 +62,17 @@ unsafe impl<T: Multiply, const N: usize> Vector for Plain<T, N> {
     }
 }
 
+/// Makes registers of an instruction set vectors. `registers! { __m256, f32, Avx2, _mm256_set1_ps, _mm256_fmadd_ps; }`
+/// expands to
+///
+/// ```text
+/// unsafe impl Vector for __m256 {
+///     type Element = f32;
+///     const ISA: Isa = Isa::Avx2;
+///     unsafe fn splat(x: f32) -> Self { unsafe { _mm256_set1_ps(x) } }
+///     unsafe fn add_product(self, a: Self, b: Self) -> Self { unsafe { _mm256_fmadd_ps(a, b, self) } }
+/// }
+/// ```
 #[cfg(target_arch = "x86_64")]
 macro_rules! registers {
     ($($vector:ty, $element:ty, $isa:ident, $splat:ident, $fused:ident;)+) => { $(
