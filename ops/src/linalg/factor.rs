@@ -1,7 +1,8 @@
 //! LU with its unpacking, QR with the products of its reflections.
 
 use super::{
-    Empty, Known, code, diagonal, drawn, element, field, integers, matrices, matrix, matrix_sizes, results,
+    Empty, Known, code, diagonal, drawn, element, integers, matrices, matrix, matrix_sizes, results,
+    wide_dtype,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::ShapeCx;
@@ -10,7 +11,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Lu, Matrix, Qr, batches, each, joined, joined_rows, lu, order_of, qr};
-use flambeau_tensor::{Complex, DType, Tensor};
+use flambeau_tensor::{Complex, DType, Tensor, dispatch};
 
 /// The factors of every matrix of a batch.
 fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelError> {
@@ -18,7 +19,7 @@ fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelErro
     if !pivot {
         return Err(KernelError::input(format!("{op}: LU without pivoting is not implemented on the CPU")));
     }
-    field!(x, op, empty Empty::Any, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Any, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let pivots: Vec<i32> = factors.iter().flat_map(|f| f.pivots.iter().map(|p| *p as i32 + 1)).collect();
@@ -154,7 +155,7 @@ impl Mode {
 fn qr_of(x: &Tensor, mode: Mode) -> Several {
     let (m, n) = matrix_sizes(x, "linalg.qr")?;
     let rows = if mode == Mode::Complete { m } else { m.min(n) };
-    field!(x, "linalg.qr", F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.qr")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
         let r: Vec<Matrix<F>> = factors.iter().map(|f| f.upper(rows)).collect();
@@ -186,7 +187,7 @@ fn qr_some(cx: &KernelCx<'_>) -> Several {
 fn geqrf(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
     let (m, n) = matrix_sizes(x, "torch.geqrf")?;
-    field!(x, "geqrf", F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, "geqrf")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
         let tau: Vec<F> = factors.iter().flat_map(|f| f.tau.iter().copied()).collect();
@@ -236,7 +237,7 @@ fn householder(cx: &KernelCx<'_>) -> Computed {
     if x.dtype() != tau.dtype() {
         return Err(KernelError::input(format!("{op}: tau dtype does not match input dtype")));
     }
-    field!(x, op, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let q: Vec<Matrix<F>> = reflections((&lead, all), tau, op)?.iter().map(|f| f.columns(n)).collect();
         Ok(joined(&lead, (m, n), &q, x.dtype())?)
@@ -277,7 +278,7 @@ fn ormqr(cx: &KernelCx<'_>) -> Computed {
             other.sizes()
         )));
     }
-    field!(x, "ormqr", F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, "ormqr")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (_, others) = batches::<F>(other)?;
         let mut products = Vec::with_capacity(others.len());

@@ -1,12 +1,12 @@
 //! Functions of matrices: the exponential.
 
-use super::{field, matrices, square};
+use super::{Empty, matrices, square, wide_dtype};
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::KernelCx;
 use flambeau_ir::OpDef;
-use flambeau_tensor::DType;
 use flambeau_tensor::linalg::{batches, each, exponential, joined_rows};
+use flambeau_tensor::{DType, dispatch};
 
 fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
@@ -14,7 +14,7 @@ fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     let wide =
         if matches!(x.dtype(), DType::F16 | DType::BF16) { x.to_dtype(DType::F32)? } else { x.clone() };
     let n = square(x, "linalg.matrix_exp")?;
-    field!(wide, "linalg.matrix_exp", F => {
+    dispatch!(wide, wide_dtype(&wide, Empty::Refused, "linalg.matrix_exp")?, "linalg", F => {
         let (lead, all) = batches::<F>(&wide)?;
         let all = each(&all, |_, a| exponential(a));
         Ok(joined_rows(&lead, (n, n), &all, x.dtype())?)

@@ -1,12 +1,14 @@
 //! Least squares.
 
-use super::{batch_of_system, field, integers, matrix_sizes, numbers, results, solutions, together};
+use super::{
+    Empty, batch_of_system, integers, matrix_sizes, numbers, results, solutions, together, wide_dtype,
+};
 use crate::support::{Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix, batches, each, joined, svd};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// `(A, B, rcond, driver)`: the solutions of least norm, residuals where they are unique, ranks, and singular values
 /// where the method computes them. All methods are the pseudo-inverse here.
@@ -38,7 +40,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
     let double = matches!(a.dtype(), DType::F64 | DType::C128);
     let epsilon = if double { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let limit = rcond.filter(|r| *r >= 0.0).unwrap_or(epsilon * m.max(n) as f64);
-    field!(a, op, F => {
+    dispatch!(wide, wide_dtype(&a, Empty::Refused, op)?, "linalg", F => {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let found = each(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));

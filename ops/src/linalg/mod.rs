@@ -22,28 +22,6 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix};
 use flambeau_tensor::{DType, Tensor};
 
-/// Runs an expression with a type alias bound to the kind of number that factorizations of a tensor compute in. Types
-/// that nothing is computed in are refused; of those that `empty` names, only where there are elements.
-macro_rules! field {
-    ($x:expr, $op:expr, $f:ident => $body:expr) => {
-        $crate::linalg::field!($x, $op, empty $crate::linalg::Empty::Refused, $f => $body)
-    };
-    ($x:expr, $op:expr, empty $empty:expr, $f:ident => $body:expr) => {
-        match $crate::linalg::is_complex($x.dtype(), $x.numel(), $empty, $op) {
-            Ok(false) => {
-                type $f = f64;
-                $body
-            }
-            Ok(true) => {
-                type $f = flambeau_tensor::Complex<f64>;
-                $body
-            }
-            Err(refused) => Err(refused),
-        }
-    };
-}
-pub(crate) use field;
-
 /// What an operator takes of types it cannot compute in, as long as there is no element: PyTorch returns before it looks
 /// for a kernel, and only some operators ask for the type first.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,17 +34,21 @@ pub(crate) enum Empty {
     Any,
 }
 
-/// Whether the numbers to compute in are complex; an error for what nothing is computed in.
-pub(crate) fn is_complex(dtype: DType, numel: usize, empty: Empty, op: &str) -> Result<bool, KernelError> {
+/// The dtype that factorizations of a tensor compute in: `F64` or `C128`, for `dispatch!(wide, …)`.
+///
+/// # Errors
+/// If nothing is computed in the tensor's dtype; of dtypes that `empty` names, only where there are elements.
+pub(crate) fn wide_dtype(x: &Tensor, empty: Empty, op: &str) -> Result<DType, KernelError> {
+    let dtype = x.dtype();
     let idle = match empty {
         Empty::Refused => false,
-        Empty::Halves => numel == 0 && dtype.is_floating(),
-        Empty::Any => numel == 0,
+        Empty::Halves => x.numel() == 0 && dtype.is_floating(),
+        Empty::Any => x.numel() == 0,
     };
     match dtype {
-        DType::C64 | DType::C128 => Ok(true),
-        DType::F32 | DType::F64 => Ok(false),
-        _ if idle => Ok(false),
+        DType::C64 | DType::C128 => Ok(DType::C128),
+        DType::F32 | DType::F64 => Ok(DType::F64),
+        _ if idle => Ok(DType::F64),
         other => Err(refuse(op, other)),
     }
 }

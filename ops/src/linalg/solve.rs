@@ -1,8 +1,8 @@
 //! Systems of equations, inverses and determinants by LU.
 
 use super::{
-    Empty, by_columns, check_exchanges, code, columns, element, field, integers, matrices, matrix,
-    matrix_sizes, number, numbers, results, solutions, square, together,
+    Empty, by_columns, check_exchanges, code, columns, element, integers, matrices, matrix, matrix_sizes,
+    number, numbers, results, solutions, square, together, wide_dtype,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, wrap};
@@ -10,7 +10,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, joined_rows, lu};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// An error about the first singular matrix of a batch.
 fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<(), KernelError> {
@@ -59,7 +59,7 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         )));
     }
     let (all, _, right) = together(a, &right)?;
-    field!(a, op, empty Empty::Halves, F => {
+    dispatch!(wide, wide_dtype(a, Empty::Halves, op)?, "linalg", F => {
         let ((lead, matrices), rights) = (batches::<F>(a)?, batches::<F>(&right)?.1);
         // Which matrix stands beside each right side.
         let numbers = Tensor::from_vec((0..matrices.len() as i64).collect(), &lead)?;
@@ -118,7 +118,7 @@ fn solve_ex_parts(cx: &KernelCx<'_>) -> Several {
 /// The inverses of a batch, and zero pivots.
 fn inverses(x: &Tensor, op: &str) -> Result<(Tensor, Vec<i32>), KernelError> {
     let n = square(x, op)?;
-    field!(x, op, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let info = factors.iter().map(|f| f.info as i32).collect();
@@ -171,7 +171,7 @@ fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoin
             "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?",
         ));
     }
-    field!(b, op, F => {
+    dispatch!(wide, wide_dtype(&b, Empty::Refused, op)?, "linalg", F => {
         let (factors, rights) = (batches::<F>(&packed)?.1, batches::<F>(&b)?.1);
         let all = each(&factors, |i, packed| {
             let own = pivots[i * n..(i + 1) * n].iter().map(|&p| p as usize - 1).collect();
@@ -205,7 +205,7 @@ struct Determinants {
 
 fn determinants(x: &Tensor, op: &str, empty: Empty) -> Result<Determinants, KernelError> {
     let n = square(x, op)?;
-    field!(x, op, empty empty, F => {
+    dispatch!(wide, wide_dtype(x, empty, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let values: Vec<F> = factors.iter().map(Lu::determinant).collect();
@@ -247,7 +247,7 @@ fn slogdet_parts(cx: &KernelCx<'_>) -> Several {
 fn logdet(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     square(x, "logdet")?;
-    field!(x, "logdet", F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, "logdet")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let values: Vec<F> = each(&all, |_, a| {
             let (sign, log) = lu(a.clone()).log_determinant();

@@ -1,8 +1,8 @@
 //! Singular values, eigenvalues, and what is told from them: rank, condition, pseudo-inverses.
 
 use super::{
-    Empty, columns, diagonal, drawn, element, field, matrices, matrix, matrix_sizes, norm, number, numbers,
-    results, square,
+    Empty, columns, diagonal, drawn, element, matrices, matrix, matrix_sizes, norm, number, numbers, results,
+    square, wide_dtype,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -13,7 +13,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{
     Field, Matrix, batches, each, eig, eigh, joined, joined_rows, lu, precision, svd,
 };
-use flambeau_tensor::{Complex, DType, Scalar, Tensor};
+use flambeau_tensor::{Complex, DType, Scalar, Tensor, dispatch};
 
 /// What converges to the last place of f64, for results without vectors.
 const EXACT: f64 = f64::EPSILON / 2.0;
@@ -23,7 +23,7 @@ const EXACT: f64 = f64::EPSILON / 2.0;
 fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor; 3], KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     let k = m.min(n);
-    field!(x, op, empty Empty::Halves, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Halves, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
@@ -106,7 +106,7 @@ fn svd_some(cx: &KernelCx<'_>) -> Several {
     if !vectors {
         return Ok(vec![zeros(&u)?, s, zeros(&vh)?]);
     }
-    let v = field!(x, "linalg.svd", empty Empty::Halves, F => {
+    let v = dispatch!(wide, wide_dtype(x, Empty::Halves, "linalg.svd")?, "linalg", F => {
         let (lead, all) = batches::<F>(&vh)?;
         let (rows, cols) = matrix_sizes(&vh, "svd")?;
         let all: Vec<Matrix<F>> = all.iter().map(Matrix::adjoint).collect();
@@ -123,7 +123,7 @@ fn svdvals(cx: &KernelCx<'_>) -> Computed {
 /// Rising eigenvalues and eigenvectors of Hermitian matrices given by one triangle.
 fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor), KernelError> {
     let n = square(x, op)?;
-    field!(x, op, empty Empty::Any, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Any, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
@@ -186,7 +186,7 @@ fn eigvalsh(cx: &KernelCx<'_>) -> Computed {
 fn eig_parts(x: &Tensor, op: &str, vectors: bool) -> Result<(Tensor, Tensor), KernelError> {
     let n = square(x, op)?;
     let dtype = x.dtype().to_complex();
-    field!(x, op, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut bases) = (Vec::new(), Vec::new());
         let nan = Complex::new(f64::NAN, f64::NAN);
@@ -281,7 +281,7 @@ fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let op = "linalg.matrix_rank";
     let lead = &limits.lead;
     let x = &super::expanded(x, lead)?;
-    super::is_complex(x.dtype(), x.numel(), Empty::Refused, op)?;
+    wide_dtype(x, Empty::Refused, op)?;
     let values = if hermitian { hermitian_parts(x, op, false)?.0 } else { singular_values(x, op)? };
     let k = values.size(-1)? as usize;
     let all: Vec<f64> = values.to_vec::<f64>()?.into_iter().map(f64::abs).collect();
@@ -300,7 +300,9 @@ fn empty_ranks(x: &Tensor, limits: &[Option<Tensor>], limited: bool) -> Computed
     let op = "linalg.matrix_rank";
     limits.iter().flatten().try_for_each(|limit| check_limit(limit, op))?;
     matrix_sizes(x, op)?;
-    super::is_complex(x.dtype(), 0, if limited { Empty::Any } else { Empty::Refused }, op)?;
+    if !limited {
+        wide_dtype(x, Empty::Refused, op)?;
+    }
     Ok(Tensor::zeros(&x.sizes()[..x.rank() - 2], DType::I64)?)
 }
 
@@ -338,7 +340,7 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
         square(x, op)?;
     }
     let x = &super::expanded(x, &limits.lead)?;
-    field!(x, op, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let inverses: Result<Vec<Matrix<F>>, KernelError> = each(&all, |i, a| {
             let found = if hermitian {
@@ -361,7 +363,7 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
 /// The pseudo-inverse of a matrix without elements: zeros.
 fn empty_inverse(x: &Tensor) -> Computed {
     matrix_sizes(x, "linalg.pinv")?;
-    super::is_complex(x.dtype(), 0, Empty::Refused, "linalg.pinv")?;
+    wide_dtype(x, Empty::Refused, "linalg.pinv")?;
     let turned = x.transpose(-2, -1)?;
     Ok(Tensor::zeros(turned.sizes(), x.dtype())?)
 }
@@ -426,7 +428,7 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
 /// The inverses; NaN throughout where there is none.
 fn regular_inverse(x: &Tensor) -> Computed {
     let n = square(x, "linalg.cond")?;
-    field!(x, "linalg.cond", F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.cond")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let all = each(&all, |_, a| {
             let f = lu(a.clone());

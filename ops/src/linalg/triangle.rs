@@ -1,15 +1,15 @@
 //! Factorizations of symmetric matrices (Cholesky, LDL) and triangular systems.
 
 use super::{
-    Empty, by_columns, check_exchanges, code, columns, element, expanded, field, integers, lower_of,
-    matrices, matrix, matrix_sizes, results, square, together,
+    Empty, by_columns, check_exchanges, code, columns, element, expanded, integers, lower_of, matrices,
+    matrix, matrix_sizes, results, square, together, wide_dtype,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Matrix, batches, cholesky, each, joined, ldl, ldl_solve, triangular};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// The factors of a batch, and for each the order of the minor that is not positive.
 fn cholesky_parts(
@@ -19,7 +19,7 @@ fn cholesky_parts(
     empty: Empty,
 ) -> Result<(Tensor, Vec<i32>), KernelError> {
     let n = square(x, op)?;
-    field!(x, op, empty empty, F => {
+    dispatch!(wide, wide_dtype(x, empty, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (factors, info): (Vec<_>, _) = each(&all, |_, a| {
             let (l, failed) = cholesky(&lower_of(a, upper));
@@ -77,7 +77,7 @@ fn cholesky_solve(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let (lead, l, b) = together(l, b)?;
-    field!(b, "cholesky_solve", F => {
+    dispatch!(wide, wide_dtype(&b, Empty::Refused, "cholesky_solve")?, "linalg", F => {
         let (factors, rights) = (batches::<F>(&l)?.1, batches::<F>(&b)?.1);
         let all = each(&factors, |i, l| {
             let (l, mut x) = (lower_of(l, upper), rights[i].clone());
@@ -93,7 +93,7 @@ fn cholesky_solve(cx: &KernelCx<'_>) -> Computed {
 fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
     let (l, upper) = (cx.tensor(0)?, cx.boolean(1)?);
     let n = square(l, "cholesky_inverse")?;
-    field!(l, "cholesky_inverse", F => {
+    dispatch!(wide, wide_dtype(l, Empty::Refused, "cholesky_inverse")?, "linalg", F => {
         let (lead, factors) = batches::<F>(l)?;
         for (i, l) in factors.iter().enumerate() {
             if let Some(k) = (0..n).find(|&k| l[(k, k)] == flambeau_tensor::Element::ZERO) {
@@ -119,7 +119,7 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
 /// The packed factors, exchanges and zero blocks of `L D L^T`.
 fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], KernelError> {
     let n = square(x, op)?;
-    field!(x, op, empty Empty::Halves, F => {
+    dispatch!(wide, wide_dtype(x, Empty::Halves, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors = each(&all, |_, a| {
             let lower = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { flambeau_tensor::Element::ZERO });
@@ -180,7 +180,7 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
     let mut pivot_sizes = lead.clone();
     pivot_sizes.push(n as i64);
     let pivots = pivots.expand(&pivot_sizes)?.to_vec::<i32>()?;
-    field!(b, op, F => {
+    dispatch!(wide, wide_dtype(b, Empty::Refused, op)?, "linalg", F => {
         let (factors, rights) = (batches::<F>(&factors)?.1, batches::<F>(&rights)?.1);
         let all = each(&factors, |i, f| {
             let mut x = rights[i].clone();
@@ -215,7 +215,7 @@ fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
         )));
     }
     let (lead, a, b) = together(a, b)?;
-    field!(b, op, F => {
+    dispatch!(wide, wide_dtype(&b, Empty::Refused, op)?, "linalg", F => {
         let (triangles, rights) = (batches::<F>(&a)?.1, batches::<F>(&b)?.1);
         let all = each(&triangles, |i, t| {
             // X A = B is the transpose of A^T X^T = B^T.

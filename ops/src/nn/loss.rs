@@ -6,6 +6,7 @@
 use super::distance::pairwise;
 use super::{Args, nothing, ranged, sized};
 use crate::output_layout::{elementwise_layout, relayout};
+use crate::pointwise::formula::{Formula, formulas, n};
 use crate::pointwise::{difference_of, no_bools, product_of, sum_of};
 use crate::support::{Computed, cast_error, fitting, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -15,12 +16,6 @@ use flambeau_tensor::loops::{binary, binary_in, unary, unary_in};
 use flambeau_tensor::math::{Float, Real, complex as functions};
 use flambeau_tensor::promote::{can_cast, result_type};
 use flambeau_tensor::{Complex, DType, Element, Layout, Scalar, Tensor, access, dispatch, reduce};
-
-/// A number as a real element.
-#[inline(always)]
-fn n<T: Real>(x: f64) -> T {
-    T::from_f64(x)
-}
 
 /// The loss as it is (0), its mean (1), or its sum (2).
 pub(super) fn reduced(loss: Tensor, reduction: i64) -> Computed {
@@ -119,54 +114,58 @@ fn rounded<T: Float>(value: T::Acc) -> T::Acc {
     T::from_acc(value).acc()
 }
 
-/// Losses of two tensors with numbers as parameters. Those that PyTorch computes step by step round (`r`) each step.
-macro_rules! losses {
-    ($($name:ident[$($p:ident),*]($x:ident, $t:ident $(, $r:ident)?) = $body:expr;)*) => {$(
-        fn $name(x: &Tensor, t: &Tensor $(, $p: f64)*) -> Computed {
-            #[inline(always)]
-            fn of<A: Real>($x: A, $t: A $(, $r: impl Fn(A) -> A)? $(, $p: A)*) -> A {
-                $body
-            }
-            dispatch!(floats, meet(stringify!($name), &[x, t])?, stringify!($name), T => {
-                $(let $p: <T as Float>::Acc = n($p);)*
-                Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(of(x.acc(), t.acc() $(, { let $r = rounded::<T>; $r })? $(, $p)*)))?)
-            })
-        }
-    )*};
+/// A loss of two tensors. Formulas that PyTorch computes step by step round each step.
+fn loss<F: Formula<2>>(_: F, x: &Tensor, t: &Tensor) -> Computed {
+    dispatch!(floats, meet(F::NAME, &[x, t])?, F::NAME, T => {
+        Ok(binary::<T, T, T>(x, t, |x: T, t: T| T::from_acc(F::of([x.acc(), t.acc()], rounded::<T>)))?)
+    })
 }
 
-losses! {
-    mse_loss[](x, t) = (x - t) * (x - t);
-    smooth_l1_loss[beta](x, t) = {
-        let d = (x - t).abs();
-        if d < beta { n::<A>(0.5) * d * d / beta } else { d - n::<A>(0.5) * beta }
-    };
-    huber_loss[delta](x, t) = {
-        let d = (x - t).abs();
-        if d <= delta { n::<A>(0.5) * d * d } else { delta * (d - n::<A>(0.5) * delta) }
-    };
-    soft_margin_loss[](x, t, r) = r(r(-x * t).exp()).ln_1p();
-    binary_cross_entropy[](x, t) = {
+/// As [`loss`], with a number as parameter.
+fn loss_by<F: Formula<3>>(_: F, x: &Tensor, t: &Tensor, parameter: f64) -> Computed {
+    dispatch!(floats, meet(F::NAME, &[x, t])?, F::NAME, T => {
+        let p = n::<<T as Float>::Acc>(parameter);
+        Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(F::of([x.acc(), t.acc(), p], rounded::<T>)))?)
+    })
+}
+
+formulas! {
+    fn(x: &Tensor, t: &Tensor) -> Computed = loss(This, x, t);
+    mse_loss(x, t) = (x - t) * (x - t);
+    soft_margin_loss(x, t; r) = r(r(-x * t).exp()).ln_1p();
+    binary_cross_entropy(x, t) = {
         let low = n::<A>(-100.0);
         (t - A::ONE) * (-x).ln_1p().max_nan(low) - t * x.ln().max_nan(low)
     };
-    kl_plain[](x, t) = {
+    kl_plain(x, t) = {
         let entropy = if t == A::ZERO { A::ZERO } else { t * t.ln() };
         entropy - t * x
     };
-    kl_log[](x, t) = t.exp() * (t - x);
-    poisson_log[](x, t, r) = r(x.exp()) - r(t * x);
-    poisson_plain[eps](x, t, r) = x - r(t * r(r(x + eps).ln()));
-    stirling[](x, t, r) = {
+    kl_log(x, t) = t.exp() * (t - x);
+    poisson_log(x, t; r) = r(x.exp()) - r(t * x);
+    stirling(x, t; r) = {
         let _ = x;
         let tail = r(r(t * r(t.ln())) - t) + r(n::<A>(0.5) * r(r(t * n(std::f64::consts::TAU)).ln()));
         if t <= A::ONE { A::ZERO } else { tail }
     };
-    hinge_apart[margin](x, t) = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
-    hinge_near[](x, t) = if t != -A::ONE { x } else { A::ZERO };
-    add[](x, t) = x + t;
-    times[](x, t) = x * t;
-    smaller[](x, t) = x.min_nan(t);
+    hinge_near(x, t) = if t != -A::ONE { x } else { A::ZERO };
+    add(x, t) = x + t;
+    times(x, t) = x * t;
+    smaller(x, t) = x.min_nan(t);
+}
+
+formulas! {
+    fn(x: &Tensor, t: &Tensor, parameter: f64) -> Computed = loss_by(This, x, t, parameter);
+    smooth_l1_loss(x, t, beta) = {
+        let d = (x - t).abs();
+        if d < beta { n::<A>(0.5) * d * d / beta } else { d - n::<A>(0.5) * beta }
+    };
+    huber_loss(x, t, delta) = {
+        let d = (x - t).abs();
+        if d <= delta { n::<A>(0.5) * d * d } else { delta * (d - n::<A>(0.5) * delta) }
+    };
+    poisson_plain(x, t, eps; r) = x - r(t * r(r(x + eps).ln()));
+    hinge_apart(x, t, margin) = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
 }
 
 /// Magnitudes of differences, of whatever kind of number.

@@ -1,5 +1,6 @@
 //! Arithmetic of two operands: tensor with tensor, tensor with number.
 
+use super::formula::{Formula, formulas};
 use super::no_bools;
 use super::number::{Number, Whole, floor_div, remainder};
 use super::pairs::{in_place, number_first};
@@ -11,6 +12,7 @@ use flambeau_tensor::loops::{OutputHint, binary_in, test_in, unary_in};
 use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Category, Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
+use std::convert::identity;
 
 /// The second operand.
 #[derive(Clone, Copy)]
@@ -412,21 +414,19 @@ fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
     })?))
 }
 
-/// Functions of two floats to which integers are converted.
-macro_rules! on_two_floats {
-    ($($name:ident($a:ident, $b:ident) $(only floats of $kernel:literal)? = $body:expr;)*) => {$(
-        fn $name(cx: &KernelCx<'_>) -> Computed {
-            let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-            $(floating(other.promoted(x), $kernel)?;)?
-            #[inline(always)]
-            fn of<A: Real>($a: A, $b: A) -> A {
-                $body
-            }
-            dispatch!(carried_floats, to_float(other.promoted(x)), stringify!($name), T => {
-                Ok(apply::<T>(to_float(other.promoted(x)), x, other, |a: T, b: T| T::from_acc(of(a.acc(), b.acc())))?)
-            })
-        }
-    )*};
+/// Runs a formula of two floats, to which integers are converted.
+fn on_two_floats<F: Formula<2>>(_: F, cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = to_float(other.promoted(x));
+    dispatch!(carried_floats, dtype, F::NAME, T => {
+        Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_acc(F::of([a.acc(), b.acc()], identity)))?)
+    })
+}
+
+/// As [`on_two_floats`], of a function that PyTorch has no kernel of integers for.
+fn on_floats_alone<F: Formula<2>>(f: F, cx: &KernelCx<'_>) -> Computed {
+    floating(Other::of(cx, 1)?.promoted(cx.tensor(0)?), F::NAME)?;
+    on_two_floats(f, cx)
 }
 
 /// An error unless the dtype is floating: what PyTorch has no kernel for.
@@ -434,15 +434,20 @@ fn floating(dtype: DType, op: &'static str) -> Result<(), TensorError> {
     if dtype.is_floating() { Ok(()) } else { Err(TensorError::DType { op, dtype }) }
 }
 
-on_two_floats! {
+formulas! {
+    fn(cx: &KernelCx<'_>) -> Computed = on_two_floats(This, cx);
     atan2(a, b) = a.atan2(b);
-    hypot(a, b) only floats of "hypot_cpu" = a.hypot(b);
     copysign(a, b) = a.copysign(b);
-    real_logaddexp(a, b) only floats of "logaddexp_cpu" = {
+}
+
+formulas! {
+    fn(cx: &KernelCx<'_>) -> Computed = on_floats_alone(This, cx);
+    hypot(a, b) as "hypot_cpu" = a.hypot(b);
+    real_logaddexp(a, b) as "logaddexp_cpu" = {
         // Equal infinities have no difference.
         if a == b && a.abs() == A::INFINITY { a } else { a.max_nan(b) + Real::exp(-(a - b).abs()).ln_1p() }
     };
-    logaddexp2(a, b) only floats of "logaddexp2_cpu" = {
+    logaddexp2(a, b) as "logaddexp2_cpu" = {
         let over_ln2 = A::from_f64(std::f64::consts::LOG2_E);
         if a == b && a.abs() == A::INFINITY {
             a

@@ -6,34 +6,91 @@ use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::math::Float;
 use flambeau_tensor::{DType, Element, dispatch};
 
-/// Comparisons: on integers exactly, on floats in their own precision.
-macro_rules! comparisons {
-    ($($name:ident = $op:tt;)*) => {$(
-        fn $name(cx: &KernelCx<'_>) -> Computed {
-            let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-            let dtype = other.promoted(x);
-            if dtype.is_integral(true) {
-                return dispatch!(ints_bool, dtype, stringify!($name), T => {
-                    Ok(compare::<T>(dtype, x, other, |a, b| a.to_i64() $op b.to_i64())?)
-                });
-            }
-            dispatch!(carried_floats, dtype, stringify!($name), T => {
-                Ok(compare::<T>(dtype, x, other, |a: T, b: T| {
-                    use flambeau_tensor::math::Float;
-                    a.acc() $op b.acc()
-                })?)
-            })
-        }
-    )*};
+/// An order relation of numbers of any type.
+trait Relation: Copy + Sync {
+    const NAME: &'static str;
+    fn holds<P: PartialOrd>(a: P, b: P) -> bool;
 }
 
-comparisons! {
-    lt = <;
-    le = <=;
-    gt = >;
-    ge = >=;
+/// Compares integers exactly, and floats in their own precision.
+fn compared<R: Relation>(_: R, cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if dtype.is_integral(true) {
+        return dispatch!(ints_bool, dtype, R::NAME, T => {
+            Ok(compare::<T>(dtype, x, other, |a, b| R::holds(a.to_i64(), b.to_i64()))?)
+        });
+    }
+    dispatch!(carried_floats, dtype, R::NAME, T => {
+        Ok(compare::<T>(dtype, x, other, |a: T, b: T| R::holds(a.acc(), b.acc()))?)
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Lt;
+
+impl Relation for Lt {
+    const NAME: &'static str = "lt";
+
+    #[inline(always)]
+    fn holds<P: PartialOrd>(a: P, b: P) -> bool {
+        a < b
+    }
+}
+
+fn lt(cx: &KernelCx<'_>) -> Computed {
+    compared(Lt, cx)
+}
+
+#[derive(Clone, Copy)]
+struct Le;
+
+impl Relation for Le {
+    const NAME: &'static str = "le";
+
+    #[inline(always)]
+    fn holds<P: PartialOrd>(a: P, b: P) -> bool {
+        a <= b
+    }
+}
+
+fn le(cx: &KernelCx<'_>) -> Computed {
+    compared(Le, cx)
+}
+
+#[derive(Clone, Copy)]
+struct Gt;
+
+impl Relation for Gt {
+    const NAME: &'static str = "gt";
+
+    #[inline(always)]
+    fn holds<P: PartialOrd>(a: P, b: P) -> bool {
+        a > b
+    }
+}
+
+fn gt(cx: &KernelCx<'_>) -> Computed {
+    compared(Gt, cx)
+}
+
+#[derive(Clone, Copy)]
+struct Ge;
+
+impl Relation for Ge {
+    const NAME: &'static str = "ge";
+
+    #[inline(always)]
+    fn holds<P: PartialOrd>(a: P, b: P) -> bool {
+        a >= b
+    }
+}
+
+fn ge(cx: &KernelCx<'_>) -> Computed {
+    compared(Ge, cx)
 }
 
 fn eq(cx: &KernelCx<'_>) -> Computed {
@@ -47,46 +104,47 @@ fn ne(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Logic on the truth of elements.
-macro_rules! logic {
-    ($($name:ident($a:ident, $b:ident) = $body:expr;)*) => {$(
-        fn $name(cx: &KernelCx<'_>) -> Computed {
-            let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-            dispatch!(all, other.promoted(x), stringify!($name), T => {
-                Ok(compare::<T>(other.promoted(x), x, other, |a: T, b: T| {
-                    let ($a, $b) = (a.is_nonzero(), b.is_nonzero());
-                    $body
-                })?)
-            })
-        }
-    )*};
+fn logic(cx: &KernelCx<'_>, name: &'static str, f: impl Fn(bool, bool) -> bool + Copy + Sync) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    dispatch!(all, other.promoted(x), name, T => {
+        Ok(compare::<T>(other.promoted(x), x, other, |a: T, b: T| f(a.is_nonzero(), b.is_nonzero()))?)
+    })
 }
 
-logic! {
-    logical_and(a, b) = a & b;
-    logical_or(a, b) = a | b;
-    logical_xor(a, b) = a ^ b;
+fn logical_and(cx: &KernelCx<'_>) -> Computed {
+    logic(cx, "logical_and", |a, b| a & b)
 }
 
-/// Bits of integers and truth values.
-macro_rules! bits {
-    ($($name:ident = $op:tt;)*) => {$(
-        fn $name(cx: &KernelCx<'_>) -> Computed {
-            let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-            let dtype = other.promoted(x);
-            if !dtype.is_integral(true) {
-                return Err(KernelError::input(format!("\"{}\" is not defined for {}", stringify!($name), dtype.name())));
-            }
-            dispatch!(ints_bool, dtype, stringify!($name), T => {
-                Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_i64(a.to_i64() $op b.to_i64()))?)
-            })
-        }
-    )*};
+fn logical_or(cx: &KernelCx<'_>) -> Computed {
+    logic(cx, "logical_or", |a, b| a | b)
 }
 
-bits! {
-    bitwise_and = &;
-    bitwise_or = |;
-    bitwise_xor = ^;
+fn logical_xor(cx: &KernelCx<'_>) -> Computed {
+    logic(cx, "logical_xor", |a, b| a ^ b)
+}
+
+/// Logic on the bits of integers and truth values.
+fn bits(cx: &KernelCx<'_>, name: &'static str, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if !dtype.is_integral(true) {
+        return Err(KernelError::input(format!("\"{name}\" is not defined for {}", dtype.name())));
+    }
+    dispatch!(ints_bool, dtype, name, T => {
+        Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
+    })
+}
+
+fn bitwise_and(cx: &KernelCx<'_>) -> Computed {
+    bits(cx, "bitwise_and", |a, b| a & b)
+}
+
+fn bitwise_or(cx: &KernelCx<'_>) -> Computed {
+    bits(cx, "bitwise_or", |a, b| a | b)
+}
+
+fn bitwise_xor(cx: &KernelCx<'_>) -> Computed {
+    bits(cx, "bitwise_xor", |a, b| a ^ b)
 }
 
 fn shift(cx: &KernelCx<'_>, left: bool) -> Computed {

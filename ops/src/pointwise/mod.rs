@@ -5,6 +5,7 @@
 
 mod binary;
 mod compare;
+pub(crate) mod formula;
 mod number;
 mod pairs;
 mod parts;

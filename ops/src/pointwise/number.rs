@@ -26,6 +26,20 @@ pub(crate) trait Number: Element {
     }
 }
 
+/// Makes integer types numbers, with wrapping arithmetic. `integers!(u8);` expands to
+///
+/// ```text
+/// impl Number for u8 {
+///     fn add(self, other: u8) -> u8 { self.wrapping_add(other) }
+///     fn div(self, other: u8) -> u8 { if other == 0 { 0 } else { self.wrapping_div(other) } }
+///     // … and `sub`, `mul`, `neg` likewise
+/// }
+///
+/// impl Whole for u8 {
+///     fn trunc_rem(self, other: u8) -> u8 { if other == 0 { 0 } else { self.wrapping_rem(other) } }
+///     // … and `floor_div`, `floor_rem`, `power`
+/// }
+/// ```
 macro_rules! integers {
     ($($t:ty)*) => {$(
         impl Number for $t {
@@ -101,7 +115,16 @@ pub(crate) trait Whole: Number + Ord {
 
 integers!(u8 i8 i16 i32 i64);
 
-/// By the operators of the type that `$wide` makes of an element and `$narrow` takes back, but for the quotient.
+/// Makes a type a number by the operators of the type that `$wide` makes of an element and `$narrow` takes back, but for the
+/// quotient. `operators! { f16: f16::to_f32, f16::from_f32, Div::div; }` expands to
+///
+/// ```text
+/// impl Number for f16 {
+///     fn add(self, other: f16) -> f16 { f16::from_f32(f16::to_f32(self) + f16::to_f32(other)) }
+///     fn div(self, other: f16) -> f16 { f16::from_f32(Div::div(f16::to_f32(self), f16::to_f32(other))) }
+///     // … and `sub`, `mul`, `neg` likewise
+/// }
+/// ```
 macro_rules! operators {
     ($($t:ty: $wide:path, $narrow:path, $divide:path $(, $times_one:path)?;)*) => {$(
         impl Number for $t {

@@ -10,7 +10,7 @@ use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary};
 use flambeau_tensor::math::{Float, complex};
 use flambeau_tensor::promote::Promotion;
-use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, dispatch};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, bf16, dispatch, f16};
 
 /// Both operands as tensors, and the dtype they promote to.
 pub(super) struct Pair {
@@ -169,41 +169,76 @@ fn heaviside(cx: &KernelCx<'_>) -> Computed {
     })?))
 }
 
-/// The next number of a float type from one towards another, by its bits.
-trait Next: Element {
-    fn next_towards(self, other: Self) -> Self;
+/// Floats as the integers of their bits: floats of one sign are in the order of these integers.
+trait Bits: Element {
+    /// The bit of the sign.
+    const SIGN: u64;
+    fn bits(self) -> u64;
+    fn of_bits(bits: u64) -> Self;
 }
 
-macro_rules! next {
-    ($($type:ty, $bits:ty);*) => {$(
-        impl Next for $type {
-            #[inline]
-            fn next_towards(self, other: Self) -> Self {
-                let (a, b) = (self.to_f64(), other.to_f64());
-                if a.is_nan() || b.is_nan() {
-                    return <$type as Element>::from_f64(f64::NAN);
-                }
-                if a == b {
-                    return other;
-                }
-                if a == 0.0 {
-                    let sign = if b < 0.0 { 1 << (<$bits>::BITS - 1) } else { 0 };
-                    return <$type>::from_bits(sign | 1);
-                }
-                // Numbers of one sign are in the order of their bits.
-                let away = (a > 0.0) == (b > a);
-                <$type>::from_bits(if away { self.to_bits() + 1 } else { self.to_bits() - 1 })
-            }
-        }
-    )*};
+impl Bits for f32 {
+    const SIGN: u64 = 1 << 31;
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+    fn of_bits(bits: u64) -> f32 {
+        f32::from_bits(bits as u32)
+    }
 }
 
-next!(f32, u32; f64, u64; flambeau_tensor::f16, u16; flambeau_tensor::bf16, u16);
+impl Bits for f64 {
+    const SIGN: u64 = 1 << 63;
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+    fn of_bits(bits: u64) -> f64 {
+        f64::from_bits(bits)
+    }
+}
+
+impl Bits for f16 {
+    const SIGN: u64 = 1 << 15;
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+    fn of_bits(bits: u64) -> f16 {
+        f16::from_bits(bits as u16)
+    }
+}
+
+impl Bits for bf16 {
+    const SIGN: u64 = 1 << 15;
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+    fn of_bits(bits: u64) -> bf16 {
+        bf16::from_bits(bits as u16)
+    }
+}
+
+/// The next number of a float type from one towards another.
+#[inline]
+fn next_towards<T: Bits>(from: T, to: T) -> T {
+    let (a, b) = (from.to_f64(), to.to_f64());
+    if a.is_nan() || b.is_nan() {
+        return T::from_f64(f64::NAN);
+    }
+    if a == b {
+        return to;
+    }
+    if a == 0.0 {
+        let sign = if b < 0.0 { T::SIGN } else { 0 };
+        return T::of_bits(sign | 1);
+    }
+    let away = (a > 0.0) == (b > a);
+    T::of_bits(if away { from.bits() + 1 } else { from.bits() - 1 })
+}
 
 fn nextafter(cx: &KernelCx<'_>) -> Computed {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     dispatch!(floats, promoted(cx, &[0, 1])?, "nextafter", T => {
-        Ok(binary::<T, T, T>(a, b, |a: T, b: T| a.next_towards(b))?)
+        Ok(binary::<T, T, T>(a, b, next_towards::<T>)?)
     })
 }
 

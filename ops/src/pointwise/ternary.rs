@@ -1,22 +1,18 @@
 //! Functions of three operands, and activations with parameters.
 
+use super::formula::{Each, Formula, formulas, n};
 use super::number::Number;
-use super::unary::{each_float, each_float_of};
+use super::unary::{ByPieces, Tabulated};
 use crate::support::{Computed, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{Map, binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
+use flambeau_tensor::loops::{binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Complex, DType, Element, Overlap, Scalar, Tensor, dispatch, reduce};
 use std::borrow::Cow;
-
-/// A number as a real element.
-#[inline(always)]
-fn n<T: Real>(x: f64) -> T {
-    T::from_f64(x)
-}
+use std::convert::identity;
 
 /// Argument `i`, a tensor or a number, as a tensor.
 pub(super) fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
@@ -222,36 +218,36 @@ fn filled(x: &Tensor, mask: &Tensor, value: Scalar) -> Computed {
     })
 }
 
-/// Activations with numbers as parameters: name, and the function of the element and the parameters.
-macro_rules! activations {
-    ($($name:ident[$($i:literal => $p:ident),*]($x:ident) = $body:expr;)*) => {$(
-        fn $name(cx: &KernelCx<'_>) -> Computed {
-            let input = cx.tensor(0)?;
-            $(let $p = cx.scalar($i)?.to_f64();)*
-            #[inline(always)]
-            fn of<A: Real>($x: A $(, $p: A)*) -> A {
-                $body
-            }
-            dispatch!(carried_floats, input.dtype(), stringify!($name), T => {
-                $(let $p: <T as Float>::Acc = n($p);)*
-                Ok(unary_in::<T>(input.dtype(), input, move |v: T| T::from_acc(of(v.acc() $(, $p)*)))?)
-            })
-        }
-    )*};
+/// An activation: the formula of an element and of the numbers that follow the tensor among the arguments.
+fn activation<F: Formula<N>, const N: usize>(_: F, cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let mut numbers = [0.0; N];
+    for (i, number) in numbers.iter_mut().enumerate().skip(1) {
+        *number = cx.scalar(i)?.to_f64();
+    }
+    dispatch!(carried_floats, x.dtype(), F::NAME, T => {
+        let numbers = numbers.map(n::<<T as Float>::Acc>);
+        Ok(unary_in::<T>(x.dtype(), x, move |v: T| {
+            let mut arguments = numbers;
+            arguments[0] = v.acc();
+            T::from_acc(F::of(arguments, identity))
+        })?)
+    })
 }
 
-activations! {
-    leaky_relu[1 => slope](x) = if x > n(0.0) { x } else { x * slope };
-    elu[1 => alpha, 2 => scale, 3 => input_scale](x) =
+formulas! {
+    fn(cx: &KernelCx<'_>) -> Computed = activation(This, cx);
+    leaky_relu(x, slope) = if x > n(0.0) { x } else { x * slope };
+    elu(x, alpha, scale, input_scale) =
         if x > n(0.0) { x * scale } else { (x * input_scale).expm1() * alpha * scale };
-    celu_of[1 => alpha](x) = if x > n(0.0) { x } else { (x * (A::ONE / alpha)).expm1() * alpha };
-    softplus[1 => beta, 2 => threshold](x) =
+    celu_of(x, alpha) = if x > n(0.0) { x } else { (x * (A::ONE / alpha)).expm1() * alpha };
+    softplus(x, beta, threshold) =
         if x * beta > threshold { x } else { Real::exp(x * beta).ln_1p() / beta };
-    limited[1 => low, 2 => high](x) = x.max_nan(low).min_nan(high);
-    hardshrink[1 => lambda](x) = if x >= -lambda && x <= lambda { n(0.0) } else { x };
-    softshrink[1 => lambda](x) =
+    limited(x, low, high) = x.max_nan(low).min_nan(high);
+    hardshrink(x, lambda) = if x >= -lambda && x <= lambda { n(0.0) } else { x };
+    softshrink(x, lambda) =
         if x > lambda { x - lambda } else if x < -lambda { x + lambda } else { x * n(0.0) };
-    selu[](x) = {
+    selu(x) = {
         let (scale, alpha): (A, A) = (n(1.050_700_987_355_480_5), n(1.673_263_242_354_377_2));
         if x > n(0.0) { x * scale } else { x.expm1() * alpha * scale }
     };
@@ -313,19 +309,30 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
 
 /// The Gaussian error linear unit, not approximated.
 pub(crate) fn gelu_of(x: &Tensor) -> Computed {
-    each_float_of!(x, pieces => x.gelu_by(pieces));
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, Each(<T as Float>::Acc::GELU))?))
+    #[derive(Clone, Copy)]
+    struct Gelu;
+
+    impl Tabulated for Gelu {
+        #[inline(always)]
+        fn of<A: Real>(x: A, pieces: &A::Pieces) -> A {
+            x.gelu_by(pieces)
+        }
+    }
+
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, ByPieces(<T as Float>::Acc::GELU, Gelu))?))
 }
 
-/// The Gaussian error linear unit, by a hyperbolic tangent.
-fn gelu_tanh(x: &Tensor) -> Computed {
-    each_float!(
-        x = {
-            let inner = n::<A>(0.797_884_560_802_865_4) * (x + n::<A>(0.044_715) * x * x * x);
-            n::<A>(0.5) * x * (A::ONE + inner.tanh())
-        }
-    );
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, Each)?))
+/// A formula of the elements, in their dtype.
+fn on_elements<F: Formula<1>>(f: F, x: &Tensor) -> Computed {
+    dispatch!(carried_floats, x.dtype(), F::NAME, T => Ok(map_in::<T>(x.dtype(), x, Each::of(f))?))
+}
+
+formulas! {
+    fn(x: &Tensor) -> Computed = on_elements(This, x);
+    gelu_tanh(x) as "gelu" = {
+        let inner = n::<A>(0.797_884_560_802_865_4) * (x + n::<A>(0.044_715) * x * x * x);
+        n::<A>(0.5) * x * (A::ONE + inner.tanh())
+    };
 }
 
 fn prelu(cx: &KernelCx<'_>) -> Computed {

@@ -1,5 +1,6 @@
 //! Functions of one tensor.
 
+use super::formula::{ComplexFormula, Each, Formula, IntegerFormula, formulas, n};
 use super::number::{Number, quotient};
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
@@ -14,99 +15,63 @@ use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, di
 /// A function of a tensor, whose result is what the goal says but for the dtype, which it knows.
 type Plain = fn(&Tensor, OutputHint<'_>) -> Result<Tensor, TensorError>;
 
-/// Declares `Each`, a function on floats of any width: as a type, so that it is inlined into loops however large it is.
-/// `within LIMIT: REACH => FASTER` states what is computed instead where the reach of all of some hundreds of arguments is less.
-macro_rules! each_float {
-    ($x:ident = $body:expr $(, within $limit:ident: $reach:expr => $near:expr)?) => {
-        #[derive(Clone, Copy)]
-        struct Each;
-
-        impl<T: Float> Map<T, T> for Each {
-            #[inline(always)]
-            fn at(self, v: T) -> T {
-                #[inline(always)]
-                fn of<A: Real>($x: A) -> A {
-                    $body
-                }
-                T::from_acc(of(v.acc()))
-            }
-            $(
-            const LIMIT: u32 = <T::Acc as Real>::$limit;
-            #[inline(always)]
-            fn reach(self, v: T) -> u32 {
-                #[inline(always)]
-                fn of<A: Real>($x: A) -> u32 {
-                    $reach
-                }
-                of(v.acc())
-            }
-            #[inline(always)]
-            fn near(self, v: T) -> T {
-                #[inline(always)]
-                fn of<A: Real>($x: A) -> A {
-                    $near
-                }
-                T::from_acc(of(v.acc()))
-            }
-            )?
-        }
-    };
+/// Runs a formula on floats, to which integers are converted.
+fn on_floats<F: Formula<1>>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    let hint = hint.in_dtype(to_float(x.dtype()));
+    dispatch!(carried_floats, hint.dtype(), F::NAME, T => map_in::<T>(hint, x, Each::of(f)))
 }
 
-/// As `each_float`, of a function that is given its coefficients. They are aligned as vectors are, and so is what the
-/// compiler makes of them.
-macro_rules! each_float_of {
-    ($x:ident, $of:ident => $body:expr) => {
-        #[derive(Clone, Copy)]
-        #[repr(align(64))]
-        struct Each<A: Real>(A::Pieces);
-
-        impl<T: Float> Map<T, T> for Each<T::Acc> {
-            #[inline(always)]
-            fn ready(self) -> Self {
-                std::hint::black_box(self)
-            }
-            #[inline(always)]
-            fn at(self, v: T) -> T {
-                #[inline(always)]
-                fn of<A: Real>($x: A, $of: &A::Pieces) -> A {
-                    $body
-                }
-                T::from_acc(of(v.acc(), &self.0))
-            }
-        }
-    };
+/// As [`on_floats`], and on complex numbers.
+fn on_complex<F: ComplexFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    if x.dtype().is_complex() {
+        return dispatch!(complex, x.dtype(), F::NAME, T => {
+            unary::<T, T>(x, |v: T| T::from_complex(F::of_complex::<T>(v.to_complex())))
+        });
+    }
+    on_floats(f, x, hint)
 }
 
-pub(super) use {each_float, each_float_of};
-
-/// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
-macro_rules! on_floats {
-    ($($name:ident($x:ident) = $body:expr $(, within $limit:ident: $reach:expr => $near:expr)? $(, complex $z:ident = $zbody:expr)?;)*) => {$(
-        fn $name(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
-            $(if x.dtype().is_complex() {
-                return dispatch!(complex, x.dtype(), stringify!($name), T => {
-                    unary::<T, T>(x, |v: T| {
-                        let $z = v.to_complex();
-                        T::from_complex($zbody)
-                    })
-                });
-            })?
-            each_float!($x = $body $(, within $limit: $reach => $near)?);
-            let hint = hint.in_dtype(to_float(x.dtype()));
-            dispatch!(carried_floats, hint.dtype(), stringify!($name), T => map_in::<T>(hint, x, Each))
-        }
-    )*};
+/// Runs a formula that keeps integers and floats what they are.
+fn on_numbers<F: IntegerFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    let hint = hint.in_dtype(x.dtype());
+    if x.dtype().category() <= Category::Integral {
+        return dispatch!(carried_ints_bool, x.dtype(), F::NAME, T => unary_in::<T>(hint, x, |i: T| F::of_integer(i)));
+    }
+    dispatch!(carried_floats, x.dtype(), F::NAME, T => map_in::<T>(hint, x, Each::of(f)))
 }
 
-on_floats! {
-    exp(x) = x.exp(), within PLAIN_POWER: x.reach() => x.exp_plain(), complex z = turned(in_type::<T>(c(z.re.exp())).re, z.im);
+/// A formula that reads its coefficients from memory, where a step takes its operand at no cost.
+pub(super) trait Tabulated: Copy + Sync {
+    fn of<A: Real>(x: A, pieces: &A::Pieces) -> A;
+}
+
+/// A tabulated formula as the function of a loop. The coefficients are aligned as vectors are, and so is what the compiler
+/// makes of them.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct ByPieces<A: Real, F>(pub(super) A::Pieces, pub(super) F);
+
+impl<T: Float, F: Tabulated> Map<T, T> for ByPieces<T::Acc, F> {
+    #[inline(always)]
+    fn ready(self) -> Self {
+        std::hint::black_box(self)
+    }
+
+    #[inline(always)]
+    fn at(self, v: T) -> T {
+        T::from_acc(F::of(v.acc(), &self.0))
+    }
+}
+
+formulas! {
+    fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_complex(This, x, hint);
+    exp(x) = x.exp(), near PlainPower y = y.exp_plain(), complex z = turned(in_type::<T>(c(z.re.exp())).re, z.im);
     exp2(x) = x.exp2(), complex z = complex::exp(in_type::<T>(z * std::f64::consts::LN_2));
     expm1(x) = x.expm1(), complex z = {
         let (half, size) = ((z.im / 2.0).sin(), in_type::<T>(Complex::new(z.re.exp(), z.re.exp_m1())));
         Complex::new(size.im * z.im.cos() - 2.0 * half * half, size.re * z.im.sin())
     };
-    log(x) = x.ln(), within PLAIN_ARGUMENT: x.reach_above_tiny() => x.ln_plain(), complex z = complex::ln(z);
+    log(x) = x.ln(), near PlainArgument y = y.ln_plain(), complex z = complex::ln(z);
     log1p(x) = x.ln_1p(), complex z = {
         // What adding one loses comes back by a quotient.
         let sum = in_type::<T>(z + 1.0);
@@ -116,10 +81,10 @@ on_floats! {
     log2(x) = x.log2(), complex z = complex::ln(z) / std::f64::consts::LN_2;
     log10(x) = x.log10(), complex z = complex::ln(z) / std::f64::consts::LN_10;
     tanh(x) = x.tanh(), complex z = complex::tanh(z);
-    sigmoid(x) = x.sigmoid(), within PLAIN_POWER: x.reach() => x.sigmoid_plain(), complex z = quotient(c(1.0), complex::exp(-z) + 1.0);
-    sin(x) = x.sin(), within NEAR: x.reach() => x.sin_near(), complex z = complex::sin(z);
-    cos(x) = x.cos(), within NEAR: x.reach() => x.cos_near(), complex z = complex::cos(z);
-    tan(x) = x.tan(), within NEAR: x.reach() => x.tan_near(), complex z = complex::tan(z);
+    sigmoid(x) = x.sigmoid(), near PlainPower y = y.sigmoid_plain(), complex z = quotient(c(1.0), complex::exp(-z) + 1.0);
+    sin(x) = x.sin(), near Near y = y.sin_near(), complex z = complex::sin(z);
+    cos(x) = x.cos(), near Near y = y.cos_near(), complex z = complex::cos(z);
+    tan(x) = x.tan(), near Near y = y.tan_near(), complex z = complex::tan(z);
     asin(x) = x.asin(), complex z = complex::asin(z);
     acos(x) = x.acos(), complex z = complex::acos(z);
     atan(x) = x.atan(), complex z = complex::atan(z);
@@ -131,18 +96,7 @@ on_floats! {
     sqrt(x) = x.sqrt(), complex z = complex::sqrt(z);
     rsqrt(x) = x.rsqrt(), complex z = quotient(c(1.0), complex::sqrt(z));
     reciprocal(x) = n::<A>(1.0) / x, complex z = quotient(c(1.0), z);
-    erfc(x) = x.erfc();
-    erfinv(x) = x.erfinv();
-    lgamma(x) = x.lgamma();
-    digamma(x) = x.digamma();
-    silu(x) = x * x.sigmoid(), within PLAIN_POWER: x.reach() => x * x.sigmoid_plain(), complex z = quotient(z, complex::exp(-z) + 1.0);
-    mish(x) = x * x.exp().ln_1p().tanh();
-    log_of_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
-    hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
-    hardswish(x) = x * ((x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0));
-    frac(x) = x - x.trunc();
-    deg2rad(x) = x * n(std::f64::consts::PI / 180.0);
-    rad2deg(x) = x * n(180.0 / std::f64::consts::PI);
+    silu(x) = x * x.sigmoid(), near PlainPower y = y * y.sigmoid_plain(), complex z = quotient(z, complex::exp(-z) + 1.0);
     sinc(x) = {
         let y = x * n(std::f64::consts::PI);
         if y == n(0.0) { n(1.0) } else { y.sin() / y }
@@ -152,16 +106,34 @@ on_floats! {
     };
 }
 
-fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
-    each_float_of!(x, pieces => x.erf_by(pieces));
-    let hint = hint.in_dtype(to_float(x.dtype()));
-    dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, Each(<T as Float>::Acc::ERF)))
+formulas! {
+    fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_floats(This, x, hint);
+    erfc(x) = x.erfc();
+    erfinv(x) = x.erfinv();
+    lgamma(x) = x.lgamma();
+    digamma(x) = x.digamma();
+    mish(x) = x * x.exp().ln_1p().tanh();
+    log_of_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
+    hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
+    hardswish(x) = x * ((x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0));
+    frac(x) = x - x.trunc();
+    deg2rad(x) = x * n(std::f64::consts::PI / 180.0);
+    rad2deg(x) = x * n(180.0 / std::f64::consts::PI);
 }
 
-/// A number as a real element.
-#[inline(always)]
-fn n<T: Real>(x: f64) -> T {
-    T::from_f64(x)
+fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    #[derive(Clone, Copy)]
+    struct Erf;
+
+    impl Tabulated for Erf {
+        #[inline(always)]
+        fn of<A: Real>(x: A, pieces: &A::Pieces) -> A {
+            x.erf_by(pieces)
+        }
+    }
+
+    let hint = hint.in_dtype(to_float(x.dtype()));
+    dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, ByPieces(<T as Float>::Acc::ERF, Erf)))
 }
 
 /// A real number as a complex one.
@@ -182,29 +154,16 @@ fn in_type<T: Element>(z: Complex<f64>) -> Complex<f64> {
     T::from_complex(z).to_complex()
 }
 
-/// A function that integers keep (rounding, signs) and floats have.
-macro_rules! on_numbers {
-    ($($name:ident($x:ident) = $body:expr, ints $i:ident = $ibody:expr;)*) => {$(
-        fn $name(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
-            let hint = hint.in_dtype(x.dtype());
-            if x.dtype().category() <= Category::Integral {
-                return dispatch!(carried_ints_bool, x.dtype(), stringify!($name), T => unary_in::<T>(hint, x, |$i: T| $ibody));
-            }
-            each_float!($x = $body);
-            dispatch!(carried_floats, x.dtype(), stringify!($name), T => map_in::<T>(hint, x, Each))
-        }
-    )*};
-}
-
-on_numbers! {
-    floor(x) = x.floor(), ints i = i;
-    ceil(x) = x.ceil(), ints i = i;
-    trunc(x) = x.trunc(), ints i = i;
-    round(x) = x.round_even(), ints i = i;
-    relu(x) = x.relu(), ints i = if i.to_i64() < 0 { Element::ZERO } else { i };
-    relu6(x) = x.max_nan(n(0.0)).min_nan(n(6.0)), ints i = Element::from_i64(i.to_i64().clamp(0, 6));
+formulas! {
+    fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_numbers(This, x, hint);
+    floor(x) = x.floor(), integers i = i;
+    ceil(x) = x.ceil(), integers i = i;
+    trunc(x) = x.trunc(), integers i = i;
+    round(x) = x.round_even(), integers i = i;
+    relu(x) = x.relu(), integers i = if i.to_i64() < 0 { Element::ZERO } else { i };
+    relu6(x) = x.max_nan(n(0.0)).min_nan(n(6.0)), integers i = Element::from_i64(i.to_i64().clamp(0, 6));
     sign(x) = if x.is_nan() { n(0.0) } else { n(f64::from(i8::from(x > n(0.0)) - i8::from(x < n(0.0)))) },
-        ints i = Element::from_i64(i.to_i64().signum());
+        integers i = Element::from_i64(i.to_i64().signum());
 }
 
 fn sgn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {

@@ -1,7 +1,7 @@
 //! Products of vectors, outer products, chains and powers of matrices.
 
 use super::{counted, scaled_sum};
-use crate::linalg::field;
+use crate::linalg::{Empty, wide_dtype};
 use crate::pointwise::{difference_of, product_of};
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
@@ -311,7 +311,7 @@ fn matrix_power(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn inverse(x: &Tensor, side: usize) -> Computed {
-    field!(x, "linalg.inv", F => {
+    dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.inv")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let mut inverses = Vec::with_capacity(all.len());
         for (i, a) in all.into_iter().enumerate() {
