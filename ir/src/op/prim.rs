@@ -5,7 +5,19 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::OnceLock;
 
-/// Generates the enum, its names and the list of all variants from one table.
+/// Generates the enum, its names and the list of all variants from one table. `structural! { /// Doc. If = "prim::If", }`
+/// expands to
+///
+/// ```text
+/// pub enum Prim {
+///     /// Doc.
+///     If,
+/// }
+/// const NAMES: &[&str] = &["prim::If"];
+/// impl Prim {
+///     pub const ALL: &[Prim] = &[Prim::If];
+/// }
+/// ```
 macro_rules! structural {
     ($($(#[doc = $doc:literal])* $prim:ident = $name:literal,)*) => {
         /// A structural operator. All other operators are rows of the registry.
