@@ -6,6 +6,27 @@
 use crate::span::Span;
 use crate::tree::{Ast, Op, TreeId, TreeKind};
 
+/// Defines views and their accessors. `tree`, `maybe`, `list` are the child at a position: required, optional, or the children
+/// of a list; `rest` is all children from a position on; `name` and `op` are what the tree itself holds. The entry
+/// `While { cond: tree 0, body: list 1 }` expands to
+///
+/// ```text
+/// #[derive(Clone, Copy, Debug)]
+/// pub struct While<'a> {
+///     ast: &'a Ast,
+///     id: TreeId,
+/// }
+///
+/// impl<'a> While<'a> {
+///     pub fn of(ast: &'a Ast, id: TreeId) -> Option<Self> {
+///         (ast.kind(id) == TreeKind::While).then_some(While { ast, id })
+///     }
+///     pub fn id(self) -> TreeId { self.id }
+///     pub fn span(self) -> Span { self.ast.span(self.id) }
+///     pub fn cond(self) -> TreeId { self.ast.child(self.id, 0) }
+///     pub fn body(self) -> &'a [TreeId] { self.ast.children(self.ast.child(self.id, 1)) }
+/// }
+/// ```
 macro_rules! views {
     ($($(#[$doc:meta])* $view:ident { $($(#[$fdoc:meta])* $field:ident : $how:ident $at:expr),* $(,)? })*) => {$(
         $(#[$doc])*
