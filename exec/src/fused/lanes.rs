@@ -75,6 +75,30 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
     }
 }
 
+/// Makes each operation a type and writes the match that runs it. `lanes! { Neg Exp(PLAIN_POWER reach exp_plain) }` expands to
+///
+/// ```text
+/// mod ops {
+///     pub(super) struct Neg;
+///     impl super::Lane for Neg {
+///         fn eval<T: Real>(a: T, b: T, c: T) -> T { TileOp::Neg.eval(a, b, c) }
+///     }
+///     pub(super) struct Exp;
+///     impl super::Lane for Exp {
+///         fn eval<T: Real>(a: T, b: T, c: T) -> T { TileOp::Exp.eval(a, b, c) }
+///         fn limit<T: Real>() -> u32 { T::PLAIN_POWER }
+///         fn reach<T: Real>(a: T) -> u32 { a.reach() }
+///         fn near<T: Real>(a: T) -> T { a.exp_plain() }
+///     }
+/// }
+///
+/// pub(super) fn apply<T: Real>(op: TileOp, to: &mut [T], args: [&[T]; 3]) {
+///     match op {
+///         TileOp::Neg => simd::run(Sweep::<ops::Neg, T> { to, args, lane: PhantomData }),
+///         TileOp::Exp => simd::run(Sweep::<ops::Exp, T> { to, args, lane: PhantomData }),
+///     }
+/// }
+/// ```
 macro_rules! lanes {
     ($($op:ident $(($limit:ident $reach:ident $near:ident))?)*) => {
         mod ops {
