@@ -293,7 +293,8 @@ impl Token {
 /// Maximum nesting of f-strings: each level needs different quotes, and there are four kinds of quotes.
 const MAX_F_NESTING: u32 = 4;
 
-/// Splits `src` into tokens. Appends problems to `problems` and continues to the end of the source.
+/// Splits `src` into tokens. Appends problems to `problems`, up to `limits.problems` of them, and continues to the end of
+/// the source.
 pub fn lex(src: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Vec<Token> {
     if src.len() > limits.source_bytes.min(u32::MAX as usize - 1) {
         problems.push(Problem::new(
@@ -312,6 +313,7 @@ pub fn lex(src: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Vec<Token
         indents: Vec::new(),
         brackets: Vec::new(),
         problems,
+        max_problems: limits.max_problems(),
     };
     lexer.file();
     lexer.tokens
@@ -327,7 +329,9 @@ struct Lexer<'a> {
     indents: Vec<u32>,
     /// Offsets of the open brackets, each with its closing byte.
     brackets: Vec<(u32, u8)>,
+    /// The problems found, at most `max_problems`; further ones are dropped.
     problems: &'a mut Vec<Problem>,
+    max_problems: usize,
 }
 
 impl Lexer<'_> {
@@ -340,11 +344,10 @@ impl Lexer<'_> {
     }
 
     fn problem(&mut self, start: usize, end: usize, message: impl Into<String>) {
-        self.problems.push(Problem::new(
-            ProblemKind::Syntax,
-            Span::new(start as u32, end.max(start) as u32),
-            message,
-        ));
+        if self.problems.len() < self.max_problems {
+            let span = Span::new(start as u32, end.max(start) as u32);
+            self.problems.push(Problem::new(ProblemKind::Syntax, span, message));
+        }
     }
 
     fn file(&mut self) {

@@ -10,7 +10,7 @@ pub struct Limits {
     pub source_bytes: usize,
     /// Maximum nesting depth of brackets, operators and blocks.
     pub nesting: usize,
-    /// Number of problems after which the parser abandons a source.
+    /// Number of problems after which the parser abandons a source. At least one is always reported.
     pub problems: usize,
     /// Maximum number of nodes of one compiled function, counted after unrolling.
     pub nodes: usize,
@@ -23,6 +23,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Returns the limit `problems`, but at least 1: a source without a reported problem counts as valid.
+    pub(crate) fn max_problems(&self) -> usize {
+        self.problems.max(1)
+    }
+
     /// Limits for trusted input: only those that the data structures impose.
     pub fn trusted() -> Self {
         Limits { source_bytes: u32::MAX as usize - 1, nesting: usize::MAX, problems: 1000, nodes: usize::MAX }

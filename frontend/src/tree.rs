@@ -324,11 +324,13 @@ impl Ast {
         &self.children[tree.first as usize..(tree.first + tree.count) as usize]
     }
 
-    /// Returns the number of trees in the subtree of `id`, `id` included. Relies on a tree being added after its
-    /// descendants.
+    /// Returns the approximate number of trees in the subtree of `id`, for reserving memory: the number of trees added
+    /// from its first tree to `id`. A tree is added after its descendants, except that all absent children are one
+    /// shared tree of kind [`TreeKind::Nothing`], which is skipped. O(trees on the path to the first one and their siblings).
     pub fn size(&self, id: TreeId) -> usize {
+        let present = |&&child: &&TreeId| self.kind(child) != TreeKind::Nothing;
         let mut first = id;
-        while let Some(&child) = self.children(first).first() {
+        while let Some(&child) = self.children(first).iter().filter(present).min() {
             first = child;
         }
         (id.0 - first.0) as usize + 1

@@ -57,7 +57,7 @@ impl<'a> Cx<'a> {
         if problem.message != SPOILT {
             self.fun.problems.borrow_mut().push(*problem);
         }
-        if self.fun.problems.borrow().len() >= self.session.limits.problems {
+        if self.fun.problems.borrow().len() >= self.session.limits.max_problems() {
             return self.verdict();
         }
         while self.fun.env.borrow().depth() > place.depth {

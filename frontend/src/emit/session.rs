@@ -327,7 +327,7 @@ impl<'s> Session<'s> {
             let same = |d: &Diagnostic| d.message == problem.message && place(d) == place(&problem);
             match told.iter().position(same) {
                 Some(i) if told[i].notes.len() < problem.notes.len() => told[i] = problem,
-                None if told.len() < self.limits.problems => told.push(problem),
+                None if told.len() < self.limits.max_problems() => told.push(problem),
                 _ => {}
             }
         }

@@ -1,7 +1,8 @@
 //! Frames of the expression parser that only their own token closes: parentheses, lists, dictionaries, calls,
 //! subscripts, comprehensions, and the conditions of ternaries.
 
-use super::expr::{Frame, Mode, Next};
+use super::expr::{Mode, Next};
+use super::frames::Frame;
 use super::{Parser, Res};
 use crate::lex::{Tok, Token};
 use crate::span::Span;

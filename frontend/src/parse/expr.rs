@@ -6,12 +6,13 @@
 //! last operand; it is reduced when an operator that binds no tighter follows. A frame without a binding power is a
 //! bracket; only its own token closes it.
 
-use super::brackets::{Comprehension, Index};
-use super::{Failed, Parser, Res};
+use super::brackets::Index;
+use super::frames::Frame;
+use super::{Parser, Res};
 use crate::lex::{Tok, Token};
 use crate::literal;
 use crate::span::{ProblemKind, Span};
-use crate::tree::{Leaf, Name, Op, TreeId, TreeKind};
+use crate::tree::{Leaf, Op, TreeId, TreeKind};
 
 /// Context of an expression, which determines the tokens that end it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,35 +25,6 @@ pub(super) enum Mode {
     Target,
 }
 
-/// An unfinished construct. `items` is the start of its elements in `Parser::scratch`.
-pub(super) enum Frame {
-    Base { mode: Mode, items: usize, comma: bool },
-    Prefix { op: Op, start: u32, bp: u8 },
-    Star { start: u32 },
-    Infix { op: Op, negated: bool, lhs: TreeId, bp: u8 },
-    TernaryCond { then: TreeId },
-    TernaryElse { then: TreeId, cond: TreeId },
-    Paren { start: u32, items: usize, comma: bool },
-    List { start: u32, items: usize },
-    Dict { start: u32, items: usize, has_key: bool },
-    Call { callee: TreeId, items: usize, keywords: usize, keyword: Option<(Name, u32)> },
-    Index(Index),
-    Comp(Comprehension),
-    Format { start: u32, items: usize },
-}
-
-impl Frame {
-    /// Returns the binding power of a frame that lacks its last operand, or `None` for a bracket.
-    fn power(&self) -> Option<u8> {
-        match *self {
-            Frame::Star { .. } => Some(0),
-            Frame::TernaryElse { .. } => Some(TERNARY),
-            Frame::Prefix { bp, .. } | Frame::Infix { bp, .. } => Some(bp),
-            _ => None,
-        }
-    }
-}
-
 /// Result of one step of the parser.
 pub(super) enum Next {
     Operand,
@@ -60,7 +32,7 @@ pub(super) enum Next {
     Done(TreeId),
 }
 
-const TERNARY: u8 = 1;
+pub(super) const TERNARY: u8 = 1;
 const NOT: u8 = 4;
 const COMPARE: u8 = 5;
 const UNARY: u8 = 12;
@@ -156,9 +128,8 @@ impl Parser<'_> {
             Tok::Number => return self.number(),
             Tok::Str => return self.strings(),
             Tok::FStart => {
-                self.next();
-                self.frames.push(Frame::Format { start, items });
-                return self.format_rest();
+                self.frames.push(Frame::Format { start, items, raw: false });
+                return self.format_start();
             }
             Tok::Minus => return self.prefix(Op::Neg, UNARY),
             Tok::Plus => return self.prefix(Op::Pos, UNARY),
@@ -228,8 +199,8 @@ impl Parser<'_> {
         literal::number(self.text(token)).map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))
     }
 
-    /// Parses adjacent string literals, which are concatenated.
-    fn strings(&mut self) -> Res<Next> {
+    /// Parses adjacent string literals without expressions, which are concatenated.
+    fn plain_strings(&mut self) -> Res<TreeId> {
         let start = self.token().start;
         let mut value = Vec::new();
         while self.peek() == Tok::Str {
@@ -237,14 +208,19 @@ impl Parser<'_> {
             literal::string(self.text(token), &mut value)
                 .map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))?;
         }
-        let text = self.string_leaf(start, value)?;
+        self.string_leaf(start, value)
+    }
+
+    /// Parses adjacent string literals, of which the first is no f-string.
+    fn strings(&mut self) -> Res<Next> {
+        let start = self.token().start;
+        let text = self.plain_strings()?;
         if self.peek() == Tok::FStart {
             // "a" f"{b}": the plain literal is the first part of the f-string.
             let items = self.scratch.len();
             self.scratch.push(text);
-            self.next();
-            self.frames.push(Frame::Format { start, items });
-            return self.format_rest();
+            self.frames.push(Frame::Format { start, items, raw: false });
+            return self.format_start();
         }
         Ok(Next::Value(text))
     }
@@ -258,31 +234,46 @@ impl Parser<'_> {
         Ok(self.ast.add(TreeKind::StringLiteral, span, leaf, &[]))
     }
 
+    /// Parses the f-string at the cursor as a part of the frame on top of the stack.
+    fn format_start(&mut self) -> Res<Next> {
+        let token = self.next();
+        let prefix = self.text(token);
+        if prefix.contains(['b', 'B', 'u', 'U']) {
+            let message = format!("`{prefix}` is not the start of a string");
+            return Err(self.problem(ProblemKind::Syntax, token.span(), message));
+        }
+        if let Some(Frame::Format { raw, .. }) = self.frames.last_mut() {
+            *raw = prefix.contains(['r', 'R']);
+        }
+        self.format_rest()
+    }
+
     /// Parses the text of the f-string on top of the stack, up to its next expression or its end.
     pub(super) fn format_rest(&mut self) -> Res<Next> {
+        let raw = matches!(self.frames.last(), Some(Frame::Format { raw: true, .. }));
         loop {
             let token = self.next();
             match token.kind {
                 Tok::FText => {
                     let mut value = Vec::new();
                     let text = self.text(token).replace("{{", "{").replace("}}", "}");
-                    literal::escapes(&text, &mut value)
-                        .map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))?;
+                    if raw {
+                        value = text.into_bytes();
+                    } else {
+                        literal::escapes(&text, &mut value)
+                            .map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))?;
+                    }
                     let text = self.string_leaf(token.start, value)?;
                     self.scratch.push(text);
                 }
                 Tok::FOpen => return Ok(Next::Operand),
-                Tok::FEnd if self.peek() == Tok::FStart => {
-                    self.next();
-                }
+                Tok::FEnd if self.peek() == Tok::FStart => return self.format_start(),
                 Tok::FEnd if self.peek() == Tok::Str => {
-                    let start = self.token().start;
-                    let Some(frame) = self.frames.pop() else { return Err(Failed) };
-                    let Next::Value(text) = self.strings()? else {
-                        return Err(self.unsupported(Span::new(start, start), "this mix of strings is"));
-                    };
+                    let text = self.plain_strings()?;
                     self.scratch.push(text);
-                    self.frames.push(frame);
+                    if self.peek() == Tok::FStart {
+                        return self.format_start();
+                    }
                     return Ok(Next::Value(self.format_end()));
                 }
                 _ => return Ok(Next::Value(self.format_end())),
@@ -292,7 +283,7 @@ impl Parser<'_> {
 
     fn format_end(&mut self) -> TreeId {
         match self.frames.pop() {
-            Some(Frame::Format { start, items }) => {
+            Some(Frame::Format { start, items, .. }) => {
                 let span = self.span_from(start);
                 self.add_from(TreeKind::FormatString, span, items)
             }
@@ -396,13 +387,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the innermost bracket frame (or the base frame) around the cursor.
-    fn bracket(&self) -> Option<&Frame> {
-        self.frames.iter().rev().find(|f| f.power().is_none())
-    }
-
     fn in_target(&self) -> bool {
-        match self.bracket() {
+        match self.frames.bracket() {
             Some(Frame::Base { mode, .. }) => *mode == Mode::Target,
             Some(Frame::Comp(c)) => c.in_target(),
             _ => false,
@@ -410,6 +396,6 @@ impl Parser<'_> {
     }
 
     fn allows_ternary(&self) -> bool {
-        !matches!(self.bracket(), Some(Frame::Comp(_)))
+        !matches!(self.frames.bracket(), Some(Frame::Comp(_)))
     }
 }

@@ -13,6 +13,7 @@
 mod brackets;
 mod compound;
 mod expr;
+mod frames;
 mod stmt;
 
 use crate::lex::{Tok, Token, lex};
@@ -68,7 +69,7 @@ pub(crate) struct Parser<'a> {
     ast: Ast,
     /// The shared tree for absent children.
     nothing: TreeId,
-    frames: Vec<expr::Frame>,
+    frames: frames::Frames,
     /// Elements of unfinished lists; each frame records where its own start.
     scratch: Vec<TreeId>,
     /// Keyword arguments of unfinished calls; each frame records where its own start.
@@ -89,7 +90,7 @@ impl<'a> Parser<'a> {
             problems,
             ast,
             nothing,
-            frames: Vec::new(),
+            frames: frames::Frames::default(),
             scratch: Vec::new(),
             keywords: Vec::new(),
             one_line: false,
@@ -155,7 +156,7 @@ impl<'a> Parser<'a> {
     }
 
     fn problem(&mut self, kind: ProblemKind, span: Span, message: impl Into<String>) -> Failed {
-        if self.problems.len() < self.limits.problems {
+        if self.problems.len() < self.limits.max_problems() {
             self.problems.push(Problem::new(kind, span, message));
         }
         Failed

@@ -78,7 +78,7 @@ impl Parser<'_> {
     pub(super) fn module(&mut self) -> TreeId {
         let mut blocks = Vec::new();
         self.open(&mut blocks, Owner::Module, 0);
-        while self.peek() != Tok::Eof && self.problems.len() < self.limits.problems {
+        while self.peek() != Tok::Eof && self.problems.len() < self.limits.max_problems() {
             match self.peek() {
                 Tok::Dedent => {
                     self.next();

@@ -235,10 +235,71 @@ fn depth_is_harmless() {
     assert!(parse(&src, &Limits::default()).problems.is_empty());
     let src = format!("x = a{}\n", " + b".repeat(n));
     assert!(parse(&src, &Limits::default()).problems.is_empty());
+    // Chains that stay on the parser's stack while many tokens ask for the innermost bracket.
+    for part in ["a if b else ", "not not not a in b in c or ", "a in b if c else "] {
+        let src = format!("x = {}a{}\n", part.repeat(n), " in b".repeat(n));
+        assert!(parse(&src, &Limits::default()).problems.is_empty(), "{part}");
+    }
+    let src = format!("x = {}a{}\n", "not ".repeat(n), " in b".repeat(n));
+    assert!(parse(&src, &Limits::default()).problems.is_empty());
     let limits = Limits { nesting: 1000, ..Limits::default() };
     let src = format!("x = {}a{}\n", "(".repeat(n), ")".repeat(n));
     assert_eq!(parse(&src, &limits).problems[0].kind, ProblemKind::Limit);
     assert!(parse(&"(".repeat(n), &Limits::default()).problems.len() < 3);
+}
+
+#[test]
+fn problems_are_limited() {
+    for limit in [0, 1, 7] {
+        let limits = Limits { problems: limit, ..Limits::default() };
+        for src in
+            ["$".repeat(100_000), "x = )\n".repeat(1000), "$ x = )\n".repeat(1000), "f'}' ".repeat(1000)]
+        {
+            assert_eq!(parse(&src, &limits).problems.len(), limit.max(1), "{}", &src[..8]);
+        }
+    }
+}
+
+/// The size of a function is that of its own trees, wherever in the file the function is.
+#[test]
+fn sizes_of_functions() {
+    let parsed = |src: &str| {
+        let parsed = parse(src, &Limits::default());
+        assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
+        parsed
+    };
+    for def in [
+        "def f(self, a: int):\n    return a\n",
+        "def f(a=1, *, b):\n    return a\n",
+        "def f():\n    return a if b else c\n",
+        "@d(1)\ndef f():\n    x: int\n    return\n",
+        "def f(x):\n    if x:\n        raise\n    return x[:, ::2]\n",
+    ] {
+        let size_of_last = |parsed: &Parsed| {
+            let defs = parsed.ast.children(parsed.root);
+            parsed.ast.size(*defs.last().expect("a definition"))
+        };
+        let alone = parsed(def);
+        let (size, all) = (size_of_last(&alone), alone.ast.len());
+        assert!(size <= all && size + 6 >= all, "{def}: {size} of {all}");
+        assert_eq!(size_of_last(&parsed(&def.repeat(100))), size, "{def}");
+    }
+}
+
+#[test]
+fn raw_f_strings_keep_backslashes() {
+    for (src, parts) in [
+        (r#"rf"\n{a}\{b}{{""#, r#"(StringLiteral "\\n") a (StringLiteral "\\") b (StringLiteral "{")"#),
+        (r#"fR'\t' f'\t'"#, r#"(StringLiteral "\\t") (StringLiteral "\t")"#),
+        (
+            r#"'\t' rf'\t{a}' '\t' f'\t'"#,
+            r#"(StringLiteral "\t") (StringLiteral "\\t") a (StringLiteral "\t") (StringLiteral "\t")"#,
+        ),
+        (r#"f"{a}" "b" f"{c}""#, r#"a (StringLiteral "b") c"#),
+    ] {
+        assert_eq!(expr(src), format!("(FormatString {parts})"), "{src}");
+    }
+    assert!(problems("x = bf'a'\n")[0].2.contains("`bf'`"));
 }
 
 #[test]
