@@ -11,7 +11,7 @@ use crate::span::Span;
 use crate::tree::{Op, TreeId, TreeKind};
 
 /// Returns the in-place operator of an augmented assignment to a tensor or list, if there is one.
-fn in_place(op: Op) -> Option<&'static str> {
+pub(crate) fn in_place(op: Op) -> Option<&'static str> {
     Some(match op {
         Op::Add => "aten::add_",
         Op::Sub => "aten::sub_",
@@ -143,7 +143,7 @@ impl<'a> Cx<'a> {
                 let name = self.ast().name(target).to_string();
                 let current = self.eval(target, None).await?;
                 let result = self.augment(tree, op, current, value).await?;
-                if self.ty(current).is_tensor() && result != current && self.is_in_place(op) {
+                if self.ty(current).is_tensor() && result != current && in_place(op).is_some() {
                     return Ok(());
                 }
                 self.set_member(self.span(target), object, &name, result).await
@@ -154,10 +154,6 @@ impl<'a> Cx<'a> {
                 "left-hand side of augmented assignment must be a name, member or item",
             ),
         }
-    }
-
-    fn is_in_place(&self, op: Op) -> bool {
-        in_place(op).is_some()
     }
 
     /// Compiles `current op= value`; returns the value to store.

@@ -1,4 +1,4 @@
-//! Calls of functions, methods, classes and builtins, and special forms with the syntax of a call.
+//! Calls of functions, methods, classes and builtins, and tasks that run them.
 
 use flambeau_ir::attr::{Attr, names as attr_names};
 use flambeau_ir::schema::FunctionSchema;
@@ -10,9 +10,9 @@ use super::builtins;
 use super::deep_compile;
 use super::fun::{Cx, Res};
 use super::matching::Args;
-use super::sugar::{Special, Sugar};
+use super::sugar::Sugar;
 use crate::span::Span;
-use crate::tree::{TreeId, TreeKind};
+use crate::tree::TreeId;
 
 impl<'a> Cx<'a> {
     pub(crate) async fn apply_expr(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
@@ -23,6 +23,10 @@ impl<'a> Cx<'a> {
         }
         if let Sugar::NewObject(ty) = callee {
             // The argument is the class itself, which is not a first-class value.
+            let [positional, keywords] = [1, 2].map(|i| self.ast().children(self.ast().child(tree, i)).len());
+            if (positional, keywords) != (1, 0) {
+                return self.fail(self.span(tree), "`__new__` takes one argument, the class");
+            }
             self.at(self.span(tree));
             return Ok(Sugar::Value(self.value(Prim::CreateObject, &[], ty)));
         }
@@ -298,7 +302,7 @@ impl<'a> Cx<'a> {
                 .zip(&tuple.elems)
                 .map(|(f, &t)| {
                     let arg = flambeau_ir::schema::Argument::new(f.name, t);
-                    match f.default.and_then(|d| self.default_of(d.as_str(), t)) {
+                    match f.default.and_then(|d| super::classes::default_of(self.session, d.as_str(), t)) {
                         Some(default) => arg.with_default(default),
                         None => arg,
                     }
@@ -312,14 +316,11 @@ impl<'a> Cx<'a> {
         Ok(self.value(Prim::TupleConstruct, &operands, ty))
     }
 
-    /// Parses the text of a default value of type `ty`.
-    fn default_of(&self, text: &str, ty: Type) -> Option<IValue> {
-        let schema = FunctionSchema::parse(&format!("f::f({} x={text}) -> ()", ty)).ok()?;
-        schema.args.into_iter().next()?.default
-    }
-
     /// Compiles `E("message")`.
     fn exception(&self, span: Span, class: Symbol, args: &Args) -> Res<Sugar> {
+        if !args.keywords.is_empty() {
+            return self.fail(span, format!("{} takes no keyword arguments", last_part(class)));
+        }
         self.at(span);
         let values: Vec<ValueId> = args.positional.iter().map(|g| g.value).collect();
         if class == "builtins.AssertionError" {
@@ -345,111 +346,10 @@ impl<'a> Cx<'a> {
         if self.ty(value) == Type::STR { Ok(value) } else { self.builtin(span, "aten::str", &[value]) }
     }
 
-    // --- special forms ---------------------------------------------------------------------------------------------
-
-    async fn special(&self, special: Special, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
-        let span = self.span(tree);
-        let inputs = self.list(self.ast().child(tree, 1));
-        let count = |want: usize| {
-            if inputs.len() == want {
-                Ok(())
-            } else {
-                Err(self.error(span, format!("expected exactly {want} arguments, found {}", inputs.len())))
-            }
-        };
-        match special {
-            Special::Annotate => {
-                count(2)?;
-                let ty = self.type_reader().read(inputs[0])?;
-                self.annotate(span, inputs[1], ty).await.map(Sugar::Value)
-            }
-            Special::Uninitialized => {
-                count(1)?;
-                let ty = self.type_reader().read(inputs[0])?;
-                self.at(span);
-                Ok(Sugar::Value(self.uninitialized(ty)))
-            }
-            Special::UncheckedCast => {
-                count(2)?;
-                let ty = self.type_reader().read(inputs[0])?;
-                let value = self.eval(inputs[1], None).await?;
-                self.at(span);
-                // Emit the cast even if the value already has this type: it marks where the type was refined.
-                Ok(Sugar::Value(self.value(Prim::UncheckedCast, &[value], ty)))
-            }
-            Special::GetAttr => self.getattr(span, &inputs).await,
-            Special::HasAttr => {
-                count(2)?;
-                self.hasattr(span, inputs[0], inputs[1]).await.map(|c| Sugar::Value(c.value))
-            }
-            Special::IsInstance => {
-                count(2)?;
-                self.isinstance(span, inputs[0], inputs[1]).await.map(|c| Sugar::Value(c.value))
-            }
-            Special::Tuple => self.tuple_call(span, &inputs).await,
-            Special::List => self.list_call(span, &inputs, hint).await.map(Sugar::Value),
-            Special::Dict => self.dict_call(tree, hint).await.map(Sugar::Value),
-            Special::Range => {
-                let values = self.values(&inputs).await?;
-                self.range_of(span, &values)
-            }
-            Special::Zip => {
-                if inputs.is_empty() {
-                    return self.fail(span, "zip takes at least one argument");
-                }
-                let mut parts = Vec::with_capacity(inputs.len());
-                for &input in &inputs {
-                    parts.push(self.iterable(input).await?);
-                }
-                Ok(Sugar::Zip(parts.into()))
-            }
-            Special::Enumerate => self.enumerate(tree, &inputs).await,
-            Special::Slice => {
-                let values = self.values(&inputs).await?;
-                Ok(match *values.as_slice() {
-                    [stop] => Sugar::Slice([None, Some(stop), None]),
-                    [start, stop] => Sugar::Slice([Some(start), Some(stop), None]),
-                    [start, stop, step] => Sugar::Slice([Some(start), Some(stop), Some(step)]),
-                    _ => return self.fail(span, "slice expected 1 to 3 arguments"),
-                })
-            }
-            Special::Fork => self.fork(tree, &inputs, Prim::Fork).await.map(Sugar::Value),
-            Special::Awaitable => self.fork(tree, &inputs, Prim::Awaitable).await.map(Sugar::Value),
-            Special::ToList => {
-                let Some(ty) = hint else {
-                    return self.fail(span, "Expected type hint for result of tolist()");
-                };
-                let value = self.eval(self.ast().child(self.ast().child(tree, 0), 0), None).await?;
-                self.to_list(span, value, ty).map(Sugar::Value)
-            }
-        }
-    }
-
-    /// Compiles `annotate(T, e)`: the value of `e`, checked against type `T`.
-    async fn annotate(&self, span: Span, tree: TreeId, ty: Type) -> Res<ValueId> {
-        let value = self.eval(tree, Some(ty)).await?;
-        let value = self.try_convert(value, ty);
-        let found = self.ty(value);
-        if !self.is_subtype(found, ty) {
-            return self.fail(
-                span,
-                format!(
-                    "expected an expression of type {} but found {}",
-                    ty.annotation(),
-                    found.annotation()
-                ),
-            );
-        }
-        // `None` is a value of every optional type; the constant must carry the annotated one.
-        if found == Type::NONE && ty != Type::NONE {
-            self.at(span);
-            return Ok(self.edit(|e| e.constant_of(IValue::None, ty)));
-        }
-        Ok(value)
-    }
+    // --- tasks ---------------------------------------------------------------------------------------------------------
 
     /// Compiles `fork(f, ...)` or `awaitable(f, ...)`: a node with the call in a subgraph.
-    async fn fork(&self, tree: TreeId, inputs: &[TreeId], kind: Prim) -> Res<ValueId> {
+    pub(crate) async fn fork(&self, tree: TreeId, inputs: &[TreeId], kind: Prim) -> Res<ValueId> {
         let span = self.span(tree);
         let Some((&callee, _)) = inputs.split_first() else {
             return self.fail(span, "fork needs a function to call");
@@ -533,51 +433,6 @@ impl<'a> Cx<'a> {
             Some(function) => Ok(function),
             None => self.fail(span, format!("'{}' has no method '{name}'", ty.annotation())),
         }
-    }
-
-    async fn getattr(&self, span: Span, inputs: &[TreeId]) -> Res<Sugar> {
-        let (object, name, default) = match inputs {
-            [object, name] => (*object, *name, None),
-            [object, name, default] => (*object, *name, Some(*default)),
-            _ => return self.fail(span, "getattr takes 2 or 3 arguments"),
-        };
-        if self.kind(name) != TreeKind::StringLiteral {
-            return self.fail(span, "getattr's second argument must be a string literal");
-        }
-        let sugar = self.sugar(object, None).await?;
-        let name = self.symbol(name);
-        match default {
-            Some(default) if !self.has_member(span, sugar.clone(), name.as_str())? => {
-                self.sugar(default, None).await
-            }
-            _ => self.member(span, sugar, name).await,
-        }
-    }
-
-    fn to_list(&self, span: Span, value: ValueId, ty: Type) -> Res<ValueId> {
-        let mut dims = 0;
-        let mut elem = ty;
-        while let Some(inner) = elem.list_elem() {
-            (dims, elem) = (dims + 1, inner);
-        }
-        let code =
-            match elem {
-                Type::INT => 0,
-                Type::FLOAT => 1,
-                Type::BOOL => 2,
-                Type::COMPLEX => 3,
-                _ => return self.fail(
-                    span,
-                    format!(
-                        "{} is not one of the supported element types for tolist: int, float, complex, bool",
-                        elem.annotation()
-                    ),
-                ),
-            };
-        self.at(span);
-        let dims = self.constant(dims as i64);
-        let code = self.constant(code as i64);
-        Ok(self.value(Prim::ToList, &[value, dims, code], ty))
     }
 }
 

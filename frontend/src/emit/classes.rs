@@ -3,11 +3,14 @@
 //! Attributes of a class are those annotated in its body and those that `__init__` assigns at its top level. The latter
 //! are added when `__init__` is compiled.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flambeau_ir::module::{Attribute, AttributeKind, Class, Enumeration, Interface, Property};
+use flambeau_ir::schema::Argument;
 use flambeau_ir::types::NamedField;
-use flambeau_ir::{Diagnostic, Fault, Symbol, Type};
+use flambeau_ir::value::{PrintStyle, print_value_with};
+use flambeau_ir::{Diagnostic, Fault, IValue, Source, Symbol, Type};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
@@ -105,8 +108,12 @@ impl Declaring<'_> {
             let ty = self.reader().read(annotation)?;
             let default = match value {
                 Some(value) => {
-                    let value = self.reader().default(value, ty)?;
-                    Some(Symbol::new(&default_text(&value)))
+                    let field = Argument::new(name, ty);
+                    let default = self.reader().parameter_default(value, &field)?;
+                    let Some(text) = default_text(&default) else {
+                        return self.fail(value, "the default of a field must be a number, string, enum member or device, or a container of these");
+                    };
+                    Some(Symbol::new(&text))
                 }
                 None => None,
             };
@@ -202,15 +209,32 @@ pub(crate) fn refused_attribute(class: Type, name: Symbol, held: Type) -> Option
     None
 }
 
-/// Returns the text of a default value in schema syntax.
-fn default_text(value: &flambeau_ir::IValue) -> String {
-    use flambeau_ir::IValue;
-    match value {
-        IValue::Bool(true) => "True".to_string(),
-        IValue::Bool(false) => "False".to_string(),
-        IValue::Int(v) => v.to_string(),
-        IValue::Float(v) => format!("{v:?}"),
-        IValue::Str(s) => format!("{:?}", s.to_str().unwrap_or_default()),
-        _ => "None".to_string(),
-    }
+/// Returns the literal of a default value, or `None` if it has none. [`default_of`] reads it.
+fn default_text(value: &IValue) -> Option<String> {
+    let odd = value.visit(|part| match part {
+        IValue::None
+        | IValue::Bool(_)
+        | IValue::Int(_)
+        | IValue::Float(_)
+        | IValue::Complex(_)
+        | IValue::Str(_)
+        | IValue::Device(_)
+        | IValue::Enum(_)
+        | IValue::Tuple(_)
+        | IValue::List(_)
+        | IValue::Dict(_) => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    let mut text = String::new();
+    let written = print_value_with(&mut text, value, PrintStyle::Exact, &mut |_, _| Ok(false));
+    (odd.is_continue() && written.is_ok()).then_some(text)
+}
+
+/// Reads the literal of a field's default value of type `ty`. A type in IR text can have any text as a default.
+pub(crate) fn default_of(session: &Session<'_>, text: &str, ty: Type) -> Option<IValue> {
+    let source = Source::new("<default>", text);
+    let parsed = crate::parse_expression(&source.text, &session.limits);
+    let (root, valid) = (parsed.root, parsed.problems.is_empty());
+    let file = Arc::new(SourceFile { source, parsed });
+    valid.then(|| TypeReader { session, file: &file }.default(root, ty).ok()).flatten()
 }

@@ -449,20 +449,35 @@ impl<'a> Cx<'a> {
 
     async fn format_string(&self, tree: TreeId) -> Res<ValueId> {
         let span = self.span(tree);
-        let mut template = String::new();
+        let (mut template, mut text) = (String::new(), String::new());
         let mut values = Vec::new();
         for part in self.list(tree) {
             if self.kind(part) == TreeKind::StringLiteral {
-                template.push_str(self.ast().name(part));
-            } else {
-                template.push_str("{}");
-                values.push(self.eval(part, None).await?);
+                text.push_str(self.ast().name(part));
+                continue;
             }
+            self.literal_part(span, &mut text, &mut template, &mut values);
+            template.push_str("{}");
+            values.push(self.eval(part, None).await?);
         }
+        self.literal_part(span, &mut text, &mut template, &mut values);
         self.at(span);
         let template = self.string(&template);
         values.insert(0, template);
         self.builtin(span, "aten::format", &values)
+    }
+
+    /// Moves the literal text of an f-string to the template. `aten::format` has no escape for `{}`, so a text with these
+    /// characters becomes an argument.
+    fn literal_part(&self, span: Span, text: &mut String, template: &mut String, values: &mut Vec<ValueId>) {
+        if text.contains("{}") {
+            self.at(span);
+            values.push(self.string(text));
+            template.push_str("{}");
+        } else {
+            template.push_str(text);
+        }
+        text.clear();
     }
 
     /// Returns the elements of a value that is unpacked; `count` is the number of targets, if it is fixed.

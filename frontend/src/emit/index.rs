@@ -1,8 +1,9 @@
 //! Subscripts: items, slices, tensor indexing with several subscripts, and assignment to these.
 
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{Prim, Type, ValueId};
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
+use super::assign::in_place;
 use super::fun::{Cx, Res};
 use super::matching::Args;
 use super::sugar::Sugar;
@@ -20,13 +21,12 @@ impl<'a> Cx<'a> {
     pub(crate) async fn subscript(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
         let span = self.span(tree);
         let base = self.ast().child(tree, 0);
-        let subscripts = self.list(self.ast().child(tree, 1));
         let sugar = self.sugar(base, None).await?;
         let value = match sugar {
             Sugar::Range(_) | Sugar::Zip(_) => return self.fail(span, "a range or zip cannot be indexed"),
             other => self.as_value(self.span(base), other)?,
         };
-        let parts = self.parts(&subscripts).await?;
+        let parts = self.parts(tree, value).await?;
         if let ([Part::Value(index)], Some(hint)) = (parts.as_slice(), hint)
             && self.is_container(value)?
         {
@@ -44,15 +44,24 @@ impl<'a> Cx<'a> {
             return Ok(false);
         }
         self.complete(ty)?;
-        let method = flambeau_ir::Symbol::new("__getitem__");
+        let method = Symbol::new("__getitem__");
         Ok(self
             .session
             .with_unit(|u| u.class(ty).is_some_and(|c| c.is_module && !c.methods.contains_key(&method))))
     }
 
-    async fn parts(&self, subscripts: &[TreeId]) -> Res<Vec<Part>> {
+    /// Compiles the elements of a subscript of `container`. As in Python, `x[(i, j)]` is `x[i, j]` for a tensor; the
+    /// methods of other containers take the tuple.
+    async fn parts(&self, tree: TreeId, container: ValueId) -> Res<Vec<Part>> {
+        let mut subscripts = self.list(self.ast().child(tree, 1));
+        if let [only] = *subscripts.as_slice()
+            && self.kind(only) == TreeKind::TupleLiteral
+            && self.ty(container).is_tensor()
+        {
+            subscripts = self.list(only);
+        }
         let mut parts = Vec::with_capacity(subscripts.len());
-        for &tree in subscripts {
+        for tree in subscripts {
             parts.push(match self.kind(tree) {
                 TreeKind::SliceExpr => {
                     let mut bounds = [None; 3];
@@ -128,7 +137,7 @@ impl<'a> Cx<'a> {
         }
         let step = step.unwrap_or_else(|| self.constant(1_i64));
         args.positional.push(self.given(step));
-        self.call_builtin(span, flambeau_ir::Symbol::new("aten::slice"), &args)
+        self.call_builtin(span, Symbol::new("aten::slice"), &args)
     }
 
     // --- tuples ----------------------------------------------------------------------------------------------------
@@ -276,9 +285,16 @@ impl<'a> Cx<'a> {
         if ty.is_tensor() || ty == Type::OPTIONAL_TENSOR {
             return Ok(index);
         }
-        let elem = ty.list_elem();
-        if elem.is_some_and(|e| matches!(e, Type::INT | Type::BOOL) || e.list_elem().is_some()) {
-            return self.builtin(span, "aten::tensor", &[index]);
+        if ty.list_elem().is_some() {
+            // As in TorchScript, truth values in a list are the positions 0 and 1, not a mask.
+            self.at(span);
+            let dtype = self.constant(super::names::constant("torch.int64").unwrap_or(IValue::None));
+            let args = Args {
+                receiver: None,
+                positional: vec![self.given(index)],
+                keywords: vec![(Symbol::new("dtype"), self.given(dtype))],
+            };
+            return self.call_builtin(span, Symbol::new("aten::tensor"), &args);
         }
         self.fail(
             span,
@@ -307,8 +323,7 @@ impl<'a> Cx<'a> {
     pub(crate) async fn set_item(&self, target: TreeId, value: ValueId) -> Res<()> {
         let span = self.span(target);
         let container = self.eval(self.ast().child(target, 0), None).await?;
-        let subscripts = self.list(self.ast().child(target, 1));
-        let parts = self.parts(&subscripts).await?;
+        let parts = self.parts(target, container).await?;
         if self.ty(container).is_tensor() {
             let (view, indices) = self.tensor_view(span, container, parts)?;
             return self.put(span, view, &indices, value);
@@ -362,25 +377,24 @@ impl<'a> Cx<'a> {
             receiver: None,
             positional: vec![self.given(value)],
             keywords: vec![
-                (flambeau_ir::Symbol::new("dtype"), self.given(dtype)),
-                (flambeau_ir::Symbol::new("device"), self.given(device)),
+                (Symbol::new("dtype"), self.given(dtype)),
+                (Symbol::new("device"), self.given(device)),
             ],
         };
-        self.call_builtin(span, flambeau_ir::Symbol::new("aten::tensor"), &args)
+        self.call_builtin(span, Symbol::new("aten::tensor"), &args)
     }
 
     /// Compiles `container[subscripts] op= value`.
     pub(crate) async fn augment_item(&self, tree: TreeId, op: Op, target: TreeId, value: TreeId) -> Res<()> {
         let span = self.span(tree);
         let container = self.eval(self.ast().child(target, 0), None).await?;
-        let subscripts = self.list(self.ast().child(target, 1));
-        let parts = self.parts(&subscripts).await?;
+        let parts = self.parts(target, container).await?;
         if self.ty(container).is_tensor() {
             let (view, indices) = self.tensor_view(self.span(target), container, parts)?;
             let rhs = self.eval(value, None).await?;
             if indices.is_empty() {
                 let result = self.augment_value(span, op, view, rhs).await?;
-                if !matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Mod) {
+                if in_place(op).is_none() {
                     self.put(span, view, &[], result)?;
                 }
                 return Ok(());

@@ -314,21 +314,26 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Compiles `enumerate(iterable, start=0)`; `inputs` are its one or two positional arguments.
     pub(crate) async fn enumerate(&self, tree: TreeId, inputs: &[TreeId]) -> Res<Sugar> {
         let span = self.span(tree);
         let attributes = self.list(self.ast().child(tree, 2));
-        let start = match (inputs.get(1), attributes.first()) {
-            (Some(&start), None) => Some(start),
-            (None, Some(&attribute)) if self.ast().name(attribute) == "start" => {
-                Some(self.ast().child(attribute, 0))
+        let start = match (&inputs[1..], attributes.as_slice()) {
+            ([], []) => None,
+            ([start], []) => Some(*start),
+            ([], [keyword]) if self.ast().name(*keyword) == "start" => Some(self.ast().child(*keyword, 0)),
+            ([], [keyword]) => {
+                let message =
+                    format!("enumerate expected keyword `start`, but found `{}`", self.ast().name(*keyword));
+                return self.fail(self.span(*keyword), message);
             }
-            (None, None) => None,
-            _ => return self.fail(span, "enumerate expected 1 or 2 arguments"),
+            _ => {
+                let found = inputs.len() + attributes.len();
+                let message = format!("enumerate expected at most 2 arguments, but found {found}");
+                return self.fail(span, message);
+            }
         };
-        let Some(&iterable) = inputs.first() else {
-            return self.fail(span, "enumerate expected at least 1 arguments, got 0");
-        };
-        let inner = self.iterable(iterable).await?;
+        let inner = self.iterable(inputs[0]).await?;
         let start = match start {
             Some(start) => self.eval(start, Some(Type::INT)).await?,
             None => {

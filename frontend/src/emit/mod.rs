@@ -27,6 +27,7 @@ mod recover;
 mod scope;
 mod session;
 mod sorting;
+mod special;
 mod sugar;
 mod types;
 

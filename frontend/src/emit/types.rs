@@ -8,6 +8,7 @@ use flambeau_ir::{Diagnostic, Fault, FunctionSchema, IValue, Symbol, Type};
 
 use super::fun::{Res, SourceFile};
 use super::session::Session;
+use crate::span::Span;
 use crate::tree::{Ast, Leaf, Op, TreeId, TreeKind};
 use crate::view;
 
@@ -146,7 +147,24 @@ impl TypeReader<'_> {
         if file.parsed.ast.kind(root) == TreeKind::StringLiteral {
             return self.error(tree, "this text is not a type");
         }
-        TypeReader { session: self.session, file: &file }.read(root)
+        let read = TypeReader { session: self.session, file: &file }.read(root);
+        read.map_err(|problem| self.relocated(tree, problem))
+    }
+
+    /// Moves the problem of a quoted annotation from the quoted text to its place in this source: to the part of the
+    /// literal, or to the whole literal if escapes or several quotes make offsets differ.
+    fn relocated(&self, tree: TreeId, mut problem: Box<Diagnostic>) -> Box<Diagnostic> {
+        let literal = self.ast().span(tree);
+        let written = &self.file.source.text[literal.start as usize..literal.end as usize];
+        let exact = written.get(1..written.len() - 1) == Some(self.ast().name(tree));
+        if let Some(label) = &mut problem.primary {
+            let part = &label.at.range;
+            label.at = self.file.range(match exact {
+                true => Span::new(literal.start + 1 + part.start, literal.start + 1 + part.end),
+                false => literal,
+            });
+        }
+        problem
     }
 
     fn named(&self, tree: TreeId, name: &str) -> Res<Type> {
@@ -282,8 +300,8 @@ impl TypeReader<'_> {
         Ok(fitted(self.literal(tree, 0)?, ty))
     }
 
-    /// Evaluates the default value of a parameter and checks it against the parameter's type.
-    fn parameter_default(&self, tree: TreeId, param: &Argument) -> Res<IValue> {
+    /// Evaluates the default value of a parameter or field and checks it against the declared type.
+    pub(crate) fn parameter_default(&self, tree: TreeId, param: &Argument) -> Res<IValue> {
         let value = repeated(self.default(tree, param.ty)?, param.n);
         let found = value.type_of();
         let is_number = |t: Type| matches!(t, Type::INT | Type::FLOAT);
