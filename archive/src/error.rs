@@ -76,8 +76,6 @@ pub enum Code {
     Value,
     /// A value does not have its declared type.
     Type,
-    /// An operator had another meaning when the archive was written.
-    Upgrade,
     /// A limit of `Limits` would be exceeded.
     Limit,
     /// The file could not be opened, mapped or read.
@@ -119,7 +117,6 @@ impl Code {
         Code::Cycle,
         Code::Value,
         Code::Type,
-        Code::Upgrade,
         Code::Limit,
         Code::Io,
     ];
@@ -196,9 +193,6 @@ impl Code {
             Code::Cycle => ("A0043", Fault::Input, "A value contains itself"),
             Code::Value => ("A0044", Fault::Unsupported, "A kind of value or class that is not supported"),
             Code::Type => ("A0045", Fault::Input, "A value does not have its declared type"),
-            Code::Upgrade => {
-                ("A0046", Fault::Unsupported, "An operator had another meaning when the archive was written")
-            }
             Code::Limit => ("A0090", Fault::Limit, "A limit of `Limits` would be exceeded"),
             Code::Io => ("A0091", Fault::Input, "The file could not be opened, mapped or read"),
         }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use flambeau_frontend::{TreeId, parse_expression, view};
+use flambeau_frontend::{Ast, TreeId, parse_expression, view};
 use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit, Enumeration};
 use flambeau_ir::types::NamedField;
 use flambeau_ir::{Diagnostic, Fault, IValue, Symbol, Type};
@@ -21,7 +21,7 @@ use rustc_hash::FxBuildHasher;
 use crate::annotation::{class_names, read_type};
 use crate::code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
 use crate::error::quoted;
-use crate::literal::{has_type, read_constant};
+use crate::literal::{Literals, constant_classes, has_type};
 use crate::open::Archive;
 use crate::{ArchiveError, Code};
 
@@ -212,6 +212,9 @@ impl<'a> Importer<'a> {
         for field in decl.attributes.iter().chain(&decl.constants) {
             let mut names = Vec::new();
             class_names(ast, field.ty, &mut names);
+            if let Some(value) = field.value {
+                constant_classes(ast, value, &mut names);
+            }
             for name in names {
                 needs.entry(name).or_insert(u64::from(ast.span(field.ty).start));
             }
@@ -243,9 +246,9 @@ impl<'a> Importer<'a> {
                 Ok(Type::named_tuple(symbol, &fields))
             }
             ClassKind::Enum => {
+                let literals = self.literals(ast, &known);
                 let read = |(name, value): &(String, TreeId)| {
-                    let value = read_constant(ast, *value, Type::ANY, &self.constants)?;
-                    Ok((Symbol::new(name), value))
+                    Ok((Symbol::new(name), literals.read(*value, Type::ANY)?))
                 };
                 let members = decl.members.iter().map(read).collect::<Result<Vec<_>, ArchiveError>>()?;
                 let Some(value_type) = members.first().map(|(_, v)| v.type_of()) else {
@@ -279,6 +282,10 @@ impl<'a> Importer<'a> {
         }
     }
 
+    fn literals<'l>(&'l self, ast: &'l Ast, class: &'l dyn Fn(&str) -> Option<Type>) -> Literals<'l> {
+        Literals { ast, constants: &self.constants, class, unit: &self.unit }
+    }
+
     fn class(&self, ty: Type, file: &Arc<SourceFile>, decl: &ClassDecl) -> Result<Class, LoadError> {
         let ast = file.ast();
         let known = |name: &str| self.known(name);
@@ -299,7 +306,7 @@ impl<'a> Importer<'a> {
         for field in &decl.constants {
             let declared = read_type(ast, field.ty, &known)?;
             let Some(value) = field.value else { continue };
-            let constant = read_constant(ast, value, declared, &self.constants)?;
+            let constant = self.literals(ast, &known).read(value, declared)?;
             if !has_type(&constant, declared) {
                 let message = format!("the constant {} is not of type {declared}", quoted(&field.name));
                 return Err(class_error(file, value, &message).into());

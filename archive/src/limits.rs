@@ -16,7 +16,7 @@ pub struct Limits {
     pub inflated_bytes: u64,
     /// Additional inflated bytes per byte of the archive, so that large models load.
     pub inflated_per_byte: u64,
-    /// Inflated bytes per deflated byte of a record; checked only above [`Limits::ratio_free_bytes`]. Must not be 0.
+    /// Inflated bytes per deflated byte of a record; checked only above [`Limits::ratio_free_bytes`]. 0 allows none.
     pub ratio: u64,
     /// Inflated size in bytes up to which the ratio of a record is not checked, because short text compresses well.
     pub ratio_free_bytes: u64,

@@ -15,6 +15,7 @@ use flambeau_ir::value::Dict;
 use flambeau_ir::{CompilationUnit, Type};
 use flambeau_tensor::Tensor;
 use indexmap::IndexMap;
+use rawzip::{ErrorKind, ReaderAt, ZipArchive};
 use rustc_hash::FxBuildHasher;
 
 use crate::error::quoted;
@@ -29,20 +30,49 @@ use crate::{ArchiveError, Code, Limits, safetensors};
 /// Tensors by name, in the order of the file.
 pub type Weights = IndexMap<String, Tensor, FxBuildHasher>;
 
-/// Returns true if the file at `path` is an archive with code, whose tensors are read by loading the module.
+/// Returns true if the file at `path` is an archive with code, whose tensors are read by loading the module. Reads only
+/// the names in the directory of the container, and does not check anything else: a damaged archive is found on loading.
 ///
 /// # Errors
 ///
 /// Returns `A0091` if the file cannot be read.
 pub fn has_code_file(path: &Path, limits: &Limits) -> Result<bool, ArchiveError> {
-    let mapping = Mapping::open(path)?;
-    Ok(has_code(mapping.bytes(), limits))
+    let failed =
+        |e: &std::io::Error| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display()));
+    let file = File::open(path).map_err(|e| failed(&e))?;
+    let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
+    match ZipArchive::from_file(file, &mut buffer).and_then(|a| lists_code(&a, &mut buffer, limits)) {
+        Ok(found) => Ok(found),
+        Err(error) => match error.kind() {
+            ErrorKind::IO(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => Err(failed(e)),
+            _ => Ok(false),
+        },
+    }
 }
 
-/// Returns true if `bytes` are an archive with code.
+/// Returns true if `bytes` are an archive with code. Checks as little as [`has_code_file`].
 pub fn has_code(bytes: &[u8], limits: &Limits) -> bool {
-    let archive = Archive::open(bytes, limits);
-    archive.is_ok_and(|a| a.zip().records().iter().any(|r| r.name().starts_with("code/")))
+    let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
+    let archive = ZipArchive::from_seekable(std::io::Cursor::new(bytes), &mut buffer);
+    archive.and_then(|a| lists_code(&a, &mut buffer, limits)).unwrap_or(false)
+}
+
+/// Returns true if a record below the top folder is in the folder `code`. Looks at no more than `limits.records` records.
+fn lists_code<R: ReaderAt>(
+    archive: &ZipArchive<R>,
+    buffer: &mut [u8],
+    limits: &Limits,
+) -> Result<bool, rawzip::Error> {
+    let mut entries = archive.entries(buffer);
+    for _ in 0..limits.records {
+        let Some(entry) = entries.next_entry()? else { break };
+        let path = entry.file_path();
+        let mut folders = path.as_ref().split(|&b| b == b'/');
+        if folders.nth(1) == Some(b"code") && folders.next().is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Loads the tensors in `bytes`, a file of `torch.save` or safetensors.

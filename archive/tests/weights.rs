@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use flambeau_archive::zip::{ZipReader, ZipWriter};
 use flambeau_archive::{
-    Code, Limits, Weights, has_code, load_weights, load_weights_file, replace_file, save_safetensors,
-    save_state_dict,
+    Code, Limits, Weights, has_code, has_code_file, load_weights, load_weights_file, replace_file,
+    save_safetensors, save_state_dict,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -31,8 +31,23 @@ fn state_dicts_and_checkpoints() {
     assert_eq!(checkpoint["model.tail"].to_vec::<f64>().expect("floats"), [2.0, 3.0, 4.0, 5.0]);
     let single = weights("single.weights.pt");
     assert_eq!((names(&single), single[""].requires_grad()), (vec![""], true));
-    let bytes = std::fs::read(data("single.weights.pt")).expect("test data");
-    assert!(!has_code(&bytes, &Limits::default()));
+}
+
+#[test]
+fn archives_with_code_are_told_from_weights() {
+    let limits = Limits::default();
+    for (name, expected) in
+        [("single.weights.pt", false), ("checkpoint.weights.pt", false), ("lstm.pt", true)]
+    {
+        let bytes = std::fs::read(data(name)).expect("test data");
+        assert_eq!(has_code(&bytes, &limits), expected, "{name}");
+        assert_eq!(has_code_file(&data(name), &limits), Ok(expected), "{name}");
+        assert!(!has_code(&bytes[..bytes.len() / 2], &limits), "{name}");
+    }
+    assert!(!has_code(b"", &limits));
+    let none = Limits { records: 0, ..limits };
+    assert_eq!(has_code_file(&data("lstm.pt"), &none), Ok(false));
+    assert_eq!(has_code_file(&data("absent.pt"), &none).expect_err("no file").code(), Code::Io);
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn unpack<'b>(record: &Record, raw: &'b [u8], limits: &Limits) -> Result<Cow<'b,
 }
 
 fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, ArchiveError> {
-    if record.size > limits.ratio_free_bytes && record.size / limits.ratio > raw.len() as u64 {
+    if record.size > limits.ratio_free_bytes && record.size > limits.ratio.saturating_mul(raw.len() as u64) {
         let (from, to) = (raw.len(), record.size);
         return Err(limit(format!(
             "the header declares {to} inflated bytes for {from} bytes, more than {} to one",

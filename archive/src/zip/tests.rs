@@ -174,6 +174,11 @@ fn bombs_are_not_inflated() {
     let zip = open(&bytes).expect("headers are fine");
     let record = zip.find("data/0").expect("it is there");
     assert_eq!(zip.read(record).expect_err("a bomb").code(), Code::Limit);
+    for ratio in [0, 1, 1000] {
+        let zip = ZipReader::open(&bytes, &Limits { ratio, ..Limits::default() }).expect("headers are fine");
+        let record = zip.find("data/0").expect("it is there");
+        assert_eq!(zip.read(record).expect_err("a bomb").code(), Code::Limit, "{ratio}");
+    }
     let limits = Limits { ratio: 5000, inflated_bytes: 12 << 20, ..Limits::default() };
     let zip = ZipReader::open(&bytes, &limits).expect("headers are fine");
     let record = zip.find("data/0").expect("it is there");
