@@ -76,29 +76,24 @@ pub struct Host {
     max_depth: usize,
     time: Option<Duration>,
     clock: Cell<Clock>,
+    /// Polls until the clock is read.
+    polls: Cell<u32>,
     /// Runs that are active: formulas of gradients run within others.
     runs: u32,
     grad_enabled: bool,
     protected: RefCell<Protections>,
 }
 
-/// When the time of runs began, and how many questions pass until the clock is read again.
-#[derive(Clone, Copy)]
+/// When the time of a run began and when the clock was last read.
+#[derive(Clone, Copy, Default)]
 struct Clock {
     start: Option<Instant>,
     last: Option<Instant>,
+    /// Polls between two readings.
     pace: u32,
-    skip: u32,
 }
 
-impl Default for Clock {
-    /// A clock that starts after a few questions: a run of fewer is over sooner than reading the clock would matter.
-    fn default() -> Self {
-        Clock { start: None, last: None, pace: 0, skip: FREE }
-    }
-}
-
-/// Questions of a run before the clock is read first.
+/// Polls of a run before the first reading of the clock: a shorter run ends before the time of a reading would matter.
 const FREE: u32 = 8;
 
 /// The clock is read more often where more time than this lies between readings.
@@ -148,7 +143,8 @@ impl Host {
             },
             max_depth: Self::MAX_DEPTH,
             time: None,
-            clock: Cell::new(Clock::default()),
+            clock: Cell::default(),
+            polls: Cell::new(FREE),
             runs: 0,
             protected: RefCell::default(),
         }
@@ -199,7 +195,8 @@ impl Host {
     /// operators and, in loops, about every millisecond; a single operator is not interrupted. Runs within a run count as
     /// part of it.
     pub fn set_time(&mut self, time: Option<Duration>) -> &mut Self {
-        (self.time, self.clock) = (time, Cell::default());
+        self.time = time;
+        self.restart_clock();
         self
     }
 
@@ -224,6 +221,19 @@ impl Host {
         self.budget.as_ref()
     }
 
+    /// Takes the memory limit out for a run that puts it to work on this thread: counting references to it would cost each
+    /// call two atomic operations.
+    pub(crate) fn lend_budget(&mut self) -> Option<Budget> {
+        self.budget.take()
+    }
+
+    /// Puts the memory limit of the ended run back.
+    pub(crate) fn return_budget(&mut self, budget: Option<Budget>) {
+        if budget.is_some() {
+            self.budget = budget;
+        }
+    }
+
     /// Refuses writes to a storage until the current run ends.
     pub fn protect(&self, storage: &Storage) {
         self.protected.borrow_mut().add(storage);
@@ -232,7 +242,7 @@ impl Host {
     /// Begins a run: sets the protections of the surrounding one aside, or starts the clock if there is none.
     pub(crate) fn begin_run(&mut self) -> Protections {
         if self.runs == 0 {
-            self.clock = Cell::default();
+            self.restart_clock();
         }
         self.runs += 1;
         std::mem::take(self.protected.get_mut())
@@ -283,26 +293,32 @@ impl Host {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
             return Err(KernelError::limit("the run was cancelled"));
         }
-        match self.time {
-            Some(time) => self.check_time(time),
-            None => Ok(()),
+        let Some(time) = self.time else { return Ok(()) };
+        match self.polls.get().checked_sub(1) {
+            Some(left) => {
+                self.polls.set(left);
+                Ok(())
+            }
+            None => self.check_time(time),
         }
     }
 
+    fn restart_clock(&mut self) {
+        *self.clock.get_mut() = Clock::default();
+        *self.polls.get_mut() = FREE;
+    }
+
+    /// Reads the clock; an error if the run has had its time.
+    #[cold]
     fn check_time(&self, time: Duration) -> Result<(), KernelError> {
         let mut clock = self.clock.get();
-        if clock.skip > 0 {
-            clock.skip -= 1;
-            self.clock.set(clock);
-            return Ok(());
-        }
         let now = Instant::now();
         let start = *clock.start.get_or_insert(now);
         let since = now - clock.last.unwrap_or(now);
         clock.last = Some(now);
         // Reading the clock costs as much as a small operator: it is read about every millisecond.
         clock.pace = if since < TICK { (2 * clock.pace + 1).min(MAX_PACE) } else { clock.pace / 4 };
-        clock.skip = clock.pace;
+        self.polls.set(clock.pace);
         self.clock.set(clock);
         if now - start <= time {
             return Ok(());

@@ -214,6 +214,7 @@ thread_local! {
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
     static OWN: Own = const { Own(Cell::new(std::ptr::null_mut())) };
     static BUDGET: Cell<*const Account> = const { Cell::new(std::ptr::null()) };
+    static SPARE: Spare = const { Spare(Cell::new(None)) };
 }
 
 /// Bytes of free blocks that a thread keeps beside recyclers, and the largest block among them.
@@ -462,10 +463,12 @@ impl Drop for Recycler {
 
 /// The account that budgets and charges share, in one allocation.
 struct Account {
-    limit: usize,
-    /// Bytes charged, and [`OPEN`] while a [`Budget`] refers to the account. Whoever makes it 0 frees the account, so that a
-    /// charge costs one atomic addition, and its end one subtraction.
+    /// Largest number of bytes charged at a time. Written only while a [`Budget`] is made.
+    limit: AtomicUsize,
+    /// Bytes charged, and [`OPEN`] while a [`Budget`] or [`SPARE`] refers to the account. The subtraction that makes it 0
+    /// frees the account, so that a charge costs one atomic addition, and its end one subtraction.
     used: AtomicUsize,
+    /// The largest number of bytes charged at a time since the budget was made.
     peak: AtomicUsize,
     /// Clones of the [`Budget`].
     budgets: AtomicUsize,
@@ -491,6 +494,19 @@ unsafe fn give_back(account: NonNull<Account>, amount: usize) {
     }
 }
 
+/// The account of the thread's last budget, for its next one: a budget is made for every call of a program. The account
+/// holds [`OPEN`], and no [`Budget`] refers to it. Storages that outlive their budget may still be charged to it.
+struct Spare(Cell<Option<NonNull<Account>>>);
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if let Some(account) = self.0.take() {
+            // SAFETY: a spare account holds `OPEN`, and is not used from here on.
+            unsafe { give_back(account, OPEN) };
+        }
+    }
+}
+
 /// A limit on the bytes that storages allocated under it hold at one time. Clones share the account.
 pub struct Budget(NonNull<Account>);
 
@@ -508,18 +524,49 @@ impl Clone for Budget {
 
 impl Drop for Budget {
     fn drop(&mut self) {
-        if self.account().budgets.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: `OPEN` was added when the account was made, and this is the last budget.
-            unsafe { give_back(self.0, OPEN) };
+        // The only budget of an account is not cloned while it is dropped: no read-modify-write is needed then.
+        let budgets = &self.account().budgets;
+        if budgets.load(Ordering::Acquire) != 1 && budgets.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let replaced = SPARE.try_with(|spare| spare.0.replace(Some(self.0))).unwrap_or(Some(self.0));
+        if let Some(account) = replaced {
+            // SAFETY: both this account and a spare one hold `OPEN`; no budget refers to either.
+            unsafe { give_back(account, OPEN) };
         }
     }
 }
 
 impl Budget {
     /// A budget of `limit` bytes.
+    #[inline]
     pub fn new(limit: usize) -> Budget {
+        match SPARE.try_with(|spare| spare.0.take()) {
+            Ok(Some(spare)) => Budget::on_spare(spare, limit),
+            _ => Budget::on_new_account(limit),
+        }
+    }
+
+    /// A budget on a spare account if nothing is charged to it any more.
+    fn on_spare(spare: NonNull<Account>, limit: usize) -> Budget {
+        // SAFETY: a spare account is alive, because it holds `OPEN`.
+        let account = unsafe { spare.as_ref() };
+        // Acquire: all that happened to storages charged to the account is over.
+        if account.used.load(Ordering::Acquire) != OPEN {
+            // SAFETY: a spare account holds `OPEN`, and is not used from here on.
+            unsafe { give_back(spare, OPEN) };
+            return Budget::on_new_account(limit);
+        }
+        account.limit.store(limit.min(MOST), Ordering::Relaxed);
+        account.peak.store(0, Ordering::Relaxed);
+        account.budgets.store(1, Ordering::Relaxed);
+        Budget(spare)
+    }
+
+    #[cold]
+    fn on_new_account(limit: usize) -> Budget {
         let account = Account {
-            limit: limit.min(MOST),
+            limit: AtomicUsize::new(limit.min(MOST)),
             used: AtomicUsize::new(OPEN),
             peak: AtomicUsize::new(0),
             budgets: AtomicUsize::new(1),
@@ -544,7 +591,7 @@ impl Budget {
 
     /// The limit, at most 2^48 bytes.
     pub fn limit(&self) -> usize {
-        self.account().limit
+        self.account().limit.load(Ordering::Relaxed)
     }
 
     /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest, the innermost counts.
@@ -586,14 +633,15 @@ impl Charge {
     fn add(account: NonNull<Account>, bytes: usize) -> Result<()> {
         // SAFETY: a non-null BUDGET belongs to a `Budget` inside whose `run` this thread is, so the account is alive.
         let Account { limit, used, peak, .. } = unsafe { account.as_ref() };
-        let refused = TensorError::OutOfMemory { requested: bytes, limit: *limit };
-        if bytes > *limit {
-            return Err(refused);
+        let limit = limit.load(Ordering::Relaxed);
+        let refused = || TensorError::OutOfMemory { requested: bytes, limit };
+        if bytes > limit {
+            return Err(refused());
         }
         let now = (used.fetch_add(bytes, Ordering::Relaxed) & (OPEN - 1)) + bytes;
-        if now > *limit {
+        if now > limit {
             used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(refused);
+            return Err(refused());
         }
         if now > peak.load(Ordering::Relaxed) {
             peak.fetch_max(now, Ordering::Relaxed);

@@ -216,10 +216,10 @@ impl Vm {
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
     ) -> Result<IValue, E> {
-        // While this machine runs, its recycler is the thread's; a run inside it would find none and do without. So is
-        // the budget of its host.
+        // While this machine runs, its recycler and the host's budget are those of the thread; a run inside it finds
+        // neither and does without.
         let mut recycler = self.recycler.take();
-        let budget = host.budget().cloned();
+        let budget = host.lend_budget();
         let mut args = std::mem::take(&mut self.args);
         let outer = host.begin_run();
         let run = || {
@@ -234,6 +234,7 @@ impl Vm {
             None => run(),
         };
         host.end_run(outer);
+        host.return_budget(budget);
         args.clear();
         self.args = args;
         self.recycler = recycler;

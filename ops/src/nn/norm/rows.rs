@@ -117,10 +117,12 @@ impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
         lanes::sums_of_rows(means, n, rows, |_, x| x);
         means.iter_mut().for_each(|mean| *mean = *mean / width);
         lanes::sums_of_rows(inverses, n, rows, |i, x| (x - means[i]) * (x - means[i]));
-        for (i, (mean, inverse)) in means.iter_mut().zip(&mut *inverses).enumerate() {
-            let (exact, var) = lanes::refined(&rows[i * n..(i + 1) * n], *mean, *inverse / width);
-            (*mean, *inverse) = (exact, A::ONE / (var + self.eps).sqrt());
+        // Three loops: the first and the last are vectorized, the one between rarely does more than compare.
+        inverses.iter_mut().for_each(|var| *var = *var / width);
+        for (row, (mean, var)) in rows.chunks_exact(n).zip(means.iter_mut().zip(&mut *inverses)) {
+            (*mean, *var) = lanes::refined(row, *mean, *var);
         }
+        inverses.iter_mut().for_each(|var| *var = A::ONE / (*var + self.eps).sqrt());
         // The mean is taken off first: multiplied out, the products of a large mean would cancel.
         let of_row = |i: usize| (means[i], inverses[i]);
         match self.affine {
