@@ -1,10 +1,9 @@
-//! Where the memory of storages comes from: size classes, a per-thread recycler, and a budget.
+//! Where the memory of storages comes from: size classes and a per-thread recycler.
 //!
 //! Memory is most of the time of small and of large tensors alike: small ones pay for `malloc`, large ones for
 //! page faults. A [`Recycler`] keeps freed blocks by size class while it is entered on a thread, so a program
-//! that runs again finds its blocks warm. A [`Budget`] makes "how much may this program use" an error instead
-//! of an abort. Both are thread-local scopes because the threads that run programs are the executor's. Beside them each
-//! thread keeps a few small blocks of its own, for what lives across scopes: the results of runs.
+//! that runs again finds its blocks warm. It is a thread-local scope because the threads that run programs are the
+//! executor's. Beside it each thread keeps a few small blocks of its own, for what lives across scopes: the results of runs.
 //!
 //! Blocks of elements (of storages, of scratch buffers) come from [`allocate_elements`]: tests may run in guarded memory
 //! (`guard.rs`), where each of them has a mapping of its own. Headers and handles of values stay ordinary blocks.
@@ -17,7 +16,6 @@ use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 
@@ -213,8 +211,6 @@ thread_local! {
     /// The pool at work: a recycler's, or the thread's own once it has one.
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
     static OWN: Own = const { Own(Cell::new(std::ptr::null_mut())) };
-    static BUDGET: Cell<*const Account> = const { Cell::new(std::ptr::null()) };
-    static SPARE: Spare = const { Spare(Cell::new(None)) };
 }
 
 /// Bytes of free blocks that a thread keeps beside recyclers, and the largest block among them.
@@ -461,217 +457,6 @@ impl Drop for Recycler {
     }
 }
 
-/// The account that budgets and charges share, in one allocation.
-struct Account {
-    /// Largest number of bytes charged at a time. Written only while a [`Budget`] is made.
-    limit: AtomicUsize,
-    /// Bytes charged, and [`OPEN`] while a [`Budget`] or [`SPARE`] refers to the account. The subtraction that makes it 0
-    /// frees the account, so that a charge costs one atomic addition, and its end one subtraction.
-    used: AtomicUsize,
-    /// The largest number of bytes charged at a time since the budget was made.
-    peak: AtomicUsize,
-    /// Clones of the [`Budget`].
-    budgets: AtomicUsize,
-}
-
-/// What [`Account::used`] holds beside bytes while there is a budget. Limits are far below it.
-const OPEN: usize = 1 << 62;
-/// The largest limit: transient additions of more threads than a machine has do not reach [`OPEN`].
-const MOST: usize = 1 << 48;
-
-/// Takes an amount off an account, and frees it if nothing is left.
-///
-/// # Safety
-/// The amount was added to this account, which is alive since, and is not taken off twice.
-unsafe fn give_back(account: NonNull<Account>, amount: usize) {
-    // SAFETY: the caller's amount keeps the account alive until the subtraction. It is not touched afterwards unless
-    // this was the last amount, which no other thread can hold then.
-    unsafe {
-        if account.as_ref().used.fetch_sub(amount, Ordering::Release) == amount {
-            fence(Ordering::Acquire);
-            drop(Box::from_raw(account.as_ptr()));
-        }
-    }
-}
-
-/// The account of the thread's last budget, for its next one: a budget is made for every call of a program. The account
-/// holds [`OPEN`], and no [`Budget`] refers to it. Storages that outlive their budget may still be charged to it.
-struct Spare(Cell<Option<NonNull<Account>>>);
-
-impl Drop for Spare {
-    fn drop(&mut self) {
-        if let Some(account) = self.0.take() {
-            // SAFETY: a spare account holds `OPEN`, and is not used from here on.
-            unsafe { give_back(account, OPEN) };
-        }
-    }
-}
-
-/// A limit on the bytes that storages allocated under it hold at one time. Clones share the account.
-pub struct Budget(NonNull<Account>);
-
-// SAFETY: an account is changed by atomic operations only, and freed by the last that refers to it.
-unsafe impl Send for Budget {}
-// SAFETY: as above.
-unsafe impl Sync for Budget {}
-
-impl Clone for Budget {
-    fn clone(&self) -> Self {
-        self.account().budgets.fetch_add(1, Ordering::Relaxed);
-        Budget(self.0)
-    }
-}
-
-impl Drop for Budget {
-    fn drop(&mut self) {
-        // The only budget of an account is not cloned while it is dropped: no read-modify-write is needed then.
-        let budgets = &self.account().budgets;
-        if budgets.load(Ordering::Acquire) != 1 && budgets.fetch_sub(1, Ordering::AcqRel) != 1 {
-            return;
-        }
-        let replaced = SPARE.try_with(|spare| spare.0.replace(Some(self.0))).unwrap_or(Some(self.0));
-        if let Some(account) = replaced {
-            // SAFETY: both this account and a spare one hold `OPEN`; no budget refers to either.
-            unsafe { give_back(account, OPEN) };
-        }
-    }
-}
-
-impl Budget {
-    /// A budget of `limit` bytes.
-    #[inline]
-    pub fn new(limit: usize) -> Budget {
-        match SPARE.try_with(|spare| spare.0.take()) {
-            Ok(Some(spare)) => Budget::on_spare(spare, limit),
-            _ => Budget::on_new_account(limit),
-        }
-    }
-
-    /// A budget on a spare account if nothing is charged to it any more.
-    fn on_spare(spare: NonNull<Account>, limit: usize) -> Budget {
-        // SAFETY: a spare account is alive, because it holds `OPEN`.
-        let account = unsafe { spare.as_ref() };
-        // Acquire: all that happened to storages charged to the account is over.
-        if account.used.load(Ordering::Acquire) != OPEN {
-            // SAFETY: a spare account holds `OPEN`, and is not used from here on.
-            unsafe { give_back(spare, OPEN) };
-            return Budget::on_new_account(limit);
-        }
-        account.limit.store(limit.min(MOST), Ordering::Relaxed);
-        account.peak.store(0, Ordering::Relaxed);
-        account.budgets.store(1, Ordering::Relaxed);
-        Budget(spare)
-    }
-
-    #[cold]
-    fn on_new_account(limit: usize) -> Budget {
-        let account = Account {
-            limit: AtomicUsize::new(limit.min(MOST)),
-            used: AtomicUsize::new(OPEN),
-            peak: AtomicUsize::new(0),
-            budgets: AtomicUsize::new(1),
-        };
-        Budget(NonNull::from(Box::leak(Box::new(account))))
-    }
-
-    fn account(&self) -> &Account {
-        // SAFETY: the account lives while it holds `OPEN`, which the last budget takes off.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// Bytes in use.
-    pub fn used(&self) -> usize {
-        self.account().used.load(Ordering::Relaxed) - OPEN
-    }
-
-    /// Most bytes in use at a time.
-    pub fn peak(&self) -> usize {
-        self.account().peak.load(Ordering::Relaxed)
-    }
-
-    /// The limit, at most 2^48 bytes.
-    pub fn limit(&self) -> usize {
-        self.account().limit.load(Ordering::Relaxed)
-    }
-
-    /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest, the innermost counts.
-    pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore(*const Account);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                BUDGET.set(self.0);
-            }
-        }
-        let _restore = Restore(BUDGET.replace(self.0.as_ptr()));
-        f()
-    }
-}
-
-/// The bytes a storage has taken from a budget; given back on drop.
-pub(crate) struct Charge {
-    account: Option<NonNull<Account>>,
-    bytes: usize,
-}
-
-// SAFETY: as for `Budget`; a charge is given back once, by whichever thread drops it.
-unsafe impl Send for Charge {}
-// SAFETY: as above.
-unsafe impl Sync for Charge {}
-
-impl Charge {
-    /// Charges this thread's budget.
-    #[inline(always)]
-    pub(crate) fn take(bytes: usize) -> Result<Charge> {
-        let account = NonNull::new(BUDGET.get().cast_mut()).filter(|_| bytes > 0);
-        if let Some(account) = account {
-            Charge::add(account, bytes)?;
-        }
-        Ok(Charge { account, bytes })
-    }
-
-    #[inline(never)]
-    fn add(account: NonNull<Account>, bytes: usize) -> Result<()> {
-        // SAFETY: a non-null BUDGET belongs to a `Budget` inside whose `run` this thread is, so the account is alive.
-        let Account { limit, used, peak, .. } = unsafe { account.as_ref() };
-        let limit = limit.load(Ordering::Relaxed);
-        let refused = || TensorError::OutOfMemory { requested: bytes, limit };
-        if bytes > limit {
-            return Err(refused());
-        }
-        let now = (used.fetch_add(bytes, Ordering::Relaxed) & (OPEN - 1)) + bytes;
-        if now > limit {
-            used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(refused());
-        }
-        if now > peak.load(Ordering::Relaxed) {
-            peak.fetch_max(now, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Charge {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(account) = self.account {
-            // SAFETY: `take` added the bytes, and a charge is dropped once.
-            unsafe { give_back(account, self.bytes) };
-        }
-    }
-}
-
-/// Host memory from here on is asked of the system before it is taken: a program that asks for too much by an ordinary
-/// allocation ends.
-const ASKED_FIRST: usize = 1 << 30;
-
-/// An error if `bytes` more would not fit this thread's budget, or are more than the system has: for host memory that is
-/// not a storage.
-pub fn check_budget(bytes: usize) -> Result<()> {
-    Charge::take(bytes)?;
-    let asked = if bytes < ASKED_FIRST { Ok(()) } else { Vec::<u8>::new().try_reserve_exact(bytes) };
-    asked.map_err(|_| TensorError::OutOfMemory { requested: bytes, limit: usize::MAX })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -732,20 +517,5 @@ mod tests {
         assert_eq!(recycler.held(), 0);
         drop(recycler);
         drop(third);
-    }
-
-    #[test]
-    fn budget_refuses_and_gives_back() {
-        let budget = Budget::new(1000);
-        budget.run(|| {
-            let a = Charge::take(600).unwrap();
-            assert!(matches!(
-                Charge::take(600),
-                Err(TensorError::OutOfMemory { requested: 600, limit: 1000 })
-            ));
-            drop(a);
-            drop(Charge::take(1000).unwrap());
-        });
-        assert_eq!((budget.used(), budget.peak()), (0, 1000));
     }
 }

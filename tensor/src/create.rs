@@ -114,7 +114,7 @@ impl Tensor {
     pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Tensor> {
         dispatch!(real, dtype, "arange", T => {
             let count = range_count(start, end, step)?;
-            crate::alloc::check_budget(count.saturating_mul(dtype.size()))?;
+            crate::budget::check_budget(count.saturating_mul(dtype.size()))?;
             let mut values: Vec<T> = Vec::new();
             values.try_reserve_exact(count).map_err(|_| TensorError::OutOfMemory {
                 requested: count.saturating_mul(dtype.size()),
@@ -133,7 +133,7 @@ impl Tensor {
 
     /// The elements in row-major order, each converted to `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        crate::alloc::check_budget(self.numel().saturating_mul(size_of::<T>()))?;
+        crate::budget::check_budget(self.numel().saturating_mul(size_of::<T>()))?;
         // Conversion and order are the copier's work, so that this is compiled per type, not per pair of types.
         let copy;
         let rows = if self.dtype() == T::DTYPE && self.layout().is_contiguous() {

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 
 use num_complex::Complex;
 
-use crate::alloc::check_budget;
+use crate::budget::check_budget;
 use crate::element::Element;
 use crate::error::Result;
 use crate::rows::map_rows;

@@ -41,7 +41,7 @@ enum At {
 pub fn positions(sizes: &[i64], strides: &[i64]) -> Result<Vec<usize>> {
     let count = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?));
     let count = count.ok_or_else(|| TensorError::SizeOverflow(sizes.into()))?;
-    crate::alloc::check_budget(count.saturating_mul(size_of::<usize>()))?;
+    crate::budget::check_budget(count.saturating_mul(size_of::<usize>()))?;
     let mut all = vec![0usize];
     for (&size, &stride) in sizes.iter().zip(strides) {
         let mut next = Vec::with_capacity(all.len() * size as usize);

@@ -11,6 +11,7 @@
 pub mod access;
 mod alloc;
 mod broadcast;
+mod budget;
 mod bytes;
 pub mod compare;
 pub mod conv;
@@ -52,8 +53,9 @@ pub mod threads;
 pub mod thresholds;
 mod view;
 
-pub use alloc::{Budget, Recycler, check_budget};
+pub use alloc::Recycler;
 pub use broadcast::{broadcast_into, broadcast_shapes, expandable};
+pub use budget::{Budget, check_budget};
 pub use device::{Device, DeviceKind, MemoryFormat, TensorLayout};
 pub use dtype::{Category, DType};
 pub use element::{Element, cast};

@@ -6,7 +6,7 @@
 mod rows;
 
 use crate::access;
-use crate::alloc::check_budget;
+use crate::budget::check_budget;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;

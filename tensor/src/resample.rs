@@ -6,7 +6,7 @@
 //! rounded after every dimension.
 
 use crate::access;
-use crate::alloc::check_budget;
+use crate::budget::check_budget;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::contiguous_strides;

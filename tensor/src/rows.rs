@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use crate::access::{self, Locked, ReadAll, ReadGuards};
-use crate::alloc::check_budget;
+use crate::budget::check_budget;
 use crate::bytes;
 use crate::create::bytes_of;
 use crate::dispatch;

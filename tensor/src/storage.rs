@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 
-use crate::alloc::{Block, Charge, Home, Packed, allocate, allocate_elements, guarded, release};
+use crate::alloc::{Block, Home, Packed, allocate, allocate_elements, guarded, release};
+use crate::budget::Charge;
 use crate::error::{Result, TensorError};
 use crate::prepack::PrepackCache;
 use crate::threads::{self, GRAIN, SendPtr};

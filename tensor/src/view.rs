@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::alloc::check_budget;
+use crate::budget::check_budget;
 use crate::dtype::DType;
 use crate::error::{Result, Shape, TensorError};
 use crate::layout::{Dims, Layout, check_rank, dims, numel_of, wrap_dim, wrap_dim_insert};

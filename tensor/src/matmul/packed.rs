@@ -18,7 +18,7 @@ use super::product::{Multiply, PART, PARTS, Product};
 use super::target::Target;
 use super::tile::{Block, Side, Strips, Tiling, strips_len};
 use crate::access::Locked;
-use crate::alloc::Charge;
+use crate::budget::Charge;
 use crate::prepack::Prepacked;
 use crate::scratch::Scratch;
 use crate::tensor::Meta;

@@ -99,7 +99,7 @@ pub fn uniform_of<T: Element>(engine: &mut Engine) -> f64 {
 
 /// The numbers from 0 to `n`, the latter left out, in random order.
 pub fn permutation(n: usize, engine: &mut Engine) -> Result<Vec<i64>> {
-    crate::alloc::check_budget(n.saturating_mul(8))?;
+    crate::budget::check_budget(n.saturating_mul(8))?;
     let mut all: Vec<i64> = (0..n as i64).collect();
     for i in 0..n.saturating_sub(1) {
         let other = i + (u64::from(engine.bits32()) % (n - i) as u64) as usize;
