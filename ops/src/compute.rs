@@ -47,9 +47,24 @@ pub(crate) fn change(f: impl Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send +
     Arc::new(|cx, _| Err(absent(cx)))
 }
 
-/// The rows of the constant table `TABLE`, whose field `F` is a function that computes. `computing!(TABLE.F, STUB)` is `TABLE`;
-/// without the feature `kernels` it is a copy of the table, made by the compiler, with `STUB` in the field `F` of each row.
-/// Without a stub it is [`stub`].
+/// The rows of a constant table, one of whose fields is a function that computes: `computing!(ROWS.2)`. A function that
+/// takes other arguments than [`stub`] has a stub of its own: `computing!(ROWS.2, lacking)`.
+///
+/// With the feature `kernels` it expands to `ROWS`, without to a copy that the compiler makes, so that the table is not in
+/// the program:
+///
+/// ```text
+/// &const {
+///     let mut rows = [ROWS[0]; ROWS.len()];
+///     let mut i = 0;
+///     while i < rows.len() {
+///         rows[i] = ROWS[i];
+///         rows[i].2 = lacking;
+///         i += 1;
+///     }
+///     rows
+/// }
+/// ```
 macro_rules! computing {
     ($table:ident . $field:tt) => {
         computing!($table.$field, $crate::compute::stub)

@@ -4,6 +4,7 @@ use super::formula::{Formula, formulas};
 use super::no_bools;
 use super::number::{Number, Whole, floor_div, remainder};
 use super::pairs::{in_place, number_first};
+use crate::compute::computing;
 use crate::support::{Computed, in_range, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
@@ -594,7 +595,7 @@ fn decorate(def: OpDef, overload: &str, facts: Facts) -> OpDef {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut all: Vec<OpDef> = ROWS.iter().flat_map(defs).collect();
+    let mut all: Vec<OpDef> = computing!(ROWS.3).iter().flat_map(defs).collect();
     for (name, overload) in [
         ("aten::div", "Tensor_mode"),
         ("aten::div", "Scalar_mode"),

@@ -2,6 +2,7 @@
 
 use super::binary::{Other, apply, compare};
 use super::pairs::in_place;
+use crate::compute::computing;
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
@@ -236,10 +237,14 @@ fn defs(&(name, overloads, doc, f, tile): &Row, to_bool: bool) -> Vec<OpDef> {
 
 pub(super) fn family() -> Vec<OpDef> {
     debug_assert_eq!(DType::Bool.size(), 1);
-    TO_BOOL
+    computing!(TO_BOOL.3)
         .iter()
         .flat_map(|row| defs(row, true))
-        .chain(TO_SAME.iter().flat_map(|row| defs(row, false)))
-        .chain(AUGMENTED.iter().flat_map(|&(name, f)| BOTH.iter().map(move |o| in_place(name, o, f))))
+        .chain(computing!(TO_SAME.3).iter().flat_map(|row| defs(row, false)))
+        .chain(
+            computing!(AUGMENTED.1)
+                .iter()
+                .flat_map(|&(name, f)| BOTH.iter().map(move |o| in_place(name, o, f))),
+        )
         .collect()
 }

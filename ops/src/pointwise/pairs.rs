@@ -2,6 +2,7 @@
 
 use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
+use crate::compute::computing;
 use crate::support::{Computed, InPlaceRules, fresh, inplace_by, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
@@ -314,14 +315,15 @@ fn two_floats(d: OpDef) -> OpDef {
 
 type Named = (&'static str, &'static str, fn(&KernelCx<'_>) -> Computed);
 
+const SAME: &[Named] = &[
+    ("heaviside", "0 below 0, 1 above, `values` at 0.", heaviside),
+    ("nextafter", "The next float after `self` towards `other`.", nextafter),
+];
+
 fn of_tensors() -> Vec<OpDef> {
-    let same: [Named; 2] = [
-        ("heaviside", "0 below 0, 1 above, `values` at 0.", heaviside),
-        ("nextafter", "The next float after `self` towards `other`.", nextafter),
-    ];
-    let mut defs: Vec<OpDef> = same
-        .into_iter()
-        .flat_map(|(name, doc, f)| {
+    let mut defs: Vec<OpDef> = computing!(SAME.2)
+        .iter()
+        .flat_map(|&(name, doc, f)| {
             op(name, "", doc)
                 .facts(|d| {
                     two_floats(d)

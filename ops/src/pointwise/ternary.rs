@@ -3,6 +3,7 @@
 use super::formula::{Each, Formula, formulas, n};
 use super::number::Number;
 use super::unary::{ByPieces, Tabulated};
+use crate::compute::computing;
 use crate::support::{Computed, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -432,7 +433,7 @@ const BOUNDS: &[(&str, &[&str], usize, Run)] = &[
 
 fn activations() -> Vec<OpDef> {
     let mut all = Vec::new();
-    for &(name, overload, doc, f) in ACTIVATIONS {
+    for &(name, overload, doc, f) in computing!(ACTIVATIONS.3) {
         all.extend(with_variants(name, overload, doc, f, |def| {
             let sample = match name {
                 "aten::threshold" => Sample::tensors(1)
@@ -454,7 +455,7 @@ fn activations() -> Vec<OpDef> {
 
 fn bounds() -> Vec<OpDef> {
     let mut all = Vec::new();
-    for &(name, overloads, operands, f) in BOUNDS {
+    for &(name, overloads, operands, f) in computing!(BOUNDS.3) {
         for &overload in overloads {
             let out = if overload.is_empty() { "out" } else { "Tensor_out" };
             let doc = "Elements limited from below and above.";

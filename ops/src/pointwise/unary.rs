@@ -2,6 +2,7 @@
 
 use super::formula::{ComplexFormula, Each, Formula, IntegerFormula, formulas, n};
 use super::number::{Number, quotient};
+use crate::compute::computing;
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
@@ -419,6 +420,12 @@ const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
     ),
 ];
 
+/// Stands for functions in a build without kernels.
+#[cfg(not(feature = "kernels"))]
+fn lacking(_: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    Err(TensorError::Unsupported("kernels".into()))
+}
+
 fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
     let refused = REFUSED.iter().find(|(names, _)| names.contains(&name)).map(|(_, refused)| *refused);
     let run = move |cx: &KernelCx<'_>| -> Computed {
@@ -448,7 +455,11 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut all: Vec<OpDef> = ROWS.iter().flat_map(defs).collect();
-    all.extend(ALIASES.iter().flat_map(|&(name, doc, f)| defs(&(name, doc, f, To::Float, None))));
+    let mut all: Vec<OpDef> = computing!(ROWS.2, lacking).iter().flat_map(defs).collect();
+    all.extend(
+        computing!(ALIASES.2, lacking)
+            .iter()
+            .flat_map(|&(name, doc, f)| defs(&(name, doc, f, To::Float, None))),
+    );
     all
 }

@@ -1,6 +1,7 @@
 //! Products of vectors, outer products, chains and powers of matrices.
 
 use super::{counted, scaled_sum};
+use crate::compute::computing;
 use crate::linalg::{Empty, wide_dtype};
 use crate::pointwise::{difference_of, product_of};
 use crate::support::{Computed, op, same_dtypes};
@@ -444,7 +445,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
 ];
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = ROWS
+    let mut defs: Vec<OpDef> = computing!(ROWS.2)
         .iter()
         .flat_map(|&(names, doc, f, shape, sizes, dtypes)| {
             let facts = |d: OpDef| {
