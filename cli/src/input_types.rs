@@ -86,42 +86,51 @@ fn no_parameter(entry: &Entry, name: &str) -> Error {
 
 /// The type that a text states, or that its value has.
 fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
-    if let Ok(dtype) = dtype(text) {
-        return Ok(Type::tensor(TensorType { dtype: Some(dtype), ..TensorType::default() }));
-    }
+    let head = text.split(['[', '(']).next().unwrap_or(text).trim();
+    // `int[2]` is a list, as in graphs; dtypes whose names are no types come before lists of classes.
     let spec = TensorSpec::read(text);
-    if let Ok(TensorSpec { dtype, sizes }) = spec {
-        if let Some(size) = sizes.iter().flatten().find(|&&size| size < 0) {
-            return Err(wrong(format!("`{text}` has the size {size}")));
+    if type_in(head).is_none() {
+        if let Ok(dtype) = dtype(text) {
+            return Ok(Type::tensor(TensorType { dtype: Some(dtype), ..TensorType::default() }));
         }
-        let sizes = sizes.into_iter().map(|size| size.map_or(Dim::Unknown, Dim::Known)).collect();
-        return Ok(Type::tensor(TensorType {
-            dtype: Some(dtype),
-            sizes: Some(sizes),
-            ..TensorType::default()
-        }));
+        if let Ok(spec) = spec {
+            return tensor_type(text, spec);
+        }
     }
-    let read = parse_ir_type(text, 0);
-    if let Ok((ty, end)) = read
-        && text[end..].trim().is_empty()
-        && !matches!(ty.kind(), TypeKind::Class(_))
-    {
+    if let Some(ty) = type_in(text) {
         return Ok(ty);
     }
     match inline(text, type_of(params, name)) {
         Ok(value) => Ok(of_value(&value)),
-        // A text with brackets that begins with a name is rather a type than a value.
-        Err(_) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => Err(match (read, spec) {
-            (Err(e), _) => wrong(format!("`{text}` is no type: {}", e.message)),
-            (Ok(_), Err(e)) if text.contains('[') => e,
-            _ => wrong(format!("`{text}` is neither a type nor a value")),
-        }),
+        // A text that begins with a name is rather a type than a value.
+        Err(_) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            Err(match (parse_ir_type(text, 0), spec) {
+                (Err(e), _) if !text.contains('[') => wrong(format!("`{text}` is no type: {}", e.message)),
+                (_, Err(e)) if text.contains('[') => e,
+                _ => wrong(format!("`{text}` is neither a type nor a value")),
+            })
+        }
         Err(e) => Err(e),
     }
 }
 
+/// The type that a whole text is. A bare name of a class is none: values may be names too.
+fn type_in(text: &str) -> Option<Type> {
+    let (ty, end) = parse_ir_type(text, 0).ok()?;
+    (text[end..].trim().is_empty() && !matches!(ty.kind(), TypeKind::Class(_))).then_some(ty)
+}
+
+fn tensor_type(text: &str, spec: TensorSpec) -> Result<Type, Error> {
+    if let Some(size) = spec.sizes.iter().flatten().find(|&&size| size < 0) {
+        return Err(wrong(format!("`{text}` has the size {size}")));
+    }
+    let sizes = spec.sizes.into_iter().map(|size| size.map_or(Dim::Unknown, Dim::Known)).collect();
+    let facts = TensorType { dtype: Some(spec.dtype), sizes: Some(sizes), ..TensorType::default() };
+    Ok(Type::tensor(facts))
+}
+
 /// All that a value's type tells, with dtype, sizes and strides of a tensor.
-fn of_value(value: &IValue) -> Type {
+pub(crate) fn of_value(value: &IValue) -> Type {
     match value {
         IValue::Tensor(tensor) => Type::tensor(TensorType::of(tensor)),
         other => other.type_of(),

@@ -6,7 +6,7 @@
 use anyhow::Result;
 use flambeau::analysis::Analyses;
 use flambeau::ir::CompilationUnit;
-use flambeau::rewrite::{Control, Event, Exactness, Manager, Pipeline, Story};
+use flambeau::rewrite::{Control, Exactness, Manager, Pipeline, RewriteTrace, TraceEvent};
 use flambeau::{Graph, Session};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -22,10 +22,10 @@ pub(crate) struct Skipped {
     pub(crate) at: String,
 }
 
-/// What a pipeline left out, and the story of the values that it concerns.
+/// What a pipeline left out, and the trace of the run that found it.
 pub(crate) struct LeftOut {
     pub(crate) rules: Vec<Skipped>,
-    story: Story,
+    trace: RewriteTrace,
     classes: Vec<(String, Exactness)>,
 }
 
@@ -40,7 +40,7 @@ impl LeftOut {
     ) -> Result<LeftOut> {
         let accepted = pipeline.exactness();
         let applies_rules = |name| session.passes().find(name).is_some_and(|p| p.options.contains(&ACCEPT));
-        let mut found = LeftOut { rules: Vec::new(), story: Story::default(), classes: Vec::new() };
+        let mut found = LeftOut { rules: Vec::new(), trace: RewriteTrace::default(), classes: Vec::new() };
         if !pipeline.pass_names().any(applies_rules) || !session.has_pass("rewrite") {
             return Ok(found);
         }
@@ -58,13 +58,13 @@ impl LeftOut {
         let all = session.pipeline(&format!("rewrite{{{ACCEPT}={},sweeps=1}}", Exactness::ShapeOnly))?;
         let (mut copy, mut control) = (graph.clone(), Control::new().with_trace());
         Manager::new().unit(unit).run_with(&mut copy, &all, &mut Analyses::new(), &mut control)?;
-        found.story = control.story().cloned().unwrap_or_default();
-        found.rules = found.story.events().iter().filter_map(|event| found.skipped(event)).collect();
+        found.trace = control.trace().cloned().unwrap_or_default();
+        found.rules = found.trace.events().iter().filter_map(|event| found.skipped(event)).collect();
         Ok(found)
     }
 
-    fn skipped(&self, event: &Event) -> Option<Skipped> {
-        let Event::Rewrite { what, at, .. } = event else { return None };
+    fn skipped(&self, event: &TraceEvent) -> Option<Skipped> {
+        let TraceEvent::Rewrite { what, at, .. } = event else { return None };
         let (_, class) = self.classes.iter().find(|(name, _)| name == what)?;
         Some(Skipped { rule: what.clone(), class: *class, at: at.clone() })
     }
@@ -92,7 +92,7 @@ impl LeftOut {
 
     /// A line for each rule that concerns a value.
     pub(crate) fn text_of(&self, value: flambeau::ir::ValueId) -> String {
-        self.story.of(value).into_iter().filter_map(|event| self.skipped(event)).map(|s| line(&s)).collect()
+        self.trace.of(value).into_iter().filter_map(|event| self.skipped(event)).map(|s| line(&s)).collect()
     }
 
     pub(crate) fn json(&self) -> Value {

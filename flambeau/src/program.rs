@@ -225,8 +225,7 @@ impl Program {
     fn no_entry(&self, name: &str) -> Error {
         let known = self.entries();
         let error = Error::misuse(format!("the program has no entry `{name}`; it has: {}", known.join(", ")));
-        let near = nearest(name, known.iter().map(String::as_str));
-        Error { help: near.map(|near| format!("did you mean `{near}`?")), ..error }
+        Error { help: did_you_mean(name, known.iter().map(String::as_str)), ..error }
     }
 
     fn method_of<'a>(&'a self, root: &'a Root, name: &str) -> Option<&'a Arc<Function>> {
@@ -342,8 +341,9 @@ impl Entry {
         let unknown = kwargs.iter().find(|(name, _)| !params.iter().any(|p| p.name.as_str() == *name));
         let Some((unknown, _)) = unknown else { return Ok(()) };
         let names: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
-        let (name, names) = (&self.name, names.join("`, `"));
-        Err(Error::misuse(format!("{name} has no parameter `{unknown}`; its parameters are `{names}`")))
+        let (name, all) = (&self.name, names.join("`, `"));
+        let error = Error::misuse(format!("{name} has no parameter `{unknown}`; its parameters are `{all}`"));
+        Err(Error { help: did_you_mean(unknown, names.iter().copied()), ..error })
     }
 
     /// The arguments in order of the parameters, receiver and defaults filled in.
@@ -409,7 +409,12 @@ fn named<'a>(
     }
 }
 
+/// The help for a name that is not among those there.
+fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    nearest(name, known).map(|near| format!("did you mean `{near}`?"))
+}
+
 fn unfit(param: &Argument, value: &IValue) -> Error {
     let (name, ty) = (&param.name, param.ty);
-    Error::misuse(format!("argument `{name}` must be of type {ty} but is a {}", value.type_of()))
+    Error::misuse(format!("argument `{name}` must be of type {ty} but is of type {}", value.type_of()))
 }

@@ -12,7 +12,7 @@ fn main() -> Result<(), flambeau::Error> {
     let campaign = Campaign::new(session.registry(), 1);
     let oracle = PassKeeps::new("mine", session.pipeline("cse,constant_propagation,dce")?);
     let (tally, finding) = campaign.run(&oracle, 500, Duration::from_secs(20), |_| {});
-    println!("{tally:?}");
+    println!("{tally}");
     if let Some(finding) = finding {
         println!("{}\n{}", finding.why, finding.case.to_text());
     }

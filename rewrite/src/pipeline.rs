@@ -353,10 +353,10 @@ fn make_step(
     };
     for (option, _) in options.entries() {
         if !entry.options.contains(&option) {
-            let known = if entry.options.is_empty() {
-                "it takes none".to_owned()
-            } else {
-                format!("it knows {}", entry.options.join(", "))
+            let known = match nearest(option, entry.options.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if entry.options.is_empty() => "it takes none".to_owned(),
+                None => format!("it knows {}", entry.options.join(", ")),
             };
             let text = format!("pass `{name}` has no option `{option}`");
             return Err(Box::new(reader.error_at(text, start, len).help(known)));

@@ -1,9 +1,10 @@
 //! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
 
+use crate::output::misuse;
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
 use anstream::eprintln;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::{Error, Session};
 use std::path::PathBuf;
@@ -46,9 +47,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     if args.weights.is_some() || !args.extra.is_empty() {
         let (input, output) = (args.input.display(), args.output.display());
-        bail!(
+        return Err(misuse(format!(
             "`--weights` and `--extra` are for a module that goes from one archive to another, not {input} to {output}"
-        );
+        )));
     }
     if to_safetensors {
         let weights = session.load_weights(&args.input)?;
@@ -72,7 +73,8 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
     }
     let mut files = program.extra_files().to_vec();
     for text in &args.extra {
-        let (name, path) = text.split_once('=').with_context(|| format!("`{text}` is not NAME=FILE"))?;
+        let (name, path) =
+            text.split_once('=').ok_or_else(|| misuse(format!("`{text}` is not NAME=FILE")))?;
         let bytes = std::fs::read(path).with_context(|| format!("reading {path}"))?;
         match files.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = bytes,

@@ -1,6 +1,7 @@
 //! What the command shows without arguments: the LSTM cell, from source to result.
 
 use crate::commands::bench::time;
+use crate::input_types::of_value;
 use crate::setup::Setup;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
@@ -21,6 +22,7 @@ fn title(text: &str) {
 
 /// Runs the command.
 pub(crate) fn run(setup: Setup) -> Result<()> {
+    let options = setup.print;
     let session = setup.session()?;
     title("source");
     println!("{SOURCE}");
@@ -28,7 +30,7 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     let program = session.compile_source(SOURCE, "lstm_cell.py")?;
     let entry = program.entry("lstm_cell")?;
     title("graph");
-    println!("{}", entry.graph());
+    println!("{}", entry.graph().to_text(options));
 
     title("aliasing: what may share memory with what");
     let mut analyses = Analyses::new();
@@ -43,11 +45,7 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     let mut typed = (**entry.graph()).clone();
     let params: Vec<_> = typed.inputs().collect();
     for (&param, input) in params.iter().zip(&inputs) {
-        let ty = match input {
-            IValue::Tensor(t) => flambeau::Type::tensor(flambeau::ir::types::TensorType::of(t)),
-            other => other.type_of(),
-        };
-        typed.edit().set_type(param, ty);
+        typed.edit().set_type(param, of_value(input));
     }
     println!("{}", Analyses::new().get::<Shapes>(&typed).report(&typed));
 
@@ -56,11 +54,13 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     let mut graph = (**entry.graph()).clone();
     let mut manager = Manager::new().unit(program.unit()).on_change(|capture| {
         if !capture.pass.is_empty() {
-            println!("-- after {}\n{}", capture.pass, capture.graph);
+            println!("-- after {}\n{}", capture.pass, capture.graph.to_text(options));
         }
     });
-    let report = manager.run(&mut graph, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
-    println!("{report}");
+    let mut report = manager.run(&mut graph, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
+    let ran = report.passes.len();
+    report.passes.retain(|pass| pass.changed);
+    println!("{report}{} other passes found nothing to change\n", ran - report.passes.len());
 
     title("bytecode");
     println!("{}", entry.bytecode()?);

@@ -3,12 +3,13 @@
 //! Cases run in worker processes: this command again, with `--worker`. A case that ends or stalls its process is a finding
 //! like any other.
 
-use crate::output::{misuse, unknown};
+use crate::commands::ops::near_operator;
+use crate::output::{unknown, usage};
 use crate::program::pipeline;
 use crate::setup::Setup;
 use anstream::println;
 use anyhow::{Result, anyhow, bail};
-use flambeau::Session;
+use flambeau::{Error, Fault, Session};
 use flambeau_fuzz::isolated::{IsolatedCampaign, fresh_seed, serve};
 use flambeau_fuzz::worker::this_program_again;
 use flambeau_fuzz::{Campaign, Tally, selftest};
@@ -20,10 +21,11 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What must hold: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass`, `sharing` (the pipeline where
-    /// arguments and constants share memory), `passes` (each pass by itself); all but `passes` if left out.
+    /// arguments and constants share memory), `passes` (each pass by itself), `planted` (a pass that is wrong on purpose);
+    /// all but the last two if left out.
     #[arg(long, value_delimiter = ',')]
     oracle: Vec<String>,
-    /// The pipeline that `pass` and `sharing` look at.
+    /// The pipeline that `pass` and `sharing` look at, or the name of a planted bug.
     #[arg(long, short, default_value = "default")]
     passes: String,
     /// Seconds per oracle.
@@ -51,7 +53,11 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = setup.session()?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let campaign = Campaign::new(session.registry(), seed);
-    let campaign = campaign.favouring(&args.favour).map_err(misuse)?;
+    let campaign = campaign.favouring(&args.favour).map_err(|why| {
+        let mut error = Error::new(Fault::Misuse, "X0003", why);
+        error.help = args.favour.iter().find_map(|name| near_operator(session.registry(), name));
+        usage(error)
+    })?;
     if args.worker {
         let name = args.oracle.first().map_or("", String::as_str);
         let oracle =
@@ -59,16 +65,34 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return Ok(serve(&campaign, &*oracle)?);
     }
     // A wrong name or pipeline is reported here and not by every worker.
-    let known: Vec<&str> = selftest::NAMES.iter().chain(&["pass", "sharing", "passes"]).copied().collect();
+    let known: Vec<&str> =
+        selftest::NAMES.iter().chain(&["pass", "sharing", "passes", "planted"]).copied().collect();
     if let Some(wrong) = args.oracle.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(unknown("oracle", wrong, &known));
     }
-    pipeline(&session, &args.passes)?;
-    println!("{} operators to draw from, seed {seed}", campaign.operators().len());
-    for name in names(args, &session) {
-        search(args, &name, seed)?;
+    match args.oracle.iter().any(|name| name == "planted") {
+        true => drop(
+            selftest::oracle(&session, &full_name("planted", &args.passes)).map_err(|why| anyhow!(why))?,
+        ),
+        false => drop(pipeline(&session, &args.passes)?),
     }
-    Ok(())
+    println!("{} operators to draw from, seed {seed}", campaign.operators().len());
+    let mut failed = Vec::new();
+    for name in names(args, &session) {
+        if !holds(args, &name, seed)? {
+            failed.push(name);
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!("{} not hold", enumerated(&failed)),
+    }
+}
+
+/// The oracles that do not hold, as the subject of a sentence.
+fn enumerated(failed: &[String]) -> String {
+    let verb = if failed.len() == 1 { "does" } else { "do" };
+    format!("{} {verb}", failed.join(", "))
 }
 
 /// The oracles that are asked for.
@@ -86,10 +110,15 @@ fn names(args: &Args, session: &Session) -> Vec<String> {
 }
 
 fn full_name(name: &str, pipeline: &str) -> String {
-    if matches!(name, "pass" | "sharing") { format!("{name}:{pipeline}") } else { name.to_owned() }
+    if matches!(name, "pass" | "sharing" | "planted") {
+        format!("{name}:{pipeline}")
+    } else {
+        name.to_owned()
+    }
 }
 
-fn search(args: &Args, name: &str, seed: u64) -> Result<()> {
+/// Searches for a case in which an oracle fails, and prints the smallest form found. Whether there is none.
+fn holds(args: &Args, name: &str, seed: u64) -> Result<bool> {
     let (oracle, pipeline) = name.split_once(':').unwrap_or((name, ""));
     let worker = || -> std::io::Result<Command> {
         let mut command = this_program_again()?;
@@ -114,12 +143,11 @@ fn search(args: &Args, name: &str, seed: u64) -> Result<()> {
     let (tally, found) = isolated.run(u64::MAX, Duration::from_secs(args.seconds), &progress)?;
     bar.finish_and_clear();
     println!("{name}: {tally}");
-    if let Some(found) = found {
+    if let Some(found) = &found {
         println!(
             "case {} of seed {seed} (smallest form found):\n{}\n{}",
             found.number, found.text, found.why
         );
-        bail!("{name} does not hold");
     }
-    Ok(())
+    Ok(found.is_none())
 }

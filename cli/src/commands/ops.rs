@@ -1,10 +1,12 @@
 //! `flambeau ops`: list operators and what is known about them.
 
+use crate::output::{did_you_mean, usage};
 use crate::setup::Setup;
 use anstream::println;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use flambeau::exec::Kernel;
-use flambeau::ir::{Doc, Symbol};
+use flambeau::ir::{Doc, Registry};
+use flambeau::{Error, Fault};
 
 /// Arguments of `ops`.
 #[derive(clap::Args)]
@@ -50,8 +52,22 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.json {
         println!("{}", serde_json::Value::Array(rows));
     } else if shown == 0 {
-        let name = args.name.clone().unwrap_or_default();
-        bail!("no operator has `{}` in its name", Symbol::new(&name));
+        let part = args.name.as_deref().unwrap_or_default();
+        let mut error = Error::new(Fault::Misuse, "X0003", format!("no operator has `{part}` in its name"));
+        error.help = near_operator(registry, part);
+        return Err(usage(error));
     }
     Ok(())
+}
+
+/// The operator that a name is most likely a misspelling of, for help: by its whole name, or by the part without namespace
+/// and overload.
+pub(crate) fn near_operator(registry: &Registry, name: &str) -> Option<String> {
+    let names: Vec<String> = registry.ids().map(|id| registry.schema(id).full_name()).collect();
+    let known = names.iter().flat_map(|full| {
+        let bare = full.rsplit("::").next().unwrap_or(full);
+        let plain = |name: &str| name.find('.').unwrap_or(name.len());
+        [full.as_str(), &full[..plain(full)], &bare[..plain(bare)]]
+    });
+    did_you_mean(name, known)
 }

@@ -54,8 +54,8 @@ fn tensors_come_and_go() {
     let no_module = ["`--weights` and `--extra` are for a module that goes from one archive to another"];
     let source = file("weights", "source.py", SOURCE);
     for (from, to) in [(&state, &again), (&nested, &flat), (&source, &again)] {
-        refused(&["convert", from, to, "--weights", &state], &no_module);
-        refused(&["convert", from, to, "--extra", &extra], &no_module);
+        wrong(&["convert", from, to, "--weights", &state], &no_module);
+        wrong(&["convert", from, to, "--extra", &extra], &no_module);
     }
-    refused(&["convert", &nested, &again, "--extra", "alone"], &["is not NAME=FILE"]);
+    wrong(&["convert", &nested, &again, "--extra", "alone"], &["is not NAME=FILE"]);
 }

@@ -1,6 +1,6 @@
 //! What the command says about rewrites, aliasing, error codes, and what machines read.
 
-use super::{accepted, data, file, refused};
+use super::{accepted, data, file, run, wrong};
 use serde_json::Value;
 
 const GRAPH: &str = "graph(%x : Float(2, 3), %y : Float(2, 3)):
@@ -36,7 +36,7 @@ fn rewrites_are_explained() {
     let told = accepted(&["explain", &path, "--value", "d", "-p", "cse"]);
     assert!(told.contains("cse: %c stands where %d stood"), "{told}");
     assert!(accepted(&["explain", &path, "--value", "%y", "-p", "cse"]).contains("no rewrite concerns it"));
-    refused(&["explain", &path, "--value", "%lost"], &["`%lost`"]);
+    wrong(&["explain", &path, "--value", "%lost"], &["`%lost`"]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn codes_have_pages() {
         assert!(all.lines().any(|l| l.starts_with(code)), "no `{code}` in:\n{all}");
         assert!(accepted(&["explain", code]).starts_with(code));
     }
-    refused(&["explain", "Z999"], &["Z999"]);
+    wrong(&["explain", "Z999"], &["Z999"]);
 }
 
 #[test]
@@ -93,4 +93,35 @@ fn rules_come_from_files() {
     );
     let out = accepted(&["opt", &path, "-p", "peephole{only=mine},dce", "--rules", &rules]);
     assert!(!out.contains("floordiv") && out.contains("return (%x)"), "{out}");
+}
+
+#[test]
+fn rules_that_are_skipped_for_their_class_are_named() {
+    let path = file(
+        "explain",
+        "s.ir",
+        "graph(%x : Float(2)):
+  %y : Float(2) = aten::sigmoid(%x)
+  %z : Float(2) = aten::relu(%y)
+  return (%z)
+",
+    );
+    let text = "ruleset mine\nuse aten\nrule drop [rounding]: relu(sigmoid(%x)) => sigmoid(%x)\n";
+    let rules = file("explain", "skipped.rules", text);
+    let opt = |args: &[&str]| run(&[&["opt", &path, "--rules", &rules], args].concat());
+    let ran = opt(&["-p", "peephole"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let note = ["not applied because of their class", "rounding", "--report names them", "accept=rounding"];
+    note.iter().for_each(|part| assert!(ran.err.contains(part), "no `{part}` in {}", ran.err));
+    let line = "not applied: mine/drop [rounding] fits at %z = aten::relu; accept=rounding applies it";
+    let ran = opt(&["-p", "peephole", "--report"]);
+    assert!(ran.err.contains(line), "{}", ran.err);
+    let report: Value =
+        serde_json::from_str(&opt(&["-p", "peephole", "--report", "json"]).out).expect("JSON");
+    let skipped = report["skipped"].as_array().expect("a list");
+    assert!(skipped.iter().any(|s| s["rule"] == "mine/drop" && s["class"] == "rounding"), "{report}");
+    // Applied where the class is accepted; nothing to say of pipelines without rules.
+    let ran = opt(&["-p", "peephole{accept=rounding},dce"]);
+    assert!(!ran.out.contains("relu") && !ran.err.contains("mine"), "{}{}", ran.out, ran.err);
+    assert_eq!(opt(&["-p", "cse,dce"]).err, "");
 }

@@ -1,0 +1,69 @@
+//! Each documented exit code, and the nearest name wherever a name is not there. Code 3 is tested by `own_command`, which
+//! has defects.
+
+use super::{accepted, file, refused, run_in, wrong};
+
+const SOURCE: &str = "def first(x: Tensor, scale: float = 1.0):
+    return torch.relu(x) * scale
+
+def second(x: Tensor):
+    return x
+";
+
+#[test]
+fn the_command_line_exits_with_2_and_says_what_may_be_meant() {
+    let f = file("exit_codes", "f.py", SOURCE);
+    let g = file("exit_codes", "g.ir", "graph(%value : int):\n  return (%value)\n");
+    for (args, near) in [
+        (&["prnt", &f][..], "'print'"),
+        (&["print", &f, "--lcations"], "'--locations'"),
+        (&["print", &f, "--as", "cod"], "'code'"),
+        (&["print", &f, "-e", "frist"], "did you mean `first`?"),
+        (&["print", &f, "--stage", "emitt"], "did you mean `emitted`?"),
+        (&["opt", &f, "-e", "first", "-p", "inlin,dce"], "did you mean `inline`?"),
+        (&["opt", &f, "-e", "first", "-p", "peephole{acept=exact}"], "did you mean `accept`?"),
+        (&["opt", &f, "-e", "first", "--checks", "every-pas"], "'every-pass'"),
+        (&["bench-ir", &f, "-e", "first", "-p", "dec"], "did you mean `dce`?"),
+        (&["ops", "aten::rleu"], "did you mean `aten::relu`?"),
+        (&["ops", "sigmiod"], "did you mean `sigmoid`?"),
+        (&["fuzz", "--oracle", "machin"], "did you mean `machine`?"),
+        (&["fuzz", "--favour", "aten::rleu"], "did you mean `aten::relu`?"),
+        (&["fuzz", "-p", "dcee"], "did you mean `dce`?"),
+        (&["explain", "V02"], "did you mean `V0"),
+        (&["explain", &g, "--value", "%vlaue"], "did you mean `value`?"),
+        (&["explain", &g, "--alias", "%value,%vaule"], "did you mean `value`?"),
+        (&["convert", &f, "out.pt", "-e", "secnd"], "did you mean `second`?"),
+    ] {
+        wrong(args, &[near]);
+    }
+    wrong(&["print", &f], &["several functions", "--entry", "first, second"]);
+    wrong(&["explain", &g, "--alias", "%value"], &["takes two values"]);
+    wrong(&["explain", "--value", "%1"], &["a program is missing"]);
+    wrong(&["print", "--nope", "x.py"], &["--nope"]);
+}
+
+#[test]
+fn the_environment_belongs_to_the_command_line() {
+    let f = file("exit_codes", "e.py", "def f(x: int):\n    return x\n");
+    for (name, value) in [
+        ("PYTORCH_JIT_TYPE_VERBOSITY", "five"),
+        ("PYTORCH_JIT_TYPE_VERBOSITY", "5"),
+        ("FLAMBEAU_ISA", "mmx"),
+        ("FLAMBEAU_OPT_LIMIT", "cse"),
+    ] {
+        let ran = run_in(&[(name, value)], &["opt", &f]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{name}={value}: {}", ran.err);
+        assert!(ran.err.contains(value) && ran.err.contains("S0009"), "{name}={value}: {}", ran.err);
+    }
+}
+
+#[test]
+fn programs_files_and_calls_exit_with_1() {
+    let f = file("exit_codes", "c.py", "def f(value: int):\n    assert value > 2\n    return value\n");
+    refused(&["run", &f, "-a", "value=1"], &["X0002"]);
+    refused(&["run", &f, "-a", "valeu=1"], &["X0003", "no parameter `valeu`", "did you mean `value`?"]);
+    refused(&["shapes", &f, "-a", "valeu=int"], &["X0004", "no parameter `valeu`", "did you mean `value`?"]);
+    refused(&["run", &f, "-a", "value=rand:f23[2]"], &["`f23` is no dtype", "did you mean `f32`?"]);
+    refused(&["print", "no/such/file.py"], &["no/such/file.py"]);
+    accepted(&["run", &f, "-a", "value=3"]);
+}

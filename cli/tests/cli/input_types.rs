@@ -1,0 +1,88 @@
+//! Types and example values of inputs, for commands that analyse: what is stated is known to passes and shown.
+
+use super::{accepted, file, refused};
+
+const SOURCE: &str = "def f(x: Tensor, w: Tensor, n: int, b: Optional[Tensor] = None):
+    y = x.mm(w) * n
+    if b is not None:
+        y = y + b
+    return y
+";
+
+fn source() -> String {
+    file("input_types", "f.py", SOURCE)
+}
+
+#[test]
+fn stated_types_are_known_to_shapes() {
+    let f = source();
+    let shapes = |args: &[&str]| accepted(&[&["shapes", &f], args].concat());
+    assert!(!shapes(&[]).contains("Float"), "nothing is known of the inputs");
+    for x in ["f32[2,3]", "float32[2, 3]", "Float(2, 3)", "rand:f32[2,3]", "Float(2, 3, strides=[3, 1])"] {
+        let shown = shapes(&["-a", &format!("x={x}"), "-a", "w=f32[3,*]", "-a", "n=int"]);
+        assert!(
+            shown.contains("%x.1 : Float(2, 3)") && shown.contains("%w.1 : Float(3, ?)"),
+            "{x}:\n{shown}"
+        );
+        assert!(shown.contains("%y.1 : Float(2, s0)"), "{x}:\n{shown}");
+    }
+    let known = shapes(&["-a", "x=f32[2,3]", "-a", "w=f32[3,5]", "-a", "n=2", "-a", "b=f64"]);
+    assert!(known.contains("%y.1 : Float(2, 5)") && known.contains("%b.1 : Double(*)"), "{known}");
+    let json = shapes(&["-a", "x=f32[2,3]", "-a", "w=f32[3,5]", "--json"]);
+    assert!(json.contains("Float(2, 5"), "{json}");
+}
+
+#[test]
+fn example_inputs_are_read_as_run_reads_them() {
+    let f = source();
+    let tensor = |shape: &str, data: &str| {
+        format!(r#"{{"t": "tensor", "dtype": "float32", "shape": {shape}, "data": {data}}}"#)
+    };
+    let n = r#"{"t": "int", "v": 2}"#;
+    let list = format!("[{}, {}, {n}]", tensor("[1, 2]", "[1, 2]"), tensor("[2, 1]", "[1, 2]"));
+    let inputs = file("input_types", "inputs.json", &list);
+    accepted(&["run", &f, "--inputs", &inputs]);
+    let shown = accepted(&["shapes", &f, "--inputs", &inputs]);
+    assert!(shown.contains("%x.1 : Float(1, 2) contiguous cpu no_grad"), "{shown}");
+    let many = file("input_types", "many.json", format!("[{n}, {n}, {n}, {n}, {n}]"));
+    refused(&["shapes", &f, "--inputs", &many], &["5 inputs", "takes 4"]);
+}
+
+#[test]
+fn passes_know_what_is_stated_and_show_it() {
+    let f = file("input_types", "same.py", "def g(x: Tensor):\n    return x.to(torch.float32).relu()\n");
+    let plain = accepted(&["opt", &f, "-p", "peephole,dce"]);
+    assert!(plain.contains("aten::to"), "{plain}");
+    let typed = accepted(&["opt", &f, "-p", "peephole,dce", "-a", "x=f32[4]"]);
+    assert!(typed.contains("%x.1 : Float(4)") && !typed.contains("aten::to"), "{typed}");
+    let told = accepted(&["explain", &f, "-p", "peephole", "--value", "%6", "-a", "x=f32[4]"]);
+    assert!(!told.contains("no rewrite concerns it"), "{told}");
+}
+
+#[test]
+fn receivers_are_not_counted() {
+    let archive = super::data("archive/tests/data/nested.pt");
+    assert!(accepted(&["opt", &archive, "-p", "cse", "-a", "x=f32[1,2]"]).contains("%x.1 : Float(1, 2)"));
+}
+
+#[test]
+fn what_contradicts_is_refused() {
+    let f = source();
+    for (given, parts) in [
+        ("z=f32[2]", &["no parameter `z`", "x, w, n, b"][..]),
+        ("x=int", &["input `x` is declared Tensor, which int is not"]),
+        ("n=f32[2]", &["input `n` is declared int, which Float(2) is not"]),
+        ("x=f32[2", &["`f32[2` is not like `f32[2,3]`"]),
+        ("x=f32[-2]", &["has the size -2"]),
+        ("x=Flaot(2)", &["did you mean"]),
+        ("x=word", &["is neither a type nor a value"]),
+        ("x", &["is not NAME=TYPE"]),
+    ] {
+        refused(&["shapes", &f, "-a", given], parts);
+    }
+    let g = file("input_types", "g.ir", "graph(%x : Float(2, *)):\n  return (%x)\n");
+    refused(&["opt", &g, "-a", "x=f32[3,3]"], &["declared Float(2, *), which Float(3, 3) is not"]);
+    assert!(accepted(&["opt", &g, "-a", "x=f32[*,3]"]).contains("%x : Float(2, 3)"));
+    // A call wants a value.
+    refused(&["run", &f, "-a", "x=f32[2,3]"], &["is no value", "rand:f32[2,3]"]);
+}
