@@ -1,4 +1,4 @@
-//! Prints what one operation costs: pointwise, reduction, copy and matrix product, by size.
+//! Prints the time of single operations (pointwise, reduction, copy, matrix product) by size.
 //!
 //! `cargo run --release -p flambeau-tensor --example loops_bench [filter]`
 
@@ -8,7 +8,7 @@ use std::time::Instant;
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{DType, Recycler, Scalar, Tensor, loops, matmul, reduce};
 
-/// Nanoseconds of one call: the best of several batches.
+/// Returns the nanoseconds per call: the minimum over several batches.
 fn time(mut f: impl FnMut()) -> f64 {
     f();
     let start = Instant::now();

@@ -1,12 +1,12 @@
-//! Reaching the bytes of storages without a data race and without a deadlock.
+//! Access to the bytes of storages without data races and without deadlocks.
 //!
-//! A kernel names every storage it touches and how ([`LockSet`]); the locks are then taken in the order of
-//! addresses, a storage that is both read and written once, exclusively. What is under the locks is handed out as
-//! typed pointers ([`Guards::ptr`]) to the loops of this crate, and as slices and strided views to everyone else
-//! ([`read`], [`edit`]), where the borrow checker sees to it that nothing outlives the locks.
+//! A kernel lists every storage that it accesses, for reading or for writing ([`LockSet`]). The locks are taken in the
+//! order of addresses; a storage that is both read and written is locked once, exclusively. Loops of this crate get the
+//! locked bytes as typed pointers ([`Guards::ptr`]). All other code gets slices and strided views ([`read`], [`edit`]),
+//! whose lifetimes the borrow checker limits to that of the locks.
 //!
-//! A thread never asks for locks while it holds some: kernels call no kernels from inside `read` and `edit`.
-//! (Debug builds check it.)
+//! A thread never takes locks while it holds some: kernels call no kernels from inside `read` and `edit`. Debug builds
+//! check this.
 #![allow(unsafe_code, reason = "turns locked storages into pointers and slices")]
 
 use std::cell::Cell;
@@ -28,11 +28,11 @@ pub struct LockSet<'a> {
     wanted: SmallVec<[(&'a Storage, bool); 4]>,
 }
 
-/// Shared locks of one storage or two, held until dropped: what most kernels need, without a list.
+/// Shared locks of one or two storages, held until dropped. Most kernels need no more, so there is no list.
 pub(crate) struct ReadGuards<'a>(&'a Storage, Option<&'a Storage>);
 
 impl<'a> ReadGuards<'a> {
-    /// Locks storages, perhaps the same, in their order.
+    /// Locks two storages, which may be the same, in the order of their addresses.
     #[inline]
     pub(crate) fn new(a: &'a Storage, b: &'a Storage) -> ReadGuards<'a> {
         debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
@@ -77,7 +77,7 @@ impl Drop for ReadGuards<'_> {
         if cfg!(debug_assertions) {
             HELD.set(HELD.get() - 1);
         }
-        // SAFETY: the locks were taken when this was made.
+        // SAFETY: `new` took these locks.
         unsafe {
             if let Some(second) = self.1 {
                 second.unlock_shared();
@@ -87,11 +87,11 @@ impl Drop for ReadGuards<'_> {
     }
 }
 
-/// Shared locks of up to three storages, held until dropped, without a list: in the order of their addresses, each once.
+/// Shared locks of up to three storages, held until dropped. Each storage is locked once, in the order of addresses.
 pub(crate) struct ReadThree<'a>([Option<&'a Storage>; 3]);
 
 impl<'a> ReadThree<'a> {
-    /// Locks storages, some of them perhaps the same, in their order.
+    /// Locks storages, some of which may be the same, in the order of their addresses.
     pub(crate) fn new(mut storages: [&'a Storage; 3]) -> ReadThree<'a> {
         debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
@@ -115,13 +115,13 @@ impl Drop for ReadThree<'_> {
             HELD.set(HELD.get() - 1);
         }
         for storage in self.0.iter().rev().flatten() {
-            // SAFETY: the locks were taken when this was made.
+            // SAFETY: `new` took these locks.
             unsafe { storage.unlock_shared() };
         }
     }
 }
 
-/// Shared locks of the storages of any number of tensors, held until dropped: without a list where they are few.
+/// Shared locks of the storages of any number of tensors, held until dropped; without a list for up to three.
 pub(crate) enum ReadAll<'a> {
     Few(ReadThree<'a>),
     Many(Guards<'a>),
@@ -137,7 +137,7 @@ impl Locked for ReadAll<'_> {
 }
 
 impl<'a> ReadAll<'a> {
-    /// Locks the storages, some of them perhaps the same, in their order.
+    /// Locks the storages, some of which may be the same, in the order of their addresses.
     pub(crate) fn new(metas: &[&'a Meta]) -> Result<ReadAll<'a>> {
         if let [first, rest @ ..] = metas
             && rest.len() < 3
@@ -153,15 +153,18 @@ impl<'a> ReadAll<'a> {
     }
 }
 
-/// The exclusive lock of a storage, and the shared one of another perhaps, held until dropped: what most writes need,
-/// without a list.
+/// The exclusive lock of a storage, and optionally the shared lock of another, held until dropped. Most writes need no
+/// more, so there is no list.
 pub(crate) struct WriteGuards<'a> {
     target: &'a Storage,
     source: Option<&'a Storage>,
 }
 
 impl<'a> WriteGuards<'a> {
-    /// Locks storages, perhaps the same, in their order. Foreign bytes of the target are copied, which may fail.
+    /// Locks storages, which may be the same, in the order of their addresses. Foreign bytes of the target are copied.
+    ///
+    /// # Errors
+    /// Returns an error if the target is protected from writes, or memory for the copy is exhausted.
     #[inline]
     pub(crate) fn new(target: &'a Storage, source: Option<&'a Storage>) -> Result<WriteGuards<'a>> {
         debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
@@ -210,7 +213,7 @@ impl Drop for WriteGuards<'_> {
         if cfg!(debug_assertions) {
             HELD.set(HELD.get() - 1);
         }
-        // SAFETY: the locks were taken when this was made.
+        // SAFETY: `new` took these locks.
         unsafe {
             if let Some(source) = self.source {
                 source.unlock_shared();
@@ -220,8 +223,11 @@ impl Drop for WriteGuards<'_> {
     }
 }
 
-/// Where the first element of a layout is, in a storage that is locked: the start of as many bytes as [`reach_of`] says. Panics
-/// if the layout does not lie within the storage.
+/// Returns the pointer to the first element of a layout in a locked storage. [`reach_of`] bytes from there on are
+/// within the storage.
+///
+/// # Panics
+/// Panics if the layout is not within the storage.
 #[inline]
 pub(crate) fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
     if meta.layout.numel() == 0 {
@@ -229,34 +235,38 @@ pub(crate) fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
     }
     let end = meta.layout.storage_end().saturating_mul(dtype.size());
     assert!(end <= meta.storage.nbytes(), "invariant: a layout lies within its storage");
-    // SAFETY: the storage is locked, and the layout, its first element with it, was just found to lie within it.
+    // SAFETY: the storage is locked, and the assertion above found the layout, with its first element, to be within it.
     unsafe { meta.storage.data().add(meta.layout.offset() as usize * dtype.size()) }
 }
 
-/// Bytes from the first element of a layout to behind its furthest.
+/// Returns the bytes from the first element of a layout to the end of its furthest.
 #[inline]
 pub(crate) fn reach_of(layout: &Layout, dtype: DType) -> usize {
     if layout.numel() == 0 { 0 } else { (layout.storage_end() - layout.offset() as usize) * dtype.size() }
 }
 
-/// Locks that are held, and what may be read under them: the one way from a locked storage to its elements.
+/// Held locks, and the elements that may be read under them: the only way from a locked storage to slices of its
+/// elements.
 pub(crate) trait Locked {
-    /// Whether a storage is among those that are locked for reading.
+    /// Returns whether a storage is locked by these guards for reading.
     fn holds(&self, storage: &Storage) -> bool;
 
-    /// The elements of a tensor from its first to its furthest. Panics if its storage is not locked, or ends before.
+    /// Returns the elements of a tensor from its first to its furthest.
+    ///
+    /// # Panics
+    /// Panics if the tensor's storage is not locked, or its layout is not within the storage.
     #[inline]
     fn elements<'a, T: Element>(&'a self, meta: &'a Meta) -> &'a [T::Raw] {
         assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
         let len = reach_of(&meta.layout, T::DTYPE) / size_of::<T::Raw>();
-        // SAFETY: pointer and length: `start_of` finds the layout to lie within the storage; all bytes of a storage are written
-        // before it is shared, and any bytes are an element. Alignment: storages are aligned for every type of element, and
-        // so is the place of nothing. Lifetime: the storage stays locked as long as `self` is borrowed, and its bytes stay
-        // where they are. Aliasing: under a shared lock nothing is written.
+        // SAFETY: pointer and length: `start_of` checks that the layout is within the storage. All bytes of a storage
+        // are initialized before it is shared, and every byte pattern is an element. Alignment: storages are aligned
+        // for every element type, and so is the dangling pointer of an empty tensor. Lifetime: the storage stays locked
+        // while `self` is borrowed, and its bytes do not move. Aliasing: nothing is written under a shared lock.
         unsafe { std::slice::from_raw_parts(start_of(meta, T::DTYPE).cast::<T::Raw>(), len) }
     }
 
-    /// As [`Locked::elements`], of a tensor of any dtype, as bytes.
+    /// As [`Locked::elements`] for a tensor of any dtype, as bytes.
     #[inline]
     fn bytes<'a>(&'a self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
         assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
@@ -282,37 +292,40 @@ impl Locked for ReadThree<'_> {
 /// The locks of a [`LockSet`], held until dropped.
 pub struct Guards<'a> {
     wanted: SmallVec<[(&'a Storage, bool); 4]>,
-    /// How many of them are locked.
+    /// Number of locks taken.
     held: usize,
 }
 
 thread_local! {
-    /// How many sets of guards this thread holds: more than one could deadlock.
+    /// Number of sets of guards that this thread holds; more than one could deadlock.
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
 impl<'a> LockSet<'a> {
-    /// Nothing yet.
+    /// Makes an empty set.
     #[inline]
     pub fn new() -> LockSet<'a> {
         LockSet { wanted: SmallVec::new() }
     }
 
-    /// Adds a storage to be read.
+    /// Adds a storage for reading.
     #[inline]
     pub fn read(&mut self, storage: &'a Storage) -> &mut Self {
         self.wanted.push((storage, false));
         self
     }
 
-    /// Adds a storage to be written.
+    /// Adds a storage for writing.
     #[inline]
     pub fn write(&mut self, storage: &'a Storage) -> &mut Self {
         self.wanted.push((storage, true));
         self
     }
 
-    /// Takes the locks. Foreign bytes that are to be written are copied first, which may fail.
+    /// Takes the locks. Foreign bytes of storages that are to be written are copied.
+    ///
+    /// # Errors
+    /// Returns an error if a storage that is to be written is protected, or memory for a copy is exhausted.
     pub fn lock(mut self) -> Result<Guards<'a>> {
         if self.wanted.len() > 1 {
             self.order();
@@ -338,13 +351,13 @@ impl<'a> LockSet<'a> {
         Ok(guards)
     }
 
-    /// Puts storages in order of addresses, each once, to be written if any of its names says so.
+    /// Sorts the storages by address and merges duplicates; a storage is to be written if one of its entries is.
     fn order(&mut self) {
         let key = |wanted: &(&Storage, bool)| (wanted.0.address(), !wanted.1);
         if self.wanted.len() > 8 {
             self.wanted.sort_unstable_by_key(key);
         } else {
-            // Few are in order after a few steps, without a call.
+            // Insertion sort: for a few entries cheaper than a call of the general sort.
             for end in 1..self.wanted.len() {
                 let mut at = end;
                 while at > 0 && key(&self.wanted[at - 1]) > key(&self.wanted[at]) {
@@ -358,16 +371,16 @@ impl<'a> LockSet<'a> {
 }
 
 impl Guards<'_> {
-    /// A pointer to the first element of a layout in a storage.
+    /// Returns the pointer to the first element of a layout in a storage of the set.
     ///
-    /// Valid for reads of the whole layout while the guards live, if the storage is in the set; for writes, if
-    /// it was named for writing.
+    /// The pointer is valid for reads of the whole layout while the guards live, and for writes if the storage was
+    /// added for writing.
     #[inline]
     pub(crate) fn ptr<T: Element>(&self, meta: &Meta) -> *mut T::Raw {
         self.start(meta, T::DTYPE).cast()
     }
 
-    /// As [`Guards::ptr`], for a dtype known at run time.
+    /// As [`Guards::ptr`], for a dtype known only at run time.
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
         assert!(self.wanted.iter().any(|(s, _)| s.ptr_eq(&meta.storage)), "invariant: the storage is locked");
@@ -400,20 +413,23 @@ impl Drop for Guards<'_> {
     }
 }
 
-/// A locked tensor's elements, to be read.
+/// The elements of a locked tensor, for reading.
 #[derive(Clone, Copy)]
 pub struct Strided<'a, T: Element> {
     data: &'a [T::Raw],
     layout: &'a Layout,
 }
 
-/// A locked tensor's elements, to be written.
+/// The elements of a locked tensor, for writing.
 pub struct StridedMut<'a, T: Element> {
     data: &'a mut [T::Raw],
     layout: &'a Layout,
 }
 
-/// The position of an index in a layout, from its first element; checked.
+/// Returns the position of an index in a layout, relative to its first element.
+///
+/// # Panics
+/// Panics if the index is out of range.
 #[inline]
 fn position(layout: &Layout, index: &[i64]) -> usize {
     assert_eq!(index.len(), layout.rank(), "index and tensor differ in rank");
@@ -426,18 +442,21 @@ fn position(layout: &Layout, index: &[i64]) -> usize {
 }
 
 impl<'a, T: Element> Strided<'a, T> {
-    /// The layout. Its offset does not count for [`Strided::data`].
+    /// Returns the layout. Its offset does not apply to [`Strided::data`].
     pub fn layout(&self) -> &'a Layout {
         self.layout
     }
 
-    /// Memory from the first to the furthest element: element `i, j, ...` is at `i * stride[0] + ...`.
+    /// Returns the memory from the first to the furthest element: element `i, j, ...` is at `i * stride[0] + ...`.
     #[inline]
     pub fn data(&self) -> &'a [T::Raw] {
         self.data
     }
 
-    /// The element at an index. Panics outside the sizes.
+    /// Returns the element at an index.
+    ///
+    /// # Panics
+    /// Panics if the index is out of range.
     #[inline]
     pub fn get(&self, index: &[i64]) -> T {
         T::from_raw(self.data[position(self.layout, index)])
@@ -445,52 +464,58 @@ impl<'a, T: Element> Strided<'a, T> {
 }
 
 impl<T: Element> StridedMut<'_, T> {
-    /// The layout. Its offset does not count for [`StridedMut::data`].
+    /// Returns the layout. Its offset does not apply to [`StridedMut::data`].
     pub fn layout(&self) -> &Layout {
         self.layout
     }
 
-    /// Memory from the first to the furthest element.
+    /// Returns the memory from the first to the furthest element.
     #[inline]
     pub fn data(&mut self) -> &mut [T::Raw] {
         self.data
     }
 
-    /// The element at an index. Panics outside the sizes.
+    /// Returns the element at an index.
+    ///
+    /// # Panics
+    /// Panics if the index is out of range.
     #[inline]
     pub fn get(&self, index: &[i64]) -> T {
         T::from_raw(self.data[position(self.layout, index)])
     }
 
-    /// Sets the element at an index. Panics outside the sizes.
+    /// Sets the element at an index.
+    ///
+    /// # Panics
+    /// Panics if the index is out of range.
     #[inline]
     pub fn set(&mut self, index: &[i64], value: T) {
         self.data[position(self.layout, index)] = value.to_raw();
     }
 }
 
-/// Memory of a locked layout from its first element to its furthest: valid while the guards live, for writes if
-/// the storage was named for writing.
+/// Returns the memory of a locked layout from its first element to its furthest: valid while the guards live, for
+/// writes if the storage was locked for writing.
 fn span<T: Element>(start: *mut T::Raw, meta: &Meta) -> *mut [T::Raw] {
     let layout = &meta.layout;
     let len = if layout.numel() == 0 { 0 } else { layout.storage_end() - layout.offset() as usize };
     std::ptr::slice_from_raw_parts_mut(start, len)
 }
 
-/// That a tensor's dtype is the one its elements are wanted as.
+/// Returns an error unless a tensor has the dtype `expected`.
 fn check_dtype(op: &'static str, tensor: &Tensor, expected: DType) -> Result<()> {
     let found = tensor.dtype();
     if found == expected { Ok(()) } else { Err(TensorError::DTypeMismatch { op, expected, found }) }
 }
 
-/// What every function below begins with, compiled once: the tensor checked, its storage locked.
+/// Checks a tensor's dtype and locks its storage. Not generic over the element type, so it is compiled once.
 fn reading(tensor: &Tensor, dtype: DType) -> Result<(&Meta, ReadGuards<'_>)> {
     check_dtype("read", tensor, dtype)?;
     let meta = tensor.meta();
     Ok((meta, ReadGuards::one(&meta.storage)))
 }
 
-/// As [`reading`], to write: foreign bytes are copied first; the layout must not repeat locations.
+/// As [`reading`], for writing: foreign bytes are copied first; the layout must not have overlapping elements.
 fn writing(tensor: &Tensor, dtype: DType) -> Result<(&Meta, WriteGuards<'_>)> {
     check_dtype("edit", tensor, dtype)?;
     let meta = tensor.meta();
@@ -498,7 +523,7 @@ fn writing(tensor: &Tensor, dtype: DType) -> Result<(&Meta, WriteGuards<'_>)> {
     Ok((meta, WriteGuards::new(&meta.storage, None)?))
 }
 
-/// Inputs of a write to a tensor; those that share its storage are copied.
+/// Returns the inputs of a write to a tensor; an input that shares the target's storage is replaced by a copy.
 fn inputs_of(target: &Tensor, inputs: &[&Tensor], dtype: DType) -> Result<SmallVec<[Tensor; 4]>> {
     inputs
         .iter()
@@ -510,7 +535,7 @@ fn inputs_of(target: &Tensor, inputs: &[&Tensor], dtype: DType) -> Result<SmallV
         .collect()
 }
 
-/// What tensors are at the moment their storages are locked: asked once, since another thread may change it after.
+/// The metadata of tensors, read once before their storages are locked, because another thread may change it later.
 type Metas<'a> = SmallVec<[&'a Meta; 4]>;
 
 /// As [`writing`], with inputs locked for reading.
@@ -534,7 +559,7 @@ fn writing_with<'a>(
     Ok((meta, metas, set.lock()?))
 }
 
-/// Several tensors of one dtype, locked for reading.
+/// Locks several tensors of one dtype for reading.
 fn reading_all<'a>(tensors: &[&'a Tensor], dtype: DType) -> Result<(Metas<'a>, Guards<'a>)> {
     let mut metas = Metas::new();
     let mut set = LockSet::new();
@@ -547,19 +572,23 @@ fn reading_all<'a>(tensors: &[&'a Tensor], dtype: DType) -> Result<(Metas<'a>, G
     Ok((metas, set.lock()?))
 }
 
-/// Reads one tensor under its lock.
+/// Calls `f` with the elements of a tensor, under the lock of its storage.
+///
+/// # Errors
+/// Returns [`TensorError::DTypeMismatch`] if the tensor's dtype is not `T`'s.
 pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = reading(tensor, T::DTYPE)?;
     Ok(f(Strided { data: guards.elements::<T>(meta), layout: &meta.layout }))
 }
 
-/// The first element of a tensor of this dtype that has one, under its lock.
+/// Returns the first element of a non-empty tensor of `T`'s dtype, under its lock.
 #[inline]
 pub(crate) fn first<T: Element>(tensor: &Tensor) -> T {
     element(tensor, 0)
 }
 
-/// An element of a tensor of this dtype and one dimension, under its lock, if there is one with this index.
+/// Returns an element of a one-dimensional tensor of `T`'s dtype, under its lock; `None` if the index is out of range.
+/// A negative index counts from the end.
 #[inline]
 pub(crate) fn element_of_row<T: Element>(row: &Tensor, index: i64) -> Option<T> {
     let (&[size], &[stride]) = (row.sizes(), row.strides()) else { return None };
@@ -567,7 +596,10 @@ pub(crate) fn element_of_row<T: Element>(row: &Tensor, index: i64) -> Option<T> 
     (0..size).contains(&index).then(|| element(row, (index * stride) as usize))
 }
 
-/// The element of a tensor of this dtype that lies so far behind the first one, under its lock. Panics if there is none.
+/// Returns the element `behind` positions after the first one, of a tensor of `T`'s dtype, under its lock.
+///
+/// # Panics
+/// Panics if there is no such element.
 #[inline]
 fn element<T: Element>(tensor: &Tensor, behind: usize) -> T {
     let meta = tensor.meta();
@@ -575,7 +607,10 @@ fn element<T: Element>(tensor: &Tensor, behind: usize) -> T {
     T::from_raw(ReadGuards::one(&meta.storage).elements::<T>(meta)[behind])
 }
 
-/// Reads two tensors (of possibly different types) under their locks.
+/// Calls `f` with the elements of two tensors (of possibly different types), under the locks of their storages.
+///
+/// # Errors
+/// Returns [`TensorError::DTypeMismatch`] if a tensor's dtype is not that of its type parameter.
 pub fn read2<A: Element, B: Element, R>(
     a: &Tensor,
     b: &Tensor,
@@ -589,7 +624,10 @@ pub fn read2<A: Element, B: Element, R>(
     Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
 }
 
-/// Reads several tensors of one type under their locks.
+/// Calls `f` with the elements of several tensors of one type, under the locks of their storages.
+///
+/// # Errors
+/// Returns [`TensorError::DTypeMismatch`] if a tensor's dtype is not `T`'s.
 pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_, T>]) -> R) -> Result<R> {
     let (metas, guards) = reading_all(tensors, T::DTYPE)?;
     let views: SmallVec<[Strided<'_, T>; 4]> = metas
@@ -599,19 +637,27 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
     Ok(f(&views))
 }
 
-/// Writes one tensor under its lock and notes the write in the storage's version. The layout must not repeat locations.
+/// Calls `f` with the elements of a tensor for writing, under the lock of its storage, and increments the storage's
+/// version.
+///
+/// # Errors
+/// Returns [`TensorError::DTypeMismatch`] if the tensor's dtype is not `T`'s, [`TensorError::InternalOverlap`] if
+/// elements of its layout overlap, and an error if the storage is protected or memory is exhausted.
 pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = writing(tensor, T::DTYPE)?;
-    // SAFETY: pointer and length: `span` is of the layout, which lies within the storage. Aliasing: locked for writing, and
-    // this is the only reference made. Lifetime: the guards live longer.
+    // SAFETY: pointer and length: `span` covers the layout, which is within the storage. Aliasing: the storage is
+    // locked for writing, and this is the only reference to its bytes. Lifetime: the guards outlive the reference.
     let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout });
     meta.storage.bump_version();
     Ok(result)
 }
 
-/// Writes one tensor while reading others, all under locks. An input that shares the storage written to is
-/// copied first, so that what is read is what was there before.
+/// Calls `f` with a tensor for writing and others for reading, under the locks of all storages. An input that shares
+/// the target's storage is copied first, so that reads return the values before the write.
+///
+/// # Errors
+/// As for [`edit`], also for the dtypes of the inputs.
 pub fn edit_with<T: Element, S: Element, R>(
     target: &Tensor,
     inputs: &[&Tensor],
@@ -623,14 +669,14 @@ pub fn edit_with<T: Element, S: Element, R>(
         .into_iter()
         .map(|meta| Strided { data: guards.elements::<S>(meta), layout: &meta.layout })
         .collect();
-    // SAFETY: as for `edit`: inputs, of which there are other references, lie in other storages.
+    // SAFETY: as for `edit`; the inputs, to which `views` has references, have other storages.
     let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout }, &views);
     meta.storage.bump_version();
     Ok(result)
 }
 
-/// A fresh row-major tensor, written by `f`.
+/// Makes a fresh row-major tensor, whose elements `f` writes.
 ///
 /// # Safety
 /// `f` writes every element.
@@ -640,17 +686,18 @@ pub(crate) unsafe fn make<T: Element>(
     f: impl FnOnce(&mut [MaybeUninit<T::Raw>]),
 ) -> Result<Tensor> {
     assert!(layout.is_contiguous() && layout.offset() == 0, "invariant: fresh tensors are row-major");
-    // SAFETY: the caller's word: no byte is read before it is written.
+    // SAFETY: the caller's contract: every byte is written by `f`, before the tensor is returned.
     let storage = unsafe { Storage::uninit(bytes_of(&layout, T::DTYPE)?)? };
-    // SAFETY: the storage has as many bytes as these elements, is aligned for them, and is this function's alone.
+    // SAFETY: the storage has the bytes of `numel` elements and is aligned for them. This function has the only handle,
+    // so the slice is not aliased.
     f(unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), layout.numel()) });
     Ok(Tensor::from_parts(storage, T::DTYPE, layout))
 }
 
-/// As [`make`], of any dtype, as bytes.
+/// As [`make`] for any dtype, as bytes.
 ///
 /// # Safety
-/// `f` writes every byte, and what it writes is elements of the dtype.
+/// `f` writes every byte, and the bytes are elements of the dtype.
 pub(crate) unsafe fn make_bytes(
     layout: Layout,
     dtype: DType,
@@ -658,14 +705,14 @@ pub(crate) unsafe fn make_bytes(
 ) -> Result<Tensor> {
     assert!(layout.is_contiguous() && layout.offset() == 0, "invariant: fresh tensors are row-major");
     let bytes = bytes_of(&layout, dtype)?;
-    // SAFETY: the caller's word: no byte is read before it is written.
+    // SAFETY: the caller's contract: every byte is written by `f`, before the tensor is returned.
     let storage = unsafe { Storage::uninit(bytes)? };
-    // SAFETY: the storage has so many bytes, and is this function's alone.
+    // SAFETY: the storage has `bytes` bytes, and this function has the only handle.
     f(unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), bytes) });
     Ok(Tensor::from_parts(storage, dtype, layout))
 }
 
-/// As [`make`], of a function that reads other tensors of the same type under their locks.
+/// As [`make`], for a function that reads other tensors of the same type under their locks.
 ///
 /// # Safety
 /// `f` writes every element.
@@ -675,6 +722,6 @@ pub(crate) unsafe fn make_with<T: Element>(
     f: impl FnOnce(&mut [MaybeUninit<T::Raw>], &[Strided<'_, T>]),
 ) -> Result<Tensor> {
     let layout = Layout::contiguous(sizes)?;
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's contract.
     read_all(inputs, |inputs| unsafe { make::<T>(layout, |out| f(out, inputs)) })?
 }

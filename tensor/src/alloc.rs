@@ -1,15 +1,18 @@
-//! Where the memory of storages comes from: size classes and a per-thread recycler.
+//! Memory of storages: size classes and a per-thread recycler.
 //!
-//! Memory is most of the time of small and of large tensors alike: small ones pay for `malloc`, large ones for
-//! page faults. A [`Recycler`] keeps freed blocks by size class while it is entered on a thread, so a program
-//! that runs again finds its blocks warm. It is a thread-local scope because the threads that run programs are the
-//! executor's. Beside it each thread keeps a few small blocks of its own, for what lives across scopes: the results of runs.
+//! Allocation dominates the time of small and of large tensors alike: `malloc` for small ones, page faults for large
+//! ones. A [`Recycler`] keeps freed blocks by size class while it is entered on a thread, so a program that runs again
+//! reuses blocks that are mapped and in the cache.
+//! It is a thread-local scope, because the executor owns the threads that run programs. In addition each
+//! thread keeps a few small blocks of its own, for values that outlive scopes, such as the results of runs.
 //!
-//! Blocks of elements (of storages, of scratch buffers) come from [`allocate_elements`]: tests may run in guarded memory
-//! (`guard.rs`), where each of them has a mapping of its own. Headers and handles of values stay ordinary blocks.
+//! Blocks of elements (of storages, of scratch buffers) come from [`allocate_elements`]: in guarded memory
+//! (`guard.rs`), which tests use, each of them is a separate mapping. Headers and shared values are always ordinary
+//! blocks.
 //!
-//! An ordinary block is 64-byte aligned; in guarded memory, a block is aligned for its elements. It is taken from the system with its natural alignment and some slack: the aligned entry
-//! of the system's allocator is several times slower, and writes zeroes that fresh pages hold already.
+//! An ordinary block is 64-byte aligned; a guarded block is aligned for its elements. Ordinary blocks are requested
+//! from the system with its natural alignment and some slack. The aligned entry point of the system's allocator is
+//! several times slower, and zeroes pages that are already zero.
 #![allow(unsafe_code, reason = "raw memory is obtained, cached and given back here and nowhere else")]
 
 use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
@@ -23,42 +26,42 @@ use crate::bytes;
 use crate::error::{Result, TensorError};
 use crate::guard;
 
-/// Alignment of every block.
+/// Alignment of every ordinary block, in bytes.
 pub(crate) const ALIGN: usize = 64;
-/// Classes: four per doubling, from 128 bytes up to 2^63.
+/// Number of size classes: four per doubling, from 128 bytes to 2^63.
 const CLASSES: usize = 4 * 58;
 const SMALLEST_LOG2: u32 = 7;
 
-/// The class of guarded blocks, which have no size here.
+/// The class of guarded blocks, whose size is not stored here.
 const GUARDED: usize = 0xffff;
 
-/// A piece of raw memory, 64-byte aligned unless it is guarded. The value that holds it owns it; it is not freed on drop.
-/// Two words, so that it is passed in registers.
+/// A piece of raw memory, 64-byte aligned unless it is guarded. The holder of the value owns the memory; dropping the
+/// value does not free it. The type has two words, so that it is passed in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) start: NonNull<u8>,
     packed: Packed,
 }
 
-/// What is to be known of a block beside its start: its class, and the bytes between what the system gave and the start.
+/// The class of a block, and the bytes between the system's pointer and the block's start.
 #[derive(Clone, Copy)]
 pub(crate) struct Packed(u32);
 
 impl Block {
-    /// Without its start.
+    /// Returns the block's class and slack.
     #[inline]
     pub(crate) fn packed(self) -> Packed {
         self.packed
     }
 
-    /// Bytes usable from the start: the size of its class. Not for guarded blocks.
+    /// Returns the usable bytes: the size of the class. Not for guarded blocks.
     #[inline]
     pub(crate) fn size(self) -> usize {
         debug_assert!(!self.is_guarded());
         size_of_class(self.packed.class())
     }
 
-    /// Whether it is a mapping of its own; a constant in builds without guarded memory.
+    /// Whether the block is a guarded mapping; constant `false` in builds without guarded memory.
     #[inline(always)]
     fn is_guarded(self) -> bool {
         guard::AVAILABLE && self.packed.class() == GUARDED
@@ -81,14 +84,14 @@ impl Packed {
         (self.0 >> 16) as usize
     }
 
-    /// The block that starts there.
+    /// Makes the block that starts at `start`.
     #[inline]
     pub(crate) fn at(self, start: NonNull<u8>) -> Block {
         Block { start, packed: self }
     }
 }
 
-/// The class of a request and the size of that class (at least the request).
+/// Returns the class of a request and the size of that class (at least the request), in bytes.
 #[inline]
 const fn class_of(bytes: usize) -> (usize, usize) {
     let last = if bytes < 1 << SMALLEST_LOG2 { (1 << SMALLEST_LOG2) - 1 } else { bytes - 1 };
@@ -99,7 +102,7 @@ const fn class_of(bytes: usize) -> (usize, usize) {
     (if class < CLASSES { class } else { CLASSES - 1 }, (quarters + 1) << (log2 - 2))
 }
 
-/// The size of the blocks of a class: what [`class_of`] rounds to.
+/// Returns the size in bytes of the blocks of a class, to which [`class_of`] rounds.
 #[inline]
 const fn size_of_class(class: usize) -> usize {
     let log2 = class as u32 / 4 + SMALLEST_LOG2 - 1;
@@ -111,7 +114,10 @@ fn raw_layout(size: usize) -> Option<RawLayout> {
     RawLayout::from_size_align(size.checked_add(ALIGN - 16)?, 16).ok()
 }
 
-/// A block of at least `bytes`, from the recycler if it has one; zeroed if asked.
+/// Allocates a block of at least `bytes` bytes, from the recycler if it has one; zeroed on request.
+///
+/// # Errors
+/// Returns [`TensorError::OutOfMemory`] if the system refuses.
 #[inline]
 pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
     if bytes > isize::MAX as usize - 4096 {
@@ -124,7 +130,7 @@ pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
     }
 }
 
-/// A block for elements: as [`allocate`], but guarded if this process runs in guarded memory.
+/// As [`allocate`], for a block of elements: guarded if the process uses guarded memory.
 #[inline]
 pub(crate) fn allocate_elements(bytes: usize, zeroed: bool) -> Result<Block> {
     match guarded(bytes, zeroed) {
@@ -133,8 +139,8 @@ pub(crate) fn allocate_elements(bytes: usize, zeroed: bool) -> Result<Block> {
     }
 }
 
-/// A guarded block of exactly so many bytes; `None` if this process does not run in guarded memory or the system has no
-/// room for another.
+/// Allocates a guarded block of exactly `bytes` bytes; `None` if the process does not use guarded memory, or the system
+/// cannot map another block.
 #[inline]
 pub(crate) fn guarded(bytes: usize, zeroed: bool) -> Option<Block> {
     let start = guard::map(guard::edge()?, bytes, zeroed)?;
@@ -146,17 +152,18 @@ fn refused(bytes: usize) -> TensorError {
     TensorError::OutOfMemory { requested: bytes, limit: usize::MAX }
 }
 
-/// A block of a class, so many bytes of it zeroed; `None` if there is no memory. The class of what has a fixed size is
-/// known where it is asked for.
+/// Allocates a block of a class and zeroes its first `zeroed` bytes; `None` if memory is exhausted. For requests of
+/// constant size the class is computed at compile time, in the caller.
 fn block(class: usize, size: usize, zeroed: usize) -> Option<Block> {
     let pool = POOL.get();
-    // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is, or to its own.
+    // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is, or to the thread's
+    // own.
     let found = if pool.is_null() { None } else { unsafe { (*pool).take(class, size) } };
     let Some(block) = found.or_else(|| take_own(class, size)) else {
         return system_allocate(class, size, zeroed > 0);
     };
     if zeroed > 0 {
-        // SAFETY: the block has at least as many bytes.
+        // SAFETY: the block has at least `zeroed` bytes, and this function owns it.
         unsafe { bytes::zero(block.start.as_ptr(), zeroed) };
     }
     Some(block)
@@ -171,30 +178,30 @@ fn system_allocate(class: usize, size: usize, zeroed: bool) -> Option<Block> {
         return None;
     }
     let slack = raw.align_offset(ALIGN);
-    // SAFETY: a block has ALIGN - 16 bytes of slack, and 16-aligned memory needs at most that.
+    // SAFETY: the layout has ALIGN - 16 bytes of slack, and aligning 16-byte aligned memory needs at most that.
     let start = unsafe { NonNull::new_unchecked(raw.add(slack)) };
     Some(Block { start, packed: Packed::new(class, slack) })
 }
 
-/// Gives a block back: to the recycler if there is room, else to the system.
+/// Frees a block: to the recycler if it has space, else to the system.
 ///
 /// # Safety
-/// The block came from [`allocate`] or [`allocate_elements`], and no pointer into it is used any more.
+/// The block came from [`allocate`] or [`allocate_elements`], and no pointer into it is used afterwards.
 #[inline]
 pub(crate) unsafe fn release(block: Block) {
     if block.is_guarded() {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         return unsafe { guard::unmap(block.start) };
     }
     let mut pool = POOL.get();
     if pool.is_null() {
         pool = own_pool();
     }
-    // SAFETY: as in `allocate`; the block is unused by the caller's word.
+    // SAFETY: `pool` as in `block`; the freed block is unused (the caller's contract).
     if !pool.is_null() && unsafe { (*pool).put(block) } {
         return;
     }
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's contract.
     unsafe { system_release(block) }
 }
 
@@ -203,21 +210,21 @@ pub(crate) unsafe fn release(block: Block) {
 #[inline(never)]
 unsafe fn system_release(block: Block) {
     let layout = raw_layout(block.size()).expect("invariant: the block was allocated with this layout");
-    // SAFETY: `start - slack` is what the system gave for this very layout.
+    // SAFETY: the system returned `start - slack` for the same layout.
     unsafe { dealloc(block.start.as_ptr().sub(block.packed.slack()), layout) }
 }
 
 thread_local! {
-    /// The pool at work: a recycler's, or the thread's own once it has one.
+    /// The pool in use: a recycler's, or the thread's own once it exists.
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
     static OWN: Own = const { Own(Cell::new(std::ptr::null_mut())) };
 }
 
-/// Bytes of free blocks that a thread keeps beside recyclers, and the largest block among them.
+/// Bytes of free blocks that a thread keeps besides recyclers, and the largest block among them.
 const OWN_LIMIT: usize = 1 << 19;
 const OWN_LARGEST: usize = 1 << 16;
 
-/// A thread's own pool, made when the thread first frees a block outside recyclers.
+/// A thread's own pool, created when the thread first frees a block outside of recyclers.
 struct Own(Cell<*mut Pool>);
 
 impl Drop for Own {
@@ -229,12 +236,12 @@ impl Drop for Own {
         if POOL.get() == pool {
             POOL.set(std::ptr::null_mut());
         }
-        // SAFETY: leaked in `own_pool`, and nobody else refers to it any more.
+        // SAFETY: the pool was leaked in `own_pool`, and `POOL` does not refer to it any more.
         unsafe { Box::from_raw(pool) }.clear();
     }
 }
 
-/// This thread's own pool, from now on at work where no recycler is; null while the thread ends.
+/// Returns this thread's own pool, which is used from now on outside of recyclers; null while the thread exits.
 #[cold]
 fn own_pool() -> *mut Pool {
     let own = OWN.try_with(|own| {
@@ -248,18 +255,18 @@ fn own_pool() -> *mut Pool {
     own.unwrap_or(std::ptr::null_mut())
 }
 
-/// A block of the thread's own, for a recycler that has none.
+/// Takes a block of the thread's own pool, for a recycler that has none of the class.
 #[inline]
 fn take_own(class: usize, size: usize) -> Option<Block> {
     if size > OWN_LARGEST {
         return None;
     }
     let own = OWN.try_with(|own| own.0.get()).ok().filter(|own| !own.is_null())?;
-    // SAFETY: it lives until the thread ends, and only this thread uses it.
+    // SAFETY: the pool lives until the thread ends, and only this thread uses it.
     unsafe { (*own).take_held(class) }
 }
 
-/// What a free block holds at its start: the chain of its class.
+/// Header at the start of a free block: the linked list of its class.
 struct Free {
     next: Option<NonNull<Free>>,
     packed: Packed,
@@ -269,28 +276,30 @@ struct Pool {
     heads: Box<[Option<NonNull<Free>>; CLASSES]>,
     held: usize,
     limit: usize,
-    /// The largest block it takes.
+    /// The largest block that the pool takes, in bytes.
     largest: usize,
     home: Option<Home>,
 }
 
-/// Where large blocks of a recycler go when they are freed while it is not at work: results of a run, which the caller
-/// drops. Without it every run would fault in fresh pages for them, which takes longer than computing what they hold.
+/// Where large blocks of a recycler go if they are freed while it is not entered, such as results of a run that the
+/// caller drops. Without it every run would fault in fresh pages for its results, which takes longer than computing
+/// them.
 #[derive(Clone)]
 pub(crate) struct Home(Arc<Mutex<Inbox>>);
 
-/// Blocks that came back.
+/// Blocks that were returned.
 struct Inbox {
     blocks: Vec<Block>,
     held: usize,
-    /// What may be held; nothing once the recycler is gone.
+    /// Maximum bytes held; 0 once the recycler is dropped.
     limit: usize,
 }
 
-// SAFETY: the blocks are raw memory nobody else refers to; they may be freed from any thread.
+// SAFETY: the blocks are unused raw memory without other references; they may be freed from any thread.
 unsafe impl Send for Inbox {}
 
-/// Blocks from this size go home: what is smaller the system's allocator hands out without a page fault.
+/// Blocks from this size in bytes on return to their recycler. Smaller ones the system's allocator provides without a
+/// page fault.
 const LARGE: usize = 1 << 20;
 
 impl Home {
@@ -298,7 +307,7 @@ impl Home {
         Home(Arc::new(Mutex::new(Inbox { blocks: Vec::new(), held: 0, limit })))
     }
 
-    /// The home of a block of this size that was just allocated on this thread.
+    /// Returns the home of a block of this size that was just allocated on this thread.
     #[inline]
     pub(crate) fn of(size: usize) -> Option<Home> {
         if size < LARGE { None } else { Home::of_large() }
@@ -306,31 +315,31 @@ impl Home {
 
     fn of_large() -> Option<Home> {
         let pool = POOL.get();
-        // SAFETY: as in `allocate`.
+        // SAFETY: `pool` as in `block`.
         if pool.is_null() { None } else { unsafe { (*pool).home.clone() } }
     }
 
-    /// Gives a block back.
+    /// Frees a block: to this thread's pool, else to the home's recycler, else to the system.
     ///
     /// # Safety
     /// As the function [`release`].
     pub(crate) unsafe fn release(self, block: Block) {
         let pool = POOL.get();
-        // SAFETY: as in `allocate`; the block is unused by the caller's word.
+        // SAFETY: `pool` as in `block`; the freed block is unused (the caller's contract).
         if !pool.is_null() && unsafe { (*pool).put(block) } {
             return;
         }
         let mut inbox = self.0.lock();
         if inbox.held + block.size() > inbox.limit {
             drop(inbox);
-            // SAFETY: the caller's word.
+            // SAFETY: the caller's contract.
             return unsafe { system_release(block) };
         }
         inbox.held += block.size();
         inbox.blocks.push(block);
     }
 
-    /// Takes what came back; `limit` is what may come back from now on.
+    /// Takes the returned blocks; `limit` is the maximum that may be returned from now on, in bytes.
     fn empty(&self, limit: usize) -> Vec<Block> {
         let mut inbox = self.0.lock();
         (inbox.held, inbox.limit) = (0, limit);
@@ -339,13 +348,13 @@ impl Home {
 }
 
 impl Pool {
-    /// An empty one that holds at most `limit` bytes.
+    /// Makes an empty pool that holds at most `limit` bytes.
     fn new(limit: usize) -> Pool {
         let heads = Box::new([None; CLASSES]);
         Pool { heads, held: 0, limit, largest: usize::MAX, home: Some(Home::new(limit)) }
     }
 
-    /// A free block of a class, if there is one.
+    /// Takes a free block of a class, if there is one.
     #[inline]
     fn take(&mut self, class: usize, size: usize) -> Option<Block> {
         let found = self.take_held(class);
@@ -356,7 +365,7 @@ impl Pool {
         self.take_held(class)
     }
 
-    /// Brings in what came home; what there is no room for goes to the system.
+    /// Moves returned blocks into the pool; blocks beyond its limit are freed to the system.
     fn fetch_home(&mut self) {
         let returned = self.home.as_ref().map(|home| home.empty(self.limit));
         for block in returned.into_iter().flatten() {
@@ -370,7 +379,7 @@ impl Pool {
     #[inline]
     fn take_held(&mut self, class: usize) -> Option<Block> {
         let free = self.heads[class]?;
-        // SAFETY: blocks in the chains are owned by the pool and start with a `Free`.
+        // SAFETY: blocks in the lists are owned by the pool and start with a `Free`.
         let Free { next, packed } = unsafe { free.read() };
         self.heads[class] = next;
         self.held -= size_of_class(class);
@@ -385,7 +394,7 @@ impl Pool {
         }
         let head = &mut self.heads[block.packed.class()];
         let free = block.start.cast::<Free>();
-        // SAFETY: an unused block of at least 128 bytes, aligned to 64.
+        // SAFETY: the block is unused, has at least 128 bytes, and is aligned to 64.
         unsafe { free.write(Free { next: *head, packed: block.packed }) };
         *head = Some(free);
         self.held += size;
@@ -396,7 +405,7 @@ impl Pool {
         self.fetch_home();
         for head in self.heads.iter_mut() {
             while let Some(free) = *head {
-                // SAFETY: blocks in the chains are owned by the pool; this one leaves it here.
+                // SAFETY: blocks in the lists are owned by the pool; this one is removed from it here.
                 unsafe {
                     let Free { next, packed } = free.read();
                     *head = next;
@@ -408,21 +417,21 @@ impl Pool {
     }
 }
 
-/// Keeps freed blocks for reuse while entered on a thread; an executor holds one per program it runs.
+/// Keeps freed blocks for reuse while it is entered on a thread. An executor holds one per program that it runs.
 pub struct Recycler {
     pool: Box<Pool>,
 }
 
-// SAFETY: the chains are raw memory nobody else refers to; they may be freed from any thread.
+// SAFETY: the blocks are unused raw memory without other references; they may be freed from any thread.
 unsafe impl Send for Recycler {}
 
 impl Recycler {
-    /// A recycler that holds at most `limit` bytes of free blocks.
+    /// Makes a recycler that holds at most `limit` bytes of free blocks.
     pub fn new(limit: usize) -> Recycler {
         Recycler { pool: Box::new(Pool::new(limit)) }
     }
 
-    /// Runs `f` with this recycler at work on this thread; runs nest, the innermost recycler works.
+    /// Runs `f` with this recycler in use on this thread. Calls nest; the innermost recycler is used.
     #[inline]
     pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
         struct Restore(*mut Pool);
@@ -435,12 +444,12 @@ impl Recycler {
         f()
     }
 
-    /// Bytes held for reuse.
+    /// Returns the bytes that are held for reuse.
     pub fn held(&self) -> usize {
         self.pool.held
     }
 
-    /// Gives everything held back to the system.
+    /// Frees all held blocks to the system.
     pub fn clear(&mut self) {
         self.pool.clear();
     }
@@ -480,18 +489,18 @@ mod tests {
         recycler.run(|| {
             let a = allocate(1000, false).unwrap();
             let start = a.start;
-            // SAFETY: just allocated.
+            // SAFETY: just allocated, and not used afterwards.
             unsafe { release(a) };
             let b = allocate(1000, true).unwrap();
             assert_eq!(b.start, start);
             assert_eq!(b.start.as_ptr() as usize % ALIGN, 0);
-            // SAFETY: just allocated; zeroed.
+            // SAFETY: just allocated with 1000 bytes, zeroed, and not used after the release.
             unsafe {
                 assert_eq!(*b.start.as_ptr(), 0);
                 release(b);
             }
             let big = allocate(2 << 20, false).unwrap();
-            // SAFETY: just allocated.
+            // SAFETY: just allocated, and not used afterwards.
             unsafe { release(big) };
         });
         assert!(recycler.held() >= 1000 && recycler.held() < 2000);

@@ -1,16 +1,22 @@
-//! Shapes that broadcast together: aligned at the right, sizes equal or 1.
+//! Broadcasting of shapes: aligned at the right, sizes equal or 1.
 
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;
 
-/// The shape that two shapes broadcast to.
+/// Returns the shape that two shapes broadcast to.
+///
+/// # Errors
+/// Returns [`TensorError::Broadcast`] if they do not broadcast together.
 pub fn broadcast_shapes(a: &[i64], b: &[i64]) -> Result<Dims> {
     let mut shape = Dims::from_slice(a);
     broadcast_into(&mut shape, b)?;
     Ok(shape)
 }
 
-/// Widens `shape` to what it and `other` broadcast to.
+/// Replaces `shape` by the shape that it and `other` broadcast to.
+///
+/// # Errors
+/// Returns [`TensorError::Broadcast`] if they do not broadcast together.
 pub fn broadcast_into(shape: &mut Dims, other: &[i64]) -> Result<()> {
     if other.len() > shape.len() {
         let lead = other.len() - shape.len();
@@ -30,7 +36,7 @@ pub fn broadcast_into(shape: &mut Dims, other: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Whether `from` can be expanded to `to`.
+/// Returns whether `from` can be expanded to `to`.
 pub fn expandable(from: &[i64], to: &[i64]) -> bool {
     from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(a, b)| a == b || *a == 1)
 }

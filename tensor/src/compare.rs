@@ -1,4 +1,4 @@
-//! Whether two tensors are the same: bit for bit, as values with NaN equal to itself, or within a tolerance.
+//! Comparison of two tensors: bit for bit, as values with NaN equal to itself, or within a tolerance.
 
 use num_complex::Complex;
 
@@ -7,12 +7,18 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Same dtype, sizes and bits of every element (strides do not count).
+/// Returns whether dtypes, sizes and the bits of all elements are equal (strides are not compared).
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn bitwise_equal(a: &Tensor, b: &Tensor) -> Result<bool> {
     Ok(a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.to_bytes()? == b.to_bytes()?)
 }
 
-/// Same dtype, sizes and values; NaN equals NaN, the zeros equal each other.
+/// Returns whether dtypes, sizes and values are equal; NaN equals NaN, and -0.0 equals 0.0.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn equal_nan(a: &Tensor, b: &Tensor) -> Result<bool> {
     if a.dtype() != b.dtype() || a.sizes() != b.sizes() {
         return Ok(false);
@@ -20,7 +26,10 @@ pub fn equal_nan(a: &Tensor, b: &Tensor) -> Result<bool> {
     Ok(mismatch(a, b, 0.0, 0.0)?.is_none())
 }
 
-/// Same sizes and values by `==` (NaN equals nothing), as PyTorch's `equal`.
+/// Returns whether sizes, dtypes and values are equal by `==` (NaN equals nothing), as PyTorch's `equal`.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn equal(a: &Tensor, b: &Tensor) -> Result<bool> {
     if a.sizes() != b.sizes() || a.dtype() != b.dtype() {
         return Ok(false);
@@ -31,25 +40,30 @@ pub fn equal(a: &Tensor, b: &Tensor) -> Result<bool> {
     dispatch!(all, a.dtype(), "equal", T => Ok(a.to_vec::<T>()? == b.to_vec::<T>()?))
 }
 
-/// Same dtype and sizes, and every element within `atol + rtol * |want|`; NaN equals NaN, infinities equal themselves.
+/// Returns whether dtypes and sizes are equal, and every element is within `atol + rtol * |want|`. NaN equals NaN, and
+/// an infinity equals itself.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
     Ok(got.dtype() == want.dtype()
         && got.sizes() == want.sizes()
         && mismatch(got, want, rtol, atol)?.is_none())
 }
 
-/// Two elements that are not close enough.
+/// The first pair of elements that are not close, with a summary of all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
-    /// Place in row-major order.
+    /// Position in row-major order.
+    /// Number of pairs that are not close.
     pub position: usize,
     /// How many elements mismatch.
     pub count: usize,
-    /// The element got, as text.
+    /// The element of `got`, as text.
     pub got: String,
-    /// The element wanted, as text.
+    /// The element of `want`, as text.
     pub want: String,
-    /// The largest difference.
+    /// The largest absolute difference.
     pub max_abs_diff: f64,
 }
 
@@ -63,7 +77,10 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// The first pair that is not close, if any. Sizes are the same.
+/// Returns the first pair of elements that is not close, if there is one.
+///
+/// # Errors
+/// Returns [`TensorError::Shape`](crate::TensorError::Shape) if the sizes differ, and an error if memory is exhausted.
 pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Option<Mismatch>> {
     let mut found: Option<Mismatch> = None;
     each_pair(got, want, &mut |position, pair| {
@@ -90,7 +107,10 @@ pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Opt
     Ok(found)
 }
 
-/// The largest difference of elements: 0 where both are NaN or the same infinity, NaN where one is NaN.
+/// Returns the largest absolute difference: 0 for two NaNs or equal infinities, NaN if only one element is NaN.
+///
+/// # Errors
+/// As for [`mismatch`].
 pub fn max_abs_diff(a: &Tensor, b: &Tensor) -> Result<f64> {
     let mut largest = 0.0;
     each_pair(a, b, &mut |_, pair| largest = larger(largest, pair.difference()))?;
@@ -101,14 +121,14 @@ fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// Two elements, as integers where both are, so that large ones are told apart.
+/// Two elements: as integers if both are, because large integers are not exact as f64.
 enum Pair {
     Ints(i64, i64),
     Numbers(Complex<f64>, Complex<f64>),
 }
 
 impl Pair {
-    /// 0 for equal values, NaNs and infinities; NaN where only one is NaN.
+    /// Returns 0 for equal values, two NaNs and equal infinities; NaN if only one is NaN.
     fn difference(&self) -> f64 {
         fn part(a: f64, b: f64) -> f64 {
             if a == b || (a.is_nan() && b.is_nan()) { 0.0 } else { (a - b).abs() }
@@ -125,7 +145,7 @@ impl Pair {
     fn want_magnitude(&self) -> f64 {
         match *self {
             Pair::Ints(_, b) => b.unsigned_abs() as f64,
-            // An infinite bound would let everything pass.
+            // An infinite tolerance would accept everything.
             Pair::Numbers(_, b) => Some(b.re.hypot(b.im)).filter(|m| m.is_finite()).unwrap_or(0.0),
         }
     }
@@ -142,7 +162,7 @@ impl Pair {
 }
 
 fn each_pair(a: &Tensor, b: &Tensor, f: &mut dyn FnMut(usize, Pair)) -> Result<()> {
-    // Both in row-major order; a broadcast or conversion would hide what is compared.
+    // Both in row-major order. Broadcasting or conversion would hide differences.
     if a.sizes() != b.sizes() {
         return Err(crate::error::TensorError::shape(format!(
             "cannot compare sizes {} and {}",

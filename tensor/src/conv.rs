@@ -1,13 +1,14 @@
-//! Convolutions of one to three dimensions, in groups, dilated, strided, and transposed.
+//! Convolutions of one to three dimensions: grouped, dilated, strided, and transposed.
 //!
-//! Everything is three-dimensional inside: missing leading dimensions have size 1. A convolution is a matrix product of
-//! the weights with the patches under them; where a patch is one element the input itself is that matrix, and large
-//! products read the patches from padded channels ([`planes`]). Small ones, and types that are not multiplied by strips,
-//! have them gathered ([`patches`]), a block of positions at a time. Where every channel has its own kernel ([`depthwise`])
-//! planes are scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
-//! Halves compute in f32.
+//! All loops are three-dimensional; missing leading dimensions have size 1. A convolution is a matrix product of the
+//! weights with the patches. If a patch is a single element, the input itself is the matrix of patches. Large products
+//! read the patches from padded channels ([`planes`]). For small products, and for types without a kernel for packed
+//! strips, patches are gathered ([`patches`]), a block of positions at a time. Depthwise convolutions ([`depthwise`])
+//! scale and add planes directly. A transposed convolution is a product with the transposed weights, whose results are
+//! scattered and added. f16 and bf16 are computed in f32.
 //!
-//! Several threads share many images, the blocks of positions of few, or the product of one block ([`crate::threads`]).
+//! Threads share a batch of many images, the blocks of positions of a few images, or the product of one block
+//! ([`crate::threads`]).
 #![allow(unsafe_code, reason = "makes results of memory that holds nothing yet")]
 
 mod depthwise;
@@ -29,31 +30,31 @@ use depthwise::Depthwise;
 use patches::{Patches, inside};
 use planes::{Planes, Taps};
 
-/// What a convolution does besides multiplying; one entry per dimension of space.
+/// The parameters of a convolution; vectors have one entry per spatial dimension.
 #[derive(Clone, Debug)]
 pub struct ConvSpec {
-    /// Steps between positions.
+    /// Distance between positions, in elements of the input.
     pub stride: Vec<i64>,
-    /// Zeros thought on both sides.
+    /// Implicit zeros on both sides, in elements.
     pub padding: Vec<i64>,
-    /// Steps between the elements of a kernel.
+    /// Distance between the elements of a kernel, in elements of the input.
     pub dilation: Vec<i64>,
-    /// Rows added at one end of a transposed convolution's result.
+    /// Elements added at one end of a transposed convolution's result.
     pub output_padding: Vec<i64>,
-    /// Whether it is transposed.
+    /// Whether the convolution is transposed.
     pub transposed: bool,
-    /// Groups of channels that do not mix.
+    /// Number of groups of channels that do not mix.
     pub groups: i64,
 }
 
-/// Elements of a block of gathered patches.
+/// Elements per block of gathered patches.
 const BLOCK: usize = 1 << 18;
-/// Parts that planes of single channels are shared in, at most.
+/// Maximum number of parts that images of depthwise convolutions are shared in.
 const PARTS: usize = 16;
-/// Images from which each is one thread's.
+/// Number of images from which on each image is computed by one thread.
 const MANY: usize = 8;
 
-/// Where the loops of this module change their method, for tests of the sizes around it.
+/// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Product("conv.rs BLOCK", BLOCK),
     Length("conv.rs PARTS", PARTS),
@@ -65,11 +66,11 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("conv/planes.rs MOSTLY_PADDING", planes::MOSTLY_PADDING),
 ];
 
-/// Sizes of one convolution as the loops see it.
+/// Sizes of one convolution in the form that the loops use.
 struct Geometry {
     batch: usize,
     groups: usize,
-    /// Channels per group of input and result.
+    /// Channels per group of the input and of the result.
     channels: usize,
     results: usize,
     input: [usize; 3],
@@ -78,7 +79,8 @@ struct Geometry {
     stride: [usize; 3],
     padding: [i64; 3],
     dilation: [usize; 3],
-    /// A half in which sums are rounded whenever something is added, where PyTorch has no wider sum.
+    /// The f16 or bf16 dtype to which every partial sum is rounded, in the cases in which PyTorch has no wider
+    /// accumulator.
     rounded: Option<DType>,
 }
 
@@ -86,7 +88,7 @@ fn volume(sizes: [usize; 3]) -> usize {
     sizes.iter().product()
 }
 
-/// Dimensions of space behind 1s.
+/// Pads spatial values with leading ones to three dimensions.
 fn three<T: Copy>(values: &[T], one: T) -> [T; 3] {
     let mut all = [one; 3];
     all[3 - values.len()..].copy_from_slice(values);
@@ -94,7 +96,10 @@ fn three<T: Copy>(values: &[T], one: T) -> [T; 3] {
 }
 
 impl ConvSpec {
-    /// The sizes of the result, by PyTorch's rules, which refuse what makes no sense.
+    /// Returns the sizes of the result, by PyTorch's rules.
+    ///
+    /// # Errors
+    /// Returns an error, with PyTorch's message, if the sizes and parameters do not form a convolution.
     pub fn output_sizes(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<Vec<i64>> {
         self.check(input, weight, bias)?;
         let mut sizes =
@@ -150,7 +155,7 @@ impl ConvSpec {
             ("dilation", &self.dilation, 1),
             ("output_padding", &self.output_padding, 0),
         ] {
-            // What follows from a few of them then fits 64 bits.
+            // Products of a few of these values then fit 64 bits.
             if let Some(far) = values.iter().find(|v| **v > i64::from(i32::MAX)) {
                 return say(format!("{what} {far} is out of range"));
             }
@@ -191,7 +196,7 @@ impl ConvSpec {
                 ));
             }
             if self.transposed {
-                // PyTorch asks only where there is something to spread.
+                // PyTorch checks this only if the input is not empty.
                 let far = self.output_padding[d] >= self.stride[d].max(self.dilation[d]);
                 if far && !input.contains(&0) {
                     return say(format!(
@@ -228,7 +233,12 @@ impl ConvSpec {
     }
 }
 
-/// The convolution of a batch (`[batch, channels, space…]`) with weights and, perhaps, a bias per channel of the result.
+/// Computes the convolution of a batch (`[batch, channels, space…]`) with weights and optionally a bias per output
+/// channel.
+///
+/// # Errors
+/// Returns an error if the sizes do not fit ([`ConvSpec::output_sizes`]), dtypes differ or are not supported, or memory
+/// is exhausted.
 pub fn convolution(
     input: &Tensor,
     weight: &Tensor,
@@ -253,7 +263,7 @@ pub fn convolution(
         )));
     }
     let mut geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
-    // PyTorch has a product of halves with wide sums, but not for output paddings as large as the stride.
+    // PyTorch multiplies f16 and bf16 with wide accumulators, but not if an output padding is as large as the stride.
     let padded_far = spec.output_padding.iter().zip(&spec.stride).any(|(pad, stride)| pad >= stride);
     if spec.transposed && padded_far && input.dtype().is_floating() && input.dtype().size() == 2 {
         geometry.rounded = Some(input.dtype());
@@ -304,9 +314,9 @@ fn run<T: Multiply>(
         let images = g.batch * g.groups;
         let (side, per) = if transposed { (from, g.channels) } else { (to, g.results) };
         let cost = side.saturating_mul(weights / per.max(1));
-        // Few images with much to do are divided themselves.
+        // A few expensive images are divided themselves.
         let divided = !by_channel && !transposed && images < MANY && cost > 2 * threads::GRAIN;
-        // Parts of many images fill the borders of their planes once.
+        // Parts of many images fill the borders of their planes only once.
         let least = if by_channel { images.div_ceil(PARTS) } else { 1 };
         let at_once = if divided { images } else { threads::rows(cost).max(least) };
         threads::chunks(&mut out[..images * to], at_once * to, |first, own| {
@@ -320,7 +330,7 @@ fn run<T: Multiply>(
                 if transposed {
                     scatter_group(x, w, bias, out, g);
                 } else if let (Some(taps), Some(scratch)) = (&taps, &mut scratch) {
-                    // SAFETY: all of it was written.
+                    // SAFETY: all elements of the buffer were initialized by `Taps::scratch`.
                     let scratch = unsafe { scratch.elements_mut().assume_init_mut() };
                     Depthwise { x, w, bias, out, scratch, taps }.put();
                 } else {
@@ -330,11 +340,12 @@ fn run<T: Multiply>(
             }
         });
     };
-    // SAFETY: every group of every image is written whole: by products and sums for every position, or before it is added to.
+    // SAFETY: every group of every image is written completely: by a product for every position, or initialized before
+    // additions.
     unsafe { access::make_with::<T>(sizes, &inputs, fill) }
 }
 
-/// What results are before anything is added: a row for each channel, its bias or zeros.
+/// Initializes results before anything is added: each channel's row with its bias, or with zeros.
 fn begin<'a, T: Multiply>(out: &'a mut [MaybeUninit<T>], bias: Option<&[T]>, row: usize) -> &'a mut [T] {
     match bias {
         Some(bias) if row > 0 => {
@@ -344,11 +355,11 @@ fn begin<'a, T: Multiply>(out: &'a mut [MaybeUninit<T>], bias: Option<&[T]>, row
         }
         _ => out.fill(MaybeUninit::new(T::ZERO)),
     }
-    // SAFETY: results are whole rows, of which all were written.
+    // SAFETY: results are whole rows, and each of them was filled.
     unsafe { out.assume_init_mut() }
 }
 
-/// One group of one image: weights times patches, a block of positions at a time.
+/// Computes one group of one image: weights times patches, a block of positions at a time.
 fn forward_group<T: Multiply>(
     x: &[T],
     w: (&[T], Option<&PackedPanels<T>>),
@@ -379,8 +390,8 @@ fn forward_group<T: Multiply>(
     });
 }
 
-/// One group of one image of a transposed convolution: the product with the turned weights, added where it belongs.
-/// `input` and `output` of the geometry are those of the transposed convolution itself.
+/// Computes one group of one image of a transposed convolution: the product with the transposed weights, scattered and
+/// added. `input` and `output` of the geometry are those of the transposed convolution itself.
 fn scatter_group<T: Multiply>(
     x: &[T],
     w: &[T],
@@ -388,7 +399,7 @@ fn scatter_group<T: Multiply>(
     out: &mut [MaybeUninit<T>],
     g: &Geometry,
 ) {
-    // Sums that are rounded have their bias added at last.
+    // If partial sums are rounded, the bias is added last.
     let out = begin(out, bias.filter(|_| g.rounded.is_none()), volume(g.output));
     let (plane, kernel) = (volume(g.input), volume(g.kernel));
     let depth = g.results * kernel;
@@ -396,7 +407,7 @@ fn scatter_group<T: Multiply>(
     let [od, oh, ow] = g.output;
     let width = g.input[2];
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
-    // Sums that are rounded keep their order only if nothing is divided.
+    // Rounded partial sums keep their order only if the positions are not divided.
     let rows = if g.rounded.is_some() { plane / width } else { rows };
     for first in (0..plane / width).step_by(rows) {
         let rows = rows.min(plane / width - first);
@@ -406,7 +417,7 @@ fn scatter_group<T: Multiply>(
         let lines = Matrix::new(&x[first * width..], [g.channels, n], [plane, 1]);
         let product = MatrixMut::of(scratch.elements_mut(), n);
         put_product((turned, None), Right::Matrix(lines), None, product);
-        // SAFETY: a product writes every element.
+        // SAFETY: `put_product` writes every element.
         let product = unsafe { scratch.elements_mut().assume_init_ref() };
         let settle = |value: T| match g.rounded {
             Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
@@ -445,14 +456,14 @@ mod tests {
     use super::*;
     use crate::scalar::Scalar;
 
-    /// The definition, one multiplication at a time, in two dimensions.
+    /// Reference implementation in two dimensions: the definition, one multiplication at a time.
     fn plain(x: &Tensor, w: &Tensor, spec: &ConvSpec, sizes: &[i64]) -> Vec<f64> {
         let mut out = Tensor::zeros(sizes, DType::F64).unwrap().to_vec::<f64>().unwrap();
         let (xs, ws) = (x.sizes(), w.sizes());
         let (xv, wv) = (x.to_vec::<f64>().unwrap(), w.to_vec::<f64>().unwrap());
         let at = |s: &[i64], i: [i64; 4]| (((i[0] * s[1] + i[1]) * s[2] + i[2]) * s[3] + i[3]) as usize;
         let (cin, cout) = (xs[1] / spec.groups, sizes[1] / spec.groups);
-        // In either direction a position of one side meets one of the other through an element of the kernel.
+        // In both directions an element of the kernel connects a position of one side with one of the other.
         let small = if spec.transposed { xs } else { sizes };
         let large = if spec.transposed { sizes } else { xs };
         for n in 0..xs[0] {
@@ -494,7 +505,7 @@ mod tests {
                     ([3, 3], [2, 1], [2, 1], [1, 2]),
                     ([1, 1], [1, 1], [0, 0], [1, 1]),
                     ([2, 3], [3, 2], [1, 2], [2, 1]),
-                    // As large as the input, and with more rows beyond its borders than patches have.
+                    // Kernels as large as the input, with more rows beyond its borders than patches have.
                     ([3, 3], [1, 1], [1, 1], [1, 1]),
                     ([3, 5], [1, 1], [4, 2], [4, 1]),
                 ] {
@@ -512,7 +523,7 @@ mod tests {
                     } else {
                         fill(&[results, channels / groups, kernel[0], kernel[1]], 5)
                     };
-                    // The third time weights are cut already, where that is done at all.
+                    // The third time the weights come prepacked, if they are prepacked at all.
                     for _ in 0..3 {
                         let got = convolution(&x, &w, None, &spec).unwrap();
                         assert_eq!(
@@ -525,7 +536,7 @@ mod tests {
             }
         }
     }
-    /// A convolution in two dimensions, the same in both, with nothing else to it.
+    /// A convolution with the same parameters in both dimensions and otherwise default ones.
     fn plainly(stride: i64, padding: i64) -> ConvSpec {
         ConvSpec {
             stride: vec![stride; 2],

@@ -1,4 +1,4 @@
-//! Copies: to another dtype, to row-major, into a tensor that is there, of one value.
+//! Copies: to another dtype, to row-major, into an existing tensor; and fills with one value.
 
 use std::borrow::Cow;
 
@@ -15,17 +15,26 @@ use crate::tensor::Tensor;
 use crate::threads::{self, GRAIN};
 
 impl Tensor {
-    /// A copy with its own storage; a dense tensor's strides are kept (`clone`).
+    /// Returns a copy with its own storage; a dense tensor's strides are kept (`clone`).
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn clone_data(&self) -> Result<Tensor> {
         self.cast_copy(self.dtype())
     }
 
-    /// A row-major copy with its own storage.
+    /// Returns a row-major copy with its own storage.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn clone_contiguous(&self) -> Result<Tensor> {
         loops::copied(self, self.layout().to_contiguous(), self.dtype())
     }
 
-    /// A copy with the same strides, holes between elements included, unless elements share places.
+    /// Returns a copy with the same strides, including gaps between elements, unless elements overlap.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn clone_spread(&self) -> Result<Tensor> {
         let layout = self.layout();
         if layout.is_non_overlapping_and_dense() || layout.internal_overlap() == Overlap::Yes {
@@ -35,7 +44,10 @@ impl Tensor {
         self.as_strided(&[span], &[1], None)?.clone_data()?.as_strided(layout.sizes(), layout.strides(), None)
     }
 
-    /// A copy in a memory format.
+    /// Returns a copy in a memory format.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::Shape`] if the rank does not fit the format, and an error if memory is exhausted.
     pub fn clone_format(&self, format: MemoryFormat) -> Result<Tensor> {
         let wanted = match format {
             MemoryFormat::Preserve => return self.clone_data(),
@@ -53,12 +65,18 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Itself if row-major, else a row-major copy.
+    /// Returns the tensor itself if it is row-major, else a row-major copy.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.clone_contiguous() }
     }
 
-    /// Itself if in the format, else a copy in it.
+    /// Returns the tensor itself if it has the format, else a copy in that format.
+    ///
+    /// # Errors
+    /// As for [`Tensor::clone_format`].
     pub fn contiguous_format(&self, format: MemoryFormat) -> Result<Tensor> {
         let there = match format {
             MemoryFormat::Contiguous => self.is_contiguous(),
@@ -68,27 +86,42 @@ impl Tensor {
         if there { Ok(self.clone()) } else { self.clone_format(format) }
     }
 
-    /// Itself if of the dtype, else a converted copy.
+    /// Returns the tensor itself if it has the dtype, else a converted copy.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype { Ok(self.clone()) } else { self.cast_copy(dtype) }
     }
 
-    /// As [`Tensor::to_dtype`], of a tensor that is not used any more.
+    /// As [`Tensor::to_dtype`] by value, for a tensor that is not used afterwards.
+    ///
+    /// # Errors
+    /// As for [`Tensor::to_dtype`].
     pub fn into_dtype(self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype { Ok(self) } else { self.cast_copy(dtype) }
     }
 
-    /// Itself if row-major, else a copy that is.
+    /// As [`Tensor::contiguous`], borrowing the tensor if it is row-major.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn as_contiguous(&self) -> Result<Cow<'_, Tensor>> {
         Ok(if self.is_contiguous() { Cow::Borrowed(self) } else { Cow::Owned(self.clone_contiguous()?) })
     }
 
-    /// A converted copy with its own storage, strides kept if dense.
+    /// Returns a converted copy with its own storage; strides are kept if dense.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn cast_copy(&self, dtype: DType) -> Result<Tensor> {
         loops::copied(self, self.preserved()?, dtype)
     }
 
-    /// How a copy lies: strides are kept if dense, else only their order.
+    /// Returns the layout of a copy: the same strides if they are dense, else dense strides in the same order.
+    ///
+    /// # Errors
+    /// Returns an error if the layout cannot be represented.
     pub fn preserved(&self) -> Result<Layout> {
         let layout = self.layout();
         match !layout.is_contiguous() && layout.is_non_overlapping_and_dense() {
@@ -97,8 +130,12 @@ impl Tensor {
         }
     }
 
-    /// Overwrites the elements with another tensor's, broadcast and converted. Sources that overlap are read as
-    /// they were before.
+    /// Overwrites the elements with another tensor's, broadcast and converted. An overlapping source is read before the
+    /// write.
+    ///
+    /// # Errors
+    /// Returns an error if the sizes do not broadcast, elements of this tensor overlap, its storage is protected, or
+    /// memory is exhausted.
     pub fn copy_(&self, source: &Tensor) -> Result<()> {
         if self.ptr_eq(source) {
             return Ok(());
@@ -110,12 +147,15 @@ impl Tensor {
         loops::copy(self, source)
     }
 
-    /// As [`Tensor::copy_`] into a tensor nobody else has yet: its version stays.
+    /// As [`Tensor::copy_`] without incrementing the version, for a tensor that has no other handle yet.
     fn copy_no_bump(&self, source: &Tensor) -> Result<()> {
         loops::copy_fresh(self, source)
     }
 
     /// Overwrites all elements with one value.
+    ///
+    /// # Errors
+    /// As for [`Tensor::copy_`].
     pub fn fill_(&self, value: Scalar) -> Result<()> {
         if self.dtype() == DType::C32 {
             return self.copy_(&Tensor::scalar(value, DType::C64)?);
@@ -127,7 +167,7 @@ impl Tensor {
                     threads::chunks(out.data(), GRAIN, |_, part| part.fill(value.to_raw()));
                 });
             }
-            // Elements that are one place in memory are written once.
+            // Elements that share one memory location are written once.
             let mut target = self.alias();
             for d in 0..target.rank() {
                 if target.strides()[d] == 0 && target.sizes()[d] > 1 {
@@ -138,13 +178,19 @@ impl Tensor {
         })
     }
 
-    /// Zeros of the same sizes, that lie as a copy does.
+    /// Returns zeros of the same sizes in the layout of a copy.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn empty_like(&self, dtype: DType) -> Result<Tensor> {
         let layout = self.preserved()?;
         Tensor::empty_strided(layout.sizes(), layout.strides(), dtype)
     }
 
-    /// Zeros of the same sizes, row-major.
+    /// Returns zeros of the same sizes, row-major.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn zeros_contiguous_like(&self, dtype: DType) -> Result<Tensor> {
         Tensor::empty_strided(self.sizes(), &contiguous_strides(self.sizes()), dtype)
     }

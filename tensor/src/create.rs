@@ -1,4 +1,4 @@
-//! Making tensors, and taking their elements out.
+//! Creation of tensors, and extraction of their elements.
 
 use crate::access;
 use crate::dispatch;
@@ -10,7 +10,10 @@ use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
-/// Bytes of a row-major tensor; an error if they do not fit.
+/// Returns the bytes of a row-major tensor.
+///
+/// # Errors
+/// Returns [`TensorError::SizeOverflow`] if they exceed half the address space.
 #[inline]
 pub(crate) fn bytes_of(layout: &Layout, dtype: DType) -> Result<usize> {
     match layout.numel().checked_mul(dtype.size()) {
@@ -25,19 +28,29 @@ fn too_many(layout: &Layout) -> TensorError {
 }
 
 impl Tensor {
-    /// Zeros, row-major. (PyTorch's `empty` promises nothing about the elements; here they are zeros.)
+    /// Returns a row-major tensor of zeros. (PyTorch's `empty` guarantees nothing about the elements; here they are
+    /// zeros.)
+    ///
+    /// # Errors
+    /// Returns an error if a size is negative, or memory is exhausted.
     pub fn empty(sizes: &[i64], dtype: DType) -> Result<Tensor> {
         Tensor::zeros(sizes, dtype)
     }
 
-    /// Zeros, row-major.
+    /// Returns a row-major tensor of zeros.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`].
     pub fn zeros(sizes: &[i64], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
         let storage = Storage::zeroed(bytes_of(&layout, dtype)?)?;
         Ok(Tensor::from_parts(storage, dtype, layout))
     }
 
-    /// Zeros with given strides.
+    /// Returns a tensor of zeros with the given strides.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`]; also if a stride is negative.
     pub fn empty_strided(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
         let layout = Layout::new(sizes, strides, 0)?;
         let bytes = layout.storage_end().checked_mul(dtype.size());
@@ -45,7 +58,10 @@ impl Tensor {
         Ok(Tensor::from_parts(Storage::zeroed(bytes)?, dtype, layout))
     }
 
-    /// One value throughout, row-major.
+    /// Returns a row-major tensor of one value.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`].
     pub fn full(sizes: &[i64], value: Scalar, dtype: DType) -> Result<Tensor> {
         if dtype == DType::C32 {
             return Tensor::full(sizes, value, DType::C64)?.to_dtype(dtype);
@@ -54,14 +70,17 @@ impl Tensor {
         let bytes = bytes_of(&layout, dtype)?;
         let storage: Result<Storage> = dispatch!(all, dtype, "full", T => {
             let raw = value.to::<T>().to_raw();
-            // By bits: there is a zero that is negative.
+            // Compared by bits, because -0.0 is not stored as zero bytes.
             let zero = bytemuck::bytes_of(&raw).iter().all(|byte| *byte == 0);
             if zero { Storage::zeroed(bytes) } else { Storage::repeated(raw, layout.numel()) }
         });
         Ok(Tensor::from_parts(storage?, dtype, layout))
     }
 
-    /// A tensor of no dimension.
+    /// Returns a zero-dimensional tensor of a scalar, converted to the dtype.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn scalar(value: Scalar, dtype: DType) -> Result<Tensor> {
         if dtype == DType::C32 {
             return Tensor::scalar(value, DType::C64)?.to_dtype(dtype);
@@ -73,17 +92,27 @@ impl Tensor {
         })
     }
 
-    /// A tensor of no dimension, of an element's own type.
+    /// Returns a zero-dimensional tensor of an element, with the element's dtype.
+    ///
+    /// # Errors
+    /// Returns an error if memory is exhausted.
     pub fn from_element<T: Element>(value: T) -> Result<Tensor> {
         Tensor::from_slice(&[value], &[])
     }
 
-    /// The elements of a vector, row-major.
+    /// Returns a row-major tensor of a vector's elements.
+    ///
+    /// # Errors
+    /// As for [`Tensor::from_slice`].
     pub fn from_vec<T: Element>(values: Vec<T>, sizes: &[i64]) -> Result<Tensor> {
         Tensor::from_slice(&values, sizes)
     }
 
-    /// A copy of elements, row-major.
+    /// Returns a row-major tensor with a copy of the elements.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::ShapeInvalid`] if the sizes do not hold as many elements, and an error if memory is
+    /// exhausted.
     pub fn from_slice<T: Element>(values: &[T], sizes: &[i64]) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
         if layout.numel() != values.len() {
@@ -94,7 +123,10 @@ impl Tensor {
         Ok(Tensor::from_parts(storage, T::DTYPE, layout))
     }
 
-    /// A tensor made of scalars, each converted to the dtype.
+    /// Returns a row-major tensor of scalars, each converted to the dtype.
+    ///
+    /// # Errors
+    /// As for [`Tensor::from_slice`].
     pub fn from_scalars(values: &[Scalar], sizes: &[i64], dtype: DType) -> Result<Tensor> {
         if dtype == DType::C32 {
             return Tensor::from_scalars(values, sizes, DType::C64)?.to_dtype(dtype);
@@ -105,12 +137,20 @@ impl Tensor {
         })
     }
 
-    /// A copy of little-endian bytes, laid out as given. An error if the layout reaches outside the bytes.
+    /// Returns a tensor with a copy of little-endian bytes and the given layout.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::OutOfBounds`] if the layout reaches outside the bytes, and an error if memory is
+    /// exhausted.
     pub fn from_bytes(bytes: &[u8], dtype: DType, layout: Layout) -> Result<Tensor> {
         Tensor::from_storage(Storage::from_bytes(bytes)?, dtype, layout)
     }
 
-    /// `start, start + step, ...` up to before `end`.
+    /// Returns the values `start, start + step, ...`, up to but not including `end`.
+    ///
+    /// # Errors
+    /// Returns PyTorch's errors for a step of zero, a step of the wrong sign and infinite bounds, and an error if the
+    /// dtype is not real or memory is exhausted.
     pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Tensor> {
         dispatch!(real, dtype, "arange", T => {
             let count = range_count(start, end, step)?;
@@ -131,10 +171,13 @@ impl Tensor {
         })
     }
 
-    /// The elements in row-major order, each converted to `T`.
+    /// Returns the elements in row-major order, each converted to `T`.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         crate::budget::check_budget(self.numel().saturating_mul(size_of::<T>()))?;
-        // Conversion and order are the copier's work, so that this is compiled per type, not per pair of types.
+        // The copy loops convert and reorder, so this function is instantiated per type, not per pair of types.
         let copy;
         let rows = if self.dtype() == T::DTYPE && self.layout().is_contiguous() {
             self
@@ -145,7 +188,10 @@ impl Tensor {
         access::read::<T, _>(rows, |view| view.data().iter().map(|raw| T::from_raw(*raw)).collect())
     }
 
-    /// The elements in row-major order as scalars of their category.
+    /// Returns the elements in row-major order as scalars of their category.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn to_scalars(&self) -> Result<Vec<Scalar>> {
         if self.dtype() == DType::C32 {
             return self.to_dtype(DType::C64)?.to_scalars();
@@ -155,7 +201,10 @@ impl Tensor {
         })
     }
 
-    /// The elements in row-major order as little-endian bytes.
+    /// Returns the elements in row-major order as little-endian bytes.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         if self.dtype() == DType::C32 {
             return self.view_as_real()?.to_bytes();
@@ -166,12 +215,15 @@ impl Tensor {
         })
     }
 
-    /// A row-major copy.
+    /// Returns a row-major copy.
     pub(crate) fn copy_contiguous(&self) -> Result<Tensor> {
         crate::loops::copied(self, self.layout().to_contiguous(), self.dtype())
     }
 
-    /// The only element.
+    /// Returns the only element.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::Value`] if the tensor does not have exactly one element.
     pub fn item(&self) -> Result<Scalar> {
         if self.numel() != 1 {
             let n = self.numel();
@@ -187,8 +239,8 @@ impl Tensor {
         })
     }
 
-    /// An element of a tensor of one dimension, by its index, which counts from the end if it is negative. `None` for
-    /// other tensors, and where there is no such element.
+    /// Returns an element of a one-dimensional tensor; a negative index counts from the end. Returns `None` for other
+    /// ranks, complex f16, and an index out of range.
     pub fn element_of_row(&self, index: i64) -> Option<Scalar> {
         if self.dtype() == DType::C32 {
             return None;
@@ -202,7 +254,7 @@ impl Tensor {
     }
 }
 
-/// How many numbers a range has; PyTorch's errors for a step of zero, a wrong direction, infinities.
+/// Returns the number of elements of a range; PyTorch's errors for a step of zero, a wrong direction, infinities.
 fn range_count(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
     let integral = [start, end, step].iter().all(|s| s.is_integral(true));
     let (lo, hi, by) = (start.to_f64(), end.to_f64(), step.to_f64());

@@ -1,5 +1,6 @@
-//! Devices, layouts and memory formats: names and integers of PyTorch. Only the CPU executes here; the other
-//! devices exist because programs and archives name them.
+//! Devices, layouts and memory formats: names and integers of PyTorch.
+//!
+//! Only the CPU executes here. The other devices exist because programs and archives name them.
 
 use std::fmt;
 
@@ -8,15 +9,15 @@ use crate::error::{Result, TensorError};
 /// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
-    /// The processor: the only one that executes.
+    /// The CPU, the only device that executes.
     Cpu,
-    /// A graphics processor, by name only.
+    /// A CUDA GPU, by name only.
     Cuda,
     /// Shapes without data, by name only.
     Meta,
 }
 
-/// A device: its kind and, if given, its number.
+/// A device: its kind and, optionally, its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// The kind.
@@ -25,7 +26,7 @@ pub struct Device {
     pub index: Option<u8>,
 }
 
-/// The kinds of devices that PyTorch has.
+/// Names of the device kinds of PyTorch.
 const KNOWN: [&str; 21] = [
     "cpu",
     "cuda",
@@ -51,10 +52,13 @@ const KNOWN: [&str; 21] = [
 ];
 
 impl Device {
-    /// The processor, without a number.
+    /// The CPU, without a number.
     pub const CPU: Device = Device { kind: DeviceKind::Cpu, index: None };
 
-    /// Reads `"cpu"`, `"cpu:0"`, `"cuda:1"`, `"meta"`.
+    /// Parses `"cpu"`, `"cpu:0"`, `"cuda:1"`, `"meta"`.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::Value`] if the text is not one of these forms.
     pub fn parse(text: &str) -> Result<Device> {
         let bad = || TensorError::value(format!("Invalid device string: '{text}'"));
         let (kind, index) = match text.split_once(':') {
@@ -74,18 +78,18 @@ impl Device {
         Ok(Device { kind, index })
     }
 
-    /// Whether PyTorch knows a device of this name, be it one that tensors cannot be on here.
+    /// Returns whether PyTorch has a device of this name, including devices that are not available here.
     pub fn is_known(text: &str) -> bool {
         let (kind, index) = text.split_once(':').unwrap_or((text, "0"));
         KNOWN.contains(&kind) && Device::parse(&format!("cpu:{index}")).is_ok()
     }
 
-    /// Whether tensors on it can be computed with here.
+    /// Returns whether tensors on this device can be computed with here.
     pub fn is_cpu(self) -> bool {
         self.kind == DeviceKind::Cpu
     }
 
-    /// The kind's name: `"cpu"`.
+    /// Returns the kind's name, such as `"cpu"`.
     pub fn type_name(self) -> &'static str {
         match self.kind {
             DeviceKind::Cpu => "cpu",
@@ -119,16 +123,16 @@ impl std::str::FromStr for Device {
 pub enum TensorLayout {
     /// Dense with strides.
     Strided = 0,
-    /// Coordinates (named only).
+    /// Coordinates (by name only).
     Sparse = 1,
-    /// Compressed rows (named only).
+    /// Compressed rows (by name only).
     SparseCsr = 2,
-    /// oneDNN's own (named only).
+    /// oneDNN's format (by name only).
     Mkldnn = 3,
 }
 
 impl TensorLayout {
-    /// From PyTorch's integer.
+    /// Returns the layout with PyTorch's integer.
     pub fn from_number(number: i64) -> Option<TensorLayout> {
         [TensorLayout::Strided, TensorLayout::Sparse, TensorLayout::SparseCsr, TensorLayout::Mkldnn]
             .into_iter()
@@ -136,13 +140,13 @@ impl TensorLayout {
     }
 }
 
-/// PyTorch's `MemoryFormat`: which stride order a fresh tensor gets.
+/// PyTorch's `MemoryFormat`: the stride order of a fresh tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i64)]
 pub enum MemoryFormat {
     /// Row-major.
     Contiguous = 0,
-    /// As the input, if that is dense and without overlap.
+    /// The input's strides, if it is dense and without overlap.
     Preserve = 1,
     /// Batch, height, width, channels (rank 4).
     ChannelsLast = 2,
@@ -151,7 +155,7 @@ pub enum MemoryFormat {
 }
 
 impl MemoryFormat {
-    /// From PyTorch's integer.
+    /// Returns the memory format with PyTorch's integer.
     pub fn from_number(number: i64) -> Option<MemoryFormat> {
         use MemoryFormat::*;
         [Contiguous, Preserve, ChannelsLast, ChannelsLast3d].into_iter().find(|f| *f as i64 == number)

@@ -1,7 +1,7 @@
-//! Element types, under the names and numbers PyTorch gives them.
+//! Element types, with PyTorch's names and numbers.
 //!
-//! The order of the variants is the order of PyTorch's integers where both have the type, so comparing two
-//! dtypes never has a meaning beyond equality; [`Category`] carries the order that promotion uses.
+//! Variants are in the order of PyTorch's integers. Dtypes are compared only for equality; [`Category`] has the order
+//! that promotion uses.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DType {
-    /// Unsigned byte.
+    /// Unsigned 8-bit integer.
     U8,
     /// Signed 8-bit integer.
     I8,
@@ -25,19 +25,19 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
-    /// Complex of two halves: stored, copied and converted, not computed with.
+    /// Complex number of two f16: can be stored, copied and converted, but not computed with.
     C32,
-    /// Complex of two singles.
+    /// Complex number of two f32.
     C64,
-    /// Complex of two doubles.
+    /// Complex number of two f64.
     C128,
-    /// One byte; every non-zero byte reads as true.
+    /// `bool`: one byte; every non-zero byte reads as true.
     Bool,
-    /// The upper half of a single.
+    /// bfloat16: the upper half of an f32.
     BF16,
 }
 
-/// The order that promotion climbs: bool, integers, floats, complex.
+/// Categories in the order of promotion: bool, integers, floats, complex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Category {
@@ -51,7 +51,7 @@ pub enum Category {
     Complex,
 }
 
-/// One row per dtype, in the order of the variants.
+/// Properties of a dtype; one row per dtype, in the order of the variants.
 struct Row {
     dtype: DType,
     name: &'static str,
@@ -112,38 +112,39 @@ impl DType {
         &ROWS[self as usize]
     }
 
-    /// PyTorch's name: `"float32"`.
+    /// Returns PyTorch's name, such as `"float32"`.
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// The dtype of a name, with or without `torch.`, aliases (`"float"`, `"long"`) included.
+    /// Returns the dtype with a name, with or without `torch.`, including aliases (`"float"`, `"long"`).
     pub fn from_name(name: &str) -> Option<DType> {
         let name = name.strip_prefix("torch.").unwrap_or(name);
         ROWS.iter().find(|row| row.name == name || row.alias == name).map(|row| row.dtype)
     }
 
-    /// The name in IR types and in error texts: `"Float"`, `"Long"`.
+    /// Returns the name in IR types and in error messages, such as `"Float"`, `"Long"`.
     pub fn ir_name(self) -> &'static str {
         self.info().ir
     }
 
-    /// The dtype of an IR type name.
+    /// Returns the dtype with an IR type name.
     pub fn from_ir_name(name: &str) -> Option<DType> {
         ROWS.iter().find(|row| row.ir == name).map(|row| row.dtype)
     }
 
-    /// PyTorch's `ScalarType` integer.
+    /// Returns PyTorch's `ScalarType` integer.
     pub fn scalar_type(self) -> i64 {
         self.info().scalar_type
     }
 
-    /// The dtype of a `ScalarType` integer.
+    /// Returns the dtype with a `ScalarType` integer.
     pub fn from_scalar_type(number: i64) -> Option<DType> {
         ROWS.iter().find(|row| row.scalar_type == number).map(|row| row.dtype)
     }
 
-    /// A dtype of the same size, under which elements move as bits: the group `widths` of [`dispatch!`](crate::dispatch).
+    /// Returns a dtype of the same size, as which elements are moved as bits: the group `widths` of
+    /// [`dispatch!`](crate::dispatch).
     pub fn bits(self) -> DType {
         match self.size() {
             1 => DType::U8,
@@ -154,9 +155,9 @@ impl DType {
         }
     }
 
-    /// The dtype that carries this one's elements exactly while a program computes with them: `int64` for integers and
-    /// truth values, `float32` for halves. Results converted back are those of computing in the dtype itself where
-    /// that is defined by wrapping, or by rounding once from single precision, as PyTorch defines it.
+    /// Returns the dtype that represents this dtype's elements exactly during computation: `int64` for integers and
+    /// `bool`, `float32` for f16 and bf16. Results converted back equal those of the dtype itself for operations that
+    /// PyTorch defines by wrapping, or by rounding once from f32.
     #[inline]
     pub const fn carrier(self) -> DType {
         match self {
@@ -166,42 +167,42 @@ impl DType {
         }
     }
 
-    /// Bytes of one element.
+    /// Returns the bytes per element.
     #[inline]
     pub fn size(self) -> usize {
         self.info().size
     }
 
-    /// Where promotion ranks it.
+    /// Returns the category for promotion.
     #[inline]
     pub fn category(self) -> Category {
         self.info().category
     }
 
-    /// Whether it is a (real) floating-point type.
+    /// Returns whether the dtype is a (real) floating-point type.
     #[inline]
     pub fn is_floating(self) -> bool {
         self.category() == Category::Floating
     }
 
-    /// Whether it is complex.
+    /// Returns whether the dtype is complex.
     #[inline]
     pub fn is_complex(self) -> bool {
         self.category() == Category::Complex
     }
 
-    /// Whether it is an integer type; `bool` counts if asked to.
+    /// Returns whether the dtype is an integer type; `bool` counts if `include_bool` is set.
     #[inline]
     pub fn is_integral(self, include_bool: bool) -> bool {
         self.category() == Category::Integral || (include_bool && self == DType::Bool)
     }
 
-    /// Whether negative values exist.
+    /// Returns whether negative values exist.
     pub fn is_signed(self) -> bool {
         !matches!(self, DType::U8 | DType::Bool)
     }
 
-    /// The float type of a complex type's parts; itself otherwise.
+    /// Returns the float type of a complex type's parts; other dtypes are returned unchanged.
     pub fn to_real(self) -> DType {
         match self {
             DType::C32 => DType::F16,
@@ -211,7 +212,8 @@ impl DType {
         }
     }
 
-    /// The complex type whose parts are of this float type (`bfloat16` goes to `complex64`); itself if complex.
+    /// Returns the complex type with parts of this float type (`complex64` for `bfloat16`); complex types are returned
+    /// unchanged.
     pub fn to_complex(self) -> DType {
         match self {
             DType::F64 | DType::C128 => DType::C128,

@@ -1,9 +1,9 @@
-//! The Rust types that elements are, and choosing one of them at run time.
+//! Rust types of elements, and run-time dispatch from a dtype to its type.
 //!
-//! A [`DType`] is known when a program runs; loops are compiled per [`Element`]. The macro [`dispatch!`](crate::dispatch) goes
-//! from one to the other, once per kernel. `bool` is not plain data in Rust (a byte of 2 would be undefined
-//! behaviour, and archives may hold one), so memory is read as [`Element::Raw`] and turned into the element:
-//! for every type but `bool` that is nothing.
+//! A [`DType`] is a run-time value, whereas loops are compiled per [`Element`]. The macro
+//! [`dispatch!`](crate::dispatch) selects the type, once per kernel. Memory is accessed as [`Element::Raw`] and
+//! converted to the element. For every type but `bool` the conversion is the identity. `bool` is not plain data in
+//! Rust: a byte of 2 would be undefined behaviour, and archives may contain one.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -13,41 +13,42 @@ use crate::half_convert::{bf16_from_f32, bf16_to_f32, f16_from_f32, f16_to_f32};
 use crate::math::Real;
 use crate::scalar::Scalar;
 
-/// A type of elements.
+/// A Rust type of tensor elements.
 pub trait Element: Copy + Send + Sync + Default + PartialEq + std::fmt::Debug + 'static {
-    /// Its dtype.
+    /// The dtype of the type.
     const DTYPE: DType;
-    /// What lies in memory: the type itself, `u8` for `bool`.
+    /// The type in memory: the type itself, `u8` for `bool`.
     type Raw: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug;
     /// Zero (false).
     const ZERO: Self;
     /// One (true).
     const ONE: Self;
 
-    /// From memory.
+    /// Converts from the type in memory.
     fn from_raw(raw: Self::Raw) -> Self;
-    /// To memory.
+    /// Converts to the type in memory.
     fn to_raw(self) -> Self::Raw;
-    /// From an integer: wraps or rounds.
+    /// Converts from an integer: wraps or rounds.
     fn from_i64(value: i64) -> Self;
-    /// From a single: truncates as x86 does, or rounds.
+    /// Converts from an f32: truncates as x86 does, or rounds.
     fn from_f32(value: f32) -> Self;
-    /// From a double: truncates as x86 does, or rounds.
+    /// Converts from an f64: truncates as x86 does, or rounds.
     fn from_f64(value: f64) -> Self;
-    /// From a complex double: real types take the real part.
+    /// Converts from a complex f64: real types take the real part.
     fn from_complex(value: Complex<f64>) -> Self;
-    /// To an integer.
+    /// Converts to an integer.
     fn to_i64(self) -> i64;
-    /// To a single.
+    /// Converts to an f32.
     fn to_f32(self) -> f32;
-    /// To a double.
+    /// Converts to an f64.
     fn to_f64(self) -> f64;
-    /// To a complex double.
+    /// Converts to a complex f64.
+    /// Returns whether the value differs from zero (NaN does).
     fn to_complex(self) -> Complex<f64>;
     /// Whether it is not zero (NaN is not).
     fn is_nonzero(self) -> bool;
 
-    /// From a scalar of any kind.
+    /// Converts from a scalar of any kind.
     #[inline]
     fn from_scalar(scalar: Scalar) -> Self {
         match scalar {
@@ -58,7 +59,7 @@ pub trait Element: Copy + Send + Sync + Default + PartialEq + std::fmt::Debug + 
         }
     }
 
-    /// To the scalar kind of its category.
+    /// Converts to the scalar kind of the type's category.
     #[inline]
     fn to_scalar(self) -> Scalar {
         match Self::DTYPE.category() {
@@ -73,7 +74,7 @@ pub trait Element: Copy + Send + Sync + Default + PartialEq + std::fmt::Debug + 
 /// Converts between element types as C++'s `static_cast` does on x86-64.
 #[inline(always)]
 pub fn cast<S: Element, D: Element>(value: S) -> D {
-    // The dtypes are constants: one arm remains after compilation.
+    // The dtypes are constants, so only one arm remains after compilation.
     match (S::DTYPE, D::DTYPE) {
         (_, DType::Bool) => D::from_i64(value.is_nonzero() as i64),
         (DType::F32 | DType::F16 | DType::BF16, _) => D::from_f32(value.to_f32()),
@@ -83,7 +84,7 @@ pub fn cast<S: Element, D: Element>(value: S) -> D {
     }
 }
 
-/// Truncation of a double as `cvttsd2si` does it: out of range and NaN give the smallest value.
+/// Truncates an f64 as `cvttsd2si` does: out-of-range values and NaN become the smallest integer.
 #[inline(always)]
 fn truncate_f64(value: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
@@ -93,7 +94,7 @@ fn truncate_f64(value: f64) -> i64 {
     }
 }
 
-/// The same to 32 bits, for narrower integers by way of wrapping.
+/// As [`truncate_f64`] to 32 bits; narrower integers are obtained by wrapping.
 #[inline(always)]
 fn truncate_f64_i32(value: f64) -> i32 {
     if value > -2147483649.0 && value < 2147483648.0 { value as i32 } else { i32::MIN }
@@ -223,7 +224,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn from_i64(value: i64) -> Self {
-                // Halves go by way of a single, as PyTorch's constructor does.
+                // f16 and bf16 are converted by way of f32, as in PyTorch's constructor.
                 if Self::DTYPE == DType::F64 {
                     Self::from_f64(value as f64)
                 } else {

@@ -1,13 +1,13 @@
-//! What can go wrong with tensors, and whose fault it is.
+//! Errors of tensor operations, with a classification by cause.
 //!
-//! The texts carry PyTorch's meaning (and its wording where a program's user knows it), so that a message can
-//! be looked up; programs match on the variants instead.
+//! Messages have PyTorch's meaning (and its wording where users of programs know it), so that they can be looked up.
+//! Programs match on the variants instead.
 
 use std::fmt;
 
 use crate::dtype::DType;
 
-/// Whose fault an error is: decides exit codes, reports of fuzzers, and whether to look for a bug here.
+/// Who or what caused an error: determines exit codes, and whether fuzzers report a bug of this library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The input (program, archive, tensor) is wrong.
@@ -34,7 +34,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Short for results of this crate.
+/// `Result` with this crate's error.
 pub type Result<T, E = TensorError> = std::result::Result<T, E>;
 
 /// An error of a tensor operation.
@@ -46,9 +46,9 @@ pub enum TensorError {
         "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
     )]
     Broadcast {
-        /// Size of the first operand there.
+        /// Size of the first operand in that dimension.
         a: i64,
-        /// Size of the second operand there.
+        /// Size of the second operand in that dimension.
         b: i64,
         /// Dimension of the broadcast result.
         dim: usize,
@@ -56,11 +56,11 @@ pub enum TensorError {
     /// A dimension number outside `lo..=hi`.
     #[error("Dimension out of range (expected to be in range of [{lo}, {hi}], but got {dim})")]
     DimRange {
-        /// The number given.
+        /// The given dimension.
         dim: i64,
-        /// Smallest accepted.
+        /// Smallest accepted value.
         lo: i64,
-        /// Largest accepted.
+        /// Largest accepted value.
         hi: i64,
     },
     /// An index outside a dimension.
@@ -68,45 +68,45 @@ pub enum TensorError {
     IndexRange {
         /// The operation, as PyTorch writes it (`select()`).
         op: &'static str,
-        /// The index given.
+        /// The given index.
         index: i64,
         /// The tensor's sizes, as `[2, 3]`.
         sizes: Shape,
-        /// The dimension indexed.
+        /// The indexed dimension.
         dim: i64,
     },
-    /// A shape that does not hold the number of elements there is.
+    /// A shape whose number of elements differs from the tensor's.
     #[error("shape '{shape}' is invalid for input of size {numel}")]
     ShapeInvalid {
-        /// The shape asked for.
+        /// The requested shape.
         shape: Shape,
-        /// The elements there are.
+        /// The number of elements of the tensor.
         numel: i64,
     },
-    /// A view that no strides can express.
+    /// A view that cannot be expressed by strides.
     #[error(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
          two contiguous subspaces). Use .reshape(...) instead."
     )]
     ViewStride,
-    /// An expansion of a dimension that is not 1.
+    /// An expansion of a dimension whose size is not 1.
     #[error(
         "The expanded size of the tensor ({wanted}) must match the existing size ({existing}) at non-singleton \
          dimension {dim}.  Target sizes: {target}.  Tensor sizes: {sizes}"
     )]
     Expand {
-        /// The size asked for.
+        /// The requested size.
         wanted: i64,
-        /// The size there is.
+        /// The existing size.
         existing: i64,
         /// The dimension of the target.
         dim: usize,
-        /// All sizes asked for.
+        /// All requested sizes.
         target: Shape,
-        /// All sizes there are.
+        /// All existing sizes.
         sizes: Shape,
     },
-    /// Matrix shapes that do not multiply.
+    /// Matrix shapes that cannot be multiplied.
     #[error("mat1 and mat2 shapes cannot be multiplied ({0}x{1} and {2}x{3})")]
     MatShapes(i64, i64, i64, i64),
     /// A shape, rank or count that an operation does not accept.
@@ -120,17 +120,17 @@ pub enum TensorError {
     DType {
         /// The operation or loop.
         op: &'static str,
-        /// The type met.
+        /// The type that was found.
         dtype: DType,
     },
-    /// Two element types that had to be the same.
+    /// Two element types that must be the same.
     #[error("{op}: expected scalar type {expected} but found {found}", expected = expected.ir_name(), found = found.ir_name())]
     DTypeMismatch {
         /// The operation.
         op: &'static str,
-        /// The type wanted.
+        /// The expected type.
         expected: DType,
-        /// The type met.
+        /// The type that was found.
         found: DType,
     },
     /// A result that cannot be stored in the type of the output.
@@ -141,13 +141,13 @@ pub enum TensorError {
         /// The output's type.
         to: DType,
     },
-    /// A write to a tensor several of whose elements are one memory location.
+    /// A write to a tensor in which several elements share one memory location.
     #[error(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory \
          location. Please clone() the tensor before performing the operation."
     )]
     InternalOverlap,
-    /// A write to a tensor that shares some, not all, of its memory with an input.
+    /// A write to a tensor that shares some, but not all, of its memory with an input.
     #[error(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
          memory location. Please clone() the tensor before performing the operation."
@@ -158,37 +158,37 @@ pub enum TensorError {
         "setStorage: sizes {sizes}, strides {strides}, storage offset {offset}, and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for storage of size {available}"
     )]
     OutOfBounds {
-        /// Sizes asked for.
+        /// Requested sizes.
         sizes: Shape,
-        /// Strides asked for.
+        /// Requested strides.
         strides: Shape,
         /// Offset in elements.
         offset: i64,
-        /// Bytes of an element.
+        /// Bytes per element.
         itemsize: usize,
-        /// Bytes needed.
+        /// Required bytes.
         needed: usize,
-        /// Bytes there are.
+        /// Available bytes.
         available: usize,
     },
-    /// The memory limit, or the memory, is used up.
+    /// The memory limit, or the system's memory, is exhausted.
     #[error("out of memory: {requested} bytes requested, limit {limit} bytes")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
-        /// The limit (`usize::MAX`: none was set, the system refused).
+        /// The limit (`usize::MAX`: no limit was set, and the system refused).
         limit: usize,
     },
-    /// Sizes whose product does not fit.
+    /// Sizes whose product overflows.
     #[error("sizes {0} overflow the address space")]
     SizeOverflow(Shape),
-    /// Something that is not implemented.
+    /// A feature that is not implemented.
     #[error("unsupported: {0}")]
     Unsupported(String),
 }
 
 impl TensorError {
-    /// Whose fault it is.
+    /// Returns the cause of the error.
     pub fn fault(&self) -> Fault {
         match self {
             TensorError::Unsupported(_) => Fault::Unsupported,
@@ -197,20 +197,20 @@ impl TensorError {
         }
     }
 
-    /// A shape error with its text.
+    /// Makes a [`TensorError::Shape`] with a message.
     #[cold]
     pub fn shape(text: impl Into<String>) -> TensorError {
         TensorError::Shape(text.into())
     }
 
-    /// A value error with its text.
+    /// Makes a [`TensorError::Value`] with a message.
     #[cold]
     pub fn value(text: impl Into<String>) -> TensorError {
         TensorError::Value(text.into())
     }
 }
 
-/// Sizes (or strides) inside an error: shows as `[2, 3]`.
+/// Sizes (or strides) inside an error, displayed as `[2, 3]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape(pub Box<[i64]>);
 

@@ -1,8 +1,8 @@
 //! Discrete Fourier transforms of any length along one dimension, in f64.
 //!
-//! A length is taken apart into its prime factors and transformed factor by factor between two buffers (Stockham's
-//! order, so nothing is permuted); a length with a large prime factor becomes a convolution of twice its length
-//! (Bluestein). A [`Plan`] holds the roots of unity and is used for all rows of a tensor.
+//! A length is split into its prime factors and transformed factor by factor between two buffers (in Stockham's order,
+//! which needs no permutation). A length with a large prime factor is computed as a convolution of at least twice its
+//! length (Bluestein). A [`Plan`] holds the roots of unity and is used for all rows of a tensor.
 
 use std::f64::consts::PI;
 
@@ -16,23 +16,23 @@ use crate::tensor::Tensor;
 
 type C = Complex<f64>;
 
-/// Prime factors up to here are transformed directly.
+/// Largest prime factor that is transformed directly.
 pub(crate) const DIRECT: usize = 61;
 
-/// How to transform rows of one length.
+/// A transform of rows of one length.
 pub struct Plan {
     n: usize,
     factors: Vec<usize>,
     /// `e^(-2 pi i k / n)`.
     roots: Vec<C>,
-    /// For lengths with a large factor: the chirp, its transform, and the plan of the convolution.
+    /// Only for lengths with a large prime factor: the chirp, its transform, and the plan of the convolution.
     chirp: Option<Box<Chirp>>,
 }
 
 struct Chirp {
     /// `e^(-pi i k^2 / n)`.
     wave: Vec<C>,
-    /// The transform of its conjugate, wrapped around, divided by the length.
+    /// The transform of the conjugated wave, wrapped around and divided by the convolution's length.
     spectrum: Vec<C>,
     plan: Plan,
 }
@@ -69,12 +69,13 @@ fn factors(mut n: usize) -> Vec<usize> {
 }
 
 impl Plan {
-    /// For rows of `n` numbers.
+    /// Makes a plan for rows of `n` numbers.
     ///
     /// # Errors
-    /// If there is no memory for what rows of this length need.
+    /// Returns [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory) if the roots and buffers for this length
+    /// do not fit.
     pub fn new(n: usize) -> Result<Plan> {
-        // Roots and buffers of the row, or of one up to four times its length.
+        // Roots and buffers of a row, or of a convolution of up to four times its length.
         check_budget(n.saturating_mul(8 * size_of::<C>()))?;
         let factors = factors(n);
         if factors.iter().all(|&p| p <= DIRECT) {
@@ -82,7 +83,7 @@ impl Plan {
         }
         let length = (2 * n - 1).next_power_of_two();
         let plan = Plan::new(length)?;
-        // The square modulo the wave's period, so that the angle stays exact.
+        // Squares modulo the wave's period, so that the angle is exact.
         let square = |k: usize| (k as u128 * k as u128 % (2 * n as u128)) as f64;
         let wave: Vec<C> = (0..n)
             .map(|k| {
@@ -101,7 +102,7 @@ impl Plan {
         Ok(Plan { n, factors, roots: Vec::new(), chirp })
     }
 
-    /// `X[j] = sum of x[k] e^(-2 pi i j k / n)`, in place.
+    /// Transforms in place: `X[j] = sum of x[k] e^(-2 pi i j k / n)`.
     pub fn forward(&self, x: &mut Vec<C>) {
         if let Some(chirp) = &self.chirp {
             return chirp.forward(x);
@@ -130,7 +131,7 @@ impl Plan {
         }
     }
 
-    /// As [`Plan::forward`] with the opposite sign in the exponent; not divided by anything.
+    /// As [`Plan::forward`] with the opposite sign in the exponent, without normalization.
     pub fn backward(&self, x: &mut Vec<C>) {
         x.iter_mut().for_each(|x| *x = x.conj());
         self.forward(x);
@@ -150,12 +151,12 @@ impl Chirp {
     }
 }
 
-/// The sign of the exponent, and a factor of every result.
+/// The sign of the exponent and the normalization of a transform.
 #[derive(Clone, Copy, Debug)]
 pub struct FftKind {
     /// Whether the exponent is positive.
     pub inverse: bool,
-    /// What results are multiplied by.
+    /// The factor that results are multiplied by.
     pub scale: f64,
 }
 
@@ -165,7 +166,11 @@ impl FftKind {
     }
 }
 
-/// Complex rows of `n` numbers (cut, or zeros added) from rows of any kind; `R` is the result's type.
+/// Transforms rows of any dtype to complex rows of `n` numbers; rows are truncated or padded with zeros to that length.
+/// `R` is the type of the result.
+///
+/// # Errors
+/// Returns an error if the dimension is out of range or memory is exhausted.
 pub fn complex<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind) -> Result<Tensor>
 where
     R: Element<Raw = R>,
@@ -186,7 +191,11 @@ fn load(buffer: &mut Vec<C>, row: impl Iterator<Item = C>, n: usize) {
     buffer.resize(n, C::ZERO);
 }
 
-/// The first `n / 2 + 1` results of real rows of `n` numbers: the others are their conjugates. (All `n` if asked for.)
+/// Transforms real rows of `n` numbers. If `onesided`, only the first `n / 2 + 1` results are returned, because the
+/// others are their conjugates.
+///
+/// # Errors
+/// As for [`complex`].
 pub fn real<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind, onesided: bool) -> Result<Tensor>
 where
     R: Element<Raw = R>,
@@ -202,7 +211,10 @@ where
     })
 }
 
-/// Real rows of `n` numbers from the first `n / 2 + 1` of complex rows whose others are their conjugates.
+/// Transforms the first `n / 2 + 1` numbers of conjugate-symmetric rows to real rows of `n` numbers.
+///
+/// # Errors
+/// As for [`complex`].
 pub fn hermitian<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind) -> Result<Tensor>
 where
     R: Element<Raw = R>,
@@ -213,7 +225,7 @@ where
     let (plan, kind) = (&plan, &kind);
     map_rows::<C, R>(x, dim, Some(n), move |row, out| {
         load(&mut buffer, row.iter().copied().take(half), n);
-        // The imaginary parts of what is its own conjugate do not count.
+        // The imaginary parts of elements that are their own conjugates are ignored.
         buffer[0].im = 0.0;
         if n.is_multiple_of(2) {
             buffer[n / 2].im = 0.0;

@@ -1,20 +1,20 @@
-//! Guarded memory: every block has a mapping of its own that ends, or begins, at an inaccessible page.
+//! Guarded memory: every block is a separate mapping that ends, or begins, at an inaccessible page.
 //!
-//! Reading or writing one byte past that edge ends the process with SIGSEGV, whatever the compiler and the kernel did to get
-//! there (inline assembly, vector intrinsics, foreign code). The bytes on the other side of the block, up to the border of
-//! its page, hold a pattern that is compared when the block is released, so a write past that side is found as well. Fresh
-//! blocks are filled with a pattern, so that a read before the first write shows as a wrong value; released blocks become
-//! inaccessible, and their addresses are not used again for a while, so that a use after release faults.
+//! A read or write one byte past that edge ends the process with SIGSEGV, however it was compiled (inline assembly,
+//! vector intrinsics, foreign code). The bytes on the block's other side, up to the border of its page, hold a pattern
+//! that is checked when the block is released, so writes past that side are found as well. Fresh blocks are filled with
+//! a pattern, so that a read before the first write yields a wrong value. Released blocks become inaccessible, and
+//! their addresses are not reused for a while, so that a use after release faults.
 //!
-//! The mode is off unless `FLAMBEAU_GUARD` is `end` or `begin`, and exists only in builds with debug assertions: a release
-//! build has none of this code. A cargo feature would need a second build of every crate for each run of the tests; a
-//! variable that a debug build reads once needs none.
+//! The mode is off unless `FLAMBEAU_GUARD` is `end` or `begin`. It exists only in builds with debug assertions; a
+//! release build contains none of this code. It is not a cargo feature, because a feature would need a second build of
+//! every crate for each run of the tests.
 //!
-//! A block of n bytes is aligned to the largest power of two that divides n, up to 64: elements of any type that fit a
-//! whole number of times into the block are aligned, and no byte lies between the block and its edge.
+//! A block of n bytes is aligned to the largest power of two that divides n, up to 64. So elements of any type whose
+//! size divides n are aligned, and no byte is between the block and its edge.
 #![allow(unsafe_code, reason = "maps memory and makes pages inaccessible")]
 
-/// Which border of a block is an inaccessible page.
+/// The border of a block that is at an inaccessible page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     /// The byte behind the last.
@@ -29,24 +29,24 @@ pub(crate) const AVAILABLE: bool = cfg!(all(debug_assertions, unix));
 #[cfg(all(debug_assertions, unix))]
 pub(crate) use mapped::{edge, map, unmap};
 
-/// The edge that blocks are guarded at; never any in this build.
+/// The guarded edge of blocks; always `None` in this build.
 #[cfg(not(all(debug_assertions, unix)))]
 #[inline(always)]
 pub(crate) const fn edge() -> Option<Edge> {
     None
 }
 
-/// No block.
+/// Maps no block.
 #[cfg(not(all(debug_assertions, unix)))]
 #[inline(always)]
 pub(crate) const fn map(_: Edge, _: usize, _: bool) -> Option<std::ptr::NonNull<u8>> {
     None
 }
 
-/// Releases no block: there are none.
+/// Releases no block, because this build has none.
 ///
 /// # Safety
-/// None is needed.
+/// There are no requirements.
 #[cfg(not(all(debug_assertions, unix)))]
 #[inline(always)]
 pub(crate) const unsafe fn unmap(_: std::ptr::NonNull<u8>) {}
@@ -62,18 +62,18 @@ mod mapped {
     use super::Edge;
     use crate::switches;
 
-    /// Blocks that are guarded at one time. A mapping is two entries in the kernel's table of at most 65,530 (Linux); a
-    /// block past this number is an ordinary one.
+    /// Maximum number of guarded blocks at one time. A mapping takes two entries in the kernel's table of at most
+    /// 65,530 (Linux); further blocks are ordinary ones.
     const MOST: usize = 24_000;
-    /// Released mappings that stay inaccessible before their addresses may be used again.
+    /// Number of released mappings that stay inaccessible before their addresses may be reused.
     const KEPT: usize = 1024;
-    /// Bytes at either end of a block that are filled with the pattern: all, of any block but a huge one.
+    /// Bytes at either end of a block that are filled with the pattern: all bytes, except for huge blocks.
     const FILLED: usize = 32 << 20;
-    /// What surrounds a block within its pages.
+    /// The byte around a block within its pages.
     const CANARY: u8 = 0xC5;
 
-    /// What fresh bytes hold: not a number in every float type with one edge; with the other, large finite numbers in
-    /// every type, which do not hide in comparisons that take NaN as equal.
+    /// Returns the byte that fills fresh blocks. With one edge it is NaN in every float type. With the other it is a
+    /// large finite number in every type, which is not hidden by comparisons that treat NaN as equal.
     fn pattern(edge: Edge) -> u8 {
         match edge {
             Edge::End => 0xFF,
@@ -81,11 +81,11 @@ mod mapped {
         }
     }
 
-    /// A block's mapping.
+    /// The mapping of a block.
     #[derive(Clone, Copy)]
     struct Region {
         base: usize,
-        /// Bytes mapped, the inaccessible page among them.
+        /// Mapped bytes, including the inaccessible page.
         mapped: usize,
         /// Bytes of the block.
         bytes: usize,
@@ -93,14 +93,14 @@ mod mapped {
 
     #[derive(Default)]
     struct Regions {
-        /// By the address of the block.
+        /// Regions in use, by the address of the block.
         live: BTreeMap<usize, Region>,
         released: VecDeque<Region>,
     }
 
     static REGIONS: Mutex<Regions> = Mutex::new(Regions { live: BTreeMap::new(), released: VecDeque::new() });
 
-    /// The edge that blocks are guarded at, if they are.
+    /// Returns the edge at which blocks are guarded, if they are.
     #[inline]
     pub(crate) fn edge() -> Option<Edge> {
         static EDGE: OnceLock<Option<Edge>> = OnceLock::new();
@@ -109,12 +109,12 @@ mod mapped {
 
     fn page() -> usize {
         static PAGE: OnceLock<usize> = OnceLock::new();
-        // SAFETY: no precondition.
+        // SAFETY: `sysconf` has no preconditions.
         *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
     }
 
-    /// A guarded block of so many bytes, zeroed or filled with the pattern; `None` if the system has no such memory or too
-    /// many blocks are guarded already.
+    /// Maps a guarded block of `bytes` bytes, zeroed or filled with the pattern. Returns `None` if the system refuses
+    /// or too many blocks are guarded already.
     pub(crate) fn map(edge: Edge, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
         if REGIONS.lock().live.len() >= MOST {
             return None;
@@ -122,7 +122,7 @@ mod mapped {
         let page = page();
         let usable = bytes.checked_next_multiple_of(page)?;
         let mapped = usable.checked_add(page)?;
-        // SAFETY: a fresh anonymous mapping, wherever there is room.
+        // SAFETY: a fresh anonymous mapping at an address that the system chooses; it replaces no other mapping.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -141,8 +141,8 @@ mod mapped {
             Edge::End => (0, usable - bytes),
             Edge::Begin => (page, page),
         };
-        // SAFETY: `first..first + usable` and the block `start..start + bytes` lie in the mapping, which is this function's
-        // alone; pages are made writable before they are written.
+        // SAFETY: `first..first + usable` and the block `start..start + bytes` are within the mapping, and this
+        // function has the only pointers to it. Pages are made writable before they are written.
         unsafe {
             if usable > 0
                 && libc::mprotect(base.add(first).cast(), usable, libc::PROT_READ | libc::PROT_WRITE) != 0
@@ -166,11 +166,11 @@ mod mapped {
 
     /// Releases a block of [`map`]: its pages become inaccessible.
     ///
-    /// # Panics
-    /// If no such block is there (released twice, or not from [`map`]), or the bytes around it were written.
+    /// Aborts the process if there is no such block (released twice, or not from [`map`]), or if the bytes around it
+    /// were written.
     ///
     /// # Safety
-    /// No reference into the block is used any more.
+    /// No reference into the block is used afterwards.
     pub(crate) unsafe fn unmap(block: NonNull<u8>) {
         let start = block.as_ptr() as usize;
         let region = REGIONS.lock().live.remove(&start);
@@ -180,7 +180,7 @@ mod mapped {
         let first = if start == base + page { start } else { base };
         let last = first + mapped - page;
         let intact = |from: usize, to: usize| {
-            // SAFETY: readable pages of the mapping.
+            // SAFETY: `from..to` are readable pages of the mapping, which is still in place.
             (from..to).all(|at| unsafe { (at as *const u8).read() } == CANARY)
         };
         if !intact(first, start) {
@@ -189,7 +189,7 @@ mod mapped {
         if !intact(start + bytes, last) {
             broken(&format!("a write behind the block of {bytes} bytes at {start:#x}"));
         }
-        // SAFETY: replaces the block's own pages, which are in no use any more, by inaccessible ones without memory.
+        // SAFETY: replaces the block's own pages, which are not used any more, with inaccessible ones.
         unsafe {
             libc::mmap(
                 base as *mut libc::c_void,
@@ -205,12 +205,12 @@ mod mapped {
         if regions.released.len() > KEPT
             && let Some(oldest) = regions.released.pop_front()
         {
-            // SAFETY: a mapping of this module without a block.
+            // SAFETY: a mapping of this module without a live block.
             unsafe { libc::munmap(oldest.base as *mut libc::c_void, oldest.mapped) };
         }
     }
 
-    /// Ends the process: memory that was written out of bounds cannot be trusted, and a panic could be caught.
+    /// Aborts the process: memory that was written out of bounds cannot be trusted, and a panic could be caught.
     fn broken(what: &str) -> ! {
         eprintln!("guarded memory: {what}\n{}", std::backtrace::Backtrace::force_capture());
         std::process::abort()
@@ -222,10 +222,11 @@ mod mapped {
 
         use super::*;
 
-        /// Set in the process that a test starts to commit the fault.
+        /// Set in the process that a test starts to provoke the fault.
         const FAULT: &str = "FLAMBEAU_TEST_FAULT";
 
-        /// Runs this test again in a process of its own with the fault that `fault` names; how that process ended.
+        /// Runs this test in a child process that provokes the fault `fault`; returns whether it succeeded, and its
+        /// output.
         fn ended_by(test: &str, fault: &str) -> (bool, String) {
             let name = format!("guard::mapped::tests::{test}");
             let exe = std::env::current_exe().unwrap();
@@ -248,7 +249,8 @@ mod mapped {
                     } else {
                         block.as_ptr().wrapping_sub(1)
                     };
-                    // SAFETY: none: the read is out of bounds, on an inaccessible page, and must not return.
+                    // SAFETY: none. The read is out of bounds on purpose: the page is inaccessible, so the read faults
+                    // and does not return.
                     let read = unsafe { at.read_volatile() };
                     println!("read {read}");
                     return;

@@ -1,12 +1,12 @@
 //! Strided tensors over shared, versioned, lockable storage: the loops, not the operators.
 //!
 //! A [`Tensor`] is one pointer to a dtype, a [`Layout`] and a [`Storage`]. Views share the storage; clones share
-//! identity. Everything a kernel needs is here (dispatch over dtypes, promotion, broadcasting, strided loops
-//! that vectorize, reductions, matrix products, comparison, printing), and no operator's name.
+//! identity. The crate contains what kernels are built from: dispatch over dtypes, promotion, broadcasting, strided
+//! loops that vectorize, reductions, matrix products, comparison, printing. It contains no operator's name or schema.
 //!
-//! Invariants: metadata is read without a lock and stays valid as long as the tensor; a storage's bytes are
-//! touched only under its lock, and kernels lock all their storages at once in one order ([`access`]), so no
-//! program can race in memory or deadlock; allocation can fail everywhere, as an error.
+//! Invariants: metadata is read without a lock and stays valid as long as the tensor. A storage's bytes are accessed
+//! only under its lock, and kernels lock all their storages at once in one order ([`access`]), so no program can cause
+//! a data race or a deadlock. Every allocation can fail, and a failure is an error.
 
 pub mod access;
 mod alloc;

@@ -1,27 +1,27 @@
-//! What was worked out from the bytes of a storage, kept beside them until they change: the panels of a weight that
-//! products multiply by again and again.
+//! Cache of data derived from the bytes of a storage, such as the packed panels of a weight. An entry is dropped when
+//! the storage's version changes.
 //!
-//! Nothing says that bytes are constant, so the second time they are found as they were counts as that: most tensors
-//! are used once, and are not worth a copy.
+//! Tensors are not declared constant. Bytes that are unchanged when they are seen the second time count as constant:
+//! most tensors are used only once, and a packed copy would not pay for them.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Something worked out, whatever it is.
+/// Derived data of any type.
 pub(crate) type Prepacked = Arc<dyn Any + Send + Sync>;
 
-/// What was worked out from which bytes: the storage's version, and numbers of which whoever asks knows the meaning.
+/// Key of an entry: the storage's version, and numbers whose meaning is up to the caller.
 pub(crate) type PrepackKey = (u64, [usize; 8]);
 
-/// One thing at most, and what it was worked out from.
+/// At most one entry with its key. The entry is `None` until the key is seen the second time.
 #[derive(Default)]
 pub(crate) struct PrepackCache(Mutex<Option<(PrepackKey, Option<Prepacked>)>>);
 
 impl PrepackCache {
-    /// What was kept for the key, or is made now because the key was asked for before; `None` the first time, or where
-    /// it is not made.
+    /// Returns the entry for the key, or calls `make` if the key was already seen. Returns `None` the first time, and
+    /// if `make` does.
     pub(crate) fn get(&self, key: PrepackKey, make: impl FnOnce() -> Option<Prepacked>) -> Option<Prepacked> {
         let mut slot = self.0.lock();
         match &mut *slot {

@@ -1,7 +1,7 @@
-//! Memory that loops fill with what they need for a while: patches, panels of matrices.
+//! Uninitialized scratch buffers for kernels (im2col patches, packed panels).
 //!
-//! It comes from where tensors' memory does, which keeps it from call to call (fresh pages would take as long as filling
-//! them), and holds nothing until something is written.
+//! The memory comes from the tensor allocator, which recycles it between calls: page faults on fresh pages would cost
+//! as much as filling them.
 #![allow(unsafe_code, reason = "raw memory of an allocated block")]
 
 use std::alloc::{Layout as RawLayout, handle_alloc_error};
@@ -11,20 +11,20 @@ use std::mem::MaybeUninit;
 use crate::alloc::{ALIGN, Block, allocate_elements, release};
 use crate::threads::SendPtr;
 
-/// Room for so many elements.
+/// A buffer of `len` elements, uninitialized at first.
 pub(crate) struct Scratch<T> {
     block: Block,
     len: usize,
     elements: PhantomData<T>,
 }
 
-// SAFETY: a room owns its memory, and gives out no more than pointers.
+// SAFETY: a `Scratch` owns its memory; it has no thread-bound state.
 unsafe impl<T: Send> Send for Scratch<T> {}
-// SAFETY: as above.
+// SAFETY: shared access yields only pointers, and slices under the contract of `elements`.
 unsafe impl<T: Sync> Sync for Scratch<T> {}
 
 impl<T: Copy> Scratch<T> {
-    /// Room for `len` elements; none of them is there yet.
+    /// Allocates a buffer for `len` uninitialized elements. Aborts the process if memory is exhausted.
     pub(crate) fn new(len: usize) -> Scratch<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         let block = allocate_elements(bytes, false).unwrap_or_else(|_| {
@@ -33,32 +33,33 @@ impl<T: Copy> Scratch<T> {
         Scratch { block, len, elements: PhantomData }
     }
 
-    /// Where it starts, for several threads to fill it.
+    /// Returns the pointer to the first element, for several threads to fill the buffer.
     pub(crate) fn start(&self) -> SendPtr<T> {
         SendPtr(self.block.start.as_ptr().cast())
     }
 
-    /// Its elements.
+    /// Returns the elements.
     ///
     /// # Safety
-    /// All of them have been written, and nobody writes any more.
+    /// All elements have been written, and no thread writes to them during the borrow.
     pub(crate) unsafe fn elements(&self) -> &[T] {
-        // SAFETY: the block has room for them; the rest is the caller's word.
+        // SAFETY: the block is aligned and holds `len` elements; initialization and aliasing are the caller's contract.
         unsafe { std::slice::from_raw_parts(self.start().0, self.len) }
     }
 }
 
 impl<T: Copy> Scratch<MaybeUninit<T>> {
-    /// Its elements, whether or not they are there.
+    /// Returns the elements, initialized or not.
     pub(crate) fn elements_mut(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the block has room for them, and is this room's alone.
+        // SAFETY: the block is aligned and holds `len` elements, which need no initialization; `self` is borrowed
+        // exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start().0, self.len) }
     }
 }
 
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
-        // SAFETY: the block was allocated for this, and what borrows it is gone.
+        // SAFETY: the block was allocated by `new`, and borrows of it have ended.
         unsafe { release(self.block) };
     }
 }

@@ -1,8 +1,9 @@
-//! A value with several handles, as [`Arc`](std::sync::Arc) has it, for what programs make and drop all the time.
+//! A reference-counted value like [`Arc`](std::sync::Arc), for values that programs create and drop frequently.
 //!
-//! Two things differ. There are no weak handles, so the last handle goes, and a handle that is alone gets at the value,
-//! without an atomic read-modify-write, which costs as much as an allocation. And the value lies in a block of this
-//! crate's, so that a program that runs again finds the memory of its values warm ([`crate::Recycler`]).
+//! There are two differences. There are no weak handles, so dropping the last handle and mutable access by an only
+//! handle need no atomic read-modify-write, which costs as much as an allocation. The value is stored in a block of the
+//! tensor allocator, so a program that runs again finds recycled memory that is still in the cache
+//! ([`crate::Recycler`]).
 #![allow(unsafe_code, reason = "counts handles of a value in a block of raw memory")]
 
 use std::alloc::Layout;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::alloc::{ALIGN, Block, Packed, allocate, release};
 
-/// One of the handles of a value.
+/// A handle to a shared value.
 pub struct Shared<T>(NonNull<Inner<T>>);
 
 struct Inner<T> {
@@ -21,14 +22,15 @@ struct Inner<T> {
     value: T,
 }
 
-// SAFETY: a handle gives shared access to the value from any thread, and the last one drops it on its own thread.
+// SAFETY: a handle gives shared access to the value from any thread (`T: Sync`), and the last one drops it on its own
+// thread (`T: Send`).
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// The first handle of a value. Ends the process if there is no memory, as `Arc` does. The value is made where it is to
-    /// lie if the function that makes it is also this one's caller.
+    /// Makes the first handle of a value. Aborts the process if memory is exhausted, as `Arc` does. If the value is
+    /// constructed in the caller's function, the compiler can construct it in the block.
     #[inline(always)]
     pub fn new(value: T) -> Shared<T> {
         const { assert!(align_of::<Inner<T>>() <= ALIGN) };
@@ -36,37 +38,37 @@ impl<T> Shared<T> {
             std::alloc::handle_alloc_error(Layout::new::<Inner<T>>())
         };
         let inner = block.start.cast::<Inner<T>>();
-        // SAFETY: the block is large enough and aligned, and nobody else has it.
+        // SAFETY: the block is large enough and aligned, and this function has the only pointer to it.
         unsafe { inner.write(Inner { refs: AtomicU32::new(1), block: block.packed(), value }) };
         Shared(inner)
     }
 
     #[inline]
     fn inner(&self) -> &Inner<T> {
-        // SAFETY: it lives as long as any handle.
+        // SAFETY: the block lives as long as any handle, and `self` is one.
         unsafe { self.0.as_ref() }
     }
 
-    /// Whether this is the only handle. Then it stays so until this handle is cloned.
+    /// Returns whether this is the only handle. That stays true until this handle is cloned.
     #[inline]
     pub fn is_unique(&self) -> bool {
         self.inner().refs.load(Ordering::Acquire) == 1
     }
 
-    /// The value itself, if this is the only handle.
+    /// Returns mutable access to the value if this is the only handle.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: nobody else has a handle, and nobody can get one while this is borrowed.
+        // SAFETY: there is no other handle, and none can be made while this one is borrowed exclusively.
         self.is_unique().then(|| unsafe { &mut (*self.0.as_ptr()).value })
     }
 
-    /// Whether two handles are of the same value.
+    /// Returns whether two handles refer to the same value.
     #[inline]
     pub fn ptr_eq(a: &Shared<T>, b: &Shared<T>) -> bool {
         a.0 == b.0
     }
 
-    /// The value's identity: equal for its handles, stable while it lives.
+    /// Returns the value's identity: equal for its handles, stable while it lives.
     #[inline]
     pub fn address(&self) -> usize {
         self.0.as_ptr() as usize
@@ -74,7 +76,7 @@ impl<T> Shared<T> {
 
     #[inline(never)]
     fn free(&mut self) {
-        // SAFETY: called by the last handle, which is being dropped.
+        // SAFETY: called by the last handle, which is being dropped. The block is released after the value is dropped.
         unsafe {
             let block: Block = self.inner().block.at(self.0.cast());
             (&raw mut (*self.0.as_ptr()).value).drop_in_place();
@@ -106,7 +108,8 @@ impl<T> Clone for Shared<T> {
 impl<T> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
-        // A count of one is this handle's: nobody is left who could make it more.
+        // A count of one is this handle's own, and only a handle can increase it: no atomic read-modify-write is
+        // needed.
         let refs = &self.inner().refs;
         if refs.load(Ordering::Acquire) == 1 || refs.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.free();

@@ -1,13 +1,14 @@
-//! One body, compiled for several instruction sets, chosen once per process.
+//! Kernels compiled for several instruction sets; the set is chosen once per process.
 //!
 //! A [`Kernel`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
-//! or AVX-512, and LLVM vectorizes them for those. Nothing else changes: floating-point results are the same on
-//! every instruction set, because Rust never fuses a multiplication and an addition by itself.
+//! or AVX-512, and LLVM vectorizes them for those. Floating-point results are the same on every instruction set,
+//! because Rust never contracts a multiplication and an addition by itself.
 //!
-//! Compiling a body again for each set is only worth its size where it computes: [`Sets::of`] says where that is.
+//! Each additional instruction set costs code size, which pays only for kernels that compute: [`Sets::of`] makes the
+//! choice by dtype.
 //!
-//! What a body calls must be inlined into it to be vectorized. A closure is called from every instruction set's function,
-//! so LLVM leaves a large one outside; a method that is `#[inline(always)]` is not left.
+//! A function that a body calls must be inlined to be vectorized with it. A closure has a call site in the function of
+//! every instruction set, so LLVM does not inline a large one; a method that is `#[inline(always)]` is always inlined.
 #![allow(unsafe_code, reason = "calls functions compiled for detected processor features")]
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,16 +16,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::dtype::DType;
 use crate::switches;
 
-/// A piece of work whose body is compiled per instruction set.
+/// A computation whose body is compiled per instruction set.
 pub trait Kernel {
-    /// What it gives back.
+    /// The result type.
     type Output;
-    /// The instruction sets it is compiled for.
+    /// The instruction sets that the body is compiled for.
     const SETS: Sets;
-    /// The body; implement it `#[inline(always)]`.
+    /// Runs the body; implementations are `#[inline(always)]`.
     fn run(self) -> Self::Output;
-    /// The body for processors that have none of the sets it is compiled for beside the architecture's own: few, so that
-    /// code that is small serves them better than code that is fast. The same results; `#[inline(always)]` too.
+    /// Runs the body on processors without any of the extensions that it is compiled for. Such processors are rare, so
+    /// this version is for small code, not for speed. It returns the same results and is `#[inline(always)]` too.
     #[inline(always)]
     fn run_small(self) -> Self::Output
     where
@@ -37,20 +38,20 @@ pub trait Kernel {
 /// Which instruction sets a body is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sets {
-    /// That of the architecture: for what moves, sorts or branches more than it computes.
+    /// The baseline of the architecture only: for kernels that move, sort or branch more than they compute.
     One,
-    /// AVX2 too: for loops that memory bounds once they are vectorized, and gathers.
+    /// Also AVX2: for gathers, and for loops that are limited by memory bandwidth once they are vectorized.
     Two,
-    /// AVX-512 too: for arithmetic on floats.
+    /// Also AVX-512: for floating-point arithmetic.
     All,
-    /// This set alone: for what has the shape of its registers. Run where [`isa`] gives no other.
+    /// This set only: for kernels written for the shape of its registers. They run only if [`isa`] returns this set.
     Only(Isa),
 }
 
 impl Sets {
-    /// The sets that pay for loops over elements of these dtypes: all for f32 and f64, as which halves are
-    /// computed; two for integers and truth values; one where anything else takes part, which the compiler hardly
-    /// vectorizes.
+    /// Returns the sets that pay for loops over elements of these dtypes. `All` for f32 and f64 (f16 and bf16 are
+    /// computed as f32), `Two` for integers and `bool`, `One` if another dtype takes part, because the compiler hardly
+    /// vectorizes such loops.
     pub const fn of(dtypes: &[DType]) -> Sets {
         let mut sets = Sets::All;
         let mut i = 0;
@@ -67,7 +68,7 @@ impl Sets {
         sets
     }
 
-    /// As [`Sets::of`], where memory bounds the loops.
+    /// As [`Sets::of`], for loops that are limited by memory bandwidth.
     pub const fn two(dtype: DType) -> Sets {
         match Sets::of(&[dtype]) {
             Sets::All => Sets::Two,
@@ -80,7 +81,7 @@ impl Sets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {
-    /// What every processor of the architecture has.
+    /// The features that every processor of the architecture has.
     Baseline = 1,
     /// AVX2 and FMA.
     Avx2 = 2,
@@ -90,7 +91,11 @@ pub enum Isa {
 
 static ISA: AtomicU8 = AtomicU8::new(0);
 
-/// The instruction set in use.
+/// Returns the instruction set in use.
+///
+/// # Panics
+/// Panics on the first call if `FLAMBEAU_ISA` names a set that the processor lacks ([`crate::switches::check`] returns
+/// an error instead).
 #[inline]
 pub fn isa() -> Isa {
     match ISA.load(Ordering::Relaxed) {
@@ -101,8 +106,11 @@ pub fn isa() -> Isa {
     }
 }
 
+/// Detects the instruction set and stores it.
+///
 /// # Panics
-/// If the environment asks for a set that the processor lacks ([`crate::switches::check`] says so without a panic).
+/// Panics if the environment names a set that the processor lacks ([`crate::switches::check`] returns an error
+/// instead).
 #[cold]
 fn detect() -> Isa {
     let isa = allowed();
@@ -110,12 +118,12 @@ fn detect() -> Isa {
     isa
 }
 
-/// The best set that may be used: the one `FLAMBEAU_ISA` names, else the processor's best.
+/// Returns the best set that may be used: the one that `FLAMBEAU_ISA` names, else the processor's best.
 fn allowed() -> Isa {
     switches::get().isa.unwrap_or_else(supported)
 }
 
-/// The best set that the processor has. Features are detected here and nowhere else.
+/// Returns the best set that the processor has. This is the only place where features are detected.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn supported() -> Isa {
     let avx2 = is_x86_feature_detected!("avx2")
@@ -140,8 +148,8 @@ pub(crate) fn supported() -> Isa {
     Isa::Baseline
 }
 
-/// Uses at most this instruction set from now on, and at most the one that `FLAMBEAU_ISA` names (for tests and
-/// measurements); returns what is in use.
+/// Limits the instruction set from now on (for tests and measurements) and returns the set in use. The limit that
+/// `FLAMBEAU_ISA` names still applies.
 pub fn limit_isa(isa: Isa) -> Isa {
     let isa = isa.min(allowed());
     ISA.store(isa as u8, Ordering::Relaxed);
@@ -162,7 +170,7 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 
 #[inline(never)]
 fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
-    // Other architectures have vectors in every processor.
+    // Vector instructions belong to the baseline of the other architectures.
     if const { cfg!(target_arch = "x86_64") && !matches!(K::SETS, Sets::One) } {
         kernel.run_small()
     } else {
@@ -170,13 +178,13 @@ fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
-/// Runs a kernel compiled for the best instruction set there is.
+/// Runs a kernel compiled for the best available instruction set.
 #[inline]
 pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
         Isa::Avx512 if matches!(K::SETS, Sets::All | Sets::Only(Isa::Avx512)) => {
-            // SAFETY: `isa` gives this only where the features were detected.
+            // SAFETY: `isa` returns this set only if all features that the function enables were detected.
             return unsafe { run_avx512(kernel) };
         }
         Isa::Avx512 | Isa::Avx2 if matches!(K::SETS, Sets::All | Sets::Two | Sets::Only(Isa::Avx2)) => {

@@ -1,13 +1,13 @@
-//! Shared bytes: what a tensor and its views have in common.
+//! Shared bytes: the memory that a tensor and its views have in common.
 //!
-//! A [`Storage`] is one pointer to one block that holds a 64-byte header and, behind it, the bytes, so a fresh
-//! tensor's memory is one allocation. The bytes may move elsewhere: when the storage grows (`resize_`), or when a
-//! storage backed by foreign read-only bytes (a mapped archive) is first written.
+//! A [`Storage`] is one pointer to a block that holds a 64-byte header followed by the bytes, so a fresh tensor's
+//! memory is one allocation. The bytes may move to another block: when the storage grows (`resize_`), or when a storage
+//! backed by foreign read-only bytes (a mapped archive) is first written.
 //!
-//! Invariants: the bytes are only touched under the storage's lock, or by the only owner of the storage; a
-//! storage never shrinks, so a layout that fitted once always fits; the bytes are always initialised. Every
-//! byte pattern is a valid element (`bool` is read as a byte). The last word of a header's block belongs to the
-//! storage's [`PrepackCache`] where the block is a large one, or the bytes are elsewhere.
+//! Invariants: the bytes are accessed only under the storage's lock, or by its only owner. A storage never shrinks, so
+//! a layout that once fitted always fits. The bytes are always initialized, and every byte pattern is a valid element
+//! (`bool` is read as a byte). The last word of a header's block belongs to the storage's [`PrepackCache`] if the block
+//! is larger than [`PREPACK_BYTES`] or the bytes are elsewhere.
 #![allow(unsafe_code, reason = "a reference count, a header and the bytes share one block of raw memory")]
 
 use std::cell::UnsafeCell;
@@ -24,27 +24,27 @@ use crate::error::{Result, TensorError};
 use crate::prepack::PrepackCache;
 use crate::threads::{self, GRAIN, SendPtr};
 
-/// Bytes that someone else owns, such as a mapped file.
+/// Bytes with another owner, such as a mapped file.
 pub type ForeignBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Bytes between the start of a block and a storage's data.
+/// Bytes from the start of a block to the storage's data.
 const HEADER: usize = 64;
-/// Blocks that are larger have a word for the storage's [`PrepackCache`]: a class of the allocator.
+/// Blocks larger than this (a size class of the allocator, in bytes) have a word for the storage's [`PrepackCache`].
 pub(crate) const PREPACK_BYTES: usize = 16 << 10;
-/// Bytes of that word.
+/// Size of that word in bytes.
 const PREPACK_SLOT_SIZE: usize = size_of::<AtomicPtr<PrepackCache>>();
 
 #[repr(C)]
 struct Header {
     refs: AtomicU32,
-    /// The block this header begins.
+    /// The block that this header begins.
     block: Packed,
-    /// Where the block is kept when it is free, if not by whoever frees it.
+    /// The cache that the block returns to when it is freed; `None` for the cache of the freeing thread.
     home: Option<Home>,
-    /// The version in the low bits, and above them how many [`WriteProtection`]s there are.
+    /// The version in the low bits, and above them the number of [`WriteProtection`]s.
     version: AtomicU64,
     nbytes: AtomicUsize,
-    /// Where the bytes are; changes only under the write lock.
+    /// Pointer to the bytes; changes only under the write lock.
     data: UnsafeCell<*mut u8>,
     lock: RawRwLock,
     charge: UnsafeCell<Charge>,
@@ -52,42 +52,45 @@ struct Header {
 
 const _: () = assert!(size_of::<Header>() <= HEADER);
 
-/// Where the bytes are if not behind the header: kept in the first bytes of the header's own block.
+/// The owner of bytes that are not behind the header. Stored in the first bytes behind the header.
 enum Elsewhere {
     Owned(Block),
     Foreign(ForeignBytes),
 }
 
-/// Shared, versioned, lockable bytes. Clones share.
+/// Shared, versioned, lockable bytes. Clones share them.
 pub struct Storage {
     header: NonNull<Header>,
 }
 
-// SAFETY: the bytes are reached only under the lock (or by the only owner); all other state is atomic or set
-// under the write lock.
+// SAFETY: the bytes are accessed only under the lock (or by the only owner); all other state is atomic or written under
+// the write lock.
 unsafe impl Send for Storage {}
 // SAFETY: as above.
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Zeroed bytes.
+    /// Allocates zeroed bytes.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn zeroed(nbytes: usize) -> Result<Storage> {
         // SAFETY: all bytes are zeroed.
         unsafe { Storage::with_block(nbytes, true, true) }
     }
 
-    /// Bytes that the caller overwrites wholly before anyone reads them.
+    /// Allocates bytes that the caller must write before they are read.
     ///
     /// # Safety
-    /// Nobody reads a byte that has not been written.
+    /// No byte is read before it has been written.
     #[inline]
     pub(crate) unsafe fn uninit(nbytes: usize) -> Result<Storage> {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         unsafe { Storage::with_block(nbytes, false, true) }
     }
 
-    /// A storage whose bytes are behind its header, or in a guarded block if this process runs in guarded memory and the
-    /// bytes are `elements`.
+    /// Allocates a storage whose bytes are behind its header, or in a guarded block if the process uses guarded memory
+    /// and the bytes are `elements`.
     ///
     /// # Safety
     /// `zeroed`, or as [`Storage::uninit`].
@@ -100,7 +103,7 @@ impl Storage {
         let cache = if wanted > PREPACK_BYTES { PREPACK_SLOT_SIZE } else { 0 };
         let block = allocate(wanted.saturating_add(cache), zeroed)?;
         let header = block.start.cast::<Header>();
-        // SAFETY: the block holds the header and `nbytes` behind it, and is 64-byte aligned.
+        // SAFETY: the block is 64-byte aligned and holds the header and the bytes behind it.
         unsafe {
             header.write(Header {
                 refs: AtomicU32::new(1),
@@ -118,7 +121,8 @@ impl Storage {
         }
         let storage = Storage { header };
         if let Some(bytes) = apart {
-            // SAFETY: nothing else refers to the storage yet; its block has room for the two behind the header.
+            // SAFETY: this is the only handle; the block has space for the `Elsewhere` and the cache's word behind the
+            // header.
             unsafe {
                 prepack_slot(block).write(AtomicPtr::default());
                 storage.elsewhere_slot().write(Elsewhere::Owned(bytes));
@@ -128,9 +132,12 @@ impl Storage {
         Ok(storage)
     }
 
-    /// A copy of bytes.
+    /// Copies bytes into a fresh storage.
+    ///
+    /// # Errors
+    /// As for [`Storage::zeroed`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Storage> {
-        // SAFETY: all bytes are written at once, by the only owner.
+        // SAFETY: all bytes are written before the only handle is returned.
         unsafe {
             let storage = Storage::uninit(bytes.len())?;
             storage.data().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -138,9 +145,10 @@ impl Storage {
         }
     }
 
-    /// One element, so many times.
+    /// Makes a storage of `count` copies of an element.
     pub(crate) fn repeated<T: bytemuck::Pod + Send + Sync>(value: T, count: usize) -> Result<Storage> {
-        // SAFETY: every element is written, by the only owner; the bytes are aligned for all elements.
+        // SAFETY: every element is written, in disjoint parts, before the only handle is returned; data is aligned for
+        // all elements.
         unsafe {
             let storage = Storage::uninit(count * size_of::<T>())?;
             let start = SendPtr(storage.data().cast::<T>());
@@ -149,16 +157,19 @@ impl Storage {
         }
     }
 
-    /// Foreign bytes, shared until the first write, which copies them. Bytes not aligned for every element type
-    /// (16) are copied at once.
+    /// Makes a storage of foreign bytes, shared until the first write, which copies them. Bytes that are not aligned
+    /// for every element type (16 bytes) are copied immediately.
+    ///
+    /// # Errors
+    /// As for [`Storage::zeroed`].
     pub fn foreign(bytes: ForeignBytes) -> Result<Storage> {
         let nbytes = (*bytes).as_ref().len();
         let start = (*bytes).as_ref().as_ptr().cast_mut();
         if start.align_offset(16) != 0 || nbytes == 0 {
             return Storage::from_bytes((*bytes).as_ref());
         }
-        // SAFETY: `data` is pointed to the foreign bytes before anyone reads; the block behind the header holds
-        // the `Elsewhere`, 64-byte aligned and large enough.
+        // SAFETY: this is the only handle, and `data` points to the foreign bytes before it is returned. The block has
+        // space for the `Elsewhere` behind the header, 64-byte aligned.
         unsafe {
             let storage = Storage::with_block(size_of::<Elsewhere>(), false, false)?;
             storage.elsewhere_slot().write(Elsewhere::Foreign(bytes));
@@ -171,7 +182,7 @@ impl Storage {
 
     #[inline]
     fn head(&self) -> &Header {
-        // SAFETY: the header lives as long as any reference counted by `refs`.
+        // SAFETY: the header lives as long as any handle counted by `refs`, and `self` is one.
         unsafe { self.header.as_ref() }
     }
 
@@ -180,24 +191,26 @@ impl Storage {
         self.head().block.at(self.header.cast())
     }
 
-    /// What is remembered of the bytes; `None` where too few are here to be worth it.
+    /// Returns the cache's word; `None` if the block is too small to have one.
     ///
     /// # Safety
-    /// Under the lock, or as the only owner.
+    /// This caller holds the lock, or is the only owner.
     unsafe fn cache(&self) -> Option<&AtomicPtr<PrepackCache>> {
-        // SAFETY: the word was written when the block was made, or when the bytes went elsewhere.
+        // SAFETY: the lock excludes moves of the bytes. The word was initialized with the block, or when the bytes
+        // moved.
         unsafe {
             let block = self.block();
             (block.size() > PREPACK_BYTES || self.is_elsewhere()).then(|| &*prepack_slot(block))
         }
     }
 
-    /// What is remembered of the bytes, which are read by whoever asks; `None` where too few are here to be worth it.
+    /// Returns the cache of data derived from the bytes, created on first use; `None` if the block is too small to have
+    /// one.
     ///
     /// # Safety
-    /// This caller holds a shared lock as long as it uses the memo.
+    /// This caller holds a shared lock as long as it uses the cache.
     pub(crate) unsafe fn prepack_cache(&self) -> Option<&PrepackCache> {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         let slot = unsafe { self.cache()? };
         let mut cache = slot.load(Ordering::Acquire);
         if cache.is_null() {
@@ -205,20 +218,20 @@ impl Storage {
             cache = match slot.compare_exchange(cache, fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => fresh,
                 Err(other) => {
-                    // SAFETY: made above, and seen by nobody else.
+                    // SAFETY: `fresh` was made by `Box::into_raw` above and was not published.
                     drop(unsafe { Box::from_raw(fresh) });
                     other
                 }
             };
         }
-        // SAFETY: a memo lives as long as the storage, which is borrowed.
+        // SAFETY: a cache lives as long as the storage, which is borrowed.
         Some(unsafe { &*cache })
     }
 
-    /// The bytes behind the header.
+    /// Pointer to the bytes behind the header.
     #[inline]
     fn inline_data(&self) -> *mut u8 {
-        // SAFETY: every block is at least HEADER bytes and what was asked for.
+        // SAFETY: every block has at least `HEADER` bytes.
         unsafe { self.header.as_ptr().cast::<u8>().add(HEADER) }
     }
 
@@ -229,55 +242,56 @@ impl Storage {
     /// Whether the bytes are not behind the header.
     ///
     /// # Safety
-    /// Under the lock, or as the only owner.
+    /// This caller holds the lock, or is the only owner.
     unsafe fn is_elsewhere(&self) -> bool {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract: `data` does not change meanwhile.
         unsafe { *self.head().data.get() != self.inline_data() }
     }
 
-    /// Bytes there are. Only ever grows.
+    /// Returns the size in bytes. The size never decreases.
     #[inline]
     pub fn nbytes(&self) -> usize {
         self.head().nbytes.load(Ordering::Acquire)
     }
 
-    /// How often it has been written to.
+    /// Returns the version: the number of writes so far.
     #[inline]
     pub fn version(&self) -> u64 {
         self.head().version.load(Ordering::Relaxed) % PROTECTION
     }
 
-    /// Notes a write.
+    /// Increments the version.
     #[inline]
     pub fn bump_version(&self) {
         self.head().version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether two handles are the same storage.
+    /// Returns whether two handles refer to the same storage.
     #[inline]
     pub fn ptr_eq(&self, other: &Storage) -> bool {
         self.header == other.header
     }
 
-    /// The storage's identity: equal for handles of the same one, stable while it lives. Locks are taken in its order.
+    /// Returns the storage's identity: equal for its handles, stable while it lives. Locks are taken in the order of
+    /// addresses.
     #[inline]
     pub fn address(&self) -> usize {
         self.header.as_ptr() as usize
     }
 
-    /// How many handles there are.
+    /// Returns the number of handles.
     pub fn ref_count(&self) -> usize {
         self.head().refs.load(Ordering::Acquire) as usize
     }
 
-    /// Where the bytes are.
+    /// Returns the pointer to the bytes.
     ///
     /// # Safety
     /// Dereference only under the lock or as the only owner, within [`Storage::nbytes`]; write only under the write
     /// lock (or as the only owner) after [`Storage::make_owned`].
     #[inline]
     pub(crate) unsafe fn data(&self) -> *mut u8 {
-        // SAFETY: `data` changes only under the write lock, which the caller's word excludes.
+        // SAFETY: `data` changes only under the write lock, which the caller's contract excludes.
         unsafe { *self.head().data.get() }
     }
 
@@ -295,7 +309,7 @@ impl Storage {
     /// This caller holds a shared lock.
     #[inline]
     pub(crate) unsafe fn unlock_shared(&self) {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         unsafe { self.head().lock.unlock_shared() }
     }
 
@@ -303,20 +317,20 @@ impl Storage {
     /// This caller holds the exclusive lock.
     #[inline]
     pub(crate) unsafe fn unlock_exclusive(&self) {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         unsafe { self.head().lock.unlock_exclusive() }
     }
 
-    /// Refuses writes until the result is dropped. See [`WriteProtection`].
+    /// Refuses writes until the returned value is dropped. See [`WriteProtection`].
     pub fn protect(&self) -> WriteProtection {
         self.head().version.fetch_add(PROTECTION, Ordering::Relaxed);
         WriteProtection { storage: self.clone() }
     }
 
-    /// Makes the bytes writable: copies foreign bytes.
+    /// Makes the bytes writable: foreign bytes are copied.
     ///
     /// # Errors
-    /// If the storage is protected, or there is no memory for a copy.
+    /// Returns an error if the storage is protected, or memory for a copy is exhausted.
     ///
     /// # Safety
     /// This caller holds the exclusive lock, or is the only owner.
@@ -325,7 +339,7 @@ impl Storage {
         if self.head().version.load(Ordering::Relaxed) >= PROTECTION {
             return Err(protected());
         }
-        // SAFETY: the caller's word covers all accesses here.
+        // SAFETY: the caller's contract covers all accesses here.
         unsafe {
             if !self.is_elsewhere() {
                 return Ok(());
@@ -338,6 +352,9 @@ impl Storage {
     }
 
     /// Grows to at least `nbytes`; new bytes are zero. Takes the lock itself.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn grow(&self, nbytes: usize) -> Result<()> {
         if nbytes <= self.nbytes() {
             return Ok(());
@@ -355,12 +372,13 @@ impl Storage {
         result
     }
 
-    /// Moves the bytes to a block of their own with room for `nbytes`, the rest zeroed.
+    /// Moves the bytes to a separate block of `nbytes` bytes; the bytes after the old ones are zeroed.
     ///
     /// # Safety
     /// This caller holds the exclusive lock, or is the only owner; `nbytes` is at least `self.nbytes()`.
     unsafe fn move_to_fresh_block(&self, nbytes: usize) -> Result<()> {
-        // SAFETY: the caller's word covers all accesses here.
+        // SAFETY: the caller's contract covers all accesses here. The new block is fresh, so it does not overlap the
+        // old bytes.
         unsafe {
             let charge = Charge::take(nbytes)?;
             let old = self.nbytes();
@@ -373,7 +391,7 @@ impl Storage {
             } else if self.cache().is_none() {
                 prepack_slot(self.block()).write(AtomicPtr::default());
             }
-            // The block of the header is at least 128 bytes: an `Elsewhere` and the memo's word fit behind the header.
+            // The header's block has at least 128 bytes: an `Elsewhere` and the cache's word fit behind the header.
             self.elsewhere_slot().write(Elsewhere::Owned(block));
             *self.head().data.get() = to;
             *self.head().charge.get() = charge;
@@ -382,9 +400,9 @@ impl Storage {
     }
 
     /// # Safety
-    /// The bytes are elsewhere, and nobody uses them any more.
+    /// The bytes are elsewhere, and are not accessed afterwards.
     unsafe fn drop_elsewhere(&self) {
-        // SAFETY: the caller's word; the slot is written again or never read again.
+        // SAFETY: the caller's contract; the slot is overwritten or never read again.
         unsafe {
             match self.elsewhere_slot().read() {
                 Elsewhere::Owned(block) => release(block),
@@ -395,7 +413,7 @@ impl Storage {
 
     #[inline(never)]
     fn free(&mut self) {
-        // SAFETY: the last handle: nobody else can reach the header or the bytes.
+        // SAFETY: this was the last handle, so no other code can reach the header or the bytes.
         unsafe {
             let cache = self.cache().map_or(std::ptr::null_mut(), |slot| slot.load(Ordering::Acquire));
             if !cache.is_null() {
@@ -417,7 +435,7 @@ impl Storage {
 
 const _: () = assert!(size_of::<Elsewhere>() + PREPACK_SLOT_SIZE <= 64);
 
-/// One protection, as it is counted above the version.
+/// The increment of one protection in the version word.
 const PROTECTION: u64 = 1 << 48;
 
 #[cold]
@@ -426,16 +444,16 @@ fn protected() -> TensorError {
     TensorError::Unsupported(text.to_owned())
 }
 
-/// Keeps a storage from being written while it lives: every write fails with [`TensorError::Unsupported`].
+/// Protects a storage from writes while it lives: every write fails with [`TensorError::Unsupported`].
 ///
-/// A kernel that copies where PyTorch gives a view protects the storages of both sides, because a write to one of them
-/// would have to show in the other. Protections are counted; at most 65,535 may exist of one storage at a time.
+/// A kernel that copies where PyTorch returns a view protects the storages of both sides, because a write to one would
+/// have to be visible in the other. Protections are counted; at most 65,535 may exist per storage at a time.
 pub struct WriteProtection {
     storage: Storage,
 }
 
 impl WriteProtection {
-    /// The protected storage.
+    /// Returns the protected storage.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
@@ -447,7 +465,7 @@ impl Drop for WriteProtection {
     }
 }
 
-/// The last word of a block.
+/// Pointer to the last word of a block.
 fn prepack_slot(block: Block) -> *mut AtomicPtr<PrepackCache> {
     block.start.as_ptr().wrapping_add(block.size() - PREPACK_SLOT_SIZE).cast()
 }
@@ -466,7 +484,8 @@ impl Clone for Storage {
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        // A count of one is this handle's: nobody is left who could make it more.
+        // A count of one is this handle's own, and only a handle can increase it: no atomic read-modify-write is
+        // needed.
         let refs = &self.head().refs;
         if refs.load(Ordering::Acquire) == 1 || refs.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.free();
@@ -486,7 +505,7 @@ mod tests {
 
     fn read(storage: &Storage) -> Vec<u8> {
         storage.lock_shared();
-        // SAFETY: locked; bytes are initialised.
+        // SAFETY: the storage is locked; its bytes are initialized.
         unsafe {
             let bytes = std::slice::from_raw_parts(storage.data(), storage.nbytes()).to_vec();
             storage.unlock_shared();
@@ -508,7 +527,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&source), 2);
         assert_eq!(read(&storage), [1, 2, 3]);
         storage.lock_exclusive();
-        // SAFETY: locked exclusively, made owned before the write.
+        // SAFETY: locked exclusively, and made owned before the write.
         unsafe {
             storage.make_owned().unwrap();
             *storage.data() = 9;

@@ -1,7 +1,8 @@
-//! Convolutions of one input channel: planes are scaled and added up, element of the kernel by element.
+//! Depthwise convolutions (one input channel per group): for each element of the kernel, a shifted plane is scaled and
+//! added.
 //!
-//! The channel is copied once into a plane ([`super::planes`]), the rows of which may be run through as one, which counts
-//! where rows are short. Positions behind the ends of rows are computed and dropped.
+//! The channel is copied once into a padded plane ([`super::planes`]). Its rows can be processed as one long row, which
+//! helps if rows are short. Positions behind the ends of rows are computed and dropped.
 
 use std::mem::MaybeUninit;
 
@@ -10,25 +11,26 @@ use crate::lanes::Stored;
 use crate::matmul::Multiply;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
-/// Bytes of the positions computed together, in registers: eight vectors, as many as fused steps may be under way at once.
+/// Bytes of the positions that are computed together in registers: eight AVX2 vectors, as many fused multiply-adds as
+/// can be in flight.
 pub(super) const WIDTH: usize = 256;
-/// As many vectors of AVX-512.
+/// The same number of AVX-512 vectors, in bytes.
 pub(super) const WIDE: usize = 512;
 const _: () = assert!(WIDE / 4 <= BEHIND);
 
-/// One channel with its kernels, and perhaps what each adds.
+/// One input channel with its kernels and optionally the bias of each.
 pub(super) struct Depthwise<'a, T> {
     pub(super) x: &'a [T],
     pub(super) w: &'a [T],
     pub(super) bias: Option<&'a [T]>,
     pub(super) out: &'a mut [MaybeUninit<T>],
-    /// A plane, the same for all channels: what is beyond the borders stays what it is.
+    /// A padded plane, reused for all channels: its border is zeroed once and never written.
     pub(super) scratch: &'a mut [T],
     pub(super) taps: &'a Taps<'a>,
 }
 
 impl<T: Multiply> Depthwise<'_, T> {
-    /// Does it, on whatever processor.
+    /// Computes the results with the widest vectors of the processor.
     pub(super) fn put(self) {
         if const { matches!(Sets::of(&[T::DTYPE]), Sets::All) } && isa() == Isa::Avx512 {
             simd::run(By::<T, WIDE>(self));
@@ -38,7 +40,7 @@ impl<T: Multiply> Depthwise<'_, T> {
     }
 }
 
-/// A channel by so many bytes of positions at a time.
+/// Computes a channel, `WIDTH` bytes of positions at a time.
 struct By<'a, T, const WIDTH: usize>(Depthwise<'a, T>);
 
 impl<T: Multiply, const WIDTH: usize> Kernel for By<'_, T, WIDTH> {
@@ -57,7 +59,7 @@ impl<T: Multiply, const WIDTH: usize> Kernel for By<'_, T, WIDTH> {
 }
 
 impl<T: Multiply> Depthwise<'_, T> {
-    /// So many positions at a time.
+    /// Computes the results, `LANES` positions at a time.
     #[inline(always)]
     fn by<const LANES: usize>(self) {
         let Depthwise { x, w, bias, out, scratch, taps } = self;
@@ -65,7 +67,7 @@ impl<T: Multiply> Depthwise<'_, T> {
         taps.fill(x, scratch, vector);
         let [_, height, width] = taps.g.output;
         let [_, rows, pitch] = taps.plane;
-        // Rows run through as one where little is dropped between them.
+        // Rows are processed as one if few positions are dropped between them.
         let at_once = if pitch <= 2 * width { height } else { 1 };
         let mut turns = [Stored([T::ZERO; LANES]); 2];
         let layers = out.chunks_exact_mut(height * width).enumerate();
@@ -79,7 +81,8 @@ impl<T: Multiply> Depthwise<'_, T> {
                 let length = (out.len() / width - 1) * pitch + width;
                 let mut column = 0;
                 let mut out = out;
-                // Sums are put after the next ones are computed: rows cross what was stored at once, and would wait for it.
+                // Sums are stored after the next ones are computed. Result rows read across vectors that were just
+                // stored, and would stall on store forwarding.
                 let mut before = 0;
                 for (k, i) in (0..length).step_by(LANES).enumerate() {
                     sums(bias, &scratch[start + i..], kernel, &taps.offsets, &mut turns[k % 2]);
@@ -93,7 +96,7 @@ impl<T: Multiply> Depthwise<'_, T> {
     }
 }
 
-/// What a kernel and a bias give at `LANES` positions side by side.
+/// Returns the sums of a kernel and a bias at `LANES` adjacent positions.
 #[inline(always)]
 fn sums<T: Multiply, const LANES: usize>(
     bias: T,
@@ -114,8 +117,8 @@ fn sums<T: Multiply, const LANES: usize>(
     *to = Stored(sums);
 }
 
-/// Puts sums from a column of rows of `pitch` on, by vectors, to what is left of rows of `width`. Gives what is left then, and
-/// its column.
+/// Stores sums, which start at `column` of rows of `pitch`, by vectors to the remainder of rows of `width`. Returns the
+/// rest of the output and the next column.
 #[inline(always)]
 fn put<'a, T: Multiply>(
     mut sums: &[T],
@@ -126,7 +129,7 @@ fn put<'a, T: Multiply>(
     while !sums.is_empty() {
         let here = sums.len().min(pitch - column);
         let kept = here.min(width.saturating_sub(column)).min(out.len());
-        // Whole vectors: what is written behind the end of a row is written again.
+        // Whole vectors: elements written behind the end of a row are overwritten by the next row.
         let whole = kept.next_multiple_of(vector);
         if whole <= out.len().min(sums.len()) {
             for (t, s) in out[..whole].chunks_exact_mut(vector).zip(sums.chunks_exact(vector)) {

@@ -1,6 +1,7 @@
-//! The patches under a kernel as the columns of a matrix: what a convolution multiplies its weights with.
+//! im2col: the patches under a kernel as the columns of a matrix, which a convolution multiplies with its weights.
 //!
-//! The matrix is several times the input; every element is written once, zeros beyond the borders too.
+//! The matrix is several times as large as the input. Every element is written once, including zeros beyond the
+//! borders.
 #![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
 
 use std::mem::MaybeUninit;
@@ -16,7 +17,7 @@ use crate::threads;
 pub(super) struct Patches<T>(Scratch<MaybeUninit<T>>);
 
 impl<T: Multiply> Patches<T> {
-    /// Those under `rows` rows of positions from `first` on; several threads fill it.
+    /// Gathers the patches under `rows` rows of positions from `first` on, with several threads.
     pub(super) fn gather(x: &[T], first: usize, rows: usize, g: &Geometry) -> Self {
         let (depth, n) = (g.channels * volume(g.kernel), rows * g.output[2]);
         let mut scratch = Scratch::<MaybeUninit<T>>::new(depth.saturating_mul(n));
@@ -26,18 +27,18 @@ impl<T: Multiply> Patches<T> {
         Patches(scratch)
     }
 
-    /// The elements, line by line.
+    /// Returns the elements, line by line.
     pub(super) fn elements(&self) -> &[T] {
-        // SAFETY: the chunks are all lines, whole, and `Gather` writes each of their elements.
+        // SAFETY: the chunks cover all lines, whole, and `Gather` writes each of their elements.
         unsafe { self.0.elements().assume_init_ref() }
     }
 }
 
-/// Some lines of the matrix.
+/// Fills some lines of the matrix.
 struct Gather<'a, T> {
     x: &'a [T],
     to: &'a mut [MaybeUninit<T>],
-    /// The first line: which element of a patch.
+    /// The first line: an index into the elements of a patch.
     line: usize,
     /// The first row of positions.
     first: usize,
@@ -90,8 +91,9 @@ impl<T: Multiply> Kernel for Gather<'_, T> {
     }
 }
 
-/// Fills a line with the rows of a plane from one on, moved by some columns, of which those within `lo..hi` exist: one copy
-/// for all rows, as they lie one behind the other on both sides, and zeros over what came from the rows beside.
+/// Fills a line with the rows of a plane from a given row on, shifted by some columns; the columns `lo..hi` exist in
+/// the plane. Rows are adjacent on both sides, so one copy moves all of them. Elements that come from neighbouring rows
+/// are then overwritten with zeros.
 #[inline(always)]
 fn shift<T: Multiply>(
     plane: &[T],
@@ -120,7 +122,7 @@ fn shift<T: Multiply>(
     }
 }
 
-/// The positions `o` of a row whose source `o * stride + at` lies in `0..size`.
+/// Returns the range of positions `o` of a row whose source `o * stride + at` is in `0..size`.
 #[inline(always)]
 pub(super) fn inside(at: i64, stride: usize, size: usize, count: usize) -> (usize, usize) {
     let stride_ = stride as i64;

@@ -1,6 +1,8 @@
-//! Channels with their padding around them, taken apart by the remainders of the strides: what an element of the kernel meets
-//! at successive positions of a row lies side by side, as far from what it meets at the first position as for every other
-//! element. So the patches of some positions are read from where they lie, row by row, and never gathered into a matrix.
+//! Padded channels, split by position modulo the strides.
+//!
+//! After the split the operands of one kernel element at successive positions of a row are adjacent. Their distance
+//! from the operand of the first position is the same for every kernel element. So the patches of several positions are
+//! read in place, row by row, and are never gathered into a matrix.
 #![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
 
 use std::mem::MaybeUninit;
@@ -13,26 +15,26 @@ use crate::simd::{self, Kernel, Sets};
 use crate::strided::strided;
 use crate::threads;
 
-/// Elements behind the last plane: what is read side by side from any place of it is there.
+/// Elements behind the last plane, so that a strip can be read from any position of it.
 pub(super) const BEHIND: usize = 128;
-/// Elements of a vector that rows are copied by.
+/// Elements per vector when rows are copied.
 pub(super) const VECTOR: usize = 8;
-/// Elements of padding for one of the input or the result, from which on planes are not worth their memory.
+/// Elements of padding per element of the input or the result from which on planes are not worth their memory.
 pub(super) const MOSTLY_PADDING: usize = 8;
 
-/// Where elements of kernels find their operands.
+/// Offsets at which elements of kernels find their operands.
 pub(super) struct Taps<'a> {
     pub(super) g: &'a Geometry,
-    /// Steps between positions, where there is more than one.
+    /// Distance between positions; 1 in dimensions with a single position.
     stride: [usize; 3],
-    /// Sizes of a plane of one remainder each.
+    /// Sizes of the plane of one remainder.
     pub(super) plane: [usize; 3],
-    /// For each element of the kernel, what it meets at the first position.
+    /// For each element of the kernel, the offset of its operand at the first position.
     pub(super) offsets: Vec<usize>,
 }
 
 impl<'a> Taps<'a> {
-    /// `None` where channels would be mostly padding.
+    /// Returns `None` if channels would be mostly padding.
     pub(super) fn new(g: &'a Geometry) -> Option<Self> {
         let padded = [0, 1, 2].map(|d| g.input[d] + 2 * g.padding[d] as usize);
         let stride = [0, 1, 2].map(|d| g.stride[d].min(padded[d]).max(1));
@@ -51,19 +53,19 @@ impl<'a> Taps<'a> {
         Some(taps)
     }
 
-    /// Elements of a channel.
+    /// Returns the elements of a padded channel.
     pub(super) fn size(&self) -> usize {
         volume(self.stride) * volume(self.plane)
     }
 
-    /// Room for a channel and what is read behind it, all zeros.
+    /// Allocates a zeroed buffer for a channel and the elements behind it.
     pub(super) fn scratch<T: Multiply>(&self) -> Scratch<MaybeUninit<T>> {
         let mut scratch = Scratch::new(self.size() + BEHIND);
         scratch.elements_mut().fill(MaybeUninit::new(T::ZERO));
         scratch
     }
 
-    /// Where an element of the padded input lies.
+    /// Returns the offset of an element of the padded input.
     #[inline(always)]
     fn place(&self, at: [usize; 3]) -> usize {
         let [s, p] = [self.stride, self.plane];
@@ -71,12 +73,12 @@ impl<'a> Taps<'a> {
         remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
     }
 
-    /// Copies a channel to where it has zeros around it, by vectors of so many elements.
+    /// Copies a channel into its padded plane, by vectors of `vector` elements.
     #[inline(always)]
     pub(super) fn fill<T: Multiply>(&self, x: &[T], scratch: &mut [T], vector: usize) {
         let width = self.g.input[2];
         let left = self.g.padding[2] as usize;
-        // Where columns are within their row, which begins where column 0 is.
+        // Offset of a column relative to the start of its row.
         let column = |x: usize| self.place([0, 0, left + x]);
         match self.stride[2] {
             1 => {
@@ -97,13 +99,13 @@ impl<'a> Taps<'a> {
         }
     }
 
-    /// Calls `f` with every row of a channel, and where its column 0 would lie.
+    /// Calls `f` with every row of a channel and the offset of its column 0.
     #[inline(always)]
     fn rows<T>(&self, x: &[T], mut f: impl FnMut(&[T], usize)) {
         let [depth, height, width] = self.g.input;
         let [top, first] = [0, 1].map(|d| self.g.padding[d] as usize);
         let [_, _, pitch] = self.plane;
-        // Rows that follow each other in a plane of their remainder, and from one such plane to the next.
+        // Distance of consecutive rows of one remainder's plane, and of the planes of consecutive remainders.
         let (remainders, apart) = (self.stride[1], self.stride[2] * volume(self.plane));
         let mut rows = x.chunks_exact(width);
         for z in 0..depth {
@@ -119,7 +121,7 @@ impl<'a> Taps<'a> {
         }
     }
 
-    /// Where the patch of a position begins, and how many positions are left in its row.
+    /// Returns the offset of a position's patch and the number of positions left in its row.
     fn position(&self, number: usize) -> (usize, usize) {
         let [_, height, width] = self.g.output;
         let (x, y, z) = (number % width, number / width % height, number / width / height);
@@ -127,8 +129,7 @@ impl<'a> Taps<'a> {
     }
 }
 
-/// Copies a row, which is usually short, to one as long: by vectors of so many elements, of which the last overlaps the one
-/// before.
+/// Copies a row, which is usually short, by vectors of `vector` elements. The last vector overlaps the one before.
 #[inline(always)]
 fn copy<T: Multiply>(from: &[T], to: &mut [T], vector: usize) {
     let Some(end) = from.len().checked_sub(vector) else {
@@ -141,7 +142,7 @@ fn copy<T: Multiply>(from: &[T], to: &mut [T], vector: usize) {
     to[end..][..vector].copy_from_slice(&from[end..][..vector]);
 }
 
-/// Puts the elements of a row with even places from one place of a room on, the others from another on.
+/// Copies the even elements of a row to offset `even` of `scratch`, and the odd ones to offset `odd`.
 #[inline(always)]
 fn halve<T: Multiply>(row: &[T], scratch: &mut [T], [even, odd]: [usize; 2]) {
     let pairs = row.len() / 2;
@@ -155,17 +156,17 @@ fn halve<T: Multiply>(row: &[T], scratch: &mut [T], [even, odd]: [usize; 2]) {
     }
 }
 
-/// All channels of a group of an image.
+/// All padded channels of a group of an image.
 pub(super) struct Planes<'a, T> {
     scratch: Scratch<MaybeUninit<T>>,
-    /// For each element of a patch of all channels, what it meets at the first position.
+    /// For each element of a patch of all channels, the offset of its operand at the first position.
     offsets: Vec<usize>,
     taps: &'a Taps<'a>,
     tiling: Tiling<T>,
 }
 
 impl<'a, T: Multiply> Planes<'a, T> {
-    /// Copies them; several threads do.
+    /// Copies the channels, with several threads.
     pub(super) fn of(x: &[T], taps: &'a Taps<'a>, tiling: Tiling<T>) -> Self {
         let (channels, size, from) = (taps.g.channels, taps.size(), volume(taps.g.input));
         let mut scratch = Scratch::<MaybeUninit<T>>::new(channels * size + BEHIND);
@@ -181,7 +182,7 @@ impl<'a, T: Multiply> Planes<'a, T> {
     }
 }
 
-/// One channel.
+/// Fills one channel.
 struct Fill<'a, T> {
     x: &'a [T],
     plane: &'a mut [MaybeUninit<T>],
@@ -195,7 +196,7 @@ impl<T: Multiply> Kernel for Fill<'_, T> {
     #[inline(always)]
     fn run(self) {
         self.plane.fill(MaybeUninit::new(T::ZERO));
-        // SAFETY: all of it was just written.
+        // SAFETY: all elements were written by the line above.
         let plane = unsafe { self.plane.assume_init_mut() };
         self.taps.fill(self.x, plane, VECTOR);
     }
@@ -215,7 +216,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
             "invariant: there is room for whole strips"
         );
         let offsets = Offsets::new(&self.offsets[depth]);
-        // SAFETY: planes and what is behind them were written when this was made.
+        // SAFETY: `of` wrote all planes and the elements behind them.
         let from = unsafe { self.scratch.elements().assume_init_ref() };
         let mut runs = Vec::with_capacity(strip);
         for (first, to) in lanes.clone().step_by(strip).zip(to.chunks_exact_mut((strip * deep).max(1))) {
@@ -226,10 +227,10 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
                 runs.push((lane, start));
                 lane += left;
             }
-            // As many elements as a strip has are behind the place of any position and offset: `BEHIND`.
+            // `BEHIND` elements follow the planes, so a whole strip can be read at any position and offset.
             self.tiling.gather(from, offsets, &runs, to);
         }
-        // SAFETY: there are as many strips as chunks, and each was gathered whole.
+        // SAFETY: there are as many chunks as strips, and `gather` filled each of them completely.
         unsafe { to.assume_init_ref() }
     }
 }

@@ -1,9 +1,9 @@
-//! The kernels over contiguous blocks: the only code that exists once per closure.
+//! Kernels over contiguous blocks: the only code that is instantiated once per closure.
 //!
-//! Elements go in groups of a fixed width, which LLVM turns into whole vectors; the rest is padded (with
-//! elements that occur, so a closure never sees a value that is not in the data) and done as one more group, so
-//! that sixteen elements cost one vector step instead of sixteen scalar ones. Both go through one loop: it is the
-//! program's most repeated code, and a function called from one place is inlined there.
+//! Elements are processed in groups of a fixed width, which LLVM turns into whole vectors. The tail is padded to one
+//! more group, so that sixteen elements cost one vector step instead of sixteen scalar ones. The padding repeats an
+//! element of the data, so a closure never sees a value that does not occur there. Groups and tail share one loop: this
+//! is the most instantiated code of the program, and a function with one call site is inlined.
 #![allow(unsafe_code, reason = "slices over memory that the loops have locked")]
 
 use std::hint::black_box;
@@ -13,42 +13,45 @@ use std::mem::MaybeUninit;
 use crate::element::Element;
 use crate::simd::{self, Kernel, Sets};
 
-/// Elements of a group if an element has four or more bytes.
+/// Elements per group if an element has four or more bytes.
 pub(super) const WIDE: usize = 16;
-/// Elements of a group of smaller elements.
+/// Elements per group for smaller elements.
 pub(super) const NARROW: usize = 64;
 
-/// A function of one element: a closure, or a type of its own, which is inlined into loops however large it is.
+/// A function of one element: a closure, or a type of its own, whose method is inlined into loops however large it is.
 ///
-/// What most arguments need less of says so ([`Map::reach`]): loops take [`Map::near`], and do some hundreds again if one of
-/// them was not near.
+/// A function may have a cheaper version for most arguments ([`Map::near`]) and a measure that tells whether it applies
+/// ([`Map::reach`]). Loops evaluate the cheaper version and recompute a span of elements in full if one of them was out
+/// of its range.
 pub trait Map<A, R>: Copy + Sync {
-    /// The faster way gives the same for arguments whose reach is less; 0 if there is none.
+    /// [`Map::near`] equals [`Map::at`] for arguments whose reach is below this limit; 0 if there is no cheaper
+    /// version.
     const LIMIT: u32 = 0;
-    /// Itself, as a loop computes it: what it holds is read from memory, and not known to the compiler.
+    /// Returns the function in the form that a loop calls: its constants are read from memory, so that the compiler
+    /// cannot fold them.
     #[inline(always)]
     fn ready(self) -> Self {
         self
     }
-    /// Its value.
+    /// Returns the function's value at `a`.
     fn at(self, a: A) -> R;
-    /// What says whether an argument is near: a number, because the largest of some is vector code, where whether all are
-    /// near becomes narrow numbers on the way.
+    /// Returns a measure of the argument that is compared with [`Map::LIMIT`]. It is a number and not a `bool` because
+    /// a running maximum vectorizes, whereas a conjunction of `bool`s is narrowed to bytes on the way.
     #[inline(always)]
     fn reach(self, _: A) -> u32 {
         0
     }
-    /// Its value for an argument that is near, and anything for others.
+    /// Returns the value for an argument whose reach is below [`Map::LIMIT`]; unspecified for other arguments.
     #[inline(always)]
     fn near(self, a: A) -> R {
         self.at(a)
     }
 }
 
-/// Elements that are computed again together if one is not near.
+/// Elements that are recomputed together if one of them is out of range of [`Map::near`].
 pub(super) const SPAN: usize = 256;
 
-/// `f` of rows, by spans: those that are near take the faster way.
+/// Applies `f` to rows span by span, with [`Map::near`] where all elements of a span are in its range.
 #[inline(always)]
 fn guarded<A: Element, R: Element, F: Map<A, R>>(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], f: F) {
     for (out, a) in out.chunks_mut(SPAN).zip(a.chunks(SPAN)) {
@@ -76,7 +79,7 @@ pub(super) trait Map3<A, B, C, R>: Copy + Sync {
     fn at(self, a: A, b: B, c: C) -> R;
 }
 
-/// A closure as a function of elements.
+/// Adapts a closure to [`Map`], `Map2` and `Map3`.
 #[derive(Clone, Copy)]
 pub(super) struct Closure<F>(pub(super) F);
 
@@ -132,8 +135,8 @@ macro_rules! block_kernel {
     ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
         $(, $guarded:ident of $only:ident)?) => {
         struct $kernel<'a, $($type: Element,)+ R: Element, F> {
-            /// The output and the inputs. They stay where they are: copied in pairs, as the compiler would, they are
-            /// waited for, because they were just written one by one.
+            /// Pointers to the output and the inputs. The slice is kept as it is: the compiler would copy the pointers
+            /// in pairs, and such wide loads stall on the narrow stores that have just written them.
             operands: &'a [*mut u8],
             n: usize,
             f: F,
@@ -141,7 +144,7 @@ macro_rules! block_kernel {
         }
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<'_, $($type,)+ R, F> {
-            /// The loop that LLVM vectorizes. References as arguments say that nothing overlaps.
+            /// The loop that LLVM vectorizes. Slices as arguments carry the information that nothing overlaps.
             #[inline(always)]
             fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
                 $(if F::LIMIT > 0 {
@@ -155,7 +158,7 @@ macro_rules! block_kernel {
                 }
             }
 
-            /// Where the result and the arguments are.
+            /// Pointers to the result and the arguments.
             #[inline(always)]
             fn places(&self) -> (*mut R::Raw, $(*const $type::Raw),+) {
                 let &[out, $($input,)+ ..] = self.operands else {
@@ -165,7 +168,7 @@ macro_rules! block_kernel {
             }
 
             /// # Safety
-            /// As for the function.
+            /// As for the function that this macro defines.
             #[inline(always)]
             unsafe fn groups<const W: usize>(self) {
                 let ((out, $($input),+), n, f) = (self.places(), self.n, self.f);
@@ -175,8 +178,9 @@ macro_rules! block_kernel {
                 $(let mut $array = [const { MaybeUninit::<$type::Raw>::uninit() }; W];)+
                 let (mut at, mut len, mut padded) = (out, whole, whole == 0);
                 $(let mut $from = $input;)+
-                // SAFETY: `n` elements are in bounds; the output overlaps no input, by the caller's word. The arrays
-                // are filled before they are read.
+                // SAFETY: `n` elements are in bounds of every pointer, and the output overlaps no input (the caller's
+                // contract). `whole + rest == n`, and `rest < W`, the length of the arrays. The arrays are filled
+                // before they are read.
                 unsafe {
                     loop {
                         if padded {
@@ -210,7 +214,7 @@ macro_rules! block_kernel {
             #[inline(always)]
             fn run(self) {
                 let wide = size_of::<R>() >= 4 $(|| size_of::<$type>() >= 4)+;
-                // SAFETY: the word given to the function that made this kernel.
+                // SAFETY: the contract of the function that made this kernel.
                 unsafe {
                     if wide { self.groups::<WIDE>() } else { self.groups::<NARROW>() }
                 }
@@ -220,9 +224,9 @@ macro_rules! block_kernel {
             fn run_small(self) {
                 let (out, $($input),+) = self.places();
                 for i in 0..self.n {
-                    // One after another: an index that the compiler knows nothing of.
+                    // Not vectorized: `black_box` makes the index opaque to the compiler.
                     let i = black_box(i);
-                    // SAFETY: as above.
+                    // SAFETY: as above; `i < n`.
                     unsafe {
                         let result = self.f.at($($type::from_raw(*$input.add(i))),+);
                         out.add(i).write(result.to_raw());
@@ -234,9 +238,9 @@ macro_rules! block_kernel {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `operands` are the output and the inputs: from each pointer on, aligned for its type, `n` elements lie side by side
-        /// in memory that lives as long as the call, those of inputs to be read, those of the output to be written. The output
-        /// overlaps no input, and no other thread reaches it.
+        /// `operands` has a pointer for the output and one for each input. Each pointer is aligned for its element type
+        /// and valid for `n` contiguous elements during the call: inputs for reads, the output for writes. The output
+        /// overlaps no input, and no other thread accesses it.
         #[inline]
         pub(super) unsafe fn $name<$($type: Element,)+ R: Element>(
             operands: &[*mut u8],

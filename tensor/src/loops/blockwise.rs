@@ -1,8 +1,8 @@
-//! Several fresh outputs from several inputs in one sweep: what fused programs run on.
+//! Several fresh outputs from several inputs in one pass; fused programs run on this loop.
 //!
-//! All outputs have the inputs' common shape. Inputs that lie as the outputs do are handed over where they are,
-//! others (broadcast, strided) are gathered block by block. Large sweeps are several threads'; blocks are the same
-//! whoever does them.
+//! All outputs have the inputs' common shape. Inputs with the layout of the outputs are passed as slices of their
+//! memory; others (broadcast, strided) are gathered block by block. Large iterations are split among threads. Results
+//! do not depend on the split.
 #![allow(unsafe_code, reason = "several threads write parts of fresh outputs")]
 
 use std::ops::Range;
@@ -20,41 +20,48 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, SendPtr};
 
-/// Elements of a block: what a function gets at most. A few operands of that length stay in the first-level cache.
+/// Returns the maximum number of elements of a block. A few operands of that length fit into the L1 cache.
 pub const fn blockwise_len<T>() -> usize {
     4096 / size_of::<T>()
 }
 
-/// Elements of a part: a program of a few steps computes some microseconds on it.
+/// Minimum elements per thread: a program of a few steps takes some microseconds for them.
 pub(super) const PART: usize = 1 << 14;
 
-/// One input of the sweep: a locked tensor's elements.
+/// One input of the iteration: the elements of a locked tensor.
 enum Source<'a, T> {
-    /// Lies as the outputs do.
+    /// Has the layout of the outputs.
     Direct(&'a [T]),
-    /// One element for all.
+    /// A single element, used for all positions.
     One(T),
-    /// Gathered: strides in the plan.
+    /// Gathered block by block, with the strides that the plan has for this input.
     Gathered { elements: &'a [T], strides: Dims },
 }
 
-/// What a sweep reads and writes.
+/// The operands of an iteration.
 struct Sweep<'a, T: Element> {
     sources: SmallVec<[Source<'a, T::Raw>; 8]>,
-    /// Sizes of the plan, if there is one.
+    /// Sizes of the plan; empty if there is no plan.
     sizes: &'a [i64],
     outs: SmallVec<[SendPtr<T::Raw>; 2]>,
-    /// Elements of each output.
+    /// Elements per output.
     n: usize,
 }
 
-/// A function of blocks: a slice per input, a slice per output to fill.
+/// A function of blocks: a slice per input, and a slice per output to fill.
 type OfBlocks<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 
-/// Calls functions that `sweep` makes, one for each thread's part, with a slice per input and a slice per output to fill,
-/// until all elements of the inputs' broadcast are done; gives the outputs. All slices of a call are of one length; `sweep`
-/// is told the largest, [`blockwise_len`] or less.
-/// `None` if the outputs would not be laid out row-major nor as the inputs are.
+/// Computes `outputs` fresh tensors of the inputs' broadcast shape, block by block.
+///
+/// `sweep` makes one function per thread; its argument is the maximum block length, at most [`blockwise_len`]. The
+/// function is called with a slice per input and a slice per output to fill, all of one length, until all elements are
+/// done.
+///
+/// Returns `None` if the outputs would be neither row-major nor in the common layout of the inputs.
+///
+/// # Errors
+/// Returns [`TensorError::DTypeMismatch`] if an input's dtype is not `T`'s, and an error if the shapes do not broadcast
+/// or memory is exhausted.
 pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     inputs: &[&Tensor],
     outputs: usize,
@@ -92,7 +99,7 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     let n = layout.numel();
     let mut storages: SmallVec<[Storage; 2]> = SmallVec::new();
     for _ in 0..outputs {
-        // SAFETY: every element is written below, block by block, before anyone else sees the storage.
+        // SAFETY: every element is written below, before any handle to the storage is returned.
         storages.push(unsafe { Storage::uninit(bytes_of(&layout, T::DTYPE)?)? });
     }
     let mut set = LockSet::new();
@@ -113,13 +120,13 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
             Some((strides, _)) => Source::Gathered { elements, strides: strides.clone() },
         });
     }
-    // SAFETY: the storages are fresh and unshared.
+    // SAFETY: the storages are fresh; this function has the only handles.
     let outs = storages.iter().map(|storage| SendPtr(unsafe { storage.data() }.cast())).collect();
     let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
     let all = Sweep::<T> { sources, sizes, outs, n };
     threads::split(n, PART, |part| {
         let block = part.len().min(blockwise_len::<T::Raw>());
-        // SAFETY: the storages have room for `n` elements each; parts of a split are disjoint.
+        // SAFETY: each storage holds `n` elements; parts of a split are disjoint.
         unsafe { all.part(part, block, &mut sweep(block)) };
     });
     drop(all);
@@ -128,14 +135,14 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     Ok(Some(made.collect()))
 }
 
-/// The position of a walk in dimensions, fastest first.
+/// The position of an iteration over dimensions, fastest first.
 struct Position {
     index: Dims,
     at: i64,
 }
 
 impl Position {
-    /// That of element `number`.
+    /// Returns the position of element `number`.
     fn of(mut number: usize, sizes: &[i64], strides: &[i64]) -> Position {
         let mut position = Position { index: Dims::new(), at: 0 };
         for (&size, stride) in sizes.iter().zip(strides) {
@@ -150,7 +157,7 @@ impl Position {
 
 impl<T: Element> Sweep<'_, T> {
     /// # Safety
-    /// Every output is memory for `n` elements, and nothing else reaches those of the part.
+    /// Every output points to `n` elements, and no other code accesses those of `part` during the call.
     unsafe fn part(&self, part: Range<usize>, block: usize, f: OfBlocks<'_, T::Raw>) {
         assert!(part.end <= self.n, "invariant: a part lies within the outputs");
         let mut buffers = Buffers::<T>::new(&self.sources, block);
@@ -182,9 +189,9 @@ impl<T: Element> Sweep<'_, T> {
             let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
             for out in &self.outs {
                 let to = out.at(done);
-                // SAFETY: pointer and length: elements `done..done + len` are of the part, which is within the output.
-                // Aliasing: the caller's word, and outputs are different storages. They are zeroed first, so that the slice
-                // is over elements; storages are aligned for them, and live as long as the sweep.
+                // SAFETY: pointer and length: `done..done + len` is within `part`, which is within the output.
+                // Aliasing: the caller's contract, and outputs are different storages. Validity: the elements are
+                // zeroed first. Storages are aligned for them and live as long as the iteration.
                 outs.push(unsafe {
                     to.write_bytes(0, len);
                     std::slice::from_raw_parts_mut(to, len)
@@ -196,7 +203,7 @@ impl<T: Element> Sweep<'_, T> {
     }
 }
 
-/// Room for a block of every input that is not direct.
+/// A block for every input that is not direct.
 struct Buffers<T: Element> {
     buffer: Vec<T::Raw>,
     offsets: SmallVec<[usize; 8]>,
@@ -217,7 +224,7 @@ impl<T: Element> Buffers<T> {
         buffers
     }
 
-    /// The first elements of an input's room, to be filled.
+    /// Returns the first `len` elements of an input's block, to be filled.
     fn of(&mut self, k: usize, len: usize) -> &mut [T::Raw] {
         &mut self.buffer[self.offsets[k]..][..len]
     }
@@ -227,7 +234,7 @@ impl<T: Element> Buffers<T> {
     }
 }
 
-/// Copies the next elements of a strided walk, as many as there is room for.
+/// Copies the next elements of a strided iteration until `to` is full.
 fn gather<R: Copy>(
     elements: &[R],
     sizes: &[i64],

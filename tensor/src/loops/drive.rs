@@ -1,8 +1,8 @@
-//! Walks an iteration space and feeds a kernel contiguous rows or blocks. Shared by all operations and dtypes.
+//! Iterates over a plan and calls a kernel on contiguous rows or blocks. Shared by all operations and dtypes.
 //!
-//! Operand 0 is the output. Rows long enough are handed to the kernel where they lie if they can be; everything
-//! else is packed into blocks first and unpacked after. Large spaces are walked in parts, by several threads: kernels
-//! give each element by itself, so parts do not show in results.
+//! Operand 0 is the output. The kernel accesses a row in place if the row is long enough, has unit stride and needs no
+//! conversion. All other rows are packed into blocks before the kernel and unpacked after it. Large iteration spaces
+//! are split among threads. Kernels compute each element independently, so results do not depend on the split.
 #![allow(unsafe_code, reason = "walks locked memory by pointers")]
 
 use std::mem::MaybeUninit;
@@ -18,29 +18,29 @@ use crate::guard;
 use crate::strided::{SQUARE, Squares};
 use crate::threads::{self, GRAIN, SendPtr};
 
-/// Elements of a block.
+/// Elements per block.
 pub(super) const BLOCK: usize = 512;
-/// Rows shorter than this are gathered into blocks.
+/// Rows shorter than this are gathered, several to a block.
 pub(super) const SHORT: usize = 32;
 
-/// One operand of a walk.
+/// One operand of an iteration.
 pub(super) struct Operand {
-    /// Its first element.
+    /// Pointer to the first element.
     pub(super) start: SendPtr<u8>,
-    /// Bytes from there on that are its own: a walk that would go further is refused.
+    /// Bytes from `start` that belong to the operand; [`check_reach`] refuses an iteration beyond them.
     pub(super) reach: usize,
-    /// Bytes of its elements in memory.
+    /// Bytes per element in memory.
     pub(super) size: usize,
-    /// Bytes of its elements in blocks.
+    /// Bytes per element in blocks.
     pub(super) block_size: usize,
-    /// Memory to block for inputs, block to memory for the output.
+    /// Copies memory to block for inputs, block to memory for the output.
     pub(super) pack: PackFn,
-    /// Whether a row of unit stride may be handed to the kernel as it lies.
+    /// Whether the kernel may access a row of unit stride in place.
     pub(super) direct: bool,
 }
 
 impl Operand {
-    /// Whether its furthest element in such dimensions is one of its own.
+    /// Whether the furthest element of these dimensions is within the operand's reach.
     #[inline]
     fn holds(&self, sizes: &[i64], strides: &[i64]) -> bool {
         let dims = sizes.iter().zip(strides);
@@ -51,7 +51,7 @@ impl Operand {
     }
 }
 
-/// Panics if a walk over a plan, which has elements, would leave what is an operand's own.
+/// Panics if an iteration over a non-empty plan would leave the reach of an operand.
 fn check_reach(plan: &Plan, operands: &[Operand]) {
     assert!(operands.len() == plan.strides.len(), "invariant: a plan has strides for every operand");
     for (operand, strides) in operands.iter().zip(&plan.strides) {
@@ -59,19 +59,19 @@ fn check_reach(plan: &Plan, operands: &[Operand]) {
     }
 }
 
-/// What is called with a pointer per operand (the output first) and a number of elements.
+/// A kernel call: one pointer per operand (the output first) and the number of elements.
 ///
-/// Those who call it vouch for this: the pointers are aligned for the elements that the kernel was made for, as many as it
-/// says may be read from those of inputs and written to that of the output, and the output overlaps no input.
+/// Contract of callers: the pointers are aligned for the kernel's element types. Inputs are valid for reads of that
+/// many elements, the output for writes. The output overlaps no input.
 pub(super) type BlockKernel<'a> = &'a (dyn Fn(&[*mut u8], usize) + Sync);
 
-/// Operands of a walk over one row at most.
+/// Maximum number of operands of an iteration over a single row.
 pub(super) const FLAT: usize = 5;
 
-/// Runs the kernel over operands that are rows of `n` elements of these sizes.
+/// Runs the kernel over operands that are rows of `n` contiguous elements, with the element sizes `sizes` in bytes.
 ///
 /// # Safety
-/// The rows are what a [`BlockKernel`] needs.
+/// The rows meet the contract of [`BlockKernel`].
 #[inline]
 pub(super) unsafe fn drive_straight(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
     assert!(rows.len() <= sizes.len(), "invariant: every row has elements of a size");
@@ -90,16 +90,17 @@ fn straight_parts(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockK
     });
 }
 
-/// Operands that are each one row (step 1) or one element (step 0); the output is a row.
+/// Operands that are each one row (stride 1) or one element (stride 0); the output is a row.
 struct Flat<'a> {
     operands: &'a [Operand],
     steps: &'a [isize; FLAT],
     direct: [bool; FLAT],
-    /// Elements for the kernel at a time.
+    /// Elements per kernel call.
     step: usize,
 }
 
-/// Runs the kernel over operands that are each one row (step 1) or one element (step 0); the output is a row.
+/// Runs the kernel over `n` elements of operands that are each one row (stride 1) or one element (stride 0); the output
+/// is a row.
 ///
 /// # Safety
 /// As [`drive`], for `n` elements.
@@ -120,7 +121,7 @@ pub(super) unsafe fn drive_flat(
         all &= direct[k];
     }
     let flat = Flat { operands, steps, direct, step: if all { longest } else { BLOCK } };
-    // SAFETY: the caller's word; parts are apart.
+    // SAFETY: the caller's contract; parts of a split are disjoint.
     threads::split(n, GRAIN, |part| unsafe { flat.part(part, kernel) });
 }
 
@@ -143,7 +144,8 @@ impl Flat<'_> {
                 if direct[k] {
                     ptrs[k] = at;
                 } else if k > 0 && (steps[k] == 1 || done == part.start) {
-                    // SAFETY: part of the row of the operand; a block holds `BLOCK` of the largest elements.
+                    // SAFETY: `count` elements of the operand's row; a block holds `BLOCK` elements of the largest
+                    // type.
                     unsafe { (operand.pack)(at, steps[k], own[k], 1, count) };
                 }
             }
@@ -163,14 +165,14 @@ struct Walk<'a> {
     operands: &'a [Operand],
 }
 
-/// The position in the outer dimensions: an index and a pointer per operand.
+/// The position in the outer dimensions: an index, and a pointer per operand.
 struct Position {
     index: SmallVec<[i64; 5]>,
     at: SmallVec<[*mut u8; 4]>,
 }
 
 impl Position {
-    /// Steps to the next row. Pointers wrap around to the start at the end.
+    /// Advances to the next row. After the last row the pointers wrap around to the start.
     fn step(&mut self, walk: &Walk<'_>) {
         for dim in 1..walk.plan.sizes.len() {
             self.index[dim] += 1;
@@ -188,14 +190,14 @@ impl Position {
     }
 }
 
-/// Room for a block of every operand: one allocation, but one for each operand in guarded memory.
+/// One block per operand: in a single allocation, or in an allocation per operand in guarded memory.
 struct OperandBlocks {
     allocations: SmallVec<[Block; 1]>,
     blocks: SmallVec<[*mut u8; 4]>,
 }
 
 impl OperandBlocks {
-    /// Blocks of so many elements.
+    /// Allocates blocks of `block` elements.
     fn new(operands: &[Operand], block: usize) -> Result<OperandBlocks> {
         if guard::edge().is_some() {
             let mut scratch = OperandBlocks { allocations: SmallVec::new(), blocks: SmallVec::new() };
@@ -224,7 +226,7 @@ impl OperandBlocks {
 impl Drop for OperandBlocks {
     fn drop(&mut self) {
         for allocation in &self.allocations {
-            // SAFETY: the buffer was allocated for this, and nothing outlives it.
+            // SAFETY: the allocation was made by `new`, and no pointer to it outlives this value.
             unsafe { release(*allocation) };
         }
     }
@@ -233,9 +235,9 @@ impl Drop for OperandBlocks {
 /// Runs the kernel over a coalesced plan, on at most `longest` (at least [`BLOCK`]) elements at a time.
 ///
 /// # Safety
-/// Each operand's memory is valid for its reach, and aligned for its elements; the output is writable; no input overlaps the
-/// output unless it is the same elements in the same places and not `direct`. That the plan stays within the operands is
-/// asserted.
+/// Each operand's memory is valid for its reach and aligned for its elements; the output is writable. An input may
+/// overlap the output only if it has the same elements at the same addresses and is not `direct`. That the plan stays
+/// within the operands' reach is asserted here.
 pub(super) unsafe fn drive(
     plan: &Plan,
     operands: &[Operand],
@@ -255,7 +257,7 @@ pub(super) unsafe fn drive(
         let grain = threads::rows(at_once * row) * at_once;
         return threads::try_split(total / row, grain, |rows| {
             let scratch = OperandBlocks::new(operands, block)?;
-            // SAFETY: the caller's word; the scratch has room for a block per operand.
+            // SAFETY: the caller's contract; `scratch` has a block of `block` elements per operand.
             unsafe { walk.gathered(rows, at_once, &scratch.blocks, kernel) };
             Ok(())
         });
@@ -272,10 +274,10 @@ pub(super) unsafe fn drive(
 /// Rows, each cut into segments if it is too long for one thread.
 struct Segments {
     row: usize,
-    /// Elements of a segment, and how many make a row.
+    /// Elements per segment, and segments per row.
     len: usize,
     per_row: usize,
-    /// All of them, and how many are worth a part.
+    /// Total number of segments, and the minimum number per thread.
     count: usize,
     grain: usize,
 }
@@ -289,7 +291,8 @@ impl Segments {
         Segments { row, len, per_row, count: rows * per_row, grain: threads::rows(len) }
     }
 
-    /// Calls `f` for some of the segments, with the operands' rows and the segment's part of them.
+    /// Calls `f` for each segment in `part`, with the operands' row pointers and the segment's element range within the
+    /// row.
     fn walk(&self, walk: &Walk<'_>, part: Range<usize>, mut f: impl FnMut(&[*mut u8], Range<usize>)) {
         let mut position = walk.at(part.start / self.per_row);
         for segment in part {
@@ -303,7 +306,7 @@ impl Segments {
 }
 
 impl Walk<'_> {
-    /// Where a row begins.
+    /// Returns the position of row number `row`.
     fn at(&self, mut row: usize) -> Position {
         let mut index = SmallVec::from_elem(0, self.plan.sizes.len());
         let mut at: SmallVec<[*mut u8; 4]> = self.operands.iter().map(|operand| operand.start.0).collect();
@@ -319,10 +322,10 @@ impl Walk<'_> {
         Position { index, at }
     }
 
-    /// Row by row.
+    /// Runs the kernel row by row.
     ///
     /// # Safety
-    /// As [`drive`], for some of the segments; there is a block per operand.
+    /// As [`drive`], for the segments in `part`; `blocks` has a block per operand.
     unsafe fn rows(
         &self,
         segments: &Segments,
@@ -345,7 +348,7 @@ impl Walk<'_> {
                     if direct[k] {
                         ptrs[k] = at;
                     } else if k > 0 && !(stride == 0 && done > segment.start) {
-                        // SAFETY: a row of the operand; the block has room for `BLOCK` elements.
+                        // SAFETY: `n` elements of the operand's row; a block holds `BLOCK >= n` elements.
                         unsafe { (operand.pack)(at, stride, blocks[k], 1, n) };
                     }
                 }
@@ -361,10 +364,10 @@ impl Walk<'_> {
         });
     }
 
-    /// Many short rows at a time.
+    /// Runs the kernel on blocks into which several short rows are gathered.
     ///
     /// # Safety
-    /// As [`drive`], for some of the rows; there is a block per operand, with room for `at_once` rows.
+    /// As [`drive`], for the rows in `rows`; `blocks` has a block of `at_once` rows per operand.
     unsafe fn gathered(
         &self,
         rows: Range<usize>,
@@ -383,7 +386,7 @@ impl Walk<'_> {
                 for (k, operand) in self.operands.iter().enumerate().skip(1) {
                     let to = blocks[k].wrapping_add(i * row * operand.block_size);
                     let stride = self.plan.strides[k][0] as isize;
-                    // SAFETY: a row of the operand; `at_once` rows fit a block.
+                    // SAFETY: a row of the operand; `i < at_once`, and a block holds `at_once` rows.
                     unsafe { (operand.pack)(reading.at[k], stride, to, 1, row) };
                 }
                 reading.step(self);
@@ -400,11 +403,13 @@ impl Walk<'_> {
     }
 }
 
-/// Moves row by row from operand 1 to operand 0, converting; matrices turned on their side go by square tiles, which
-/// `turn`, a mover of the output's dtype, turns. Of each operand: where it starts, and its reach. The plan has elements.
+/// Copies operand 1 to operand 0 row by row, with conversion. Transposed matrices are copied in square tiles,
+/// transposed by `turn`, a copy function of the output's dtype.
+///
+/// `starts` has each operand's first element and its reach in bytes. The plan has at least one element.
 ///
 /// # Safety
-/// As [`drive`], with the memory of the two operands apart.
+/// As [`drive`], and the memory of the two operands is disjoint.
 pub(super) unsafe fn walk_copy(
     plan: &Plan,
     starts: [(*mut u8, usize); 2],
@@ -426,7 +431,8 @@ pub(super) unsafe fn walk_copy(
     if plan.sizes.len() >= 2 && steps[0] == 1 && steps[1] != 1 && plan.strides[1][1] == 1 {
         let tiles = plan.sizes[1..].iter().product::<i64>() as usize / plan.sizes[1] as usize
             * (plan.sizes[1] as usize).div_ceil(TILE);
-        // SAFETY: the caller's word: each row lies in its operand's memory.
+        // SAFETY: the caller's contract: every row is within its operand's reach, which is asserted above. Tiles are
+        // disjoint.
         threads::split(tiles, threads::rows(plan.sizes[0] as usize * TILE), |part| unsafe {
             walk.tiles(part, pack, turn);
         });
@@ -444,19 +450,21 @@ pub(super) unsafe fn walk_copy(
     });
 }
 
-/// Sides of the tiles that matrices are turned by.
+/// Side length of the tiles in which matrices are transposed, in elements.
 pub(super) const TILE: usize = 32;
 
-/// Lines of memory that are at most so many bytes apart do not displace each other while a tile is gone through, however
-/// they relate to the cache's sets: 32 of them fall into 8 sets at least, of which each has room for 8.
+/// Largest distance in bytes of cache lines that cannot evict each other while a tile is processed, whatever their
+/// alignment to cache sets: 32 such lines fall into at least 8 sets of 8 ways.
 const CLOSE: i64 = 512;
 
-/// Two columns beside each other, of `n` elements `line` apart, as two rows: two lines at a time, as halves of wider numbers.
+/// Copies two adjacent columns of `n` elements, `line` elements apart, to two rows. Two lines are combined at a time,
+/// as halves of 64-bit numbers.
 ///
 /// # Safety
-/// The columns may be read, the rows written.
+/// `from` is valid for reads of two elements in each of `n` lines; both pointers of `to` are valid for writes of `n`
+/// elements. Source and targets do not overlap.
 unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's contract; `r < n`, and accesses of pairs are unaligned ones.
     unsafe {
         let pair = |r: usize| {
             let [low, high] = from.add(r * line).cast::<[u32; 2]>().read_unaligned().map(u64::from);
@@ -478,14 +486,14 @@ unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) 
 }
 
 impl Walk<'_> {
-    /// The output's rows are the input's columns: square tiles, of lines that are far apart through a buffer, so that each
-    /// line of memory is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the
-    /// rows of tiles.
+    /// Transposes by square tiles: the output's rows are the input's columns. Lines that are far apart in memory go
+    /// through a buffer. Each cache line is thus read and written whole, whatever the matrix's strides are modulo the
+    /// cache's sets. Processes the rows of tiles in `part`.
     ///
     /// # Safety
     /// As [`walk_copy`].
     unsafe fn tiles(&self, part: Range<usize>, pack: PackFn, turn: PackFn) {
-        /// One more than a tile, so that columns of the buffer do not fall into one set either.
+        /// One more than a tile's side, so that columns of the buffer do not fall into one cache set either.
         const LINE: usize = TILE + 1;
         let mut buffer = [const { MaybeUninit::<u128>::uninit() }; TILE * LINE];
         let buffer = buffer.as_mut_ptr().cast::<u8>();
@@ -494,11 +502,11 @@ impl Walk<'_> {
         let per_matrix = height.div_ceil(TILE);
         let bytes = [0, 1].map(|k| self.operands[k].size);
         let mut position = self.at(part.start / per_matrix * height);
-        // Elements that are moved as they are, from lines that are close, need no buffer.
+        // Elements that need no conversion, from lines that are close together, need no buffer.
         let apart = usize::try_from(strides[1][0]).unwrap_or(usize::MAX);
         let is_close = |k: usize, stride: i64| (0..=CLOSE).contains(&stride.saturating_mul(bytes[k] as i64));
         let direct = std::ptr::fn_addr_eq(pack, turn) && is_close(1, strides[1][0]);
-        // A line at a time goes to all rows of the result.
+        // Each line is written to all rows of the result at once.
         let by_lines = bytes[0] == size_of::<f32>() && is_close(0, strides[0][1]);
         let line = if direct { apart } else { LINE };
         let element = |at: *mut u8, k: usize, i: usize, j: usize| {
@@ -513,7 +521,8 @@ impl Walk<'_> {
             let lines = TILE.min(height - j);
             for i in (0..width).step_by(TILE) {
                 let n = TILE.min(width - i);
-                // SAFETY: parts of rows of the input, of the buffer, and of rows of the output.
+                // SAFETY: tile elements are clipped to `width` and `height`, so they are parts of rows of the input and
+                // of the output. The buffer holds `TILE` lines of `LINE` elements of the largest type.
                 unsafe {
                     let mut from = element(position.at[1], 1, i, j);
                     if !direct {
@@ -552,7 +561,7 @@ mod tests {
     use crate::dtype::DType;
     use crate::layout::Layout;
 
-    /// An operand that reaches so many elements, and is walked by a layout.
+    /// Checks an operand of `reach` elements that is iterated by a layout.
     fn walk(reach: usize, sizes: &[i64], strides: &[i64]) {
         let layout = Layout::new(sizes, strides, 0).unwrap();
         let plan = Plan::new(sizes.into(), &[&layout]);

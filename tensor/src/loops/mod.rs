@@ -1,11 +1,11 @@
-//! Element-wise loops: one closure per element, any dtypes at the edges, any strides, broadcasting, in place.
+//! Element-wise loops: one closure per element, any dtypes, any strides, broadcasting, in place.
 //!
-//! What depends on the closure is only a kernel over contiguous blocks ([`block`]), compiled per instruction set.
-//! All the rest is shared code: operands that are not contiguous, or of another dtype, or that overlap the output,
-//! pass through blocks in the first-level cache ([`drive`]). The common case (contiguous, same shapes, right
-//! dtypes) calls the kernel at once on the tensors' memory.
+//! Only a kernel over contiguous blocks ([`block`]) is generic over the closure; it is compiled per instruction set.
+//! All other code is shared: operands that are not contiguous, have another dtype or overlap the output pass through
+//! blocks in the L1 cache ([`drive`]). The common case (contiguous, same shapes, no conversion) calls the kernel
+//! directly on the tensors' memory.
 //!
-//! Fresh outputs get their strides by PyTorch's rule ([`plan`]): a dense input's order of dimensions is kept.
+//! Fresh outputs get their strides by PyTorch's rule ([`plan`]): the dimension order of a dense input is kept.
 
 use crate::thresholds::Threshold::{self, Length, Product};
 
@@ -27,7 +27,7 @@ pub use pointwise::{
 };
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};
 
-/// Where the loops of this module change their method, for tests of the sizes around it.
+/// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("loops/drive.rs BLOCK", drive::BLOCK),
     Length("loops/drive.rs SHORT", drive::SHORT),

@@ -1,4 +1,4 @@
-//! Moving rows of elements to and from contiguous blocks, converting on the way.
+//! Copies rows of elements to and from contiguous blocks, with conversion.
 #![allow(unsafe_code, reason = "reads and writes rows of locked memory")]
 
 use crate::bytes;
@@ -8,15 +8,18 @@ use crate::element::{Element, cast};
 use crate::error::Result;
 use crate::simd::{self, Kernel, Sets};
 
-/// Moves `n` elements: `(source, its stride, target, its stride, n)`, strides in elements.
+/// Copies `n` elements with conversion: `(source, source stride, target, target stride, n)`, strides in elements.
 ///
 /// # Safety
-/// From either pointer on, `n` elements so many steps apart (one, for a step of 0) may be read or written: they lie in one
-/// allocation that lives as long as the call, aligned for the type of their dtype. The rows do not overlap, and no other thread
-/// writes to them.
+/// Each pointer is aligned for the element type of its dtype and valid for `n` elements that are `stride` elements
+/// apart (one element if the stride is 0). The elements of a row belong to one allocation that lives during the call.
+/// The rows do not overlap, and no other thread writes to them.
 pub(crate) type PackFn = unsafe fn(*const u8, isize, *mut u8, isize, usize);
 
-/// The mover from one dtype to another.
+/// Returns the copy function from one dtype to another.
+///
+/// # Errors
+/// Returns an error if there is no conversion between the dtypes.
 pub(crate) fn pack_fn(from: DType, to: DType) -> Result<PackFn> {
     if from == to && from != DType::Bool {
         return Ok(match from.size() {
@@ -38,7 +41,7 @@ struct Contiguous<S: Element, D: Element> {
 
 impl<S: Element, D: Element> Kernel for Contiguous<S, D> {
     type Output = ();
-    // Memory bounds them all, but where something is made of halves or halves of something.
+    // Limited by memory bandwidth, except for conversions from or to f16 and bf16.
     const SETS: Sets = match (S::DTYPE, D::DTYPE) {
         (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => Sets::Two,
         _ => Sets::One,
@@ -46,8 +49,8 @@ impl<S: Element, D: Element> Kernel for Contiguous<S, D> {
 
     #[inline(always)]
     fn run(self) {
-        // SAFETY: made by `pack`, for rows with steps of one: `n` elements side by side, aligned, and apart from each other,
-        // as its caller vouches; both live as long as the call.
+        // SAFETY: `pack` makes this value only for strides of one. Then both rows are `n` contiguous elements, aligned,
+        // disjoint, and valid during the call, by the contract of `PackFn`.
         let (from, to) = unsafe {
             (std::slice::from_raw_parts(self.from, self.n), std::slice::from_raw_parts_mut(self.to, self.n))
         };
@@ -67,7 +70,8 @@ unsafe fn pack<S: Element, D: Element>(
     n: usize,
 ) {
     let (from, to) = (from.cast::<S::Raw>(), to.cast::<D::Raw>());
-    // SAFETY: the caller's word, of `n` elements of either row, one by one or, where the steps are one, side by side.
+    // SAFETY: the caller's contract: both rows have `n` elements at their strides. With strides of one the elements are
+    // contiguous, so slices of them are in bounds.
     unsafe {
         if to_step == 1 && from_step == 1 {
             if S::DTYPE == D::DTYPE && S::DTYPE != DType::Bool {

@@ -8,7 +8,7 @@ use crate::layout::{Dims, Layout, contiguous_strides};
 
 /// The common shape of operands and their strides in it.
 ///
-/// Dimensions are as in the shape until [`Plan::coalesce`] puts the fastest first and merges them.
+/// Dimensions are in the order of the shape until [`Plan::coalesce`] puts the fastest first and merges them.
 pub(crate) struct Plan {
     pub(crate) sizes: Dims,
     /// Per operand, one stride per dimension; 0 where the operand is broadcast.
@@ -16,7 +16,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The broadcast shape of the layouts.
+    /// Returns the shape that the layouts broadcast to.
     pub(crate) fn shape(layouts: &[&Layout]) -> Result<Dims> {
         let mut shape = Dims::new();
         for layout in layouts {
@@ -25,14 +25,14 @@ impl Plan {
         Ok(shape)
     }
 
-    /// Strides of the layouts in a shape they broadcast to.
+    /// Makes the plan for a shape that all layouts broadcast to.
     pub(crate) fn new(shape: Dims, layouts: &[&Layout]) -> Plan {
         let strides = layouts.iter().map(|layout| strides_in(&shape, layout)).collect();
         Plan { sizes: shape, strides }
     }
 
-    /// The order of dimensions, fastest first, that follows the operands' strides (the first operand that
-    /// decides wins); the same rule as PyTorch's, because it shows in the strides of results.
+    /// Returns the dimensions ordered by the operands' strides, fastest first. The first operand whose strides differ
+    /// decides. The rule is PyTorch's, because the order is visible in the strides of results.
     fn order(&self, operands: &[Dims]) -> SmallVec<[usize; 5]> {
         let mut order: SmallVec<[usize; 5]> = (0..self.sizes.len()).rev().collect();
         for i in 1..order.len() {
@@ -51,7 +51,7 @@ impl Plan {
         order
     }
 
-    /// `Greater`: `inner` should be outside `outer`. `Equal`: undecided.
+    /// `Greater`: `inner` must be outside `outer`. `Equal`: the strides do not decide.
     fn compare(&self, operands: &[Dims], inner: usize, outer: usize) -> std::cmp::Ordering {
         for strides in operands {
             let (a, b) = (strides[inner], strides[outer]);
@@ -69,7 +69,7 @@ impl Plan {
         std::cmp::Ordering::Equal
     }
 
-    /// Layout of a fresh output for these inputs.
+    /// Returns the layout of a fresh output for these inputs.
     pub(crate) fn output_layout(&self, inputs: &[&Layout]) -> Result<Layout> {
         let same = |layout: &&Layout| layout.sizes() == &self.sizes[..];
         if inputs.iter().all(same) {
@@ -84,7 +84,7 @@ impl Plan {
         Layout::new(&self.sizes, &self.dense(), 0)
     }
 
-    /// Strides without holes, in the order of the operands'.
+    /// Returns dense strides in the dimension order of the operands.
     fn dense(&self) -> Dims {
         let order = self.order(&self.strides);
         let mut strides = contiguous_strides(&self.sizes);
@@ -98,14 +98,14 @@ impl Plan {
         strides
     }
 
-    /// Adds an operand (the output goes first) of the plan's shape.
+    /// Inserts an operand as the first one, where the output belongs.
     pub(crate) fn insert_first(&mut self, layout: &Layout) {
         let strides = strides_in(&self.sizes, layout);
         self.strides.insert(0, strides);
     }
 
-    /// Puts the fastest dimension first, drops those of size 1, and merges neighbours that are one row for
-    /// every operand. At least one dimension remains.
+    /// Puts the fastest dimension first, drops dimensions of size 1, and merges neighbouring dimensions that are one
+    /// row in every operand. At least one dimension remains.
     pub(crate) fn coalesce(&mut self) {
         let order = self.order(&self.strides);
         let kept: SmallVec<[usize; 5]> = order.into_iter().filter(|d| self.sizes[*d] != 1).collect();
@@ -137,18 +137,22 @@ impl Plan {
     }
 }
 
-/// How a fresh result of operands that lie so lies.
+/// Returns the layout of a fresh result of operands with these layouts.
+///
+/// # Errors
+/// Returns an error if the shapes do not broadcast.
 pub fn layout_after(operands: &[&Layout]) -> Result<Layout> {
     Plan::new(Plan::shape(operands)?, operands).output_layout(operands)
 }
 
-/// Strides of a fresh result whose operands have these strides, 0 where they are broadcast or looked up.
+/// Returns the strides of a fresh result whose operands have these strides (0 in dimensions that are broadcast or
+/// indexed).
 #[must_use]
 pub fn strides_after(sizes: &[i64], operands: &[Dims]) -> Dims {
     Plan { sizes: Dims::from_slice(sizes), strides: operands.iter().cloned().collect() }.dense()
 }
 
-/// Strides of a layout in a shape it broadcasts to.
+/// Returns the strides of a layout in a shape that it broadcasts to.
 fn strides_in(shape: &[i64], layout: &Layout) -> Dims {
     let lead = shape.len() - layout.rank();
     let mut strides = Dims::from_elem(0, shape.len());

@@ -1,8 +1,10 @@
-//! The entry points: closures over elements, tensors in, a fresh tensor or a given one out.
+//! Entry points of the element-wise loops: they apply a closure to the elements of tensors and write a fresh tensor or
+//! a given one.
 //!
-//! `A`, `B`, `C` are what the closure takes, `R` what it gives; operands of another dtype are converted on the way
-//! (C++'s `static_cast`), so the caller chooses the types by promotion and no copy is made. Outputs written into
-//! may be inputs too; inputs that overlap them otherwise are refused as PyTorch refuses them, or copied first.
+//! `A`, `B`, `C` are the closure's argument types, `R` its result type. Operands of another dtype are converted in
+//! blocks (with the semantics of C++'s `static_cast`), so the caller chooses the types by promotion and no converted
+//! copy is made. An output that is written into may also be an input. Inputs that overlap it otherwise are refused as
+//! in PyTorch, or copied first.
 #![allow(unsafe_code, reason = "hands locked memory to kernels")]
 
 use std::borrow::Cow;
@@ -27,10 +29,10 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, GRAIN, SendPtr};
 
-/// What a result is to be: its dtype, and the tensor that a caller would rather have overwritten than a fresh one.
+/// The dtype of a result, and optionally a tensor that the result may overwrite.
 ///
-/// The wish is met where the inputs and that tensor are row-major, of one shape and of one dtype; then the result is
-/// that very tensor. Else the result is fresh, and the caller moves it.
+/// The tensor is overwritten if it and the inputs are row-major and of one shape and dtype; it is then the result
+/// itself. Otherwise the result is fresh, and the caller copies it.
 #[derive(Clone, Copy)]
 pub struct OutputHint<'a> {
     dtype: DType,
@@ -38,19 +40,20 @@ pub struct OutputHint<'a> {
 }
 
 impl<'a> OutputHint<'a> {
-    /// A result that may overwrite a tensor, which may be one of the inputs: nothing else is computed from it after.
+    /// Makes a hint that a result may overwrite `tensor`, which may be one of the inputs. Its old value must not be
+    /// used afterwards.
     #[inline]
     pub fn over(dtype: DType, tensor: Option<&'a Tensor>) -> OutputHint<'a> {
         OutputHint { dtype, over: tensor }
     }
 
-    /// The result's dtype.
+    /// Returns the dtype of the result.
     #[inline]
     pub fn dtype(self) -> DType {
         self.dtype
     }
 
-    /// The same wish for a result of another dtype.
+    /// Returns the same hint with another dtype.
     #[inline]
     #[must_use]
     pub fn in_dtype(self, dtype: DType) -> OutputHint<'a> {
@@ -65,21 +68,30 @@ impl From<DType> for OutputHint<'_> {
     }
 }
 
-/// `f` of each element, fresh.
+/// Applies `f` to each element and returns a fresh tensor.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy + Sync) -> Result<Tensor> {
     map(x, Closure(f))
 }
 
-/// As [`unary`], of a function that is inlined into the loop however large it is.
+/// As [`unary`], for a function that is inlined into the loop however large it is.
+///
+/// # Errors
+/// As for [`unary`].
 pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tensor> {
-    // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
+    // SAFETY: the dtypes passed to `fresh` are those of `A` and `R`, so the kernel gets blocks of these types.
     fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
         block::unary::<A, R>(p, n, f);
     })
 }
 
-/// As [`map`] in a dtype whose elements `T` carries ([`DType::carrier`]): the input is converted to the dtype, and so is
-/// what `f` gives.
+/// As [`map`], in a dtype whose elements `T` carries ([`DType::carrier`]). The input and the results of `f` are
+/// converted to that dtype.
+///
+/// # Errors
+/// As for [`unary`].
 pub fn map_in<'a, T: Element>(
     hint: impl Into<OutputHint<'a>>,
     x: &Tensor,
@@ -87,13 +99,16 @@ pub fn map_in<'a, T: Element>(
 ) -> Result<Tensor> {
     let hint = hint.into();
     let x = &*exactly::<T>(x, hint.dtype)?;
-    // SAFETY: the kernel gets blocks of T, as said by the dtypes.
+    // SAFETY: inputs and result have the dtype of `T`, so the kernel gets blocks of `T`.
     meeting(hint, &[x], T::DTYPE, &|p, n| unsafe {
         block::unary::<T, T>(p, n, f);
     })
 }
 
 /// As [`unary`] in a dtype whose elements `T` carries.
+///
+/// # Errors
+/// As for [`unary`].
 pub fn unary_in<'a, T: Element>(
     hint: impl Into<OutputHint<'a>>,
     x: &Tensor,
@@ -103,6 +118,9 @@ pub fn unary_in<'a, T: Element>(
 }
 
 /// As [`binary`] in a dtype whose elements `T` carries.
+///
+/// # Errors
+/// As for [`binary`].
 pub fn binary_in<'a, T: Element>(
     hint: impl Into<OutputHint<'a>>,
     a: &Tensor,
@@ -111,13 +129,16 @@ pub fn binary_in<'a, T: Element>(
 ) -> Result<Tensor> {
     let hint = hint.into();
     let (a, b) = (&*exactly::<T>(a, hint.dtype)?, &*exactly::<T>(b, hint.dtype)?);
-    // SAFETY: the kernel gets blocks of T, as said by the dtypes.
+    // SAFETY: inputs and result have the dtype of `T`, so the kernel gets blocks of `T`.
     meeting(hint, &[a, b], T::DTYPE, &|p, n| unsafe {
         block::binary::<T, T, T>(p, n, Closure(f));
     })
 }
 
 /// As [`ternary`] in a dtype whose elements `T` carries.
+///
+/// # Errors
+/// As for [`binary`].
 pub fn ternary_in<T: Element>(
     dtype: DType,
     a: &Tensor,
@@ -126,25 +147,31 @@ pub fn ternary_in<T: Element>(
     f: impl Fn(T, T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
     let (a, b, c) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?, &*exactly::<T>(c, dtype)?);
-    // SAFETY: the kernel gets blocks of T, as said by the dtypes.
+    // SAFETY: inputs and result have the dtype of `T`, so the kernel gets blocks of `T`.
     fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
         block::ternary::<T, T, T, T>(p, n, Closure(f));
     })
 }
 
-/// Elements of two tensors, converted to a dtype, by a truth value each: of the first where it holds.
+/// Returns elements of `a` where `condition` is true and of `b` elsewhere, converted to `dtype`.
+///
+/// # Errors
+/// As for [`binary`].
 pub fn choose(dtype: DType, condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    // They are moved as bits, so that one loop serves all dtypes of a size.
+    // Elements are moved as bit patterns, so that one loop serves all dtypes of a size.
     dispatch!(widths, dtype.bits(), "where", T => {
-        // SAFETY: the kernel gets blocks of truth values and of the dtype, whose elements are as large as T, and every
-        // pattern of bits is a T.
+        // SAFETY: the kernel gets blocks of `bool` and of `dtype`. Elements of `dtype` have the size of `T`, and every
+        // bit pattern is a `T`.
         fresh(&[condition, a, b], &[DType::Bool, dtype, dtype], Out::of(dtype), usize::MAX, &|p, n| unsafe {
             block::ternary::<bool, T, T, T>(p, n, Closure(|c, a, b| if c { a } else { b }));
         })
     })
 }
 
-/// Tests of pairs of elements of a dtype that `T` carries.
+/// Evaluates a predicate on pairs of elements of a dtype that `T` carries.
+///
+/// # Errors
+/// As for [`binary`].
 pub fn test_in<T: Element>(
     dtype: DType,
     a: &Tensor,
@@ -155,51 +182,65 @@ pub fn test_in<T: Element>(
     binary::<T, T, bool>(a, b, f)
 }
 
-/// A tensor as loops over `T` may read it when its elements are to be those of a dtype that `T` carries.
+/// Returns the tensor in a form that loops over `T` can read: converted to `dtype` unless it has this dtype or `T` is
+/// it.
 fn exactly<T: Element>(x: &Tensor, dtype: DType) -> Result<Cow<'_, Tensor>> {
     debug_assert!(dtype == T::DTYPE || dtype.carrier() == T::DTYPE, "invariant: the type carries the dtype");
     let as_is = x.dtype() == dtype || dtype == T::DTYPE;
     Ok(if as_is { Cow::Borrowed(x) } else { Cow::Owned(x.to_dtype(dtype)?) })
 }
 
-/// `f` of each element, written into `out`, whose shape `x` must broadcast to.
+/// Writes `f` of each element to `out`, to whose shape `x` must broadcast.
+///
+/// # Errors
+/// As for [`binary_into`].
 pub fn unary_into<A: Element, R: Element>(
     out: &Tensor,
     x: &Tensor,
     f: impl Fn(A) -> R + Copy + Sync,
 ) -> Result<()> {
-    // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
+    // SAFETY: the dtypes passed to `into` are those of `A` and `R`, so the kernel gets blocks of these types.
     into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
         block::unary::<A, R>(p, n, Closure(f));
     })
 }
 
-/// `f` of each pair of elements, broadcast together, fresh.
+/// Applies `f` to pairs of elements of the broadcast inputs and returns a fresh tensor.
+///
+/// # Errors
+/// Returns an error if the shapes do not broadcast or memory is exhausted.
 pub fn binary<A: Element, B: Element, R: Element>(
     a: &Tensor,
     b: &Tensor,
     f: impl Fn(A, B) -> R + Copy + Sync,
 ) -> Result<Tensor> {
-    // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
+    // SAFETY: the dtypes passed to `fresh` are those of `A`, `B` and `R`, so the kernel gets blocks of these types.
     fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
         block::binary::<A, B, R>(p, n, Closure(f));
     })
 }
 
-/// `f` of each pair of elements, written into `out`, whose shape is what they broadcast to.
+/// Writes `f` of each pair of elements to `out`, whose shape must be the one that the inputs broadcast to.
+///
+/// # Errors
+/// Returns an error if the shapes do not fit, `out` has overlapping elements or is protected from writes, an input
+/// overlaps `out` in part, or memory is exhausted.
 pub fn binary_into<A: Element, B: Element, R: Element>(
     out: &Tensor,
     a: &Tensor,
     b: &Tensor,
     f: impl Fn(A, B) -> R + Copy + Sync,
 ) -> Result<()> {
-    // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
+    // SAFETY: the dtypes passed to `into` are those of `A`, `B` and `R`, so the kernel gets blocks of these types.
     into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
         block::binary::<A, B, R>(p, n, Closure(f));
     })
 }
 
-/// `f` of each triple of elements, broadcast together, fresh.
+/// Applies `f` to triples of elements of the broadcast inputs and returns a fresh tensor.
+///
+/// # Errors
+/// As for [`binary`].
 pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
     a: &Tensor,
     b: &Tensor,
@@ -207,13 +248,17 @@ pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
     f: impl Fn(A, B, C) -> R + Copy + Sync,
 ) -> Result<Tensor> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
-    // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
+    // SAFETY: the dtypes passed to `fresh` are those of `A`, `B`, `C` and `R`, so the kernel gets blocks of these
+    // types.
     fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
         block::ternary::<A, B, C, R>(p, n, Closure(f));
     })
 }
 
-/// `f` of each triple of elements, written into `out`, whose shape is what they broadcast to.
+/// Writes `f` of each triple of elements to `out`, whose shape must be the one that the inputs broadcast to.
+///
+/// # Errors
+/// As for [`binary_into`].
 pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
     out: &Tensor,
     a: &Tensor,
@@ -222,26 +267,32 @@ pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
     f: impl Fn(A, B, C) -> R + Copy + Sync,
 ) -> Result<()> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
-    // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
+    // SAFETY: the dtypes passed to `into` are those of `A`, `B`, `C` and `R`, so the kernel gets blocks of these types.
     into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, &|p, n| unsafe {
         block::ternary::<A, B, C, R>(p, n, Closure(f));
     })
 }
 
-/// Any number of inputs, broadcast together and converted to `T`, by blocks of at most 512 elements: `f` gets one
-/// slice per input and one to fill. Fresh.
+/// Applies `f` to blocks of at most 512 elements of any number of inputs, broadcast together and converted to `T`. `f`
+/// gets one slice per input and one to fill. Returns a fresh tensor.
+///
+/// # Errors
+/// As for [`binary`].
 pub fn nary<T: Element, R: Element>(
     inputs: &[&Tensor],
     f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<Tensor> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
     fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &|p, n| {
-        // SAFETY: inputs come converted to `T`, block by block.
+        // SAFETY: the dtypes passed to `fresh` are those of `T` and `R`, so blocks have these types.
         unsafe { slices::<T, R>(p, n, &f) }
     })
 }
 
-/// As [`nary`], written into `out`, whose shape is what the inputs broadcast to.
+/// As [`nary`], written to `out`, whose shape must be the one that the inputs broadcast to.
+///
+/// # Errors
+/// As for [`binary_into`].
 pub fn nary_into<T: Element, R: Element>(
     out: &Tensor,
     inputs: &[&Tensor],
@@ -249,18 +300,18 @@ pub fn nary_into<T: Element, R: Element>(
 ) -> Result<()> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
     into(out, inputs, &dtypes, R::DTYPE, BLOCK, &|p, n| {
-        // SAFETY: inputs come converted to `T`, block by block.
+        // SAFETY: the dtypes passed to `into` are those of `T` and `R`, so blocks have these types.
         unsafe { slices::<T, R>(p, n, &f) }
     })
 }
 
-/// Pointers of a block as slices. The output's block may hold anything, so it is zeroed first where it is small.
+/// Calls `f` with the operands of a block as slices. The output's block may be uninitialized, so it is zeroed first.
 ///
 /// # Safety
-/// The pointers are what a kernel of `T` to `R` gets for a block of `n` elements ([`BlockKernel`]).
+/// The pointers meet the contract of [`BlockKernel`] for a kernel of `T` to `R` and `n` elements.
 unsafe fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[&[T::Raw]], &mut [R::Raw])) {
-    // SAFETY: the caller's word: `n` elements behind each pointer, aligned; inputs do not overlap the output; all live as long
-    // as the call. Zeroes are elements of any type.
+    // SAFETY: the caller's contract: each pointer is aligned and valid for `n` elements during the call, and inputs do
+    // not overlap the output. All-zero bytes are a valid element of any type.
     unsafe {
         p[0].write_bytes(0, n * size_of::<R::Raw>());
         let out = std::slice::from_raw_parts_mut(p[0].cast::<R::Raw>(), n);
@@ -270,7 +321,7 @@ unsafe fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[
     }
 }
 
-/// An input as an operand of a walk.
+/// Makes the operand for an input.
 fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *mut u8) -> Result<Operand> {
     Ok(Operand {
         start: SendPtr(start),
@@ -282,7 +333,8 @@ fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *
     })
 }
 
-/// The common layout if all inputs are row-major of one shape or single elements: then the walk is one row.
+/// Returns the common layout if each input is either row-major of that shape or a single element. The iteration is then
+/// one row.
 #[inline]
 pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
     let mut lead: &Layout = &metas.first()?.layout;
@@ -295,7 +347,7 @@ pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
     let fits = |layout: &Layout| {
         let sizes = lead.sizes();
         if layout.numel() == lead.numel() && layout.is_contiguous() && layout.rank() <= sizes.len() {
-            // As many elements: what is left of the smaller shape are ones.
+            // Equal element counts: the dimensions that the smaller shape lacks have size 1.
             return same_sizes(layout.sizes(), &sizes[sizes.len() - layout.rank()..]);
         }
         layout.numel() == 1 && layout.rank() <= lead.rank()
@@ -304,9 +356,9 @@ pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
     fit.then_some(lead)
 }
 
-/// The fast case: up to three row-major inputs of one shape and of the dtypes wanted.
+/// The fast case: up to three row-major inputs of one shape, without conversion.
 struct Plain<'a> {
-    /// As many as there are inputs; the first stands for those that are not there.
+    /// The inputs; unused slots repeat the first one.
     metas: [&'a Meta; 3],
     dtypes: [DType; 3],
     inputs: usize,
@@ -332,8 +384,8 @@ impl<'a> Plain<'a> {
         Some(Plain { metas, dtypes, inputs: inputs.len() })
     }
 
-    /// Over a tensor of their shape and dtype; says whether it could be. Inputs that are the tensor's own elements are
-    /// read from copies of a block, others must lie elsewhere.
+    /// Computes into `out` if it has the shape and dtype of the result; returns whether it did. Inputs that are the
+    /// elements of `out` are read from copies of a block; other inputs must not overlap it.
     fn over(&self, out: &Tensor, kernel: BlockKernel<'_>) -> Result<bool> {
         let target = out.meta();
         let (layout, dtype) = (&target.layout, out.dtype());
@@ -366,7 +418,8 @@ impl<'a> Plain<'a> {
                 let count = step.min(part.end - at);
                 ptrs[0] = to.at(at * dtype.size());
                 if copied {
-                    // SAFETY: a block of the locked target; the buffer holds one of the largest elements.
+                    // SAFETY: `count` elements of the locked target; the buffer holds a block of the largest element
+                    // type and does not overlap it.
                     unsafe {
                         buffer
                             .as_mut_ptr()
@@ -389,17 +442,17 @@ impl<'a> Plain<'a> {
     fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
         let [x, y, _] = self.metas;
         let layout = x.layout.to_contiguous();
-        // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
+        // SAFETY: the kernel writes all elements; the fresh storage overlaps no input.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
         let start = |k: usize| start_of(self.metas[k], self.dtypes[k]);
         let sizes = [dtype, self.dtypes[0], self.dtypes[1], self.dtypes[2]].map(DType::size);
-        // SAFETY: the storage is fresh.
+        // SAFETY: the storage is fresh; this function has the only handle.
         let mut ptrs =
             [unsafe { storage.data() }, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut()];
         if self.inputs < 3 {
             let guards = ReadGuards::new(&x.storage, &y.storage);
             (ptrs[1], ptrs[2]) = (start(0), start(1));
-            // SAFETY: the inputs are locked, row-major and of the dtypes wanted, as many elements as the output has.
+            // SAFETY: the inputs are locked, row-major, need no conversion, and have as many elements as the output.
             unsafe { drive_straight(layout.numel(), &ptrs[..3], &sizes, kernel) };
             drop(guards);
         } else {
@@ -413,7 +466,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Bytes of a storage that a layout without gaps reaches.
+/// Returns the byte range of a storage that a layout without gaps covers.
 fn reached(layout: &Layout, dtype: DType) -> Range<usize> {
     layout.offset() as usize * dtype.size()..layout.storage_end() * dtype.size()
 }
@@ -422,7 +475,7 @@ fn are_apart(a: Range<usize>, b: Range<usize>) -> bool {
     a.end <= b.start || b.end <= a.start
 }
 
-/// What a fresh output holds, and what the kernel gives.
+/// The dtype of a fresh output, and the dtype of the blocks that the kernel writes.
 #[derive(Clone, Copy)]
 struct Out {
     block: DType,
@@ -436,7 +489,8 @@ impl Out {
     }
 }
 
-/// A result in `T`'s dtype `block`, of inputs in the same, converted to the goal's.
+/// Computes in `block`, the dtype of `T`; the result has the dtype of the hint and overwrites the hint's tensor if
+/// possible.
 fn meeting(
     hint: OutputHint<'_>,
     inputs: &[&Tensor],
@@ -455,7 +509,7 @@ fn meeting(
     fresh(inputs, &blocks[..inputs.len()], Out { block, dtype: hint.dtype }, usize::MAX, kernel)
 }
 
-/// Fresh output.
+/// Runs the kernel into a fresh output.
 fn fresh(
     inputs: &[&Tensor],
     blocks: &[DType],
@@ -474,7 +528,8 @@ fn fresh(
         && let Some(lead) = flat(&metas)
     {
         let layout = lead.to_contiguous();
-        // SAFETY: as below.
+        // SAFETY: without a plan the iteration is one row: `flat` found the inputs to be rows of `layout` or single
+        // elements.
         return unsafe { fresh_walked(inputs, &metas, blocks, out, layout, None, longest, kernel) };
     }
     if longest == usize::MAX
@@ -494,12 +549,12 @@ fn fresh(
         inputs[turned] = &copy;
         return fresh(&inputs, blocks, out, longest, kernel);
     }
-    // SAFETY: the plan is that of the inputs' layouts and the output's.
+    // SAFETY: the plan was made for the layouts of the inputs and the output.
     unsafe { fresh_walked(inputs, &metas, blocks, out, layout, Some(&plan), longest, kernel) }
 }
 
-/// An input that the walk would cross line by line instead of along its lines: worth a copy turned the right way,
-/// if it is large.
+/// Returns the index of an input that the iteration would read across its cache lines instead of along them. If it is
+/// large, a transposed copy pays.
 fn crosswise(plan: &Plan, metas: &[&Meta]) -> Option<usize> {
     if plan.sizes.len() < 2 || plan.sizes[0] < 16 {
         return None;
@@ -511,10 +566,10 @@ fn crosswise(plan: &Plan, metas: &[&Meta]) -> Option<usize> {
     })
 }
 
-/// Walks inputs and a fresh output: by a plan, or as one row.
+/// Iterates over inputs and a fresh output: by a plan, or as one row.
 ///
 /// # Safety
-/// The plan is that of the inputs' layouts and the output's, whose layout is dense.
+/// The plan was made for the layouts of the inputs and the output. The output's layout is dense.
 #[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
 unsafe fn fresh_walked(
     inputs: &[&Tensor],
@@ -526,7 +581,7 @@ unsafe fn fresh_walked(
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
-    // SAFETY: the output is fresh, fully written, and overlaps nothing; inputs are locked.
+    // SAFETY: the output is fresh, fully written, and overlaps no input; inputs are locked.
     unsafe {
         let storage = Storage::uninit(bytes_of(&layout, out.dtype)?)?;
         let mut set = LockSet::new();
@@ -556,7 +611,7 @@ unsafe fn fresh_walked(
     }
 }
 
-/// Steps of the output and of inputs that are rows or single elements.
+/// Returns the strides of the output and of inputs that are rows (1) or single elements (0).
 fn flat_steps(metas: &[&Meta], layout: &Layout) -> [isize; FLAT] {
     let mut steps = [1; FLAT];
     for (step, meta) in steps[1..].iter_mut().zip(metas) {
@@ -565,20 +620,20 @@ fn flat_steps(metas: &[&Meta], layout: &Layout) -> [isize; FLAT] {
     steps
 }
 
-/// What an input that shares the output's storage means for the walk.
+/// How an input relates to the output's memory.
 enum Sharing {
-    /// Nothing in common.
+    /// No common element.
     SendPtr,
-    /// The very same elements.
+    /// The same elements in the same order.
     Same,
-    /// Some in common perhaps: read from a copy.
+    /// Possibly some common elements: the input is read from a copy.
     Unclear,
 }
 
-/// Whether an output is an input, element for element.
+/// Returns whether an output is the same elements as an input.
 ///
 /// # Errors
-/// If it shares memory with it otherwise.
+/// Returns [`TensorError::PartialOverlap`] if they overlap in part.
 pub fn is_shared(out: &Tensor, input: &Tensor) -> Result<bool> {
     Ok(matches!(sharing(out, input, out.meta(), input.meta())?, Sharing::Same))
 }
@@ -602,7 +657,7 @@ fn sharing(out: &Tensor, input: &Tensor, a: &Meta, b: &Meta) -> Result<Sharing> 
     if dense { Err(TensorError::PartialOverlap) } else { Ok(Sharing::Unclear) }
 }
 
-/// Into a given output.
+/// Runs the kernel into a given output.
 fn into(
     out: &Tensor,
     inputs: &[&Tensor],
@@ -664,8 +719,8 @@ fn into(
         let start = guards.start(meta, input.dtype());
         operands.push(input_operand(meta, input.dtype(), blocks[k], !same[k], start)?);
     }
-    // SAFETY: all storages are locked, the output's for writing; inputs that are the output's elements are
-    // packed first, others do not overlap it (checked above).
+    // SAFETY: all storages are locked, the output's for writing. Inputs that are the output's elements are packed
+    // first; others do not overlap it (checked above).
     unsafe {
         match &plan {
             Some(plan) => drive(plan, &operands, longest, kernel)?,
@@ -679,14 +734,14 @@ fn into(
     Ok(())
 }
 
-/// `source` into `out`, broadcast and converted; notes the write.
+/// Copies `source` into `out`, broadcast and converted, and increments the version of `out`.
 pub(crate) fn copy(out: &Tensor, source: &Tensor) -> Result<()> {
     copy_fresh(out, source)?;
     out.storage().bump_version();
     Ok(())
 }
 
-/// As [`copy`] into a tensor whose version is not to change.
+/// As [`copy`], without incrementing the version of `out`.
 pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let (target, meta) = (out.meta(), source.meta());
     target.layout.check_writable()?;
@@ -706,7 +761,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     }
     let pack = pack_fn(source.dtype(), out.dtype())?;
     if target.storage.ptr_eq(&meta.storage) {
-        // The same elements in the same places (others were copied before): nothing to do.
+        // The same elements in the same order (other overlaps were copied above): nothing to do.
         return Ok(());
     }
     let guards = WriteGuards::new(&target.storage, Some(&meta.storage))?;
@@ -716,7 +771,8 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
         let ([to, from], bytes) = (starts.map(SendPtr), [out.dtype().size(), source.dtype().size()]);
         threads::split(target.layout.numel(), GRAIN, |part| {
             let from = from.at(part.start * bytes[1] * step);
-            // SAFETY: both storages are locked and different; both are one row, or the source one element.
+            // SAFETY: both storages are locked and different. The target is one row; the source is one row or one
+            // element.
             unsafe { pack(from, step as isize, to.at(part.start * bytes[0]), 1, part.len()) };
         });
         return Ok(());
@@ -727,12 +783,13 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let turn = pack_fn(out.dtype(), out.dtype())?;
     let reaches = [reach_of(&target.layout, out.dtype()), reach_of(&meta.layout, source.dtype())];
     let spans = [(starts[0], reaches[0]), (starts[1], reaches[1])];
-    // SAFETY: both storages are locked, the output's for writing, and different; each start is that of its reach.
+    // SAFETY: both storages are locked, the output's for writing, and different. Starts and reaches come from the
+    // layouts.
     unsafe { walk_copy(&plan, spans, [out.dtype().size(), source.dtype().size()], pack, turn) };
     Ok(())
 }
 
-/// As [`copy_fresh`] where a side has complex numbers of halves, which lie in memory as real halves do.
+/// As [`copy_fresh`] if either dtype is complex f16, whose elements have the memory layout of pairs of f16.
 fn copy_complex_f16(out: &Tensor, source: &Tensor) -> Result<()> {
     match (out.dtype(), source.dtype()) {
         (DType::C32, DType::C32) => copy_fresh(&out.view_as_real()?, &source.view_as_real()?),
@@ -745,17 +802,17 @@ fn copy_complex_f16(out: &Tensor, source: &Tensor) -> Result<()> {
     }
 }
 
-/// A fresh copy, converted, with its own storage and this layout, which is dense and of the source's sizes.
+/// Returns a fresh copy with its own storage, converted to `dtype`. `layout` is dense and has the source's sizes.
 pub(crate) fn copied(source: &Tensor, layout: Layout, dtype: DType) -> Result<Tensor> {
     debug_assert!(layout.offset() == 0 && layout.is_non_overlapping_and_dense());
-    // SAFETY: a dense layout is wholly overwritten before anyone reads.
+    // SAFETY: the layout is dense, so `copy_fresh` writes every element before the tensor is returned.
     let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
     let out = Tensor::from_parts(storage, dtype, layout);
     copy_fresh(&out, source)?;
     Ok(out)
 }
 
-/// Layout of a fresh output of a pointwise operation on one tensor.
+/// Returns the layout of a fresh output of a pointwise operation on one tensor.
 pub(crate) fn like(x: &Tensor) -> Result<Layout> {
     let layout = x.layout();
     if layout.is_contiguous() {

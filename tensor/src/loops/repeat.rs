@@ -1,6 +1,8 @@
-//! Two inputs of which one repeats along the other: a row for every row (biases), or an element for every row (what a
-//! reduction kept). Most broadcasts are one of these, and need no plan: the repeated input is laid out in one block
-//! beside which the other is walked as it lies.
+//! Binary operations in which one input repeats along the other: one row for all rows (a bias), or one element per row
+//! (the result of a reduction with `keepdim`).
+//!
+//! Most broadcasts are one of these, and need no plan: the shorter input is expanded into one block, and the kernel
+//! reads the longer input in place.
 #![allow(unsafe_code, reason = "hands locked memory to kernels")]
 
 use std::mem::MaybeUninit;
@@ -15,26 +17,26 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, SendPtr};
 
-/// How the shorter input repeats.
+/// How the shorter input repeats along the longer one.
 #[derive(Clone, Copy)]
 enum Along {
-    /// It is a row: the last dimensions of the longer one.
+    /// The shorter input is a row: the trailing dimensions of the longer one.
     Rows,
-    /// It has one element for every row: the first dimensions of the longer one, the others 1.
+    /// The shorter input has one element per row: the leading dimensions of the longer one, the others of size 1.
     Elements,
 }
 
-/// A pair of row-major inputs of the dtypes wanted.
+/// A pair of row-major inputs that need no conversion.
 pub(super) struct Repeated<'a> {
     metas: [&'a Meta; 2],
     dtypes: [DType; 2],
-    /// Which of them is the shorter one.
+    /// Index of the shorter input.
     short: usize,
     along: Along,
 }
 
 impl<'a> Repeated<'a> {
-    /// The pair as such a one.
+    /// Returns the pair if its inputs have this form.
     pub(super) fn of(inputs: &[&'a Tensor], blocks: &[DType]) -> Option<Repeated<'a>> {
         let &[x, y] = inputs else { return None };
         let (metas, dtypes) = ([x.meta(), y.meta()], [x.dtype(), y.dtype()]);
@@ -56,20 +58,20 @@ impl<'a> Repeated<'a> {
         Some(Repeated { metas, dtypes, short, along })
     }
 
-    /// Runs the kernel over all of the longer one; fresh.
+    /// Runs the kernel over all elements of the longer input and returns a fresh tensor.
     pub(super) fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
         let (long, short) = (1 - self.short, self.short);
         let layout = self.metas[long].layout.to_contiguous();
-        // SAFETY: the kernel writes all elements before any is read, block by block; no other handle exists before.
+        // SAFETY: the kernel writes all elements before any of them is read; no other handle to the storage exists.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
-        // SAFETY: the storage is fresh.
+        // SAFETY: the storage is fresh; this function has the only handle.
         let to = unsafe { storage.data() };
         let pack = pack_fn(self.dtypes[short], self.dtypes[short])?;
         let guards = ReadGuards::new(&self.metas[0].storage, &self.metas[1].storage);
         let start = [0, 1].map(|k| guards.start(self.metas[k], self.dtypes[k]));
         let size = self.dtypes.map(DType::size);
         let (n, less) = (layout.numel(), self.metas[short].layout.numel());
-        // Elements of the longer one for a run of the shorter one: a row of it, or one element.
+        // Elements of the longer input per repetition of the shorter one (a row, or a single element).
         let (run, step) = match self.along {
             Along::Rows => (less, 0),
             Along::Elements => (n / less, 1),
@@ -86,16 +88,18 @@ impl<'a> Repeated<'a> {
                 let from = start[short].at(at / run * step * size[short]);
                 let mut offset = 0;
                 while offset < count {
-                    // An element for a long row is laid out for a block of it; a long row needs no laying out.
+                    // A single element that repeats over a long row is expanded one block at a time. A long row is used
+                    // in place.
                     let in_parts = run > BLOCK && matches!(self.along, Along::Elements);
                     let part = if in_parts { BLOCK.min(count - offset) } else { count };
                     let repeated = match self.along {
                         Along::Rows if run > BLOCK => from,
                         Along::Rows => {
-                            // Laid out once: every block begins with a row.
+                            // Filled only once, because every block begins with a row.
                             while filled < part {
-                                // SAFETY: `run` elements from the start of a row of the locked input, which `start` found
-                                // to lie within its storage; the buffer holds `runs` rows, of which `filled / run` are there.
+                                // SAFETY: `from` is valid for the `run` elements of the locked input's row (`start`
+                                // checked that they are within its storage). The buffer holds `runs` rows, of which
+                                // `filled / run` are filled.
                                 unsafe { pack(from, 1, buffer.wrapping_add(filled * size[short]), 1, run) };
                                 filled += run;
                             }
@@ -106,8 +110,8 @@ impl<'a> Repeated<'a> {
                             for i in 0..part.div_ceil(run) {
                                 let to = buffer.wrapping_add(i * run * size[short]);
                                 let element = from.wrapping_add(i * size[short]);
-                                // SAFETY: one element of the locked input for every run, of which it has as many as there
-                                // are runs; the buffer holds a block, and runs within it are apart.
+                                // SAFETY: the locked input has one element per run. The buffer holds `BLOCK` elements,
+                                // and runs within it are disjoint.
                                 unsafe { pack(element, 0, to, 1, run.min(BLOCK)) };
                             }
                             buffer
