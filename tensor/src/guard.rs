@@ -267,10 +267,10 @@ mod mapped {
             let fault = std::env::var(FAULT).unwrap_or_default();
             let scratch = crate::scratch::Scratch::<f32>::new(7);
             let storage = crate::Storage::from_bytes(&[0; 28]).unwrap();
-            // A strip of seven elements read as a vector of eight, as a kernel does that forgets the rest.
+            // A strip of seven elements read as a vector of eight, as by a kernel without a loop for the tail.
             let strip = match fault.as_str() {
                 "scratch" => scratch.start().at(0).cast_const(),
-                // SAFETY: the only owner.
+                // SAFETY: `storage` is the only handle.
                 "storage" => unsafe { storage.data() }.cast::<f32>().cast_const(),
                 _ => {
                     for fault in ["scratch", "storage"] {
@@ -281,7 +281,7 @@ mod mapped {
                     return;
                 }
             };
-            // SAFETY: none: the eighth element is out of bounds, on an inaccessible page.
+            // SAFETY: none. The eighth element is out of bounds on purpose, on an inaccessible page.
             let sum: f32 = unsafe { strip.cast::<[f32; 8]>().read_unaligned() }.iter().sum();
             println!("read {sum}");
         }
@@ -290,7 +290,7 @@ mod mapped {
         fn a_write_on_the_other_side_is_found_at_release() {
             if std::env::var_os(FAULT).is_some() {
                 let block = map(Edge::Begin, 12, true).unwrap().cast::<f32>();
-                // SAFETY: none: the write is out of bounds, within the block's own page.
+                // SAFETY: none. The write is out of bounds on purpose, within the block's own page.
                 unsafe {
                     block.as_ptr().wrapping_add(3).write_volatile(1.0);
                     unmap(block.cast());
@@ -313,7 +313,7 @@ mod mapped {
                     }
                     let power = if bytes == 0 { 64 } else { 1 << bytes.trailing_zeros().min(6) };
                     assert_eq!(start % power, 0, "{bytes} bytes");
-                    // SAFETY: the block has so many bytes, all written.
+                    // SAFETY: the block has `bytes` bytes, all initialized, and is not used after the release.
                     unsafe {
                         let all = std::slice::from_raw_parts(block.as_ptr(), bytes);
                         assert!(all.iter().all(|b| *b == pattern(edge)));

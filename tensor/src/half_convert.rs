@@ -1,17 +1,17 @@
-//! Half floats to and from singles in plain integer arithmetic.
+//! Conversion of f16 and bf16 to and from f32 in plain integer arithmetic.
 //!
-//! The `half` crate asks the processor for its features at each conversion, which keeps a loop from being
-//! vectorized; these are branch-free, round to nearest even, and keep NaN a NaN.
+//! The `half` crate checks the processor's features at each conversion, which prevents vectorization. These functions
+//! are branch-free, round to nearest even, and map NaN to NaN.
 
 use half::{bf16, f16};
 
-/// Exact.
+/// Converts exactly.
 #[inline(always)]
 pub(crate) fn bf16_to_f32(value: bf16) -> f32 {
     f32::from_bits((value.to_bits() as u32) << 16)
 }
 
-/// Rounds to nearest, ties to even; every NaN becomes the quiet one PyTorch stores.
+/// Rounds to nearest, ties to even; every NaN becomes the quiet NaN that PyTorch stores.
 #[inline(always)]
 pub(crate) fn bf16_from_f32(value: f32) -> bf16 {
     let bits = value.to_bits();
@@ -19,29 +19,29 @@ pub(crate) fn bf16_from_f32(value: f32) -> bf16 {
     bf16::from_bits(if value.is_nan() { 0x7fc0 } else { rounded })
 }
 
-/// Exact.
+/// Converts exactly.
 #[inline(always)]
 pub(crate) fn f16_to_f32(value: f16) -> f32 {
     let bits = value.to_bits() as u32;
     let sign = (bits & 0x8000) << 16;
     let rest = bits & 0x7fff;
-    // Normal numbers: shift and move the exponent; the multiplication scales exactly, denormals included.
+    // Normal numbers: shift the bits and adjust the exponent. The multiplication scales exactly, also for denormals.
     let scaled = f32::from_bits(rest << 13) * f32::from_bits(0x7780_0000); // 2^112
     let special = (rest << 13) | 0x7f80_0000;
     let magnitude = if rest >= 0x7c00 { special } else { scaled.to_bits() };
     f32::from_bits(sign | magnitude)
 }
 
-/// Rounds to nearest, ties to even; overflow gives infinity.
+/// Rounds to nearest, ties to even; overflow yields infinity.
 #[inline(always)]
 pub(crate) fn f16_from_f32(value: f32) -> f16 {
     let bits = value.to_bits();
     let sign = ((bits >> 16) & 0x8000) as u16;
     let magnitude = bits & 0x7fff_ffff;
-    // Normal result: move the exponent, round on the 13 bits that fall away (a carry is a correct carry).
+    // Normal result: adjust the exponent and round on the 13 dropped bits; a carry into the exponent is correct.
     let normal =
         (magnitude.wrapping_sub(0x3800_0000).wrapping_add(0x0fff + ((magnitude >> 13) & 1)) >> 13) as u16;
-    // Denormal result: adding 0.5 puts the right bits at the bottom, rounded by the addition itself.
+    // Denormal result: adding 0.5 shifts the right bits to the bottom, and the addition rounds them.
     let denormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits()) as u16;
     let finite = if magnitude < 0x3880_0000 { denormal } else { normal };
     let overflow = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };

@@ -1,14 +1,15 @@
-//! Elements picked by place: read, written and combined at lists of positions in a tensor's memory.
+//! Indexed access: elements are read, written and combined at lists of positions in a tensor's memory.
 //!
-//! What indexing by tensors, gathering and scattering share. Who indexes turns indices into [`IndexSet`] (checking them);
-//! the loops here know neither dimensions nor, where elements only move, types: those move as bits of their size.
+//! Indexing by tensors, gathering and scattering share these loops. Operators convert indices to an [`IndexSet`] and
+//! check them. The loops depend neither on dimensions nor, for pure moves, on element types: elements move as bits of
+//! their size.
 //!
-//! Places lie in lanes: what an index picks of one dimension or several, for one element of the others. Places of
-//! different lanes are different elements, so threads write lanes beside each other; within a lane places come one after
-//! the other, for one that occurs again sees what the last time gave.
+//! An [`IndexSet`] is grouped into lanes: a lane has the positions of all indices for one element of the dimensions
+//! that are not indexed. If positions of different lanes are different elements, threads process lanes in parallel.
+//! Positions within a lane are processed in order, because a repeated position must see the earlier result.
 //!
-//! Invariant: a position counts elements from the tensor's first; one outside the tensor's memory panics, so callers
-//! check indices before they make places of them.
+//! Invariant: a position counts elements from the tensor's first. A position outside of the tensor's memory panics, so
+//! callers check indices before they make an [`IndexSet`].
 #![allow(unsafe_code, reason = "threads write lanes of one tensor")]
 
 use std::ops::Range;
@@ -23,21 +24,26 @@ use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::threads::{self, SendPtr};
 
-/// Positions in a tensor's memory, in row-major order of three numbers of which the outer and the inner one name a lane.
+/// Positions in a tensor's memory, in row-major order of three numbers (outer, middle, inner). A lane is one pair of
+/// outer and inner numbers.
 pub struct IndexSet {
     at: At,
-    /// Whether places of different lanes are different elements.
+    /// Whether positions of different lanes are different elements.
     disjoint: bool,
 }
 
 enum At {
-    /// The sums of one position of each of three lists; the last of them may be `0, 1, 2, ...`.
+    /// Sums of one entry from each of three lists; `run`: the last list is `0, 1, 2, ...`.
     Sums { outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>, run: bool },
-    /// Every position, and how many of each number there are.
+    /// Every position, and the count of each of the three numbers.
     Listed { all: Vec<usize>, counts: [usize; 3] },
 }
 
-/// Positions of all elements of a region with these sizes and strides, in row-major order.
+/// Returns the positions of all elements of a region with these sizes and strides, in row-major order.
+///
+/// # Errors
+/// Returns [`TensorError::SizeOverflow`] if the region has too many elements, and an error if memory or the budget is
+/// exhausted.
 pub fn positions(sizes: &[i64], strides: &[i64]) -> Result<Vec<usize>> {
     let count = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?));
     let count = count.ok_or_else(|| TensorError::SizeOverflow(sizes.into()))?;
@@ -53,7 +59,7 @@ pub fn positions(sizes: &[i64], strides: &[i64]) -> Result<Vec<usize>> {
     Ok(all)
 }
 
-/// Whether different indices are different elements.
+/// Returns whether different indices refer to different elements.
 fn is_disjoint(layout: &Layout) -> bool {
     let mut order: SmallVec<[usize; 5]> = (0..layout.rank()).filter(|&d| layout.sizes()[d] > 1).collect();
     order.sort_by_key(|&d| layout.strides()[d]);
@@ -67,19 +73,22 @@ fn is_disjoint(layout: &Layout) -> bool {
 }
 
 impl IndexSet {
-    /// The sums of the positions in three lists.
+    /// Makes the set of the sums of positions in three lists.
     pub fn new(outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>) -> IndexSet {
         let run = inner.iter().enumerate().all(|(i, &at)| i == at);
         IndexSet { at: At::Sums { outer, middle, inner, run }, disjoint: false }
     }
 
-    /// Any positions.
+    /// Makes the set of arbitrary positions; they form a single lane.
     pub fn each(positions: Vec<usize>) -> IndexSet {
         let counts = [1, positions.len(), 1];
         IndexSet { at: At::Listed { all: positions, counts }, disjoint: false }
     }
 
-    /// `rows` of a dimension, with everything before and behind it.
+    /// Makes the set of the slices `rows` of a dimension.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn along(tensor: &Tensor, dim: usize, rows: &[usize]) -> Result<IndexSet> {
         match tensor.rank() {
             0 => Ok(IndexSet::each(rows.to_vec())),
@@ -87,8 +96,9 @@ impl IndexSet {
         }
     }
 
-    /// What `count` indices for each of some dimensions pick together, with everything in the other dimensions: that of
-    /// those before dimension `split` stands before the indices, the rest behind them.
+    /// Makes the set of the elements that `count` indices for each of some dimensions select together, with all
+    /// elements of the other dimensions. The other dimensions before `split` come before the indices, the rest after
+    /// them.
     pub fn picked(
         tensor: &Tensor,
         picks: &[(usize, &[usize])],
@@ -114,8 +124,9 @@ impl IndexSet {
         Ok(IndexSet { disjoint: is_disjoint(layout), ..index_set })
     }
 
-    /// An element for every one of some indices along a dimension, in row-major order of these sizes, which are as many
-    /// as the tensor's and nowhere larger apart from that dimension; elsewhere an index's own place counts.
+    /// Makes the set of one element per entry of `indices`, each an index along `dim`. `indices` is in row-major order
+    /// of `sizes`, which has the tensor's rank and is nowhere larger except along `dim`. In the other dimensions an
+    /// entry's own position is used.
     pub fn by_element(tensor: &Tensor, dim: usize, sizes: &[i64], indices: &[usize]) -> Result<IndexSet> {
         let layout = tensor.layout();
         if layout.rank() == 0 || sizes.is_empty() {
@@ -137,7 +148,7 @@ impl IndexSet {
         Ok(IndexSet { at: At::Listed { all, counts }, disjoint: is_disjoint(layout) })
     }
 
-    /// How many of each of the three numbers there are.
+    /// Returns the count of each of the three numbers.
     fn counts(&self) -> [usize; 3] {
         match &self.at {
             At::Sums { outer, middle, inner, .. } => [outer.len(), middle.len(), inner.len()],
@@ -145,18 +156,18 @@ impl IndexSet {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of positions.
     pub fn len(&self) -> usize {
         self.counts().iter().product()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls `f(first, at, count)` for runs of consecutive positions in the lanes of one outer number and some inner
-    /// ones: the number of the first, its position, the length.
+    /// Calls `f(first, at, count)` for runs of consecutive positions in the lanes of one outer number and a range of
+    /// inner ones. `first` is the number of the run's first position, `at` that position, `count` the length.
     #[inline(always)]
     fn lanes(&self, outer: usize, inner: Range<usize>, mut f: impl FnMut(usize, usize, usize)) {
         let [_, rows, width] = self.counts();
@@ -180,17 +191,17 @@ impl IndexSet {
         }
     }
 
-    /// As [`lanes`](Places::lanes), for all of them: on several threads where they are apart.
+    /// As [`lanes`](IndexSet::lanes) for all lanes, on several threads if the lanes are disjoint.
     fn share(&self, f: impl Fn(usize, usize, usize) + Sync) {
         let [outer, rows, width] = self.counts();
-        // An empty run has a position all the same, which need not exist.
+        // An empty run has a position too, which need not exist.
         if self.is_empty() {
             return;
         }
         if !self.disjoint {
             return (0..outer).for_each(|outer| self.lanes(outer, 0..width, &f));
         }
-        // Inner numbers are neighbours in memory: of few of them, lanes stay together.
+        // Inner numbers are neighbours in memory, so lanes of few inner numbers are not separated.
         let piece = threads::rows(rows * WORK).max(64).min(width);
         let pieces = width.div_ceil(piece);
         threads::split(outer * pieces, threads::rows(rows * piece * WORK), |parts| {
@@ -201,7 +212,7 @@ impl IndexSet {
         });
     }
 
-    /// Fills `to` with the elements at the places from a number of the inner ones' repetitions on.
+    /// Fills `to` with the elements at the positions from the `first`-th repetition of the inner numbers on.
     fn read<R: Copy>(&self, first: usize, from: &[R], to: &mut [R]) {
         let (outer, middle, inner, run) = match &self.at {
             At::Sums { outer, middle, inner, run } => (outer, middle, inner, *run),
@@ -225,7 +236,7 @@ impl IndexSet {
         }
     }
 
-    /// Calls `f(number, position)` for each; those of a lane in their order.
+    /// Calls `f(number, position)` for each position; positions of a lane are visited in order.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(usize, usize)) {
         let [outer, _, width] = self.counts();
@@ -237,10 +248,10 @@ impl IndexSet {
     }
 }
 
-/// Operations that a place is thought to cost.
+/// Estimated operations per position.
 const WORK: usize = 2;
 
-/// A tensor's elements, which lanes are written to.
+/// The elements of a tensor, to which threads write lanes.
 struct Target<R> {
     start: SendPtr<R>,
     len: usize,
@@ -251,22 +262,22 @@ impl<R> Target<R> {
         Target { start: SendPtr(slice.as_mut_ptr()), len: slice.len() }
     }
 
-    /// Elements of one lane.
+    /// Returns elements of one lane.
     ///
     /// # Safety
-    ///
-    /// No other reference reaches these elements as long as the result is used.
+    /// No other reference to these elements exists while the result is used.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller answers for it")]
     unsafe fn run(&self, at: usize, count: usize) -> &mut [R] {
         assert!(at <= self.len && count <= self.len - at, "place {at} of {}", self.len);
-        // SAFETY: pointer and length: just found to lie within the slice this was made of, which is borrowed as long as this
-        // is in use. Aliasing: the caller's word.
+        // SAFETY: pointer and length: the assertion above checks that the run is within the slice that `self` was made
+        // from, which outlives the result. Aliasing: the caller's contract.
         unsafe { std::slice::from_raw_parts_mut(self.start.at(at), count) }
     }
 }
 
-/// A tensor to write places of: where several of its elements are one place in memory, all the memory it reaches, once.
+/// Returns a tensor whose positions can be written: `target` itself, or, if several of its elements share a location, a
+/// view that covers its memory once.
 fn reached(target: &Tensor) -> Result<Tensor> {
     let layout = target.layout();
     if layout.check_writable().is_ok() || layout.numel() == 0 {
@@ -277,7 +288,11 @@ fn reached(target: &Tensor) -> Result<Tensor> {
     target.as_strided(&[reach + 1], &[1], Some(layout.offset()))
 }
 
-/// The elements at the places, fresh, in these sizes.
+/// Returns a fresh tensor of these sizes with the elements at the positions.
+///
+/// # Errors
+/// Returns [`TensorError::ShapeInvalid`] if the sizes do not have as many elements as there are positions, and an error
+/// if memory is exhausted.
 pub fn read_at(x: &Tensor, index_set: &IndexSet, sizes: &[i64]) -> Result<Tensor> {
     let out = Tensor::empty(sizes, x.dtype())?;
     if out.numel() != index_set.len() {
@@ -295,8 +310,11 @@ pub fn read_at(x: &Tensor, index_set: &IndexSet, sizes: &[i64]) -> Result<Tensor
     Ok(out)
 }
 
-/// Writes to the places, the elements of a tensor with as many, or the only one of a tensor with one. Of places that are
-/// the same the last counts. Types are the same.
+/// Writes the elements of `source` to the positions: one per position, or a single element to all. The last write to a
+/// repeated position counts. Dtypes are the same.
+///
+/// # Errors
+/// Returns an error if the dtypes or the counts differ, the target is protected from writes, or memory is exhausted.
 pub fn write_at(target: &Tensor, index_set: &IndexSet, source: &Tensor) -> Result<()> {
     check(target, index_set, source)?;
     let kind = target.dtype().bits();
@@ -305,15 +323,18 @@ pub fn write_at(target: &Tensor, index_set: &IndexSet, source: &Tensor) -> Resul
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let single = from.len() == 1;
         index_set.share(|first, at, count| {
-            // SAFETY: lanes are walked by several threads only where different lanes are different elements, each lane by one
-            // thread, and a run ends before the next begins.
+            // SAFETY: several threads process lanes only if different lanes are different elements. Each lane is
+            // processed by one thread, and a run's slice is dropped before the next one is made.
             let to = unsafe { to.run(at, count) };
             if single { to.fill(from[0]) } else { to.copy_from_slice(&from[first..first + count]) }
         });
     }))
 }
 
-/// As [`write_at`], of `f(there, new)`: a place that occurs again sees what the last time gave.
+/// As [`write_at`] with `f(old, new)` as the value: a repeated position sees the result of the previous write.
+///
+/// # Errors
+/// As for [`write_at`].
 pub fn combine_at<T: Element>(
     target: &Tensor,
     index_set: &IndexSet,

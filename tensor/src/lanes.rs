@@ -1,50 +1,51 @@
-//! Folds over contiguous rows by lanes: vector code where the fold allows none by itself, and sums whose error grows with
-//! a part of the length.
+//! Reductions of contiguous rows in lanes. A serial fold over floats does not vectorize; lanes do. The error of sums
+//! grows with the length of a lane only.
 //!
-//! Lanes are as many as additions may be under way at once; what does not fill all of them goes to a few, and the last
-//! elements to one of their own. The order follows from the length alone.
+//! There are as many lanes as additions can be in flight. Elements that do not fill all lanes are folded in a few
+//! lanes, and the last elements one by one. The order of operations depends on the length only.
 
 use std::hint::black_box;
 
 use crate::math::Real;
 
-/// Lanes of the loop: four vectors of f32, as many as additions are under way at once.
+/// Lanes of the main loop: four vectors of f32, as many as additions can be in flight.
 const LANES: usize = 32;
-/// Lanes of what does not fill those.
+/// Lanes for elements that do not fill the main loop's lanes.
 pub(crate) const FEW: usize = LANES / 4;
 
-/// Folds a row; `start` is taken in more than once, so it has to be neutral.
+/// Folds a row. `start` is used for every lane, so it must be neutral.
 #[inline(always)]
 pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, merge: impl Fn(A, A) -> A) -> A {
     let (few, rest) = lanes(row, start, &step, &merge);
     rest.iter().fold(merged(&few, merge), |acc, x| step(acc, *x))
 }
 
-/// Lanes of a row that are merged last, as a vector.
+/// The lanes of a row that are merged last, as a vector.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(crate) struct Few<A>(pub(crate) [A; FEW]);
 
-/// What went through memory: what is stored side by side is kept in whole vectors until then, whatever becomes of it (a tree
-/// of additions behind a loop has LLVM choose narrow ones for the loop too). It lies where no vector crosses a line of the
-/// cache: what does is waited for several times as long.
+/// A value that was stored to memory and loaded again.
+///
+/// The store keeps whole vectors in the loop before it: without it LLVM picks narrow vectors for the loop too if a tree
+/// of additions follows. The alignment prevents vectors that cross a cache line, which take several times as long.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Stored<A>(pub(crate) A);
 
 impl<A> Stored<A> {
-    /// Stores it.
+    /// Stores the value.
     #[inline(always)]
     pub(crate) fn new(lanes: A) -> Self {
         black_box(Stored(lanes))
     }
 }
 
-/// Rows whose lanes are merged side by side: more gain nothing.
+/// Rows whose lanes are merged together; more bring no gain.
 pub const SIDE: usize = 32;
 
-/// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of many rows are merged side by
-/// side, as vectors: of short rows one by one, that takes as long as the rows themselves.
+/// As [`fold`] for rows of `n` elements, each with a step function of its own, to one result each. Lanes of several
+/// rows are merged together, as vectors: for short rows, merging one by one takes as long as the rows themselves.
 #[inline(always)]
 pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     results: &mut [A],
@@ -54,7 +55,7 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     step: impl Fn(usize, A, T) -> A,
     merge: impl Fn(A, A) -> A,
 ) {
-    // Fewer do not fill a vector; of what is wider than singles, which is rare, vectors hold too few for the code it takes.
+    // Fewer rows do not fill a vector. For types wider than f32, which are rare, the gain does not justify the code.
     if size_of::<A>() != size_of::<f32>() || results.len() < FEW {
         for (i, result) in results.iter_mut().enumerate() {
             *result = fold(&row(i)[..n], start, |acc, x| step(i, acc, x), &merge);
@@ -76,7 +77,7 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     }
 }
 
-/// Lanes of some rows, merged side by side.
+/// Merges the lanes of some rows.
 #[inline(always)]
 pub(crate) fn merge_rows<A: Copy>(results: &mut [A], rows: &[Few<A>], merge: impl Fn(A, A) -> A) {
     for (result, few) in results.iter_mut().zip(rows) {
@@ -84,7 +85,7 @@ pub(crate) fn merge_rows<A: Copy>(results: &mut [A], rows: &[Few<A>], merge: imp
     }
 }
 
-/// A few lanes of a row, and what they leave.
+/// Folds a row into a few lanes; returns them and the remaining elements.
 #[inline(always)]
 fn lanes<A: Copy, T: Copy>(
     row: &[T],
@@ -113,7 +114,7 @@ fn lanes<A: Copy, T: Copy>(
     (Few(few), rest)
 }
 
-/// All lanes, merged into a few.
+/// Merges all lanes into a few.
 #[inline(always)]
 pub(crate) fn folded<A: Copy>(lanes: &[A; LANES], merge: impl Fn(A, A) -> A) -> Few<A> {
     let mut few = [lanes[0]; FEW];
@@ -124,10 +125,10 @@ pub(crate) fn folded<A: Copy>(lanes: &[A; LANES], merge: impl Fn(A, A) -> A) -> 
     Few(few)
 }
 
-/// One of a few lanes.
+/// Merges a few lanes into one value.
 #[inline(always)]
 fn merged<A: Copy>(Few(few): &Few<A>, merge: impl Fn(A, A) -> A) -> A {
-    // Halves side by side: they are merged as vectors without a way through memory, which is long for a short row.
+    // The halves are merged as vectors, without a store and a load, which would take long relative to a short row.
     let (low, high) = few.split_at(FEW / 2);
     let mut half = [low[0]; FEW / 2];
     for i in 0..FEW / 2 {
@@ -137,61 +138,61 @@ fn merged<A: Copy>(Few(few): &Few<A>, merge: impl Fn(A, A) -> A) -> A {
     merge(merge(a, c), merge(b, d))
 }
 
-/// The larger one; what compares with nothing does not count.
+/// Returns the larger value; a NaN in `b` is ignored.
 #[inline(always)]
 fn larger<T: Real>(a: T, b: T) -> T {
     if b > a { b } else { a }
 }
 
-/// The largest element; what compares with nothing does not count.
+/// Returns the largest element, ignoring NaN.
 #[inline(always)]
 pub fn max<T: Real>(row: &[T]) -> T {
     fold(row, -T::INFINITY, larger, larger)
 }
 
-/// As [`max`], of rows of `n` elements one behind the other.
+/// As [`max`] for adjacent rows of `n` elements.
 #[inline(always)]
 pub fn tops_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T]) {
     fold_rows(results, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
 }
 
-/// The sums, of rows of `n` elements one behind the other, of a function of the row's number and the element.
+/// Computes, for adjacent rows of `n` elements, the sum of a function of the row number and the element.
 #[inline(always)]
 pub fn sums_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T], f: impl Fn(usize, T) -> T) {
     fold_rows(results, n, |i| &rows[i * n..], T::ZERO, |i, a, x| a + f(i, x), |a, b| a + b);
 }
 
-/// The sum.
+/// Returns the sum.
 #[inline(always)]
 pub fn sum<T: Real>(row: &[T]) -> T {
     fold(row, T::ZERO, |a, b| a + b, |a, b| a + b)
 }
 
-/// The mean.
+/// Returns the mean.
 #[inline(always)]
 pub fn mean<T: Real>(row: &[T]) -> T {
     sum(row) / T::from_f64(row.len() as f64)
 }
 
-/// The mean squared distance from a number.
+/// Returns the mean squared distance from a number.
 #[inline(always)]
 pub fn variance<T: Real>(row: &[T], mean: T) -> T {
     let squares = fold(row, T::ZERO, |a, x: T| a + (x - mean) * (x - mean), |a, b| a + b);
     squares / T::from_f64(row.len() as f64)
 }
 
-/// Mean, and mean squared distance from it.
+/// Returns the mean, and the mean squared distance from it.
 #[inline(always)]
 pub fn moments<T: Real>(row: &[T]) -> (T, T) {
     let mean = mean(row);
     refined(row, mean, variance(row, mean))
 }
 
-/// The moments of a row, given its mean and variance as one pass each found them.
+/// Corrects the mean and the variance of a row, given as each was found by one pass.
 ///
-/// The rounding error of a sum is in proportion to the mean. It matters to a caller that divides by the deviation where
-/// that is much smaller (least of all may a constant row seem to vary): there the mean is corrected by the mean distance
-/// from it, which is exact for a constant row.
+/// The rounding error of a sum is proportional to the mean. It matters to a caller that divides by the deviation if
+/// that is much smaller; in particular a constant row must have no variance. In that case the mean is corrected by the
+/// mean distance from it, which is exact for a constant row.
 #[inline(always)]
 pub fn refined<T: Real>(row: &[T], mean: T, var: T) -> (T, T) {
     if var >= mean * mean * T::from_f64(1.0 / 65536.0) || !mean.is_finite() {

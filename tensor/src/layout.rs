@@ -1,16 +1,16 @@
-//! How elements lie in a storage: sizes, strides (in elements) and offset, with the questions asked of them.
+//! Layouts: sizes, strides (in elements) and offset of a tensor's elements in a storage, with queries.
 //!
-//! Invariants of a [`Layout`]: sizes and strides are not negative, as many as each other, and the number of
-//! elements and the reach fit `i64`. Whether a layout fits a storage is checked where a tensor is made.
+//! Invariants of a [`Layout`]: sizes and strides are non-negative and equal in number, and the number of elements and
+//! the reach fit `i64`. Whether a layout fits a storage is checked when a tensor is made.
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Result, Shape, TensorError};
 
-/// Sizes or strides: inline up to five dimensions.
+/// Sizes or strides, stored inline up to five dimensions.
 pub type Dims = SmallVec<[i64; 5]>;
 
-/// The most dimensions a tensor may have.
+/// Maximum number of dimensions of a tensor.
 pub const MAX_RANK: usize = 64;
 
 /// Sizes, strides and offset of a tensor.
@@ -20,14 +20,14 @@ pub struct Layout {
     strides: Dims,
     offset: i64,
     numel: i64,
-    /// Whether it is row-major without gaps, dimensions of size 1 not looked at.
+    /// Whether the layout is row-major without gaps; strides of dimensions of size 1 are ignored.
     contiguous: bool,
-    /// Whether the strides are those of [`contiguous_strides`], all of them.
+    /// Whether all strides equal those of [`contiguous_strides`].
     plain: bool,
 }
 
 impl Clone for Layout {
-    /// A copy of slices: the clone of a `SmallVec` goes element by element.
+    /// Copies slices, because the clone of a `SmallVec` copies element by element.
     #[inline]
     fn clone(&self) -> Layout {
         Layout {
@@ -41,7 +41,7 @@ impl Clone for Layout {
     }
 }
 
-/// A copy. Few dimensions are copied one by one: a call of the system's copying function costs more than all of them.
+/// Copies dimensions. Up to five are copied one by one, because a call of `memcpy` costs more.
 #[inline]
 pub(crate) fn dims(of: &[i64]) -> Dims {
     let inline = match *of {
@@ -55,13 +55,16 @@ pub(crate) fn dims(of: &[i64]) -> Dims {
     Dims::from_buf_and_len(inline, of.len())
 }
 
-/// Whether sizes are the same. Few are compared one by one, as for [`dims`].
+/// Returns whether sizes are equal. Compared one by one, for the same reason as in [`dims`].
 #[inline]
 pub fn same_sizes(a: &[i64], b: &[i64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
-/// Number of elements of sizes; an error if a size is negative or the product does not fit.
+/// Returns the number of elements.
+///
+/// # Errors
+/// Returns an error if a size is negative, and [`TensorError::SizeOverflow`] if the product does not fit `i64`.
 pub fn numel_of(sizes: &[i64]) -> Result<i64> {
     let mut numel: i64 = 1;
     let mut overflow = false;
@@ -85,7 +88,7 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
     }
 }
 
-/// Row-major strides; dimensions of size 0 count as 1, as in PyTorch.
+/// Returns row-major strides; dimensions of size 0 count as 1, as in PyTorch.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     let mut strides = dims(sizes);
     let each = &mut strides[..];
@@ -98,7 +101,10 @@ pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// Strides with the channels innermost (rank 4: `[N, C, H, W]`, rank 5: `[N, C, D, H, W]`).
+/// Returns strides with the channels innermost (rank 4: `[N, C, H, W]`, rank 5: `[N, C, D, H, W]`).
+///
+/// # Errors
+/// Returns [`TensorError::Shape`] for other ranks.
 pub fn channels_last_strides(sizes: &[i64]) -> Result<Dims> {
     if sizes.len() != 4 && sizes.len() != 5 {
         return Err(TensorError::shape(format!("channels_last needs rank 4 or 5, got {}", sizes.len())));
@@ -113,8 +119,8 @@ pub fn channels_last_strides(sizes: &[i64]) -> Result<Dims> {
     Ok(strides)
 }
 
-/// Whether these strides are row-major for these sizes: where strides of size-1 dimensions do not matter, and where they
-/// do.
+/// Returns whether the strides are row-major for these sizes: first ignoring strides of dimensions of size 1, then
+/// comparing all.
 #[inline]
 fn strides_contiguous(sizes: &[i64], strides: &[i64]) -> (bool, bool) {
     let mut step: i64 = 1;
@@ -129,19 +135,23 @@ fn strides_contiguous(sizes: &[i64], strides: &[i64]) -> (bool, bool) {
     (true, plain)
 }
 
-/// What is known about elements of a layout that share a location.
+/// Whether elements of a layout share memory locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// No two elements do.
+    /// No two elements share a location.
     No,
-    /// Some do.
+    /// Some elements share a location.
     Yes,
-    /// Not decided (strides that interleave).
+    /// Undecided (interleaving strides).
     TooHard,
 }
 
 impl Layout {
-    /// Checked: lengths agree, nothing is negative, everything fits.
+    /// Makes a layout after checking its invariants.
+    ///
+    /// # Errors
+    /// Returns an error if the lengths differ, there are too many dimensions, a value is negative, or the number of
+    /// elements or the reach overflows.
     pub fn new(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
         if sizes.len() != strides.len() {
             return Err(TensorError::shape(format!(
@@ -174,7 +184,10 @@ impl Layout {
         Ok(Layout::of_parts(dims(sizes), dims(strides), offset, numel))
     }
 
-    /// Row-major at offset 0.
+    /// Makes the row-major layout at offset 0.
+    ///
+    /// # Errors
+    /// Returns an error if there are too many dimensions, a size is negative, or the number of elements overflows.
     #[inline]
     pub fn contiguous(sizes: &[i64]) -> Result<Layout> {
         check_rank(sizes.len())?;
@@ -183,14 +196,14 @@ impl Layout {
         Ok(Layout { sizes: dims(sizes), strides, offset: 0, numel, contiguous: true, plain: true })
     }
 
-    /// From parts whose validity follows from another layout's (views).
+    /// Makes a layout of parts that are valid because another layout is (views).
     #[inline]
     pub(crate) fn of_parts(sizes: Dims, strides: Dims, offset: i64, numel: i64) -> Layout {
         let (contiguous, plain) = strides_contiguous(&sizes, &strides);
         Layout { sizes, strides, offset, numel, contiguous: contiguous || numel == 0, plain }
     }
 
-    /// Row-major at offset 0 with the sizes of `self`, which are known to be good.
+    /// Returns the row-major layout at offset 0 with the sizes of `self`, which are already checked.
     #[inline(always)]
     pub(crate) fn to_contiguous(&self) -> Layout {
         Layout {
@@ -203,49 +216,49 @@ impl Layout {
         }
     }
 
-    /// The layout of no dimension.
+    /// Returns the layout with no dimensions.
     pub fn scalar() -> Layout {
         let (sizes, strides) = (Dims::new(), Dims::new());
         Layout { sizes, strides, offset: 0, numel: 1, contiguous: true, plain: true }
     }
 
-    /// Sizes.
+    /// Returns the sizes.
     #[inline]
     pub fn sizes(&self) -> &[i64] {
         &self.sizes
     }
 
-    /// Strides, in elements.
+    /// Returns the strides, in elements.
     #[inline]
     pub fn strides(&self) -> &[i64] {
         &self.strides
     }
 
-    /// Where the first element is, in elements.
+    /// Returns the offset of the first element, in elements.
     #[inline]
     pub fn offset(&self) -> i64 {
         self.offset
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.numel as usize
     }
 
-    /// Whether it is row-major without gaps.
+    /// Returns whether the layout is row-major without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.contiguous
     }
 
-    /// Elements of storage reached, counted from the storage's start: 0 if empty.
+    /// Returns the end of the furthest element, in elements from the storage's start; 0 if empty.
     #[inline]
     pub fn storage_end(&self) -> usize {
         if self.numel == 0 {
@@ -254,7 +267,7 @@ impl Layout {
         (self.offset + self.last_step() + 1) as usize
     }
 
-    /// Distance from the first to the furthest element.
+    /// Returns the distance from the first to the furthest element, in elements.
     #[inline]
     fn last_step(&self) -> i64 {
         if self.contiguous {
@@ -263,7 +276,7 @@ impl Layout {
         self.sizes.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum()
     }
 
-    /// Whether the channels are innermost and nothing is skipped (rank 4 or 5).
+    /// Returns whether the channels are innermost and the layout has no gaps (rank 4 or 5).
     pub fn is_channels_last(&self) -> bool {
         let order: &[usize] = match self.rank() {
             4 => &[1, 3, 2, 0],
@@ -278,7 +291,7 @@ impl Layout {
         })
     }
 
-    /// PyTorch's looser question: do the strides *prefer* channels innermost (sizes 1 considered)?
+    /// Returns whether the strides *prefer* channels innermost, by PyTorch's looser rule (which considers sizes of 1).
     pub fn is_channels_last_strides(&self) -> bool {
         let order: &[usize] = match self.rank() {
             4 => &[1, 3, 2, 0],
@@ -301,7 +314,7 @@ impl Layout {
         true
     }
 
-    /// Whether the elements fill a gapless region, each location once, in any order of dimensions.
+    /// Returns whether the elements fill a gapless region, each location once, in any order of dimensions.
     pub fn is_non_overlapping_and_dense(&self) -> bool {
         if self.contiguous {
             return true;
@@ -316,7 +329,7 @@ impl Layout {
         })
     }
 
-    /// Whether elements share locations.
+    /// Returns whether elements share memory locations.
     pub fn internal_overlap(&self) -> Overlap {
         if self.is_non_overlapping_and_dense() {
             return Overlap::No;
@@ -327,7 +340,10 @@ impl Layout {
         Overlap::TooHard
     }
 
-    /// Whether writing through it is refused: some dimension repeats one location.
+    /// Checks that the layout may be written through.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::InternalOverlap`] if elements are known to share a location.
     pub fn check_writable(&self) -> Result<()> {
         if self.contiguous {
             return Ok(());
@@ -338,16 +354,16 @@ impl Layout {
         }
     }
 
-    /// The layout of `self` with these sizes and strides at another offset (already validated).
+    /// Returns a layout with these sizes and strides at another offset (already validated).
     #[inline]
     pub(crate) fn with(&self, sizes: Dims, strides: Dims, offset: i64) -> Layout {
-        // A factor of 0 makes it 0 whatever the others come to.
+        // `wrapping_mul` is sufficient: a size of 0 makes the product 0 even if the other factors overflow.
         let numel = sizes.iter().fold(1i64, |numel, size| numel.wrapping_mul(*size));
         Layout::of_parts(sizes, strides, offset, numel)
     }
 }
 
-/// An error if there are too many dimensions.
+/// Checks the number of dimensions.
 pub(crate) fn check_rank(rank: usize) -> Result<()> {
     if rank <= MAX_RANK {
         return Ok(());
@@ -355,7 +371,10 @@ pub(crate) fn check_rank(rank: usize) -> Result<()> {
     Err(TensorError::shape(format!("tensor has too many (>{MAX_RANK}) dims: {rank}")))
 }
 
-/// A dimension number (negative: from the end) as an index below `rank`; rank 0 accepts 0 and -1.
+/// Converts a dimension number (negative: from the end) to an index below `rank`; rank 0 accepts 0 and -1.
+///
+/// # Errors
+/// Returns [`TensorError::DimRange`] if the number is out of range.
 #[inline]
 pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize> {
     let bound = (rank as i64).max(1);
@@ -365,7 +384,10 @@ pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize> {
     Ok(if dim < 0 { dim + bound } else { dim } as usize)
 }
 
-/// As [`wrap_dim`] for where a new dimension goes: `rank` itself is accepted.
+/// As [`wrap_dim`] for the position of a new dimension: `rank` itself is accepted.
+///
+/// # Errors
+/// As for [`wrap_dim`].
 #[inline]
 pub fn wrap_dim_insert(dim: i64, rank: usize) -> Result<usize> {
     wrap_dim(dim, rank + 1)

@@ -1,9 +1,9 @@
 //! Matrix products of any strides, batched and broadcast.
 //!
-//! Large products of floats are computed by strips of both operands ([`packed`]), complex numbers as their parts, halves
-//! as `f32`; integers have a loop of their own, exact modulo two to their width. Products too small to pay for cutting
-//! strips are direct loops ([`direct`]). Large results are computed in parts that follow from their sizes, by several
-//! threads ([`crate::threads`]).
+//! Large floating-point products pack both operands into strips ([`packed`]). Complex products are computed from their
+//! real and imaginary parts, f16 and bf16 as `f32`. Integers have loops of their own and wrap modulo two to their
+//! width. Products that are too small for packing are direct loops ([`direct`]). Large results are split into parts,
+//! whose bounds depend on the sizes only, for several threads ([`crate::threads`]).
 
 mod batched;
 mod direct;
@@ -27,7 +27,7 @@ pub(crate) use product::{Multiply, tiling};
 pub(crate) use slices::{Right, prepacked, put_product};
 pub(crate) use tile::{Offsets, Side, Tiling};
 
-/// Where the loops of this module change their method, for tests of the sizes around it.
+/// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Product("matmul/direct.rs TINY", direct::TINY),
     Product("matmul/direct.rs SMALL", direct::SMALL),
@@ -55,8 +55,10 @@ fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
     )))
 }
 
-/// Operands of different dtypes in that of the right one, if nothing is multiplied: PyTorch looks for a kernel, which wants one
-/// dtype, only then. Of a product with a vector on the left it turns both around, and the left one's is the result's.
+/// Converts operands of different dtypes to that of the right one, if nothing is multiplied.
+///
+/// PyTorch selects a kernel, which requires equal dtypes, only if there is something to multiply. For a product with a
+/// vector on the left PyTorch exchanges the operands, so the left dtype is the result's.
 #[cold]
 fn together(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     if a.numel() > 0 && b.numel() > 0 {
@@ -70,7 +72,10 @@ fn together(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((a.to_dtype(dtype)?, b.to_dtype(dtype)?))
 }
 
-/// Product of two matrices.
+/// Returns the product of two matrices.
+///
+/// # Errors
+/// Returns an error if dtypes differ or are not supported, shapes do not match, or memory is exhausted.
 pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_dtypes(a, b)?;
     for (name, t) in [("self", a), ("mat2", b)] {
@@ -81,7 +86,10 @@ pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     batched(a, b, None, Scalar::Int(1))
 }
 
-/// Products of two batches of matrices, as many in each.
+/// Returns the products of two batches with equal numbers of matrices.
+///
+/// # Errors
+/// As for [`mm`].
 pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dtype() != b.dtype() {
         let (a, b) = together(a, b)?;
@@ -102,7 +110,10 @@ pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     batched(a, b, None, Scalar::Int(1))
 }
 
-/// Product of a matrix and a vector.
+/// Returns the product of a matrix and a vector.
+///
+/// # Errors
+/// As for [`mm`].
 pub fn mv(a: &Tensor, v: &Tensor) -> Result<Tensor> {
     if a.dtype() != v.dtype() {
         let (a, v) = together(a, v)?;
@@ -127,7 +138,10 @@ pub fn mv(a: &Tensor, v: &Tensor) -> Result<Tensor> {
     batched(a, &v.unsqueeze(1)?, None, Scalar::Int(1))?.squeeze(&[1])
 }
 
-/// Product of two vectors.
+/// Returns the inner product of two vectors.
+///
+/// # Errors
+/// As for [`mm`].
 pub fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.rank() != 1 || b.rank() != 1 {
         return Err(TensorError::shape(format!(
@@ -153,7 +167,11 @@ pub fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     batched(&a.unsqueeze(0)?, &b.unsqueeze(1)?, None, Scalar::Int(1))?.view(&[])
 }
 
-/// `beta * bias + alpha * a b`, the bias broadcast to the result. With `beta` 0 the bias does not count, NaN or not.
+/// Returns `beta * bias + alpha * a b`, with the bias broadcast to the result. If `beta` is 0 the bias is ignored,
+/// including NaN.
+///
+/// # Errors
+/// As for [`mm`]; also if the bias does not broadcast to the result.
 pub fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
     check_dtypes(a, b)?;
     for (name, t) in [("mat1", a), ("mat2", b)] {
@@ -164,7 +182,10 @@ pub fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar)
     add_batched(bias, a, b, beta, alpha)
 }
 
-/// As [`addmm`] over batches of matrices.
+/// As [`addmm`] for batches of matrices.
+///
+/// # Errors
+/// As for [`addmm`].
 pub fn baddbmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
     check_dtypes(a, b)?;
     if a.rank() != 3 || b.rank() != 3 || a.sizes()[0] != b.sizes()[0] {
@@ -196,7 +217,10 @@ fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scala
     batched(a, b, Some((expanded, beta)), alpha)
 }
 
-/// PyTorch's `matmul`: vectors, matrices and batches of matrices with broadcast leading dimensions.
+/// PyTorch's `matmul`: products of vectors, matrices and batches of matrices with broadcast leading dimensions.
+///
+/// # Errors
+/// As for [`mm`]; also if the leading dimensions do not broadcast.
 pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dtype() != b.dtype() {
         let (a, b) = together(a, b)?;
@@ -214,7 +238,7 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         (1, _) => batched(&a.unsqueeze(0)?, b, None, Scalar::Int(1))?.squeeze(&[-2]),
         (_, 1) => batched(a, &b.unsqueeze(1)?, None, Scalar::Int(1))?.squeeze(&[-1]),
         (_, 2) => {
-            // One large product instead of many small ones with the same right side.
+            // One large product instead of many small ones with the same right operand.
             let mut sizes = Dims::from_slice(&a.sizes()[..a.rank() - 1]);
             let k = a.sizes()[a.rank() - 1];
             let rows = crate::layout::numel_of(&sizes)?;

@@ -1,7 +1,7 @@
-//! Pooling: what is taken from windows that slide over one to three dimensions of space.
+//! Pooling: reductions of windows that slide over one to three spatial dimensions.
 //!
-//! Windows are given per dimension as lists of (start, end) in the input, so sliding, adaptive and fractional pooling are
-//! one loop. Everything is three-dimensional inside; all dimensions in front of space are planes.
+//! Windows are given per dimension as lists of ranges in the input, so sliding, adaptive and fractional pooling share
+//! one loop. All loops are three-dimensional; the dimensions before the spatial ones are planes.
 
 mod rows;
 
@@ -15,41 +15,44 @@ use crate::tensor::Tensor;
 use crate::threads;
 pub use rows::{Divisor, average};
 
-/// The windows along one dimension: `first`, and how many elements, `step` apart.
+/// A window along one dimension: the first position and the number of elements, which are [`Windows::step`] apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// First position.
+    /// The first position.
     pub start: usize,
-    /// Number of positions.
+    /// The number of positions.
     pub count: usize,
 }
 
 /// All windows of a pooling, dimension by dimension, and the step between the elements of a window.
 #[derive(Clone, Debug)]
 pub struct Windows {
-    /// Windows of depth, height and width.
+    /// Windows along depth, height and width.
     pub along: [Vec<Window>; 3],
-    /// Steps between a window's elements.
+    /// Distance between a window's elements, per dimension.
     pub step: [usize; 3],
 }
 
-/// How windows slide: one entry per dimension of space.
+/// Parameters of sliding windows: one entry per spatial dimension.
 #[derive(Clone, Debug)]
 pub struct Slide {
-    /// Elements of a window.
+    /// Elements per window.
     pub kernel: Vec<i64>,
-    /// Steps between windows.
+    /// Distance between windows.
     pub stride: Vec<i64>,
-    /// Positions thought on both sides.
+    /// Implicit positions on both sides.
     pub padding: Vec<i64>,
-    /// Steps between a window's elements.
+    /// Distance between a window's elements.
     pub dilation: Vec<i64>,
-    /// Whether a window that is not wholly inside counts.
+    /// Whether a window that is partly outside is included.
     pub ceil: bool,
 }
 
 impl Slide {
-    /// How many windows there are along dimension `d` of size `n`.
+    /// Returns the number of windows along dimension `d` of size `n`.
+    ///
+    /// # Errors
+    /// Returns an error, with PyTorch's message, if the parameters or the resulting size are invalid.
     pub fn count(&self, d: usize, n: i64) -> Result<i64> {
         let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
         for (what, value) in [("kernel size", k), ("stride", s), ("dilation", l)] {
@@ -70,14 +73,18 @@ impl Slide {
         }
         let available = n + 2 * p - reach + if self.ceil { s - 1 } else { 0 };
         let mut count = available.div_euclid(s) + 1;
-        // The last window has to start inside the input or the padding before it.
+        // The last window must start within the input or the padding before it.
         if self.ceil && (count - 1) * s >= n + p {
             count -= 1;
         }
         Ok(count)
     }
 
-    /// The windows of dimension `d`, cut to the input; a window's steps keep their phase.
+    /// Returns the windows of dimension `d`, clipped to the input; the positions of a clipped window's elements do not
+    /// shift.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
     pub fn windows(&self, d: usize, n: i64) -> Result<Vec<Window>> {
         let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
         let cut = |i: i64| {
@@ -93,10 +100,10 @@ impl Slide {
     }
 }
 
-/// The windows that divide `n` positions among `count`, overlapping where they must.
+/// Returns the windows that divide `n` positions into `count`, which overlap if necessary.
 ///
 /// # Errors
-/// If there is no memory for so many.
+/// Returns an error if memory or the budget is exhausted.
 pub fn adaptive(n: i64, count: i64) -> Result<Vec<Window>> {
     check_budget(usize::try_from(count).unwrap_or(0).saturating_mul(size_of::<Window>()))?;
     let (n, all) = (i128::from(n), i128::from(count));
@@ -108,7 +115,7 @@ pub fn adaptive(n: i64, count: i64) -> Result<Vec<Window>> {
     Ok((0..count).map(cut).collect())
 }
 
-/// Sizes of the input with space as three dimensions: planes, depth, height, width.
+/// Returns the sizes of the input with three spatial dimensions: planes, depth, height, width.
 fn planes(x: &Tensor, space: usize) -> [usize; 4] {
     let (lead, rest) = x.sizes().split_at(x.rank() - space);
     let mut all = [1; 4];
@@ -126,12 +133,12 @@ fn output_sizes(x: &Tensor, space: usize, windows: &Windows) -> Vec<i64> {
 }
 
 impl Windows {
-    /// How many elements the windows of each dimension have.
+    /// Returns the numbers of elements of the windows of each dimension.
     pub fn counts(&self) -> [Vec<i64>; 3] {
         self.along.each_ref().map(|along| along.iter().map(|w| w.count as i64).collect())
     }
 
-    /// How many there are, and what a plane of their results costs.
+    /// Returns the number of windows, and the cost of one plane of results.
     fn per_plane(&self) -> (usize, usize) {
         let count = self.along.iter().map(Vec::len).product();
         let largest = |along: &Vec<Window>| along.iter().map(|w| w.count).max().unwrap_or(0);
@@ -159,7 +166,10 @@ fn beats<T: Element + PartialOrd>(x: T, largest: T) -> bool {
     x > largest || x != x
 }
 
-/// The largest element of every window, and where in its plane it stands. The last `space` dimensions are space.
+/// Returns the largest element of every window, and its index in its plane. The last `space` dimensions are spatial.
+///
+/// # Errors
+/// Returns an error if the dtype is not supported or memory is exhausted.
 pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(Tensor, Tensor)> {
     let sizes = output_sizes(x, space, windows);
     let x = x.contiguous()?;
@@ -212,7 +222,10 @@ fn each_window(windows: &Windows, mut f: impl FnMut([Window; 3])) {
     }
 }
 
-/// The largest element of every window.
+/// Returns the largest element of every window. The last `space` dimensions are spatial.
+///
+/// # Errors
+/// As for [`max_with_indices`].
 pub fn max_values(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
     match x.dtype() {
         DType::F32 => rows::largest::<f32>(x, space, windows),
@@ -221,7 +234,11 @@ pub fn max_values(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor>
     }
 }
 
-/// Puts every element where its index in the plane says, zeros elsewhere. `sizes` are those of space in the result.
+/// Writes every element to its index in the plane; other elements are zero. `sizes` are the spatial sizes of the
+/// result.
+///
+/// # Errors
+/// Returns an error if an index is out of range, the dtype is not supported, or memory is exhausted.
 pub fn unpool(x: &Tensor, indices: &Tensor, sizes: &[i64]) -> Result<Tensor> {
     let space = sizes.len();
     let mut whole = x.sizes()[..x.rank() - space].to_vec();

@@ -1,15 +1,15 @@
-//! A tensor's text as TorchScript's `print` writes it: numbers in columns, a scale where they need one, and a last
-//! line with type and sizes. All numbers are printed as f64 (of complex ones the real part), as PyTorch does.
+//! Text of a tensor as TorchScript's `print` writes it: numbers in columns, with a scale factor if needed, and a last
+//! line with type and sizes. All numbers are printed as f64 (the real part of complex numbers), as in PyTorch.
 
 use std::fmt::{self, Write};
 
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Characters of a line.
+/// Characters per line.
 const LINE: i64 = 80;
 
-/// How numbers of a tensor (or of one of its matrices) are written.
+/// The format of the numbers of a tensor (or of one of its matrices).
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
     General,
@@ -24,13 +24,16 @@ struct Format {
 }
 
 impl Format {
-    /// The stream's precision after this format.
+    /// Returns the stream's precision after this format.
     fn precision(&self, before: usize) -> usize {
         if self.style == Style::General { before } else { 4 }
     }
 }
 
-/// The text, without a newline at its end.
+/// Returns the text, without a trailing newline.
+///
+/// # Errors
+/// Returns an error if memory or the budget is exhausted.
 pub fn to_text(tensor: &Tensor) -> Result<String> {
     let values = tensor.to_vec::<f64>()?;
     let mut out = String::new();
@@ -46,7 +49,7 @@ pub fn to_text(tensor: &Tensor) -> Result<String> {
 }
 
 fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result {
-    // A stream keeps the precision once a format has set it, and general numbers of later matrices show it.
+    // A C++ stream keeps the precision that a format has set, and it applies to general numbers of later matrices.
     let mut precision = 6;
     match sizes {
         [] => {
@@ -73,7 +76,7 @@ fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result 
                 return Ok(());
             }
             loop {
-                // Row-major place of this matrix.
+                // Row-major index of this matrix.
                 let place = counter.iter().zip(outer).fold(0, |place, (i, size)| place * size + i);
                 let start = (place * rows * columns) as usize;
                 out.push('(');
@@ -109,7 +112,7 @@ fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result 
     Ok(())
 }
 
-/// One matrix, in groups of columns that fit a line.
+/// Writes one matrix, in groups of columns that fit a line.
 fn matrix(
     out: &mut String,
     values: &[f64],
@@ -156,11 +159,11 @@ fn matrix(
 }
 
 fn scale_line(out: &mut String, scale: f64) -> fmt::Result {
-    // The stream still has the four digits set for the numbers.
+    // The stream still has the precision of four digits that was set for the numbers.
     writeln!(out, "{} *", general(scale, 4))
 }
 
-/// Number of digits before the point (0 and less: how many zeros follow it).
+/// Returns the number of digits before the point; 0 or a negative number of leading zeros after it for small values.
 fn digits(value: f64) -> f64 {
     if value == 0.0 { 1.0 } else { value.log10().floor() + 1.0 }
 }
@@ -176,7 +179,7 @@ fn format_of(values: &[f64]) -> Format {
         (least, most) = (first.abs(), first.abs());
         for value in finite() {
             least = least.min(value.abs());
-            // Signed, as PyTorch has it: negative numbers after the first do not widen the columns.
+            // Signed, as in PyTorch: negative numbers after the first do not widen the columns.
             most = most.max(value);
         }
         (least, most) = (digits(least), digits(most));
@@ -199,7 +202,7 @@ fn format_of(values: &[f64]) -> Format {
     Format { scale: 1.0, width, style: Style::Fixed }
 }
 
-/// A number as C++ streams write it, at least `width` wide.
+/// Writes a number as C++ streams do, at least `width` characters wide.
 fn number(out: &mut String, value: f64, width: usize, style: Style, precision: usize) -> fmt::Result {
     if !value.is_finite() {
         let sign = if value.is_sign_negative() { "-" } else { "" };
@@ -213,7 +216,7 @@ fn number(out: &mut String, value: f64, width: usize, style: Style, precision: u
     }
 }
 
-/// `%.{precision}e`: two digits of exponent at least.
+/// Formats as `%.{precision}e`, with at least two digits of exponent.
 fn scientific(value: f64, precision: usize) -> String {
     let text = format!("{value:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').expect("invariant: the format has an exponent");
@@ -222,7 +225,7 @@ fn scientific(value: f64, precision: usize) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// `%.{precision}g` of a finite number: the shorter of fixed and scientific, without trailing zeros.
+/// Formats a finite number as `%.{precision}g`: the shorter of fixed and scientific, without trailing zeros.
 pub fn general(value: f64, precision: usize) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_string();
@@ -238,7 +241,7 @@ pub fn general(value: f64, precision: usize) -> String {
     trimmed(&format!("{value:.places$}")).to_string()
 }
 
-/// Without zeros at the end of the fraction.
+/// Removes zeros at the end of the fraction.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -249,7 +252,7 @@ mod tests {
     use crate::dtype::DType;
     use crate::layout::Layout;
 
-    /// Recorded by `tests/oracle/print.py`.
+    /// Expected texts were recorded by `tests/oracle/print.py`.
     #[test]
     fn as_recorded() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/oracle/print.txt");

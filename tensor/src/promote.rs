@@ -1,8 +1,8 @@
-//! Which dtype an operation on several operands computes in.
+//! Type promotion: the dtype in which an operation on several operands computes.
 //!
-//! PyTorch's rule: operands fall into three classes, tensors with dimensions, tensors without, and numbers that
-//! came from the program ("wrapped numbers"). The highest class decides unless a lower one is of a higher
-//! [`Category`]: then that one's dtype takes part, at the default precision for wrapped numbers.
+//! PyTorch's rule has three classes of operands: tensors with dimensions, tensors without, and numbers of the program
+//! ("wrapped numbers"). The highest class determines the dtype, unless a lower class has a higher [`Category`]. Then
+//! the lower one's dtype takes part, at the default precision for wrapped numbers.
 
 use crate::dtype::{Category, DType};
 use crate::scalar::Scalar;
@@ -13,7 +13,7 @@ pub const DEFAULT_FLOAT: DType = DType::F32;
 /// The default dtype of complex numbers.
 pub const DEFAULT_COMPLEX: DType = DType::C64;
 
-/// Collects operands and tells the dtype of the result.
+/// Collects operands and computes the dtype of the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promotion {
     dims: Option<DType>,
@@ -22,30 +22,30 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    /// No operand yet.
+    /// Makes a promotion without operands.
     pub fn new() -> Promotion {
         Promotion::default()
     }
 
-    /// With a tensor.
+    /// Adds a tensor.
     pub fn tensor(self, tensor: &Tensor) -> Promotion {
         self.operand(tensor.dtype(), tensor.rank() > 0)
     }
 
-    /// With a tensor of which only the dtype, and whether it has dimensions, are known.
+    /// Adds a tensor of which only the dtype is known, and whether it has dimensions.
     pub fn operand(mut self, dtype: DType, has_dims: bool) -> Promotion {
         let class = if has_dims { &mut self.dims } else { &mut self.zero_dims };
         *class = Some(class.map_or(dtype, |class| promote(class, dtype)));
         self
     }
 
-    /// With a number of the program.
+    /// Adds a number of the program.
     pub fn scalar(self, scalar: Scalar) -> Promotion {
         self.wrapped(scalar.dtype())
     }
 
-    /// With a number of which only its dtype is known (`bool`, `int64`, `float64`, `complex128`), or a tensor
-    /// without dimensions made of one.
+    /// Adds a number of which only the dtype is known (`bool`, `int64`, `float64`, `complex128`), or a zero-dimensional
+    /// tensor made of one.
     pub fn wrapped(mut self, dtype: DType) -> Promotion {
         let dtype = match dtype.category() {
             Category::Floating => DEFAULT_FLOAT,
@@ -56,7 +56,7 @@ impl Promotion {
         self
     }
 
-    /// The dtype of the result; `None` without operands.
+    /// Returns the dtype of the result; `None` without operands.
     pub fn result(self) -> Option<DType> {
         let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
             // A float keeps its precision beside a complex operand of a lower class.
@@ -73,12 +73,12 @@ impl Promotion {
     }
 }
 
-/// The dtype of an operation on tensors alone.
+/// Returns the dtype of an operation on tensors only.
 pub fn result_type(tensors: &[&Tensor]) -> Option<DType> {
     tensors.iter().fold(Promotion::new(), |p, tensor| p.tensor(tensor)).result()
 }
 
-/// The least dtype that both convert to, as PyTorch's table has it.
+/// Returns the smallest dtype that both convert to, by PyTorch's table.
 pub fn promote(a: DType, b: DType) -> DType {
     if a == b {
         return a;
@@ -86,7 +86,7 @@ pub fn promote(a: DType, b: DType) -> DType {
     let (low, high) = if a.category() <= b.category() { (a, b) } else { (b, a) };
     match (low.category(), high.category()) {
         (Category::Integral, Category::Integral) => match (low.is_signed(), high.is_signed()) {
-            // Unsigned and signed bytes need sixteen bits; wider signed types hold either.
+            // Unsigned and signed bytes need sixteen bits; wider signed types contain either.
             (true, true) => wider(low, high),
             _ if low.size() == high.size() => DType::I16,
             _ => wider(low, high),
@@ -111,13 +111,13 @@ fn wider(a: DType, b: DType) -> DType {
     if a.size() >= b.size() { a } else { b }
 }
 
-/// The dtype that true division, `exp` and the like compute in: integers become the default float.
+/// Returns the dtype that true division, `exp` and similar functions compute in: integers become the default float.
 pub fn to_float(dtype: DType) -> DType {
     if dtype.is_integral(true) { DEFAULT_FLOAT } else { dtype }
 }
 
-/// Whether a result may be stored in an output: no complex into real, no float into integer, nothing into bool
-/// but bool.
+/// Returns whether a result may be stored in an output: complex not in real, float not in integer, and only bool in
+/// bool.
 pub fn can_cast(from: DType, to: DType) -> bool {
     let (from, to) = (from.category(), to.category());
     !(from == Category::Complex && to != Category::Complex
@@ -129,7 +129,7 @@ pub fn can_cast(from: DType, to: DType) -> bool {
 mod tests {
     use super::*;
 
-    /// Recorded by `tests/oracle/promote.py`.
+    /// Expected dtypes were recorded by `tests/oracle/promote.py`.
     #[test]
     fn as_recorded() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/oracle/promote.txt");

@@ -1,15 +1,17 @@
-//! Balancing of square matrices: eigenvalues that stand alone are moved to the ends, rows and columns are scaled by
-//! powers of two until their norms are alike. What is done, and in which order, is as LAPACK's `gebal` does it.
+//! Balancing of square matrices.
+//!
+//! Isolated eigenvalues are permuted to the ends, then rows and columns are scaled by powers of two until their norms
+//! are similar. Steps and their order are those of LAPACK's `gebal`.
 
 use super::field::Matrix;
 
 /// A balanced matrix.
 pub(super) struct Balanced {
     pub(super) matrix: Matrix<f64>,
-    /// Rows that are not settled yet: `low..=high`.
+    /// Rows without isolated eigenvalues: `low..=high`.
     pub(super) low: usize,
     pub(super) high: usize,
-    /// Exchanges of rows and columns, in the order they were made.
+    /// Exchanges of rows and columns, in the order of execution.
     exchanges: Vec<(usize, usize)>,
     scales: Vec<f64>,
 }
@@ -26,7 +28,7 @@ impl Balanced {
             exchange(&mut a, row, high);
             high -= 1;
         }
-        // A matrix that was a permuted triangle has one row left.
+        // A matrix that is a permuted triangle has one row left.
         while low < high {
             let alone = |j: &usize| (low..=high).all(|i| i == *j || a[(i, *j)] == 0.0);
             let Some(column) = (low..=high).find(alone) else { break };
@@ -39,7 +41,7 @@ impl Balanced {
         balanced
     }
 
-    /// One round of scaling; whether anything changed.
+    /// Runs one round of scaling; returns whether anything changed.
     fn scale(&mut self) -> bool {
         let (a, low, high) = (&mut self.matrix, self.low, self.high);
         let mut changed = false;
@@ -68,7 +70,7 @@ impl Balanced {
         changed
     }
 
-    /// Rows of vectors of the balanced matrix as those of the matrix before.
+    /// Transforms vectors (as rows) of the balanced matrix to those of the original matrix.
     pub(super) fn undo<F: super::Field>(&self, vectors: &mut Matrix<F>) {
         for (i, by) in self.scales.iter().enumerate() {
             vectors.row_mut(i).iter_mut().for_each(|x| *x = x.scale(*by));
@@ -79,7 +81,7 @@ impl Balanced {
     }
 }
 
-/// Rows and columns `i` and `j` in each other's place.
+/// Exchanges rows and columns `i` and `j`.
 fn exchange(a: &mut Matrix<f64>, i: usize, j: usize) {
     a.swap_rows(i, j);
     if i != j {

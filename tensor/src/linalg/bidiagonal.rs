@@ -1,17 +1,16 @@
 //! Singular values of upper bidiagonal matrices by implicit QR steps.
 //!
-//! The method is Demmel's and Kahan's: steps without a shift where a shift would spoil small values, so every singular
-//! value is exact relative to itself; each block is swept from its larger end to its smaller one. Which rotations are
-//! made, and when a value counts as settled, follows LAPACK's `bdsqr` to the letter, because the signs of the vectors
-//! are an outcome of exactly that sequence.
+//! The method is that of Demmel and Kahan: steps have no shift if a shift would spoil small values, so every singular
+//! value has high relative accuracy. Each block is swept from its larger end to its smaller one. Rotations and
+//! convergence tests follow LAPACK's `bdsqr` exactly, because the signs of the vectors depend on that sequence.
 
 use super::field::Matrix;
 use super::rotate::{keeping_sign, rotate};
 
-/// Sweeps allowed, times the square of the order.
+/// Maximum number of sweeps, as a multiple of the square of the order.
 const SWEEPS: usize = 6;
 
-/// A bidiagonal matrix on its way to a diagonal one. `left` and `right` have vectors as rows.
+/// A bidiagonal matrix that is being made diagonal. `left` and `right` have vectors as rows.
 pub(super) struct Bidiagonal<'a> {
     pub(super) diagonal: &'a mut [f64],
     pub(super) above: &'a mut [f64],
@@ -21,7 +20,7 @@ pub(super) struct Bidiagonal<'a> {
     pub(super) precision: f64,
 }
 
-/// Rows `low..=high`, none of whose superdiagonal elements is zero, walked from the larger end: position 0 is `low`, or
+/// Rows `low..=high`, without zero superdiagonal elements, traversed from the larger end: position 0 is `low`, or
 /// `high` if `upwards`.
 #[derive(Clone, Copy)]
 struct Block {
@@ -35,23 +34,23 @@ impl Block {
         self.high - self.low
     }
 
-    /// The diagonal element at a position.
+    /// Returns the index of the diagonal element at a position.
     fn at(self, i: usize) -> usize {
         if self.upwards { self.high - i } else { self.low + i }
     }
 
-    /// The element beside positions `i` and `i + 1`.
+    /// Returns the index of the superdiagonal element between positions `i` and `i + 1`.
     fn beside(self, i: usize) -> usize {
         if self.upwards { self.high - 1 - i } else { self.low + i }
     }
 }
 
 impl Bidiagonal<'_> {
-    /// Makes the matrix diagonal, with values that are not negative but not sorted either; `None` if that takes too long.
+    /// Makes the matrix diagonal, with non-negative, unsorted values; `None` if the limit of sweeps is reached.
     pub(super) fn settle(mut self) -> Option<()> {
         let n = self.diagonal.len();
         if n == 1 {
-            // A single value's sign goes to the left vector.
+            // A single value's sign moves to the left vector.
             let sign = 1f64.copysign(self.diagonal[0]);
             self.left[(0, 0)] *= sign;
             self.diagonal[0] *= sign;
@@ -101,7 +100,7 @@ impl Bidiagonal<'_> {
         Some(())
     }
 
-    /// Below which an element beside the diagonal changes no singular value noticeably.
+    /// Returns the bound below which a superdiagonal element has no noticeable effect on any singular value.
     fn negligible(&self, tolerance: f64) -> f64 {
         let n = self.diagonal.len() as f64;
         let mut mu = self.diagonal.first().map_or(0.0, |d| d.abs());
@@ -116,7 +115,7 @@ impl Bidiagonal<'_> {
         (tolerance * least / n.sqrt()).max(SWEEPS as f64 * n * n * f64::MIN_POSITIVE)
     }
 
-    /// Where the block that ends at `high` begins.
+    /// Returns the first row of the block that ends at `high`.
     fn split(&mut self, high: usize, negligible: f64) -> usize {
         match (0..high).rev().find(|&i| self.above[i].abs() <= negligible) {
             Some(i) => {
@@ -127,7 +126,8 @@ impl Bidiagonal<'_> {
         }
     }
 
-    /// A lower bound of the block's singular values; `None` if an element beside the diagonal could be dropped instead.
+    /// Returns a lower bound of the block's singular values; `None` if a superdiagonal element was negligible and set
+    /// to zero instead.
     fn smallest(&mut self, block: Block, tolerance: f64) -> Option<f64> {
         let last = block.last();
         let end = block.beside(last - 1);
@@ -149,7 +149,7 @@ impl Bidiagonal<'_> {
         Some(least)
     }
 
-    /// The shift of the next sweep: zero where a shift would cost small singular values their places.
+    /// Returns the shift of the next sweep: zero if a shift would cost accuracy of small singular values.
     fn shift(&self, block: Block, smallest: f64, tolerance: f64) -> f64 {
         let (n, last) = (self.diagonal.len() as f64, block.last());
         let of_diagonal = self.diagonal[block.low..=block.high].iter();
@@ -164,8 +164,8 @@ impl Bidiagonal<'_> {
         if start > 0.0 && (shift / start).powi(2) < self.precision { 0.0 } else { shift }
     }
 
-    /// Applies the two rotations of a step at positions `i`, `i + 1`: the first to the vectors of the side that the
-    /// sweep comes from.
+    /// Applies the two rotations of a step at positions `i`, `i + 1`. The first is applied to the vectors of the side
+    /// where the sweep starts.
     fn turn(&mut self, block: Block, i: usize, first: (f64, f64), second: (f64, f64)) {
         let (p, q) = (block.at(i), block.at(i + 1));
         let (near, far) = if block.upwards {
@@ -177,7 +177,7 @@ impl Bidiagonal<'_> {
         rotate(far, p, q, second.0, second.1);
     }
 
-    /// A step of QR without a shift.
+    /// Runs a QR step without a shift.
     fn sweep(&mut self, block: Block) {
         let last = block.last();
         let (mut c, mut old_c, mut old_s) = (1.0, 1.0, 0.0);
@@ -196,7 +196,7 @@ impl Bidiagonal<'_> {
         self.above[block.beside(last - 1)] = h * old_s;
     }
 
-    /// A step of QR with a shift: a bulge is chased from one end to the other.
+    /// Runs a QR step with a shift: a bulge is chased from one end to the other.
     fn shifted_sweep(&mut self, block: Block, shift: f64) {
         let last = block.last();
         let start = self.diagonal[block.at(0)];
@@ -226,7 +226,7 @@ impl Bidiagonal<'_> {
         self.above[block.beside(last - 1)] = f;
     }
 
-    /// Settles a block of two rows.
+    /// Makes a block of two rows diagonal.
     fn pair(&mut self, low: usize) {
         let high = low + 1;
         let of = Pair::of(self.diagonal[low], self.above[low], self.diagonal[high], self.precision);
@@ -236,7 +236,7 @@ impl Bidiagonal<'_> {
     }
 }
 
-/// The smaller singular value of `[[f, g], [0, h]]`.
+/// Returns the smaller singular value of `[[f, g], [0, h]]`.
 fn smaller_of_pair(f: f64, g: f64, h: f64) -> f64 {
     let g = g.abs();
     let (low, high) = (f.abs().min(h.abs()), f.abs().max(h.abs()));
@@ -256,7 +256,7 @@ fn smaller_of_pair(f: f64, g: f64, h: f64) -> f64 {
     2.0 * (low * c * ratio)
 }
 
-/// The singular values of `[[f, g], [0, h]]`, with signs, and the rotations (cosine, sine) of either side.
+/// The singular values of `[[f, g], [0, h]]`, with signs, and the rotations (cosine, sine) of both sides.
 struct Pair {
     larger: f64,
     smaller: f64,
@@ -271,7 +271,7 @@ impl Pair {
         let (smaller, larger, left, right) = ordered_pair(big, g, small, precision);
         let turned = |(c, s): (f64, f64)| (s, c);
         let (left, right) = if swapped { (turned(right), turned(left)) } else { (left, right) };
-        // The sign of the largest element decides that of the larger value.
+        // The sign of the largest element determines that of the larger value.
         let sign = |x: f64| 1f64.copysign(x);
         let outer = if g != 0.0 && g.abs() > big.abs() {
             sign(right.1) * sign(left.0) * sign(g)
@@ -285,7 +285,7 @@ impl Pair {
     }
 }
 
-/// Of `[[f, g], [0, h]]` with `|f| >= |h|`: the smaller and the larger value, and the rotations of either side.
+/// Returns, for `[[f, g], [0, h]]` with `|f| >= |h|`, the smaller and the larger value and the rotations of both sides.
 fn ordered_pair(f: f64, g: f64, h: f64, precision: f64) -> (f64, f64, (f64, f64), (f64, f64)) {
     let (fa, ga, ha) = (f.abs(), g.abs(), h.abs());
     if ga == 0.0 {

@@ -1,8 +1,9 @@
-//! The exponential of a matrix: halved until small, summed as a series, squared as often.
+//! The matrix exponential by scaling and squaring: the matrix is halved until it is small, a Taylor series is summed,
+//! and the result squared as often.
 
 use super::field::{Field, Matrix};
 
-/// `e^A`.
+/// Returns `e^A`.
 pub fn exponential<F: Field>(a: &Matrix<F>) -> Matrix<F> {
     let n = a.rows;
     let norm = a.norm1();

@@ -1,7 +1,7 @@
-//! The two kinds of numbers that factorizations compute in, and dense matrices of them.
+//! The number types that factorizations compute in (real and complex), and dense matrices of them.
 //!
-//! Everything runs in f64: f32 are widened on the way in and rounded on the way out, so their results are more
-//! exact than those of routines in single precision, and there is one instance of each routine per kind.
+//! All computation is in f64: f32 is widened on input and rounded on output. Results for f32 are therefore more
+//! accurate than those of single-precision routines, and each routine has one instance per number type.
 
 use std::ops::{Add, AddAssign, Div, Index, IndexMut, Mul, MulAssign, Neg, Sub, SubAssign};
 
@@ -9,7 +9,7 @@ use num_complex::Complex;
 
 use crate::element::Element;
 
-/// Doubles and complex doubles.
+/// Real or complex f64.
 pub trait Field:
     Element
     + Add<Output = Self>
@@ -21,24 +21,24 @@ pub trait Field:
     + SubAssign
     + MulAssign
 {
-    /// Whether the imaginary part exists.
+    /// Whether the type has an imaginary part.
     const COMPLEX: bool;
 
-    /// A real number.
+    /// Makes a real number.
     fn real(x: f64) -> Self;
-    /// The conjugate.
+    /// Returns the conjugate.
     fn conj(self) -> Self;
-    /// The real part.
+    /// Returns the real part.
     fn re(self) -> f64;
-    /// The imaginary part.
+    /// Returns the imaginary part.
     fn im(self) -> f64;
-    /// The magnitude.
+    /// Returns the magnitude.
     fn size(self) -> f64;
-    /// The sum of the parts' magnitudes, by which pivots are chosen.
+    /// Returns the sum of the parts' magnitudes, by which pivots are chosen.
     fn size1(self) -> f64;
-    /// The square of the magnitude.
+    /// Returns the square of the magnitude.
     fn square(self) -> f64;
-    /// Times a real number.
+    /// Multiplies by a real number.
     fn scale(self, by: f64) -> Self;
 }
 
@@ -100,7 +100,7 @@ impl Field for Complex<f64> {
     }
 }
 
-/// A dense matrix, row by row.
+/// A dense row-major matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<F> {
     /// Number of rows.
@@ -112,19 +112,19 @@ pub struct Matrix<F> {
 }
 
 impl<F: Field> Matrix<F> {
-    /// Zeros.
+    /// Makes a matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Matrix { rows, cols, data: vec![F::ZERO; rows * cols] }
     }
 
-    /// Ones on the diagonal.
+    /// Makes a matrix with ones on the diagonal and zeros elsewhere.
     pub fn identity(rows: usize, cols: usize) -> Self {
         let mut m = Matrix::zeros(rows, cols);
         (0..rows.min(cols)).for_each(|i| m[(i, i)] = F::ONE);
         m
     }
 
-    /// Elements by a function of row and column.
+    /// Makes a matrix of `f(row, column)`.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> F) -> Self {
         let mut data = Vec::with_capacity(rows * cols);
         for i in 0..rows {
@@ -133,17 +133,17 @@ impl<F: Field> Matrix<F> {
         Matrix { rows, cols, data }
     }
 
-    /// The shorter side.
+    /// Returns the length of the shorter side.
     pub fn rank_bound(&self) -> usize {
         self.rows.min(self.cols)
     }
 
-    /// A row.
+    /// Returns a row.
     pub fn row(&self, i: usize) -> &[F] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }
 
-    /// A row, to change.
+    /// Returns a row for writing.
     pub fn row_mut(&mut self, i: usize) -> &mut [F] {
         &mut self.data[i * self.cols..(i + 1) * self.cols]
     }
@@ -159,22 +159,22 @@ impl<F: Field> Matrix<F> {
         head[low * n..(low + 1) * n].swap_with_slice(&mut tail[..n]);
     }
 
-    /// Rows and columns exchanged.
+    /// Returns the transpose.
     pub fn transpose(&self) -> Self {
         Matrix::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
     }
 
-    /// The conjugate transpose.
+    /// Returns the conjugate transpose.
     pub fn adjoint(&self) -> Self {
         Matrix::from_fn(self.cols, self.rows, |i, j| self[(j, i)].conj())
     }
 
-    /// The first columns.
+    /// Returns the first `count` columns.
     pub fn columns(&self, count: usize) -> Self {
         Matrix::from_fn(self.rows, count, |i, j| self[(i, j)])
     }
 
-    /// Product.
+    /// Returns the matrix product.
     pub fn times(&self, other: &Self) -> Self {
         let mut out = Matrix::zeros(self.rows, other.cols);
         for i in 0..self.rows {
@@ -188,20 +188,20 @@ impl<F: Field> Matrix<F> {
         out
     }
 
-    /// `self + other * by`.
+    /// Adds `other * by`.
     pub fn add_scaled(&mut self, other: &Self, by: F) {
         for (a, b) in self.data.iter_mut().zip(&other.data) {
             *a += *b * by;
         }
     }
 
-    /// Every element times a number.
+    /// Multiplies every element by a number.
     pub fn scaled(mut self, by: F) -> Self {
         self.data.iter_mut().for_each(|x| *x *= by);
         self
     }
 
-    /// The largest sum of magnitudes of a column.
+    /// Returns the 1-norm: the largest sum of magnitudes of a column.
     pub fn norm1(&self) -> f64 {
         (0..self.cols).map(|j| (0..self.rows).map(|i| self[(i, j)].size()).sum::<f64>()).fold(0.0, f64::max)
     }

@@ -1,5 +1,7 @@
-//! Eigenvalues and eigenvectors of square matrices without symmetry: reduction to Hessenberg form, then shifted QR
-//! steps down to a triangle. Real matrices go by the real Schur form (`schur.rs`), complex ones directly.
+//! Eigenvalues and eigenvectors of general square matrices: reduction to Hessenberg form, then shifted QR steps to
+//! triangular form.
+//!
+//! Real matrices use the real Schur form (`schur.rs`), complex ones are iterated directly.
 
 use num_complex::Complex;
 
@@ -11,12 +13,14 @@ use super::schur::Schur;
 
 type C = Complex<f64>;
 
-/// Steps per eigenvalue after which the iteration is given up.
+/// Maximum number of steps per eigenvalue.
 const STEPS: usize = 300;
 
-/// Eigenvalues, and eigenvectors as columns of length 1 whose largest element is real; `None` if the iteration does
-/// not converge (elements that are not finite). Real matrices iterate to `precision`, a unit roundoff, in real numbers:
-/// the order of their eigenvalues and the signs of their eigenvectors are those of LAPACK's `geev`.
+/// Returns the eigenvalues, and the eigenvectors as columns of length 1 whose largest element is real.
+///
+/// Returns `None` if the iteration does not converge, or elements are not finite. Real matrices are iterated to
+/// `precision`, a unit roundoff, in real numbers: the order of eigenvalues and the signs of eigenvectors are those of
+/// LAPACK's `geev`.
 pub fn eig<F: Field>(a: &Matrix<F>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
     if a.data.iter().any(|x| !x.size().is_finite()) {
         return None;
@@ -30,7 +34,7 @@ pub fn eig<F: Field>(a: &Matrix<F>, precision: f64) -> Option<(Vec<C>, Matrix<C>
     Some((values, vectors(&h, &z)))
 }
 
-/// The same of a real matrix: real eigenvalues have real vectors, others come as conjugate pairs.
+/// As [`eig`] for a real matrix: real eigenvalues have real vectors, others are conjugate pairs.
 fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
     let n = a.rows;
     let mut balanced = Balanced::of(a);
@@ -54,8 +58,8 @@ fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
     Some((values, out))
 }
 
-/// Turns a column so that its largest element is real; the sign that leaves open is that of PyTorch's LAPACK, whose
-/// f32 and f64 differ in it.
+/// Multiplies a column by a phase so that its largest element is real. The remaining choice of sign is that of
+/// PyTorch's LAPACK, where f32 and f64 differ.
 fn straighten(m: &mut Matrix<C>, column: usize, precision: f64) {
     let largest = (1..m.rows)
         .fold(0, |best, i| if m[(i, column)].square() > m[(best, column)].square() { i } else { best });
@@ -68,7 +72,7 @@ fn straighten(m: &mut Matrix<C>, column: usize, precision: f64) {
     m[(largest, column)].im = 0.0;
 }
 
-/// `Z* A Z` with zeros below the first subdiagonal, and `Z`.
+/// Returns `Z* A Z` with zeros below the first subdiagonal, and `Z`.
 fn hessenberg(mut h: Matrix<C>) -> (Matrix<C>, Matrix<C>) {
     let n = h.rows;
     let mut z = Matrix::identity(n, n);
@@ -93,7 +97,7 @@ fn hessenberg(mut h: Matrix<C>) -> (Matrix<C>, Matrix<C>) {
     (h, z)
 }
 
-/// Which rotation takes `(a, b)` to `(r, 0)`: cosine (real) and sine.
+/// Returns the rotation that takes `(a, b)` to `(r, 0)`: cosine (real) and sine.
 fn givens(a: C, b: C) -> (f64, C) {
     let (x, y) = (a.norm(), b.norm());
     let r = x.hypot(y);
@@ -106,13 +110,13 @@ fn givens(a: C, b: C) -> (f64, C) {
     (x / r, (a / x) * b.conj() / r)
 }
 
-/// QR steps with Wilkinson's shift until the subdiagonal is zero.
+/// Runs QR steps with Wilkinson's shift until the subdiagonal is zero.
 fn triangularize(h: &mut Matrix<C>, z: &mut Matrix<C>) -> Option<()> {
     let n = h.rows;
     let mut high = n;
     let mut steps = 0;
     while high > 1 {
-        // The block that ends at `high` and has no zero below its diagonal.
+        // The block that ends at `high` and has no zero on its subdiagonal.
         let mut low = high - 1;
         while low > 0 {
             let beside = h[(low, low)].size1() + h[(low - 1, low - 1)].size1();
@@ -133,7 +137,7 @@ fn triangularize(h: &mut Matrix<C>, z: &mut Matrix<C>) -> Option<()> {
             return None;
         }
         let shift = if steps % 10 == 0 {
-            // An unusual shift breaks cycles.
+            // An exceptional shift breaks cycles.
             h[(high - 1, high - 1)] + C::real(0.75 * h[(high - 1, high - 2)].size())
         } else {
             wilkinson(h, high)
@@ -143,7 +147,7 @@ fn triangularize(h: &mut Matrix<C>, z: &mut Matrix<C>) -> Option<()> {
     Some(())
 }
 
-/// The eigenvalue of the last two rows and columns nearer to the last element.
+/// Returns the eigenvalue of the trailing 2 by 2 block that is nearer to the last element.
 fn wilkinson(h: &Matrix<C>, high: usize) -> C {
     let (a, b) = (h[(high - 2, high - 2)], h[(high - 2, high - 1)]);
     let (c, d) = (h[(high - 1, high - 2)], h[(high - 1, high - 1)]);
@@ -183,7 +187,8 @@ fn qr_step(h: &mut Matrix<C>, z: &mut Matrix<C>, low: usize, high: usize, shift:
     }
 }
 
-/// Eigenvectors of a triangle by substitution, turned back by `z`, of length 1 with the largest element real.
+/// Returns the eigenvectors of a triangular matrix by substitution, transformed by `z`, of length 1 with the largest
+/// element real.
 fn vectors(t: &Matrix<C>, z: &Matrix<C>) -> Matrix<C> {
     let n = t.rows;
     let tiny = f64::EPSILON * t.norm1().max(f64::MIN_POSITIVE);

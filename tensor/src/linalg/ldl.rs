@@ -1,29 +1,30 @@
-//! Symmetric and Hermitian matrices as `L D L^T` with diagonal blocks of one or two rows (Bunch and Kaufman).
+//! Factorization `L D L^T` of symmetric and Hermitian matrices with diagonal blocks of one or two rows (Bunch-Kaufman).
 //!
-//! Rows are exchanged as LAPACK does, by the lower triangle, so pivots compare.
+//! Rows are exchanged as in LAPACK, in the lower triangle, so pivots are comparable.
 
 use super::field::{Field, Matrix};
 
-/// The factorization in place of the lower triangle.
+/// The factorization, stored in the lower triangle.
 #[derive(Clone, Debug)]
 pub struct Ldl<F> {
-    /// `L` (ones left out) and `D`.
+    /// `L` (without its ones) and `D`.
     pub packed: Matrix<F>,
-    /// Exchanges from 1: of a block of one row its partner, of a block of two minus the second row's, twice.
+    /// Exchanges, counted from 1: the exchanged row for a block of one row; for a block of two, minus the second row's,
+    /// twice.
     pub pivots: Vec<i32>,
     /// The first block (from 1) that is zero; 0 if there is none.
     pub info: usize,
 }
 
-/// How far a pivot may be below the largest element: bounds growth for either size of block.
+/// Minimum ratio of a pivot to the largest element: bounds growth equally for both block sizes.
 const ALPHA: f64 = 0.640_388_203_202_207_6;
 
-/// `x` conjugated if the matrix is Hermitian.
+/// Returns `x`, conjugated if the matrix is Hermitian.
 fn turned<F: Field>(x: F, hermitian: bool) -> F {
     if hermitian { x.conj() } else { x }
 }
 
-/// Factors the lower triangle.
+/// Factors the matrix given by its lower triangle.
 pub fn ldl<F: Field>(mut a: Matrix<F>, hermitian: bool) -> Ldl<F> {
     let n = a.rows;
     let (mut pivots, mut info, mut k) = (vec![0; n], 0, 0);
@@ -51,7 +52,7 @@ pub fn ldl<F: Field>(mut a: Matrix<F>, hermitian: bool) -> Ldl<F> {
     Ldl { packed: a, pivots, info }
 }
 
-/// The row to exchange with, whether the block has two rows, whether the column is zero.
+/// Returns the row to exchange with, whether the block has two rows, and whether the column is zero.
 fn choose<F: Field>(a: &Matrix<F>, k: usize) -> (usize, bool, bool) {
     let n = a.rows;
     let own = a[(k, k)].size1();
@@ -76,7 +77,7 @@ fn choose<F: Field>(a: &Matrix<F>, k: usize) -> (usize, bool, bool) {
     (at, a[(at, at)].size1() < ALPHA * beside, false)
 }
 
-/// Exchanges rows and columns `kk` and `kp` of the part from `k` on, in the lower triangle.
+/// Exchanges rows and columns `kk` and `kp` of the trailing part from `k` on, in the lower triangle.
 fn exchange<F: Field>(a: &mut Matrix<F>, k: usize, kk: usize, kp: usize, hermitian: bool) {
     if kp == kk {
         return;
@@ -137,7 +138,7 @@ fn eliminate_two<F: Field>(a: &mut Matrix<F>, k: usize, hermitian: bool) {
     }
 }
 
-/// Solves `A X = B` in place of `B` from the factorization.
+/// Solves `A X = B` from the factorization, in place of `B`.
 pub fn ldl_solve<F: Field>(l: &Matrix<F>, pivots: &[i32], b: &mut Matrix<F>, hermitian: bool) {
     let n = l.rows;
     let minus = |b: &mut Matrix<F>, to: usize, from: usize, factor: F| {
@@ -192,7 +193,7 @@ mod tests {
         let a: Matrix<F> = random(n, n, seed);
         let mut s = if hermitian { a.adjoint() } else { a.transpose() };
         s.add_scaled(&a, F::ONE);
-        // Small diagonals make blocks of two.
+        // Small diagonals lead to blocks of two rows.
         (0..n).for_each(|i| s[(i, i)] = s[(i, i)].scale(1e-3));
         let b: Matrix<F> = random(n, 3, 4);
         let factored = ldl(s.clone(), hermitian);

@@ -1,7 +1,7 @@
-//! Dense linear algebra: factorizations, eigenvalues, and functions of matrices, in f64.
+//! Dense linear algebra in f64: factorizations, eigenvalues, and matrix functions.
 //!
-//! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`each`] goes through them, [`joined`] puts
-//! results back in the tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
+//! [`batches`] extracts the matrices in the last two dimensions of a tensor, [`each`] maps a function over them, and
+//! [`joined`] writes results to a tensor of the original dtype. In between all values are a [`Matrix`] of a [`Field`].
 
 mod balance;
 mod bidiagonal;
@@ -31,7 +31,7 @@ use crate::layout::{Dims, numel_of};
 use crate::tensor::Tensor;
 use crate::threads;
 
-/// The unit roundoff at which iterations on a dtype's matrices stop: that of f64 or of f32.
+/// Returns the unit roundoff at which iterations on a dtype's matrices stop: that of f64 or of f32.
 pub fn precision(dtype: DType) -> f64 {
     let epsilon = match dtype {
         DType::F64 | DType::C128 => f64::EPSILON,
@@ -40,7 +40,10 @@ pub fn precision(dtype: DType) -> f64 {
     epsilon / 2.0
 }
 
-/// The sizes before the last two, and the matrices.
+/// Returns the sizes before the last two dimensions, and the matrices.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
     let sizes = x.sizes();
     let lead = sizes.len().saturating_sub(2);
@@ -53,15 +56,19 @@ pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
     Ok((Dims::from_slice(&sizes[..lead]), (0..count).map(cut).collect()))
 }
 
-/// What `f` gives for each of the matrices of a batch, and its number: many are several threads' work.
+/// Applies `f` to the number and the value of each matrix of a batch, and returns the results. Large batches are split
+/// among threads.
 pub fn each<F: Field, R: Send>(all: &[Matrix<F>], f: impl Fn(usize, &Matrix<F>) -> R + Sync) -> Vec<R> {
-    // All have one size, and what is done to them takes as long as a product or longer.
+    // All matrices have the same size, and a factorization costs at least as much as a product.
     let cost = all.first().map_or(1, |a| a.data.len() * a.rank_bound().max(1));
     threads::map(all.len(), threads::rows(cost), |i| f(i, &all[i]))
 }
 
-/// A tensor of matrices of one size, each column by column, as results of factorizations lie. `rows` and `cols` say the
-/// size where there are none.
+/// Makes a tensor of matrices of one size, each column-major, as results of factorizations are in PyTorch. `rows` and
+/// `cols` are the size for an empty batch.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn joined<F: Field>(
     lead: &[i64],
     (rows, cols): (usize, usize),
@@ -73,7 +80,10 @@ pub fn joined<F: Field>(
     whole(lead, [cols, rows], columns, dtype)?.transpose(-2, -1)
 }
 
-/// As [`joined`], row by row.
+/// As [`joined`], row-major.
+///
+/// # Errors
+/// As for [`joined`].
 pub fn joined_rows<F: Field>(
     lead: &[i64],
     (rows, cols): (usize, usize),
@@ -99,7 +109,7 @@ pub(crate) mod testing {
     use super::{Field, Matrix};
     use num_complex::Complex;
 
-    /// Elements between -1 and 1.
+    /// Random elements between -1 and 1.
     pub(crate) fn random<F: Field>(rows: usize, cols: usize, seed: u64) -> Matrix<F> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut next = || {
@@ -109,7 +119,7 @@ pub(crate) mod testing {
         Matrix::from_fn(rows, cols, |_, _| F::from_complex(Complex::new(next(), next())))
     }
 
-    /// Elements equal to nine places.
+    /// Asserts that elements are equal to nine places.
     pub(crate) fn close<F: Field>(a: &Matrix<F>, b: &Matrix<F>) {
         assert_eq!((a.rows, a.cols), (b.rows, b.cols));
         for (x, y) in a.data.iter().zip(&b.data) {

@@ -1,7 +1,8 @@
-//! Householder reflections: QR, and products with the reflections kept in packed form.
+//! Householder reflections: QR, and products with the reflections in packed form.
 //!
-//! A reflection is `1 - tau v v*` with the first element of `v` one; it turns a column onto a multiple of the first
-//! axis whose sign is opposite to the column's first element. That is LAPACK's convention, so results compare.
+//! A reflection is `1 - tau v v*`, where the first element of `v` is one. It maps a column to a multiple of the first
+//! axis whose sign is opposite to that of the column's first element. That is LAPACK's convention, so results are
+//! comparable.
 
 use super::field::{Field, Matrix};
 
@@ -14,7 +15,7 @@ pub struct Qr<F> {
     pub tau: Vec<F>,
 }
 
-/// The reflection that takes `(alpha, x)` to `(beta, 0)`: `beta`, `tau`, and what `x` is divided by.
+/// Returns the reflection that takes `(alpha, x)` to `(beta, 0)`: `beta`, `tau`, and the divisor of `x`.
 pub(super) fn reflector<F: Field>(alpha: F, x: f64) -> (f64, F, F) {
     if x == 0.0 && alpha.im() == 0.0 {
         return (alpha.re(), F::ZERO, F::ONE);
@@ -25,7 +26,7 @@ pub(super) fn reflector<F: Field>(alpha: F, x: f64) -> (f64, F, F) {
     ((beta), (beta_as_field - alpha).scale(1.0 / beta), alpha - beta_as_field)
 }
 
-/// Factors.
+/// Computes the factorization.
 pub fn qr<F: Field>(mut a: Matrix<F>) -> Qr<F> {
     let k = a.rank_bound();
     let mut tau = Vec::with_capacity(k);
@@ -37,7 +38,7 @@ pub fn qr<F: Field>(mut a: Matrix<F>) -> Qr<F> {
         }
         a[(step, step)] = F::real(beta);
         tau.push(t);
-        // The adjoint of the reflection, applied to the columns behind.
+        // Apply the adjoint of the reflection to the following columns.
         let (cols, t) = (a.cols, t.conj());
         for j in step + 1..cols {
             let mut sum = a[(step, j)];
@@ -56,23 +57,23 @@ pub fn qr<F: Field>(mut a: Matrix<F>) -> Qr<F> {
 }
 
 impl<F: Field> Qr<F> {
-    /// `R`: the first `rows` rows of the upper triangle.
+    /// Returns `R`: the first `rows` rows of the upper triangle.
     pub fn upper(&self, rows: usize) -> Matrix<F> {
         Matrix::from_fn(rows, self.packed.cols, |i, j| if i <= j { self.packed[(i, j)] } else { F::ZERO })
     }
 
-    /// The first `cols` columns of `Q`.
+    /// Returns the first `cols` columns of `Q`.
     pub fn columns(&self, cols: usize) -> Matrix<F> {
         let mut q = Matrix::identity(self.packed.rows, cols);
         self.apply(&mut q, false);
         q
     }
 
-    /// `Q C` in place of `C`, or with `adjoint` `Q* C`.
+    /// Replaces `C` by `Q C`, or with `adjoint` by `Q* C`.
     pub fn apply(&self, c: &mut Matrix<F>, adjoint: bool) {
         let (v, k) = (&self.packed, self.tau.len());
         for n in 0..k {
-            // Q is the product of the reflections from the first on.
+            // Q is the product of the reflections in order.
             let step = if adjoint { n } else { k - 1 - n };
             let tau = if adjoint { self.tau[step].conj() } else { self.tau[step] };
             for j in 0..c.cols {

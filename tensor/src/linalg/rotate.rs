@@ -1,14 +1,15 @@
-//! Plane rotations of real vectors, as the iterations on bidiagonal and tridiagonal matrices use them.
+//! Plane rotations of real vectors, for the iterations on bidiagonal and tridiagonal matrices.
 //!
-//! A rotation that takes `(f, g)` to `(r, 0)` is unique up to a sign of `r`, and the signs decide those of singular
-//! vectors and eigenvectors. Two conventions are in use, and results compare only where each iteration keeps to its own.
+//! A rotation that takes `(f, g)` to `(r, 0)` is unique up to the sign of `r`, and the signs determine those of
+//! singular vectors and eigenvectors. LAPACK uses two conventions; results are comparable only if each iteration uses
+//! its own.
 
 use super::field::Matrix;
 
-/// Cosine, sine, and what is left of the pair.
+/// Cosine, sine, and the resulting `r`.
 pub(super) type Rotation = (f64, f64, f64);
 
-/// The rotation whose cosine is not negative: what is left has the sign of `f`.
+/// Returns the rotation whose cosine is non-negative: `r` has the sign of `f`.
 pub(super) fn keeping_sign(f: f64, g: f64) -> Rotation {
     if g == 0.0 {
         return (1.0, 0.0, f);
@@ -20,7 +21,7 @@ pub(super) fn keeping_sign(f: f64, g: f64) -> Rotation {
     (f / r, g / r, r)
 }
 
-/// The rotation that leaves what is not negative, unless `f` outweighs `g`: then its cosine is not negative.
+/// Returns the rotation with non-negative `r`, unless `|f| > |g|`: then the one with a non-negative cosine.
 pub(super) fn mostly_positive(f: f64, g: f64) -> Rotation {
     if g == 0.0 {
         return (1.0, 0.0, f);
@@ -32,7 +33,7 @@ pub(super) fn mostly_positive(f: f64, g: f64) -> Rotation {
     (f / r, g / r, r)
 }
 
-/// Rows `i` and `j` become `c i + s j` and `c j - s i`.
+/// Replaces rows `i` and `j` by `c i + s j` and `c j - s i`.
 pub(super) fn rotate(m: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64) {
     for k in 0..m.cols {
         let (x, y) = (m[(i, k)], m[(j, k)]);
@@ -41,7 +42,7 @@ pub(super) fn rotate(m: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64) {
     }
 }
 
-/// A power of two by which a matrix is to be multiplied so that squares of its elements neither overflow nor vanish.
+/// Returns a power of two by which a matrix is scaled so that squares of its elements neither overflow nor underflow.
 pub(super) fn scaling(largest: f64) -> f64 {
     if largest == 0.0 || !largest.is_finite() || (1e-140..1e140).contains(&largest) {
         return 1.0;

@@ -1,26 +1,26 @@
-//! The real Schur form: a square matrix turned into a triangle with blocks of two rows where eigenvalues are complex.
+//! The real Schur form: a triangular matrix with 2 by 2 diagonal blocks for complex eigenvalues.
 //!
-//! Reflections make the matrix Hessenberg, sweeps with two shifts at once drive the subdiagonal to zero from the end on.
-//! Shifts, tests and the form of blocks are those of LAPACK's `lahqr` and `lanv2`: eigenvalues come out in the order in
-//! which they settle, and signs of vectors follow from the sweeps.
+//! Reflections reduce the matrix to Hessenberg form, then double-shift sweeps drive the subdiagonal to zero from the
+//! end on. Shifts, tests and the form of blocks are those of LAPACK's `lahqr` and `lanv2`. The order of eigenvalues is
+//! that of convergence, and the signs of vectors follow from the sweeps.
 
 use num_complex::Complex;
 
 use super::field::{Field, Matrix};
 use super::qr::reflector;
 
-/// Sweeps per eigenvalue after which the iteration is given up.
+/// Maximum number of sweeps per eigenvalue.
 const SWEEPS: usize = 30;
 
-/// `A = Z T Z*`.
+/// The factorization `A = Z T Z*`.
 pub(super) struct Schur {
     pub(super) t: Matrix<f64>,
     pub(super) z: Matrix<f64>,
-    /// Real and imaginary parts of the eigenvalues; of a pair, the one above the axis stands first.
+    /// Real and imaginary parts of the eigenvalues; of a pair, the one with positive imaginary part comes first.
     pub(super) values: Vec<(f64, f64)>,
 }
 
-/// `x` onto the first axis: what it becomes, `tau`, and `v`, which begins with a one.
+/// Returns the reflection of `x` to the first axis: the resulting value, `tau`, and `v`, which begins with a one.
 fn reflection(x: &[f64]) -> (f64, f64, Vec<f64>) {
     let below = x[1..].iter().map(|x| x * x).sum::<f64>().sqrt();
     let (beta, tau, divisor) = reflector(x[0], below);
@@ -29,7 +29,7 @@ fn reflection(x: &[f64]) -> (f64, f64, Vec<f64>) {
     (beta, tau, v)
 }
 
-/// Rows from `at` on, in columns `cols`, reflected.
+/// Reflects the rows from `at` on, in columns `cols`.
 fn reflect_rows(m: &mut Matrix<f64>, at: usize, cols: std::ops::Range<usize>, tau: f64, v: &[f64]) {
     for j in cols {
         let sum = v.iter().enumerate().fold(0.0, |s, (i, x)| s + x * m[(at + i, j)]) * tau;
@@ -37,7 +37,7 @@ fn reflect_rows(m: &mut Matrix<f64>, at: usize, cols: std::ops::Range<usize>, ta
     }
 }
 
-/// Columns from `at` on, in rows `rows`, reflected.
+/// Reflects the columns from `at` on, in rows `rows`.
 fn reflect_columns(m: &mut Matrix<f64>, at: usize, rows: std::ops::Range<usize>, tau: f64, v: &[f64]) {
     for i in rows {
         let row = &mut m.row_mut(i)[at..at + v.len()];
@@ -47,8 +47,8 @@ fn reflect_columns(m: &mut Matrix<f64>, at: usize, rows: std::ops::Range<usize>,
 }
 
 impl Schur {
-    /// Of a matrix whose rows outside of `low..=high` are triangular already. `precision` is the unit roundoff to stop at;
-    /// `None` if the iteration does not end.
+    /// Factors a matrix whose rows outside of `low..=high` are already triangular. `precision` is the unit roundoff to
+    /// stop at. Returns `None` if the iteration does not converge.
     pub(super) fn of(a: Matrix<f64>, low: usize, high: usize, precision: f64) -> Option<Schur> {
         let n = a.rows;
         let mut schur = Schur { t: a, z: Matrix::identity(n, n), values: vec![(0.0, 0.0); n] };
@@ -77,7 +77,7 @@ impl Schur {
         }
     }
 
-    /// Sweeps until the eigenvalue, or pair, that ends at `last` stands alone; where it begins.
+    /// Runs sweeps until the eigenvalue, or pair, that ends at `last` is isolated; returns its first row.
     fn settle(&mut self, low: usize, high: usize, last: usize, ulp: f64) -> Option<usize> {
         let rounds = SWEEPS * (high - low + 1).max(10);
         for round in 1..=rounds + 1 {
@@ -98,7 +98,7 @@ impl Schur {
         None
     }
 
-    /// Where the block that ends at `last` begins: below a subdiagonal element that does not matter.
+    /// Returns the first row of the block that ends at `last`: the one below a negligible subdiagonal element.
     fn split(&self, low: usize, high: usize, last: usize, ulp: f64) -> usize {
         let h = &self.t;
         let tiny = f64::MIN_POSITIVE * ((high - low + 1) as f64 / ulp);
@@ -115,7 +115,7 @@ impl Schur {
             if sub > ulp * beside {
                 return true;
             }
-            // The careful test, which sees the neighbours as well.
+            // The conservative test, which takes the neighbours into account.
             let sup = h[(k - 1, k)].abs();
             let (own, gap) = (h[(k, k)].abs(), (h[(k - 1, k - 1)] - h[(k, k)]).abs());
             let (more, less) = (sub.max(sup), sub.min(sup));
@@ -126,14 +126,14 @@ impl Schur {
         (low + 1..=last).rev().find(|&k| !matters(k)).unwrap_or(low)
     }
 
-    /// Both shifts of a sweep, as real and imaginary parts.
+    /// Returns both shifts of a sweep, as real and imaginary parts.
     fn shifts(&self, first: usize, last: usize, round: usize) -> [(f64, f64); 2] {
         let h = &self.t;
         let odd = |s: f64, at: usize| {
             let h11 = 0.75 * s + h[(at, at)];
             [h11, -0.4375 * s, s, h11]
         };
-        // An unusual shift breaks cycles.
+        // An exceptional shift breaks cycles.
         let [a, b, c, d] = if round.is_multiple_of(20) {
             odd(h[(last, last - 1)].abs() + h[(last - 1, last - 2)].abs(), last)
         } else if round.is_multiple_of(10) {
@@ -157,7 +157,7 @@ impl Schur {
         [(nearer * s, 0.0); 2]
     }
 
-    /// One sweep with two shifts over the rows `first..=last`.
+    /// Runs one double-shift sweep over the rows `first..=last`.
     fn sweep(&mut self, first: usize, last: usize, round: usize, ulp: f64) {
         let n = self.t.rows;
         let [(r1, i1), (r2, i2)] = self.shifts(first, last, round);
@@ -203,7 +203,7 @@ impl Schur {
         }
     }
 
-    /// The eigenvector of `T` that belongs to value `k`, of a pair to the one above the axis, by substitution.
+    /// Returns the eigenvector of `T` for value `k` (the first of a pair), by substitution.
     pub(super) fn vector(&self, k: usize) -> Vec<Complex<f64>> {
         type C = Complex<f64>;
         let (t, n) = (&self.t, self.t.rows);
@@ -221,7 +221,7 @@ impl Schur {
                 x[k + 1] = C::new(0.0, 1.0);
             }
         }
-        // An eigenvalue as large as another is moved off it.
+        // An eigenvalue that equals another is perturbed.
         let apart = |z: C, least: f64| if z.norm() < least { C::new(least, 0.0) } else { z };
         let least_product = (smallest * smallest).max(f64::MIN_POSITIVE);
         let rest = |x: &[C], row: usize, from: usize| {
@@ -245,7 +245,7 @@ impl Schur {
         x
     }
 
-    /// Rows `at` and `at + 1` in standard form, by a rotation of the whole.
+    /// Transforms rows `at` and `at + 1` to standard form, by a rotation of the whole matrix.
     fn pair(&mut self, at: usize) {
         let n = self.t.rows;
         let next = at + 1;
@@ -270,8 +270,8 @@ impl Schur {
     }
 }
 
-/// A block `[a, b, c, d]` turned so that it is a triangle, or has equal elements on the diagonal and others of opposite
-/// signs beside it: the block, cosine and sine.
+/// Rotates a block `[a, b, c, d]` to a triangle, or to equal diagonal elements with off-diagonal elements of opposite
+/// signs. Returns the block, cosine and sine.
 fn standard([a, b, c, d]: [f64; 4]) -> ([f64; 4], f64, f64) {
     if c == 0.0 {
         return ([a, b, c, d], 1.0, 0.0);
@@ -312,7 +312,7 @@ fn standard([a, b, c, d]: [f64; 4]) -> ([f64; 4], f64, f64) {
     if sign(b) != sign(c) {
         return ([middle, b, c, middle], cos, sin);
     }
-    // Nearly equal real eigenvalues after all.
+    // Nearly equal real eigenvalues.
     let (root_b, root_c) = (b.abs().sqrt(), c.abs().sqrt());
     let p = (root_b * root_c).copysign(c);
     let tau = 1.0 / (b + c).abs().sqrt();

@@ -1,21 +1,22 @@
-//! Singular values and vectors: reflections make a matrix bidiagonal, and what is left is settled there.
+//! Singular values and vectors: reflections reduce a matrix to bidiagonal form, which is then iterated
+//! (`bidiagonal.rs`).
 //!
-//! The order of steps is that of LAPACK's `gesdd` as PyTorch's build of it goes: long matrices are first made triangular,
-//! wide ones become lower bidiagonal. Vectors are unique only up to a phase; that order decides it. Matrices of an order
-//! past 25 are divided there, and are not here: the phases of their vectors may differ.
+//! The order of steps is that of LAPACK's `gesdd` in PyTorch's build: long matrices are first made triangular, wide
+//! ones become lower bidiagonal. Vectors are unique only up to a phase, which depends on that order. From order 26 on,
+//! LAPACK uses divide and conquer, which is not implemented here; there the phases may differ.
 
 use super::bidiagonal::Bidiagonal;
 use super::field::{Field, Matrix};
 use super::qr::{Qr, qr, reflector};
 use super::rotate::{keeping_sign, rotate, scaling};
 
-/// Reflections `1 - tau v v*`, each from a row on; `v` begins with a one.
+/// Reflections `1 - tau v v*`, each with its first row; `v` begins with a one.
 struct Reflections<F> {
     all: Vec<(usize, F, Vec<F>)>,
 }
 
 impl<F: Field> Reflections<F> {
-    /// The product of the reflections, from the first on, times `c`, in its place.
+    /// Replaces `c` by the product of the reflections, in order, times `c`.
     fn apply(&self, c: &mut Matrix<F>) {
         for (from, tau, v) in self.all.iter().rev() {
             for j in 0..c.cols {
@@ -29,7 +30,7 @@ impl<F: Field> Reflections<F> {
     }
 }
 
-/// The reflection that turns a vector onto the first axis: what it becomes, `tau`, and `v`.
+/// Returns the reflection that maps a vector to the first axis: the resulting value, `tau`, and `v`.
 fn reflection<F: Field>(mut x: Vec<F>) -> (f64, F, Vec<F>) {
     let below = x[1..].iter().map(|x| x.square()).sum::<f64>().sqrt();
     let (beta, tau, divisor) = reflector(x[0], below);
@@ -38,7 +39,7 @@ fn reflection<F: Field>(mut x: Vec<F>) -> (f64, F, Vec<F>) {
     (beta, tau, x)
 }
 
-/// `A = Q B P*` with `B` upper bidiagonal and real, of a matrix that is not wider than long.
+/// `A = Q B P*` with `B` upper bidiagonal and real, for a matrix with at least as many rows as columns.
 struct Reduced<F> {
     diagonal: Vec<f64>,
     above: Vec<f64>,
@@ -73,14 +74,16 @@ fn reduce<F: Field>(mut a: Matrix<F>) -> Reduced<F> {
     Reduced { diagonal, above, left, right }
 }
 
-/// Whether a matrix is so long that it is made triangular first.
+/// Returns whether a matrix is so long that it is made triangular first.
 fn is_long<F: Field>(long: usize, short: usize) -> bool {
     long > short && long >= if F::COMPLEX { short * 17 / 9 } else { short * 3 / 2 }
 }
 
-/// Singular values: `U`, the values, falling, and `V*`. With `full` both are square, else of an `m` by `n` matrix `U` has
-/// the shape `m` by `k` and `V*` `k` by `n`, where `k = min(m, n)`. `precision` is the unit roundoff to stop at. `None` if
-/// the iteration does not end, which elements that are not finite may cause.
+/// Returns the singular value decomposition: `U`, the values in decreasing order, and `V*`.
+///
+/// With `full` both matrices are square. Otherwise, for an `m` by `n` matrix and `k = min(m, n)`, `U` is `m` by `k` and
+/// `V*` is `k` by `n`. `precision` is the unit roundoff to stop at. Returns `None` if the iteration does not converge,
+/// for example because elements are not finite.
 pub fn svd<F: Field>(a: &Matrix<F>, full: bool, precision: f64) -> Option<(Matrix<F>, Vec<f64>, Matrix<F>)> {
     let by = scaling(a.data.iter().fold(0.0, |m: f64, x| m.max(x.size1())));
     let wide = a.rows < a.cols;
@@ -94,7 +97,7 @@ pub fn svd<F: Field>(a: &Matrix<F>, full: bool, precision: f64) -> Option<(Matri
         None => reduce(tall),
     };
     let (left, values, right) = settled(reduced.diagonal, reduced.above, lower, precision)?;
-    // Of a lower bidiagonal matrix, the sides have changed places.
+    // The factors of a lower bidiagonal matrix change sides.
     let (q, p) = if lower { (reduced.right, reduced.left) } else { (reduced.left, reduced.right) };
     let (outer_left, outer_right) = if wide { (None, first) } else { (first, None) };
     let u = spread(&left, a.rows, full, &q, outer_left.as_ref());
@@ -102,7 +105,7 @@ pub fn svd<F: Field>(a: &Matrix<F>, full: bool, precision: f64) -> Option<(Matri
     Some((u, values.into_iter().map(|x| x / by).collect(), v.adjoint()))
 }
 
-/// Vectors (rows) of the reduced matrix as columns, in the space before the reduction.
+/// Transforms vectors (rows) of the reduced matrix to columns in the space of the original matrix.
 fn spread<F: Field>(
     rows: &Matrix<f64>,
     height: usize,
@@ -122,7 +125,7 @@ fn spread<F: Field>(
     m
 }
 
-/// Left vectors, falling values and right vectors of a bidiagonal matrix; vectors are rows.
+/// Returns left vectors, decreasing values and right vectors of a bidiagonal matrix; vectors are rows.
 fn settled(
     mut diagonal: Vec<f64>,
     mut above: Vec<f64>,
@@ -189,7 +192,7 @@ mod tests {
         multiplies_back(&graded);
     }
 
-    /// Values recorded from PyTorch: the signs are the point.
+    /// Values recorded from PyTorch; the test is about their signs.
     #[test]
     fn signs_are_those_of_lapack() {
         let a = Matrix { rows: 3, cols: 2, data: vec![1.0, 2.0, 3.0, 4.0, 5.0, 7.0] };

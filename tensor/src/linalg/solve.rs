@@ -2,18 +2,18 @@
 
 use super::field::{Field, Matrix};
 
-/// A matrix factored in place by rows exchanged: `P A = L U`, with ones on the diagonal of `L` left out.
+/// A matrix factored in place with row exchanges: `P A = L U`, without the ones on the diagonal of `L`.
 #[derive(Clone, Debug)]
 pub struct Lu<F> {
     /// `L` below the diagonal, `U` on and above it.
     pub packed: Matrix<F>,
-    /// The row that each step exchanged its own with.
+    /// The row that was exchanged with its own in each step.
     pub pivots: Vec<usize>,
     /// The first step (from 1) whose pivot is zero; 0 if there is none.
     pub info: usize,
 }
 
-/// Factors by partial pivoting: the first of the largest elements of a column.
+/// Factors a matrix by partial pivoting; the pivot is the first of the largest elements of a column.
 pub fn lu<F: Field>(mut a: Matrix<F>) -> Lu<F> {
     let k = a.rank_bound();
     let (mut pivots, mut info) = (Vec::with_capacity(k), 0);
@@ -47,12 +47,12 @@ pub fn lu<F: Field>(mut a: Matrix<F>) -> Lu<F> {
 }
 
 impl<F: Field> Lu<F> {
-    /// The order of rows after all exchanges: row `i` of `P A` is row `order[i]` of `A`.
+    /// Returns the order of rows after all exchanges: row `i` of `P A` is row `order[i]` of `A`.
     pub fn order(&self) -> Vec<usize> {
         order_of(&self.pivots, self.packed.rows)
     }
 
-    /// `L`, `rows` by `min(rows, cols)`.
+    /// Returns `L`, `rows` by `min(rows, cols)`.
     pub fn lower(&self) -> Matrix<F> {
         let k = self.packed.rank_bound();
         Matrix::from_fn(self.packed.rows, k, |i, j| match i.cmp(&j) {
@@ -62,13 +62,13 @@ impl<F: Field> Lu<F> {
         })
     }
 
-    /// `U`, `min(rows, cols)` by `cols`.
+    /// Returns `U`, `min(rows, cols)` by `cols`.
     pub fn upper(&self) -> Matrix<F> {
         let k = self.packed.rank_bound();
         Matrix::from_fn(k, self.packed.cols, |i, j| if i <= j { self.packed[(i, j)] } else { F::ZERO })
     }
 
-    /// The determinant's sign (a number of magnitude 1, or 0) and the logarithm of its magnitude.
+    /// Returns the determinant's sign (a number of magnitude 1, or 0) and the logarithm of its magnitude.
     pub fn log_determinant(&self) -> (F, f64) {
         let (mut sign, mut log) = (F::ONE, 0.0);
         for (i, pivot) in self.pivots.iter().enumerate() {
@@ -76,7 +76,7 @@ impl<F: Field> Lu<F> {
             if x == F::ZERO {
                 return (F::ZERO, f64::NEG_INFINITY);
             }
-            // Infinite numbers have a sign, and NaN counts as zero.
+            // Infinities have a sign, and NaN counts as zero.
             sign *= match x.re() {
                 _ if x.im() != 0.0 => x.scale(1.0 / x.size()),
                 re if re > 0.0 => F::ONE,
@@ -89,7 +89,7 @@ impl<F: Field> Lu<F> {
         (sign, log)
     }
 
-    /// The determinant.
+    /// Returns the determinant.
     pub fn determinant(&self) -> F {
         let mut product = F::ONE;
         for (i, pivot) in self.pivots.iter().enumerate() {
@@ -120,15 +120,15 @@ impl<F: Field> Lu<F> {
     }
 }
 
-/// The order of rows that exchanges lead to.
+/// Returns the order of rows that results from exchanges.
 pub fn order_of(pivots: &[usize], rows: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows).collect();
     pivots.iter().enumerate().for_each(|(i, &p)| order.swap(i, p));
     order
 }
 
-/// Solves `T X = B` in place of `B`, with `T` the upper or lower triangle of a square matrix, whose diagonal is taken as
-/// ones if `unit`.
+/// Solves `T X = B` in place of `B`. `T` is the upper or lower triangle of a square matrix, with an implicit diagonal
+/// of ones if `unit`.
 pub fn triangular<F: Field>(t: &Matrix<F>, b: &mut Matrix<F>, upper: bool, unit: bool) {
     let n = t.rows;
     for step in 0..n {
@@ -151,15 +151,15 @@ pub fn triangular<F: Field>(t: &Matrix<F>, b: &mut Matrix<F>, upper: bool, unit:
     }
 }
 
-/// The lower Cholesky factor of the Hermitian matrix whose lower triangle is given, and the order of the first leading
-/// minor that is not positive (0 if all are).
+/// Returns the lower Cholesky factor of the Hermitian matrix given by its lower triangle, and the order of the first
+/// leading minor that is not positive (0 if all are).
 pub fn cholesky<F: Field>(a: &Matrix<F>) -> (Matrix<F>, usize) {
     let n = a.rows;
     let mut l = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { F::ZERO });
     for j in 0..n {
         let rest: f64 = (0..j).map(|k| l[(j, k)].square()).sum();
         let d = a[(j, j)].re() - rest;
-        // Not greater: NaN too.
+        // The negated comparison also catches NaN.
         if !(d > 0.0) {
             return (l, j + 1);
         }

@@ -1,22 +1,24 @@
-//! Eigenvalues of Hermitian matrices: reflections make a matrix tridiagonal, implicit QL and QR steps settle it.
+//! Eigenvalues of Hermitian matrices: reflections reduce a matrix to tridiagonal form, which implicit QL and QR steps
+//! make diagonal.
 //!
-//! Which triangle is read, the order of reflections, the choice between QL and QR for each block and the signs of rotations
-//! are those of LAPACK's `syevd` (`sytrd`, `steqr`), because the phases of eigenvectors are an outcome of them. Matrices of
-//! an order past 25 are divided there, and are not here: the phases of their eigenvectors may differ.
+//! The triangle that is read, the order of reflections, the choice between QL and QR for each block and the signs of
+//! rotations are those of LAPACK's `syevd` (`sytrd`, `steqr`), because the phases of eigenvectors depend on them. From
+//! order 26 on, LAPACK uses divide and conquer, which is not implemented here; there the phases may differ.
 
 use super::field::{Field, Matrix};
 use super::qr::reflector;
 use super::rotate::{mostly_positive, rotate, scaling};
 
-/// Steps allowed per eigenvalue.
+/// Maximum number of steps per eigenvalue.
 const STEPS: usize = 30;
 
-/// Rising eigenvalues and eigenvectors (columns) of the Hermitian matrix given by its lower triangle, or with `upper` by
-/// its upper one. `precision` is the unit roundoff to stop at. `None` if the iteration does not end.
+/// Returns the eigenvalues in increasing order and the eigenvectors (columns) of the Hermitian matrix given by its
+/// lower triangle, or with `upper` by its upper one. `precision` is the unit roundoff to stop at. Returns `None` if the
+/// iteration does not converge.
 pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec<f64>, Matrix<F>)> {
     let n = a.rows;
     let at = |i: usize| if upper { n - 1 - i } else { i };
-    // The upper triangle is reduced from its end on: as the lower one of the matrix turned around.
+    // The upper triangle is reduced from its end on: as the lower triangle of the reversed matrix.
     let mut h = Matrix::from_fn(n, n, |i, j| match i.cmp(&j) {
         std::cmp::Ordering::Greater => a[(at(i), at(j))],
         std::cmp::Ordering::Equal => F::real(a[(at(i), at(i))].re()),
@@ -48,7 +50,8 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
     Some((values, Matrix::from_fn(n, n, |i, j| columns[(at(i), j)])))
 }
 
-/// The diagonal, the real elements beside it, and the reflections (`tau`, `v`; number `i` from row `i + 1` on).
+/// Returns the diagonal, the real off-diagonal elements, and the reflections (`tau`, `v`; number `i` starts at row
+/// `i + 1`).
 #[expect(clippy::type_complexity, reason = "three parts of one reduction, taken apart at once")]
 fn tridiagonal<F: Field>(mut h: Matrix<F>) -> (Vec<f64>, Vec<f64>, Vec<(F, Vec<F>)>) {
     let n = h.rows;
@@ -78,7 +81,7 @@ fn tridiagonal<F: Field>(mut h: Matrix<F>) -> (Vec<f64>, Vec<f64>, Vec<(F, Vec<F
     ((0..n).map(|i| h[(i, i)].re()).collect(), beside, reflections)
 }
 
-/// A tridiagonal matrix on its way to a diagonal one; eigenvectors are rows.
+/// A tridiagonal matrix that is being made diagonal; eigenvectors are rows.
 struct Tridiagonal<'a> {
     diagonal: &'a mut [f64],
     beside: &'a mut [f64],
@@ -86,7 +89,8 @@ struct Tridiagonal<'a> {
     precision: f64,
 }
 
-/// A block walked from `from` to `to`, the end with the larger eigenvalue: downwards by QL steps, upwards by QR steps.
+/// A block traversed from `from` to `to`, the end with the larger eigenvalue: downwards by QL steps, upwards by QR
+/// steps.
 #[derive(Clone, Copy)]
 struct Walk {
     from: usize,
@@ -95,12 +99,12 @@ struct Walk {
 }
 
 impl Walk {
-    /// `i` places from `at` in the direction of the walk.
+    /// Returns the index `i` positions after `at` in the direction of traversal.
     fn ahead(self, at: usize, i: usize) -> usize {
         if self.down { at + i } else { at - i }
     }
 
-    /// The element beside `at` and the place ahead of it.
+    /// Returns the index of the off-diagonal element between `at` and the next position.
     fn beside(self, at: usize) -> usize {
         if self.down { at } else { at - 1 }
     }
@@ -128,13 +132,13 @@ impl Tridiagonal<'_> {
         Some(())
     }
 
-    /// Whether the element beside rows `i` and `i + 1` is too small to matter.
+    /// Returns whether the off-diagonal element between rows `i` and `i + 1` is negligible.
     fn splits(&self, i: usize) -> bool {
         let product = self.diagonal[i].abs().sqrt() * self.diagonal[i + 1].abs().sqrt();
         self.beside[i] == 0.0 || self.beside[i].abs() <= product * self.precision
     }
 
-    /// Settles the eigenvalues of a block one after the other.
+    /// Isolates the eigenvalues of a block one after the other.
     fn walk(&mut self, walk: Walk, left: &mut usize) -> Option<()> {
         let mut at = walk.from;
         let mut todo = walk.distance(at) + 1;
@@ -169,7 +173,7 @@ impl Tridiagonal<'_> {
         Some(())
     }
 
-    /// Both eigenvalues of the two rows from `at` on.
+    /// Computes both eigenvalues of the two rows from `at` on.
     fn pair(&mut self, walk: Walk, at: usize) {
         let low = walk.beside(at);
         let of = Pair::of(self.diagonal[low], self.beside[low], self.diagonal[low + 1]);
@@ -177,7 +181,7 @@ impl Tridiagonal<'_> {
         (self.diagonal[low], self.beside[low], self.diagonal[low + 1]) = (of.larger, 0.0, of.smaller);
     }
 
-    /// One implicit step from the place `far` ahead of `at` back to it.
+    /// Runs one implicit step from the position `far` after `at` back to `at`.
     fn step(&mut self, walk: Walk, at: usize, far: usize) {
         let p = self.diagonal[at];
         let e = self.beside[walk.beside(at)];
@@ -206,7 +210,7 @@ impl Tridiagonal<'_> {
     }
 }
 
-/// The eigenvalues of `[[a, b], [b, c]]`, the one of larger magnitude first, and its unit eigenvector.
+/// The eigenvalues of `[[a, b], [b, c]]`, the one of larger magnitude first, and the unit eigenvector of the larger.
 struct Pair {
     larger: f64,
     smaller: f64,

@@ -1,8 +1,8 @@
-//! Functions of complex numbers, with the values that C's Annex G gives them at zeros, infinities and NaN.
+//! Complex functions, with the special values of C's Annex G at zeros, infinities and NaN.
 //!
-//! The inverse functions follow Kahan, "Branch cuts for complex elementary functions": sums of square roots that do not
-//! cancel. Those with `i` times the argument are the others turned: multiplying by `i` moves parts and changes a sign, so
-//! nothing is lost, not even the sign of a zero.
+//! The inverse functions follow Kahan, "Branch cuts for complex elementary functions": sums of square roots without
+//! cancellation. Circular functions are hyperbolic functions of `i` times the argument. Multiplication by `i` exchanges
+//! parts and changes a sign, so it is exact, including signs of zeros.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, PI};
 
@@ -12,10 +12,10 @@ type C = Complex<f64>;
 
 const NOT: C = Complex::new(f64::NAN, f64::NAN);
 
-/// Above this the square of a number may overflow, and one added to it is lost.
+/// Above this bound the square of a number may overflow, and adding one has no effect.
 const HUGE: f64 = 1e150;
 
-/// Above this `e^x` may overflow.
+/// Above this bound `e^x` may overflow.
 const STEEP: f64 = 709.0;
 
 fn times_i(z: C) -> C {
@@ -30,7 +30,7 @@ fn zero(sign: f64) -> f64 {
     0.0_f64.copysign(sign)
 }
 
-/// `e^z`.
+/// Returns `e^z`.
 pub fn exp(z: C) -> C {
     if z.im == 0.0 {
         return Complex::new(z.re.exp(), z.im);
@@ -48,12 +48,12 @@ pub fn exp(z: C) -> C {
     Complex::new(tall * (size * cos), tall * (size * sin))
 }
 
-/// Natural logarithm, the imaginary part within -π and π.
+/// Returns the natural logarithm, with the imaginary part within -π and π.
 pub fn ln(z: C) -> C {
     Complex::new(ln_abs(z), z.im.atan2(z.re))
 }
 
-/// `ln(|z|)`, exact where that is near 0.
+/// Returns `ln(|z|)`, accurate if the result is near 0.
 fn ln_abs(z: C) -> f64 {
     let (large, small) =
         if z.re.abs() < z.im.abs() { (z.im.abs(), z.re.abs()) } else { (z.re.abs(), z.im.abs()) };
@@ -63,7 +63,7 @@ fn ln_abs(z: C) -> f64 {
     large.hypot(small).ln()
 }
 
-/// The square root in the right half of the plane.
+/// Returns the square root in the right half-plane.
 pub fn sqrt(z: C) -> C {
     let C { re, im } = z;
     if im.is_infinite() {
@@ -83,7 +83,7 @@ pub fn sqrt(z: C) -> C {
     if re == 0.0 && im == 0.0 {
         return Complex::new(0.0, im);
     }
-    // Powers of four leave and come back as powers of two, exactly.
+    // Scaling by powers of four is undone by powers of two, both exact.
     let (scale, back) = match re.abs().max(im.abs()) {
         size if size > HUGE => (0.25, 2.0),
         size if size < 1.0 / HUGE => (2.0_f64.powi(512), 2.0_f64.powi(-256)),
@@ -96,14 +96,14 @@ pub fn sqrt(z: C) -> C {
     Complex::new(a * back, (b * back).copysign(im))
 }
 
-/// Hyperbolic sine.
+/// Returns the hyperbolic sine.
 pub fn sinh(z: C) -> C {
     let C { re, im } = z;
     if im == 0.0 {
         return Complex::new(re.sinh(), im);
     }
     if !im.is_finite() {
-        // Of two infinities no sign is known; C's is taken.
+        // The sign of the real part is unspecified for two infinities; the one that C libraries return is used.
         let kept = match re {
             0.0 => re,
             _ if re.is_infinite() => f64::INFINITY,
@@ -118,7 +118,7 @@ pub fn sinh(z: C) -> C {
     Complex::new(re.sinh() * cos, re.cosh() * sin)
 }
 
-/// Hyperbolic cosine.
+/// Returns the hyperbolic cosine.
 pub fn cosh(z: C) -> C {
     let C { re, im } = z;
     if im == 0.0 {
@@ -137,13 +137,14 @@ pub fn cosh(z: C) -> C {
     Complex::new(re.cosh() * cos, re.sinh() * sin)
 }
 
-/// Half of `e^|x|` turned by the imaginary part, with the signs of two numbers: sinh and cosh where they are large.
+/// Returns half of `e^|x|`, rotated by the imaginary part, with the signs of two numbers: sinh and cosh of large
+/// arguments.
 fn half_exp(z: C, (re, im): (f64, f64)) -> C {
     let half = exp(Complex::new(z.re.abs() - LN_2, z.im));
     Complex::new(half.re * 1.0_f64.copysign(re), half.im * 1.0_f64.copysign(im))
 }
 
-/// Hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 pub fn tanh(z: C) -> C {
     let C { re, im } = z;
     if re.is_infinite() {
@@ -157,7 +158,7 @@ pub fn tanh(z: C) -> C {
         return Complex::new(if re == 0.0 { re } else { f64::NAN }, f64::NAN);
     }
     let (sin, cos) = im.sin_cos();
-    // Where the square of sinh drowns that of cos, and long before it overflows.
+    // From here on the square of sinh dominates that of cos; the bound is far below overflow.
     if re.abs() > 22.0 {
         let shrunk = (-2.0 * re.abs()).exp();
         return Complex::new(1.0_f64.copysign(re), 4.0 * sin * cos * shrunk);
@@ -167,7 +168,7 @@ pub fn tanh(z: C) -> C {
     Complex::new(sinh * cosh / size, sin * cos / size)
 }
 
-/// Inverse hyperbolic sine.
+/// Returns the inverse hyperbolic sine.
 pub fn asinh(z: C) -> C {
     let C { re, im } = z;
     if im.is_infinite() {
@@ -193,7 +194,7 @@ pub fn asinh(z: C) -> C {
     )
 }
 
-/// Inverse hyperbolic cosine.
+/// Returns the inverse hyperbolic cosine.
 pub fn acosh(z: C) -> C {
     let C { re, im } = z;
     if im.is_infinite() {
@@ -219,7 +220,7 @@ pub fn acosh(z: C) -> C {
     Complex::new(libm::asinh(less.re * more.re + less.im * more.im), 2.0 * less.im.atan2(more.re))
 }
 
-/// Inverse hyperbolic tangent.
+/// Returns the inverse hyperbolic tangent.
 pub fn atanh(z: C) -> C {
     let C { re, im } = z;
     if !re.is_finite() || !im.is_finite() {
@@ -245,7 +246,7 @@ pub fn atanh(z: C) -> C {
     Complex::new(real.copysign(re), (2.0 * im).atan2(left * (1.0 + x) - square) / 2.0)
 }
 
-/// Sine.
+/// Returns the sine.
 pub fn sin(z: C) -> C {
     if !z.re.is_finite() && z.im.is_infinite() {
         return Complex::new(f64::NAN, f64::INFINITY);
@@ -253,17 +254,17 @@ pub fn sin(z: C) -> C {
     over_i(sinh(times_i(z)))
 }
 
-/// Cosine.
+/// Returns the cosine.
 pub fn cos(z: C) -> C {
     cosh(times_i(z))
 }
 
-/// Tangent.
+/// Returns the tangent.
 pub fn tan(z: C) -> C {
     over_i(tanh(times_i(z)))
 }
 
-/// Arc sine.
+/// Returns the arc sine.
 pub fn asin(z: C) -> C {
     if z.re.is_nan() || z.im.is_nan() {
         return if z.re == 0.0 {
@@ -277,7 +278,7 @@ pub fn asin(z: C) -> C {
     over_i(asinh(times_i(z)))
 }
 
-/// Arc cosine.
+/// Returns the arc cosine.
 pub fn acos(z: C) -> C {
     if !z.re.is_finite() || !z.im.is_finite() {
         let turned = asin(z);
@@ -290,12 +291,12 @@ pub fn acos(z: C) -> C {
     Complex::new(2.0 * less.re.atan2(more.re), libm::asinh(more.re * less.im - more.im * less.re))
 }
 
-/// Arc tangent.
+/// Returns the arc tangent.
 pub fn atan(z: C) -> C {
     over_i(atanh(times_i(z)))
 }
 
-/// `ln(e^a + e^b)`, from the one with the larger real part.
+/// Returns `ln(e^a + e^b)`, computed relative to the one with the larger real part.
 pub fn ln_add_exp(a: C, b: C) -> C {
     if [a.re, a.im, b.re, b.im].iter().any(|x| x.is_nan()) {
         return NOT;
@@ -309,13 +310,13 @@ pub fn ln_add_exp(a: C, b: C) -> C {
     }
 }
 
-/// `a^b` as `e^(b ln a)`.
+/// Returns `a^b`, computed as `e^(b ln a)`.
 pub fn pow(a: C, b: C) -> C {
     exp(product(b, ln(a)))
 }
 
-/// A product whose infinities stay: where both parts come out as NaN though a factor is infinite, infinities count as
-/// ones and the rest as zeros.
+/// Returns the product, with infinities preserved: if both parts are NaN although a factor is infinite, infinities are
+/// replaced by ones and other parts by zeros.
 pub fn product(a: C, b: C) -> C {
     let plain = a * b;
     if !(plain.re.is_nan() && plain.im.is_nan()) {
@@ -365,7 +366,7 @@ mod tests {
         })
     }
 
-    /// The same number, or nearly; of zeros and infinities the same sign.
+    /// Returns whether two numbers are equal or nearly so; zeros and infinities must have the same sign.
     fn near(got: f64, want: f64) -> bool {
         if got == want || got.is_nan() || want.is_nan() {
             return got.is_nan() == want.is_nan()
@@ -374,7 +375,7 @@ mod tests {
         (got - want).abs() <= 1e-13 * want.abs()
     }
 
-    /// Recorded by `tests/oracle/complex.py`.
+    /// Expected values were recorded by `tests/oracle/complex.py`.
     #[test]
     fn as_recorded() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/oracle/complex.txt");

@@ -1,16 +1,16 @@
-//! `f32` functions. Each reduces its argument to a small interval, evaluates a polynomial fitted there to minimise
-//! the largest error, and scales back; special values are put right by selections at the end.
+//! `f32` functions. Each reduces its argument to a small interval, evaluates a minimax polynomial there, and scales
+//! back. Special values are corrected by selections at the end.
 
 use std::hint::select_unpredictable;
 
-/// A polynomial, lowest coefficient first.
+/// Evaluates a polynomial, lowest coefficient first.
 #[inline(always)]
 fn poly<const N: usize>(x: f32, c: [f32; N]) -> f32 {
     super::poly(x, c, f32::mul_add)
 }
 
-/// [`poly`] of many coefficients, the even powers beside the odd ones: half as long a chain of steps that wait for each
-/// other, where what a loop has at once is as much as the processor looks ahead.
+/// [`poly`] for many coefficients: even and odd powers in two chains. The dependency chain is half as long, which pays
+/// if the reorder window holds little more than one iteration of the loop.
 #[inline(always)]
 fn poly_halves<const N: usize>(x: f32, c: [f32; N]) -> f32 {
     let square = x * x;
@@ -20,22 +20,23 @@ fn poly_halves<const N: usize>(x: f32, c: [f32; N]) -> f32 {
         i -= 1;
         (last, other) = (other, last.mul_add(square, c[i]));
     }
-    // The odd powers' sum came last but one.
+    // The sum of the odd powers was computed last but one.
     last.mul_add(x, other)
 }
 
-/// A number that has no sign yet with that of another: in one step less than where its own has to go first.
+/// Sets the sign of a number without a sign bit to that of another: one operation less than a general `copysign`, which
+/// clears the sign first.
 #[inline(always)]
 fn with_sign(y: f32, sign: f32) -> f32 {
     f32::from_bits(y.to_bits() | (sign.to_bits() & 0x8000_0000))
 }
 
-/// Adding and subtracting it rounds a number below 2^22 to an integer, which then stands in the low bits.
+/// Adding and subtracting this constant rounds a number below 2^22 to an integer, which is then in the low bits.
 const ROUND: f32 = 12582912.0; // 1.5 * 2^23
-/// What a single is short of ln 2.
+/// The difference between ln 2 and its nearest f32.
 const LN_2_REST: f32 = (std::f64::consts::LN_2 - std::f32::consts::LN_2 as f64) as f32;
 
-/// `x` within limits; not a number stays what it is.
+/// Clamps `x`; NaN is returned unchanged.
 #[inline(always)]
 fn limit(x: f32, lo: f32, hi: f32) -> f32 {
     let x = select_unpredictable(x < lo, lo, x);
@@ -45,33 +46,33 @@ fn limit(x: f32, lo: f32, hi: f32) -> f32 {
 /// Coefficients of `(e^r - 1 - r) / r^2` for `r` within ln 2 / 2 of 0.
 const EXP: [f32; 5] = [0.5, 0.166_665_17, 0.041_666_225, 0.008_369_267, 0.001_394_943_1];
 
-/// A polynomial of five coefficients by pairs: no more steps than one by one where the square is there already, and half as
-/// many that wait for each other. What of a loop is under way at once is as many registers as the processor has, so that
-/// it waits for long chains.
+/// Evaluates a polynomial of five coefficients by pairs (Estrin's scheme). With a given square it takes as many
+/// operations as Horner's rule and half the dependent ones. The loops are limited by latency: registers bound the
+/// number of iterations in flight.
 #[inline(always)]
 fn pairs(r: f32, square: f32, c: [f32; 5]) -> f32 {
     let high = square.mul_add(c[4], r.mul_add(c[3], c[2]));
     square.mul_add(high, r.mul_add(c[1], c[0]))
 }
 
-/// `e^r - 1` for `r` within ln 2 / 2 of 0.
+/// Returns `e^r - 1` for `r` within ln 2 / 2 of 0.
 #[inline(always)]
 fn expm1_small(r: f32) -> f32 {
     let square = r * r;
     square.mul_add(pairs(r, square, EXP), r)
 }
 
-/// `e^r` for `r` within ln 2 / 2 of 0.
+/// Returns `e^r` for `r` within ln 2 / 2 of 0.
 #[inline(always)]
 fn exp_small(r: f32) -> f32 {
     let square = r * r;
     square.mul_add(pairs(r, square, EXP), 1.0 + r)
 }
 
-/// `x` as `n ln 2 + r`, `n` with `BIAS` added in the low bits of the first result.
+/// Splits `x` into `n ln 2 + r`; the first result has `n + BIAS` in its low bits.
 ///
-/// The constant that rounds to an integer carries the bias, so that shifting the bits to the exponent's place makes a
-/// power of two: whatever stands above goes out on the left.
+/// The rounding constant includes the bias, so that shifting the bits to the exponent's position yields a power of two.
+/// The higher bits are shifted out.
 #[inline(always)]
 fn reduce<const BIAS: u16>(x: f32) -> (u32, f32) {
     let round = ROUND + f32::from(BIAS);
@@ -80,13 +81,14 @@ fn reduce<const BIAS: u16>(x: f32) -> (u32, f32) {
     (shifted.to_bits(), n.mul_add(-LN_2_REST, n.mul_add(-std::f32::consts::LN_2, x)))
 }
 
-/// The power of two whose biased exponent stands in the low bits.
+/// Returns the power of two whose biased exponent is in the low bits.
 #[inline(always)]
 fn power(bits: u32) -> f32 {
     f32::from_bits(bits << 23)
 }
 
-/// `y` times `2^n` for `n` in [-252, 254] with a bias of 254, in two steps, so that denormals come out right.
+/// Returns `y` times `2^n` for `n` in [-252, 254] with a bias of 254, in two steps, so that denormals are rounded
+/// correctly.
 #[inline(always)]
 fn scale(y: f32, bits: u32) -> f32 {
     let half = bits >> 1;
@@ -99,23 +101,23 @@ pub(super) fn exp(x: f32) -> f32 {
     scale(exp_small(r), n)
 }
 
-/// The magnitude, by which integers order numbers.
+/// Returns the bits of the magnitude, whose integer order is the order of magnitudes.
 #[inline(always)]
 pub(super) fn reach(x: f32) -> u32 {
     x.to_bits() & 0x7fff_ffff
 }
 
-/// Neither `e^x` nor `e^-x` is denormal or infinite below.
+/// Below this magnitude neither `e^x` nor `e^-x` is denormal or infinite.
 pub(super) const PLAIN_POWER: u32 = 80.0_f32.to_bits();
 
-/// [`exp`] of a plain power, the same bits: one step scales, and nothing is limited.
+/// [`exp`] of a plain power, with identical results: a single scaling step, and no clamping.
 #[inline(always)]
 pub(super) fn exp_plain(x: f32) -> f32 {
     let (n, r) = reduce::<127>(x);
     exp_small(r) * power(n)
 }
 
-/// [`exp`] of a number that is not positive, 0 where that would be denormal.
+/// [`exp`] of a non-positive number; 0 if the result would be denormal.
 #[inline(always)]
 pub(super) fn exp_down(x: f32) -> f32 {
     let y = exp_plain(select_unpredictable(x < -87.0, -87.0, x));
@@ -132,15 +134,16 @@ pub(super) fn exp2(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn expm1(x: f32) -> f32 {
-    // Half the power, so that the largest does not overflow before the subtraction.
+    // Half the power, so that the largest one does not overflow before the subtraction.
     let (n, r) = reduce::<126>(limit(x, -20.0, 89.0));
     let power = power(n);
     let y = expm1_small(r).mul_add(power, power - 0.5) * 2.0;
-    // Tiny arguments are their own result, denormals and the sign of zero included.
+    // Tiny arguments are their own result, including denormals and the sign of zero.
     select_unpredictable((x.abs() < 1e-7) | x.is_nan(), x, y)
 }
 
-/// A positive number as `2^k (1 + f)` with `1 + f` around 1 between the roots of 1/2 and 2; denormals are scaled first.
+/// Splits a positive number into `2^k (1 + f)` with `1 + f` between the square roots of 1/2 and 2; denormals are scaled
+/// first.
 #[inline(always)]
 fn split(x: f32) -> (f32, f32) {
     let tiny = x < f32::MIN_POSITIVE;
@@ -149,7 +152,7 @@ fn split(x: f32) -> (f32, f32) {
     ((k - select_unpredictable(tiny, 23, 0)) as f32, f)
 }
 
-/// As [`split`], of a number that is not denormal, by its bits.
+/// As [`split`] for the bits of a number that is not denormal.
 #[inline(always)]
 fn split_plain(bits: u32) -> (i32, f32) {
     const ROOT: i32 = 0x3f35_04f3;
@@ -157,7 +160,8 @@ fn split_plain(bits: u32) -> (i32, f32) {
     (bits >> 23, f32::from_bits(((bits & 0x007f_ffff) + ROOT) as u32) - 1.0)
 }
 
-/// What `ln(1 + f)` is beyond `f - f^2 / 2`, given in the form that keeps its last bits: `s (f^2 / 2 + R)`.
+/// Returns the parts of `ln(1 + f)` beyond `f`, in the form that preserves the last bits: `f^2 / 2` and
+/// `s (f^2 / 2 + R)`.
 #[inline(always)]
 fn ln_tail(f: f32) -> (f32, f32) {
     let s = f / (2.0 + f);
@@ -167,7 +171,7 @@ fn ln_tail(f: f32) -> (f32, f32) {
     (square, s * (square + rest))
 }
 
-/// Results of a logarithm at the edges of its domain.
+/// Corrects the result of a logarithm at the edges of its domain.
 #[inline(always)]
 fn ln_edges(x: f32, y: f32) -> f32 {
     let y = select_unpredictable(x == f32::INFINITY, x, y);
@@ -175,7 +179,7 @@ fn ln_edges(x: f32, y: f32) -> f32 {
     select_unpredictable(x == 0.0, f32::NEG_INFINITY, y)
 }
 
-/// Not a number if the sign of `x` is set: all bits, which its sign becomes.
+/// Returns NaN if the sign bit of `x` is set: the arithmetic shift of the sign sets all bits.
 #[inline(always)]
 fn nan_if_negative(x: f32, y: f32) -> f32 {
     f32::from_bits(y.to_bits() | (x.to_bits() as i32 >> 31) as u32)
@@ -187,7 +191,7 @@ pub(super) fn ln(x: f32) -> f32 {
     ln_edges(x, ln_of(k, f))
 }
 
-/// `k ln 2 + ln(1 + f)`.
+/// Returns `k ln 2 + ln(1 + f)`.
 #[inline(always)]
 fn ln_of(k: f32, f: f32) -> f32 {
     const LN: [f32; 9] = [
@@ -204,16 +208,17 @@ fn ln_of(k: f32, f: f32) -> f32 {
     k.mul_add(std::f32::consts::LN_2, (f * f).mul_add(poly_halves(f, LN), f))
 }
 
-/// How far the magnitude, doubled, is above the smallest that is not denormal; of what is below it a large number.
+/// Returns twice the distance of the magnitude's bits from the smallest normal number; a large number for smaller
+/// magnitudes.
 #[inline(always)]
 pub(super) fn reach_above_tiny(x: f32) -> u32 {
     (x.to_bits() << 1).wrapping_sub(f32::MIN_POSITIVE.to_bits() << 1)
 }
 
-/// Above that are infinity and what is not a number.
+/// Infinity and NaN are at or above this bound.
 pub(super) const PLAIN_ARGUMENT: u32 = (f32::INFINITY.to_bits() - f32::MIN_POSITIVE.to_bits()) << 1;
 
-/// [`ln`] of a plain argument, the same bits.
+/// [`ln`] of a plain argument, with identical results.
 #[inline(always)]
 pub(super) fn ln_plain(x: f32) -> f32 {
     let (k, f) = split_plain(x.to_bits());
@@ -222,7 +227,7 @@ pub(super) fn ln_plain(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn ln_1p(x: f32) -> f32 {
-    // In doubles 1 + x keeps enough of x; the quotient puts back what it lost.
+    // In f64, 1 + x keeps enough of x; the quotient restores the lost bits.
     let x64 = x as f64;
     let u = 1.0 + x64;
     let y = (super::float64::ln(u) + (x64 - (u - 1.0)) / u) as f32;
@@ -235,7 +240,7 @@ pub(super) fn ln_1p(x: f32) -> f32 {
 pub(super) fn log2(x: f32) -> f32 {
     let (k, f) = split(x);
     let (square, tail) = ln_tail(f);
-    // The leading part with few bits, so that its product with the leading part of 1 / ln 2 is exact.
+    // The leading part has few bits, so that its product with the leading part of 1 / ln 2 is exact.
     let head = f32::from_bits((f - square).to_bits() & 0xffff_f000);
     let low = (f - head) - square + tail;
     const HI: f32 = 1.442_871_1;
@@ -258,9 +263,9 @@ pub(super) fn log10(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn tanh(x: f32) -> f32 {
-    // t / (t + 2) of t = e^2a - 1, which errs with t where that is small, and hardly where it is large: then the last
-    // bits of ln 2 do not count. All in halves of what is left of 2a, and 1.5 times as large: 3, to which small numbers
-    // are added, is rounded half as roughly as 2.
+    // t / (t + 2) with t = e^2a - 1. Its error is proportional to that of t for small t and hardly depends on it for
+    // large t, so the low part of ln 2 is not needed there. All terms are in halves of the remainder of 2a, and
+    // multiplied by 1.5: sums with 3 have half the rounding error of sums with 2.
     const ROUNDED: f32 = ROUND + 127.0;
     const DOUBLE: [f32; 5] = [6.0 * EXP[0], 12.0 * EXP[1], 24.0 * EXP[2], 48.0 * EXP[3], 96.0 * EXP[4]];
     let a = x.abs();
@@ -276,18 +281,18 @@ pub(super) fn tanh(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
-    // Where e^-x overflows PyTorch's result is 0.
+    // If e^-x overflows, PyTorch's result is 0.
     select_unpredictable(x < -88.722_84, 0.0, sigmoid_plain(limit(x, -88.8, 80.0)))
 }
 
-/// [`sigmoid`] where nothing has to be limited.
+/// [`sigmoid`] for arguments that need no clamping.
 #[inline(always)]
 pub(super) fn sigmoid_plain(x: f32) -> f32 {
-    // (1 / 2) / (1 / 2 + e^-x / 2): half the power, which is finite wherever the result is not 0.
+    // (1 / 2) / (1 / 2 + e^-x / 2): half the power is finite wherever the result is not 0.
     const BIAS: f32 = ROUND + 126.0;
     let shifted = x.mul_add(-std::f32::consts::LOG2_E, BIAS);
     let n = shifted - BIAS;
-    // The negative of what is left of -x.
+    // The negated remainder of -x.
     let r = n.mul_add(LN_2_REST, n.mul_add(std::f32::consts::LN_2, x));
     let square = r * r;
     let p = square.mul_add(pairs(r, square, [EXP[0], -EXP[1], EXP[2], -EXP[3], EXP[4]]), -r);
@@ -295,7 +300,7 @@ pub(super) fn sigmoid_plain(x: f32) -> f32 {
     0.5 / (p.mul_add(power, 0.5) + power)
 }
 
-/// What a function is made of that has one polynomial near 0 and another from a bend to its end.
+/// Coefficients of a function with one polynomial near 0 and another from a bend to its end.
 #[derive(Clone, Copy)]
 pub struct Pieces {
     small: [f32; 6],
@@ -304,9 +309,9 @@ pub struct Pieces {
     end: f32,
 }
 
-/// Below the bend a power series of the square; from there 1 less the fourth power of a polynomial, which has no
-/// exponential and no quotient. The bend is where both are within a unit at the fewest coefficients; the end is where the
-/// result is 1.
+/// Below the bend: a power series in the square. From the bend on: 1 minus the fourth power of a polynomial, without an
+/// exponential and a quotient. The bend minimizes the number of coefficients at an error of one unit in the last place.
+/// At the end the result is 1.
 pub(super) const ERF: Pieces = Pieces {
     small: [0.128_379_15, -0.376_124_68, 0.112_815_53, -0.026_757_037, 0.004_979_132, -5.919_426_3e-4],
     large: [
@@ -324,7 +329,7 @@ pub(super) const ERF: Pieces = Pieces {
 };
 
 impl Pieces {
-    /// The root of the fourth degree of the piece that ends, and how far the argument is behind the bend.
+    /// Returns the fourth root of the second piece's complement, and the argument's distance from the bend.
     #[inline(always)]
     fn root(&self, a: f32) -> (f32, f32) {
         let behind = select_unpredictable(a > self.end, self.end, a) - self.bend;
@@ -332,7 +337,7 @@ impl Pieces {
     }
 }
 
-/// The first where the sign of a number is set, else the second: one step, where a comparison would be one more.
+/// Returns `yes` if the sign bit of `sign` is set, else `no`: one instruction less than a comparison.
 #[inline(always)]
 fn if_negative(sign: f32, yes: f32, no: f32) -> f32 {
     select_unpredictable((sign.to_bits() as i32) < 0, yes, no)
@@ -343,7 +348,7 @@ pub(super) fn erf(x: f32) -> f32 {
     erf_by(x, &ERF)
 }
 
-/// The error function, of its pieces.
+/// Returns the error function, given its pieces.
 #[inline(always)]
 pub(super) fn erf_by(x: f32, pieces: &Pieces) -> f32 {
     let a = x.abs();
@@ -353,8 +358,8 @@ pub(super) fn erf_by(x: f32, pieces: &Pieces) -> f32 {
     with_sign(if_negative(behind, small, square.mul_add(-square, 1.0)), x)
 }
 
-/// As for the error function, with the normal distribution function's own coefficients: no factor goes in or out, and its
-/// lower end is not what two numbers near 1 differ by. Where a single's error function is 1 so is this.
+/// As for the error function, with coefficients of the normal distribution function: no scaling of argument or result,
+/// and no cancellation at the lower end. The result is 1 where the f32 error function is.
 pub(super) const GELU: Pieces = Pieces {
     small: [0.398_942_11, -0.066_488_266, 0.009_965_836, -0.001_175_156_7, 1.059_344_3e-4, -5.715_646_7e-6],
     large: [
@@ -376,7 +381,7 @@ pub(super) fn gelu(x: f32) -> f32 {
     gelu_by(x, &GELU)
 }
 
-/// `x` times the normal distribution function of `x`, of its pieces.
+/// Returns `x` times the normal distribution function of `x`, given its pieces.
 #[inline(always)]
 pub(super) fn gelu_by(x: f32, pieces: &Pieces) -> f32 {
     let a = x.abs();
@@ -387,7 +392,7 @@ pub(super) fn gelu_by(x: f32, pieces: &Pieces) -> f32 {
     x * if_negative(behind, small, if_negative(x, tail, 1.0 - tail))
 }
 
-/// Below, a single's multiples of a quarter turn, in three parts, lead to the quadrant.
+/// Below this magnitude f32 multiples of a quarter turn, in three parts, are sufficient to find the quadrant.
 pub(super) const NEAR: u32 = 32768.0_f32.to_bits();
 
 #[inline(always)]
@@ -395,10 +400,10 @@ fn is_near(x: f32) -> bool {
     reach(x) < NEAR
 }
 
-/// The quadrant of `x` (in the low bits) and the angle from its middle as a sum of two, for `x` that are near.
+/// Returns the quadrant of a near `x` (in the low bits) and the angle from its middle as a sum of two numbers.
 ///
-/// The first product is exact within its fused step, which leaves no more bits than a single has. What the second one
-/// rounds off is the angle's lower part, with what is left of a quarter turn.
+/// The first product is exact within its fused step, and the difference fits an f32. The rounding error of the second
+/// product, with the rest of a quarter turn, is the low part of the angle.
 #[inline(always)]
 fn near_quadrant(x: f32) -> (u32, f32, f32) {
     const MIDDLE: f32 = 4.371_139e-8;
@@ -407,13 +412,13 @@ fn near_quadrant(x: f32) -> (u32, f32, f32) {
     let n = shifted - ROUND;
     let whole = n.mul_add(-std::f32::consts::FRAC_PI_2, x);
     let r = n.mul_add(MIDDLE, whole);
-    // The difference is exact where the second product is less than half the angle; smaller angles have one rounding more.
+    // The difference is exact if the second product is less than half the angle; smaller angles have one more rounding.
     let lost =
         f32::from_bits(n.mul_add(MIDDLE, whole - r).to_bits() & if r.abs() < 0.004 { 0 } else { u32::MAX });
     (shifted.to_bits(), r, n.mul_add(LAST, lost))
 }
 
-/// Sine and cosine of an angle in a quadrant.
+/// Returns sine and cosine of an angle within a quadrant.
 #[inline(always)]
 fn near_parts(r: f32, low: f32) -> (f32, f32) {
     let z = r * r;
@@ -422,16 +427,16 @@ fn near_parts(r: f32, low: f32) -> (f32, f32) {
     (sin, 1.0 + z.mul_add(cos, -(r * low)))
 }
 
-/// Negative where the bit that counts half turns is set.
+/// Negates `y` if the quadrant's bit that counts half turns is set.
 #[inline(always)]
 fn turned(y: f32, quadrant: u32) -> f32 {
     f32::from_bits(y.to_bits() ^ (quadrant & 2) << 30)
 }
 
-/// Sine where arguments are near: of the distance from the nearest multiple of half a turn, by one polynomial.
+/// Sine of a near argument: one polynomial of the distance from the nearest multiple of half a turn.
 ///
-/// What the distance is rounded by counts where the sine is as steep as its argument is large, thus where the polynomial
-/// adds nothing.
+/// The rounding error of the distance matters only where the sine is nearly linear, and there the polynomial
+/// contributes nothing.
 #[inline(always)]
 pub(super) fn sin_near(x: f32) -> f32 {
     const MIDDLE: f32 = 8.742_278e-8;
@@ -445,7 +450,7 @@ pub(super) fn sin_near(x: f32) -> f32 {
     f32::from_bits(y.to_bits() ^ (shifted.to_bits() << 31) ^ (x.to_bits() & 0x8000_0000))
 }
 
-/// Cosine where arguments are near.
+/// Cosine of a near argument.
 #[inline(always)]
 pub(super) fn cos_near(x: f32) -> f32 {
     let (n, r, low) = near_quadrant(x);
@@ -453,14 +458,14 @@ pub(super) fn cos_near(x: f32) -> f32 {
     turned(select_unpredictable(n & 1 == 0, cos, sin), n.wrapping_add(1))
 }
 
-/// Tangent where arguments are near: of f64, as a quotient adds a rounding.
+/// Tangent of a near argument: in f64, because the quotient adds a rounding.
 #[inline(always)]
 pub(super) fn tan_near(x: f32) -> f32 {
     let (n, r) = near_quadrant64(x);
     tan_of(x, n, r)
 }
 
-/// As [`near_quadrant`], in f64: subtracts multiples of a quarter turn known to 90 bits.
+/// As [`near_quadrant`] in f64: subtracts multiples of a quarter turn known to 90 bits.
 #[inline(always)]
 fn near_quadrant64(x: f32) -> (i32, f64) {
     const ROUND64: f64 = 6755399441055744.0; // 1.5 * 2^52
@@ -471,7 +476,7 @@ fn near_quadrant64(x: f32) -> (i32, f64) {
     (shifted.to_bits() as i32, r)
 }
 
-/// For large ones: 2/pi in binary, of which the 96 bits that matter meet the 24 bits of `x`, in integers.
+/// For large arguments: multiplies the 24 bits of `x` by the relevant 96 bits of 2/pi, in integers.
 #[inline(always)]
 fn far_quadrant(x: f32) -> (i32, f64) {
     // 32 zero bits, then the binary places of 2/pi, then enough for the longest shift.
@@ -508,13 +513,13 @@ fn far_quadrant(x: f32) -> (i32, f64) {
     (select_unpredictable(x < 0.0, -n, n), select_unpredictable(x < 0.0, -r, r))
 }
 
-/// A polynomial in f64.
+/// Evaluates a polynomial in f64.
 #[inline(always)]
 fn poly64<const N: usize>(x: f64, c: [f64; N]) -> f64 {
     super::poly(x, c, f64::mul_add)
 }
 
-/// Sine of the angle in the quadrant.
+/// Sine of an angle within a quadrant.
 #[inline(always)]
 fn sin_poly(r: f64) -> f64 {
     let z = r * r;
@@ -531,7 +536,7 @@ fn sin_poly(r: f64) -> f64 {
         )
 }
 
-/// Cosine of the angle in the quadrant.
+/// Cosine of an angle within a quadrant.
 #[inline(always)]
 fn cos_poly(r: f64) -> f64 {
     let z = r * r;
@@ -570,7 +575,7 @@ pub(super) fn tan(x: f32) -> f32 {
     tan_of(x, select_unpredictable(small, near.0, far.0), select_unpredictable(small, near.1, far.1))
 }
 
-/// Tangent of the angle in the quadrant.
+/// Tangent of an angle within a quadrant.
 #[inline(always)]
 fn tan_of(x: f32, n: i32, r: f64) -> f32 {
     let (s, c) = (sin_poly(r), cos_poly(r));

@@ -1,32 +1,32 @@
-//! `f64` functions, in the same manner as those for `f32`.
+//! `f64` functions, by the same methods as those for `f32`.
 
 use std::hint::select_unpredictable;
 
-/// A polynomial, lowest coefficient first.
+/// Evaluates a polynomial, lowest coefficient first.
 #[inline(always)]
 fn poly<const N: usize>(x: f64, c: [f64; N]) -> f64 {
     super::poly(x, c, f64::mul_add)
 }
 
-/// Adding and subtracting it rounds a number below 2^51 to an integer, which then stands in the low bits.
+/// Adding and subtracting this constant rounds a number below 2^51 to an integer, which is then in the low bits.
 const ROUND: f64 = 6755399441055744.0; // 1.5 * 2^52
 const LN2_HI: f64 = 0.693_147_180_558_298_7;
 const LN2_LO: f64 = 1.646_594_958_289_708_2e-12;
 
-/// `2^n` for integral `n` in [-1022, 1023].
+/// Returns `2^n` for integral `n` in [-1022, 1023].
 #[inline(always)]
 fn exp2_int(n: i64) -> f64 {
     f64::from_bits(((n + 1023) << 52) as u64)
 }
 
-/// `x` times `2^n` in two steps, so that denormals come out right.
+/// Returns `x` times `2^n` in two steps, so that denormals are rounded correctly.
 #[inline(always)]
 fn scale(x: f64, n: i64) -> f64 {
     let half = n >> 1;
     x * exp2_int(half) * exp2_int(n - half)
 }
 
-/// `e^r - 1` for `r` within ln 2 / 2 of 0.
+/// Returns `e^r - 1` for `r` within ln 2 / 2 of 0.
 #[inline(always)]
 fn expm1_small(r: f64) -> f64 {
     r + r
@@ -82,13 +82,14 @@ pub(super) fn expm1(x: f64) -> f64 {
     select_unpredictable((x.abs() < 1e-16) | x.is_nan(), x, y)
 }
 
-/// A positive number as `2^k (1 + f)`.
+/// Splits a positive number into `2^k (1 + f)`.
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
     let tiny = x < f64::MIN_POSITIVE;
     let scaled = select_unpredictable(tiny, x * 18014398509481984.0, x);
     let bits = (scaled.to_bits() as i64).wrapping_sub(0x3fe6_a09e_667f_3bcd);
-    // The exponent by way of the rounding constant: 64-bit integers do not convert in vectors everywhere.
+    // The exponent is converted by the rounding constant, because not every instruction set converts 64-bit integers in
+    // vectors.
     let k = f64::from_bits(((bits >> 52) + ROUND.to_bits() as i64) as u64) - ROUND;
     let k = select_unpredictable(tiny, k - 54.0, k);
     let m = f64::from_bits(((bits & 0x000f_ffff_ffff_ffff) + 0x3fe6_a09e_667f_3bcd) as u64);
@@ -132,7 +133,7 @@ pub(super) fn ln(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn ln_1p(x: f64) -> f64 {
     let u = 1.0 + x;
-    // What the addition lost: from the larger of the two.
+    // The rounding error of the addition, computed from the larger summand.
     let lost = select_unpredictable(x.abs() < 1.0, x - (u - 1.0), 1.0 - (u - x));
     let y = ln(u) + lost / u;
     let y = select_unpredictable(x == f64::INFINITY, x, y);
@@ -223,7 +224,7 @@ pub(super) fn gelu(x: f64) -> f64 {
     x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))
 }
 
-/// Every argument is as good as any: the functions for some are those for all.
+/// Always 0: for f64 the functions for restricted arguments are the general ones.
 #[inline(always)]
 pub(super) fn reach(_: f64) -> u32 {
     0
@@ -233,12 +234,12 @@ pub(super) use self::reach as reach_above_tiny;
 pub(super) use self::{cos as cos_near, sin as sin_near, tan as tan_near};
 pub(super) use self::{exp as exp_plain, exp as exp_down, ln as ln_plain, sigmoid as sigmoid_plain};
 
-/// Above the reach of all.
+/// Above the reach of all arguments.
 pub(super) const NEAR: u32 = u32::MAX;
 pub(super) const PLAIN_POWER: u32 = u32::MAX;
 pub(super) const PLAIN_ARGUMENT: u32 = u32::MAX;
 
-/// Of doubles the functions that have pieces are `libm`'s.
+/// For f64 the functions with pieces are `libm`'s.
 pub(super) const ERF: () = ();
 pub(super) const GELU: () = ();
 

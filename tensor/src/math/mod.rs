@@ -1,9 +1,10 @@
-//! Functions of real numbers that vectorize: no branch, no table, no call, so a loop over them becomes vector code.
+//! Real functions that vectorize: they have no branch, table or call, so a loop over them becomes vector code.
 //!
-//! [`Real`] has them as methods for `f32` and `f64`; [`Float`] adds the halves, which compute in `f32`. Methods
-//! marked *vector* are written here, within 2 units in the last place, out of additions, multiplications and fused
-//! multiply-adds in a fixed order. Where a multiply-add is fused it is written so: every instruction set gives the same
-//! bits, and a processor without the instruction (x86 before 2013) computes it slowly. The others come from `libm`.
+//! [`Real`] provides them as methods of `f32` and `f64`; [`Float`] adds f16 and bf16, which compute in `f32`. Methods
+//! marked *vector* are implemented here, within 2 units in the last place, from additions, multiplications and fused
+//! multiply-adds in a fixed order. Fused operations are written explicitly, so every instruction set computes the same
+//! bits. A processor without the instruction (x86 before 2013) computes them slowly. The other functions come from
+//! `libm`.
 
 pub mod complex;
 mod float32;
@@ -28,174 +29,179 @@ pub trait Real:
     + std::ops::Rem<Output = Self>
     + std::ops::Neg<Output = Self>
 {
-    /// Not a number.
+    /// NaN.
     const NAN: Self;
     /// Infinity.
     const INFINITY: Self;
 
-    /// Neither infinite nor NaN: only such numbers lie at no distance from themselves.
+    /// Returns whether the number is neither infinite nor NaN: only for finite numbers `x - x` is 0.
     #[inline(always)]
     #[expect(clippy::eq_op, reason = "infinities and NaN less themselves are NaN")]
     fn is_finite(self) -> bool {
         self - self == Self::ZERO
     }
 
-    /// `e^x`. Vector.
+    /// Returns `e^x`. Vector.
     fn exp(self) -> Self;
-    /// `2^x`. Vector.
+    /// Returns `2^x`. Vector.
     fn exp2(self) -> Self;
-    /// The magnitude of a single as an integer, which loops take the largest of in one step; of a double 0, as the functions
-    /// for some arguments are those for all.
+    /// Returns the magnitude of an f32 as an integer, whose maximum over a loop takes one instruction; 0 for f64, where
+    /// the functions for restricted arguments are the general ones.
     fn reach(self) -> u32;
-    /// Of arguments whose reach is less, `e^x` and `e^-x` are neither denormal nor infinite: *plain powers*.
+    /// For arguments whose reach is below this bound, `e^x` and `e^-x` are neither denormal nor infinite: *plain
+    /// powers*.
     const PLAIN_POWER: u32;
-    /// `e^x`, a plain power. Vector.
+    /// Returns `e^x` of a plain power. Vector.
     fn exp_plain(self) -> Self;
-    /// `1 / (1 + e^-x)`, a plain power. Vector.
+    /// Returns `1 / (1 + e^-x)` of a plain power. Vector.
     fn sigmoid_plain(self) -> Self;
-    /// `e^x` of a number that is not positive; 0 where that would be denormal. Vector.
+    /// Returns `e^x` of a non-positive number; 0 if the result would be denormal. Vector.
     fn exp_down(self) -> Self;
-    /// `e^x - 1`, exact near 0. Vector.
+    /// Returns `e^x - 1`, accurate near 0. Vector.
     fn expm1(self) -> Self;
-    /// Natural logarithm. Vector.
+    /// Returns the natural logarithm. Vector.
     fn ln(self) -> Self;
-    /// As [`Real::reach`], with zero and denormal numbers at the far end.
+    /// As [`Real::reach`], with zero and denormal numbers above all others.
     fn reach_above_tiny(self) -> u32;
-    /// Arguments whose reach above tiny ones is less are finite and neither denormal nor zero: *plain*.
+    /// Arguments whose [`Real::reach_above_tiny`] is below this bound are finite and neither denormal nor zero:
+    /// *plain*.
     const PLAIN_ARGUMENT: u32;
-    /// Natural logarithm of a plain argument. Vector.
+    /// Returns the natural logarithm of a plain argument. Vector.
     fn ln_plain(self) -> Self;
-    /// Natural logarithm of `1 + x`, exact near 0. Vector.
+    /// Returns the natural logarithm of `1 + x`, accurate near 0. Vector.
     fn ln_1p(self) -> Self;
-    /// Binary logarithm. Vector.
+    /// Returns the binary logarithm. Vector.
     fn log2(self) -> Self;
-    /// Decimal logarithm. Vector.
+    /// Returns the decimal logarithm. Vector.
     fn log10(self) -> Self;
-    /// Hyperbolic tangent. Vector.
+    /// Returns the hyperbolic tangent. Vector.
     fn tanh(self) -> Self;
-    /// `1 / (1 + e^-x)`. Vector.
+    /// Returns `1 / (1 + e^-x)`. Vector.
     fn sigmoid(self) -> Self;
-    /// Sine. Vector for `f32`.
+    /// Returns the sine. Vector for `f32`.
     fn sin(self) -> Self;
-    /// Cosine. Vector for `f32`.
+    /// Returns the cosine. Vector for `f32`.
     fn cos(self) -> Self;
-    /// Tangent. Vector for `f32`.
+    /// Returns the tangent. Vector for `f32`.
     fn tan(self) -> Self;
-    /// Sine, cosine and tangent of arguments whose reach is less are those that follow, which are faster.
+    /// For arguments whose reach is below this bound (*near*), the following three functions equal sine, cosine and
+    /// tangent, and are faster.
     const NEAR: u32;
-    /// Sine of a near argument.
+    /// Returns the sine of a near argument.
     fn sin_near(self) -> Self;
-    /// Cosine of a near argument.
+    /// Returns the cosine of a near argument.
     fn cos_near(self) -> Self;
-    /// Tangent of a near argument.
+    /// Returns the tangent of a near argument.
     fn tan_near(self) -> Self;
-    /// The error function. Vector for `f32`.
+    /// Returns the error function. Vector for `f32`.
     fn erf(self) -> Self;
-    /// `x (1 + erf(x / sqrt 2)) / 2`. Vector for `f32`, within a unit in the last place of 1 times `x`.
+    /// Returns `x (1 + erf(x / sqrt 2)) / 2`. Vector for `f32`, with an error within one unit in the last place of 1,
+    /// times `x`.
     fn gelu(self) -> Self;
-    /// The coefficients of the two functions above. Loops that are given them keep them in memory, whole vectors of each, from
-    /// where a step takes its operand at no cost; those the compiler knows it loads one by one each time, and what a
-    /// processor holds of steps under way is as many registers as it has.
+    /// The coefficients of the two functions above. Loops that get them as an argument keep them in memory as whole
+    /// vectors, so that instructions use them as memory operands at no cost. Coefficients known to the compiler are
+    /// broadcast into registers in every iteration, and registers limit the iterations in flight.
     type Pieces: Copy + Send + Sync;
-    /// Those of the error function.
+    /// Coefficients of the error function.
     const ERF: Self::Pieces;
-    /// Those of [`Real::gelu`].
+    /// Coefficients of [`Real::gelu`].
     const GELU: Self::Pieces;
-    /// [`Real::erf`], of its coefficients.
+    /// [`Real::erf`] with given coefficients.
     fn erf_by(self, pieces: &Self::Pieces) -> Self;
-    /// [`Real::gelu`], of its coefficients.
+    /// [`Real::gelu`] with given coefficients.
     fn gelu_by(self, pieces: &Self::Pieces) -> Self;
-    /// `1 - erf(x)`.
+    /// Returns `1 - erf(x)`.
     fn erfc(self) -> Self;
-    /// The inverse of the error function.
+    /// Returns the inverse of the error function.
     fn erfinv(self) -> Self;
-    /// Square root. Vector.
+    /// Returns the square root. Vector.
     fn sqrt(self) -> Self;
-    /// `1 / sqrt(x)`. Vector.
+    /// Returns `1 / sqrt(x)`. Vector.
     fn rsqrt(self) -> Self {
         Self::ONE / self.sqrt()
     }
-    /// Magnitude. Vector.
+    /// Returns the magnitude. Vector.
     fn abs(self) -> Self;
-    /// Down to an integer. Vector.
+    /// Rounds down to an integer. Vector.
     fn floor(self) -> Self;
-    /// Up to an integer. Vector.
+    /// Rounds up to an integer. Vector.
     fn ceil(self) -> Self;
-    /// Towards zero to an integer. Vector.
+    /// Rounds towards zero to an integer. Vector.
     fn trunc(self) -> Self;
-    /// To the nearest integer, ties to even. Vector.
+    /// Rounds to the nearest integer, ties to even. Vector.
     fn round_even(self) -> Self;
-    /// With the sign of another. Vector.
+    /// Returns the number with the sign of another. Vector.
     fn copysign(self, sign: Self) -> Self;
-    /// Whether it is not a number.
+    /// Returns whether the number is NaN.
     fn is_nan(self) -> bool;
-    /// `self^y`.
+    /// Returns `self^y`.
     fn pow(self, y: Self) -> Self;
-    /// Arc sine.
+    /// Returns the arc sine.
     fn asin(self) -> Self;
-    /// Arc cosine.
+    /// Returns the arc cosine.
     fn acos(self) -> Self;
-    /// Arc tangent.
+    /// Returns the arc tangent.
     fn atan(self) -> Self;
-    /// Angle of the point (x, self).
+    /// Returns the angle of the point (x, self).
     fn atan2(self, x: Self) -> Self;
-    /// Hyperbolic sine.
+    /// Returns the hyperbolic sine.
     fn sinh(self) -> Self;
-    /// Hyperbolic cosine.
+    /// Returns the hyperbolic cosine.
     fn cosh(self) -> Self;
-    /// Inverse hyperbolic sine.
+    /// Returns the inverse hyperbolic sine.
     fn asinh(self) -> Self;
-    /// Inverse hyperbolic cosine.
+    /// Returns the inverse hyperbolic cosine.
     fn acosh(self) -> Self;
-    /// Inverse hyperbolic tangent.
+    /// Returns the inverse hyperbolic tangent.
     fn atanh(self) -> Self;
-    /// Length of the hypotenuse.
+    /// Returns the length of the hypotenuse.
     fn hypot(self, y: Self) -> Self;
-    /// Remainder with the sign of the dividend, as C's `fmod`.
+    /// Returns the remainder with the sign of the dividend, as C's `fmod`.
     fn fmod(self, y: Self) -> Self {
         self % y
     }
-    /// Logarithm of the magnitude of the gamma function.
+    /// Returns the logarithm of the magnitude of the gamma function.
     fn lgamma(self) -> Self;
-    /// Derivative of [`Real::lgamma`].
+    /// Returns the derivative of [`Real::lgamma`].
     fn digamma(self) -> Self;
 
-    /// The larger; NaN if either is, as PyTorch's `maximum`. Vector.
+    /// Returns the larger number; NaN if either is, as PyTorch's `maximum`. Vector.
     #[inline(always)]
     fn max_nan(self, other: Self) -> Self {
         select_unpredictable((self > other) | self.is_nan(), self, other)
     }
 
-    /// Itself, or not a number. Vector.
+    /// Returns the number, or NaN if `nan`. Vector.
     ///
-    /// By bits: a choice between a value and what memory held becomes a masked store, which is several times slower.
+    /// Implemented by bits: a selection between a value and the old content of memory would become a masked store,
+    /// which is several times slower.
     fn or_nan(self, nan: bool) -> Self;
 
-    /// 0 if negative; NaN stays. Vector.
+    /// Returns 0 if negative; NaN is kept. Vector.
     #[inline(always)]
     fn relu(self) -> Self {
         if self <= Self::ZERO { Self::ZERO } else { self }
     }
 
-    /// The smaller; NaN if either is. Vector.
+    /// Returns the smaller number; NaN if either is. Vector.
     #[inline(always)]
     fn min_nan(self, other: Self) -> Self {
         select_unpredictable((self < other) | self.is_nan(), self, other)
     }
 }
 
-/// Floats of any width, with the type they compute in.
+/// Floats of any width, with the type that they compute in.
 pub trait Float: Element {
     /// `f64` for `f64`, else `f32`.
     type Acc: Real;
 
-    /// Widened.
+    /// Widens the number.
     #[inline(always)]
     fn acc(self) -> Self::Acc {
         cast(self)
     }
 
-    /// Rounded back.
+    /// Rounds a computed number.
     #[inline(always)]
     fn from_acc(value: Self::Acc) -> Self {
         cast(value)
@@ -301,7 +307,7 @@ macro_rules! real {
             }
             #[inline]
             fn acosh(self) -> Self {
-                // Below one the library's formula ends in the logarithm of what rounding left.
+                // Below one, `libm`'s formula ends in the logarithm of a rounding error instead of NaN.
                 if self < 1.0 { Self::NAN } else { $acosh(self) }
             }
             $(#[inline]
@@ -324,7 +330,7 @@ macro_rules! real {
     };
 }
 
-/// `libm`'s functions for f32 under the names of those for f64.
+/// `libm`'s functions for f32, with the names of those for f64.
 mod libm32 {
     pub(super) use libm::{
         acosf as acos, asinf as asin, asinhf as asinh, atan2f as atan2, atanf as atan, atanhf as atanh,
@@ -341,7 +347,7 @@ real!(f64, float64, libm, libm::acosh, () {
     atanh = atanh, lgamma = lgamma,
 });
 
-/// A polynomial by Horner's rule, lowest coefficient first, in fused steps.
+/// Evaluates a polynomial by Horner's rule, lowest coefficient first, with fused multiply-adds.
 #[inline(always)]
 fn poly<const N: usize, T: Copy>(x: T, c: [T; N], fused: impl Fn(T, T, T) -> T) -> T {
     let mut sum = c[N - 1];

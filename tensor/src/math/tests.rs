@@ -1,4 +1,4 @@
-//! Distances from correctly rounded values (`libm` in f64; in f64's own case `libm` itself).
+//! Distances from correctly rounded values (`libm` in f64; for f64 functions `libm` itself).
 
 use super::*;
 use crate::simd;
@@ -7,7 +7,7 @@ fn ulp32(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if rounded.is_nan() || got.is_nan() || rounded.is_infinite() || got.is_infinite() {
         let same = got.is_nan() && rounded.is_nan() || got == rounded;
-        // Just past the largest number either answer is within rounding.
+        // Just beyond the largest number both a finite and an infinite result are within rounding.
         return if same || (want.abs() > 3.40282e38 && want.abs() < 3.40283e38) {
             0.0
         } else {
@@ -26,7 +26,7 @@ fn ulp64(got: f64, want: f64) -> f64 {
     (got - want).abs() / step
 }
 
-/// Arguments over all magnitudes, and densely where functions bend.
+/// Returns arguments of all magnitudes, dense where functions bend.
 fn f32_arguments() -> Vec<f32> {
     let mut out: Vec<f32> = (0..=u32::MAX / 40_009).map(|i| f32::from_bits(i * 40_009)).collect();
     out.extend((-40_000..40_000).map(|i| i as f32 / 400.0));
@@ -92,7 +92,8 @@ fn f32_functions_are_within_two_ulp() {
     worst32("erf", 2.0, Real::erf, libm::erf);
 }
 
-/// Within little more than a unit of 1 times the argument; above 0, where nothing cancels, as close as the error function.
+/// The error is within little more than a unit of 1 times the argument; above 0, without cancellation, as small as that
+/// of the error function.
 #[test]
 fn gelu_is_close() {
     let gelu = |x: f64| x * 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
@@ -110,7 +111,7 @@ fn gelu_is_close() {
     assert_eq!((Real::gelu(f32::INFINITY), Real::gelu(-40.0_f32)), (f32::INFINITY, 0.0));
 }
 
-/// What loops take for plain arguments has the same bits.
+/// The functions that loops use for plain arguments return the same bits.
 #[test]
 fn plain_logarithms_are_the_logarithms() {
     for x in f32_arguments().into_iter().filter(|x| x.reach_above_tiny() < <f32 as Real>::PLAIN_ARGUMENT) {
@@ -118,7 +119,7 @@ fn plain_logarithms_are_the_logarithms() {
     }
 }
 
-/// Arguments that occur: sines are off by less than two units, cosines by little more than one.
+/// Common arguments: sines are off by less than two units, cosines by little more than one.
 #[test]
 fn near_sines_are_closer() {
     let points = || (-400_000..400_000).map(|i| i as f32 / 4096.0);

@@ -20,8 +20,12 @@ use crate::scalar::Scalar;
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
 
-/// `factor * a b` (+ `keep * start`, if given, with the sizes of the result), batched over broadcast leading dimensions. Both
-/// have at least two dimensions and the same dtype.
+/// Returns `factor * a b`, plus `keep * start` if given, batched over broadcast leading dimensions. Both operands have
+/// at least two dimensions and the same dtype; `start` has the sizes of the result.
+///
+/// # Errors
+/// Returns [`TensorError::MatShapes`] if the matrices do not match, and an error if batches do not broadcast or memory
+/// is exhausted.
 pub(super) fn batched(
     a: &Tensor,
     b: &Tensor,
@@ -63,7 +67,7 @@ pub(super) fn batched(
 struct Batch<'a> {
     a: &'a Meta,
     b: &'a Meta,
-    /// What is added, times `keep`, with the sizes of the result.
+    /// The addend, scaled by `keep`, with the sizes of the result.
     start: Option<&'a Meta>,
     keep: Scalar,
     factor: Scalar,
@@ -71,18 +75,18 @@ struct Batch<'a> {
     sizes: [usize; 3],
     /// Leading dimensions of the result, to which those of the operands are broadcast.
     batch: Dims,
-    /// The result's, row-major.
+    /// Layout of the result, row-major.
     layout: Layout,
 }
 
 impl Batch<'_> {
-    /// How far it is to the next matrix of a tensor in each leading dimension of the result.
+    /// Returns the distance to a tensor's next matrix in a leading dimension of the result, in elements.
     fn step_in(&self, layout: &Layout, d: usize) -> usize {
         let lead = self.batch.len() - (layout.rank() - 2);
         if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] as usize }
     }
 
-    /// Steps of the left operand, the right one and the start.
+    /// Returns these distances for the left operand, the right one and the start.
     fn steps(&self) -> SmallVec<[[usize; 3]; 4]> {
         let start = |d: usize| self.start.map_or(0, |start| self.step_in(&start.layout, d));
         (0..self.batch.len())
@@ -91,7 +95,10 @@ impl Batch<'_> {
     }
 }
 
-/// [`multiply`] in the type of a dtype that adds and multiplies by itself.
+/// Returns [`multiply`] for a dtype that is multiplied without conversion.
+///
+/// # Errors
+/// Returns [`TensorError::DType`] for other dtypes.
 fn multiply_of(dtype: DType) -> Result<fn(Batch<'_>) -> Result<Tensor>> {
     Ok(match dtype {
         DType::F32 => multiply::<f32>,
@@ -107,15 +114,15 @@ fn multiply_of(dtype: DType) -> Result<fn(Batch<'_>) -> Result<Tensor>> {
     })
 }
 
-/// The matrix of a tensor's last two dimensions that begins with one of its elements.
+/// Returns the matrix of a tensor's last two dimensions that begins at element `at`.
 fn matrix_at<'a, T>(elements: &'a [T], layout: &Layout, at: usize, sizes: [usize; 2]) -> Matrix<'a, T> {
     let (strides, rank) = (layout.strides(), layout.rank());
-    // What has no elements begins nowhere.
+    // An empty matrix may begin outside of the elements.
     let from = elements.get(at..).unwrap_or_default();
     Matrix::new(from, sizes, [strides[rank - 2] as usize, strides[rank - 1] as usize])
 }
 
-/// All products of a batch. Of a single one, operands that were multiplied before may be cut already.
+/// Computes all products of a batch. A single product uses prepacked operands if they were multiplied before.
 fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
     let guards = ReadThree::new([p.a, p.b, p.start.unwrap_or(p.a)].map(|meta| &meta.storage));
     let [a, b] = [p.a, p.b].map(|meta| guards.elements::<T>(meta));
@@ -138,11 +145,11 @@ fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
     let products = p.batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));
     let fill = |out: &mut [MaybeUninit<T>]| {
         if products == 1 {
-            // Whatever the steps are, none is made.
+            // The steps are not used for a single product.
             return multiply_one([0; 3], out, true);
         }
         let work = m.saturating_mul(n).saturating_mul(k);
-        // Few large products are divided themselves.
+        // A few large products are divided themselves.
         let divided = products < PARTS && work >= 2 * PART;
         let grain = if divided { products } else { (PART / work.max(1)).max(1) };
         let steps = p.steps();
@@ -156,11 +163,12 @@ fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
             });
         });
     };
-    // SAFETY: a product writes every element of its matrix, and the matrices of a batch are all of the result.
+    // SAFETY: a product writes every element of its matrix, and the matrices of the batch cover the result.
     unsafe { access::make::<T>(p.layout.clone(), fill) }
 }
 
-/// A product of which either operand may be cut already: of these tensors, which are locked.
+/// Computes a product, with prepacked operands if available. `of` are the operands' tensors, which are locked by
+/// `guards`.
 fn product_of_prepacked<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, of: [(&Meta, &[T]); 2]) {
     let prepacked = |i: usize, side, m: Matrix<'_, T>| {
         let steps = [m.row_step(), m.column_step()];
@@ -174,7 +182,7 @@ fn product_of_prepacked<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, 
     product(p, &cut);
 }
 
-/// Calls `f` with three positions for some of the indices of the batch dimensions.
+/// Calls `f` with the three positions of each batch index in `part`.
 fn walk_batch(sizes: &[i64], steps: &[[usize; 3]], part: Range<usize>, f: &mut dyn FnMut([usize; 3])) {
     let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, sizes.len());
     let mut at = [0; 3];

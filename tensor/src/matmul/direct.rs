@@ -1,10 +1,10 @@
-//! Products computed where their operands lie: small ones, for which packing does not pay, and all of integers.
+//! Products without packing: small ones, for which packing does not pay, and all products of integers.
 //!
-//! Tiles of the result stay in registers while what they are sums of goes by; multiplications and additions of floats are
-//! fused, on every processor alike.
+//! Tiles of the result stay in registers while the operands are read. Multiplications and additions of floats are fused
+//! on every processor.
 //!
-//! What is passed on within this file is a [`Product`], whose matrices hold all elements that its sizes count and whose sizes
-//! agree; rows and columns of loops are below those.
+//! Functions of this file pass a [`Product`], whose constructor checks that its sizes agree. Its matrices contain all
+//! elements of their sizes, and loops over rows and columns stay below these sizes.
 #![allow(unsafe_code, reason = "walks matrices by pointers")]
 
 use std::mem::MaybeUninit;
@@ -17,36 +17,36 @@ use super::vector::Vector;
 use crate::lanes::{FEW, Few, SIDE, Stored, folded, merge_rows};
 use crate::simd::{self, Kernel, Sets};
 
-/// Multiplications below which a direct loop is faster than packing, of whatever shape.
+/// Number of multiplications up to which a direct loop is faster than packing, for any shape.
 pub(super) const TINY: usize = 6000;
-/// As [`TINY`], where tiles are whole and find their operands side by side.
+/// As [`TINY`], for products with whole tiles and contiguous operands.
 pub(super) const SMALL: usize = 1 << 20;
 
-/// Whether a product of floats is better computed directly.
+/// Returns whether a floating-point product of `work` multiplications is faster without packing.
 pub(super) fn is_small<T: Multiply>(p: &Product<'_, T>, work: usize) -> bool {
     work <= TINY || work <= SMALL && is_tiled(p)
 }
 
-/// Whether there are enough rows and columns for tiles.
+/// Returns whether there are enough rows and columns for tiles.
 fn is_tiled<T: Multiply>(p: &Product<'_, T>) -> bool {
     p.m() >= ROWS && p.n() >= 8 && (p.b().column_step() == 1 || p.k() <= DEPTH)
 }
 
-/// Whether there are for [`Tiled`] ones, of vectors of so many columns.
+/// Returns whether there are enough rows and columns for [`Tiled`] with vectors of `lanes` columns.
 pub(super) fn is_tiled_by<T: Multiply>(p: &Product<'_, T>, lanes: usize) -> bool {
     let whole = p.b().column_step() == 1 && p.n().is_multiple_of(lanes);
     p.m() >= ROWS && p.n() >= lanes && (p.k() <= DEPTH || whole)
 }
 
-/// Rows of a tile.
+/// Rows per tile.
 pub(super) const ROWS: usize = 4;
-/// Lengths of dot products from which on they have more lanes, and a loop for themselves.
+/// Lengths of dot products from which on they have more lanes, and from which on each has a loop of its own.
 pub(super) const SHORT: usize = 16;
 pub(super) const LONG: usize = 128;
-/// Columns of a tile of one row.
+/// Columns per tile of one row.
 pub(super) const WIDE: usize = 64;
 
-/// Small products by tiles of vectors: those that are [`is_tiled_by`] them.
+/// Small products in tiles of vectors; only for products that are [`is_tiled_by`] the vector's lanes.
 pub(super) struct Tiled<'a, V: Vector, const R: usize, const N: usize>(pub(super) Product<'a, V::Element>);
 
 impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
@@ -58,7 +58,8 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
         let (a, b, to) = self.0.into_parts();
         let (m, k, n) = (a.rows(), b.rows(), b.columns());
         let mut panel = [const { MaybeUninit::<[V; N]>::uninit() }; DEPTH];
-        // Strips as wide as each other, as far as whole vectors go: those of one vector would wait for their factors.
+        // Strips of equal width, up to whole vectors. A strip of a single vector would be limited by the latency of
+        // loading its factors.
         let mut strips = n.div_ceil(V::LANES).div_ceil(N);
         let mut j = 0;
         while j < n {
@@ -70,8 +71,9 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
                 let width = vectors.min(N) * V::LANES;
                 assert!(k <= DEPTH && vectors <= N, "invariant: a strip has its place in the panel");
                 let to = panel.as_mut_ptr().cast::<MaybeUninit<V::Element>>();
-                // SAFETY: the panel has `DEPTH` times `N` vectors, which are their elements; this strip, of `k` times
-                // `vectors` of them, may be uninitialized, and nothing else reaches it.
+                // SAFETY: the panel has `DEPTH * N` vectors, and the assertion above bounds this strip, of
+                // `k * vectors` vectors, by that. A vector consists of its elements, which may be uninitialized in the
+                // slice. No other reference to the panel exists.
                 let to = unsafe { std::slice::from_raw_parts_mut(to, k * width) };
                 let from = b.part(0..k, j..j + columns).turned();
                 match vectors {
@@ -86,8 +88,8 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
                 let left = (a.element(i, 0), a.row_step(), a.column_step());
                 let rows = [R, 4, 2].into_iter().find(|rows| *rows <= m - i).unwrap_or(1);
                 let tile = Tile { left, right, depth: k, at: (i, j), size: (rows, columns), to: &to };
-                // SAFETY: `rows` rows from `i` on are the left operand's and the target's, and so are the columns. Whole
-                // vectors of columns are the right operand's where they lie in it, or the strip's, whose end is zeros. The
+                // SAFETY: `rows` rows from `i` on belong to the left operand and the target, and so do the columns.
+                // Whole vectors of columns are in the right operand, or in the strip, whose tail is zeros. The
                 // processor has the instruction set of this kernel.
                 unsafe {
                     match rows {
@@ -105,9 +107,9 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
     }
 }
 
-/// A product of matrices as they are, whatever they are.
+/// Computes a product without packing, for any strides.
 pub(super) fn direct<T: Multiply>(p: Product<'_, T>) {
-    // Loops of integers are those that have two sets.
+    // Only integers have `Sets::Two`.
     if const { matches!(Sets::of(&[T::DTYPE]), Sets::Two) } {
         simd::run(ByRows(p))
     } else {
@@ -115,13 +117,13 @@ pub(super) fn direct<T: Multiply>(p: Product<'_, T>) {
     }
 }
 
-/// A row of the result at a time, by loops that go as memory lies, of which LLVM makes vectors for integers: those are the
-/// same in any order.
+/// Computes a row of the result at a time, in loops along contiguous memory, which LLVM vectorizes for integers: their
+/// sums do not depend on the order.
 struct ByRows<'a, T>(Product<'a, T>);
 
 impl<T: Multiply> Kernel for ByRows<'_, T> {
     type Output = ();
-    // Only AVX-512 multiplies integers of 64 bits.
+    // Only AVX-512 multiplies 64-bit integers.
     const SETS: Sets = Sets::All;
 
     #[inline(always)]
@@ -138,7 +140,10 @@ impl<T: Multiply> Kernel for ByRows<'_, T> {
     }
 }
 
-/// Sums of a row from (i, j) on. Panics if they are not the product's.
+/// Adds to `sums` the products for row `i` from column `j` on.
+///
+/// # Panics
+/// Panics if these are not elements of the product.
 #[inline(always)]
 fn sum_up<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, i: usize, j: usize, sums: &mut [T]) {
     let depth = b.rows();
@@ -146,8 +151,9 @@ fn sum_up<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, i: usize, j: usize, s
         a.columns() == depth && i < a.rows() && j + sums.len() <= b.columns(),
         "invariant: sums are those of a row of the product"
     );
-    // SAFETY: row `i` and the columns from `j` on are the matrices', as was just found, and so is all of the depth; what has
-    // a step of one lies side by side. Slices live as long as the matrices' borrows, and nothing writes to those.
+    // SAFETY: the assertion above checks that row `i` and the columns from `j` on belong to the matrices, for the whole
+    // depth. Elements with a step of one are contiguous. The slices do not outlive the matrices' borrows, which are
+    // shared.
     unsafe {
         if b.row_step() == 1 && a.column_step() == 1 {
             let a = std::slice::from_raw_parts(a.element(i, 0), depth);
@@ -160,7 +166,7 @@ fn sum_up<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, i: usize, j: usize, s
         sums.fill(T::ZERO);
         let mut k = 0;
         if b.column_step() == 1 {
-            // Sums are in memory: several steps of each at a time.
+            // The sums are in memory, so several steps are added at a time.
             while k + 4 <= depth {
                 let factors = [0, 1, 2, 3].map(|d| *a.element(i, k + d));
                 let row = |d| std::slice::from_raw_parts(b.element(k + d, j), sums.len());
@@ -178,7 +184,7 @@ fn sum_up<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, i: usize, j: usize, s
     }
 }
 
-/// Adds rows times their factors to sums. References as arguments say that nothing overlaps.
+/// Adds rows times their factors to sums. Slices as arguments carry the information that nothing overlaps.
 #[inline(always)]
 fn add_rows<T: Multiply>(sums: &mut [T], x: &[T], y: &[T], z: &[T], w: &[T], factors: [T; 4]) {
     let n = sums.len();
@@ -189,18 +195,18 @@ fn add_rows<T: Multiply>(sums: &mut [T], x: &[T], y: &[T], z: &[T], w: &[T], fac
     }
 }
 
-/// Small products of floats: a row of the result at a time.
+/// Small floating-point products, a row of the result at a time.
 struct Direct<'a, T>(Product<'a, T>);
 
 impl<T: Multiply> Kernel for Direct<'_, T> {
     type Output = ();
-    // Of tiles for AVX-512 LLVM makes gathers.
+    // For AVX-512 LLVM would turn tiles into gathers.
     const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
         let (a, b, to) = self.0.into_parts();
-        // Said as a constant, so that rows are stored as vectors: the result is row-major.
+        // A constant column step, so that rows are stored as vectors: the result is row-major.
         let to = to.with_rows_side_by_side();
         if b.column_step() == 1 {
             direct_rows(a, b, &to);
@@ -221,26 +227,28 @@ impl<T: Multiply> Kernel for Direct<'_, T> {
     }
 }
 
-/// Whether there are few rows, of dot products that find their operands side by side.
+/// Returns whether the product has few rows and its dot products read contiguous operands.
 fn is_dotted<T>(a: Matrix<'_, T>, b: Matrix<'_, T>) -> bool {
     b.column_step() != 1 && b.row_step() == 1 && a.column_step() == 1 && a.rows() < 4
 }
 
-/// Rows of `b` are contiguous: they are added to rows of the result, in tiles that stay in registers.
+/// Computes a product with contiguous rows of `b`: they are scaled and added to rows of the result, in tiles that stay
+/// in registers.
 #[inline(always)]
 fn direct_rows<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, T>) {
     let n = b.columns();
     let mut j = 0;
-    // SAFETY: columns from `j` on are the product's, and side by side in the rows of `b`, whose column step is one.
+    // SAFETY: columns from `j` on belong to the product and are contiguous in the rows of `b`, whose column step is
+    // one.
     unsafe {
-        // A vector reads whole lines of the matrix.
+        // A vector times a matrix reads whole cache lines of the matrix.
         if a.rows() == 1 {
             while j + WIDE <= n {
                 tile::<T, 1, WIDE>(a, (b, j), to, (0, j));
                 j += WIDE;
             }
         }
-        // As many sums as hide the time that one takes, in registers that there are: eight vectors.
+        // Enough sums to hide the latency of an addition, in the available registers: eight vectors.
         if size_of::<T>() <= 4 {
             while j + 16 <= n {
                 column_of_tiles::<T, 16>(a, (b, j), to, j);
@@ -258,7 +266,7 @@ fn direct_rows<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
     }
 }
 
-/// Any strides: some columns of `b` at a time are turned into rows first.
+/// Computes a product of any strides: groups of columns of `b` are first copied into contiguous rows.
 #[inline(always)]
 fn direct_panels<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: Target<'_, T>) {
     let mut j = 0;
@@ -269,16 +277,17 @@ fn direct_panels<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: Target<'_,
         j = panels::<T, 8>(a, b, &to, j);
     }
     while j < b.columns() {
-        // SAFETY: the column is one of the product's; one alone has any step.
+        // SAFETY: column `j` belongs to the product; a tile of one column needs no contiguous columns.
         unsafe { column_of_tiles::<T, 1>(a, (b, j), &to, j) };
         j += 1;
     }
 }
 
-/// Rows that a panel has at most.
+/// Maximum number of rows of a panel.
 pub(super) const DEPTH: usize = 256;
 
-/// Panels of so many columns from column `j` on, as many as there are; gives the column behind. `b` has [`DEPTH`] rows at most.
+/// Computes panels of `COLUMNS` columns from column `j` on, as many as fit; returns the next column. `b` has at most
+/// [`DEPTH`] rows.
 #[inline(always)]
 fn panels<T: Multiply, const COLUMNS: usize>(
     a: Matrix<'_, T>,
@@ -292,24 +301,26 @@ fn panels<T: Multiply, const COLUMNS: usize>(
     while j + COLUMNS <= b.columns() {
         for c in 0..COLUMNS {
             for (k, row) in panel.iter_mut().enumerate() {
-                // SAFETY: row `k` and column `j + c` are the matrix's, which is borrowed; `c` is one of the row's places.
+                // SAFETY: row `k` and column `j + c` belong to the borrowed matrix; `c` is an index within the row.
                 unsafe { *row.as_mut_ptr().cast::<T>().add(c) = *b.element(k, j + c) };
             }
         }
-        // SAFETY: every place of these rows was just written.
+        // SAFETY: the loops above wrote every element of these rows.
         let rows = unsafe { panel.assume_init_ref() }.as_flattened();
         let rows = Matrix::new(rows, [depth, COLUMNS], [COLUMNS, 1]);
-        // SAFETY: the columns from `j` on are the result's, those of the panel side by side.
+        // SAFETY: the columns from `j` on belong to the result; those of the panel are contiguous.
         unsafe { column_of_tiles::<T, COLUMNS>(a, (rows, 0), to, j) };
         j += COLUMNS;
     }
     j
 }
 
-/// Columns `j..j + COLUMNS` of the result, for which the columns of the right operand begin at the number beside it.
+/// Computes columns `j..j + COLUMNS` of the result. The corresponding columns of the right operand begin at the number
+/// given with it.
 ///
 /// # Safety
-/// These columns are the result's and the right operand's, and side by side in its rows. The sizes are those of a product.
+/// These columns belong to the result and to the right operand, in whose rows they are contiguous. The sizes are those
+/// of a product.
 #[inline(always)]
 unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(
     a: Matrix<'_, T>,
@@ -318,7 +329,7 @@ unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(
     j: usize,
 ) {
     let mut i = 0;
-    // SAFETY: the caller's word; rows from `i` on are the left operand's and the result's.
+    // SAFETY: the caller's contract; rows from `i` on belong to the left operand and the result.
     unsafe {
         while i + ROWS <= a.rows() {
             tile::<T, ROWS, COLUMNS>(a, b, to, (i, j));
@@ -331,10 +342,10 @@ unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(
     }
 }
 
-/// A tile of the result.
+/// Computes a tile of the result.
 ///
 /// # Safety
-/// As [`column_of_tiles`], and the rows are the left operand's and the result's.
+/// As [`column_of_tiles`], and the tile's rows belong to the left operand and the result.
 #[inline(always)]
 unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
     a: Matrix<'_, T>,
@@ -348,11 +359,11 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
     );
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
     for k in 0..b.rows() {
-        // SAFETY: row `k` is the right operand's, and so are `COLUMNS` columns, side by side. An array is aligned as its
-        // elements are; it is borrowed as long as the matrix, and not written to.
+        // SAFETY: row `k` and its `COLUMNS` contiguous columns belong to the right operand. An array has the alignment
+        // of its elements. The borrow ends before the matrix's, and the matrix is not written.
         let row = unsafe { &*b.element(k, column).cast::<[T; COLUMNS]>() };
         for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: the row is the left operand's, and `k` one of its columns, as many as the right one has rows.
+            // SAFETY: the row belongs to the left operand, which has as many columns as the right one has rows.
             let a = unsafe { *a.element(i + r, k) };
             for (sum, b) in sums.iter_mut().zip(row) {
                 *sum = sum.add_product(a, *b);
@@ -361,13 +372,13 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
     }
     let Stored(sums) = Stored::new(sums);
     for (r, sums) in sums.iter().enumerate() {
-        // SAFETY: rows and columns of the tile are the result's.
+        // SAFETY: rows and columns of the tile belong to the result.
         unsafe { to.put(i + r, j, sums) };
     }
 }
 
-/// `a` has contiguous rows and `b` contiguous columns: dot products by lanes, of some columns at a time, whose lanes are
-/// merged side by side.
+/// Computes a product with contiguous rows of `a` and contiguous columns of `b`: dot products in lanes, of several
+/// columns at a time, whose lanes are merged together.
 #[inline(always)]
 fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, T>) {
     let add = |a: T, b: T| a.add_product(b, T::ONE);
@@ -379,7 +390,8 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
             let mut buffer = [Few([T::ZERO; FEW]); SIDE];
             let buffer = &mut buffer[..count];
             let column = |c: usize| b.column(first + c);
-            // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
+            // Long dot products use many lanes, short ones are computed several at a time. Both have enough sums to
+            // hide the latency of an addition.
             let lanes = match depth {
                 0..SHORT => several::<T, { FEW / 2 }>(a, column, buffer),
                 SHORT..LONG => several::<T, FEW>(a, column, buffer),
@@ -403,7 +415,7 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
             }
             let (fours, rest) = sums.as_chunks::<4>();
             for (d, four) in fours.iter().enumerate() {
-                // SAFETY: row `i` and the `count` columns from `first` on are the result's.
+                // SAFETY: row `i` and the `count` columns from `first` on belong to the result.
                 unsafe { to.put(i, first + 4 * d, four) };
             }
             if !rest.is_empty() {
@@ -413,7 +425,7 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
     }
 }
 
-/// The lanes of dot products that are short, four products at a time; gives how many each has.
+/// Computes the lanes of short dot products, four products at a time; returns the number of lanes.
 #[inline(always)]
 fn several<'a, T: Multiply + 'a, const LANES: usize>(
     a: &[T],
@@ -434,7 +446,7 @@ fn several<'a, T: Multiply + 'a, const LANES: usize>(
     LANES
 }
 
-/// Dot products, but for what fills no lanes: as many sums side by side as there are lanes.
+/// Computes dot products, except for the elements that fill no lanes: one sum per lane.
 #[inline(always)]
 fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) -> [[T; LANES]; N] {
     let mut lanes = [[T::ZERO; LANES]; N];
@@ -455,7 +467,7 @@ mod tests {
     use crate::matmul::mm;
     use crate::tensor::Tensor;
 
-    /// All sums are small integers, so exact whatever their order.
+    /// All sums are small integers, so they are exact in any order.
     #[test]
     fn edges_and_steps_of_small_products_agree_with_the_definition() {
         let value = |at: usize, seed: usize| ((at * 37 + seed) % 17) as f64 - 8.0;

@@ -1,8 +1,8 @@
 //! Views of matrices in memory, checked when they are made.
 //!
-//! Invariant: every element of a view lies in the slice it was made of, which is borrowed for as long: shared by a
-//! [`Matrix`], exclusively by a [`MatrixMut`]. Parts are checked against the view they are taken of, so that a loop over the
-//! rows and columns of a view stays within its slice.
+//! Invariant: every element of a view is in the slice that the view was made of. The slice is borrowed for the view's
+//! lifetime: shared by a [`Matrix`], exclusively by a [`MatrixMut`]. Parts are checked against the view they are taken
+//! of. So a loop over the rows and columns of a view stays within its slice.
 #![allow(unsafe_code, reason = "parts of one result are written by several threads")]
 
 use std::marker::PhantomData;
@@ -14,17 +14,17 @@ use num_complex::Complex;
 use super::tile::Side;
 use crate::threads::{self, SendPtr};
 
-/// Whether the last element of a matrix of such sizes and steps lies within so many elements.
+/// Returns whether the last element of a matrix of these sizes and steps is within a slice of `len` elements.
 fn fits(len: usize, [rows, columns]: [usize; 2], [row, column]: [usize; 2]) -> bool {
     if rows == 0 || columns == 0 {
         return true;
     }
-    // A sum that was cut off at the largest number is no place within a slice.
+    // A saturated sum is not below the length of a slice.
     let last = (rows - 1).saturating_mul(row).saturating_add((columns - 1).saturating_mul(column));
     last < len
 }
 
-/// A matrix that is read: any steps between rows and between columns.
+/// A matrix that is read, with any steps between rows and between columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a, T> {
     at: *const T,
@@ -35,13 +35,16 @@ pub(crate) struct Matrix<'a, T> {
     borrowed: PhantomData<&'a [T]>,
 }
 
-// SAFETY: it stands for a shared slice, which may be read from any thread.
+// SAFETY: the view represents a shared slice, which may be read from any thread.
 unsafe impl<T: Sync> Send for Matrix<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Matrix<'_, T> {}
 
 impl<'a, T> Matrix<'a, T> {
-    /// A matrix of such sizes (rows, columns) that begins where the slice does. Panics if it does not lie within the slice.
+    /// Makes a matrix of these sizes (rows, columns) and steps (in elements) that begins at the slice's start.
+    ///
+    /// # Panics
+    /// Panics if the matrix is not within the slice.
     #[inline]
     pub(crate) fn new(slice: &'a [T], sizes: [usize; 2], steps: [usize; 2]) -> Self {
         assert!(fits(slice.len(), sizes, steps), "invariant: a matrix lies within its slice");
@@ -59,35 +62,39 @@ impl<'a, T> Matrix<'a, T> {
         self.columns
     }
 
-    /// Elements from row to row.
+    /// Returns the distance between rows, in elements.
     #[inline(always)]
     pub(super) fn row_step(&self) -> usize {
         self.row_step
     }
 
-    /// Elements from column to column.
+    /// Returns the distance between columns, in elements.
     #[inline(always)]
     pub(super) fn column_step(&self) -> usize {
         self.column_step
     }
 
-    /// The address of an element: within the slice for every row and column of the matrix, and to be dereferenced only there.
+    /// Returns the address of an element: within the slice for every row and column of the matrix. It may be
+    /// dereferenced only then.
     #[inline(always)]
     pub(super) fn element(&self, i: usize, j: usize) -> *const T {
         self.at.wrapping_add(i * self.row_step + j * self.column_step)
     }
 
-    /// A row whose elements lie side by side. Panics if it is none, or they do not.
+    /// Returns a row with contiguous elements.
+    ///
+    /// # Panics
+    /// Panics if the row is out of range or not contiguous.
     #[inline(always)]
     pub(super) fn row(&self, i: usize) -> &'a [T] {
         let whole = i < self.rows && (self.column_step == 1 || self.columns < 2);
         assert!(whole, "invariant: a row is the matrix's, side by side");
-        // SAFETY: the row's elements are `columns` of the slice that is borrowed for `'a`, one behind the other; where there
-        // are none, that is a slice of nothing.
+        // SAFETY: the row has `columns` contiguous elements of the slice that is borrowed for `'a`; the slice may be
+        // empty.
         unsafe { std::slice::from_raw_parts(self.element(i, 0), self.columns) }
     }
 
-    /// A column whose elements lie side by side, as [`Matrix::row`].
+    /// Returns a column with contiguous elements, as [`Matrix::row`].
     #[inline(always)]
     pub(super) fn column(&self, j: usize) -> &'a [T] {
         let whole = j < self.columns && (self.row_step == 1 || self.rows < 2);
@@ -96,7 +103,7 @@ impl<'a, T> Matrix<'a, T> {
         unsafe { std::slice::from_raw_parts(self.element(0, j), self.rows) }
     }
 
-    /// Rows as columns.
+    /// Returns the transpose.
     #[inline(always)]
     pub(super) fn turned(self) -> Self {
         Matrix {
@@ -108,7 +115,10 @@ impl<'a, T> Matrix<'a, T> {
         }
     }
 
-    /// Some of the rows and columns. Panics if there are no such.
+    /// Returns a range of rows and columns.
+    ///
+    /// # Panics
+    /// Panics if the ranges are out of bounds.
     #[inline(always)]
     pub(super) fn part(self, rows: Range<usize>, columns: Range<usize>) -> Self {
         assert!(
@@ -128,7 +138,7 @@ impl<'a, T> Matrix<'a, T> {
 }
 
 impl<'a, R> Matrix<'a, Complex<R>> {
-    /// The real parts (0) or the imaginary ones (1): a complex number is the two, one behind the other.
+    /// Returns the real parts (0) or the imaginary parts (1); a complex number stores both one after the other.
     pub(super) fn component(self, which: usize) -> Matrix<'a, R> {
         assert!(which < 2, "invariant: a complex number has two parts");
         Matrix {
@@ -142,7 +152,8 @@ impl<'a, R> Matrix<'a, Complex<R>> {
     }
 }
 
-/// A matrix that is written, and holds nothing before: no two of its elements share a place, and nothing else reaches them.
+/// A matrix that is written and may be uninitialized. No two of its elements overlap, and no other reference to them
+/// exists.
 pub(crate) struct MatrixMut<'a, T> {
     at: *mut T,
     rows: usize,
@@ -152,13 +163,13 @@ pub(crate) struct MatrixMut<'a, T> {
     borrowed: PhantomData<&'a mut [MaybeUninit<T>]>,
 }
 
-// SAFETY: it stands for an exclusive slice, which may be given to another thread.
+// SAFETY: the view represents an exclusive slice, which may be moved to another thread.
 unsafe impl<T: Send> Send for MatrixMut<'_, T> {}
-// SAFETY: a shared one gives addresses only, which reach nothing without `unsafe`.
+// SAFETY: shared access only yields addresses, whose use requires `unsafe`.
 unsafe impl<T: Send> Sync for MatrixMut<'_, T> {}
 
 impl<'a, T> MatrixMut<'a, T> {
-    /// All of a slice, in rows of `columns` elements.
+    /// Makes a matrix of a whole slice, in rows of `columns` elements.
     #[inline]
     pub(crate) fn of(slice: &'a mut [MaybeUninit<T>], columns: usize) -> Self {
         let rows = slice.len() / columns.max(1);
@@ -176,13 +187,13 @@ impl<'a, T> MatrixMut<'a, T> {
         self.columns
     }
 
-    /// Elements from row to row.
+    /// Returns the distance between rows, in elements.
     #[inline(always)]
     pub(super) fn row_step(&self) -> usize {
         self.row_step
     }
 
-    /// Elements from column to column.
+    /// Returns the distance between columns, in elements.
     #[inline(always)]
     pub(super) fn column_step(&self) -> usize {
         self.column_step
@@ -194,7 +205,7 @@ impl<'a, T> MatrixMut<'a, T> {
         self.at.wrapping_add(i * self.row_step + j * self.column_step)
     }
 
-    /// Rows as columns.
+    /// Returns the transpose.
     #[inline(always)]
     pub(super) fn turned(self) -> Self {
         MatrixMut {
@@ -206,14 +217,20 @@ impl<'a, T> MatrixMut<'a, T> {
         }
     }
 
-    /// The same, whose columns are known to lie side by side, as a constant for what is compiled of it. Panics if they do not.
+    /// Returns the matrix with a column step of one as a compile-time constant.
+    ///
+    /// # Panics
+    /// Panics if its rows are not contiguous.
     #[inline(always)]
     pub(super) fn with_rows_side_by_side(self) -> Self {
         assert!(self.column_step == 1 || self.columns < 2, "invariant: rows of the result are contiguous");
         MatrixMut { column_step: 1, ..self }
     }
 
-    /// Some of the rows and columns, while the whole is borrowed. Panics if there are no such.
+    /// Returns a range of rows and columns, which borrows the whole matrix.
+    ///
+    /// # Panics
+    /// Panics if the ranges are out of bounds.
     #[inline(always)]
     pub(super) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> MatrixMut<'_, T> {
         assert!(
@@ -227,7 +244,8 @@ impl<'a, T> MatrixMut<'a, T> {
         MatrixMut { at, rows: rows.len(), columns: columns.len(), borrowed: PhantomData, ..*self }
     }
 
-    /// As [`threads::split`], of the rows ([`Side::Left`]) or the columns: parts of `grain` of them, on several threads.
+    /// As [`threads::split`] for the rows ([`Side::Left`]) or the columns: parts of `grain` of them, on several
+    /// threads.
     pub(crate) fn split(self, side: Side, grain: usize, part: impl Fn(Range<usize>, MatrixMut<'_, T>) + Sync)
     where
         T: Send,
@@ -239,7 +257,7 @@ impl<'a, T> MatrixMut<'a, T> {
             Side::Right => (columns, column_step),
         };
         threads::split(count, grain, |range| {
-            // Ranges of a split are disjoint, and so are the rows or columns with these numbers.
+            // Ranges of a split are disjoint, so the rows or columns of the parts are disjoint too.
             let at = start.at(range.start * step);
             let (rows, columns) = match side {
                 Side::Left => (range.len(), columns),
@@ -287,7 +305,7 @@ mod tests {
         }
     }
 
-    /// What a placeholder for an operand that is not there would be.
+    /// The placeholder for an absent operand has the sizes of a matrix, but no elements.
     #[test]
     #[should_panic(expected = "a matrix lies within its slice")]
     fn no_matrix_lies_in_an_empty_slice() {

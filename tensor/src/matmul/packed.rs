@@ -1,11 +1,11 @@
-//! Large products: both operands cut into strips ([`super::tile`]), block by block, so that what is multiplied lies in
-//! caches.
+//! Large products: both operands are packed into strips ([`super::tile`]), block by block, so that the loop's operands
+//! are in caches.
 //!
-//! The side of the result that is longer is shared by threads; the operand of the other side is cut once for all. What
-//! does not change from call to call need not be cut again: [`PackedPanels`] are kept beside the bytes they were cut from
-//! ([`crate::prepack`]).
+//! The longer side of the result is split among threads; the operand of the other side is packed once for all of them.
+//! Operands that do not change between calls need not be packed again: [`PackedPanels`] are cached with the storage
+//! that they were packed from ([`crate::prepack`]).
 //!
-//! Every element of the result is a sum in one order, whatever the parts: blocks of the depth one after the other.
+//! The sum of every element has a fixed order, independent of the split: blocks of the depth one after the other.
 #![allow(unsafe_code, reason = "reads strips that were written piece by piece")]
 
 use std::mem::MaybeUninit;
@@ -24,38 +24,38 @@ use crate::scratch::Scratch;
 use crate::tensor::Meta;
 use crate::threads;
 
-/// Depth of a block at most: of a strip of either side, both of which the first cache holds.
+/// Maximum depth of a block: strips of both sides fit the L1 cache.
 pub(super) const DEPTH: usize = 512;
-/// Rows of a block: with the depth, what half of the second cache holds.
+/// Rows per block: with the depth, half of the L2 cache.
 pub(super) const ROWS: usize = 96;
-/// Columns of a block that is cut as it is needed.
+/// Columns per block that is packed on demand.
 pub(super) const COLUMNS: usize = 192;
-/// What parts begin with a multiple of: whole strips, on every processor.
+/// Parts begin at multiples of this number, which are whole strips on every processor.
 pub(super) const WHOLE: usize = 96;
-/// Multiplications from which on it is worth remembering that an operand was used.
+/// Number of multiplications from which on the cache of prepacked operands is used.
 pub(super) const PREPACK_WORK: usize = 1 << 18;
 
-/// The blocks of a depth: as deep as each other, but for the last.
+/// Returns the blocks of a depth, of equal size except for the last.
 fn blocks(depth: usize) -> impl Iterator<Item = Range<usize>> {
     let count = depth.div_ceil(DEPTH).max(1);
     let step = depth.div_ceil(count).next_multiple_of(16);
     (0..depth).step_by(step).map(move |start| start..depth.min(start + step))
 }
 
-/// An operand cut into strips, one block of the depth behind the other.
+/// An operand packed into strips, with all strips of one block of the depth before those of the next.
 pub(crate) struct PackedPanels<T> {
-    /// Of whole strips, all written.
+    /// Whole strips, all written.
     scratch: Scratch<MaybeUninit<T>>,
     lanes: usize,
     depth: usize,
-    /// Lanes of a strip.
+    /// Lanes per strip.
     width: usize,
-    /// What holds of the budget of the one that made it.
+    /// The charge to the budget under which the panels were made.
     _charge: Option<Charge>,
 }
 
 impl<T: Multiply> PackedPanels<T> {
-    /// Cuts an operand of so many lanes and depths.
+    /// Packs an operand of `lanes` lanes and `depth` elements per lane.
     fn cut(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> PackedPanels<T> {
         let width = (t.strip)(side);
         let all = lanes.next_multiple_of(width);
@@ -73,7 +73,10 @@ impl<T: Multiply> PackedPanels<T> {
         PackedPanels { scratch, lanes, depth, width, _charge: None }
     }
 
-    /// The strips of some lanes, the first of which begins one, of a block of the depth. Panics if they were not cut.
+    /// Returns the strips of some lanes, the first of which begins a strip, for a block of the depth.
+    ///
+    /// # Panics
+    /// Panics if these strips are not in the panels.
     fn strips(&self, lanes: &Range<usize>, depth: &Range<usize>) -> Strips<'_, T> {
         assert!(
             lanes.start.is_multiple_of(self.width) && lanes.end <= self.lanes && depth.end <= self.depth,
@@ -81,39 +84,42 @@ impl<T: Multiply> PackedPanels<T> {
         );
         let all = self.lanes.next_multiple_of(self.width);
         let start = all * depth.start + lanes.start * depth.len();
-        // SAFETY: `cut` goes over all blocks of the depth, in each over all strips, and an operand writes what it is given
-        // whole; the scratch buffer is borrowed by the panels, and nothing writes to it any more.
+        // SAFETY: `cut` visits all blocks of the depth and all strips of each, and `Operand::cut` writes its output
+        // completely. The scratch buffer is borrowed through `self`, and is not written any more.
         let elements = unsafe { self.scratch.elements().assume_init_ref() };
         let len = strips_len(self.width, lanes.len(), depth.len());
         Strips::new(&elements[start..start + len], self.width, depth.len())
     }
 
-    /// Whether these are the panels of an operand of such sizes.
+    /// Returns whether the panels are those of an operand of these sizes.
     fn is_of(&self, t: Tiling<T>, side: Side, lanes: usize, depth: usize) -> bool {
         (self.width, self.lanes, self.depth) == ((t.strip)(side), lanes, depth)
     }
 }
 
-/// Something that cuts itself into strips of columns.
+/// An operand that packs itself into strips of columns.
 pub(crate) trait StripSource<T>: Sync {
-    /// How many columns there are, and how many elements each has.
+    /// Returns the number of columns and the elements per column.
     fn sizes(&self) -> (usize, usize);
-    /// The strips of some columns, the first of which begins one, and of some of the depth: `to`, all of which it writes. Panics
-    /// if that has another size.
+    /// Packs the strips of some columns, the first of which begins a strip, for a range of the depth. Writes all of
+    /// `to` and returns it.
+    ///
+    /// # Panics
+    /// Panics if `to` has another size.
     fn cut<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T];
 }
 
-/// An operand of a product by strips.
+/// An operand of a packed product.
 #[derive(Clone, Copy)]
 pub(super) enum Operand<'a, T> {
-    /// A matrix in memory, a row of which is a lane.
+    /// A matrix in memory; its rows are the lanes.
     Strided(Matrix<'a, T>),
-    /// One that exists only as strips: it has no address, and cannot be exchanged with the other operand.
+    /// An operand without a matrix in memory; it cannot be exchanged with the other operand.
     Packed(&'a dyn StripSource<T>),
 }
 
 impl<T: Multiply> Operand<'_, T> {
-    /// Its lanes, and the elements of each.
+    /// Returns the number of lanes and the elements per lane.
     fn sizes(&self) -> (usize, usize) {
         match self {
             Operand::Strided(matrix) => (matrix.rows(), matrix.columns()),
@@ -135,26 +141,31 @@ impl<T: Multiply> Operand<'_, T> {
             Operand::Strided(from) => t.cut(from.part(lanes, depth), side, to),
             Operand::Packed(made) => made.cut(lanes, depth, to),
         };
-        // What is initialized is what was given, so that panels may be read as a whole.
+        // The initialized slice must be the given buffer, because panels are later read as a whole.
         let same = strips.len() == whole.len() && std::ptr::addr_eq(strips.as_ptr(), whole);
         assert!(same, "invariant: all strips were cut");
         strips
     }
 }
 
-/// What an operand is where products cut it: matrices of `lanes` by `depth`, `count` of them one behind the other.
+/// The form of a prepacked operand: `count` adjacent matrices of `lanes` by `depth`.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) side: Side,
     pub(crate) count: usize,
     pub(crate) lanes: usize,
     pub(crate) depth: usize,
-    /// Elements from lane to lane, and along the depth.
+    /// Elements between lanes, and along the depth.
     pub(crate) steps: [usize; 2],
 }
 
-/// The panels of matrices in a tensor, if its storage's bytes were multiplied before as they are, and are worth it: for every
-/// matrix those that it is cut into. The matrices begin with the first of its elements. Panics if it is not locked.
+/// Returns the panels of matrices in a tensor, one per matrix, from the cache of prepacked operands. The matrices begin
+/// at the tensor's first element.
+///
+/// Returns `None` if the storage's bytes were not multiplied before in this form and version, or are not worth packing.
+///
+/// # Panics
+/// Panics if the tensor's storage is not locked.
 pub(super) fn prepacked<T: Multiply>(
     guards: &impl Locked,
     (meta, elements): (&Meta, &[T]),
@@ -182,13 +193,13 @@ pub(super) fn prepacked<T: Multiply>(
     unsafe { storage.prepack_cache()? }.get((storage.version(), key), make)?.downcast().ok()
 }
 
-/// Whether it is worth remembering that the operands of a product were used.
+/// Returns whether the operands of a product are worth prepacking.
 pub(super) fn is_worth_prepacking<T: Multiply>(p: &Product<'_, T>) -> bool {
     let work = p.work();
     work >= PREPACK_WORK && p.m() > 1 && p.n() > 1 && !is_small(p, work)
 }
 
-/// Operands that are cut already.
+/// Operands that are already packed.
 #[derive(Clone, Copy)]
 pub(crate) struct PrepackedOperands<'a, T> {
     pub(crate) left: Option<&'a PackedPanels<T>>,
@@ -196,12 +207,14 @@ pub(crate) struct PrepackedOperands<'a, T> {
 }
 
 impl<T: Multiply> PrepackedOperands<'_, T> {
-    /// Neither.
+    /// No operand is packed.
     pub(super) const NONE: PrepackedOperands<'static, T> = PrepackedOperands { left: None, right: None };
 }
 
-/// A product by strips: the lanes of the operands are the rows and the columns of the result. Panics if the sizes do not agree,
-/// or what is cut was cut from operands of others.
+/// Computes a packed product. The lanes of the operands are the rows and the columns of the result.
+///
+/// # Panics
+/// Panics if the sizes do not agree, or packed panels have the sizes of other operands.
 pub(super) fn packed<T: Multiply>(
     t: Tiling<T>,
     [a, b]: [Operand<'_, T>; 2],
@@ -225,7 +238,8 @@ pub(super) fn packed<T: Multiply>(
     });
 }
 
-/// A part of a result, block by block: these rows and columns of it, which begin with whole strips. One of the operands is cut.
+/// Computes a part of a result, block by block: the given rows and columns, which begin with whole strips. One of the
+/// operands is packed.
 fn part<T: Multiply>(
     t: Tiling<T>,
     k: usize,
@@ -234,7 +248,7 @@ fn part<T: Multiply>(
     cut: &PrepackedOperands<'_, T>,
     [rows, columns]: [Range<usize>; 2],
 ) {
-    // What is cut is not cut again for every block of the other side.
+    // A packed operand is not packed again for every block of the other side.
     let wide = if cut.right.is_some() { columns.len() } else { COLUMNS };
     let deepest = blocks(k).next().map_or(0, |block| block.len());
     let scratch = |panels: Option<&PackedPanels<T>>, side: Side, lanes: usize| {
@@ -255,7 +269,7 @@ fn part<T: Multiply>(
                 let of =
                     |range: &Range<usize>, all: &Range<usize>| range.start - all.start..range.end - all.start;
                 let to = whole.part(of(&down, &rows), of(&across, &columns));
-                // SAFETY: a product of the first block of the depth, which comes first, writes all of the target.
+                // SAFETY: the product of the first block of the depth comes first and writes all of the target.
                 let to = if depth.start == 0 { to } else { unsafe { to.onward() } };
                 t.multiply(Block { left, right, depth: depth.len(), to });
             }
@@ -263,7 +277,8 @@ fn part<T: Multiply>(
     }
 }
 
-/// Strips of an operand: those that are cut, or cut now into the scratch buffer, which has a place for them.
+/// Returns strips of an operand: packed ones, or strips that are packed now into the scratch buffer, which has space
+/// for them.
 fn strips<'b, T: Multiply>(
     t: Tiling<T>,
     (from, cut): (Operand<'_, T>, Option<&'b PackedPanels<T>>),
@@ -295,7 +310,7 @@ mod tests {
         Tensor::from_vec(values, &[rows, columns]).unwrap()
     }
 
-    /// The definition, exact as all sums are small integers.
+    /// Reference implementation; exact, because all sums are small integers.
     fn plain(a: &Tensor, b: &Tensor) -> Vec<f32> {
         let (m, k, n) = (a.sizes()[0] as usize, a.sizes()[1] as usize, b.sizes()[1] as usize);
         let (a, b) = (a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
@@ -339,9 +354,9 @@ mod tests {
         }
     }
 
-    /// A matrix of which products see only strips.
+    /// A matrix that is available to products as strips only.
     struct OnlyStrips<'a> {
-        /// A column of the operand is a row of this one.
+        /// A column of the operand is a row of this matrix.
         turned: Matrix<'a, f32>,
         tiling: Tiling<f32>,
     }

@@ -1,4 +1,4 @@
-//! A product of two matrices, and which way it is computed.
+//! A product of two matrices, and the choice of the method.
 
 use num_complex::Complex;
 
@@ -10,12 +10,12 @@ use super::tile::{self, Side, Tiling};
 use crate::element::Element;
 use crate::math::Real;
 
-/// Multiplications worth a part of a result.
+/// Multiplications per part of a result.
 pub(super) const PART: usize = 1 << 20;
-/// Parts of a result at most.
+/// Maximum number of parts of a result.
 pub(super) const PARTS: usize = 8;
 
-/// The product of `a`, m by k, and `b`, k by n, and where it goes. The sizes agree.
+/// The product of `a`, m by k, and `b`, k by n, and its target. The sizes agree.
 pub(crate) struct Product<'a, T> {
     a: Matrix<'a, T>,
     b: Matrix<'a, T>,
@@ -23,6 +23,9 @@ pub(crate) struct Product<'a, T> {
 }
 
 impl<'a, T: Multiply> Product<'a, T> {
+    /// Makes a product.
+    ///
+    /// # Panics
     /// Panics if the sizes do not agree.
     #[inline]
     pub(super) fn new(a: Matrix<'a, T>, b: Matrix<'a, T>, to: Target<'a, T>) -> Self {
@@ -33,19 +36,19 @@ impl<'a, T: Multiply> Product<'a, T> {
         Product { a, b, to }
     }
 
-    /// Rows of the left operand and of the result.
+    /// Returns the rows of the left operand and of the result.
     #[inline(always)]
     pub(super) fn m(&self) -> usize {
         self.a.rows()
     }
 
-    /// How many products each sum has.
+    /// Returns the number of products per sum.
     #[inline(always)]
     pub(super) fn k(&self) -> usize {
         self.b.rows()
     }
 
-    /// Columns of the right operand and of the result.
+    /// Returns the columns of the right operand and of the result.
     #[inline(always)]
     pub(super) fn n(&self) -> usize {
         self.b.columns()
@@ -70,20 +73,20 @@ impl<'a, T: Multiply> Product<'a, T> {
         (self.a, self.b, self.to)
     }
 
-    /// Multiplications.
+    /// Returns the number of multiplications.
     #[inline(always)]
     pub(super) fn work(&self) -> usize {
         self.m().saturating_mul(self.n()).saturating_mul(self.k())
     }
 
-    /// The same, both operands exchanged: the result's rows are its columns then.
+    /// Returns the transposed product, with exchanged operands.
     #[inline(always)]
     fn turned(self) -> Self {
         Product { a: self.b.turned(), b: self.a.turned(), to: self.to.turned() }
     }
 }
 
-/// Types that multiply: how a sum of products grows. What is provided is that of integers, which wrap.
+/// Types that multiply: how a sum of products grows. The provided methods are those of integers; they wrap.
 pub(crate) trait Multiply: Element<Raw = Self> {
     /// How large products of it are computed by strips.
     const TILING: Option<Tiling<Self>> = None;
@@ -152,12 +155,13 @@ impl<R: Real + Multiply> Multiply for Complex<R> {
     }
 }
 
-/// Computes a product. Both operands are matrices in memory, so that they may be exchanged; what is cut was cut from them.
+/// Computes a product. Both operands are matrices in memory, so they may be exchanged; packed operands were packed from
+/// them.
 ///
-/// An operand that exists only as strips is no matrix: [`packed`] takes it, and exchanges nothing.
+/// An operand without a matrix in memory cannot be passed here: [`packed`] accepts it, and exchanges nothing.
 pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &PrepackedOperands<'_, T>) {
     let work = p.work();
-    // A vector is a row.
+    // A vector is treated as a row.
     let p = if p.to.is_column() { p.turned() } else { p };
     let large = p.k() > 0 && p.m() > 1 && !is_small(&p, work);
     match (T::TILING, T::BY_PARTS) {
@@ -178,8 +182,8 @@ pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &PrepackedOperands<'_
     }
 }
 
-/// How a product of such sizes is computed by strips, if it should be where the right operand is made for it. A vector on
-/// either side is multiplied where it lies: strips are for operands that are read more than once.
+/// Returns the tiling for a product of these sizes if the right operand should be packed. Products with a vector on
+/// either side are not packed: packing pays only for operands that are read more than once.
 pub(crate) fn tiling<T: Multiply>((m, k, n): (usize, usize, usize)) -> Option<Tiling<T>> {
     T::TILING.filter(|_| m > 1 && n > 1 && m.saturating_mul(k).saturating_mul(n) > TINY)
 }
@@ -189,7 +193,7 @@ fn by_parts<R: Real + Multiply>(p: Product<'_, Complex<R>>) {
     type C<R> = Complex<R>;
     let Product { a, b, to } = p;
     let (mut to, C { re, im }) = to.begun();
-    // Which part of the result grows by the product of which parts, times what.
+    // Each entry: the part of the result, the parts of the operands, and the factor of their product.
     let terms = [
         (0, 0, 0, re),
         (0, 1, 1, -re),

@@ -1,4 +1,4 @@
-//! Products of matrices that lie in slices: what convolutions are made of.
+//! Products of matrices in slices, for convolutions.
 
 use std::sync::Arc;
 
@@ -10,15 +10,18 @@ use super::tile::{Side, Tiling};
 use crate::access::{Locked, ReadGuards};
 use crate::tensor::Tensor;
 
-/// What a product is of on the right.
+/// The right operand of a product.
 pub(crate) enum Right<'a, T> {
     Matrix(Matrix<'a, T>),
-    /// Something that exists only as strips, of this tiling.
+    /// An operand without a matrix in memory, and its tiling.
     Packed(Tiling<T>, &'a dyn StripSource<T>),
 }
 
-/// `c = start + a b`; `a` may be cut already. The start is one element for each row, or nothing. All of `c` is written. Panics
-/// if the sizes do not agree.
+/// Computes `c = start + a b`; `a` may be prepacked. The start is one element per row, or absent. All of `c` is
+/// written.
+///
+/// # Panics
+/// Panics if the sizes do not agree.
 pub(crate) fn put_product<T: Multiply>(
     (a, left): (Matrix<'_, T>, Option<&PackedPanels<T>>),
     b: Right<'_, T>,
@@ -43,8 +46,8 @@ pub(crate) fn put_product<T: Multiply>(
     }
 }
 
-/// The strips of `count` matrices that lie in a row-major tensor one behind the other, a row of each a lane, if they were
-/// asked for before and have not changed since.
+/// Returns the panels of `count` adjacent matrices of a row-major tensor, whose rows are lanes, if they were requested
+/// before and the tensor has not changed since.
 pub(crate) fn prepacked<T: Multiply>(
     t: &Tensor,
     side: Side,

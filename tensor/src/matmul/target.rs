@@ -1,4 +1,4 @@
-//! Where products go: `result = keep * start + factor * product`, row by row.
+//! Targets of products: `result = keep * start + factor * product`, row by row.
 #![allow(unsafe_code, reason = "writes rows of results as vectors")]
 
 use std::ops::Range;
@@ -10,28 +10,28 @@ use super::product::Multiply;
 use super::tile::Side;
 use super::vector::Vector;
 
-/// What a product is added to.
+/// The addend of a product.
 #[derive(Clone, Copy)]
 enum Start<'a, T> {
     Nothing,
-    /// What the result holds already.
+    /// The present content of the result.
     Result,
     /// A matrix, of any steps, times a factor.
     Matrix(Matrix<'a, T>, T),
 }
 
-/// What the elements of a row are added to, as vectors are made of it.
+/// The addend of the elements of a row, in the form in which vectors are loaded.
 enum Addend<T> {
     Nothing,
-    /// The same element for a whole row.
+    /// The same element for the whole row.
     Same(*const T),
-    /// Elements side by side.
+    /// Contiguous elements.
     Row(*const T),
-    /// Anything else, factors among it, which goes element by element.
+    /// Any other case, including factors; processed element by element.
     Other,
 }
 
-/// Where a product goes.
+/// The target of a product.
 pub(crate) struct Target<'a, T> {
     c: MatrixMut<'a, T>,
     start: Start<'a, T>,
@@ -39,12 +39,15 @@ pub(crate) struct Target<'a, T> {
 }
 
 impl<'a, T: Multiply> Target<'a, T> {
-    /// `c = factor * product`.
+    /// Makes the target `c = factor * product`.
     pub(super) fn fresh(c: MatrixMut<'a, T>, factor: T) -> Self {
         Target { c, start: Start::Nothing, factor }
     }
 
-    /// `c = keep * start + factor * product`; the start does not count where `keep` is 0. Panics if the sizes differ.
+    /// Makes the target `c = keep * start + factor * product`; the start is ignored if `keep` is 0.
+    ///
+    /// # Panics
+    /// Panics if the sizes differ.
     pub(super) fn added_to(c: MatrixMut<'a, T>, start: Matrix<'a, T>, keep: T, factor: T) -> Self {
         let same = (start.rows(), start.columns()) == (c.rows(), c.columns());
         assert!(same, "invariant: a start has the sizes of the result");
@@ -62,7 +65,7 @@ impl<'a, T: Multiply> Target<'a, T> {
         self.c.columns()
     }
 
-    /// Whether rows and columns may be exchanged: what becomes of the columns are rows side by side.
+    /// Returns whether rows and columns should be exchanged: the result is one contiguous column.
     #[inline(always)]
     pub(super) fn is_column(&self) -> bool {
         self.columns() == 1 && self.c.row_step() == 1
@@ -74,7 +77,7 @@ impl<'a, T: Multiply> Target<'a, T> {
         Target { c: self.c.with_rows_side_by_side(), ..self }
     }
 
-    /// Rows as columns.
+    /// Returns the transpose.
     #[inline(always)]
     pub(super) fn turned(self) -> Self {
         let start = match self.start {
@@ -84,41 +87,41 @@ impl<'a, T: Multiply> Target<'a, T> {
         Target { c: self.c.turned(), start, factor: self.factor }
     }
 
-    /// Whether the product is all that goes there, in rows of elements side by side.
+    /// Returns whether the result is the product alone, without addend and factor, in contiguous rows.
     #[inline(always)]
     pub(super) fn is_fresh(&self) -> bool {
         matches!(self.start, Start::Nothing) && self.factor == T::ONE && self.c.column_step() == 1
     }
 
-    /// The address of an element of the result, as [`Matrix::element`].
+    /// Returns the address of an element of the result, as [`Matrix::element`].
     #[inline(always)]
     pub(super) fn element(&self, i: usize, j: usize) -> *mut T {
         self.c.element(i, j)
     }
 
-    /// A part, while the whole is borrowed.
+    /// Returns a part, which borrows the whole target.
     #[inline(always)]
     pub(super) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> Target<'_, T> {
         let start = self.start.part(rows.clone(), columns.clone());
         Target { start, c: self.c.part(rows, columns), factor: self.factor }
     }
 
-    /// The same place, where the product of what comes before is already.
+    /// Returns the target whose addend is its present content.
     ///
     /// # Safety
-    /// Every element of the result was written before.
+    /// Every element of the result has been written.
     pub(super) unsafe fn onward(self) -> Self {
         Target { start: Start::Result, ..self }
     }
 
-    /// Writes what the product is added to. Gives the same place, and the factor of the product that is to be added there.
+    /// Writes the addend to the result. Returns the target, and the factor of the product that is to be added to it.
     pub(super) fn begun(self) -> (Self, T) {
         let begun = Target { factor: T::ONE, ..self };
         let nothing = vec![T::ZERO; begun.columns()];
         for i in 0..begun.rows() {
             begun.put_some(i, 0, &nothing);
         }
-        // SAFETY: every row was just written.
+        // SAFETY: the loop above wrote every row.
         (unsafe { begun.onward() }, self.factor)
     }
 
@@ -135,7 +138,7 @@ impl<'a, T: Multiply> Target<'a, T> {
         });
     }
 
-    /// What the elements from (i, j) on are added to.
+    /// Returns the addend of the elements from (i, j) on.
     #[inline(always)]
     fn addend(&self, i: usize, j: usize) -> Addend<T> {
         if self.factor != T::ONE || self.c.column_step() != 1 {
@@ -153,16 +156,17 @@ impl<'a, T: Multiply> Target<'a, T> {
         }
     }
 
-    /// Puts sums into a row of the result, from (i, j) on.
+    /// Writes sums to a row of the result, from (i, j) on.
     ///
     /// # Safety
-    /// Row `i` is one of the result's, and so are the `N` columns from `j` on.
+    /// Row `i` and the `N` columns from `j` on belong to the result.
     #[inline(always)]
     pub(super) unsafe fn put<const N: usize>(&self, i: usize, j: usize, sums: &[T; N]) {
         debug_assert!(i < self.rows() && j + N <= self.columns(), "invariant: a tile lies within its result");
-        // SAFETY: pointers: into the slices of the result and of the start, which has its sizes; columns `j..j + N` of row
-        // `i` are there and side by side, as `addend` found. Alignment: that of an array is its elements'. Lifetime: both
-        // slices are borrowed by `self`. Aliasing: the result is exclusive to this target, and read before it is written.
+        // SAFETY: pointers: into the slices of the result and of the start, which has the result's sizes; columns
+        // `j..j + N` of row `i` exist and are contiguous, which `addend` checks. Alignment: an array has its elements'
+        // alignment. Lifetime: both slices are borrowed by `self`. Aliasing: the result is exclusive to this target,
+        // and is read before it is written.
         unsafe {
             let start = match self.addend(i, j) {
                 Addend::Nothing => {
@@ -181,11 +185,11 @@ impl<'a, T: Multiply> Target<'a, T> {
         }
     }
 
-    /// Puts the first `count` of some sums into a row of the result, from (i, j) on.
+    /// Writes the first `count` of some sums to a row of the result, from (i, j) on.
     ///
     /// # Safety
-    /// Row `i` is one of the result's, and so are the `count` columns from `j` on. The processor has the vectors'
-    /// instruction set.
+    /// Row `i` and the `count` columns from `j` on belong to the result. The processor has the vectors' instruction
+    /// set.
     #[inline(always)]
     pub(super) unsafe fn put_vectors<V: Vector<Element = T>>(
         &self,
@@ -203,13 +207,14 @@ impl<'a, T: Multiply> Target<'a, T> {
             let at = v * V::LANES;
             if at + V::LANES > count || matches!(addend, Addend::Other) {
                 let left = count.saturating_sub(at).min(V::LANES);
-                // SAFETY: a vector is `LANES` elements and nothing else, of which `left` are read while `sum` is borrowed.
+                // SAFETY: a vector consists of `LANES` elements, of which the slice has `left <= LANES`. `sum` outlives
+                // the slice.
                 let sums = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(sum).cast::<T>(), left) };
                 self.put_some(i, j + at, sums);
                 continue;
             }
-            // SAFETY: pointers: as for `put`, of the `LANES` columns from `j + at` on, which are within `count`. Alignment:
-            // reads and writes need none. The instruction set: the caller's word.
+            // SAFETY: pointers: as for `put`, for the `LANES` columns from `j + at` on, which are within `count`.
+            // Alignment: reads and writes are unaligned ones. Instruction set: the caller's contract.
             unsafe {
                 let one = V::splat(T::ONE);
                 let sum = match addend {
@@ -222,16 +227,19 @@ impl<'a, T: Multiply> Target<'a, T> {
         }
     }
 
-    /// Puts any number of sums into a row of the result, from (i, j) on, whatever the start and the factors are. Panics if
-    /// the result has no such elements.
+    /// Writes any number of sums to a row of the result, from (i, j) on, for any addend and factors.
+    ///
+    /// # Panics
+    /// Panics if the result has no such elements.
     #[inline(never)]
     pub(super) fn put_some(&self, i: usize, j: usize, sums: &[T]) {
         let inside = i < self.rows() && j + sums.len() <= self.columns();
         assert!(inside || sums.is_empty(), "invariant: a row of sums lies within its result");
         for (q, sum) in sums.iter().enumerate() {
             let to = self.c.element(i, j + q);
-            // SAFETY: row `i` and column `j + q` were just found to be the result's, whose sizes the start has. What the
-            // result holds was written, as was said where the target was made, and is read before it is written.
+            // SAFETY: the assertion above checks that row `i` and column `j + q` belong to the result, whose sizes the
+            // start has. With `Start::Result` the result was written (contract of `onward`), and is read before it is
+            // written.
             unsafe {
                 *to = match &self.start {
                     Start::Nothing => sum.times(self.factor),
@@ -246,7 +254,8 @@ impl<'a, T: Multiply> Target<'a, T> {
 }
 
 impl<R: Multiply> Target<'_, Complex<R>> {
-    /// The real parts (0) or the imaginary ones (1) of a result that was begun, to which a product times a factor is added.
+    /// Returns the real parts (0) or the imaginary parts (1) of a result whose addend was written, as the target of a
+    /// product times a factor.
     pub(super) fn component(&mut self, which: usize, factor: R) -> Target<'_, R> {
         assert!(matches!(self.start, Start::Result), "invariant: the result was begun");
         Target { c: self.c.component(which), start: Start::Result, factor }

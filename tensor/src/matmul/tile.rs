@@ -1,10 +1,12 @@
 //! The innermost loop of packed products, and the order of elements that it reads.
 //!
-//! Both operands are cut into *strips*: a few rows of the left one, or columns of the right one, with all that is summed
-//! up beside each other, so that the loop reads two runs of memory from front to back. A strip of either makes a tile of
-//! the result that stays in registers. Tiles have the shape of an instruction set's registers; LLVM makes the vectors.
+//! Both operands are packed into *strips*: a few rows of the left one, or columns of the right one. For each position
+//! of the depth a strip has the elements of all its lanes side by side, so the loop reads two ranges of memory
+//! sequentially. One strip of each side yields a tile of the result, which stays in registers. Tiles have the shape of
+//! an instruction set's registers.
 //!
-//! Edges: the last strip is filled up with zeros, and where half of it or more is that, a smaller tile is computed.
+//! Edges: the last strip is padded with zeros. If a tile at the edge needs fewer vectors or rows, a smaller tile is
+//! computed.
 #![allow(unsafe_code, reason = "walks strips and results by pointers")]
 
 use std::mem::MaybeUninit;
@@ -18,24 +20,25 @@ use crate::lanes::Stored;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 use crate::strided::{LINES, SQUARE, Squares, turn_lines};
 
-/// Rows in a strip of the left operand, and vectors in one of the right: their products are the sums of a tile, as many as
-/// hide the time that one takes and as there are registers for, sixteen before AVX-512, then thirty-two.
+/// Rows per strip of the left operand, and vectors per strip of the right one. Their products are the sums of a tile:
+/// enough to hide the latency of an addition, and not more than there are registers (sixteen before AVX-512, then
+/// thirty-two).
 const NARROW: (usize, usize) = (6, 2);
 const WIDE: (usize, usize) = (8, 3);
-/// Elements of the depth that are turned at a time: a line of the cache and more.
+/// Elements of the depth that are transposed at a time: at least a cache line.
 const TURNED: usize = 16;
 
-/// Which operand of a product.
+/// An operand of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// That whose rows are the result's.
+    /// The left one, whose rows are the result's.
     Left,
-    /// That whose columns are the result's.
+    /// The right one, whose columns are the result's.
     Right,
 }
 
-/// Lanes of an operand cut into strips, one behind the other, the last filled up with zeros: of every strip `width` elements
-/// for each place of the depth.
+/// Lanes of an operand packed into adjacent strips, the last padded with zeros. A strip has `width` elements for each
+/// position of the depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Strips<'a, T> {
     elements: &'a [T],
@@ -44,13 +47,19 @@ pub(crate) struct Strips<'a, T> {
 }
 
 impl<'a, T> Strips<'a, T> {
-    /// Panics if these are no whole strips.
+    /// Makes strips of packed elements.
+    ///
+    /// # Panics
+    /// Panics if the elements are not whole strips.
     pub(super) fn new(elements: &'a [T], width: usize, depth: usize) -> Self {
         assert!(elements.len().is_multiple_of(width * depth), "invariant: strips are whole");
         Strips { elements, width, depth }
     }
 
-    /// Where strips begin. Panics if these are not so wide and deep, or fewer than so many lanes need.
+    /// Returns the pointer to the first strip.
+    ///
+    /// # Panics
+    /// Panics if the strips have another width or depth, or are too few for `lanes` lanes.
     #[inline(always)]
     fn start(&self, width: usize, depth: usize, lanes: usize) -> *const T {
         assert!((self.width, self.depth) == (width, depth), "invariant: strips have the shape of tiles");
@@ -60,13 +69,12 @@ impl<'a, T> Strips<'a, T> {
     }
 }
 
-/// Elements of so many lanes in strips.
+/// Returns the number of elements of `lanes` lanes in strips.
 pub(super) fn strips_len(width: usize, lanes: usize, depth: usize) -> usize {
     lanes.next_multiple_of(width).saturating_mul(depth)
 }
 
-/// A product of strips that are summed up over the same depth; rows and columns are those of the target, the last strips
-/// perhaps not whole.
+/// A product of strips of equal depth. Rows and columns are those of the target; the last strips may be partial.
 pub(crate) struct Block<'a, T> {
     pub(super) left: Strips<'a, T>,
     pub(super) right: Strips<'a, T>,
@@ -74,7 +82,7 @@ pub(crate) struct Block<'a, T> {
     pub(super) to: Target<'a, T>,
 }
 
-/// How far from a position the operands of a sum lie, and the farthest of them.
+/// The distances of the operands of a sum from a position, and their maximum.
 #[derive(Clone, Copy)]
 pub(crate) struct Offsets<'a> {
     all: &'a [usize],
@@ -87,18 +95,18 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// What is done by strips.
+/// An operation on strips.
 pub(crate) enum Job<'a, T> {
     Multiply(Block<'a, T>),
-    /// Cuts a matrix into strips, one behind the other: a row of the matrix is a row or a column of the product, called a
-    /// lane, and a column is a part of its sum.
+    /// Packs a matrix into adjacent strips. A row of the matrix is a lane, which is a row or a column of the product; a
+    /// column of the matrix is a position of the depth.
     Cut {
         from: Matrix<'a, T>,
         side: Side,
         to: &'a mut [MaybeUninit<T>],
     },
-    /// Gathers a strip of columns: for every offset, lanes from one on find what they are side by side from a place on,
-    /// until the lane of the next run.
+    /// Gathers a strip of columns. A run `(lane, position)` gives, for each offset, the operands of the lanes from
+    /// `lane` to the next run: contiguous elements from `position` plus the offset on.
     Gather {
         from: &'a [T],
         offsets: Offsets<'a>,
@@ -107,26 +115,26 @@ pub(crate) enum Job<'a, T> {
     },
 }
 
-/// How products of a type are computed by strips.
+/// The functions for packed products of a type.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiling<T> {
-    /// Lanes in a strip of either side, on this processor.
+    /// Returns the lanes per strip of either side, on this processor.
     pub(crate) strip: fn(Side) -> usize,
-    /// Does a job, and writes all of what it writes to. Panics if strips, slices or the target are smaller than it needs.
+    /// Runs a job; all of its output is written. Panics if strips, slices or the target are smaller than the job needs.
     run: fn(Job<'_, T>),
-    /// As [`super::product`], of operands as they are.
+    /// As [`super::product`], without packing.
     pub(super) small: fn(Product<'_, T>),
 }
 
 impl<T: Multiply> Tiling<T> {
-    /// The strips of a matrix, a row of which is a lane; `to` has as many elements as they have.
+    /// Packs a matrix, whose rows are lanes, into strips; `to` has exactly the elements of these strips.
     pub(crate) fn cut<'b>(self, from: Matrix<'_, T>, side: Side, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
         (self.run)(Job::Cut { from, side, to: &mut *to });
-        // SAFETY: cutting writes every element of strips: those of lanes, and zeros behind them.
+        // SAFETY: packing writes every element of the strips: those of lanes, and the zeros of the padding.
         unsafe { to.assume_init_ref() }
     }
 
-    /// Writes a strip of columns, as [`Job::Gather`].
+    /// Gathers a strip of columns, as [`Job::Gather`].
     pub(crate) fn gather(
         self,
         from: &[T],
@@ -137,13 +145,13 @@ impl<T: Multiply> Tiling<T> {
         (self.run)(Job::Gather { from, offsets, runs, to });
     }
 
-    /// The product of strips.
+    /// Computes the product of strips.
     pub(super) fn multiply(self, block: Block<'_, T>) {
         (self.run)(Job::Multiply(block));
     }
 }
 
-/// The tiling of a type by its vectors.
+/// Returns the tiling of a type with its vectors.
 const fn tiling<T: Registers>() -> Tiling<T> {
     Tiling {
         strip: |side| match (side, isa()) {
@@ -170,7 +178,7 @@ const fn tiling<T: Registers>() -> Tiling<T> {
 pub(super) const F32_TILING: Tiling<f32> = tiling();
 pub(super) const F64_TILING: Tiling<f64> = tiling();
 
-/// A job with strips of `R` rows, and of columns in `N` vectors.
+/// A job with strips of `R` rows, and of `N` vectors of columns.
 struct Shaped<'a, V: Vector, const R: usize, const N: usize>(Job<'a, V::Element>);
 
 impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
@@ -180,7 +188,7 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
     #[inline(always)]
     fn run(self) {
         match self.0 {
-            // SAFETY: a kernel with the set of these vectors alone runs where the processor has that.
+            // SAFETY: a kernel for the set of these vectors only runs if the processor has that set.
             Job::Multiply(block) => unsafe { multiply::<V, R, N>(block) },
             Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
             Job::Cut { from, side: Side::Left, to } => cut::<V::Element, [V::Element; R]>(from, to),
@@ -189,7 +197,7 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
     }
 }
 
-/// All tiles: a strip of columns stays in the first cache while the strips of rows go by.
+/// Computes all tiles: a strip of columns stays in the L1 cache while the loop runs over the strips of rows.
 ///
 /// # Safety
 /// The processor has the vectors' instruction set.
@@ -203,11 +211,11 @@ unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::El
         let columns = strip.min(all_columns - j);
         for i in (0..all_rows).step_by(R) {
             let rows = R.min(all_rows - i);
-            // SAFETY: pointers and lengths: `start` found whole strips of this depth for all rows and columns, so that those
-            // of rows from `i` on and columns from `j` on begin `i * depth` and `j * depth` elements on, and have `R` and
-            // `strip` elements for each place of the depth; rows and columns of the tile are the target's. Lifetime: strips
-            // are borrowed by the block. Aliasing: the target is exclusive, and no operand. The instruction set: the
-            // caller's word.
+            // SAFETY: pointers and lengths: `start` checked that there are whole strips of this depth for all rows and
+            // columns. So the strips of rows from `i` on and of columns from `j` on begin at `i * depth` and
+            // `j * depth`, and have `R` and `strip` elements per position of the depth. Rows and columns of the tile
+            // belong to the target. Lifetime: strips are borrowed by the block. Aliasing: the target is exclusive and
+            // overlaps no operand. Instruction set: the caller's contract.
             unsafe {
                 let left = (left.add(i * depth), 1, R);
                 let right = (right.add(j * depth), strip);
@@ -224,27 +232,28 @@ unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::El
 
 /// A tile of the result.
 pub(super) struct Tile<'a, T> {
-    /// The first row of the left operand: where it begins, and how far it is to the next row and to the next place of the
-    /// depth.
+    /// The first row of the left operand: pointer, distance between rows, and distance between positions of the depth.
     pub(super) left: (*const T, usize, usize),
-    /// Columns of the right operand, side by side, and how far it is to the next place of the depth.
+    /// Contiguous columns of the right operand: pointer, and distance between positions of the depth.
     pub(super) right: (*const T, usize),
     pub(super) depth: usize,
-    /// Where it is in the result, and how many rows and columns of it are there.
+    /// Position of the tile in the result, and the number of its rows and columns.
     pub(super) at: (usize, usize),
     pub(super) size: (usize, usize),
     pub(super) to: &'a Target<'a, T>,
 }
 
 impl<T: Multiply> Tile<'_, T> {
-    /// Computes `R` rows, and as many vectors of columns, `N` at most, as there are, and puts those that are there.
+    /// Computes `R` rows and the needed number of vectors of columns (at most `N`), and writes the elements that belong
+    /// to the result.
     ///
     /// # Safety
-    /// From `left` on `R` rows may be read and from `right` on as many whole vectors as the columns need, at every place of
-    /// the depth. The rows and columns of the tile are the target's. The processor has the vectors' instruction set.
+    /// For every position of the depth, `R` rows are valid for reads from `left` on, and the needed number of whole
+    /// vectors from `right` on. The rows and columns of the tile belong to the target. The processor has the vectors'
+    /// instruction set.
     #[inline(always)]
     pub(super) unsafe fn put<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         unsafe {
             match self.size.1.div_ceil(V::LANES) {
                 1 => self.put_all::<V, R, 1>(),
@@ -264,8 +273,8 @@ impl<T: Multiply> Tile<'_, T> {
             rows <= R && i + rows <= self.to.rows() && j + columns <= self.to.columns(),
             "invariant: a tile lies within its result"
         );
-        // SAFETY: the caller's word; what is one place beyond the depth is not read. Vectors are read and written without
-        // alignment. Rows of a fresh target are columns side by side.
+        // SAFETY: the caller's contract; pointers beyond the depth are not dereferenced. Vectors are read and written
+        // unaligned. Rows of a fresh target are contiguous.
         unsafe {
             let mut sums = [[V::splat(T::ZERO); N]; R];
             for _ in 0..self.depth {
@@ -279,7 +288,7 @@ impl<T: Multiply> Tile<'_, T> {
                 (left, right) = (left.wrapping_add(along), right.wrapping_add(step));
             }
             if rows == R && columns == N * V::LANES && self.to.is_fresh() {
-                // The usual case: straight out of registers.
+                // The common case: stored directly from registers.
                 for (r, sums) in sums.iter().enumerate() {
                     let row = self.to.element(i + r, j).cast::<V>();
                     for (v, sum) in sums.iter().enumerate() {
@@ -288,7 +297,7 @@ impl<T: Multiply> Tile<'_, T> {
                 }
                 return;
             }
-            // Stored once, where they are found by numbers: the sums themselves stay registers.
+            // Stored once to memory, where they can be indexed; the sums themselves stay in registers.
             let Stored(sums) = Stored::new(sums);
             for (r, sums) in sums.iter().enumerate().take(rows) {
                 self.to.put_vectors(i + r, j, sums, columns);
@@ -297,8 +306,11 @@ impl<T: Multiply> Tile<'_, T> {
     }
 }
 
-/// Cuts a matrix into strips of as many lanes as `S`, an array or vectors of `T`, has. Writes every element of `to`. Panics if
-/// those are not as many as the strips have.
+/// Packs a matrix into strips of as many lanes as `S`, an array or vectors of `T`, has elements. Writes every element
+/// of `to`.
+///
+/// # Panics
+/// Panics if `to` does not have exactly the elements of the strips.
 #[inline(always)]
 pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUninit<T>]) {
     let strip = const { size_of::<S>() / size_of::<T>() };
@@ -306,13 +318,13 @@ pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUnin
     assert!(to.len() == strips_len(strip, lanes, deep), "invariant: there is room for whole strips");
     let mut to = to.as_mut_ptr().cast::<T>();
     let mut lane = 0;
-    // SAFETY: pointers and lengths: all rows and columns from `lane` on are the matrix's; `to` has `strip * deep` elements for
-    // each `strip` lanes begun, and is moved on by as many. Lines with a row step of one have their lanes side by side.
-    // Alignment: what is more than one element is read and written without. Lifetime: both are borrowed here. Aliasing: `to`
-    // is exclusive.
+    // SAFETY: pointers and lengths: rows from `lane` on and all columns belong to the matrix. `to` has `strip * deep`
+    // elements for each begun strip, and advances by as many. With a row step of one the lanes of a position are
+    // contiguous. Alignment: accesses of more than one element are unaligned ones. Lifetime: both are borrowed by this
+    // function. Aliasing: `to` is exclusive.
     unsafe {
         if from.row_step() == 1 {
-            // Lines of the matrix are read from front to back, for all strips at once.
+            // All strips are packed in one pass over the matrix, line by line.
             let strips = lanes / strip;
             for k in 0..deep {
                 let line = from.element(0, k);
@@ -338,9 +350,12 @@ pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUnin
     }
 }
 
-/// As [`Job::Gather`]: whole strips are copied, of which runs that come later overwrite the end, and what comes behind the
-/// strip overwrites what was written too much; nothing does behind the last. Writes every element of `to`. Panics if that is
-/// no strip of such a depth, if a strip begins elsewhere than with a run, or if a run does not lie within `from`.
+/// As [`Job::Gather`]. Every run is copied as a whole strip: the next run overwrites its end, and the next offset
+/// overwrites elements beyond the strip. For the last offset only the elements within the strip are written. Writes
+/// every element of `to`.
+///
+/// # Panics
+/// Panics if `to` is not a strip of this depth, the first run does not begin at lane 0, or a run is not within `from`.
 #[inline(always)]
 fn gather<V: Vector, const N: usize>(
     from: &[V::Element],
@@ -357,10 +372,10 @@ fn gather<V: Vector, const N: usize>(
     }
     let Some((last, most)) = offsets.all.split_last() else { return };
     let (from, mut to) = (from.as_ptr(), to.as_mut_ptr().cast::<V::Element>());
-    // SAFETY: pointers and lengths: from every run on, `strip` elements behind every offset are there, as was found above;
-    // `to` has a strip for each offset, and what is written from a lane on, which is within the strip, ends within the
-    // next one, or, for the last offset, with the strip. Alignment: vectors are read and written without. Lifetime: both are
-    // borrowed here. Aliasing: `to` is exclusive.
+    // SAFETY: pointers and lengths: the assertions above check that `strip` elements follow every run at every offset.
+    // `to` has a strip per offset; a write from a lane within a strip ends within the next strip, or for the last
+    // offset within the strip itself. Alignment: vectors are read and written unaligned. Lifetime: both are borrowed by
+    // this function. Aliasing: `to` is exclusive.
     unsafe {
         for offset in most {
             for (lane, start) in runs {
@@ -375,19 +390,21 @@ fn gather<V: Vector, const N: usize>(
     }
 }
 
-/// Columns `k..k + TURNED` of lanes that are contiguous: a square of a strip at a time, so that lines of the cache are read
+/// Packs columns `k..k + TURNED` of contiguous lanes: a square of a strip at a time, so that each cache line is read
 /// once.
 ///
 /// # Safety
-/// The matrix has these columns, side by side, and at most `strip` rows; from `to` on `TURNED * strip` elements may be written.
+/// The matrix has these columns, contiguous, and at most `strip` rows. `to` is valid for writes of `TURNED * strip`
+/// elements.
 #[inline(always)]
 unsafe fn turn<T: Multiply>(from: Matrix<'_, T>, k: usize, strip: usize, to: *mut T) {
     let there = from.rows();
     let (whole, line) = (there / LINES * LINES, from.row_step() as isize);
     let squares = if size_of::<T>() == size_of::<f32>() { there / SQUARE * SQUARE } else { 0 };
     debug_assert!(there <= strip && k + TURNED <= from.columns(), "invariant: lines lie within their matrix");
-    // SAFETY: the caller's word: `TURNED` elements of each of `there` rows, and a line of `strip` for each of those. Arrays of
-    // elements are aligned as elements are. Any type of four bytes may be moved as floats.
+    // SAFETY: the caller's contract: `TURNED` elements in each of `there` rows, and `to` has a line of `strip` elements
+    // for each of them. Arrays have the alignment of their elements. Elements of any four-byte type may be moved as
+    // f32.
     unsafe {
         if squares > 0 {
             let from = from.element(0, k).cast();
@@ -405,15 +422,14 @@ unsafe fn turn<T: Multiply>(from: Matrix<'_, T>, k: usize, strip: usize, to: *mu
     }
 }
 
-/// The end of the depth from a place on, or what lies with any steps: lane by lane, with zeros behind those that are there,
-/// all along the depth.
+/// Packs the columns from `start` on lane by lane, for any steps, and writes the zeros of the padding for all columns.
 ///
 /// # Safety
-/// The matrix has at most `strip` rows; from `to` on `strip` elements may be written for each of its columns.
+/// The matrix has at most `strip` rows; `to` is valid for writes of `strip` elements for each of its columns.
 #[inline(always)]
 unsafe fn edge<T: Multiply>(from: Matrix<'_, T>, strip: usize, start: usize, to: *mut T) {
     let (there, deep) = (from.rows(), from.columns());
-    // SAFETY: the caller's word; rows and columns are the matrix's.
+    // SAFETY: the caller's contract; rows and columns belong to the matrix.
     unsafe {
         for i in 0..there {
             for k in start..deep {
@@ -436,7 +452,7 @@ mod tests {
     use super::super::vector::Plain;
     use super::*;
 
-    /// Tiles of a shape, whatever the processor, beside a plain sum.
+    /// Compares tiles of a shape, which need no processor features, with a plain sum.
     fn check<const L: usize, const R: usize, const N: usize>() {
         let strip = N * L;
         for (m, k, n) in [
@@ -463,7 +479,8 @@ mod tests {
             let mut c = vec![MaybeUninit::new(f32::NAN); m * n];
             let start = Matrix::new(&start, [m, n], [n, 1]);
             let to = Target::added_to(MatrixMut::of(&mut c, n), start, -1.0, 2.0);
-            // SAFETY: cutting wrote all strips, and a product writes every element; plain vectors need no instruction set.
+            // SAFETY: packing wrote all strips, and a product writes every element; plain vectors need no instruction
+            // set.
             let c = unsafe {
                 let left = Strips::new(left.assume_init_ref(), R, k);
                 let right = Strips::new(right.assume_init_ref(), strip, k);
@@ -481,7 +498,7 @@ mod tests {
         check::<16, 8, 3>();
     }
 
-    /// Whether something panics with a message.
+    /// Asserts that a function panics with a message.
     fn refused(text: &str, f: impl FnOnce()) {
         let panic = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
         let said = panic.downcast_ref::<&str>().expect("invariant: asserts have texts");

@@ -1,6 +1,6 @@
-//! Vectors as instruction sets have them: what innermost loops of products keep in registers.
+//! Vector registers of instruction sets, for the innermost loops of products.
 //!
-//! Of arrays LLVM makes vectors by itself, but not of as many as a tile of AVX-512 has: it keeps them in memory then.
+//! LLVM turns arrays into vectors by itself, but not as many as an AVX-512 tile has: it spills such arrays to memory.
 #![allow(
     unsafe_code,
     reason = "calls instructions of detected instruction sets, and reads and writes by pointers"
@@ -15,33 +15,34 @@ use std::arch::x86_64::{
 use super::product::Multiply;
 use crate::simd::Isa;
 
-/// A vector of so many elements.
+/// A vector of `LANES` elements.
 ///
 /// # Safety
-/// Implementors are their elements, one behind the other, and nothing else. What uses one runs with its instruction set.
+/// An implementor consists of its elements, contiguous, and nothing else. Its functions run only on processors with its
+/// instruction set.
 pub(super) unsafe trait Vector: Copy {
     type Element: Multiply;
-    /// The instruction set that has it.
+    /// The instruction set that the vector requires.
     const ISA: Isa;
     const LANES: usize = size_of::<Self>() / size_of::<Self::Element>();
 
-    /// The same element everywhere.
+    /// Returns a vector with the same element in all lanes.
     ///
     /// # Safety
-    /// As all of the trait: the processor has the instruction set.
+    /// The processor has the instruction set.
     unsafe fn splat(x: Self::Element) -> Self;
-    /// `self + a * b`, with one rounding where the instruction set has that.
+    /// Returns `self + a * b`, with a single rounding if the instruction set has fused multiply-add.
     ///
     /// # Safety
     /// As [`Vector::splat`].
     unsafe fn add_product(self, a: Self, b: Self) -> Self;
 }
 
-/// What every processor of an architecture has, as LLVM makes it of an array.
+/// The vectors of an architecture's baseline, as LLVM makes them of an array.
 #[derive(Clone, Copy)]
 pub(super) struct Plain<T, const N: usize>([T; N]);
 
-// SAFETY: an array is its elements.
+// SAFETY: an array consists of its elements.
 unsafe impl<T: Multiply, const N: usize> Vector for Plain<T, N> {
     type Element = T;
     const ISA: Isa = Isa::Baseline;
@@ -53,7 +54,7 @@ unsafe impl<T: Multiply, const N: usize> Vector for Plain<T, N> {
 
     #[inline(always)]
     unsafe fn add_product(mut self, a: Self, b: Self) -> Self {
-        // Processors of this architecture that have no AVX2 add and multiply with two roundings.
+        // Processors of this architecture without AVX2 multiply and add with two roundings.
         let fused = !cfg!(target_arch = "x86_64");
         for ((sum, a), b) in self.0.iter_mut().zip(a.0).zip(b.0) {
             *sum = if fused { sum.add_product(a, b) } else { sum.add_product(a.times(b), T::ONE) };
@@ -76,14 +77,14 @@ unsafe impl<T: Multiply, const N: usize> Vector for Plain<T, N> {
 #[cfg(target_arch = "x86_64")]
 macro_rules! registers {
     ($($vector:ty, $element:ty, $isa:ident, $splat:ident, $fused:ident;)+) => { $(
-        // SAFETY: a register is its elements.
+        // SAFETY: a register consists of its elements.
         unsafe impl Vector for $vector {
             type Element = $element;
             const ISA: Isa = Isa::$isa;
 
             #[inline(always)]
             unsafe fn splat(x: $element) -> Self {
-                // SAFETY: the caller's word: the processor has the instruction.
+                // SAFETY: the caller's contract: the processor has the instruction.
                 unsafe { $splat(x) }
             }
 
@@ -103,7 +104,7 @@ registers! {
     __m512d, f64, Avx512, _mm512_set1_pd, _mm512_fmadd_pd;
 }
 
-/// The vectors of a type of elements, by instruction set.
+/// The vectors of an element type, by instruction set.
 pub(super) trait Registers: Multiply {
     type Baseline: Vector<Element = Self>;
     type Avx2: Vector<Element = Self>;
@@ -122,7 +123,7 @@ impl Registers for f64 {
     type Avx512 = __m512d;
 }
 
-/// Where there are no such registers nothing runs with them.
+/// Other architectures lack these registers; no kernel runs with them there.
 #[cfg(not(target_arch = "x86_64"))]
 #[allow(non_camel_case_types, reason = "as the architecture calls them that has them")]
 mod elsewhere {

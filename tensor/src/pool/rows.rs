@@ -1,8 +1,9 @@
-//! Pooling by rows: the largest element, and the mean, of windows, where a row of results is computed at once.
+//! Pooling by rows: maximum and mean of windows, one row of results at a time.
 //!
-//! Most windows along a dimension slide evenly: all that is whole has one size and one step ([`Even`]). Rows of the input
-//! under a row of results are taken one by one, and of each row one element of every window at a time, so that loops run
-//! along the results. What lies at the borders is computed window by window. Sums grow in the order of the elements.
+//! Most windows along a dimension are evenly spaced: all whole windows have one size and one distance ([`Even`]). The
+//! loop runs over the input rows under a row of results, and for each of them over the elements of a window. The
+//! innermost loop runs along the results. Windows at the borders are computed one by one. Sums are added in the order
+//! of the elements.
 
 use super::{Window, Windows, output_sizes, planes};
 use crate::access;
@@ -27,7 +28,7 @@ struct Even {
 }
 
 impl Even {
-    /// From the first of the largest windows, as far as they are alike.
+    /// Returns the longest uniform sequence from the first of the largest windows on.
     fn of(windows: &[Window]) -> Even {
         let count = windows.iter().map(|w| w.count).max().unwrap_or(0);
         let from = windows.iter().position(|w| w.count == count).unwrap_or(0);
@@ -38,7 +39,8 @@ impl Even {
         Even { from, to: from + run, start, stride, count }
     }
 
-    /// `f(result, element)` for the elements of the even windows in a row: one of each window, then the next.
+    /// Calls `f(result, element)` for the elements of the even windows in a row: for the first element of every window,
+    /// then for the second, and so on.
     #[inline(always)]
     fn each<A, T: Copy>(self, row: &[T], step: usize, out: &mut [A], f: impl Fn(&mut A, T) + Copy) {
         let out = &mut out[self.from..self.to];
@@ -48,7 +50,7 @@ impl Even {
     }
 }
 
-/// Takes a row of the input into a row of results.
+/// Accumulates a row of the input into a row of results.
 struct IntoRow<'a, T, A, F> {
     row: &'a [T],
     out: &'a mut [A],
@@ -58,9 +60,9 @@ struct IntoRow<'a, T, A, F> {
     f: F,
 }
 
-/// How an element counts for the result of a window it lies in.
+/// How an element is accumulated into the result of a window.
 trait Take<T, A>: Copy + Sync {
-    /// The dtypes whose instruction sets its loops are compiled for.
+    /// The instruction sets that the loops are compiled for.
     const SETS: Sets;
     fn take(self, result: &mut A, element: T);
 }
@@ -81,13 +83,14 @@ impl<T: Copy, A, F: Take<T, A>> Kernel for IntoRow<'_, T, A, F> {
     }
 }
 
-/// The larger; not a number is larger than any. A choice alone would become a masked store, which is slow.
+/// Returns the larger value; NaN is larger than any number. `or_nan` is used because a selection alone would become a
+/// masked store, which is slow.
 #[inline(always)]
 fn larger<T: Real>(a: T, b: T) -> T {
     if b > a { b } else { a }.or_nan(b.is_nan())
 }
 
-/// The largest so far.
+/// Accumulates the maximum.
 #[derive(Clone, Copy)]
 struct Largest;
 
@@ -99,7 +102,7 @@ impl<T: Real> Take<T, T> for Largest {
     }
 }
 
-/// Largest elements of rows, place by place.
+/// Elementwise maximum of two rows.
 struct LargerRow<'a, T> {
     out: &'a mut [T],
     row: &'a [T],
@@ -115,7 +118,8 @@ impl<T: Real> Kernel for LargerRow<'_, T> {
     }
 }
 
-/// The largest element of every window, of f32 or f64: rows are compared first, then what that left along them.
+/// Returns the largest element of every window, for f32 and f64: rows are compared with each other first, then windows
+/// along the resulting row.
 pub(super) fn largest<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
     let sizes = output_sizes(x, space, windows);
     let x = x.contiguous()?;
@@ -143,7 +147,7 @@ struct Rows<'a, T> {
 }
 
 impl<'a, T> Rows<'a, T> {
-    /// Those that the row (z, y) of windows covers.
+    /// Returns the input rows that row (z, y) of windows covers.
     fn of(self, (z, y): (usize, usize)) -> impl Iterator<Item = &'a [T]> {
         let (z, y, step) = (self.windows.along[0][z], self.windows.along[1][y], self.windows.step);
         (0..z.count * y.count).map(move |i| {
@@ -153,8 +157,8 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// Every row of results: `row` gets what `scratch` made once for many of them, which row (z, y) of the windows it is, the
-/// rows of the input, and the place of the results.
+/// Calls `row` for every row of results, with the scratch value that `scratch` makes once per thread's part, the row
+/// (z, y) of windows, the input rows, and the results to write.
 fn each_row<T: Element, S>(
     out: &Tensor,
     x: &Tensor,
@@ -183,23 +187,23 @@ fn each_row<T: Element, S>(
     })
 }
 
-/// The rows of windows of a plane.
+/// Returns the rows of windows of a plane.
 fn rows_of(windows: &Windows) -> impl Iterator<Item = (usize, usize)> {
     let height = windows.along[1].len();
     (0..windows.along[0].len() * height).map(move |i| (i / height, i % height))
 }
 
-/// What sums of windows are divided by.
+/// The divisor of the sums of windows.
 #[derive(Clone, Copy)]
 pub enum Divisor<'a> {
-    /// One number for all.
+    /// One divisor for all windows.
     Fixed(i64),
-    /// As many positions as a window has: those of each dimension by each other, one at least.
+    /// The number of positions of a window: the product over the dimensions, at least one.
     Counts(&'a [Vec<i64>; 3]),
 }
 
 impl Divisor<'_> {
-    /// For row (z, y) of windows: what all of its results share.
+    /// Returns the factor that the results of row (z, y) of windows share.
     fn row(self, z: usize, y: usize) -> i64 {
         match self {
             Divisor::Fixed(n) => n,
@@ -207,7 +211,7 @@ impl Divisor<'_> {
         }
     }
 
-    /// For one result of a row.
+    /// Returns the divisor of one result of a row.
     fn of(self, row: i64, v: usize) -> i64 {
         match self {
             Divisor::Fixed(n) => n,
@@ -216,7 +220,10 @@ impl Divisor<'_> {
     }
 }
 
-/// The sum of every window, divided.
+/// Returns the sum of every window, divided. The last `space` dimensions are spatial.
+///
+/// # Errors
+/// Returns an error if the dtype is not supported or memory is exhausted.
 pub fn average(x: &Tensor, space: usize, windows: &Windows, divisor: Divisor<'_>) -> Result<Tensor> {
     let sizes = output_sizes(x, space, windows);
     let x = x.contiguous()?;
@@ -231,16 +238,16 @@ pub fn average(x: &Tensor, space: usize, windows: &Windows, divisor: Divisor<'_>
     Ok(out)
 }
 
-/// How elements `T` are added up as `A`s, and what comes of the sum.
+/// How elements `T` are summed as `A`, and converted to results.
 trait Mean<T: Element, A>: Take<T::Raw, A> {
-    /// Sums divided.
+    /// Divides the sums.
     fn finish(self, sums: &[A], by: &[A], out: &mut [T::Raw]);
 }
 
-/// Integers, whose quotients are cut.
+/// Integers; quotients are truncated.
 #[derive(Clone, Copy)]
 struct Whole;
-/// Floats, in the type they compute in.
+/// Floats, in the type that they compute in.
 #[derive(Clone, Copy)]
 struct Parts;
 
@@ -271,7 +278,7 @@ where
     }
 }
 
-/// The raw form of a float as the type that it computes in.
+/// Widens the raw form of a float to the type that it computes in.
 trait Widen<A> {
     fn widen(self) -> A;
 }

@@ -1,5 +1,5 @@
-//! The multiplicative congruential stream that truth values and waiting times are drawn from: the engine gives one word,
-//! the stream's seed, and the stream the numbers.
+//! The multiplicative congruential stream for Bernoulli and exponential numbers: the engine provides one word, which
+//! seeds the stream, and the stream provides the numbers.
 
 /// The modulus, a Mersenne prime.
 const MODULUS: u64 = (1 << 31) - 1;
@@ -12,7 +12,7 @@ impl Stream {
         Stream((u64::from(seed) % MODULUS).max(1))
     }
 
-    /// The next number in `(0, 1)`.
+    /// Returns the next number in `(0, 1)`.
     #[inline]
     pub(super) fn unit(&mut self) -> f64 {
         let now = self.0;

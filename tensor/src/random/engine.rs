@@ -1,21 +1,21 @@
-//! The source of bits: MT19937 of Matsumoto and Nishimura, seeded by one 32-bit word.
+//! The source of random bits: MT19937 of Matsumoto and Nishimura, seeded by one 32-bit word.
 
 /// Words of state.
 const WORDS: usize = 624;
 /// Distance of the word that is mixed in.
 const SHIFT: usize = 397;
 
-/// A generator's state.
+/// The state of a generator.
 #[derive(Clone)]
 pub struct Engine {
     state: Box<[u32; WORDS]>,
     next: usize,
-    /// Normal numbers come in pairs; the second waits here.
+    /// The second number of a pair of normal numbers, until it is used.
     pub(super) spare_normal: Option<f64>,
 }
 
 impl Engine {
-    /// Starts from the lower 32 bits of a seed.
+    /// Makes an engine from the lower 32 bits of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Engine {
         let mut state = Box::new([0; WORDS]);
@@ -28,7 +28,7 @@ impl Engine {
         Engine { state, next: WORDS, spare_normal: None }
     }
 
-    /// The next generation of words.
+    /// Computes the next block of state words.
     fn refill(&mut self) {
         let state = &mut self.state;
         for i in 0..WORDS {
@@ -39,7 +39,7 @@ impl Engine {
         self.next = 0;
     }
 
-    /// 32 bits.
+    /// Returns 32 random bits.
     #[inline]
     pub fn bits32(&mut self) -> u32 {
         if self.next == WORDS {
@@ -53,26 +53,26 @@ impl Engine {
         y ^ (y >> 18)
     }
 
-    /// 64 bits: the first word is the upper half.
+    /// Returns 64 random bits: the first word is the upper half.
     #[inline]
     pub fn bits64(&mut self) -> u64 {
         let high = u64::from(self.bits32());
         high << 32 | u64::from(self.bits32())
     }
 
-    /// A single in `[0, 1)`, of 24 bits.
+    /// Returns an f32 in `[0, 1)`, of 24 bits.
     #[inline]
     pub fn unit_f32(&mut self) -> f32 {
         (self.bits32() & 0x00ff_ffff) as f32 * (1.0 / 16_777_216.0)
     }
 
-    /// A double in `[0, 1)`, of 53 bits.
+    /// Returns an f64 in `[0, 1)`, of 53 bits.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.bits64() & ((1 << 53) - 1)) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// An integer below `n` (which is not 0).
+    /// Returns an integer below `n`, which is not 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         if n >= 1 << 32 { self.bits64() % n } else { u64::from(self.bits32()) % n }

@@ -3,11 +3,11 @@
 use super::bessel::second_kind;
 use std::f64::consts::PI;
 
-/// Values and slopes at zero: `3^(-2/3) / gamma(2/3)` and `-3^(-1/3) / gamma(1/3)`.
+/// Value and slope at zero: `3^(-2/3) / gamma(2/3)` and `-3^(-1/3) / gamma(1/3)`.
 const AT_ZERO: f64 = 0.355_028_053_887_817_2;
 const SLOPE_AT_ZERO: f64 = -0.258_819_403_792_806_8;
 
-/// The Airy function of the first kind.
+/// Returns the Airy function of the first kind.
 pub fn airy_ai(x: f64) -> f64 {
     if x.is_nan() || x.is_infinite() {
         return f64::NAN;
@@ -22,7 +22,7 @@ pub fn airy_ai(x: f64) -> f64 {
     if x > -7.0 { near_zero(x) } else { oscillating(-x) }
 }
 
-/// Maclaurin's series: two solutions of `y'' = x y` with given values and slopes.
+/// Sums the Maclaurin series: two solutions of `y'' = x y`, combined by value and slope at zero.
 fn near_zero(x: f64) -> f64 {
     let cube = x * x * x;
     let (mut f, mut g, mut a, mut b, mut k) = (1.0, x, 1.0, x, 0.0);
@@ -36,7 +36,7 @@ fn near_zero(x: f64) -> f64 {
     AT_ZERO * f + SLOPE_AT_ZERO * g
 }
 
-/// The asymptotic expansion at `-x`.
+/// Evaluates the asymptotic expansion at `-x`.
 fn oscillating(x: f64) -> f64 {
     let zeta = 2.0 / 3.0 * x * x.sqrt();
     let (mut even, mut odd, mut term) = (1.0, 0.0, 1.0f64);

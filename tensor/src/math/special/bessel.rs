@@ -1,32 +1,33 @@
-//! Bessel functions of orders 0 and 1, ordinary and modified. At infinity those that PyTorch gives NaN for are NaN;
-//! those that rise are infinite where an exponential is.
+//! Bessel functions of orders 0 and 1, ordinary and modified.
+//!
+//! At infinity a function is NaN if PyTorch's is; increasing functions overflow to infinity where the exponential does.
 
 use std::f64::consts::PI;
 
-/// Where the modified functions' series give way to their asymptotic expansions.
+/// Argument from which on the modified functions use their asymptotic expansions instead of series.
 const FAR: f64 = 30.0;
 
-/// The first kind, order 0.
+/// Returns the function of the first kind, order 0.
 pub fn bessel_j0(x: f64) -> f64 {
     if x.is_infinite() { f64::NAN } else { libm::j0(x) }
 }
 
-/// The first kind, order 1.
+/// Returns the function of the first kind, order 1.
 pub fn bessel_j1(x: f64) -> f64 {
     if x.is_infinite() { f64::NAN } else { libm::j1(x) }
 }
 
-/// The second kind, order 0.
+/// Returns the function of the second kind, order 0.
 pub fn bessel_y0(x: f64) -> f64 {
     if x < 0.0 || x.is_infinite() { f64::NAN } else { libm::y0(x) }
 }
 
-/// The second kind, order 1.
+/// Returns the function of the second kind, order 1.
 pub fn bessel_y1(x: f64) -> f64 {
     if x < 0.0 || x.is_infinite() { f64::NAN } else { libm::y1(x) }
 }
 
-/// The spherical function of the first kind, order 0: `sin x / x`.
+/// Returns the spherical function of the first kind, order 0: `sin x / x`.
 pub fn spherical_j0(x: f64) -> f64 {
     if x.is_infinite() {
         return 0.0;
@@ -42,11 +43,11 @@ pub fn spherical_j0(x: f64) -> f64 {
     x.sin() / x
 }
 
-/// The power series of the modified function of the first kind of an order: all its terms are positive.
+/// Sums the power series of the modified function of the first kind: all its terms are positive.
 fn rising_series(order: f64, x: f64) -> f64 {
     let z = x * x / 4.0;
     let (mut term, mut sum, mut k) = (1.0, 1.0, 0.0);
-    // NaN ends it too.
+    // NaN terminates the loop too.
     while term > sum * 1e-17 {
         k += 1.0;
         term *= z / (k * (k + order));
@@ -55,7 +56,7 @@ fn rising_series(order: f64, x: f64) -> f64 {
     sum
 }
 
-/// The asymptotic series common to the modified functions, alternating for the first kind.
+/// Sums the asymptotic series that the modified functions have in common, alternating for the first kind.
 fn falling_series(order: f64, x: f64) -> f64 {
     if x.is_infinite() {
         return 0.0;
@@ -74,34 +75,34 @@ fn falling_series(order: f64, x: f64) -> f64 {
     sum / (2.0 * PI * x).sqrt()
 }
 
-/// `e^-|x|` times the modified function of the first kind, order 0.
+/// Returns `e^-|x|` times the modified function of the first kind, order 0.
 pub fn i0e(x: f64) -> f64 {
     let x = x.abs();
     if x > FAR { falling_series(0.0, x) } else { (-x).exp() * rising_series(0.0, x) }
 }
 
-/// The modified function of the first kind, order 0.
+/// Returns the modified function of the first kind, order 0.
 pub fn i0(x: f64) -> f64 {
     let x = x.abs();
     if x > FAR { x.exp() * falling_series(0.0, x) } else { rising_series(0.0, x) }
 }
 
-/// `e^-|x|` times the modified function of the first kind, order 1.
+/// Returns `e^-|x|` times the modified function of the first kind, order 1.
 pub fn i1e(x: f64) -> f64 {
     let a = x.abs();
     let size = if a > FAR { falling_series(1.0, a) } else { (-a).exp() * a / 2.0 * rising_series(1.0, a) };
     size.copysign(x)
 }
 
-/// The modified function of the first kind, order 1.
+/// Returns the modified function of the first kind, order 1.
 pub fn i1(x: f64) -> f64 {
     let a = x.abs();
     let size = if a > FAR { a.exp() * falling_series(1.0, a) } else { a / 2.0 * rising_series(1.0, a) };
     size.copysign(x)
 }
 
-/// `e^x` times the modified function of the second kind, of any order: the trapezoidal rule on
-/// `exp(-x (cosh t - 1)) cosh(order t)` over the whole line, which is even.
+/// Returns `e^x` times the modified function of the second kind, of any order, by the trapezoidal rule for
+/// `exp(-x (cosh t - 1)) cosh(order t)` over the whole line. The integrand is even.
 pub(super) fn second_kind(order: f64, x: f64) -> f64 {
     if x < 0.0 || x.is_nan() {
         return f64::NAN;
@@ -119,7 +120,7 @@ pub(super) fn second_kind(order: f64, x: f64) -> f64 {
         t += step;
         let half = (t / 2.0).sinh();
         let exponent = -2.0 * x * half * half;
-        // Both exponentials together, so that neither overflows alone.
+        // Both exponents are added before exponentiation, so that neither factor overflows alone.
         let term = 0.5 * ((exponent + order * t).exp() + (exponent - order * t).exp());
         sum += term;
         if exponent < -1.0 && term < sum * 1e-18 {
@@ -128,22 +129,22 @@ pub(super) fn second_kind(order: f64, x: f64) -> f64 {
     }
 }
 
-/// `e^x` times the modified function of the second kind, order 0.
+/// Returns `e^x` times the modified function of the second kind, order 0.
 pub fn k0e(x: f64) -> f64 {
     second_kind(0.0, x)
 }
 
-/// The modified function of the second kind, order 0.
+/// Returns the modified function of the second kind, order 0.
 pub fn k0(x: f64) -> f64 {
     (-x).exp() * second_kind(0.0, x)
 }
 
-/// `e^x` times the modified function of the second kind, order 1.
+/// Returns `e^x` times the modified function of the second kind, order 1.
 pub fn k1e(x: f64) -> f64 {
     second_kind(1.0, x)
 }
 
-/// The modified function of the second kind, order 1.
+/// Returns the modified function of the second kind, order 1.
 pub fn k1(x: f64) -> f64 {
     (-x).exp() * second_kind(1.0, x)
 }
@@ -152,7 +153,7 @@ pub fn k1(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// `I0 K1 + I1 K0 = 1 / x`, whatever computes them.
+    /// `I0 K1 + I1 K0 = 1 / x`, for every method of computation.
     #[test]
     fn modified_functions_satisfy_their_wronskian() {
         for x in [1e-12, 1e-3, 0.5, 1.0, 3.0, 10.0, 29.9, 30.1, 100.0, 600.0, 1e5] {

@@ -1,12 +1,13 @@
-//! The gamma function's relatives: derivatives of its logarithm, the Hurwitz zeta function, incomplete gammas.
+//! Functions related to the gamma function: derivatives of its logarithm, the Hurwitz zeta function, incomplete gammas.
 
 use std::f64::consts::PI;
 
 use crate::math::Real;
 
-/// The second derivative of the logarithm of the gamma function, in the argument's own precision: reflection below
-/// one half, six steps of the recurrence, then the series. Near its poles the result is mostly rounding, which is why
-/// f32 must not be computed in f64.
+/// Returns the second derivative of the logarithm of the gamma function, computed in the argument's own precision.
+///
+/// Reflection below one half, six steps of the recurrence, then the series. Near the poles rounding dominates the
+/// result, which is why f32 must not be computed in f64: the results would differ from PyTorch's.
 #[inline]
 pub fn trigamma<A: Real>(x: A) -> A {
     let n = A::from_f64;
@@ -26,14 +27,15 @@ pub fn trigamma<A: Real>(x: A) -> A {
     if reflected { -sum } else { sum }
 }
 
-/// The derivative of order `n + 1` (`n` at least 2) of the logarithm of the gamma function: `(-1)^(n+1) n! zeta(n+1, x)`.
+/// Returns the derivative of order `n + 1` (`n` at least 2) of the logarithm of the gamma function:
+/// `(-1)^(n+1) n! zeta(n+1, x)`.
 pub fn polygamma(n: i64, x: f64) -> f64 {
     let factorial = libm::tgamma(n as f64 + 1.0);
     let sign = if n % 2 == 0 { -1.0 } else { 1.0 };
     sign * factorial * zeta(n as f64 + 1.0, x)
 }
 
-/// Bernoulli numbers of even index from 2, which the expansion of the zeta function takes.
+/// Bernoulli numbers of even index from 2, for the expansion of the zeta function.
 const BERNOULLI: [f64; 12] = [
     1.0 / 6.0,
     -1.0 / 30.0,
@@ -49,7 +51,8 @@ const BERNOULLI: [f64; 12] = [
     -236364091.0 / 2730.0,
 ];
 
-/// Hurwitz's zeta function: the sum of `(k + q)^-s` over `k` from 0. Infinite at its poles, NaN where it is not real.
+/// Returns Hurwitz's zeta function: the sum of `(k + q)^-s` over `k` from 0. Infinite at its poles, NaN where it is not
+/// real.
 pub fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
@@ -60,7 +63,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if q <= 0.0 && q == q.floor() {
         return f64::INFINITY;
     }
-    // At infinity PyTorch's series has no end.
+    // PyTorch's series does not terminate at infinity.
     if s.is_nan() || q.is_nan() || q == f64::INFINITY || (q < 0.0 && s != s.floor()) {
         return f64::NAN;
     }
@@ -82,10 +85,10 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     sign * left + zeta_positive(s, above)
 }
 
-/// Terms left of zero that are added one by one: near zero a mirrored argument would be rounded.
+/// Maximum number of terms left of zero that are added one by one: near zero a mirrored argument would be rounded.
 const FEW: f64 = 8.0;
 
-/// Ten terms, then Euler's and Maclaurin's formula for the rest.
+/// Sums ten terms, then applies the Euler-Maclaurin formula to the rest.
 fn zeta_positive(s: f64, q: f64) -> f64 {
     if s == f64::INFINITY {
         return if q > 1.0 { f64::NAN } else { q.powf(-s) };
@@ -100,7 +103,7 @@ fn zeta_positive(s: f64, q: f64) -> f64 {
         a += 1.0;
     }
     let last = a.powf(-s);
-    // The last term counted in the loop is half of the formula's own.
+    // The last term of the loop is half contained in the formula.
     sum += last * a / (s - 1.0) - if a == q { 0.5 * last } else { -0.5 * last };
     let mut factor = last / a;
     let mut rising = s;
@@ -119,17 +122,17 @@ fn zeta_positive(s: f64, q: f64) -> f64 {
     sum
 }
 
-/// `x^a e^-x / gamma(a + 1)`.
+/// Returns `x^a e^-x / gamma(a + 1)`.
 fn power_term(a: f64, x: f64) -> f64 {
     (a * x.ln() - x - libm::lgamma(a + 1.0)).exp()
 }
 
-/// From here on the incomplete gammas are close to a normal distribution.
+/// From this parameter on the incomplete gammas are close to a normal distribution.
 const LARGE: f64 = 1e5;
 
-/// What both incomplete gammas are where that is simple: the lower one.
+/// Returns the lower incomplete gamma function in special cases, else `None`.
 fn gamma_edge(a: f64, x: f64) -> Option<f64> {
-    // An edge counts even if the other argument is NaN.
+    // A special value takes precedence over a NaN in the other argument.
     if x < 0.0 || a < 0.0 {
         return Some(f64::NAN);
     }
@@ -148,7 +151,7 @@ fn gamma_edge(a: f64, x: f64) -> Option<f64> {
     (a.is_nan() || x.is_nan()).then_some(f64::NAN)
 }
 
-/// The lower incomplete gamma function, regularized.
+/// Returns the regularized lower incomplete gamma function.
 pub fn gamma_p(a: f64, x: f64) -> f64 {
     if let Some(edge) = gamma_edge(a, x) {
         return edge;
@@ -159,7 +162,7 @@ pub fn gamma_p(a: f64, x: f64) -> f64 {
     if x < a + 1.0 { lower_series(a, x) } else { 1.0 - upper_fraction(a, x) }
 }
 
-/// The upper incomplete gamma function, regularized.
+/// Returns the regularized upper incomplete gamma function.
 pub fn gamma_q(a: f64, x: f64) -> f64 {
     if let Some(edge) = gamma_edge(a, x) {
         return 1.0 - edge;
@@ -180,7 +183,7 @@ fn lower_series(a: f64, x: f64) -> f64 {
     sum * power_term(a, x)
 }
 
-/// The continued fraction, evaluated from the front (Lentz).
+/// Evaluates the continued fraction from the front (Lentz).
 fn upper_fraction(a: f64, x: f64) -> f64 {
     let tiny = 1e-300;
     let mut b = x + 1.0 - a;
@@ -203,7 +206,7 @@ fn upper_fraction(a: f64, x: f64) -> f64 {
     h * power_term(a, x) * a
 }
 
-/// Temme's uniform expansion to its first term: for large `a` its error is below 1e-9.
+/// Evaluates the first term of Temme's uniform expansion: for large `a` its error is below 1e-9.
 fn normal_gamma(a: f64, x: f64, lower: bool) -> f64 {
     let mu = (x - a) / a;
     let half_square = mu - mu.ln_1p();
@@ -245,7 +248,7 @@ mod tests {
                 near(gamma_p(a, a * factor) + gamma_q(a, a * factor), 1.0, "P + Q");
             }
         }
-        // Continuous where the method changes.
+        // The results are continuous where the method changes.
         let (below, above) = (gamma_p(LARGE, LARGE * 1.001), gamma_p(LARGE * (1.0 + 1e-12), LARGE * 1.001));
         assert!((below - above).abs() < 1e-7, "{below} {above}");
     }

@@ -1,7 +1,8 @@
 //! The inverse of the error function, and the derivative of the logarithm of the gamma function.
 use std::f64::consts::PI;
 
-/// The inverse of the error function: a rough inverse, then Halley's steps, which treble the exact digits each.
+/// Returns the inverse of the error function: an approximation, then Halley steps, each of which triples the exact
+/// digits.
 pub(in crate::math) fn erfinv(y: f64) -> f64 {
     if y.is_nan() || y.abs() >= 1.0 {
         return match y {
@@ -12,7 +13,7 @@ pub(in crate::math) fn erfinv(y: f64) -> f64 {
     }
     let a = y.abs();
     if a < 1e-9 {
-        // The series' next term is below the last place.
+        // The next term of the series is below the last place.
         return y * (PI.sqrt() / 2.0);
     }
     // Winitzki's approximation: two or three digits everywhere.
@@ -20,7 +21,7 @@ pub(in crate::math) fn erfinv(y: f64) -> f64 {
     let c = 2.0 / (PI * 0.147) + log / 2.0;
     let mut x = ((c * c - log / 0.147).sqrt() - c).sqrt();
     for _ in 0..4 {
-        // Near 1 the complement keeps the digits that erf itself has lost.
+        // Near 1 the complement keeps the digits that erf itself loses.
         let error = if a > 0.5 { (1.0 - a) - libm::erfc(x) } else { libm::erf(x) - a };
         let slope = 2.0 / PI.sqrt() * (-x * x).exp();
         let newton = error / slope;
@@ -29,7 +30,7 @@ pub(in crate::math) fn erfinv(y: f64) -> f64 {
     x.copysign(y)
 }
 
-/// The derivative of the logarithm of the gamma function: reflection, recurrence up to 10, then the series.
+/// Returns the derivative of the logarithm of the gamma function: reflection, recurrence up to 10, then the series.
 pub(in crate::math) fn digamma(mut x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -42,7 +43,7 @@ pub(in crate::math) fn digamma(mut x: f64) -> f64 {
         if x == x.floor() {
             return f64::NAN;
         }
-        // The fraction first, so that the tangent of a large argument is exact.
+        // The fraction is computed first, so that the tangent of a large argument is exact.
         let fraction = x - x.trunc();
         result -= PI / (PI * fraction).tan();
         x = 1.0 - x;

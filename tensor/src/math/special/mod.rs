@@ -1,9 +1,9 @@
-//! Special functions that neither the standard library nor `libm` has.
+//! Special functions that are neither in the standard library nor in `libm`.
 //!
-//! Written from their defining series, integrals and expansions rather than fitted tables: a series where its terms
-//! have one sign, an asymptotic expansion where that has become exact, and in between the trapezoidal rule on an
-//! integral over the whole line, which converges exponentially. All compute in f64 unless they say otherwise,
-//! and are good to about 1e-13 away from zeros; singles are rounded from that.
+//! They are computed from their defining series, integrals and expansions instead of fitted tables. A series is used if
+//! its terms have one sign, an asymptotic expansion where it is accurate. In between, the trapezoidal rule is applied
+//! to an integral over the whole line, where it converges exponentially. All functions compute in f64 unless their
+//! documentation differs, with an error of about 1e-13 away from zeros; f32 results are rounded from these.
 
 mod airy;
 mod bessel;
@@ -51,7 +51,8 @@ mod tests {
         })
     }
 
-    /// Recorded by `tests/oracle/special.py`, whose functions are fits of their own: 1e-8 is their agreement.
+    /// Expected values were recorded by `tests/oracle/special.py`. PyTorch's functions are fits of their own, hence the
+    /// tolerance of 1e-8.
     #[test]
     fn as_recorded() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/oracle/special.txt");

@@ -1,8 +1,9 @@
-//! The normal distribution: its function, that function's logarithm and inverse, and the scaled error function.
+//! The normal distribution: its distribution function, that function's logarithm and inverse, and the scaled error
+//! function.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// `e^(x^2) erfc(x)`.
+/// Returns `e^(x^2) erfc(x)`.
 pub fn erfcx(x: f64) -> f64 {
     if x < 0.0 {
         return if x < -26.7 { f64::INFINITY } else { 2.0 * (x * x).exp() - erfcx(-x) };
@@ -10,7 +11,7 @@ pub fn erfcx(x: f64) -> f64 {
     if x < 10.0 {
         return (x * x).exp() * libm::erfc(x);
     }
-    // The asymptotic series; its terms fall until far beyond the last place.
+    // The asymptotic series; its terms decrease until far below the last place.
     let z = 0.5 / (x * x);
     let (mut sum, mut term) = (1.0, 1.0);
     for k in 0..20 {
@@ -23,18 +24,18 @@ pub fn erfcx(x: f64) -> f64 {
     sum / (x * PI.sqrt())
 }
 
-/// The normal distribution's function.
+/// Returns the distribution function of the normal distribution.
 pub fn ndtr(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// Logarithm of [`ndtr`], exact in the tails.
+/// Returns the logarithm of [`ndtr`], accurate in the tails.
 pub fn log_ndtr(x: f64) -> f64 {
     let t = x * FRAC_1_SQRT_2;
     if x < -1.0 { (erfcx(-t) / 2.0).ln() - t * t } else { (-libm::erfc(t) / 2.0).ln_1p() }
 }
 
-/// The inverse of [`ndtr`]: a rough rational guess, then Halley's steps.
+/// Returns the inverse of [`ndtr`]: a rational approximation, then Newton steps on the logarithm.
 pub fn ndtri(p: f64) -> f64 {
     if !(p > 0.0 && p < 1.0) {
         return match p {
@@ -52,17 +53,17 @@ pub fn ndtri(p: f64) -> f64 {
         - (2.515517 + t * (0.802853 + t * 0.010328))
             / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
     for _ in 0..4 {
-        // In relative terms, as the tail may be far below the last place of one.
+        // In relative terms, because the tail may be far below the last place of one.
         let scaled = erfcx(-x * FRAC_1_SQRT_2) / 2.0;
         let ratio = tail.ln() + x * x / 2.0 - scaled.ln();
-        // Newton's step on the logarithm, whose derivative is the density over the function.
+        // Newton's step on the logarithm, whose derivative is the density divided by the distribution function.
         let slope = 1.0 / ((2.0 * PI).sqrt() * scaled);
         x += ratio / slope;
     }
     if upper { -x } else { x }
 }
 
-/// `-x ln x`, the term of the entropy.
+/// Returns `-x ln x`, the term of the entropy.
 pub fn entropy_term(x: f64) -> f64 {
     if x.is_nan() {
         x

@@ -1,8 +1,9 @@
-//! Orthogonal polynomials, by their recurrences in the argument's own precision. Negative degrees give zero.
+//! Orthogonal polynomials by their recurrences, in the argument's own precision. Polynomials of negative degree are
+//! zero.
 
 use crate::math::Real;
 
-/// The four kinds of Chebyshev polynomials: what of an angle `t` with `x = cos t` they are.
+/// The four kinds of Chebyshev polynomials, each as a function of an angle `t` with `x = cos t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chebyshev {
     /// `cos(n t)`.
@@ -15,11 +16,11 @@ pub enum Chebyshev {
     W,
 }
 
-/// Degrees up to which the recurrence is used inside (-1, 1), where the angle gives any degree at once.
+/// Degrees up to which the recurrence is used in (-1, 1), where the formula with the angle works for any degree.
 const RECURRED: i64 = 8;
 
 impl Chebyshev {
-    /// The polynomial of degree `n` at `x`.
+    /// Returns the polynomial of degree `n` at `x`.
     #[inline]
     pub fn at<A: Real>(self, x: A, n: i64) -> A {
         let number = A::from_f64;
@@ -58,21 +59,21 @@ impl Chebyshev {
     }
 }
 
-/// The other families.
+/// The other families of orthogonal polynomials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orthogonal {
-    /// Hermite's, the physicists'.
+    /// Hermite polynomials of physicists.
     HermiteH,
-    /// Hermite's, the probabilists'.
+    /// Hermite polynomials of probabilists.
     HermiteHe,
-    /// Laguerre's.
+    /// Laguerre polynomials.
     Laguerre,
-    /// Legendre's.
+    /// Legendre polynomials.
     Legendre,
 }
 
 impl Orthogonal {
-    /// The polynomial of degree `n` at `x`.
+    /// Returns the polynomial of degree `n` at `x`.
     #[inline]
     pub fn at<A: Real>(self, x: A, n: i64) -> A {
         let number = A::from_f64;
@@ -100,7 +101,8 @@ impl Orthogonal {
     }
 }
 
-/// From degrees 0 (always 1) and 1 up to `n`: `next(k, q, p)` is of degree `k + 1`, after `q` of `k` and `p` of `k - 1`.
+/// Runs a recurrence from degrees 0 (always 1) and 1 up to `n`. `next(k, q, p)` returns degree `k + 1` from `q` of
+/// degree `k` and `p` of degree `k - 1`.
 #[inline]
 fn recur<A: Real>(n: i64, first: A, next: impl Fn(f64, A, A) -> A) -> A {
     if n == 0 {
