@@ -1,7 +1,7 @@
-//! Tensors whose elements are picked dimension by dimension: padding of every kind, nearest neighbours.
+//! Index maps per dimension: padding of all kinds, nearest-neighbour interpolation.
 //!
-//! The result's element `i, j, …` is the input's at `maps[0][i], maps[1][j], …`, or a given value where a map says that
-//! there is nothing.
+//! The result's element `i, j, …` is the input's at `maps[0][i], maps[1][j], …`, or a fill value where a map has no
+//! index.
 
 use crate::access;
 use crate::dispatch;
@@ -10,10 +10,17 @@ use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::threads;
 
-/// No element: the fill value stands there.
+/// Entry of a map for the fill value.
 pub const NOTHING: i64 = -1;
 
-/// Picks elements. There is one map per dimension; entries are positions of the input, or [`NOTHING`]. Row-major.
+/// Maps a tensor's elements to a fresh row-major tensor. There is one map per dimension, whose entries are positions of
+/// the input, or [`NOTHING`].
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
+///
+/// # Panics
+/// Panics if the number of maps is not the rank, or an entry is out of range.
 pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
     assert_eq!(maps.len(), x.rank(), "invariant: one map per dimension");
     for (map, &size) in maps.iter().zip(x.sizes()) {
@@ -26,7 +33,7 @@ pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
     let Some((inner, outer)) = maps.split_last() else { return x.clone_contiguous() };
     let strides = x.strides();
     let step = strides[outer.len()];
-    // A map of successive positions is a copy of a run.
+    // A map of successive positions is a contiguous copy.
     let run = step == 1
         && inner.windows(2).all(|w| w[0] >= 0 && w[1] == w[0] + 1)
         && inner.first().is_some_and(|i| *i >= 0);

@@ -1,9 +1,9 @@
 //! Resampling along one dimension at a time: every result is a weighted sum of a few elements of the input.
 //!
-//! [`Taps`] says for each position of the result which elements and weights; interpolation of any kind and its smoothing
-//! variant only make taps. Weighted sums are computed in f32 (doubles for f64) and rounded once at the end of
-//! all dimensions; those of bytes in integers, with weights of as many binary places as 16 bits have room for, and
-//! rounded after every dimension.
+//! [`Taps`] has the elements and weights for each position of the result; all kinds of interpolation, with and without
+//! antialiasing, only make taps. Weighted sums are computed in f32 (f64 for f64) and rounded once after all dimensions.
+//! Sums of bytes are computed in integers, with as many fractional bits of the weights as fit 16 bits, and rounded
+//! after every dimension.
 
 use crate::access;
 use crate::budget::check_budget;
@@ -15,22 +15,22 @@ use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 use crate::threads;
 
-/// What one dimension of a result is made of.
+/// The weighted sums of one dimension of a result.
 #[derive(Clone, Debug, Default)]
 pub struct Taps {
-    /// Elements per position.
+    /// Elements per position of the result.
     pub width: usize,
-    /// Positions of the elements, `width` per position of the result.
+    /// Indices of the elements, `width` per position of the result.
     pub places: Vec<usize>,
-    /// Their weights.
+    /// Weights of the elements.
     pub weights: Vec<f64>,
 }
 
 impl Taps {
-    /// Taps of `width` elements per position from a function that gives each its element and weight.
+    /// Makes taps of `width` elements per position; `tap(position, k)` returns the index and the weight of an element.
     ///
     /// # Errors
-    /// If there is no memory for so many.
+    /// Returns an error if memory or the budget is exhausted.
     pub fn new(
         count: usize,
         width: usize,
@@ -48,14 +48,20 @@ impl Taps {
         Ok(taps)
     }
 
-    /// Number of positions of the result.
+    /// Returns the number of positions of the result.
     #[must_use]
     pub fn count(&self) -> usize {
         self.places.len() / self.width.max(1)
     }
 }
 
-/// Applies taps along dimension `dim` of a tensor of f32 or f64. Row-major.
+/// Applies taps along dimension `dim` of a tensor of f32 or f64. The result is row-major.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
+///
+/// # Panics
+/// Panics if an index of the taps is outside the dimension.
 pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     let x = x.contiguous()?;
     let mut sizes = x.sizes().to_vec();
@@ -78,11 +84,12 @@ pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Weights in integers: elements that were named twice, at a border, count once with both weights.
+/// Integer weights. Adjacent taps of the same element, at a border, are combined into one with the sum of their
+/// weights.
 struct Whole {
-    /// Binary places of the weights.
+    /// Fractional bits of the weights.
     places: u32,
-    /// Per position of the result: elements and weights.
+    /// Elements and weights per position of the result.
     rows: Vec<Vec<(usize, i32)>>,
 }
 
@@ -108,7 +115,7 @@ impl Whole {
         Whole { places, rows: rows.collect() }
     }
 
-    /// A sum with the half that rounds it.
+    /// Converts a sum, to which [`Whole::half`] was added for rounding, to a byte.
     fn byte(&self, sum: i32) -> u8 {
         (sum >> self.places).clamp(0, 255) as u8
     }
@@ -118,7 +125,10 @@ impl Whole {
     }
 }
 
-/// Applies taps along dimension `dim` of a tensor of bytes. Row-major.
+/// Applies taps along dimension `dim` of a tensor of bytes. The result is row-major.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn apply_bytes(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     let x = x.contiguous()?;
     let mut sizes = x.sizes().to_vec();

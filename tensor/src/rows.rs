@@ -1,6 +1,8 @@
-//! Work on the rows along one dimension: what is neither element by element nor a fold (softmax, scans, sorting,
-//! normalisation). A row comes as one contiguous slice, whatever its strides and dtype, and goes back likewise. Many rows
-//! are several threads' work, each of which has a clone of the function.
+//! Functions of the rows along one dimension that are neither element-wise nor a fold (softmax, scans, sorting,
+//! normalization).
+//!
+//! A function gets a row as a contiguous slice, whatever its strides and dtype, and fills one with its result. Large
+//! numbers of rows are split among threads, each of which has a clone of the function.
 #![allow(unsafe_code, reason = "slices of locked memory")]
 
 use std::marker::PhantomData;
@@ -23,20 +25,21 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, SendPtr};
 
-/// A function of a row that computes with it. Its methods are to be `#[inline(always)]`: then they are compiled for every
-/// instruction set, where a closure of this size would be left outside and computed without any.
+/// A function of a row that is compiled per instruction set. Its methods must be `#[inline(always)]`: a closure of this
+/// size would not be inlined, and would run with the baseline instruction set.
 pub trait RowMap<T: Element, R: Element>: Clone + Sync {
-    /// Writes what a row gives; rows are numbered in row-major order of the other dimensions.
+    /// Computes the result of a row; rows are numbered in row-major order of the other dimensions.
     fn row<'a>(&mut self, number: usize, row: &[T::Raw], out: Unwritten<'a, R>) -> Written<'a>;
 
-    /// What some rows of `n` elements give, one behind the other. For functions of several passes: a pass over short rows
-    /// one by one is over before what it waited for has come, where one over several has the next row to go on with.
+    /// Computes the results of several adjacent rows of `n` elements. For functions of several passes: with short rows
+    /// a single pass ends before the latency of its operations is hidden, whereas a pass over several rows can continue
+    /// with the next row.
     #[inline(always)]
     fn rows<'a>(&mut self, first: usize, n: usize, rows: &[T::Raw], out: Unwritten<'a, R>) -> Written<'a> {
-        // Rows without elements come one by one.
+        // Rows without elements are passed one by one.
         let count = rows.len().checked_div(n).unwrap_or(1);
         let length = out.len() / count;
-        // No closure here or around the other loops: it would be left outside, as said above.
+        // No closure here or around the other loops: it would not be inlined, as explained above.
         for (i, to) in out.to.chunks_mut(length.max(1)).enumerate() {
             self.row(first + i, &rows[i * n..(i + 1) * n], Unwritten { to, brand: PhantomData });
         }
@@ -44,28 +47,28 @@ pub trait RowMap<T: Element, R: Element>: Clone + Sync {
     }
 }
 
-/// Where results go that nothing was written to yet. It is used up by writing all of it, for which there is a [`Written`].
+/// Uninitialized space for results. It is consumed by writing all of it, which yields a [`Written`].
 pub struct Unwritten<'a, R: Element> {
     to: &'a mut [MaybeUninit<R::Raw>],
     brand: Brand<'a>,
 }
 
-/// Says that all of an [`Unwritten`], the one of the same lifetime, was written. Every call has a lifetime of its own, so
-/// that nothing said of one place is taken for another.
+/// Proof that all of the [`Unwritten`] of the same lifetime was written. Every call has a lifetime of its own, so the
+/// proof for one space cannot be used for another.
 pub struct Written<'a>(Brand<'a>);
 
-/// Makes a lifetime stand for itself only: none longer or shorter is as good.
+/// Makes a lifetime invariant: neither a longer nor a shorter one can be substituted.
 type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
 
 impl<'a, R: Element> Unwritten<'a, R> {
-    /// How many elements there are to write.
+    /// Returns the number of elements to write.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "no row is empty")]
     pub fn len(&self) -> usize {
         self.to.len()
     }
 
-    /// Writes each by a function of its place.
+    /// Writes each element by a function of its index.
     #[inline(always)]
     pub fn each(self, mut f: impl FnMut(usize) -> R) -> Written<'a> {
         for (i, to) in self.to.iter_mut().enumerate() {
@@ -84,7 +87,7 @@ impl<'a, R: Element> Unwritten<'a, R> {
         Written(self.brand)
     }
 
-    /// Writes a function of each of as many values, and of what there is for its row of `n`.
+    /// Writes a function of each of as many values and of a value for their row of `n` elements.
     #[inline(always)]
     pub fn map_rows<T: Copy, P: Copy>(
         self,
@@ -96,8 +99,8 @@ impl<'a, R: Element> Unwritten<'a, R> {
         self.made_of_rows(n, from, of_row, f, |made| made).1
     }
 
-    /// As [`Unwritten::map_rows`], of a function and what another makes of it, which may be a large one: given by its name
-    /// it is inlined. What was written may be worked on further.
+    /// As [`Unwritten::map_rows`] for `then(f(..))`, where `then` may be large: passed by name it is inlined. Returns
+    /// the written elements for further processing.
     #[inline(always)]
     pub fn made_of_rows<T: Copy, P: Copy, S>(
         self,
@@ -115,11 +118,12 @@ impl<'a, R: Element> Unwritten<'a, R> {
                 to.write(then(f(of_row, *x)).to_raw());
             }
         }
-        // SAFETY: there are as many to make them of, in chunks of the same lengths: each was written.
+        // SAFETY: `from` has the length of `self.to`, so both have chunks of the same lengths, and the loop writes
+        // every element.
         (unsafe { self.to.assume_init_mut() }, Written(self.brand))
     }
 
-    /// As [`Unwritten::map_rows`], where the places of a row have a pair of values each.
+    /// As [`Unwritten::map_rows`], with a pair of values for each position in a row.
     #[inline(always)]
     pub fn map_positions<T: Copy, P: Copy>(
         self,
@@ -140,7 +144,7 @@ impl<'a, R: Element> Unwritten<'a, R> {
     }
 }
 
-/// A function called with each of a few rows: a call of the code for an instruction set counts when rows are short.
+/// A function called with several rows: the cost of entering code of an instruction set matters if rows are short.
 struct Rows<'a, T: Element, R: Element, F> {
     batch: Batch,
     f: &'a mut F,
@@ -149,7 +153,7 @@ struct Rows<'a, T: Element, R: Element, F> {
 
 impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
     type Output = ();
-    // Whole passes are much code: doubles, which are rare, do without the widest vectors.
+    // Functions of rows are large code. f64 is rare, and does without the widest vectors.
     const SETS: Sets = match T::DTYPE {
         DType::F64 => Sets::two(T::DTYPE),
         _ => Sets::of(&[T::DTYPE]),
@@ -158,19 +162,19 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
     #[inline(always)]
     fn run(self) {
         let Batch { number, n, .. } = self.batch;
-        // SAFETY: the walk gives rows of these dtypes, and takes them once.
+        // SAFETY: `walk` passes rows of these dtypes, and each batch is used once.
         let (rows, to) = unsafe { self.batch.slices::<T, R>() };
         _ = self.f.rows(number, n, rows, Unwritten { to, brand: PhantomData });
     }
 }
 
-/// Rows one behind the other, and the places of their results.
+/// Adjacent rows, and the space for their results.
 #[derive(Clone, Copy)]
 struct Batch {
-    /// The number of the first, and how many.
+    /// The number of the first row, and the number of rows.
     number: usize,
     count: usize,
-    /// Where they start, and the elements of each.
+    /// Pointer to the first row, and elements per row; then the same for the results.
     rows: *const u8,
     n: usize,
     outs: *mut u8,
@@ -178,16 +182,16 @@ struct Batch {
 }
 
 impl Batch {
-    /// The rows and the places of their results.
+    /// Returns the rows and the space for their results.
     ///
     /// # Safety
-    ///
-    /// They are rows of `T`, with room for results of `R` apart from them; no other slice of the results is in use.
+    /// The memory contains rows of `T` and space for results of `R`, which do not overlap. No other slice of the
+    /// results is in use.
     #[inline(always)]
     unsafe fn slices<'a, T: Element, R: Element>(self) -> (&'a [T::Raw], &'a mut [MaybeUninit<R::Raw>]) {
-        // SAFETY: pointers and lengths: `count` rows of `n` elements, and places for `count` results of `length`, as the
-        // caller vouches; places that hold nothing are places for elements that may be uninitialized. Alignment: rows begin
-        // in storages or buffers that are aligned for every type, at multiples of its size. Aliasing: the caller's word.
+        // SAFETY: pointers and lengths: `count` rows of `n` elements, and space for `count` results of `length`, by the
+        // caller's contract; the results may be uninitialized. Alignment: rows begin in storages or buffers that are
+        // aligned for every type, at multiples of its size. Aliasing: the caller's contract.
         unsafe {
             (
                 std::slice::from_raw_parts(self.rows.cast(), self.count * self.n),
@@ -197,7 +201,7 @@ impl Batch {
     }
 }
 
-/// Where the rows along a dimension start, in row-major order of the other dimensions.
+/// Returns the start offsets of the rows along a dimension, in row-major order of the other dimensions.
 fn starts(layout: &Layout, dim: usize) -> Vec<i64> {
     let outer = |values: &[i64]| -> SmallVec<[i64; 5]> {
         values.iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, v)| *v).collect()
@@ -228,9 +232,12 @@ fn starts(layout: &Layout, dim: usize) -> Vec<i64> {
     }
 }
 
-/// `f(row, out)` for every row along a dimension (the only element of a tensor without dimensions is a row); `out` is
-/// zeroed and has `length` elements (`None`: as many as the row). Fresh and row-major, with that length in the
-/// dimension.
+/// Calls `f(row, out)` for every row along a dimension; the element of a zero-dimensional tensor is a row. `out` is
+/// zeroed and has `length` elements (`None`: as many as the row). The result is fresh and row-major, with that length
+/// in the dimension.
+///
+/// # Errors
+/// Returns an error if the dimension is out of range, there is no conversion to `T`, or memory is exhausted.
 pub fn map_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
@@ -241,10 +248,10 @@ pub fn map_rows<T: Element, R: Element>(
         let mut f = f.clone();
         rows(&mut |batch| {
             let (n, length) = (batch.n, batch.length);
-            // SAFETY: the walk gives rows of these dtypes, and takes them once.
+            // SAFETY: `walk` passes rows of these dtypes, and each batch is used once.
             let (rows, outs) = unsafe { batch.slices::<T, R>() };
             outs.fill(MaybeUninit::zeroed());
-            // SAFETY: they were just filled, and zero bytes are an element of any dtype.
+            // SAFETY: the results were just filled, and zero bytes are an element of any dtype.
             let outs = unsafe { outs.assume_init_mut() };
             for i in 0..batch.count {
                 f(&rows[i * n..(i + 1) * n], &mut outs[i * length..(i + 1) * length]);
@@ -253,7 +260,10 @@ pub fn map_rows<T: Element, R: Element>(
     })
 }
 
-/// As [`map_rows`], of a function that computes with the whole row: it is compiled per instruction set.
+/// As [`map_rows`] for a function that is compiled per instruction set.
+///
+/// # Errors
+/// As for [`map_rows`].
 pub fn compute_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
@@ -266,26 +276,26 @@ pub fn compute_rows<T: Element, R: Element>(
     })
 }
 
-/// What a walk calls.
+/// The function that a walk calls with each batch.
 type EachBatch<'a> = &'a mut dyn FnMut(Batch);
-/// Gives a part of a walk what it calls.
+/// Makes the function for one part of a walk, and passes it on.
 type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
 
-/// Bytes of results that are computed at once where rows are shorter: few enough for what one pass leaves to be in the
-/// nearest memory still when the next one takes it.
+/// Bytes of results that are computed together if rows are shorter: few enough to stay in the L1 cache from one pass to
+/// the next.
 const AHEAD: usize = 8192;
 
-/// Operations that an element of a row is thought to cost: more than those that are computed one by one.
+/// Estimated operations per element of a row, which are more than in element-wise loops.
 const COST: usize = 4;
 
-/// Room for elements of any dtype.
+/// Allocates space for `count` elements of any dtype.
 fn buffer_of(dtype: DType, count: usize) -> Result<Vec<u128>> {
     let bytes = count.saturating_mul(dtype.size());
     check_budget(bytes)?;
     Ok(vec![0; bytes.div_ceil(size_of::<u128>())])
 }
 
-/// The walk of [`map_rows`], for rows and results of these dtypes.
+/// The iteration of [`map_rows`], with the dtypes of rows and results as values.
 fn walk(
     x: &Tensor,
     dim: i64,
@@ -308,18 +318,18 @@ fn walk(
         }
         Layout::contiguous(&sizes)?
     };
-    // SAFETY: the walk comes to every row of the result, and what it calls writes all of it.
+    // SAFETY: the walk visits every row of the result, and the functions that it calls write all of a row.
     let storage = unsafe { Storage::uninit(bytes_of(&to, dtypes[1])?)? };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
     let base = SendPtr(guards.start(meta, x.dtype()));
-    // SAFETY: the storage is fresh.
+    // SAFETY: the storage is fresh; this function has the only handle.
     let target = SendPtr(unsafe { storage.data() });
     let grain = threads::rows(n.max(length).saturating_mul(COST));
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
     let direct = to_step == 1 || length == 1;
     if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
-        // Row after row in memory.
+        // Rows are adjacent in memory.
         let steps = [n * x.dtype().size(), length * dtypes[1].size()];
         let batch = (AHEAD / steps[1]).max(1);
         threads::split(to.numel() / length, grain, |rows| {
@@ -334,7 +344,7 @@ fn walk(
         drop(guards);
         return Ok(Tensor::from_parts(storage, dtypes[1], to));
     }
-    // Where the result has no elements a row may be of any length.
+    // If the result has no elements, the rows can have any length.
     if to.numel() > 0 {
         let (pack, unpack) = (pack_fn(x.dtype(), dtypes[0])?, pack_fn(dtypes[1], dtypes[1])?);
         let (froms, tos) = (starts(layout, d), starts(&to, d));
@@ -344,13 +354,14 @@ fn walk(
             per_part(&mut |each| {
                 for i in rows.clone() {
                     let (at, to_at) = (froms[i], tos[i]);
-                    // SAFETY: `froms` and `tos` are where the rows of the two layouts begin, of which that of the locked tensor
-                    // lies within its storage, as `start` found, and that of the output is all of its own; buffers have room
-                    // for a row each, and are this part's.
+                    // SAFETY: `froms` and `tos` are the start offsets of the rows of the two layouts. The input's
+                    // layout is within its locked storage, which `start` checked; the output's layout covers its
+                    // storage. Each buffer holds a row, and belongs to this part only.
                     unsafe {
                         let from = base.by(at as isize * x.dtype().size() as isize);
                         let row = if n == 0 {
-                            // Where nothing is read the place must still be one for elements of the wanted dtype.
+                            // Nothing is read, but the pointer must still be aligned for elements of the requested
+                            // dtype.
                             row_buffer.as_ptr().cast()
                         } else if same {
                             from.cast_const()
@@ -376,8 +387,13 @@ fn walk(
     Ok(Tensor::from_parts(storage, dtypes[1], to))
 }
 
-/// Row-major tensors of one dtype joined at a dimension, or side by side along a new one, into a tensor of these sizes: for
-/// every index of the dimensions before it, a block of memory of each tensor in turn. `None` if they do not lie so.
+/// Concatenates row-major tensors of one dtype along a dimension, or stacks them along a new one, into a tensor of
+/// these sizes. For every index of the dimensions before it, a block of each tensor is copied in turn.
+///
+/// Returns `None` if dtypes differ, a tensor is not row-major, or the sizes do not match.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
 pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<Tensor>> {
     let Some(dtype) = tensors.first().map(|t| t.dtype()) else { return Ok(None) };
     let to = Layout::contiguous(sizes)?;
@@ -393,7 +409,7 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
     let line = to.numel() / lines * dtype.size();
     let join = |out: &mut [MaybeUninit<u8>]| {
         if lines == 1 {
-            // One block may be long: it is cut where threads take it.
+            // A single block may be long, so it is split among threads.
             let mut rest = out;
             for block in &blocks {
                 let (own, behind) = std::mem::take(&mut rest).split_at_mut(block.len());
@@ -415,12 +431,14 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
             }
         });
     };
-    // SAFETY: the blocks of all lines are as many elements as the result has, of its dtype.
+    // SAFETY: the blocks of all lines have as many bytes as the result, and are elements of its dtype.
     unsafe { access::make_bytes(to, dtype, join) }.map(Some)
 }
 
-/// Rows of a row-major matrix, one for each index, as a tensor of these sizes, the last of which is the matrix's. An index
-/// that is not a row's is an error.
+/// Returns rows of a row-major matrix, one per index, as a tensor of these sizes, the last of which is the matrix's.
+///
+/// # Errors
+/// Returns an error if the table is not a matrix, an index is out of range, or memory is exhausted.
 pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> {
     let table = table.contiguous()?;
     let (dtype, meta) = (table.dtype(), table.meta());
@@ -439,11 +457,14 @@ pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> 
             }
         });
     };
-    // SAFETY: as many rows as indices are all elements of the result, of the same dtype.
+    // SAFETY: one row per index covers all elements of the result, of the same dtype.
     unsafe { access::make_bytes(to, dtype, pick) }
 }
 
-/// `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension. Indices outside the dimension are an error.
+/// Returns `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension.
+///
+/// # Errors
+/// Returns an error if the ranks or sizes do not match, or an index is outside the dimension.
 pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
     let (rank, bound) = (x.rank(), x.sizes().get(dim).copied().unwrap_or(1));
     if rank.max(1) != indices.rank().max(1) {
@@ -473,7 +494,7 @@ pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
     dispatch!(widths, kind, "gather", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (data, strides) = (ins[0].data(), ins[0].layout().strides());
         let step = if rank == 0 { 0 } else { strides[dim] };
-        // Steps of the other dimensions, in which the result is walked in order.
+        // Steps of the other dimensions, in which the result is visited in order.
         let steps: SmallVec<[i64; 5]> =
             (0..indices.rank()).map(|d| if d == dim || d >= rank { 0 } else { strides[d] }).collect();
         let sizes = indices.sizes();

@@ -1,7 +1,7 @@
-//! Numbers outside tensors: what a program's `bool`, `int`, `float` or `complex` is.
+//! Numbers of a program: its `bool`, `int`, `float` and `complex` values.
 //!
-//! Conversions do what C++ does on x86-64, because that is what PyTorch's users see: floats truncate towards
-//! zero, what does not fit an integer becomes its smallest value (32 and 64 bits) or wraps (narrower).
+//! Conversions have the semantics of C++ on x86-64, which PyTorch's users observe. Floats truncate towards zero; a
+//! value that does not fit an integer becomes the smallest integer (32 and 64 bits) or wraps (narrower types).
 
 use std::fmt;
 
@@ -15,18 +15,18 @@ use crate::error::TensorError;
 /// A number with its kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Scalar {
-    /// A truth value.
+    /// A `bool`.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A double.
+    /// An f64.
     Float(f64),
-    /// A complex double.
+    /// A complex f64.
     Complex(Complex<f64>),
 }
 
 impl Scalar {
-    /// The dtype a tensor made of it has: `bool`, `int64`, `float64`, `complex128`.
+    /// Returns the dtype of a tensor made of the number: `bool`, `int64`, `float64`, `complex128`.
     pub fn dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -36,7 +36,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype with which it takes part in promotion: as [`Scalar::dtype`], floats at the default `float32`.
+    /// Returns the dtype for promotion: as [`Scalar::dtype`], with floats at the default `float32`.
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -46,54 +46,55 @@ impl Scalar {
         }
     }
 
-    /// The value it has as an element of a dtype.
+    /// Returns the number rounded to an element of a dtype.
     pub fn rounded(self, dtype: DType) -> Scalar {
         dispatch!(all, dtype, "scalar", T => Ok::<_, TensorError>(self.to::<T>().to_scalar())).unwrap_or(self)
     }
 
-    /// Converted to an element type.
+    /// Converts to an element type.
     #[inline]
     pub fn to<T: Element>(self) -> T {
         T::from_scalar(self)
     }
 
-    /// As an integer.
+    /// Converts to an integer.
     pub fn to_i64(self) -> i64 {
         self.to()
     }
 
-    /// As a double (a complex number gives its real part).
+    /// Converts to f64; a complex number is converted by its real part.
     pub fn to_f64(self) -> f64 {
         self.to()
     }
 
-    /// As a truth value: not zero.
+    /// Converts to `bool`: whether the number is not zero.
     pub fn to_bool(self) -> bool {
         self.to()
     }
 
-    /// As a complex double.
+    /// Converts to a complex f64.
     pub fn to_complex(self) -> Complex<f64> {
         self.to()
     }
 
-    /// Whether it is a float.
+    /// Returns whether the number is a float.
     pub fn is_float(self) -> bool {
         matches!(self, Scalar::Float(_))
     }
 
-    /// Whether it is complex.
+    /// Returns whether the number is complex.
     pub fn is_complex(self) -> bool {
         matches!(self, Scalar::Complex(_))
     }
 
-    /// Whether it is an integer; a truth value counts if asked to.
+    /// Returns whether the number is an integer; `bool` counts if `include_bool` is set.
     pub fn is_integral(self, include_bool: bool) -> bool {
         matches!(self, Scalar::Int(_)) || (include_bool && matches!(self, Scalar::Bool(_)))
     }
 
-    /// Whether elements of `dtype` have it in their range, so that it may be written into them: fractions are cut off,
-    /// a negative number may become an unsigned one of its size, infinities are floats. Everything is true or false.
+    /// Returns whether the number is in the range of elements of `dtype`, so that it may be written to them. Fractions
+    /// are ignored, a negative number may wrap to an unsigned one of its magnitude, and infinities are floats. Every
+    /// number fits `bool`.
     pub fn is_in_range_of(self, dtype: DType) -> bool {
         match (self, dtype.category()) {
             (_, Category::Bool) | (Scalar::Bool(_), _) => true,
@@ -129,7 +130,8 @@ impl Scalar {
         }
     }
 
-    /// Same kind and same bits, so that NaN equals itself and the zeros differ: for interning constants.
+    /// Returns whether kind and bits are equal, so that NaN equals itself and 0.0 differs from -0.0: for interning
+    /// constants.
     pub fn bit_eq(self, other: Scalar) -> bool {
         match (self, other) {
             (Scalar::Bool(a), Scalar::Bool(b)) => a == b,
@@ -143,7 +145,7 @@ impl Scalar {
     }
 }
 
-/// Equal as numbers, whatever their kinds (`1 == 1.0 == True`), exactly; NaN equals nothing.
+/// Equality of numbers regardless of their kinds (`1 == 1.0 == True`), exact; NaN equals nothing.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
         let integer = |scalar: &Scalar| match *scalar {

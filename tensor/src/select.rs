@@ -1,19 +1,20 @@
-//! Selection and sorting whose treatment of equal keys is a fixed rule of the input.
+//! Selection and sorting with a defined treatment of equal keys.
 //!
-//! Which of several equal elements is reported (the index `topk`, `median` or `mode` gives) is not specified, but
-//! programs see it. These are the algorithms of the C++ library that PyTorch's builds use, step by step, so that equal
-//! keys fall as they do there: quickselect and introsort by the median of three, with heaps where the pivots are bad,
-//! and insertion for the rest. The order must be strict and weak (NaN has to have a place in it); with any other the
-//! result is some permutation.
+//! The choice among equal elements (the index that `topk`, `median` or `mode` returns) is unspecified, but visible to
+//! programs. These are the algorithms of the C++ library in PyTorch's builds, step by step, so that the same elements
+//! are chosen: quickselect and introsort with the median of three, a heap if the pivots are bad, and insertion sort for
+//! small ranges. The order must be a strict weak order, in which NaN has a position. With any other the result is some
+//! permutation.
 
-/// Below this many elements introsort leaves the rest to insertion.
+/// Below this number of elements introsort uses insertion sort.
 pub(crate) const THRESHOLD: usize = 16;
 
 fn depth_limit(n: usize) -> u32 {
     2 * n.max(1).ilog2()
 }
 
-/// Puts at `nth` what stands there in sorted order, nothing larger before it, nothing smaller behind it.
+/// Partially sorts: `v[nth]` becomes the element of the sorted order; no element before it is larger, none after it is
+/// smaller.
 pub fn nth_element<T: Copy>(v: &mut [T], nth: usize, less: &impl Fn(T, T) -> bool) {
     if v.is_empty() || nth >= v.len() {
         return;
@@ -59,7 +60,7 @@ pub fn sort<T: Copy>(v: &mut [T], less: &impl Fn(T, T) -> bool) {
     }
 }
 
-/// Puts the smallest `n`, sorted, in front.
+/// Moves the `n` smallest elements, sorted, to the front.
 pub fn partial_sort<T: Copy>(v: &mut [T], n: usize, less: &impl Fn(T, T) -> bool) {
     heap_select(v, n, less);
     for last in (1..n).rev() {
@@ -67,8 +68,8 @@ pub fn partial_sort<T: Copy>(v: &mut [T], n: usize, less: &impl Fn(T, T) -> bool
     }
 }
 
-/// Puts into `v[0]` the median of the second, middle and last element, the pivot, and parts the others by it: the first
-/// position of the larger part.
+/// Moves the median of the second, middle and last element, the pivot, to `v[0]` and partitions the others by it.
+/// Returns the first position of the larger part.
 fn partition<T: Copy>(v: &mut [T], less: &impl Fn(T, T) -> bool) -> usize {
     let (a, b, c) = (1, v.len() / 2, v.len() - 1);
     let median = match (less(v[a], v[b]), less(v[b], v[c]), less(v[a], v[c])) {
@@ -83,7 +84,7 @@ fn partition<T: Copy>(v: &mut [T], less: &impl Fn(T, T) -> bool) -> usize {
     let pivot = v[0];
     let (mut first, mut last) = (1, v.len());
     loop {
-        // The median of three bounds both walks; the checks are for orders that are none.
+        // The median of three bounds both scans; the checks are for inconsistent orders.
         while first < v.len() && less(v[first], pivot) {
             first += 1;
         }
@@ -109,7 +110,7 @@ fn insertion_sort<T: Copy>(v: &mut [T], less: &impl Fn(T, T) -> bool) {
     }
 }
 
-/// Moves element `i` down to its place behind something not larger.
+/// Moves element `i` down to its position behind an element that is not larger.
 fn insert<T: Copy>(v: &mut [T], i: usize, less: &impl Fn(T, T) -> bool) {
     let value = v[i];
     let mut at = i;
@@ -120,7 +121,7 @@ fn insert<T: Copy>(v: &mut [T], i: usize, less: &impl Fn(T, T) -> bool) {
     v[at] = value;
 }
 
-/// Makes the first `n` a heap of the smallest `n` of all, the largest on top.
+/// Makes the first `n` elements a heap of the `n` smallest, with the largest at the root.
 fn heap_select<T: Copy>(v: &mut [T], n: usize, less: &impl Fn(T, T) -> bool) {
     for parent in (0..n / 2).rev() {
         let value = v[parent];
@@ -133,14 +134,14 @@ fn heap_select<T: Copy>(v: &mut [T], n: usize, less: &impl Fn(T, T) -> bool) {
     }
 }
 
-/// Exchanges the top of the heap of `n` with element `result`.
+/// Exchanges the root of the heap of `n` elements with element `result`.
 fn pop_heap<T: Copy>(v: &mut [T], n: usize, result: usize, less: &impl Fn(T, T) -> bool) {
     let value = v[result];
     v[result] = v[0];
     sift(v, 0, n, value, less);
 }
 
-/// Fills a hole by moving larger children up to the bottom, then the value up from there.
+/// Fills a hole by moving larger children up to the bottom, then moves the value up from there.
 fn sift<T: Copy>(v: &mut [T], mut hole: usize, n: usize, value: T, less: &impl Fn(T, T) -> bool) {
     let top = hole;
     let mut child = hole;
@@ -164,8 +165,8 @@ fn sift<T: Copy>(v: &mut [T], mut hole: usize, n: usize, value: T, less: &impl F
     v[hole] = value;
 }
 
-/// Selection by a quicksort of one side, with the median of three as pivot: as `kthvalue` has it. `greater` puts NaN
-/// behind everything.
+/// Quickselect with the median of three as pivot, as in PyTorch's `kthvalue`. `greater` must order NaN after
+/// everything.
 pub fn quick_select<T: Copy>(v: &mut [T], k: usize, greater: &impl Fn(T, T) -> bool) {
     if v.is_empty() {
         return;
@@ -217,7 +218,7 @@ pub fn quick_select<T: Copy>(v: &mut [T], k: usize, greater: &impl Fn(T, T) -> b
 mod tests {
     use super::*;
 
-    /// Numbers with many repetitions, in no order.
+    /// Returns numbers with many repetitions, in pseudorandom order.
     fn mixed(n: u64, kinds: u64) -> Vec<u64> {
         (0..n).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % kinds).collect()
     }

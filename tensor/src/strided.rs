@@ -1,4 +1,4 @@
-//! Elements that lie apart: every so many of a row, which convolutions and pooling take, and lines that become columns.
+//! Strided access: every n-th element of a row, for convolutions and pooling, and transposition of lines into columns.
 #![allow(
     unsafe_code,
     reason = "reads lines and writes columns by pointers, and by instructions that were detected"
@@ -12,13 +12,13 @@ use std::arch::x86_64::{
 
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
-/// `f` of every `step`-th element, with as many places as there are.
+/// Calls `f` for every `step`-th element and the elements of `to`.
 #[inline(always)]
 pub(crate) fn strided<T: Copy, R>(from: &[T], step: usize, to: &mut [R], f: impl Fn(&mut R, T)) {
     match step {
         1 => to.iter_mut().zip(from).for_each(|(t, s)| f(t, *s)),
         2 => {
-            // Pairs are loaded by the vector, where there is an element behind each.
+            // Pairs are loaded as vectors while there is an element behind each used one.
             let pairs = (from.len() / 2).min(to.len());
             let (whole, rest) = to.split_at_mut(pairs);
             whole.iter_mut().zip(from.chunks_exact(2)).for_each(|(t, pair)| f(t, pair[0]));
@@ -28,58 +28,59 @@ pub(crate) fn strided<T: Copy, R>(from: &[T], step: usize, to: &mut [R], f: impl
     }
 }
 
-/// Lines that are turned at a time, of elements of any type.
+/// Lines that are transposed at a time, for elements of any type.
 pub(crate) const LINES: usize = 4;
-/// The sides of squares of elements of four bytes that are turned at a time: the elements of a vector of AVX.
+/// Side of the squares of four-byte elements that are transposed at a time: the elements of an AVX vector.
 pub(crate) const SQUARE: usize = 8;
 
-/// Lines of elements of four bytes, `line` apart, that become columns of rows that are `row` apart.
+/// Lines of four-byte elements, `line` elements apart, that become columns of rows that are `row` elements apart.
 pub(crate) struct Squares {
     pub(crate) from: *const f32,
     pub(crate) line: isize,
     pub(crate) to: *mut f32,
     pub(crate) row: isize,
-    /// How many lines there are, and elements of each: whole squares.
+    /// Number of lines, and elements per line: both multiples of the square's side.
     pub(crate) lines: usize,
     pub(crate) length: usize,
 }
 
 impl Squares {
-    /// Moves them. Whatever type they are of, no move of a float changes its bytes.
+    /// Transposes the lines. Elements may be of any four-byte type, because moving a float preserves its bytes.
     ///
     /// # Safety
-    /// The lines may be read, the columns written.
+    /// The lines are valid for reads and the columns for writes. They do not overlap.
     pub(crate) unsafe fn turn(self) {
         if isa() >= Isa::Avx2 {
             return simd::run(ByVectors(self));
         }
         for (i, k) in self.corners(LINES) {
-            // SAFETY: the caller's word: a part of the lines.
+            // SAFETY: the caller's contract, for a part of the lines.
             unsafe { turn_lines::<f32, SQUARE>(self.element(i, k), self.line, self.place(i, k), self.row) };
         }
     }
 
-    /// Where squares begin, of so many lines.
+    /// Returns the first line and element of each square of `lines` lines.
     #[inline(always)]
     fn corners(&self, lines: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let length = self.length;
         (0..self.lines).step_by(lines).flat_map(move |i| (0..length).step_by(SQUARE).map(move |k| (i, k)))
     }
 
-    /// Element `k` of line `i`.
+    /// Returns the address of element `k` of line `i`.
     #[inline(always)]
     fn element(&self, i: usize, k: usize) -> *const f32 {
         self.from.wrapping_offset(i as isize * self.line).wrapping_add(k)
     }
 
-    /// Where it goes.
+    /// Returns the target of element `k` of line `i`.
     #[inline(always)]
     fn place(&self, i: usize, k: usize) -> *mut f32 {
         self.to.wrapping_offset(k as isize * self.row).wrapping_add(i)
     }
 }
 
-/// Squares, each in eight registers. Made where there is AVX, by a caller who vouches for the memory.
+/// Transposes squares in eight registers each. Made only if the processor has AVX2, and under the contract of
+/// [`Squares::turn`].
 struct ByVectors(Squares);
 
 impl Kernel for ByVectors {
@@ -89,13 +90,14 @@ impl Kernel for ByVectors {
     #[inline(always)]
     fn run(self) {
         for (i, k) in self.0.corners(SQUARE) {
-            // SAFETY: the processor has the instructions, and the rest was said where this was made.
+            // SAFETY: the processor has the instructions; the rest is the contract under which this value was made.
             unsafe { turn_square(self.0.element(i, k), self.0.line, self.0.place(i, k), self.0.row) };
         }
     }
 }
 
-/// Eight elements of eight lines: pairs of lines are interleaved, then pairs of pairs, then halves exchanged.
+/// Transposes eight elements of eight lines: pairs of lines are interleaved, then pairs of pairs, then halves are
+/// exchanged.
 ///
 /// # Safety
 /// As [`Squares::turn`]; the processor has AVX.
@@ -109,7 +111,7 @@ unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
     // The low halves of two vectors, or the high ones.
     const LOW: i32 = 0x20;
     const HIGH: i32 = 0x31;
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's contract; loads and stores are unaligned ones.
     unsafe {
         let lines: [__m256; SQUARE] =
             [0, 1, 2, 3, 4, 5, 6, 7].map(|i| _mm256_loadu_ps(from.wrapping_offset(i * line)));
@@ -135,7 +137,7 @@ unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
     }
 }
 
-/// Nobody asks other architectures for vectors of AVX.
+/// Not called on other architectures, which have no AVX; implemented for completeness.
 ///
 /// # Safety
 /// As [`Squares::turn`].
@@ -143,18 +145,19 @@ unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
 unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
     for i in (0..SQUARE).step_by(LINES) {
         let (from, to) = (from.wrapping_offset(i as isize * line), to.wrapping_add(i));
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         unsafe { turn_lines::<f32, SQUARE>(from, line, to, row) };
     }
 }
 
-/// `N` elements of each of some lines, `line` apart, as columns of rows that are `row` apart: first one element of each line
-/// in turn, which is vector code where elements are floats, then so many at once to each row.
+/// Transposes `N` elements of each of [`LINES`] lines, `line` elements apart, to columns of rows that are `row`
+/// elements apart. First one element of each line in turn is collected, which is vector code for floats, then each row
+/// is stored at once.
 ///
-/// Not inlined: of the same in a function for a wider instruction set LLVM makes no vectors.
+/// Not inlined: inside a function for a wider instruction set LLVM does not vectorize this loop.
 ///
 /// # Safety
-/// The lines may be read, the columns written.
+/// The lines are valid for reads and the columns for writes. They do not overlap.
 #[inline(never)]
 pub(crate) unsafe fn turn_lines<T: Copy, const N: usize>(
     from: *const T,
@@ -162,7 +165,7 @@ pub(crate) unsafe fn turn_lines<T: Copy, const N: usize>(
     to: *mut T,
     row: isize,
 ) {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's contract; an array has the alignment of its elements.
     unsafe {
         let lines: [&[T; N]; LINES] = [0, 1, 2, 3].map(|k| &*from.offset(k * line).cast());
         let mut turned = [[lines[0][0]; LINES]; N];
@@ -195,7 +198,7 @@ mod tests {
                 lines,
                 length,
             };
-            // SAFETY: the sizes are those of the vectors.
+            // SAFETY: the vectors have exactly these sizes.
             unsafe { squares.turn() };
             let place = |at: usize| (at % row < lines).then(|| from[at % row * line + at / row]);
             let want: Vec<f32> = (0..to.len()).map(|at| place(at).unwrap_or(-1.0)).collect();

@@ -6,9 +6,9 @@
 //! | `FLAMBEAU_THREADS` | a number from 1 | threads for a loop where the caller of [`crate::threads::with`] sets no number |
 //! | `FLAMBEAU_GUARD` | `end`, `begin` | guarded memory, in builds with debug assertions (`guard.rs`) |
 //!
-//! A variable that cannot be followed (an unknown word, an instruction set that the processor lacks, guarded memory in a
-//! build without debug assertions) is an error of [`check`], never ignored: a test run that believes it has tried AVX2
-//! has tried AVX2. Programs call [`check`] when they start; [`get`] panics with the same text.
+//! A variable that cannot be honoured is an error of [`check`] and never ignored: an unknown word, an instruction set
+//! that the processor lacks, or guarded memory in a build without debug assertions. So a test run for AVX2 cannot
+//! silently use another instruction set. Programs call [`check`] when they start; [`get`] panics with the same message.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use crate::error::{Result, TensorError};
 use crate::guard::Edge;
 use crate::simd::{self, Isa};
 
-/// What the environment asks for; `None` where it says nothing.
+/// The settings from the environment; `None` for variables that are not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches {
     pub(crate) isa: Option<Isa>,
@@ -32,18 +32,19 @@ fn read() -> &'static Result<Switches> {
     })
 }
 
-/// Whether the switches in the environment can be followed.
+/// Checks the variables in the environment.
 ///
 /// # Errors
-/// If one cannot; the text names the variable, what it says and what it could say.
+/// Returns [`TensorError::Value`] if a variable cannot be honoured; the message has the variable, its value and the
+/// accepted values.
 pub fn check() -> Result<()> {
     read().clone().map(|_| ())
 }
 
-/// The switches.
+/// Returns the settings.
 ///
 /// # Panics
-/// If one cannot be followed.
+/// Panics if a variable cannot be honoured.
 pub(crate) fn get() -> Switches {
     match read() {
         Ok(switches) => *switches,

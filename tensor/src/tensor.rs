@@ -1,10 +1,10 @@
-//! The tensor: one pointer to dtype, layout, storage and the little state autograd keeps with it.
+//! The tensor: one pointer to dtype, layout, storage and the state of autograd.
 //!
-//! In-place metadata changes (`t_`, `unsqueeze_`, `resize_`, `set_`) happen through `&Tensor`, while readers hold
-//! `&Layout`. So a change publishes a new record by one atomic store and keeps the old ones until the tensor
-//! drops; a change back to a recent record reuses it, so alternating changes keep memory constant.
+//! In-place changes of metadata (`t_`, `unsqueeze_`, `resize_`, `set_`) take `&Tensor`, while readers hold `&Layout`.
+//! So a change publishes a new record by an atomic store, and keeps the old records until the tensor is dropped. A
+//! change back to a recent record reuses that record, so alternating changes use constant memory.
 //!
-//! Invariant: every record's layout lies within its storage (a storage never shrinks).
+//! Invariant: every record's layout is within its storage (a storage never shrinks).
 #![allow(unsafe_code, reason = "publishes metadata records by an atomic pointer")]
 
 use std::any::Any;
@@ -21,7 +21,7 @@ use crate::layout::Layout;
 use crate::shared::Shared;
 use crate::storage::Storage;
 
-/// What autograd hangs on a tensor; this crate does not look inside.
+/// Autograd's state of a tensor; opaque to this crate.
 pub type AutogradSlot = Arc<dyn Any + Send + Sync>;
 
 /// One state of a tensor's metadata.
@@ -30,24 +30,24 @@ pub(crate) struct Meta {
     pub(crate) storage: Storage,
 }
 
-/// What few tensors have.
+/// State that few tensors have.
 #[derive(Default)]
 struct Extra {
-    /// Later records, retained while the tensor lives. Each is a leaked box, freed on drop.
+    /// Later records, kept while the tensor lives. Each is a leaked box, freed on drop.
     records: Mutex<Vec<NonNull<Meta>>>,
     autograd: Mutex<Option<AutogradSlot>>,
 }
 
 struct TensorImpl {
     first: Meta,
-    /// The current record; null while it is `first`.
+    /// The current record; null if it is `first`.
     current: AtomicPtr<Meta>,
     extra: OnceLock<Box<Extra>>,
     dtype: DType,
     requires_grad: AtomicBool,
 }
 
-// SAFETY: the raw pointers are boxes owned by this very struct, never changed once published.
+// SAFETY: the raw pointers are boxes owned by this struct, immutable once published.
 unsafe impl Send for TensorImpl {}
 // SAFETY: as above; all changes go through atomics and mutexes.
 unsafe impl Sync for TensorImpl {}
@@ -57,7 +57,7 @@ impl Drop for TensorImpl {
     fn drop(&mut self) {
         if let Some(extra) = self.extra.get_mut() {
             for record in extra.records.get_mut().drain(..) {
-                // SAFETY: made by `Box::leak` in `publish`; no reference outlives the tensor.
+                // SAFETY: made by `Box::leak` in `publish`, listed once; no reference to it outlives the tensor.
                 drop(unsafe { Box::from_raw(record.as_ptr()) });
             }
         }
@@ -68,17 +68,20 @@ impl Drop for TensorImpl {
 #[derive(Clone)]
 pub struct Tensor(Shared<TensorImpl>);
 
-/// Records looked through for one to reuse.
+/// Number of recent records that are checked for reuse.
 const RECENT: usize = 8;
 
 impl Tensor {
-    /// A tensor over a storage. An error if the layout reaches outside.
+    /// Makes a tensor over a storage.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::OutOfBounds`] if the layout reaches outside the storage.
     pub fn from_storage(storage: Storage, dtype: DType, layout: Layout) -> Result<Tensor> {
         check_bounds(&storage, dtype, &layout)?;
         Ok(Tensor::from_parts(storage, dtype, layout))
     }
 
-    /// As [`Tensor::from_storage`] where the layout is known to fit.
+    /// As [`Tensor::from_storage`] for a layout that is known to fit.
     #[inline(never)]
     pub(crate) fn from_parts(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
         debug_assert!(layout.storage_end() * dtype.size() <= storage.nbytes());
@@ -91,18 +94,18 @@ impl Tensor {
         }))
     }
 
-    /// One consistent state of layout and storage; take it once and use it throughout a kernel.
+    /// Returns a consistent state of layout and storage; kernels read it once and use it throughout.
     #[inline]
     pub(crate) fn meta(&self) -> &Meta {
         let current = self.0.current.load(Ordering::Acquire);
         if current.is_null() {
             return &self.0.first;
         }
-        // SAFETY: published records live as long as the tensor and never change.
+        // SAFETY: published records live as long as the tensor and are never changed.
         unsafe { &*current }
     }
 
-    /// Puts another layout (and storage) in place of the present one.
+    /// Replaces layout and storage.
     fn publish(&self, meta: Meta) {
         let extra = self.0.extra.get_or_init(Box::default);
         let mut records = extra.records.lock();
@@ -111,7 +114,7 @@ impl Tensor {
             self.0.current.store(std::ptr::null_mut(), Ordering::Release);
             return;
         }
-        // SAFETY: records are live boxes.
+        // SAFETY: listed records are live boxes, freed only on drop of the tensor.
         let recent =
             records.iter().rev().take(RECENT).copied().find(|record| same(unsafe { record.as_ref() }));
         let record = recent.unwrap_or_else(|| {
@@ -122,7 +125,10 @@ impl Tensor {
         self.0.current.store(record.as_ptr(), Ordering::Release);
     }
 
-    /// Replaces the layout in place (all clones see it). An error if it reaches outside the storage.
+    /// Replaces the layout in place, for all clones.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::OutOfBounds`] if the layout reaches outside the storage.
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
         let storage = self.storage().clone();
         check_bounds(&storage, self.dtype(), &layout)?;
@@ -130,14 +136,20 @@ impl Tensor {
         Ok(())
     }
 
-    /// Replaces storage and layout in place (all clones see it), as `set_` does.
+    /// Replaces storage and layout in place, for all clones, as `set_` does.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::OutOfBounds`] if the layout reaches outside the storage.
     pub fn set_storage(&self, storage: Storage, layout: Layout) -> Result<()> {
         check_bounds(&storage, self.dtype(), &layout)?;
         self.publish(Meta { layout, storage });
         Ok(())
     }
 
-    /// Makes it row-major with other sizes in place, growing the storage where needed (new bytes are zero).
+    /// Changes the sizes in place, with row-major strides; the storage grows if necessary (new bytes are zero).
+    ///
+    /// # Errors
+    /// Returns an error if the sizes are invalid, or memory or the budget is exhausted.
     pub fn resize_(&self, sizes: &[i64]) -> Result<()> {
         let meta = self.meta();
         if meta.layout.sizes() == sizes {
@@ -146,7 +158,10 @@ impl Tensor {
         self.resize_strided_(sizes, Layout::contiguous(sizes)?.strides())
     }
 
-    /// As [`resize_`](Tensor::resize_), with these strides.
+    /// As [`resize_`](Tensor::resize_), with the given strides.
+    ///
+    /// # Errors
+    /// As for [`resize_`](Tensor::resize_).
     pub fn resize_strided_(&self, sizes: &[i64], strides: &[i64]) -> Result<()> {
         let meta = self.meta();
         let layout = Layout::new(sizes, strides, meta.layout.offset())?;
@@ -157,55 +172,58 @@ impl Tensor {
         Ok(())
     }
 
-    /// Element type.
+    /// Returns the element type.
     #[inline]
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
-    /// Sizes, strides and offset.
+    /// Returns sizes, strides and offset.
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.meta().layout
     }
 
-    /// The shared bytes.
+    /// Returns the storage.
     #[inline]
     pub fn storage(&self) -> &Storage {
         &self.meta().storage
     }
 
-    /// Sizes.
+    /// Returns the sizes.
     #[inline]
     pub fn sizes(&self) -> &[i64] {
         self.layout().sizes()
     }
 
-    /// Strides, in elements.
+    /// Returns the strides, in elements.
     #[inline]
     pub fn strides(&self) -> &[i64] {
         self.layout().strides()
     }
 
-    /// Offset of the first element in the storage, in elements.
+    /// Returns the offset of the first element in the storage, in elements.
     #[inline]
     pub fn offset(&self) -> i64 {
         self.layout().offset()
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         self.layout().rank()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.layout().numel()
     }
 
-    /// The size of a dimension (negative: from the end).
+    /// Returns the size of a dimension (negative: from the end).
+    ///
+    /// # Errors
+    /// Returns [`TensorError::DimRange`] if there is no such dimension.
     pub fn size(&self, dim: i64) -> Result<i64> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -214,71 +232,71 @@ impl Tensor {
         Ok(layout.sizes()[crate::layout::wrap_dim(dim, layout.rank())?])
     }
 
-    /// Whether it is row-major without gaps.
+    /// Returns whether the layout is row-major without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.layout().is_contiguous()
     }
 
-    /// Where it is: always the processor.
+    /// Returns the device, which is always the CPU.
     pub fn device(&self) -> Device {
         Device::CPU
     }
 
-    /// How often its storage has been written to.
+    /// Returns the version of the storage: the number of writes so far.
     #[inline]
     pub fn version(&self) -> u64 {
         self.storage().version()
     }
 
-    /// Whether two handles are the same tensor (not merely views of the same memory).
+    /// Returns whether two handles are the same tensor (not merely views of the same memory).
     #[inline]
     pub fn ptr_eq(&self, other: &Tensor) -> bool {
         Shared::ptr_eq(&self.0, &other.0)
     }
 
-    /// The tensor's identity: equal for handles of the same one, stable while it lives.
+    /// Returns the tensor's identity: equal for handles of the same tensor, stable while it lives.
     #[inline]
     pub fn id(&self) -> usize {
         self.0.address()
     }
 
-    /// Whether two tensors share storage.
+    /// Returns whether two tensors share storage.
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         self.storage().ptr_eq(other.storage())
     }
 
-    /// Whether this handle is the only one of the tensor, and the tensor the only one of its storage: then
-    /// nobody can tell if the memory is reused.
+    /// Returns whether this handle is the only one of the tensor, and the tensor the only one of its storage: then
+    /// reuse of the memory is not observable.
     #[inline]
     pub fn is_unique(&self) -> bool {
         self.0.is_unique() && self.0.extra.get().is_none() && self.storage().ref_count() == 1
     }
 
-    /// Whether gradients are wanted for it.
+    /// Returns whether gradients are computed for the tensor.
     #[inline]
     pub fn requires_grad(&self) -> bool {
         self.0.requires_grad.load(Ordering::Relaxed)
     }
 
-    /// Whether this handle is the only one of the tensor: dropping it drops the tensor.
+    /// Returns whether this handle is the only one of the tensor: dropping it drops the tensor.
     #[inline]
     pub fn is_only_handle(&self) -> bool {
         self.0.is_unique()
     }
 
-    /// Says whether gradients are wanted for it.
+    /// Sets whether gradients are computed for the tensor.
     #[inline]
     pub fn set_requires_grad(&self, wanted: bool) {
         self.0.requires_grad.store(wanted, Ordering::Relaxed);
     }
 
-    /// What autograd hung on it.
+    /// Returns autograd's state of the tensor.
     pub fn autograd(&self) -> Option<AutogradSlot> {
         self.0.extra.get().and_then(|extra| extra.autograd.lock().clone())
     }
 
-    /// Hangs something of autograd's on it (or takes it away); gives back what was there.
+    /// Replaces autograd's state of the tensor, and returns the old one.
     pub fn set_autograd(&self, slot: Option<AutogradSlot>) -> Option<AutogradSlot> {
         if slot.is_none() && self.0.extra.get().is_none() {
             return None;
@@ -287,7 +305,7 @@ impl Tensor {
     }
 }
 
-/// An error if a layout reaches outside a storage.
+/// Returns [`TensorError::OutOfBounds`] if a layout reaches outside a storage.
 fn check_bounds(storage: &Storage, dtype: DType, layout: &Layout) -> Result<()> {
     let needed = layout.storage_end().checked_mul(dtype.size());
     let available = storage.nbytes();

@@ -1,20 +1,19 @@
-//! One pool of threads for the loops of kernels: what a loop does is cut into parts, and threads take parts until none
-//! is left.
+//! The thread pool for the loops of kernels: a loop is split into parts, and threads take parts until none is left.
 //!
 //! Invariants:
-//! - **Results do not depend on the number of threads.** Parts follow from a loop's length and grain alone, whoever
-//!   runs them: a kernel whose parts write apart from each other, or leave partial results that are put together in
-//!   their order, gives the same bits with one thread as with eight.
-//! - The calling thread works too, and waits for those who joined, never for those who have not come: on a busy machine
-//!   a loop takes at most as long as it would alone.
-//! - A part runs with one thread: loops within parts are not shared again.
-//! - Locks of storages are taken by the caller before the loop; threads of the pool take none and ask for no memory of
-//!   a program's budget.
+//! - **Results do not depend on the number of threads.** Parts depend on a loop's length and grain only. A kernel whose
+//!   parts write disjoint memory, or produce partial results that are merged in order, computes the same bits with any
+//!   number of threads.
+//! - The calling thread works too. It waits for threads that have joined, but never for threads that have not: on a
+//!   busy machine a loop takes at most as long as on one thread.
+//! - A part runs on one thread: loops within parts are not split again.
+//! - The caller takes the locks of storages before the loop. Pool threads take no locks, and allocate no memory that is
+//!   charged to a program's budget.
 //!
-//! How many threads may work is a scope of the calling thread ([`with`]), as budgets are: programs of different
-//! sessions run beside each other in one process, each with its own number, and share the threads there are. Threads
-//! start when a loop is first worth it; loops of one part cost a comparison.
-//! How threads join and leave is the protocol of [`board`].
+//! The maximum number of threads is a scope of the calling thread ([`with`]), as budgets are. Programs of different
+//! sessions run concurrently in one process, each with its own number, and share the pool. Threads start when a loop
+//! first has several parts; a loop of one part costs one comparison. Threads join and leave jobs by the protocol of
+//! [`board`].
 #![allow(unsafe_code, reason = "threads work on what lies on the stack of another, which waits for them")]
 
 mod board;
@@ -32,22 +31,25 @@ use sync::{AtomicUsize, Condvar, Mutex, Ordering, Patience};
 use crate::error::Result;
 use crate::switches;
 
-/// Elements worth a part, where an element is one operation or a few.
+/// Minimum elements per part, for one operation or a few per element.
 pub const GRAIN: usize = 1 << 15;
-/// Threads the pool has at most.
+/// Maximum number of threads in the pool.
 const MOST: usize = 256;
 
 /// No caller has set a number.
 const UNSET: usize = usize::MAX;
 
 thread_local! {
-    /// How many threads may work on a loop of this thread; 0: as many as the machine has; [`UNSET`]: outside of [`with`].
+    /// Maximum number of threads for a loop of this thread; 0: the number of the machine; [`UNSET`]: outside of
+    /// [`with`].
     static COUNT: Cell<usize> = const { Cell::new(UNSET) };
 }
 
-/// Runs `f`, in whose loops on this thread at most `count` threads work at a time: 1 for this one alone, 0 for as many
-/// as the machine has for this process. Runs nest, the innermost counts. Outside of any, a thread works alone.
-/// `FLAMBEAU_THREADS` replaces both numbers that no caller chose: the machine's, and that of a thread outside of any run.
+/// Runs `f` with at most `count` threads for its loops on this thread: 1 for this thread only, 0 for the number that
+/// the machine has for this process. Calls nest; the innermost applies. Outside of `with` a thread works alone.
+///
+/// `FLAMBEAU_THREADS` replaces the numbers that no caller has set: the machine's, and that of a thread outside of
+/// `with`.
 #[inline]
 pub fn with<R>(count: usize, f: impl FnOnce() -> R) -> R {
     struct Restore(usize);
@@ -60,13 +62,13 @@ pub fn with<R>(count: usize, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// How many threads may work on a loop of this thread.
+/// Returns the maximum number of threads for a loop of this thread.
 pub fn count() -> usize {
     static MACHINE: OnceLock<usize> = OnceLock::new();
     static UNASKED: OnceLock<usize> = OnceLock::new();
     let given = || switches::get().threads;
     match COUNT.get() {
-        // Asking the system takes as long as a short loop.
+        // Cached, because the system call takes as long as a short loop.
         0 => *MACHINE.get_or_init(|| {
             given().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         }),
@@ -75,14 +77,14 @@ pub fn count() -> usize {
     }
 }
 
-/// Calls `part` for ranges of `grain` (the last may be shorter) that make up `0..len`, on several threads if there
-/// is more than one range.
+/// Calls `part` for ranges of `grain` (the last may be shorter) that partition `0..len`, on several threads if there is
+/// more than one range.
 #[inline]
 pub fn split(len: usize, grain: usize, part: impl Fn(Range<usize>) + Sync) {
     split_by(len, grain, &part);
 }
 
-/// [`split`]: compiled once, so that what calls it has one copy of the part.
+/// [`split`] without a type parameter, so that each caller instantiates its part only once.
 fn split_by(len: usize, grain: usize, part: &(dyn Fn(Range<usize>) + Sync)) {
     if len <= grain {
         if len > 0 {
@@ -94,7 +96,10 @@ fn split_by(len: usize, grain: usize, part: &(dyn Fn(Range<usize>) + Sync)) {
     share(len.div_ceil(grain), &|i| part(i * grain..len.min((i + 1) * grain)));
 }
 
-/// As [`split`], of parts that can fail: gives the error of the first one that did.
+/// As [`split`] for parts that can fail.
+///
+/// # Errors
+/// Returns the error of the first range whose part failed.
 pub fn try_split(len: usize, grain: usize, part: impl Fn(Range<usize>) -> Result<()> + Sync) -> Result<()> {
     let failed = Mutex::new(None);
     split(len, grain, |range| {
@@ -109,19 +114,19 @@ pub fn try_split(len: usize, grain: usize, part: impl Fn(Range<usize>) -> Result
     failed.into_inner().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// As [`split`], of a slice: calls `part` with the position of the first element and `grain` elements, or what is left.
+/// As [`split`] for a slice: calls `part` with the index of the first element and `grain` elements, or the remaining
+/// ones.
 #[inline]
 pub fn chunks<T: Send>(slice: &mut [T], grain: usize, part: impl Fn(usize, &mut [T]) + Sync) {
     let all = SendPtr(slice.as_mut_ptr());
     split(slice.len(), grain, |range| {
-        // SAFETY: ranges of a split lie within the slice, which is borrowed alone, and apart from each other.
+        // SAFETY: ranges of a split are within the slice, which is borrowed exclusively, and disjoint.
         let own = unsafe { std::slice::from_raw_parts_mut(all.at(range.start), range.len()) };
         part(range.start, own);
     });
 }
 
-/// As [`chunks`], of two slices that have `sizes` elements for each of some rows; `grain` counts rows, and so does the
-/// position.
+/// As [`chunks`] for two slices that have `sizes` elements per row; `grain` and the index count rows.
 pub fn chunks_of_two<A: Send, B: Send>(
     a: &mut [A],
     b: &mut [B],
@@ -132,7 +137,7 @@ pub fn chunks_of_two<A: Send, B: Send>(
     let rows = (a.len() / sizes[0].max(1)).min(b.len() / sizes[1].max(1));
     let (a, b) = (SendPtr(a.as_mut_ptr()), SendPtr(b.as_mut_ptr()));
     split(rows, grain, |range| {
-        // SAFETY: as for `chunks`, in either slice: both have as many rows.
+        // SAFETY: as for `chunks`, in each of the slices: both have `rows` rows.
         let (a, b) = unsafe {
             (
                 std::slice::from_raw_parts_mut(a.at(range.start * sizes[0]), range.len() * sizes[0]),
@@ -143,7 +148,7 @@ pub fn chunks_of_two<A: Send, B: Send>(
     });
 }
 
-/// What `f` gives for every number below `len`, in their order; `grain` of them are worth a part.
+/// Returns the values of `f` for the numbers below `len`, in their order; `grain` of them are a part.
 pub fn map<R: Send>(len: usize, grain: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
     if len <= grain {
         return (0..len).map(f).collect();
@@ -156,22 +161,22 @@ pub fn map<R: Send>(len: usize, grain: usize, f: impl Fn(usize) -> R + Sync) -> 
     results.into_iter().flatten().collect()
 }
 
-/// Sorts; how equal elements come to stand is not said, so there should be none, or no telling them apart.
+/// Sorts. The order of equal elements is unspecified, so keys should be unique, or equal elements indistinguishable.
 pub fn sort_by_key<T: Send + Copy, K: Ord>(slice: &mut [T], key: impl Fn(&T) -> K + Sync) {
     chunks(slice, GRAIN, |_, own| own.sort_unstable_by_key(&key));
     if slice.len() > GRAIN {
-        // A sort by merging finds what is in order already.
+        // A merge sort detects the sorted runs.
         slice.sort_by_key(key);
     }
 }
 
-/// A grain for rows of `cost` operations each.
+/// Returns a grain for rows of `cost` operations each.
 #[inline]
 pub fn rows(cost: usize) -> usize {
     (GRAIN / cost.max(1)).max(1)
 }
 
-/// Memory in which parts of a loop reach places apart from each other, or only read.
+/// A pointer that is sent to other threads. The parts of a loop access disjoint memory through it, or only read.
 pub(crate) struct SendPtr<T>(pub(crate) *mut T);
 
 impl<T> Clone for SendPtr<T> {
@@ -182,19 +187,19 @@ impl<T> Clone for SendPtr<T> {
 
 impl<T> Copy for SendPtr<T> {}
 
-// SAFETY: whoever reaches memory through it answers for that; threads do not outlive the loop they take part in.
+// SAFETY: dereferences carry their own argument; threads do not outlive the loop that they take part in.
 unsafe impl<T: Send> Send for SendPtr<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for SendPtr<T> {}
 
 impl<T> SendPtr<T> {
-    /// The place `i` elements on.
+    /// Returns the pointer advanced by `i` elements.
     #[inline(always)]
     pub(crate) fn at(self, i: usize) -> *mut T {
         self.0.wrapping_add(i)
     }
 
-    /// The place `i` elements on, or back.
+    /// Returns the pointer moved by `i` elements, forwards or backwards.
     #[inline(always)]
     pub(crate) fn by(self, i: isize) -> *mut T {
         self.0.wrapping_offset(i)
@@ -216,23 +221,23 @@ fn share(parts: usize, part: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// A loop that threads take parts of.
+/// A loop whose parts are taken by threads.
 struct Job<'a> {
     part: &'a (dyn Fn(usize) + Sync),
     parts: Claims,
-    /// What a helper's part panicked with.
+    /// The panic of a helper's part.
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job<'_> {
-    /// Takes parts until there are none.
+    /// Runs parts until none is left.
     fn work(&self) {
         while let Some(part) = self.parts.take() {
             (self.part)(part);
         }
     }
 
-    /// As a thread of the pool: a panic is the caller's.
+    /// Runs parts on a pool thread; a panic is passed to the caller.
     fn help(&self) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work())) {
             self.parts.close();
@@ -246,13 +251,14 @@ impl Job<'_> {
 struct Handle(NonNull<Job<'static>>);
 
 impl Handle {
-    /// The lifetime is left to the protocol: a job is withdrawn before it ends.
+    /// Erases the lifetime: the protocol withdraws a job before its lifetime ends.
     fn of(job: &Job<'_>) -> Self {
         Handle(NonNull::from(job).cast())
     }
 }
 
-// SAFETY: a job may be shared between threads, and the protocol has them use it while its owner waits.
+// SAFETY: a job may be shared between threads (`Sync` parts), and by the protocol it is used only while its owner
+// waits.
 unsafe impl Send for Handle {}
 
 static POOL: Board<Handle> = Board {
@@ -262,7 +268,7 @@ static POOL: Board<Handle> = Board {
     places: AtomicUsize::new(0),
 };
 
-/// Starts threads until there are as many. Fewer are enough: the caller does what no other thread takes.
+/// Starts threads until there are `threads` of them. Fewer are sufficient, because the caller runs the remaining parts.
 fn start(threads: usize) {
     static STARTED: AtomicUsize = AtomicUsize::new(0);
     static STARTING: Mutex<()> = Mutex::new(());
@@ -278,7 +284,7 @@ fn start(threads: usize) {
     }
 }
 
-/// A job offered to the pool; withdrawn on drop, when those who joined have left.
+/// A job offered to the pool; withdrawn on drop, after threads that have joined have left.
 struct Offered<'a, 'j>(&'a Job<'j>);
 
 impl<'a, 'j> Offered<'a, 'j> {
@@ -291,34 +297,36 @@ impl<'a, 'j> Offered<'a, 'j> {
 
 impl Drop for Offered<'_, '_> {
     fn drop(&mut self) {
-        // Where the caller's part panicked, there may be parts left.
+        // If the caller's part panicked, parts may be left.
         self.0.parts.close();
         POOL.withdraw(Handle::of(self.0));
     }
 }
 
-/// What a thread of the pool does, for as long as the process lives.
+/// The main loop of a pool thread, which runs as long as the process.
 fn serve() {
     let mut patience = Patience::over();
     loop {
-        // SAFETY: pointer and lifetime: the board gives a handle only while it stands, and counts this thread as inside until
-        // `help` is over; the thread that offered the job does not return before. Aliasing: a job is only shared.
+        // SAFETY: pointer and lifetime: the board passes a handle only while the job is offered, and counts this thread
+        // as inside until `help` returns; the thread that offered the job waits for that. Aliasing: a job is only
+        // shared.
         POOL.serve(&mut patience, |Handle(job)| unsafe { job.as_ref() }.help());
     }
 }
 
-/// What the board is made of.
+/// The synchronization primitives of the board.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
     pub(super) use parking_lot::{Condvar, Mutex, MutexGuard};
 
-    /// How long a thread looks for more before it sleeps, and how long a caller for the last to leave. Loops of programs
-    /// follow each other in less; to be woken takes about as long, and on a busy machine much longer.
+    /// Time that a thread polls for work before it sleeps, and that a caller polls for the last thread to leave. Loops
+    /// of programs follow each other at shorter intervals. Waking a thread takes about as long, and on a busy machine
+    /// much longer.
     const LONG: Duration = Duration::from_micros(50);
 
-    /// A time to stay awake.
+    /// A deadline for polling.
     pub(super) struct Patience(Instant);
 
     impl Patience {
@@ -335,13 +343,13 @@ mod sync {
         }
     }
 
-    /// A moment, in which whatever else wants this core has it: that may be the very caller.
+    /// Pauses, and yields the core to other threads, of which one may be the caller.
     pub(super) fn pause() {
         (0..16).for_each(|_| std::hint::spin_loop());
         std::thread::yield_now();
     }
 
-    /// Sleeps until it is told of a change, without the lock.
+    /// Sleeps until the condition is notified; the lock is released meanwhile.
     pub(super) fn wait<'a, T>(condition: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         condition.wait(&mut guard);
         guard

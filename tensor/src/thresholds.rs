@@ -1,8 +1,8 @@
 //! Sizes at which kernels change their method, collected for tests and fuzzers.
 //!
-//! A kernel is most often wrong just below and just above the sizes that its author had in mind: the last short strip, the
-//! first product that is packed. The constants stand where the kernels are; this list refers to them, so that a test of
-//! the borders follows when one of them changes.
+//! A kernel is most likely wrong just below and just above such sizes: the last partial strip, the first packed
+//! product. The constants are defined with the kernels. This list refers to them, so tests of the boundaries follow
+//! their changes.
 
 use crate::{bytes, conv, fft, lanes, loops, matmul, reduce, select, storage, strided, threads};
 
@@ -13,11 +13,11 @@ pub enum Threshold {
     Length(&'static str, usize),
     /// A product of sizes: multiplications, elements of a result.
     Product(&'static str, usize),
-    /// Bytes of a storage or run.
+    /// Bytes of a storage or range.
     Bytes(&'static str, usize),
 }
 
-/// Those of single modules.
+/// Thresholds of modules without a list of their own.
 const OTHERS: &[Threshold] = &[
     Threshold::Bytes("bytes.rs NEAR", bytes::NEAR),
     Threshold::Bytes("bytes.rs PIECE", bytes::PIECE),
@@ -31,7 +31,7 @@ const OTHERS: &[Threshold] = &[
     Threshold::Product("threads.rs GRAIN", threads::GRAIN),
 ];
 
-/// All thresholds.
+/// Returns all thresholds.
 pub fn all() -> impl Iterator<Item = Threshold> {
     [OTHERS, matmul::THRESHOLDS, conv::THRESHOLDS, loops::THRESHOLDS, reduce::THRESHOLDS]
         .into_iter()

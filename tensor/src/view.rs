@@ -1,6 +1,6 @@
-//! The view algebra: other sizes, strides and offsets over the same storage. Nothing here touches an element.
+//! Views: other sizes, strides and offsets over the same storage. No function here accesses elements.
 //!
-//! Each function checks its arguments with PyTorch's meaning and gives a new tensor that shares storage. In-place
+//! Each function checks its arguments by PyTorch's rules and returns a new tensor that shares the storage. In-place
 //! forms (`t_`, `unsqueeze_`, ...) are [`Tensor::set_layout`] with the view's layout.
 
 use smallvec::SmallVec;
@@ -11,10 +11,10 @@ use crate::error::{Result, Shape, TensorError};
 use crate::layout::{Dims, Layout, check_rank, dims, numel_of, wrap_dim, wrap_dim_insert};
 use crate::tensor::Tensor;
 
-/// The values of dimensions but one.
+/// Returns the values of all dimensions but `d`.
 #[inline]
 fn without(values: &[i64], d: usize) -> Dims {
-    // At either end, as mostly, the others are a slice.
+    // At either end, the common case, the others are a slice.
     if d == 0 || d + 1 == values.len() {
         return dims(if d == 0 { &values[1..] } else { &values[..d] });
     }
@@ -29,26 +29,32 @@ fn without(values: &[i64], d: usize) -> Dims {
 }
 
 impl Tensor {
-    /// The same storage under a layout that follows from this tensor's (so it fits).
+    /// Returns a tensor over the same storage with a layout derived from this tensor's, which therefore fits.
     fn derived(&self, sizes: Dims, strides: Dims, offset: i64) -> Tensor {
         let meta = self.meta();
         Tensor::from_parts(meta.storage.clone(), self.dtype(), meta.layout.with(sizes, strides, offset))
     }
 
-    /// Another tensor over the same elements.
+    /// Returns another tensor over the same elements.
     pub fn alias(&self) -> Tensor {
         let meta = self.meta();
         Tensor::from_parts(meta.storage.clone(), self.dtype(), meta.layout.clone())
     }
 
-    /// Any sizes and strides over the storage; the offset counts from the storage's start (default: this tensor's).
+    /// Returns a view with any sizes and strides; the offset counts from the storage's start (default: this tensor's).
+    ///
+    /// # Errors
+    /// Returns an error if the layout is invalid, and [`TensorError::OutOfBounds`] if it reaches outside the storage.
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: Option<i64>) -> Result<Tensor> {
         let meta = self.meta();
         let layout = Layout::new(sizes, strides, offset.unwrap_or(meta.layout.offset()))?;
         Tensor::from_storage(meta.storage.clone(), self.dtype(), layout)
     }
 
-    /// One index of a dimension, which goes away.
+    /// Returns the slice at one index of a dimension, without that dimension.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension or the index is out of range.
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -65,7 +71,10 @@ impl Tensor {
         Ok(self.derived(without(layout.sizes(), d), without(layout.strides(), d), offset))
     }
 
-    /// `start..end` of a dimension by a positive step, clamped as Python clamps.
+    /// Returns `start..end` of a dimension with a positive step, clamped as in Python.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range or the step is not positive.
     pub fn slice(&self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -83,12 +92,15 @@ impl Tensor {
         let count = end - start;
         sizes[d] = count / step + i64::from(count % step != 0);
         let offset = layout.offset() + start * strides[d];
-        // Only the stride of a dimension with more than one element matters; a huge step has at most one.
+        // A stride matters only for a dimension with more than one element; with a huge step there is at most one.
         strides[d] = strides[d].saturating_mul(step);
         Ok(self.derived(sizes, strides, offset))
     }
 
-    /// `length` elements of a dimension from `start`.
+    /// Returns `length` elements of a dimension from `start` on.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension or the range is out of bounds.
     pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -112,7 +124,10 @@ impl Tensor {
         self.slice(dim, Some(start), Some(start + length), 1)
     }
 
-    /// Two dimensions exchanged.
+    /// Exchanges two dimensions.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::DimRange`] if a dimension is out of range.
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let layout = self.layout();
         let (a, b) = (wrap_dim(a, layout.rank())?, wrap_dim(b, layout.rank())?);
@@ -124,7 +139,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset()))
     }
 
-    /// The two dimensions of a matrix exchanged; vectors and scalars stay.
+    /// Transposes a matrix; vectors and scalars are returned unchanged.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::Shape`] for higher ranks.
     pub fn t(&self) -> Result<Tensor> {
         match self.rank() {
             0 | 1 => Ok(self.alias()),
@@ -135,7 +153,10 @@ impl Tensor {
         }
     }
 
-    /// Dimensions in another order.
+    /// Reorders the dimensions.
+    ///
+    /// # Errors
+    /// Returns an error if `dims` is not a permutation of the dimensions.
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         let layout = self.layout();
         if dims.len() != layout.rank() {
@@ -160,7 +181,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset()))
     }
 
-    /// Dimensions moved to given places, the others in their order around them.
+    /// Moves dimensions to given positions; the others keep their order.
+    ///
+    /// # Errors
+    /// Returns an error if a dimension is out of range or repeated, or the lengths differ.
     pub fn movedim(&self, source: &[i64], destination: &[i64]) -> Result<Tensor> {
         let rank = self.rank();
         if source.len() != destination.len() {
@@ -191,7 +215,10 @@ impl Tensor {
         self.permute(&order)
     }
 
-    /// Dimensions of size 1 repeated without copying; -1 keeps a size.
+    /// Repeats dimensions of size 1 without copying; -1 keeps a size.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::Expand`] if a size other than 1 would change, and an error if there are too few sizes.
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
         let layout = self.layout();
         if sizes.len() < layout.rank() {
@@ -207,7 +234,7 @@ impl Tensor {
         check_rank(sizes.len())?;
         let lead = sizes.len() - layout.rank();
         let (mut to, mut strides) = (Dims::from_slice(sizes), Dims::from_elem(0, sizes.len()));
-        // From the right, so that new leading dimensions get the stride PyTorch gives them.
+        // From the right, so that new leading dimensions get PyTorch's strides.
         for dim in (0..sizes.len()).rev() {
             if dim < lead {
                 if sizes[dim] < 0 {
@@ -244,7 +271,7 @@ impl Tensor {
         Ok(self.derived(to, strides, layout.offset()))
     }
 
-    /// Without its dimensions of size 1.
+    /// Removes the dimensions of size 1.
     pub fn squeeze_all(&self) -> Tensor {
         let layout = self.layout();
         let kept = (0..layout.rank()).filter(|d| layout.sizes()[*d] != 1);
@@ -252,7 +279,10 @@ impl Tensor {
         self.derived(sizes, strides, layout.offset())
     }
 
-    /// Without those of the given dimensions that have size 1.
+    /// Removes those of the given dimensions that have size 1.
+    ///
+    /// # Errors
+    /// Returns an error if a dimension is out of range or repeated.
     pub fn squeeze(&self, dims: &[i64]) -> Result<Tensor> {
         let layout = self.layout();
         let mut drop = 0u64;
@@ -272,7 +302,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset()))
     }
 
-    /// With a new dimension of size 1.
+    /// Inserts a new dimension of size 1.
+    ///
+    /// # Errors
+    /// Returns an error if the position is out of range or the rank would exceed the maximum.
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let layout = self.layout();
         let d = wrap_dim_insert(dim, layout.rank())?;
@@ -284,8 +317,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset()))
     }
 
-    /// Other sizes for the same elements in row-major order, without copying; one -1 is inferred. An error if no
-    /// strides express it.
+    /// Returns a view of the elements, in row-major order, with other sizes; one -1 is inferred.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::ViewStride`] if strides cannot express the view, and an error if the sizes do not match.
     pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
         let layout = self.layout();
         let sizes = infer_sizes(sizes, layout.numel() as i64)?;
@@ -293,7 +328,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset()))
     }
 
-    /// As [`Tensor::view`] where that is possible, else a row-major copy.
+    /// As [`Tensor::view`] if that is possible, else a row-major copy.
+    ///
+    /// # Errors
+    /// Returns an error if the sizes do not match, or memory for a copy is exhausted.
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
         let layout = self.layout();
         let sizes = infer_sizes(sizes, layout.numel() as i64)?;
@@ -303,7 +341,10 @@ impl Tensor {
         }
     }
 
-    /// Dimensions `start..=end` as one.
+    /// Merges dimensions `start..=end` into one.
+    ///
+    /// # Errors
+    /// Returns an error if a dimension is out of range, `start` is after `end`, or memory for a copy is exhausted.
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let layout = self.layout();
         let (s, e) = (wrap_dim(start, layout.rank())?, wrap_dim(end, layout.rank())?);
@@ -326,7 +367,10 @@ impl Tensor {
         self.reshape(&to)
     }
 
-    /// One dimension as several; one -1 is inferred.
+    /// Splits one dimension into several; one -1 is inferred.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range or the sizes do not match.
     pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
         let layout = self.layout();
         let d = wrap_dim(dim, layout.rank())?;
@@ -346,7 +390,10 @@ impl Tensor {
         self.view(&to)
     }
 
-    /// Pieces of given sizes along a dimension, which they must fill.
+    /// Splits a dimension into pieces of given sizes, whose sum must be the dimension's size.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range or the sizes do not match.
     pub fn split_sizes(&self, pieces: &[i64], dim: i64) -> Result<Vec<Tensor>> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -379,7 +426,10 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Pieces of one size along a dimension, the last perhaps smaller.
+    /// Splits a dimension into pieces of one size; the last may be smaller.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range, the size is invalid, or the pieces exceed the budget.
     pub fn split(&self, piece: i64, dim: i64) -> Result<Vec<Tensor>> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -405,7 +455,10 @@ impl Tensor {
             .collect()
     }
 
-    /// At most `chunks` pieces of equal size (the last perhaps smaller) along a dimension.
+    /// Splits a dimension into at most `chunks` pieces of equal size; the last may be smaller.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range or `chunks` is not positive.
     pub fn chunk(&self, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -425,7 +478,10 @@ impl Tensor {
         self.split(piece, dim)
     }
 
-    /// Exactly `sections` pieces along a dimension, the first ones larger by one where needed.
+    /// Splits a dimension into exactly `sections` pieces; the first ones are larger by one if necessary.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range, `sections` is not positive, or the pieces exceed the budget.
     pub fn tensor_split(&self, sections: i64, dim: i64) -> Result<Vec<Tensor>> {
         let layout = self.layout();
         if layout.rank() == 0 {
@@ -452,7 +508,10 @@ impl Tensor {
             .collect()
     }
 
-    /// Pieces between the given indices along a dimension.
+    /// Splits a dimension at the given indices.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range.
     pub fn tensor_split_at(&self, indices: &[i64], dim: i64) -> Result<Vec<Tensor>> {
         if self.rank() == 0 {
             return Err(TensorError::shape(
@@ -469,7 +528,10 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Every index of a dimension.
+    /// Returns the slices at all indices of a dimension.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension is out of range.
     pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
         if self.rank() == 0 {
             return Err(TensorError::shape("Dimension specified as 0 but tensor has no dimensions"));
@@ -478,7 +540,10 @@ impl Tensor {
         (0..size).map(|i| self.select(dim, i)).collect()
     }
 
-    /// Elements whose indices in two dimensions differ by `offset`, as a new last dimension.
+    /// Returns the elements whose indices in two dimensions differ by `offset`, as a new last dimension.
+    ///
+    /// # Errors
+    /// Returns an error if a dimension is out of range, or both are the same.
     pub fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
         let layout = self.layout();
         let (a, b) = (wrap_dim(dim1, layout.rank())?, wrap_dim(dim2, layout.rank())?);
@@ -510,7 +575,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset() + start))
     }
 
-    /// All slices of a length along a dimension, a step apart, as a new last dimension.
+    /// Returns all slices of `length` elements along a dimension, `step` apart, as a new last dimension.
+    ///
+    /// # Errors
+    /// Returns an error if the dimension, the length or the step is out of range.
     pub fn unfold(&self, dim: i64, length: i64, step: i64) -> Result<Tensor> {
         let layout = self.layout();
         let d = wrap_dim(dim, layout.rank())?;
@@ -536,7 +604,10 @@ impl Tensor {
         Ok(self.derived(sizes, strides, layout.offset()))
     }
 
-    /// A complex tensor as its real and imaginary parts, in a new last dimension of size 2.
+    /// Returns the real and imaginary parts of a complex tensor, in a new last dimension of size 2.
+    ///
+    /// # Errors
+    /// Returns [`TensorError::Value`] if the tensor is not complex.
     pub fn view_as_real(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             return Err(TensorError::value("view_as_real is only supported for complex tensors"));
@@ -551,7 +622,10 @@ impl Tensor {
         Tensor::from_storage(meta.storage.clone(), self.dtype().to_real(), layout)
     }
 
-    /// A float tensor whose last dimension has size 2 as a complex one.
+    /// Returns a float tensor whose last dimension has size 2 as a complex tensor.
+    ///
+    /// # Errors
+    /// Returns an error if the dtype, the last dimension, a stride or the offset does not permit it.
     pub fn view_as_complex(&self) -> Result<Tensor> {
         let meta = self.meta();
         let dtype = match self.dtype() {
@@ -586,7 +660,11 @@ impl Tensor {
         Tensor::from_storage(meta.storage.clone(), dtype, layout)
     }
 
-    /// The same bytes as another dtype (`view(dtype)`): element sizes may differ if the last dimension allows it.
+    /// Returns the same bytes as another dtype (`view(dtype)`). Element sizes may differ if the last dimension permits
+    /// it.
+    ///
+    /// # Errors
+    /// Returns an error if the element sizes differ and the last dimension, a stride or the offset does not permit it.
     pub fn view_dtype(&self, dtype: DType) -> Result<Tensor> {
         let meta = self.meta();
         let (from, to) = (self.dtype().size() as i64, dtype.size() as i64);
@@ -620,7 +698,10 @@ impl Tensor {
     }
 }
 
-/// Sizes with their -1 filled in; an error if they do not hold `numel` elements.
+/// Returns the sizes with -1 replaced.
+///
+/// # Errors
+/// Returns an error if the sizes do not have `numel` elements, or the -1 is ambiguous.
 pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
     check_rank(sizes.len())?;
     let mut inferred = None;
@@ -660,12 +741,13 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
     Ok(out)
 }
 
-/// Holds `count` views about to be made against the memory limit.
+/// Checks the memory of `count` new views against the budget.
 fn check_views(count: i64) -> Result<()> {
     check_budget((count as usize).saturating_mul(size_of::<Tensor>() + size_of::<Layout>()))
 }
 
-/// Strides that show a layout's elements, in row-major order, in other sizes of as many; `None` if there are none.
+/// Returns strides for a layout's elements, in row-major order, with other sizes of as many elements; `None` if there
+/// are none.
 fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
     if layout.numel() == 0 {
         if layout.sizes() == sizes {
@@ -679,7 +761,7 @@ fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
     let mut strides = Dims::from_elem(0, sizes.len());
     let mut to = sizes.len();
     let (old, steps) = (layout.sizes(), layout.strides());
-    // Runs of old dimensions that are one run in memory are handed out to new dimensions from the right.
+    // Groups of old dimensions that are contiguous in memory are distributed to the new dimensions from the right.
     let mut base = steps[old.len() - 1];
     let mut run: i64 = 1;
     for dim in (0..old.len()).rev() {

@@ -1,4 +1,4 @@
-//! Results that go straight over a tensor, and the small blocks that threads keep: what a caller must not be able to tell.
+//! In-place results, and the small blocks that threads keep: neither may be observable by a caller.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau_tensor::loops::{OutputHint, binary_in, unary_in};
@@ -8,7 +8,7 @@ fn ramp(n: i64) -> Tensor {
     Tensor::from_vec((0..n).map(|i| i as f32).collect(), &[n]).unwrap()
 }
 
-/// `x + 10 y` over `x`, if it may be.
+/// Computes `x + 10 y` over `x`, if it may be overwritten.
 fn added(x: &Tensor, y: &Tensor) -> Tensor {
     binary_in::<f32>(OutputHint::over(DType::F32, Some(x)), x, y, |a, b| a + 10.0 * b).unwrap()
 }
@@ -23,7 +23,7 @@ fn results_go_over_a_tensor_whatever_its_length() {
         assert_eq!(x.version(), version + 1, "{n}");
         let wanted: Vec<f32> = (0..n).map(|i| 11.0 * i as f32).collect();
         assert_eq!(x.to_vec::<f32>().unwrap(), wanted, "{n}");
-        // Both operands the tensor itself.
+        // Both operands are the tensor itself.
         assert!(added(&y, &y).ptr_eq(&y));
         assert_eq!(y.to_vec::<f32>().unwrap(), wanted, "{n}");
     }
@@ -36,10 +36,10 @@ fn over_a_view_only_its_elements_change() {
     let result = unary_in::<f32>(OutputHint::over(DType::F32, Some(&high)), &high, |v| -v).unwrap();
     assert!(result.ptr_eq(&high));
     assert_eq!(whole.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, -4.0, -5.0, -6.0, -7.0]);
-    // An operand in the same memory, but apart.
+    // An operand in the same storage, but disjoint.
     assert!(added(&low, &high).ptr_eq(&low));
     assert_eq!(whole.to_vec::<f32>().unwrap(), [-40.0, -49.0, -58.0, -67.0, -4.0, -5.0, -6.0, -7.0]);
-    // Of one that lies over a part of it the result is fresh, and nothing changes.
+    // If an operand overlaps a part of the target, the result is fresh, and nothing changes.
     let whole = ramp(8);
     let (low, middle) = (whole.narrow(0, 0, 4).unwrap(), whole.narrow(0, 3, 4).unwrap());
     let result = added(&low, &middle);
@@ -65,7 +65,7 @@ fn what_does_not_fit_is_fresh() {
 
 #[test]
 fn threads_keep_small_blocks_across_recyclers() {
-    // The first block that is freed makes the thread's pool.
+    // The first block that is freed creates the thread's pool.
     drop(Storage::zeroed(1000).unwrap());
     let first = Storage::zeroed(1000).unwrap();
     let address = first.address();
@@ -73,7 +73,7 @@ fn threads_keep_small_blocks_across_recyclers() {
     let mut recycler = Recycler::new(1 << 20);
     let second = recycler.run(|| Storage::zeroed(1000).unwrap());
     assert_eq!(second.address(), address);
-    // Dropped on a thread that ends, it is neither lost nor handed out again.
+    // A block that is dropped on a thread that ends is neither lost nor used twice.
     std::thread::spawn(move || drop(second)).join().unwrap();
     assert_eq!(recycler.held(), 0);
     let zeroed = Storage::zeroed(1000).unwrap();

@@ -1,4 +1,4 @@
-//! Tensors joined along a dimension, and rows of a matrix picked by number, against the definition, by one thread and several.
+//! Concatenation of tensors and lookup of matrix rows, compared with the definition, with one thread and several.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau_tensor::rows::{joined, lookup};
@@ -19,8 +19,8 @@ const DTYPES: [DType; 5] = [DType::F32, DType::I8, DType::BF16, DType::C128, DTy
 #[test]
 fn joined_tensors_lie_side_by_side_in_every_line() {
     for dtype in DTYPES {
-        // Lines before the dimension, elements behind it, and how far each tensor goes along it: of which the last are worth
-        // several parts, as one line and as many.
+        // Lines before the dimension, elements behind it, and each tensor's size along it. The last cases have several
+        // parts, as one line and as many.
         for (lines, behind, along) in [
             (1, 1, &[3][..]),
             (1, 5, &[2, 0, 7]),

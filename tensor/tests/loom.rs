@@ -1,5 +1,5 @@
-//! The protocol of the pool of threads (`src/threads/board.rs`), of which a model checker tries every order of steps: locks,
-//! conditions and counters are loom's. What a job lends its helpers is memory whose every use loom watches.
+//! Model check of the thread pool's protocol (`src/threads/board.rs`). Locks, conditions and counters are loom's, which
+//! explores the orders of their steps. Loom also checks every access to the memory that a job shares with its helpers.
 //!
 //! `cargo xtask loom`, or `RUSTFLAGS="--cfg loom" cargo test -p flambeau-tensor --test loom`.
 #![cfg(loom)]
@@ -16,7 +16,7 @@ use loom::sync::Arc;
 use loom::thread;
 use sync::{AtomicUsize, Condvar, Mutex, Patience};
 
-/// What the board is made of.
+/// The synchronization primitives of the board.
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(super) use loom::sync::{Condvar, MutexGuard};
@@ -33,7 +33,7 @@ mod sync {
         }
     }
 
-    /// Looks once more before it sleeps, or never.
+    /// Polls once before it sleeps, or never.
     pub(super) struct Patience(bool);
 
     impl Patience {
@@ -59,11 +59,11 @@ mod sync {
     }
 }
 
-/// A job as a thread's stack has it: parts that are written once each, without a lock.
+/// A job on a thread's stack: parts that are written once each, without a lock.
 struct Job {
     parts: Claims,
     written: Vec<UnsafeCell<usize>>,
-    /// Whether the thread that offers it still has it.
+    /// Whether the job is still on the stack of the thread that offers it.
     alive: UnsafeCell<bool>,
 }
 
@@ -73,9 +73,9 @@ impl Job {
         Job { parts: Claims::new(parts), written, alive: UnsafeCell::new(true) }
     }
 
-    /// Takes parts until there are none.
+    /// Runs parts until none is left.
     fn work(&self) {
-        // SAFETY: loom's cells panic where one thread writes what another uses without an order between the two.
+        // SAFETY: loom's cells panic if two threads access them without synchronization and one of them writes.
         self.alive.with(|alive| assert!(unsafe { *alive }, "a job is used after its end"));
         while let Some(part) = self.parts.take() {
             // SAFETY: as above.
@@ -83,7 +83,7 @@ impl Job {
         }
     }
 
-    /// What its thread does when no other is inside any more: reads the results, and leaves its stack.
+    /// Ends the job on its own thread after all others have left: reads the results and leaves the stack.
     fn end(&self) {
         for times in &self.written {
             // SAFETY: as above.
@@ -108,7 +108,7 @@ impl Pool {
         Arc::new(Pool { board, jobs: parts.iter().map(|parts| Job::new(*parts)).collect() })
     }
 
-    /// A loop shared with so many helpers.
+    /// Shares a loop with `helpers` helpers.
     fn share(&self, job: usize, helpers: usize) {
         self.board.offer(job, helpers);
         self.jobs[job].work();
@@ -117,7 +117,7 @@ impl Pool {
         self.jobs[job].end();
     }
 
-    /// What a thread of the pool does until it is told to end.
+    /// The main loop of a helper, until the last job ends it.
     fn serve(&self, mut patience: Patience) {
         let mut ended = false;
         while !ended {
@@ -128,7 +128,7 @@ impl Pool {
         }
     }
 
-    /// Ends helpers: each has to be woken for that.
+    /// Ends the helpers; each must be woken for that.
     fn end(&self, helpers: Vec<thread::JoinHandle<()>>) {
         let last = self.jobs.len();
         self.board.offer(last, helpers.len());
@@ -137,7 +137,7 @@ impl Pool {
     }
 }
 
-/// Tries every order in which threads are exchanged at most so many times where they need not be.
+/// Explores all orders of steps with at most `preemptions` preemptions.
 fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -193,7 +193,7 @@ fn two_callers_share_a_helper() {
     });
 }
 
-/// A caller that ends its job without withdrawing it first is caught: the model sees uses of what has ended.
+/// A caller that ends its job without withdrawing it is detected: the model finds accesses to the ended job.
 #[test]
 #[should_panic]
 fn a_caller_that_does_not_wait_is_caught() {

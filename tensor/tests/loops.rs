@@ -1,4 +1,4 @@
-//! Loops, views, copies, reductions and products against naive indexed references, over generated layouts.
+//! Loops, views, copies, reductions and products, compared with naive indexed references over generated layouts.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau_tensor::{
@@ -7,7 +7,7 @@ use flambeau_tensor::{
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-/// A tensor of some rank with small sizes, arrived at by views: permuted, sliced, expanded.
+/// A tensor of some rank with small sizes, made by views: permuted, sliced, expanded.
 #[derive(Clone, Debug)]
 struct Made {
     sizes: Vec<i64>,
@@ -50,7 +50,7 @@ fn random(seed: &mut u64) -> u64 {
 }
 
 impl Made {
-    /// The tensor; of sizes `self.sizes` (one of them 1 in memory and expanded, perhaps).
+    /// Makes the tensor, with the sizes `self.sizes`; optionally one of them is 1 in memory and expanded.
     fn tensor(&self, dtype: DType, overlap: bool) -> Tensor {
         let rank = self.sizes.len();
         let mut seed = self.seed;
@@ -80,7 +80,7 @@ impl Made {
     }
 }
 
-/// Every index of sizes, row-major.
+/// Returns every index of sizes, in row-major order.
 fn indices(sizes: &[i64]) -> Vec<Vec<i64>> {
     let mut out = vec![vec![]];
     for &size in sizes {
@@ -89,7 +89,7 @@ fn indices(sizes: &[i64]) -> Vec<Vec<i64>> {
     out
 }
 
-/// The element at an index, by selecting dimension after dimension.
+/// Returns the element at an index, by selecting dimension after dimension.
 fn at(t: &Tensor, index: &[i64]) -> f64 {
     let mut t = t.clone();
     for i in index {
@@ -158,7 +158,7 @@ proptest! {
             for (k, out) in out.iter_mut().enumerate() { *out = (ins[0][k] + ins[1][k] * ins[2][k]) as f64; }
         }).unwrap();
         check(&many, a.sizes(), |i| at(&a, i) + at_broadcast(&b, i) * at(&got, i))?;
-        // In place, into the type of the output.
+        // In place, into the dtype of the output.
         let out = made.tensor(DTYPES[dtypes.0], false);
         let before = out.clone_data().unwrap();
         let version = out.version();
@@ -185,7 +185,7 @@ proptest! {
                 outputs[1][k] = inputs[0][k] * inputs[1][k];
             }
         };
-        // Layouts that a sweep does not take are another loop's.
+        // Layouts that `blockwise` does not support are handled by another loop.
         if let Some(outputs) = loops::blockwise::<f32, _>(&[&a, &b], 2, sweep).unwrap() {
             check(&outputs[0], a.sizes(), |i| at(&a, i) + at_broadcast(&b, i))?;
             check(&outputs[1], a.sizes(), |i| at(&a, i) * at_broadcast(&b, i))?;
@@ -208,7 +208,7 @@ proptest! {
             for (k, out) in out.iter_mut().enumerate() { *out = ins[0][k] - ins[1][k]; }
         }).unwrap();
         check(&many, many.sizes(), |i| settled(at(&x, i) - at(&one, i)))?;
-        // Where rows of the output lie apart, what lies between them stays as it was.
+        // The memory between strided rows of the output does not change.
         let whole = Tensor::zeros(&[4, 6], DType::F32).unwrap();
         let inner = whole.narrow(0, 1, 2).unwrap().slice(1, Some(1), None, 2).unwrap();
         loops::unary_into(&inner, &inner, |_: f32| 1.0f32).unwrap();
@@ -217,7 +217,7 @@ proptest! {
 
     #[test]
     fn carried_elements_are_those_of_their_dtype(made in made(3), dtype in 0..4usize) {
-        // Integers wrap as their own dtype does, halves are rounded to it, though wider numbers compute.
+        // Integers wrap as in their own dtype, and f16 and bf16 are rounded to it, although the computation is wider.
         let dtype = [DType::I8, DType::U8, DType::BF16, DType::F16][dtype];
         let x = made.tensor(DType::I32, true);
         let fits = |v: f64| Tensor::from_scalars(&[Scalar::Float(v)], &[1], DType::F64).unwrap()
@@ -296,7 +296,7 @@ proptest! {
             .filter(|(d, _)| keepdim || !reduced(*d))
             .map(|(d, size)| if reduced(d) { 1 } else { *size }).collect();
         let dims = Some(&dims[..]);
-        // Halves of small numbers: every partial sum is exact, only the result of a half sum rounds.
+        // Small numbers in f16: every partial sum is exact, and only the result is rounded.
         let rounded = |v: f64| if dtype == 3 { f64::from(flambeau_tensor::f16::from_f64(v)) } else { v };
         check(&reduce::sum(&x, dims, keepdim, None).unwrap(), &sizes, |i| rounded(fold(i, 0.0, &|a, b| a + b)))?;
         check(&reduce::any(&x, dims, keepdim).unwrap(), &sizes, |i| fold(i, 0.0, &|a, b| f64::from(a != 0.0 || b != 0.0)))?;
@@ -390,7 +390,7 @@ proptest! {
         let mut sizes = x.sizes().to_vec();
         sizes.swap(d as usize, e as usize);
         check(&turned, &sizes, |i| { let mut i = i.to_vec(); i.swap(d as usize, e as usize); at(&x, &i) })?;
-        // Flat, and any view that says it is possible.
+        // Flat, and any view that is possible.
         let want = x.to_vec::<f32>().unwrap();
         prop_assert_eq!(&x.reshape(&[-1]).map_or(vec![], |f| f.to_vec::<f32>().unwrap()), &if x.numel() == 0 { vec![] } else { want.clone() });
         let mut merged: Vec<i64> = x.sizes().to_vec();
@@ -439,7 +439,7 @@ proptest! {
         for i in 0..values.len() as i64 {
             let (a, b) = (x.select(0, i).unwrap().item().unwrap(), y.select(0, i).unwrap().item().unwrap());
             let want = Tensor::scalar(a, to).unwrap().item().unwrap();
-            // Singles to narrow integers wrap by way of 32 or 64 bits alike in this range.
+            // In this range f32 wraps to narrow integers in the same way by way of 32 or 64 bits.
             prop_assert!(b.bit_eq(want), "{} {} -> {} {} want {}", from, a, to, b, want);
         }
     }
@@ -474,12 +474,12 @@ fn threads_do_not_race_or_deadlock() {
             });
         }
     });
-    // Every element went the same way: writes were never torn apart.
+    // All elements had the same writes: no write was interleaved with another.
     let values = a.to_vec::<f32>().unwrap();
     assert!(values.iter().all(|v| *v == values[0]));
 }
 
-/// Large products whose columns do not fill vectors: those left over, one or several, are computed apart.
+/// Large products whose columns do not fill vectors: one or several remaining columns are computed separately.
 #[test]
 fn columns_left_over_are_columns() {
     for n in [49, 97, 100, 196] {
@@ -515,7 +515,7 @@ fn complex_products_and_views() {
 
 #[test]
 fn matrices_are_turned_whatever_their_sides() {
-    // Lines that are close and lines that are not, whole tiles and parts of some, an odd column at the end.
+    // Lines that are close together and lines that are not, whole tiles and partial ones, an odd column at the end.
     for [rows, columns] in
         [[1i64, 2], [33, 64], [64, 33], [64, 64], [65, 128], [40, 129], [130, 257], [5, 1000], [1000, 5]]
     {
@@ -524,7 +524,7 @@ fn matrices_are_turned_whatever_their_sides() {
         let singles = Tensor::from_vec((0..n).map(|i| i as f32).collect(), &[rows, columns]).unwrap();
         let turned = singles.t().unwrap().contiguous().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(turned, (0..n).map(|i| at(i) as f32).collect::<Vec<_>>(), "{rows} by {columns}");
-        // Four bytes of any type are moved alike, also such as would be no numbers.
+        // Four bytes of any type are moved unchanged, including bit patterns of NaN.
         let bits = |i: i64| 0x7f80_0001 + i as i32;
         let whole = Tensor::from_vec((0..n).map(bits).collect(), &[rows, columns]).unwrap();
         let moved = whole.t().unwrap().contiguous().unwrap().to_vec::<i32>().unwrap();

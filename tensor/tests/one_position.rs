@@ -1,18 +1,18 @@
-//! Convolutions whose results have one position, or a few, against the definition: a result of one column is a vector, and
-//! goes another way than others do.
+//! Convolutions whose results have one position, or a few, compared with the definition. A result with one column is a
+//! vector, which is computed by another method.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau_tensor::conv::{ConvSpec, convolution};
 use flambeau_tensor::{DType, Tensor};
 
-/// Small integers, so that every sum is exact in any order.
+/// Returns small integers, so that every sum is exact in any order.
 fn filled(sizes: &[i64], seed: i64) -> Tensor {
     let count: i64 = sizes.iter().product();
     let values = (0..count).map(|i| ((i * 37 + seed) % 7 - 3) as f64).collect();
     Tensor::from_vec::<f64>(values, sizes).unwrap()
 }
 
-/// The index of an element in a row-major tensor.
+/// Returns the index of an element in a row-major tensor.
 fn index_of(mut at: i64, sizes: &[i64]) -> Vec<i64> {
     let mut index = vec![0; sizes.len()];
     for d in (0..sizes.len()).rev() {
@@ -22,7 +22,7 @@ fn index_of(mut at: i64, sizes: &[i64]) -> Vec<i64> {
     index
 }
 
-/// The place of an index in a row-major tensor; `None` beyond its borders.
+/// Returns the position of an index in a row-major tensor; `None` beyond its borders.
 fn place_of(index: &[i64], sizes: &[i64]) -> Option<usize> {
     let mut at = 0;
     for (i, size) in index.iter().zip(sizes) {
@@ -34,7 +34,7 @@ fn place_of(index: &[i64], sizes: &[i64]) -> Option<usize> {
     Some(at as usize)
 }
 
-/// The definition, one multiplication at a time, in any number of dimensions.
+/// Reference implementation: the definition, one multiplication at a time, in any number of dimensions.
 fn defined(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec, sizes: &[i64]) -> Vec<f64> {
     let values = |t: &Tensor| t.to_vec::<f64>().unwrap();
     let (xs, ws, xv, wv) = (x.sizes(), w.sizes(), values(x), values(w));
@@ -46,7 +46,7 @@ fn defined(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec, sizes
         }
     };
     let (channels, results) = (xs[1] / spec.groups, sizes[1] / spec.groups);
-    // From every element of the kernel and every position of the side with fewer of them.
+    // Iterates over the elements of the kernel and the positions of the side that has fewer of them.
     let few = if spec.transposed { xs } else { sizes };
     let positions: i64 = few[2..].iter().product();
     for element in 0..wv.len() as i64 {
@@ -80,7 +80,7 @@ fn defined(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec, sizes
     out
 }
 
-/// One convolution in every dtype, three times: weights that were used before may be cut already.
+/// Checks a convolution in every dtype, three times: weights that were used before may be prepacked.
 fn check(input: &[i64], results: i64, kernel: &[i64], spec: &ConvSpec, biased: bool) {
     let x = filled(input, 3);
     let sizes = match spec.transposed {
@@ -107,7 +107,7 @@ fn check(input: &[i64], results: i64, kernel: &[i64], spec: &ConvSpec, biased: b
     }
 }
 
-/// A convolution without padding or steps.
+/// A convolution without padding, strides and dilation.
 fn spec(space: usize, groups: i64) -> ConvSpec {
     ConvSpec {
         stride: vec![1; space],
@@ -119,13 +119,13 @@ fn spec(space: usize, groups: i64) -> ConvSpec {
     }
 }
 
-/// Kernels with about as many elements in one to three dimensions.
+/// Kernels with similar numbers of elements in one to three dimensions.
 const KERNELS: [&[i64]; 4] = [&[9], &[3, 3], &[2, 2, 2], &[1, 7]];
 
 #[test]
 fn kernels_as_large_as_their_input() {
     for kernel in KERNELS {
-        // Below and above the number of multiplications from which on operands are cut into strips.
+        // Below and above the number of multiplications from which on operands are packed.
         for (channels, results, groups) in
             [(4, 4, 1), (26, 26, 1), (32, 24, 1), (64, 32, 2), (32, 2, 1), (80, 1, 1), (8, 8, 8), (96, 96, 4)]
         {

@@ -1,4 +1,4 @@
-//! Loops over any layouts give the same bits with any number of threads.
+//! Loops over any layouts compute the same bits with any number of threads.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau_tensor::{DType, Tensor, index_set, loops, matmul, reduce, rows, threads};
@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::BF16];
 
-/// A tensor of some hundred thousand elements at most, arrived at by a view.
+/// A tensor of at most some hundred thousand elements, made by a view.
 fn layout() -> impl Strategy<Value = Tensor> {
     let sizes = prop_oneof![
         (30_000i64..80_000).prop_map(|n| vec![n]),
@@ -31,7 +31,7 @@ fn layout() -> impl Strategy<Value = Tensor> {
     })
 }
 
-/// What a function gives alone, after that it gives the same with others.
+/// Returns the result of a function with one thread, after checking that it is the same with several.
 fn alike(what: &str, f: impl Fn() -> Tensor) -> Result<Tensor, TestCaseError> {
     let alone = threads::with(1, &f);
     let bits = |t: &Tensor| t.contiguous().unwrap().view_dtype(t.dtype().bits()).unwrap().to_bytes().unwrap();

@@ -1,7 +1,7 @@
-//! How numbers are distributed, and tensors of them.
+//! Distributions, and tensors of random numbers.
 //!
-//! Most laws draw elements one after the other as they lie in memory; truth values and waiting times come from a stream
-//! of their own, in row-major order whatever the strides.
+//! Most laws draw the elements in their order in memory. Bernoulli and exponential numbers come from a separate stream,
+//! in row-major order for any strides.
 
 use smallvec::SmallVec;
 
@@ -18,14 +18,14 @@ use crate::tensor::Tensor;
 /// A distribution with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum Law {
-    /// Between `from` and `to`, the latter left out.
+    /// Uniform in `[from, to)`.
     Uniform {
         /// Lower end.
         from: f64,
         /// Upper end.
         to: f64,
     },
-    /// Gaussian.
+    /// Normal (Gaussian).
     Normal {
         /// Mean.
         mean: f64,
@@ -39,9 +39,9 @@ pub enum Law {
         /// Standard deviation of the logarithm.
         std: f64,
     },
-    /// Waiting times.
+    /// Exponential: waiting times.
     Exponential {
-        /// How often per unit of time.
+        /// Number of events per unit of time.
         rate: f64,
     },
     /// Number of trials up to the first success.
@@ -53,7 +53,7 @@ pub enum Law {
     Cauchy {
         /// Median.
         median: f64,
-        /// Half the width between the quartiles.
+        /// Half the distance between the quartiles.
         sigma: f64,
     },
     /// 1 with probability `p`, else 0.
@@ -61,20 +61,20 @@ pub enum Law {
         /// Probability of 1.
         p: f64,
     },
-    /// `base` and what is less than `range` above it.
+    /// Uniform integers in `base..base + range`.
     Integers {
-        /// Smallest.
+        /// Smallest integer.
         base: i64,
-        /// How many.
+        /// Number of different integers.
         range: u64,
     },
-    /// Every integer of 64 bits.
+    /// Uniform over all 64-bit integers.
     AllIntegers,
-    /// Integers from 0 to the largest the element type has (all of) exactly.
+    /// Uniform integers from 0 to the largest up to which the element type represents all integers exactly.
     Natural,
 }
 
-/// Binary digits that numbers of a float type have.
+/// Returns the number of significant binary digits of a float type.
 fn digits(dtype: DType) -> u32 {
     match dtype {
         DType::F64 => 53,
@@ -84,7 +84,7 @@ fn digits(dtype: DType) -> u32 {
     }
 }
 
-/// A number in `[0, 1)` of as many bits as the type has.
+/// Returns a number in `[0, 1)` with as many random bits as the type has digits.
 #[inline]
 pub fn uniform_of<T: Element>(engine: &mut Engine) -> f64 {
     match T::DTYPE {
@@ -97,7 +97,10 @@ pub fn uniform_of<T: Element>(engine: &mut Engine) -> f64 {
     }
 }
 
-/// The numbers from 0 to `n`, the latter left out, in random order.
+/// Returns the integers below `n` in random order.
+///
+/// # Errors
+/// Returns an error if memory or the budget is exhausted.
 pub fn permutation(n: usize, engine: &mut Engine) -> Result<Vec<i64>> {
     crate::budget::check_budget(n.saturating_mul(8))?;
     let mut all: Vec<i64> = (0..n as i64).collect();
@@ -108,7 +111,7 @@ pub fn permutation(n: usize, engine: &mut Engine) -> Result<Vec<i64>> {
     Ok(all)
 }
 
-/// The largest integer up to which a type has all.
+/// Returns the largest integer up to which a type represents all integers.
 fn largest(dtype: DType) -> u64 {
     match dtype {
         DType::Bool => 1,
@@ -132,7 +135,10 @@ fn smallest(dtype: DType) -> i64 {
 }
 
 impl Law {
-    /// Integers from `from` to `to` (left out), or to the largest that the type has.
+    /// Returns the law of integers in `from..to`, or from `from` to the largest integer of the type.
+    ///
+    /// # Errors
+    /// Returns an error, with PyTorch's message, if the range is empty or a bound is out of the type's range.
     pub fn between(dtype: DType, from: i64, to: Option<i64>) -> Result<Law> {
         let check = |what: &str, value: i64| {
             let whole = dtype.is_integral(true);
@@ -158,7 +164,7 @@ impl Law {
         Ok(Law::Integers { base: from, range: to.wrapping_sub(from) as u64 })
     }
 
-    /// An error if the parameters make no sense.
+    /// Checks the parameters.
     fn check(self) -> Result<()> {
         let say = |text: String| Err(TensorError::value(text));
         match self {
@@ -187,7 +193,7 @@ impl Law {
         }
     }
 
-    /// The operation, as errors name it, and whether integers take part.
+    /// Returns the operation's name for errors, and whether integer dtypes are allowed.
     fn operation(self) -> (&'static str, bool) {
         match self {
             Law::Uniform { .. } => ("check_uniform_bounds", false),
@@ -205,13 +211,17 @@ impl Law {
 }
 
 /// Overwrites a tensor with numbers of a law.
+///
+/// # Errors
+/// Returns an error if the law's parameters are invalid, the dtype does not fit the law, elements of the target
+/// overlap, or its storage is protected.
 pub fn fill(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     target.layout().check_writable()?;
     let dtype = target.dtype();
     let (op, whole) = law.operation();
     let real = dtype.is_floating();
     match law {
-        // The parts of a complex number share the spread.
+        // The parts of a complex number share the variance.
         Law::Normal { mean, std } if dtype.is_complex() => {
             law.check()?;
             fill(
@@ -250,14 +260,14 @@ fn shift(target: &Tensor, by: f64) -> Result<()> {
     target.copy_(&moved)
 }
 
-/// Dimensions from the slowest to the fastest in memory.
+/// Returns the dimensions from the slowest to the fastest in memory.
 fn memory_order(t: &Tensor) -> SmallVec<[i64; 6]> {
     let mut order: SmallVec<[i64; 6]> = (0..t.rank() as i64).collect();
     order.sort_by_key(|&d| std::cmp::Reverse(t.strides()[d as usize]));
     order
 }
 
-/// Runs `f` on a row-major tensor and has the elements in `target` after it.
+/// Runs `f` on a row-major tensor and copies its elements to `target`.
 fn row_major(target: &Tensor, f: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
     if target.is_contiguous() {
         return f(target);
@@ -275,18 +285,18 @@ fn each<T: Element>(target: &Tensor, mut f: impl FnMut() -> T) -> Result<()> {
     })
 }
 
-/// Elements from f64 numbers. The draw is behind a pointer: it costs more than the call, and is compiled once, not for every
-/// element type.
+/// Fills a tensor from f64 numbers. The draw is a `dyn` call: it costs much more than the call, and is not instantiated
+/// for every element type.
 fn fill_from_f64(target: &Tensor, draw: &mut dyn FnMut() -> f64) -> Result<()> {
     dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_f64(draw())))
 }
 
-/// As [`fill_from_f64`], from integers.
+/// As [`fill_from_f64`] from integers.
 fn fill_from_i64(target: &Tensor, draw: &mut dyn FnMut() -> i64) -> Result<()> {
     dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_i64(draw())))
 }
 
-/// Laws whose numbers come from a stream that one word of the engine starts.
+/// Fills a tensor with a law whose numbers come from a stream, which one word of the engine seeds.
 fn streamed(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     if target.numel() == 0 {
         return Ok(());
@@ -305,7 +315,7 @@ fn streamed(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     }
 }
 
-/// Laws that take each element from the engine.
+/// Fills a tensor with a law that draws each element from the engine.
 fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     match law {
         Law::Uniform { from, to } => {
@@ -340,7 +350,7 @@ fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     }
 }
 
-/// Ends are rounded to the element type, the rest is computed in f32 or f64.
+/// Fills a tensor with uniform numbers. The bounds are rounded to the element type, the rest is computed in f32 or f64.
 fn uniform<T: Element>(target: &Tensor, from: f64, to: f64, engine: &mut Engine) -> Result<()> {
     let (from, to) = (T::from_f64(from).to_f64(), T::from_f64(to).to_f64());
     let width = T::from_f64(to - from);
@@ -354,7 +364,7 @@ fn uniform<T: Element>(target: &Tensor, from: f64, to: f64, engine: &mut Engine)
     }
 }
 
-/// Sixteen or more normal numbers in row-major memory.
+/// Fills row-major memory with sixteen or more normal numbers.
 fn normal_run(target: &Tensor, mean: f64, std: f64, engine: &mut Engine) -> Result<()> {
     match target.dtype() {
         DType::F32 => access::edit::<f32, _>(target, |mut out| {

@@ -1,8 +1,8 @@
-//! Random numbers, number for number those of PyTorch's generator on the processor.
+//! Random numbers, identical to those of PyTorch's CPU generator.
 //!
 //! [`Engine`] is the source of bits: a 32-bit Mersenne Twister and the second half of the last pair of normal numbers.
-//! [`Law`] says how numbers are distributed; [`fill`] writes a tensor of them. What order elements are drawn in, how many
-//! bits each takes and in which precision a law is evaluated are part of what a seed means, so they are fixed here.
+//! [`Law`] is a distribution; [`fill`] writes a tensor of its numbers. The order in which elements are drawn, the bits
+//! that each consumes and the precision of evaluation determine the result of a seed, so they are fixed here.
 
 mod congruent;
 mod engine;

@@ -1,14 +1,14 @@
-//! Normal numbers by the method of Box and Muller, one or sixteen at a time.
+//! Normal numbers by the Box-Muller method, one or sixteen at a time.
 //!
-//! Single-precision runs take logarithm, sine and cosine from the polynomials of the Cephes library with every
-//! multiplication that feeds an addition fused, because those bits are what a seed gives.
+//! Runs in f32 compute logarithm, sine and cosine with the polynomials of the Cephes library, with every multiplication
+//! that feeds an addition fused: PyTorch computes the same bits.
 
 use super::engine::Engine;
 use crate::math::Real;
 
 const TAU: f64 = std::f64::consts::TAU;
 
-/// One normal number of mean 0 and deviation 1; every second call only takes what the one before left.
+/// Returns a normal number of mean 0 and deviation 1; every second call returns the spare number of the previous one.
 pub fn one(engine: &mut Engine) -> f64 {
     if let Some(spare) = engine.spare_normal.take() {
         return spare;
@@ -20,7 +20,7 @@ pub fn one(engine: &mut Engine) -> f64 {
     radius * libm::cos(theta)
 }
 
-/// Turns sixteen uniform numbers into normal ones.
+/// Transforms sixteen uniform numbers to normal ones.
 fn sixteen<T: Real>(block: &mut [T], pair: impl Fn(T, T) -> (T, T), scale: impl Fn(T) -> T) {
     let (first, second) = block.split_at_mut(8);
     for (a, b) in first.iter_mut().zip(second) {
@@ -29,8 +29,8 @@ fn sixteen<T: Real>(block: &mut [T], pair: impl Fn(T, T) -> (T, T), scale: impl 
     }
 }
 
-/// Fills a run of at least sixteen: uniform numbers first, then blocks of sixteen in place; a last incomplete block is
-/// drawn anew together with what stands before it.
+/// Fills at least sixteen elements: uniform numbers first, then blocks of sixteen are transformed in place. If the last
+/// block is incomplete, the last sixteen elements are drawn again and transformed.
 fn run<T: Real>(out: &mut [T], mut draw: impl FnMut() -> T, mut turn: impl FnMut(&mut [T])) {
     for x in out.iter_mut() {
         *x = draw();
@@ -48,7 +48,7 @@ fn run<T: Real>(out: &mut [T], mut draw: impl FnMut() -> T, mut turn: impl FnMut
     }
 }
 
-/// Sixteen or more singles.
+/// Fills sixteen or more f32.
 pub(super) fn fill_f32(out: &mut [f32], mean: f32, std: f32, engine: &mut Engine) {
     run(
         out,
@@ -67,7 +67,8 @@ pub(super) fn fill_f32(out: &mut [f32], mean: f32, std: f32, engine: &mut Engine
     );
 }
 
-/// Sixteen or more of another float type, computed in `T`, each rounded by `round` whenever it is stored.
+/// Fills sixteen or more elements of another float type, computed in `T`, each rounded by `round` whenever it is
+/// stored.
 pub(super) fn others<T: Real>(
     out: &mut [T],
     mean: T,
@@ -88,7 +89,7 @@ pub(super) fn others<T: Real>(
     });
 }
 
-/// Natural logarithm of a positive normal number.
+/// Returns the natural logarithm of a positive normal number.
 fn ln_fused(x: f32) -> f32 {
     const C: [f32; 8] = [
         -1.151_461e-1,
@@ -118,7 +119,7 @@ fn ln_fused(x: f32) -> f32 {
     exponent.mul_add(0.693_359_375, x + y)
 }
 
-/// Sine and cosine of a number that is not negative.
+/// Returns sine and cosine of a non-negative number.
 fn sin_cos_fused(x: f32) -> (f32, f32) {
     let octant = ((x * 1.273_239_5) as i32 + 1) & !1;
     let y = octant as f32;

@@ -1,4 +1,5 @@
-//! Where the largest and smallest elements are. The first of equals wins, except that NaN wins over everything.
+//! Indices of the largest and smallest elements. The first of equal elements is chosen, except that NaN takes
+//! precedence over everything.
 
 use crate::dispatch;
 use crate::dtype::DType;
@@ -10,14 +11,14 @@ use crate::rows::map_rows;
 use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 
-/// Elements of which the winner is known before it is asked where it is.
+/// Elements per block: the extreme value is found block by block, its index by a search afterwards.
 pub(super) const BLOCK: usize = 256;
 
-/// Finds the element that wins in a row.
+/// Finds the extreme element of a row.
 struct Best<'a, T: Element, const LARGEST: bool>(&'a [T::Raw]);
 
 impl<T: Element + PartialOrd, const LARGEST: bool> Kernel for Best<'_, T, LARGEST> {
-    /// Its index.
+    /// The element's index.
     type Output = usize;
     const SETS: Sets = Sets::two(T::DTYPE);
 
@@ -63,13 +64,19 @@ fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: b
     if keepdim || x.rank() == 0 { Ok(indices) } else { indices.squeeze(&[d]) }
 }
 
-/// Index of the largest element, in the row-major order of all or along a dimension.
+/// Returns the index of the largest element, in the row-major order of all elements or along a dimension.
+///
+/// # Errors
+/// Returns an error if the dimension is out of range, there is no element, or the dtype is not supported.
 pub fn argmax(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let result = arg("argmax", &flattened(x, dim)?, dim, keepdim, true)?;
     kept_flat(x, dim, keepdim, result)
 }
 
-/// Index of the smallest element, in the row-major order of all or along a dimension.
+/// Returns the index of the smallest element, in the row-major order of all elements or along a dimension.
+///
+/// # Errors
+/// As for [`argmax`].
 pub fn argmin(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let result = arg("argmin", &flattened(x, dim)?, dim, keepdim, false)?;
     kept_flat(x, dim, keepdim, result)
@@ -84,7 +91,7 @@ fn flattened(x: &Tensor, dim: Option<i64>) -> Result<Tensor> {
     Ok(x.clone())
 }
 
-/// Over all elements with `keepdim`: as many dimensions of size 1 as the input has.
+/// Restores the rank for a reduction of all elements with `keepdim`: every dimension of size 1.
 fn kept_flat(x: &Tensor, dim: Option<i64>, keepdim: bool, result: Tensor) -> Result<Tensor> {
     match (dim, keepdim) {
         (None, true) => result.reshape(&vec![1; x.rank()]),
@@ -92,12 +99,18 @@ fn kept_flat(x: &Tensor, dim: Option<i64>, keepdim: bool, result: Tensor) -> Res
     }
 }
 
-/// Largest elements along a dimension and where they are.
+/// Returns the largest elements along a dimension and their indices.
+///
+/// # Errors
+/// As for [`argmax`].
 pub fn max_dim(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     extreme_dim("max", x, dim, keepdim, true)
 }
 
-/// Smallest elements along a dimension and where they are.
+/// Returns the smallest elements along a dimension and their indices.
+///
+/// # Errors
+/// As for [`argmax`].
 pub fn min_dim(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     extreme_dim("min", x, dim, keepdim, false)
 }
@@ -125,7 +138,7 @@ mod tests {
     #[test]
     fn blocks_give_the_first_of_equals_and_nan_before_all() {
         for n in [1, 7, 255, 256, 257, 600] {
-            // Ties of the largest and of the smallest, the first of either in different blocks.
+            // Ties of the largest and of the smallest element, with the first of each in different blocks.
             let mut row: Vec<f32> = (0..n).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
             for (at, value) in [(n / 2, 60.0), (n - 1, 60.0), (n / 3, -60.0), (n - n / 4 - 1, -60.0)] {
                 row[at] = value;

@@ -1,4 +1,4 @@
-//! The two kernels of a reduction, the only code there is once per reducer.
+//! The two kernels of a reduction, the only code that is instantiated once per reducer.
 
 use super::Reducer;
 use crate::element::Element;
@@ -6,10 +6,10 @@ use crate::lanes;
 use crate::simd::{self, Kernel, Sets};
 use crate::threads::{self, GRAIN};
 
-/// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 64.
+/// Elements that are folded in lanes before the lanes are merged: bounds the length of a chain of additions to 64.
 pub(super) const CHUNK: usize = 64 * 32;
 
-/// Runs of `n` elements, each `step` behind the one before, with the places of their results.
+/// Runs of `n` elements, each `step` after the one before, and their results.
 struct Runs<'a, T: Element, F: Reducer<T>> {
     span: &'a [T::Raw],
     step: usize,
@@ -20,7 +20,7 @@ struct Runs<'a, T: Element, F: Reducer<T>> {
 
 impl<T: Element, F: Reducer<T>> Kernel for Runs<'_, T, F> {
     type Output = ();
-    // Memory bounds them.
+    // Limited by memory bandwidth.
     const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
@@ -37,8 +37,8 @@ impl<T: Element, F: Reducer<T>> Kernel for Runs<'_, T, F> {
     }
 }
 
-/// The folds of runs of `n` elements, each `step` behind the one before: many at a time, where entering a loop of its own
-/// instruction set for each would cost more than the fold.
+/// Folds runs of `n` elements, each `step` after the one before. Many are folded per call, because entering the loop of
+/// an instruction set for each would cost more than the fold.
 pub(super) fn runs<T: Element, F: Reducer<T>>(
     span: &[T::Raw],
     step: usize,
@@ -54,10 +54,10 @@ pub(super) fn runs<T: Element, F: Reducer<T>>(
     }
 }
 
-/// Rows up to here are folded without a loop of their own per instruction set: entering it would cost more.
+/// Rows up to this length are folded without a loop per instruction set: entering it would cost more.
 pub(super) const SHORT: usize = 32;
 
-/// The fold of a short row, by four lanes.
+/// Folds a short row in four lanes.
 #[inline(always)]
 fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
     if row.len() <= 4 {
@@ -76,7 +76,7 @@ fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
     f.merge(f.merge(lanes[0], lanes[2]), f.merge(lanes[1], lanes[3]))
 }
 
-/// The fold of a contiguous run.
+/// Folds a contiguous run.
 pub(super) fn run<T: Element, F: Reducer<T>>(row: &[T::Raw], reducer: F) -> F::Acc {
     if row.len() <= SHORT {
         return short::<T, F>(row, reducer);
@@ -103,7 +103,7 @@ pub(super) fn run<T: Element, F: Reducer<T>>(row: &[T::Raw], reducer: F) -> F::A
     pairs.finish(|a, b| reducer.merge(a, b))
 }
 
-/// Merges a stream of partial results as a balanced tree, by keeping one result per power of two.
+/// Merges a stream of partial results as a balanced tree, with one pending result per power of two.
 pub(super) struct Pairwise<A> {
     levels: [A; 64],
     count: u64,
@@ -114,7 +114,7 @@ impl<A: Copy> Pairwise<A> {
         Pairwise { levels: [identity; 64], count: 0 }
     }
 
-    /// One more result.
+    /// Adds a partial result.
     pub(super) fn push(&mut self, mut value: A, merge: impl Fn(A, A) -> A) {
         let mut level = 0;
         while self.count >> level & 1 == 1 {
@@ -125,7 +125,7 @@ impl<A: Copy> Pairwise<A> {
         self.count += 1;
     }
 
-    /// The result of all; the identity of none.
+    /// Returns the merged result; the identity if there was none.
     pub(super) fn finish(&self, merge: impl Fn(A, A) -> A) -> A {
         let mut result = None;
         for level in 0..64 {
@@ -138,7 +138,7 @@ impl<A: Copy> Pairwise<A> {
     }
 }
 
-/// Rows, each `step` behind the one before, for a row of running results.
+/// Rows, each `step` after the one before, that are accumulated into a row of running results.
 struct Rows<'a, T: Element, F: Reducer<T>> {
     accs: &'a mut [F::Acc],
     span: &'a [T::Raw],
@@ -147,7 +147,7 @@ struct Rows<'a, T: Element, F: Reducer<T>> {
     reducer: F,
 }
 
-/// Running results that are kept out of memory while rows are taken in.
+/// Running results that are kept in registers while rows are accumulated.
 pub(super) const COLUMNS: usize = 32;
 
 impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
@@ -177,7 +177,7 @@ impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
     }
 }
 
-/// Takes rows of as many elements, each `step` behind the one before, in their order into a row of running results.
+/// Accumulates rows, each `step` after the one before, in their order into a row of running results.
 pub(super) fn rows<T: Element, F: Reducer<T>>(
     accs: &mut [F::Acc],
     span: &[T::Raw],

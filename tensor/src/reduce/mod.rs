@@ -1,10 +1,12 @@
 //! Reductions over any set of dimensions.
 //!
-//! A [`Reducer`] says how to start, take in an element, and merge; [`fold`] walks. What depends on the reducer are
-//! two kernels over contiguous memory ([`kernel`]): one that folds a run into one value, by many lanes merged as a
-//! tree, and one that folds rows into a row of values. Both merge partial results pairwise, so the error of a sum
-//! grows with the logarithm of its length; the order depends on shapes alone, so results are the same on every
-//! machine and for any number of threads, which compute partial results that are merged in their order. Sums of halves run in `f32`, of integers in `i64`.
+//! A [`Reducer`] defines the start, the step for an element, and the merge of partial results; [`fold`] iterates. Only
+//! two kernels over contiguous memory ([`kernel`]) are generic over the reducer. One folds a run into one value, in
+//! many lanes that are merged as a tree; the other folds rows into a row of values.
+//!
+//! Both merge partial results pairwise, so the error of a sum grows with the logarithm of its length. The order depends
+//! on shapes only. Threads compute partial results that are merged in a fixed order, so results are the same on every
+//! machine and for any number of threads. Sums of f16 and bf16 are accumulated in `f32`, sums of integers in `i64`.
 
 mod arg;
 mod kernel;
@@ -23,7 +25,7 @@ use crate::thresholds::Threshold::{self, Length};
 pub use arg::{argmax, argmin, max_dim, min_dim};
 pub use walk::fold;
 
-/// Where the loops of this module change their method, for tests of the sizes around it.
+/// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("reduce/kernel.rs CHUNK", kernel::CHUNK),
     Length("reduce/kernel.rs SHORT", kernel::SHORT),
@@ -35,23 +37,22 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("reduce/arg.rs BLOCK", arg::BLOCK),
 ];
 
-/// How a reduction starts, takes in elements, and merges partial results. Merging must be associative, or close to
-/// it as the addition of floats is.
+/// The operations of a reduction. Merging must be associative, or nearly so, as the addition of floats is.
 pub trait Reducer<T: Element>: Copy + Sync {
     /// The running result.
     type Acc: Copy + Send + Sync;
-    /// The result of nothing.
+    /// Returns the result of no elements.
     fn identity(self) -> Self::Acc;
-    /// With one more element.
+    /// Returns the running result with one more element.
     fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
-    /// Of two partial results.
+    /// Merges two partial results.
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// A reducer whose running result is an element: an identity and a function of two.
+/// A reducer whose running result is an element: an identity and a binary function.
 #[derive(Clone, Copy)]
 pub struct Binary<T, F> {
-    /// The result of nothing.
+    /// The result of no elements.
     pub identity: T,
     /// The function.
     pub f: F,
@@ -74,7 +75,10 @@ impl<T: Element, F: Fn(T, T) -> T + Copy + Sync> Reducer<T> for Binary<T, F> {
     }
 }
 
-/// Dimensions as a bit mask; all of them if none are named. An error if one is named twice.
+/// Returns dimensions as a bit mask; all of them if none is given.
+///
+/// # Errors
+/// Returns an error if a dimension is out of range or given twice.
 pub fn dim_mask(dims: Option<&[i64]>, rank: usize) -> Result<u64> {
     let all = if rank == 64 { u64::MAX } else { (1 << rank) - 1 };
     let Some(dims) = dims.filter(|dims| !dims.is_empty()) else {
@@ -91,7 +95,7 @@ pub fn dim_mask(dims: Option<&[i64]>, rank: usize) -> Result<u64> {
     Ok(mask & all)
 }
 
-/// Sizes after a reduction.
+/// Returns the sizes after a reduction.
 pub fn reduced_sizes(sizes: &[i64], mask: u64, keepdim: bool) -> Dims {
     let mut out = Dims::new();
     for (d, &size) in sizes.iter().enumerate() {
@@ -104,17 +108,17 @@ pub fn reduced_sizes(sizes: &[i64], mask: u64, keepdim: bool) -> Dims {
     out
 }
 
-/// Number of elements each result stands for.
+/// Returns the number of elements per result.
 fn count(x: &Tensor, mask: u64) -> i64 {
     x.sizes().iter().enumerate().filter(|(d, _)| mask >> d & 1 == 1).map(|(_, size)| *size).product()
 }
 
-/// The dtype that sums and products of a dtype have: integers become `int64`.
+/// Returns the dtype of sums and products of a dtype: integers become `int64`.
 pub fn sum_dtype(dtype: DType) -> DType {
     if dtype.is_integral(true) { DType::I64 } else { dtype }
 }
 
-/// The dtype that sums of a dtype run in.
+/// Returns the dtype in which sums of a dtype are accumulated.
 fn acc_dtype(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::F32,
@@ -122,7 +126,10 @@ fn acc_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Sum in a result dtype (`None`: [`sum_dtype`] of the input's).
+/// Returns the sum in a result dtype (`None`: [`sum_dtype`] of the input's).
+///
+/// # Errors
+/// Returns an error if `dims` is invalid ([`dim_mask`]), the dtype is not supported, or memory is exhausted.
 pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
     let mask = dim_mask(dims, x.rank())?;
@@ -140,7 +147,10 @@ fn add<T: Element>(f: impl Fn(T, T) -> T + Copy + Sync) -> Binary<T, impl Fn(T, 
     Binary { identity: T::ZERO, f }
 }
 
-/// Product in a result dtype (`None`: [`sum_dtype`] of the input's).
+/// Returns the product in a result dtype (`None`: [`sum_dtype`] of the input's).
+///
+/// # Errors
+/// As for [`sum`].
 pub fn prod(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
     let mask = dim_mask(dims, x.rank())?;
@@ -157,7 +167,10 @@ pub fn prod(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
     .into_dtype(dtype)
 }
 
-/// Mean; the input, or the dtype asked for, is floating or complex.
+/// Returns the mean; the input's dtype, or the requested one, is floating or complex.
+///
+/// # Errors
+/// As for [`sum`]; also if the dtype is an integer type.
 pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or(x.dtype());
     let mask = dim_mask(dims, x.rank())?;
@@ -176,7 +189,7 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
     .into_dtype(dtype)
 }
 
-/// An error if a reduction without an identity is over no element.
+/// Returns an error if a reduction without an identity has no elements.
 fn check_not_empty(op: &'static str, x: &Tensor, mask: u64) -> Result<()> {
     if count(x, mask) > 0 || (x.numel() == 0 && reduced_sizes(x.sizes(), mask, false).contains(&0)) {
         return Ok(());
@@ -187,12 +200,18 @@ fn check_not_empty(op: &'static str, x: &Tensor, mask: u64) -> Result<()> {
     )))
 }
 
-/// Largest elements; NaN wins.
+/// Returns the largest elements; NaN takes precedence.
+///
+/// # Errors
+/// As for [`sum`]; also if there are no elements.
 pub fn amax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     extreme("amax", x, dims, keepdim, true)
 }
 
-/// Smallest elements; NaN wins.
+/// Returns the smallest elements; NaN takes precedence.
+///
+/// # Errors
+/// As for [`amax`].
 pub fn amin(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     extreme("amin", x, dims, keepdim, false)
 }
@@ -214,7 +233,7 @@ fn extreme(
         }
     }
     fn floats<T: Real>(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
-        // A comparison with NaN fails, so a running NaN stays; one that comes is put in.
+        // A comparison with NaN is false, so a running NaN stays; a new NaN is inserted by `or_nan`.
         if largest {
             let f = |a: T, b: T| if b > a { b } else { a }.or_nan(b.is_nan());
             fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f }, |v| v)
@@ -231,13 +250,19 @@ fn extreme(
     }
 }
 
-/// Whether any element is not zero (`uint8` in, `uint8` out, as PyTorch).
+/// Returns whether any element is not zero (`uint8` results for `uint8`, as in PyTorch).
+///
+/// # Errors
+/// As for [`sum`].
 pub fn any(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let mask = dim_mask(dims, x.rank())?;
     truth(x, fold(x, mask, keepdim, Binary { identity: false, f: |a: bool, b: bool| a | b }, |v| v)?)
 }
 
-/// Whether all elements are not zero (`uint8` in, `uint8` out, as PyTorch).
+/// Returns whether all elements are not zero (`uint8` results for `uint8`, as in PyTorch).
+///
+/// # Errors
+/// As for [`sum`].
 pub fn all(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let mask = dim_mask(dims, x.rank())?;
     truth(x, fold(x, mask, keepdim, Binary { identity: true, f: |a: bool, b: bool| a & b }, |v| v)?)
@@ -247,7 +272,11 @@ fn truth(x: &Tensor, result: Tensor) -> Result<Tensor> {
     if x.dtype() == DType::U8 { result.to_dtype(DType::U8) } else { Ok(result) }
 }
 
-/// `out[.., i, ..] = f(out[.., i - 1, ..], x[.., i, ..])` along a dimension, from `start`; `A` is what it runs in.
+/// Computes `out[.., i, ..] = f(out[.., i - 1, ..], x[.., i, ..])` along a dimension, from `start`; `A` is the type of
+/// the running value.
+///
+/// # Errors
+/// Returns an error if the dimension is out of range or memory is exhausted.
 pub fn scan<A: Element>(
     x: &Tensor,
     dim: i64,
@@ -263,19 +292,25 @@ pub fn scan<A: Element>(
     })
 }
 
-/// Sums up to each element along a dimension, in a dtype.
+/// Returns the cumulative sums along a dimension, in a dtype.
+///
+/// # Errors
+/// As for [`scan`]; also if the dtype is not supported.
 pub fn cumsum(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     cumulative(x, dim, dtype, Scalar::Int(0), false)
 }
 
-/// Products up to each element along a dimension, in a dtype.
+/// Returns the cumulative products along a dimension, in a dtype.
+///
+/// # Errors
+/// As for [`cumsum`].
 pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     cumulative(x, dim, dtype, Scalar::Int(1), true)
 }
 
 fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: bool) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
-    // PyTorch rounds every input to the result's dtype first and runs f32 in f64.
+    // PyTorch converts every input to the result's dtype first and accumulates f32 in f64.
     let x = &x.to_dtype(dtype)?;
     match (dtype.category(), dtype) {
         (Category::Integral | Category::Bool, _) => {
@@ -290,7 +325,10 @@ fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: 
     .into_dtype(dtype)
 }
 
-/// Numbers of elements that are not zero, along some dimensions or all.
+/// Returns the number of elements that are not zero, along some dimensions or all.
+///
+/// # Errors
+/// As for [`sum`].
 pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
     #[derive(Clone, Copy)]
     struct Count;

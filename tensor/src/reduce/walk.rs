@@ -1,5 +1,6 @@
-//! Walks a tensor so that the kernels see contiguous memory: runs along reduced dimensions where those are the
-//! fastest in memory, rows along kept ones where those are. Everything else, and other dtypes, is packed first.
+//! Iteration of a reduction such that the kernels access contiguous memory: runs along reduced dimensions if these are
+//! the fastest in memory, rows along kept dimensions otherwise. Elements without such a layout, and of another dtype,
+//! are packed first.
 #![allow(unsafe_code, reason = "slices of locked memory")]
 
 use std::ops::Range;
@@ -19,15 +20,15 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, SendPtr};
 
-/// Elements packed at a time, and results kept in a row at a time.
+/// Elements packed at a time, and results per row of running results.
 pub(super) const BLOCK: usize = 512;
-/// Rows taken into one row of partial results before that is merged into the next level.
+/// Rows accumulated into one row of partial results before that is merged into the next level.
 pub(super) const ROWS: usize = 64;
 
-/// Rows that are taken in at once: as many as memory is read ahead of.
+/// Rows that are accumulated together: as many as the hardware prefetches.
 pub(super) const AT_ONCE: usize = 16;
 
-/// A dimension of a walk: its size and the steps of up to two positions.
+/// A dimension of an iteration: its size, and the steps in the input and in the output.
 #[derive(Clone, Copy)]
 struct Dim {
     size: i64,
@@ -37,7 +38,8 @@ struct Dim {
 
 type DimList = SmallVec<[Dim; 5]>;
 
-/// Dimensions with the fastest first, runs merged. Most come so, and are merged as they come.
+/// Dimensions with the fastest first, with contiguous neighbours merged. Most inputs are already in this order and are
+/// merged on insertion.
 #[derive(Default)]
 struct Dims {
     list: DimList,
@@ -45,14 +47,14 @@ struct Dims {
 }
 
 impl Dims {
-    /// One more; sizes of 1 are dropped.
+    /// Adds a dimension; dimensions of size 1 are dropped.
     #[inline]
     fn push(&mut self, dim: Dim) {
         if dim.size == 1 {
             return;
         }
         match self.list.last_mut() {
-            // Sizes of a tensor without elements may be any.
+            // Wrapping, because the sizes of a tensor without elements can be arbitrarily large.
             Some(last)
                 if last.step.wrapping_mul(last.size) == dim.step
                     && last.out.wrapping_mul(last.size) == dim.out =>
@@ -80,7 +82,7 @@ impl Dims {
     }
 }
 
-/// The kept dimensions of a layout and the reduced ones, which the mask names. Results are row-major.
+/// Returns the kept dimensions of a layout and the reduced ones, given by the mask. Results are row-major.
 fn partition(layout: &Layout, mask: u64) -> [DimList; 2] {
     let mut dims = [Dims::default(), Dims::default()];
     let mut out = 1;
@@ -95,24 +97,24 @@ fn partition(layout: &Layout, mask: u64) -> [DimList; 2] {
     dims.map(Dims::finish)
 }
 
-/// How many indices dimensions have.
+/// Returns the number of indices of the dimensions.
 fn count(dims: &[Dim]) -> usize {
     dims.iter().fold(1, |count, dim| count.saturating_mul(dim.size as usize))
 }
 
-/// The position of the furthest index.
+/// Returns the position of the furthest index.
 fn furthest(dims: &[Dim]) -> usize {
     dims.iter().fold(0usize, |at, dim| {
         at.saturating_add((dim.size as usize).saturating_sub(1).saturating_mul(dim.step as usize))
     })
 }
 
-/// As [`each`], for what does much at every index: compiled once.
+/// As [`each`] for expensive loop bodies; instantiated once.
 fn each_outer(dims: &[Dim], part: Range<usize>, f: &mut dyn FnMut(i64, i64)) {
     each(dims, part, f);
 }
 
-/// Calls `f` with the two positions of some of the indices of the dimensions.
+/// Calls `f` with the positions in the input and the output for the indices in `part`.
 fn each(dims: &[Dim], part: Range<usize>, mut f: impl FnMut(i64, i64)) {
     let mut index: SmallVec<[i64; 5]> = SmallVec::new();
     let (mut at, mut out) = (0, 0);
@@ -140,10 +142,10 @@ fn each(dims: &[Dim], part: Range<usize>, mut f: impl FnMut(i64, i64)) {
     }
 }
 
-/// The memory read: a base pointer, elements of its dtype, and how to make them `T`.
+/// The input's memory: a base pointer, the element size, and the conversion to `T`.
 struct Source {
     base: SendPtr<u8>,
-    /// How many elements are the tensor's from the base on.
+    /// Elements of the tensor from the base on.
     reach: usize,
     size: usize,
     pack: PackFn,
@@ -151,15 +153,15 @@ struct Source {
 }
 
 impl Source {
-    /// Whether `n` elements a step apart are read as they lie.
+    /// Returns whether `n` elements a step apart can be read in place.
     fn is_own(&self, step: i64, n: usize) -> bool {
         self.same && (step == 1 || n == 1)
     }
 
-    /// `n` elements from `at`, a step apart, as a contiguous slice (of `buffer` where they are not one already).
+    /// Returns `n` elements from `at`, a step apart, as a contiguous slice: in place, or copied to `buffer`.
     ///
     /// # Safety
-    /// The elements are the tensor's, whose storage is locked.
+    /// The elements belong to the tensor, whose storage is locked.
     unsafe fn slice<'a, T: Element>(
         &'a self,
         at: i64,
@@ -173,7 +175,8 @@ impl Source {
             "invariant: a run lies within its tensor"
         );
         let from = self.base.by(at as isize * self.size as isize);
-        // SAFETY: the caller's word; `buffer` has room for `n` where it is used.
+        // SAFETY: the caller's contract; if the elements are copied, `buffer` has space for `n`, which its slicing
+        // checks.
         unsafe {
             if self.is_own(step, n) {
                 return std::slice::from_raw_parts(from.cast(), n);
@@ -184,7 +187,7 @@ impl Source {
     }
 }
 
-/// A reduction ready to be walked: all that depends on no type.
+/// The type-independent part of a reduction.
 struct Walk {
     source: Source,
     kept: DimList,
@@ -193,7 +196,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Of a tensor, whose storage is locked as long as this is used, read as elements of `from`.
+    /// Prepares a reduction of a tensor that is read as elements of `from`. The tensor's storage stays locked while the
+    /// value is used.
     fn new(meta: &Meta, mask: u64, dtype: DType, from: DType) -> Result<Walk> {
         let [kept, reduced] = partition(&meta.layout, mask);
         let base = SendPtr(start_of(meta, dtype));
@@ -210,8 +214,11 @@ impl Walk {
     }
 }
 
-/// Reduces the dimensions of the mask: elements, converted to `T`, through the reducer; each result through
-/// `finish`. Fresh and row-major.
+/// Reduces the dimensions of the mask: elements are converted to `T` and folded by the reducer, each result is mapped
+/// by `finish`. The result is fresh and row-major.
+///
+/// # Errors
+/// Returns an error if there is no conversion to `T`, or memory is exhausted.
 pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     x: &Tensor,
     mask: u64,
@@ -222,17 +229,17 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
     let results = layout.numel();
-    // SAFETY: every result is written below, those of no elements too.
+    // SAFETY: every result is written below, also results of no elements.
     let storage = unsafe { Storage::uninit(bytes_of(&layout, R::DTYPE)?)? };
-    // SAFETY: the storage is fresh.
+    // SAFETY: the storage is fresh; this function has the only handle.
     let out = SendPtr(unsafe { storage.data() }.cast::<R::Raw>());
     let write = |at: i64, step: i64, accs: &[F::Acc]| {
         let last = at + (accs.len() as i64 - 1) * step;
         let within = at >= 0 && (at..results as i64).contains(&last);
         assert!(within || accs.is_empty(), "invariant: results have places");
         for (i, acc) in accs.iter().enumerate() {
-            // SAFETY: places between the first and the last are in the fresh storage; every result is written once, by one
-            // thread.
+            // SAFETY: the assertion above checks that indices from the first to the last are in the fresh storage.
+            // Every result is written once, by one thread.
             unsafe { *out.at((at + i as i64 * step) as usize) = finish(*acc).to_raw() };
         }
     };
@@ -241,10 +248,10 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     }
     let guards = ReadGuards::one(&meta.storage);
     let cost = meta.layout.numel() / results;
-    // SAFETY: all positions are elements of the tensor, whose storage is locked.
+    // SAFETY: `Walk::new` asserts that all positions are elements of the tensor, whose storage is locked.
     unsafe {
         if x.dtype() == T::DTYPE && meta.layout.is_contiguous() && is_last(mask, meta.layout.rank()) {
-            // Every result is that of a run of memory, one behind the other.
+            // Every result is that of one run, and the runs are adjacent.
             let from = SendPtr(guards.ptr::<T>(meta));
             threads::split(results, threads::rows(cost), |part| {
                 fold_lines::<T, F>(from.at(0), (cost, 1), cost, part, reducer, &write);
@@ -264,16 +271,16 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     Ok(Tensor::from_parts(storage, R::DTYPE, layout))
 }
 
-/// Whether a mask names all dimensions from one on, or none.
+/// Returns whether a mask consists of all dimensions from some dimension on, or of none.
 #[inline]
 fn is_last(mask: u64, rank: usize) -> bool {
     mask == 0 || (mask.trailing_zeros() + mask.count_ones()) as usize == rank
 }
 
-/// Some of the results that are each of one run of `n` elements, so many elements and results apart.
+/// Computes the results in `part`, each of one run of `n` elements; runs are `step` elements apart, results `out`.
 ///
 /// # Safety
-/// What lies between the first run's first element and the last one's last is elements in locked memory.
+/// The memory from the first run's first element to the last run's last consists of elements in a locked storage.
 unsafe fn fold_lines<T: Element, F: Reducer<T>>(
     from: *const T::Raw,
     (step, out): (usize, i64),
@@ -285,20 +292,20 @@ unsafe fn fold_lines<T: Element, F: Reducer<T>>(
     let mut accs = [reducer.identity(); ROWS];
     for start in part.clone().step_by(ROWS) {
         let count = ROWS.min(part.end - start);
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract: the span ends with the last of `count` runs.
         let span = unsafe { std::slice::from_raw_parts(from.add(start * step), (count - 1) * step + n) };
         runs::<T, F>(span, step, n, &mut accs[..count], reducer);
         write(start as i64 * out, out, &accs[..count]);
     }
 }
 
-/// What takes results, so many steps apart, to their places.
+/// Writes results from a position on, a step apart.
 type Write<'a, A> = &'a (dyn Fn(i64, i64, &[A]) + Sync);
 
-/// Some of the results one after the other, each from runs of its elements.
+/// Computes the results in `part` one after the other, each from runs of its elements.
 ///
 /// # Safety
-/// All positions are in locked memory.
+/// All positions of the walk are elements in a locked storage.
 unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     walk: &Walk,
     part: Range<usize>,
@@ -312,7 +319,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     let row = first.size as usize;
     let direct = source.same && first.step == 1;
     if let ([line], true) = (&kept[..], outer.is_empty() && direct) {
-        // SAFETY: the caller's word: what lies between two runs is memory of the same tensor's storage.
+        // SAFETY: the caller's contract: the memory between two runs belongs to the same storage.
         return unsafe {
             let from = source.base.by(0).cast_const().cast();
             fold_lines::<T, F>(from, (line.step as usize, line.out), row, part, reducer, write)
@@ -321,7 +328,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     let mut buffer = [T::ZERO.to_raw(); BLOCK];
     if outer.is_empty() && (direct || row <= BLOCK) {
         each(kept, part, |at, to| {
-            // SAFETY: the caller's word.
+            // SAFETY: the caller's contract.
             let slice = unsafe { source.slice::<T>(at, first.step, row, &mut buffer) };
             write(to, 0, &[run::<T, F>(slice, reducer)]);
         });
@@ -333,11 +340,11 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
         let mut filled = 0;
         each_outer(outer, 0..count(outer), &mut |at, _| {
             if gather {
-                // SAFETY: the caller's word; a row fits behind what is filled.
+                // SAFETY: the caller's contract; `filled + row <= BLOCK`, so the row fits the rest of the buffer.
                 let copied = unsafe { source.slice::<T>(base + at, first.step, row, &mut buffer[filled..]) };
                 let (start, end) = (copied.as_ptr(), row);
                 if !std::ptr::eq(start, buffer[filled..].as_ptr()) {
-                    // SAFETY: a row of the tensor's own memory, apart from the buffer.
+                    // SAFETY: a row of the tensor's own memory, which does not overlap the buffer.
                     let own = unsafe { std::slice::from_raw_parts(start, end) };
                     buffer[filled..filled + row].copy_from_slice(own);
                 }
@@ -353,7 +360,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
             while done < row {
                 let n = step.min(row - done);
                 let from = base + at + done as i64 * first.step;
-                // SAFETY: the caller's word.
+                // SAFETY: the caller's contract.
                 let slice = unsafe { source.slice::<T>(from, first.step, n, &mut buffer) };
                 pairs.push(run::<T, F>(slice, reducer), merge);
                 done += n;
@@ -366,15 +373,16 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     });
 }
 
-/// Blocks of results from which each is one thread's; fewer are computed by several threads each.
+/// Number of blocks of results from which on each is computed by one thread; fewer blocks are computed by several
+/// threads each.
 pub(super) const MANY: usize = 8;
-/// Elements that groups of rows have before what they give is merged.
+/// Elements of groups of rows that are folded before their results are merged.
 const BATCH: usize = 8 * threads::GRAIN;
 
-/// Many results at a time: rows of elements into rows of running results.
+/// Computes many results at a time: rows of elements are accumulated into rows of running results.
 ///
 /// # Safety
-/// All positions are in locked memory.
+/// All positions of the walk are elements in a locked storage.
 unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: Write<'_, F::Acc>) {
     let (line, outer) = (walk.kept[0], &walk.kept[1..]);
     let per_line = (line.size as usize).div_ceil(BLOCK);
@@ -387,7 +395,7 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: W
             each_outer(outer, block / per_line..block / per_line + 1, &mut |base, to| {
                 let start = (block % per_line * BLOCK) as i64;
                 let n = (BLOCK as i64).min(line.size - start);
-                // SAFETY: the caller's word.
+                // SAFETY: the caller's contract.
                 unsafe { levels.fold::<T>(walk, base + start * line.step, n as usize) };
                 write(to + start * line.out, line.out, levels.results::<T>(n as usize));
             });
@@ -395,7 +403,8 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: W
     });
 }
 
-/// What a group gave, on the lowest level of rows; a complete one goes up, and so do levels that are full by it.
+/// Stores the result of a group of rows at the lowest level. A complete group is merged into the next level, and so are
+/// levels that it fills.
 fn take<T: Element, F: Reducer<T>>(
     levels: &mut Vec<Vec<F::Acc>>,
     group: &[F::Acc],
@@ -430,19 +439,21 @@ fn take<T: Element, F: Reducer<T>>(
     }
 }
 
-/// Rows of running results: of at most [`ROWS`] rows of elements, of as many of those, and so on.
+/// Rows of running results: level 0 for at most [`ROWS`] rows of elements, level 1 for at most [`ROWS`] of those, and
+/// so on.
 struct Levels<F, A> {
     reducer: F,
-    /// What groups of rows gave that are not merged yet; what the last step gave.
+    /// Results of groups of rows that are not merged yet; finally the result of the fold.
     groups: SmallVec<[A; 64]>,
     rows: Vec<Vec<A>>,
 }
 
 impl<F, A: Copy + Send + Sync> Levels<F, A> {
-    /// Takes in the rows of `n` elements from `at`. Groups of rows are folded by several threads, and merged in order.
+    /// Accumulates the rows of `n` elements from `at` on. Groups of rows are folded by several threads, and merged in
+    /// order.
     ///
     /// # Safety
-    /// All positions are in locked memory.
+    /// All positions are elements in a locked storage.
     unsafe fn fold<T: Element>(&mut self, walk: &Walk, at: i64, n: usize)
     where
         F: Reducer<T, Acc = A>,
@@ -453,7 +464,7 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
         levels.iter_mut().for_each(|row| row.fill(reducer.identity()));
         let all = count(reduced);
         let at_once = (BATCH / (ROWS * n)).max(1);
-        // Of short rows more lie in the nearest memory.
+        // More rows at once if they are short, as long as they fit the L1 cache.
         let rows_at_once = (AT_ONCE * BLOCK / n).clamp(AT_ONCE, ROWS);
         groups.resize(at_once.min(all.div_ceil(ROWS).max(1)) * n, reducer.identity());
         let mut counts: SmallVec<[usize; 8]> = SmallVec::new();
@@ -470,7 +481,7 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
                         for first in (start..end).step_by(rows_at_once) {
                             let count = rows_at_once.min(end - first);
                             let (from, step) = (at + first as i64 * line.step, line.step as usize);
-                            // SAFETY: the caller's word: what lies between two rows is memory of the same tensor's storage.
+                            // SAFETY: the caller's contract: the memory between two rows belongs to the same storage.
                             let span = unsafe { source.slice::<T>(from, 1, (count - 1) * step + n, &mut []) };
                             rows::<T, F>(group, span, step, count, reducer);
                         }
@@ -478,14 +489,14 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
                     }
                     each_outer(reduced, start..end, &mut |from, _| {
                         buffer.resize(n, T::ZERO.to_raw());
-                        // SAFETY: the caller's word.
+                        // SAFETY: the caller's contract.
                         let row = unsafe { source.slice::<T>(at + from, kept[0].step, n, &mut buffer) };
                         rows::<T, F>(group, row, 0, 1, reducer);
                     });
                 }
             });
             if all <= ROWS {
-                // One group, which is the result.
+                // A single group, whose result is final.
                 break;
             }
             for (i, group) in groups.chunks_exact(n).enumerate() {
@@ -495,7 +506,7 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
         }
     }
 
-    /// What all levels give for `n` columns.
+    /// Returns the merged result of all levels for `n` columns.
     fn results<T: Element>(&mut self, n: usize) -> &[A]
     where
         F: Reducer<T, Acc = A>,

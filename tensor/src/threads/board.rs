@@ -1,13 +1,15 @@
-//! How threads come to a job and leave it again: the protocol of the pool, without what jobs are and how threads are started.
+//! The protocol by which threads join and leave jobs, independent of the kind of jobs and of starting threads.
 //!
 //! Invariants:
-//! - A job that was handed out by [`Board::serve`] is used only until `serve` has noted that its thread left; and
-//!   [`Board::withdraw`] returns when all who joined have left. So a job may lie on the stack of the thread that offers it.
-//! - What was written while a thread was inside a job is seen by the thread that withdrew it: both take the lock.
-//! - [`Claims`] gives every number once.
+//! - A job that [`Board::serve`] passes to a thread is used only until `serve` has recorded that the thread left, and
+//!   [`Board::withdraw`] returns after all threads that joined have left. So a job may be on the stack of the thread
+//!   that offers it.
+//! - Writes of a thread inside a job are visible to the thread that withdrew it, because both take the lock.
+//! - [`Claims`] yields every number once.
 //!
-//! Locks, conditions and counters are those of the module `sync` beside this one: in the library parking_lot's, in
-//! `tests/loom.rs`, which compiles this file too, those of a model checker that tries every order of their steps.
+//! Locks, conditions and counters are those of the module `sync` beside this one. In the library these are
+//! parking_lot's; in `tests/loom.rs`, which compiles this file too, those of a model checker that explores the orders
+//! of their steps.
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, Patience, pause, wait};
 
@@ -23,30 +25,30 @@ impl Claims {
         Claims { next: AtomicUsize::new(0), bound }
     }
 
-    /// A number that no other thread has. Says nothing of what other threads did before: that is the lock's business.
+    /// Takes a number that no other thread has. Relaxed: the lock orders memory accesses, not this counter.
     pub(super) fn take(&self) -> Option<usize> {
         Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.bound)
     }
 
-    /// Leaves nothing to take.
+    /// Removes all remaining numbers.
     pub(super) fn close(&self) {
         self.next.store(self.bound, Ordering::Relaxed);
     }
 }
 
-/// A job as the threads of the pool see it.
+/// A job with its bookkeeping.
 struct Offer<J> {
     job: J,
-    /// How many more may join.
+    /// Number of threads that may still join.
     places: usize,
-    /// How many joined and have not left.
+    /// Number of threads that joined and have not left.
     inside: usize,
 }
 
-/// What the lock guards.
+/// The state behind the lock.
 pub(super) struct State<J> {
     offers: Vec<Offer<J>>,
-    /// Threads that sleep, and that look for more to do.
+    /// Number of threads that sleep, and of threads that poll for work.
     idle: usize,
     looking: usize,
 }
@@ -64,24 +66,25 @@ impl<J: PartialEq> State<J> {
     }
 }
 
-/// What threads may join.
+/// The jobs that threads may join.
 pub(super) struct Board<J> {
     pub(super) state: Mutex<State<J>>,
-    /// There is a new offer.
+    /// Notified of new offers.
     pub(super) work: Condvar,
-    /// A thread was the last to leave a job.
+    /// Notified when the last thread leaves a job.
     pub(super) left: Condvar,
-    /// How many more may join any job: read without the lock by threads that look for one.
+    /// Number of threads that may still join any job: polled without the lock.
     pub(super) places: AtomicUsize,
 }
 
 impl<J: Copy + PartialEq> Board<J> {
-    /// Says how many more may join.
+    /// Updates the polled number.
     fn publish(&self, state: &State<J>) {
         self.places.store(state.offers.iter().map(|offer| offer.places).sum(), Ordering::Relaxed);
     }
 
-    /// Lets so many threads join a job, which is no other's name, until it is withdrawn; wakes as many.
+    /// Lets `places` threads join a job until it is withdrawn, and wakes sleeping threads for it. No other offered job
+    /// equals `job`.
     pub(super) fn offer(&self, job: J, places: usize) {
         let mut state = self.state.lock();
         state.offers.push(Offer { job, places, inside: 0 });
@@ -91,7 +94,7 @@ impl<J: Copy + PartialEq> Board<J> {
         (0..wake).for_each(|_| _ = self.work.notify_one());
     }
 
-    /// Lets no more threads join a job, and waits for those who did to leave.
+    /// Closes a job for further threads, and waits until those that joined have left.
     pub(super) fn withdraw(&self, job: J) {
         let mut state = self.state.lock();
         state.offer(&job).places = 0;
@@ -109,7 +112,7 @@ impl<J: Copy + PartialEq> Board<J> {
         state.offers.retain(|offer| offer.job != job);
     }
 
-    /// Waits for a job with a place, first awake as long as there is patience, and takes part in it by `help`, which does not
+    /// Waits for a job that can be joined, polling at first and then sleeping, and runs `help` on it. `help` must not
     /// panic.
     pub(super) fn serve(&self, patience: &mut Patience, help: impl FnOnce(J)) {
         let mut state = self.state.lock();
