@@ -603,7 +603,7 @@ pub(crate) fn element_of_row<T: Element>(row: &Tensor, index: i64) -> Option<T> 
 #[inline]
 fn element<T: Element>(tensor: &Tensor, behind: usize) -> T {
     let meta = tensor.meta();
-    debug_assert!(tensor.dtype() == T::DTYPE, "invariant: its elements are of this type");
+    debug_assert!(tensor.dtype() == T::DTYPE, "invariant: the tensor has this element type");
     T::from_raw(ReadGuards::one(&meta.storage).elements::<T>(meta)[behind])
 }
 

@@ -44,7 +44,7 @@ pub(crate) unsafe fn zero(to: *mut u8, bytes: usize) {
 /// Panics if the lengths differ.
 #[inline]
 pub(crate) fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
-    assert!(from.len() == to.len(), "invariant: both runs are as long as each other");
+    assert!(from.len() == to.len(), "invariant: both ranges have the same length");
     let (bytes, from, to) = (from.len(), from.as_ptr(), to.as_mut_ptr().cast::<u8>());
     // SAFETY: pieces are within both ranges, which have equal lengths; `to` is borrowed exclusively, so they do not
     // overlap.

@@ -55,9 +55,8 @@ pub fn close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<bool> 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
     /// Position in row-major order.
-    /// Number of pairs that are not close.
     pub position: usize,
-    /// How many elements mismatch.
+    /// Number of pairs that are not close.
     pub count: usize,
     /// The element of `got`, as text.
     pub got: String,

@@ -43,9 +43,8 @@ pub trait Element: Copy + Send + Sync + Default + PartialEq + std::fmt::Debug + 
     /// Converts to an f64.
     fn to_f64(self) -> f64;
     /// Converts to a complex f64.
-    /// Returns whether the value differs from zero (NaN does).
     fn to_complex(self) -> Complex<f64>;
-    /// Whether it is not zero (NaN is not).
+    /// Returns whether the value differs from zero (NaN does).
     fn is_nonzero(self) -> bool;
 
     /// Converts from a scalar of any kind.

@@ -89,6 +89,9 @@ impl IndexSet {
     ///
     /// # Errors
     /// Returns an error if memory or the budget is exhausted.
+    ///
+    /// # Panics
+    /// Panics if an entry of `rows` is out of range.
     pub fn along(tensor: &Tensor, dim: usize, rows: &[usize]) -> Result<IndexSet> {
         match tensor.rank() {
             0 => Ok(IndexSet::each(rows.to_vec())),
@@ -99,6 +102,12 @@ impl IndexSet {
     /// Makes the set of the elements that `count` indices for each of some dimensions select together, with all
     /// elements of the other dimensions. The other dimensions before `split` come before the indices, the rest after
     /// them.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
+    ///
+    /// # Panics
+    /// Panics if an index is out of range.
     pub fn picked(
         tensor: &Tensor,
         picks: &[(usize, &[usize])],
@@ -127,6 +136,12 @@ impl IndexSet {
     /// Makes the set of one element per entry of `indices`, each an index along `dim`. `indices` is in row-major order
     /// of `sizes`, which has the tensor's rank and is nowhere larger except along `dim`. In the other dimensions an
     /// entry's own position is used.
+    ///
+    /// # Errors
+    /// Returns an error if memory or the budget is exhausted.
+    ///
+    /// # Panics
+    /// Panics if `sizes` does not fit the tensor, or an index is out of range.
     pub fn by_element(tensor: &Tensor, dim: usize, sizes: &[i64], indices: &[usize]) -> Result<IndexSet> {
         let layout = tensor.layout();
         if layout.rank() == 0 || sizes.is_empty() {

@@ -84,7 +84,7 @@ impl Slide {
     /// shift.
     ///
     /// # Errors
-    /// Returns an error if memory or the budget is exhausted.
+    /// As for [`Slide::count`].
     pub fn windows(&self, d: usize, n: i64) -> Result<Vec<Window>> {
         let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
         let cut = |i: i64| {

@@ -390,7 +390,8 @@ fn walk(
 /// Concatenates row-major tensors of one dtype along a dimension, or stacks them along a new one, into a tensor of
 /// these sizes. For every index of the dimensions before it, a block of each tensor is copied in turn.
 ///
-/// Returns `None` if dtypes differ, a tensor is not row-major, or the sizes do not match.
+/// The tensors must agree with `sizes` in all dimensions but `dim`. Returns `None` if dtypes differ, a tensor is not
+/// row-major, the result is empty, or the total number of elements is not that of `sizes`.
 ///
 /// # Errors
 /// Returns an error if memory is exhausted.
@@ -442,7 +443,7 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
 pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> {
     let table = table.contiguous()?;
     let (dtype, meta) = (table.dtype(), table.meta());
-    let &[rows, width] = table.sizes() else { return Err(TensorError::shape("rows are a matrix's")) };
+    let &[rows, width] = table.sizes() else { return Err(TensorError::shape("the table must be a matrix")) };
     let to = Layout::contiguous(sizes)?;
     if to.numel() != indices.len() * width as usize || indices.iter().any(|i| !(0..rows).contains(i)) {
         return Err(TensorError::value("index out of range in self"));

@@ -194,7 +194,7 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
         _ => {}
     }
     if const { matches!(K::SETS, Sets::Only(Isa::Avx2 | Isa::Avx512)) } {
-        unreachable!("invariant: what has the shape of an instruction set's registers runs with that set");
+        unreachable!("invariant: a kernel for a single instruction set runs only with that set");
     }
     run_baseline(kernel)
 }

@@ -440,7 +440,7 @@ const PROTECTION: u64 = 1 << 48;
 
 #[cold]
 fn protected() -> TensorError {
-    let text = "a write to a tensor of which a conjugated view exists: use `conj_physical`";
+    let text = "cannot write to a tensor that has a conjugated view; use `conj_physical` instead";
     TensorError::Unsupported(text.to_owned())
 }
 

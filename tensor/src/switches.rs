@@ -64,7 +64,7 @@ fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Switches> {
         && wanted > simd::supported()
     {
         let best = simd::supported();
-        let text = format!("FLAMBEAU_ISA asks for {wanted:?}, but this processor has at most {best:?}");
+        let text = format!("FLAMBEAU_ISA requires {wanted:?}, but this processor supports at most {best:?}");
         return Err(TensorError::Value(text));
     }
     let threads = match variable("FLAMBEAU_THREADS") {
@@ -81,7 +81,7 @@ fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Switches> {
         Some(other) => return Err(unknown("FLAMBEAU_GUARD", other, "`end` or `begin`")),
     };
     if guard.is_some() && !crate::guard::AVAILABLE {
-        let text = "FLAMBEAU_GUARD needs a build with debug assertions, for Unix";
+        let text = "FLAMBEAU_GUARD requires a Unix build with debug assertions";
         return Err(TensorError::Value(text.to_owned()));
     }
     Ok(Switches { isa, threads, guard })

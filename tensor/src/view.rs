@@ -210,7 +210,7 @@ impl Tensor {
         }
         let mut rest = (0..rank as i64).filter(|d| used >> d & 1 == 0);
         for place in order.iter_mut().filter(|place| **place == -1) {
-            *place = rest.next().expect("invariant: as many dimensions remain as places");
+            *place = rest.next().expect("invariant: as many dimensions remain as positions");
         }
         self.permute(&order)
     }

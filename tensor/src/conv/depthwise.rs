@@ -108,7 +108,7 @@ fn sums<T: Multiply, const LANES: usize>(
     let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
         let Some(operands) = from[offset..].first_chunk::<LANES>() else {
-            unreachable!("invariant: planes end with room for all positions")
+            unreachable!("invariant: planes have elements behind all positions")
         };
         for l in 0..LANES {
             sums[l] = sums[l].add_product(operands[l], factor);

@@ -25,7 +25,7 @@ pub(super) const MOSTLY_PADDING: usize = 8;
 /// Offsets at which elements of kernels find their operands.
 pub(super) struct Taps<'a> {
     pub(super) g: &'a Geometry,
-    /// Distance between positions; 1 in dimensions with a single position.
+    /// Distance between positions, at most the padded size. It has no effect in dimensions with a single position.
     stride: [usize; 3],
     /// Sizes of the plane of one remainder.
     pub(super) plane: [usize; 3],
@@ -105,7 +105,7 @@ impl<'a> Taps<'a> {
         let [depth, height, width] = self.g.input;
         let [top, first] = [0, 1].map(|d| self.g.padding[d] as usize);
         let [_, _, pitch] = self.plane;
-        // Distance of consecutive rows of one remainder's plane, and of the planes of consecutive remainders.
+        // Consecutive rows belong to consecutive remainders: the number of remainders, and the distance of their planes.
         let (remainders, apart) = (self.stride[1], self.stride[2] * volume(self.plane));
         let mut rows = x.chunks_exact(width);
         for z in 0..depth {
@@ -209,7 +209,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
 
     fn cut<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
         let strip = (self.tiling.strip)(Side::Right);
-        assert!(lanes.end <= self.sizes().0, "invariant: positions are the result's");
+        assert!(lanes.end <= self.sizes().0, "invariant: positions lie within the result");
         let deep = depth.len();
         assert!(
             to.len() == lanes.len().next_multiple_of(strip) * deep,

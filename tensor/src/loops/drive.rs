@@ -74,7 +74,7 @@ pub(super) const FLAT: usize = 5;
 /// The rows meet the contract of [`BlockKernel`].
 #[inline]
 pub(super) unsafe fn drive_straight(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
-    assert!(rows.len() <= sizes.len(), "invariant: every row has elements of a size");
+    assert!(rows.len() <= sizes.len(), "invariant: every row has an element size");
     if n <= GRAIN { kernel(rows, n) } else { straight_parts(n, rows, sizes, kernel) }
 }
 

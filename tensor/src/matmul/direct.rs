@@ -69,7 +69,7 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
             } else {
                 let vectors = columns.div_ceil(V::LANES);
                 let width = vectors.min(N) * V::LANES;
-                assert!(k <= DEPTH && vectors <= N, "invariant: a strip has its place in the panel");
+                assert!(k <= DEPTH && vectors <= N, "invariant: a strip fits the panel");
                 let to = panel.as_mut_ptr().cast::<MaybeUninit<V::Element>>();
                 // SAFETY: the panel has `DEPTH * N` vectors, and the assertion above bounds this strip, of
                 // `k * vectors` vectors, by that. A vector consists of its elements, which may be uninitialized in the

@@ -88,7 +88,7 @@ impl<'a, T> Matrix<'a, T> {
     #[inline(always)]
     pub(super) fn row(&self, i: usize) -> &'a [T] {
         let whole = i < self.rows && (self.column_step == 1 || self.columns < 2);
-        assert!(whole, "invariant: a row is the matrix's, side by side");
+        assert!(whole, "invariant: a row lies within its matrix and is contiguous");
         // SAFETY: the row has `columns` contiguous elements of the slice that is borrowed for `'a`; the slice may be
         // empty.
         unsafe { std::slice::from_raw_parts(self.element(i, 0), self.columns) }
@@ -98,7 +98,7 @@ impl<'a, T> Matrix<'a, T> {
     #[inline(always)]
     pub(super) fn column(&self, j: usize) -> &'a [T] {
         let whole = j < self.columns && (self.row_step == 1 || self.rows < 2);
-        assert!(whole, "invariant: a column is the matrix's, side by side");
+        assert!(whole, "invariant: a column lies within its matrix and is contiguous");
         // SAFETY: as for `row`.
         unsafe { std::slice::from_raw_parts(self.element(0, j), self.rows) }
     }

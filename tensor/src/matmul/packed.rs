@@ -80,7 +80,7 @@ impl<T: Multiply> PackedPanels<T> {
     fn strips(&self, lanes: &Range<usize>, depth: &Range<usize>) -> Strips<'_, T> {
         assert!(
             lanes.start.is_multiple_of(self.width) && lanes.end <= self.lanes && depth.end <= self.depth,
-            "invariant: what is asked of panels was cut"
+            "invariant: the panels contain the requested strips"
         );
         let all = self.lanes.next_multiple_of(self.width);
         let start = all * depth.start + lanes.start * depth.len();
@@ -143,7 +143,7 @@ impl<T: Multiply> Operand<'_, T> {
         };
         // The initialized slice must be the given buffer, because panels are later read as a whole.
         let same = strips.len() == whole.len() && std::ptr::addr_eq(strips.as_ptr(), whole);
-        assert!(same, "invariant: all strips were cut");
+        assert!(same, "invariant: all strips were packed");
         strips
     }
 }

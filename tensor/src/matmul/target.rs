@@ -257,7 +257,7 @@ impl<R: Multiply> Target<'_, Complex<R>> {
     /// Returns the real parts (0) or the imaginary parts (1) of a result whose addend was written, as the target of a
     /// product times a factor.
     pub(super) fn component(&mut self, which: usize, factor: R) -> Target<'_, R> {
-        assert!(matches!(self.start, Start::Result), "invariant: the result was begun");
+        assert!(matches!(self.start, Start::Result), "invariant: the addend was written to the result");
         Target { c: self.c.component(which), start: Start::Result, factor }
     }
 }

@@ -501,7 +501,7 @@ mod tests {
     /// Asserts that a function panics with a message.
     fn refused(text: &str, f: impl FnOnce()) {
         let panic = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
-        let said = panic.downcast_ref::<&str>().expect("invariant: asserts have texts");
+        let said = panic.downcast_ref::<&str>().expect("invariant: assertions have messages");
         assert!(said.contains(text), "{said}");
     }
 

@@ -236,7 +236,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     let write = |at: i64, step: i64, accs: &[F::Acc]| {
         let last = at + (accs.len() as i64 - 1) * step;
         let within = at >= 0 && (at..results as i64).contains(&last);
-        assert!(within || accs.is_empty(), "invariant: results have places");
+        assert!(within || accs.is_empty(), "invariant: results lie within the output");
         for (i, acc) in accs.iter().enumerate() {
             // SAFETY: the assertion above checks that indices from the first to the last are in the fresh storage.
             // Every result is written once, by one thread.
