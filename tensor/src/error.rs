@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::dtype::DType;
 
-/// Who or what caused an error: determines exit codes, and whether fuzzers report a bug of this library.
+/// The cause of an error: determines exit codes, and whether fuzzers report a bug of this library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The input (program, archive, tensor) is wrong.

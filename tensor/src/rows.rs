@@ -432,7 +432,8 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
             }
         });
     };
-    // SAFETY: the blocks of all lines have as many bytes as the result, and are elements of its dtype.
+    // SAFETY: the blocks are elements of the result's dtype, and have as many bytes in total (checked above). That each
+    // block divides evenly into lines follows from the agreement of the tensors with `sizes`.
     unsafe { access::make_bytes(to, dtype, join) }.map(Some)
 }
 

@@ -7,8 +7,8 @@
 //! - The calling thread works too. It waits for threads that have joined, but never for threads that have not: on a
 //!   busy machine a loop takes at most as long as on one thread.
 //! - A part runs on one thread: loops within parts are not split again.
-//! - The caller takes the locks of storages before the loop. Pool threads take no locks, and allocate no memory that is
-//!   charged to a program's budget.
+//! - The caller takes the locks of storages before the loop. Pool threads take no locks of storages, and allocate no
+//!   memory that is charged to a program's budget.
 //!
 //! The maximum number of threads is a scope of the calling thread ([`with`]), as budgets are. Programs of different
 //! sessions run concurrently in one process, each with its own number, and share the pool. Threads start when a loop
