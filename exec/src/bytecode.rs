@@ -1,12 +1,13 @@
-//! Code: a graph as flat instructions over two banks of registers.
+//! Bytecode: a graph as a flat sequence of instructions over two register banks.
 //!
-//! - The **scalar bank** holds 64-bit words without tags: integers, the bits of f64, truth values. A value is there
-//!   when its static type says int, float or bool. The first words of a frame are the code's number constants.
-//! - The **value bank** holds [`IValue`]s: everything else. Values move out of their register at their last use, so
-//!   that memory is freed, and may be reused, as early as the program allows.
+//! - The **scalar bank** holds untagged 64-bit words: integers, bits of f64, booleans. A value is kept there if its
+//!   static type is int, float or bool. The first words of a frame are the code's number constants.
+//! - The **value bank** holds [`IValue`]s: everything else. A value is moved out of its register at its last use, so
+//!   its memory is freed or reused as early as the program allows.
 //!
-//! An instruction is 16 bytes: an opcode, three fields, and two small ones for what is done in one. Where a field may name a value of either bank or a constant
-//! it is an [`Operand`]. Calls of kernels and functions have as many operands as they like, in a side table.
+//! An instruction has 16 bytes: an opcode, three 32-bit fields and two 8-bit ones. A field that may refer to either
+//! bank or to a constant is an [`Operand`]. Calls of kernels and functions have any number of operands, which are in a
+//! side table.
 
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
@@ -16,8 +17,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Defines [`Opcode`] from the tables of operations, with the instructions that are in no table. The row `IAdd(…)` and the
-/// pair `IAddMul = IAdd, IMul;` expand to
+/// Defines [`Opcode`] from the tables of operations and adds the instructions that are in no table. The row `IAdd(…)`
+/// and the pair `IAddMul = IAdd, IMul;` expand to
 ///
 /// ```text
 /// pub enum Opcode { IAdd, …, IAddMul, …, MovS, … }
@@ -29,8 +30,8 @@ use std::sync::{Arc, OnceLock};
 macro_rules! opcodes {
     ([] { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
-        /// What an instruction does. `a`, `b`, `c` are its fields, `d` and `e` its small ones; `s[..]` is the scalar bank,
-        /// `v[..]` the value bank.
+        /// The operation of an instruction. `a`, `b`, `c` are its 32-bit fields, `d` and `e` its 8-bit fields; `s[..]`
+        /// is the scalar bank, `v[..]` the value bank.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "scalar operations and pairs are documented in the tables of intrinsics")]
@@ -53,7 +54,7 @@ macro_rules! opcodes {
             JILt,
             /// … `<=`.
             JILe,
-            /// Jumps to `c` if the doubles `s[a] == s[b]`.
+            /// Jumps to `c` if the f64 values `s[a] == s[b]`.
             JFEq,
             /// … not `==`.
             JFNe,
@@ -61,15 +62,15 @@ macro_rules! opcodes {
             JFLt,
             /// … `<=`.
             JFLe,
-            /// … not `<` (unordered jumps).
+            /// … not `<` (jumps if unordered).
             JFNlt,
-            /// … not `<=` (unordered jumps).
+            /// … not `<=` (jumps if unordered).
             JFNle,
             /// `s[a] += 1`; jumps to `c` if `s[a] < s[b]`.
             Next,
             /// The integers `s[a] += s[b]`, then `s[d] += 1`; jumps to `c` if `s[d] < s[e]`.
             IAddNext,
-            /// The doubles `s[a] += s[b]`, then as `IAddNext`.
+            /// The f64 values `s[a] += s[b]`, then as `IAddNext`.
             FAddNext,
             /// `v[a] = take(v[b])`.
             MovV,
@@ -77,9 +78,9 @@ macro_rules! opcodes {
             Load,
             /// `s[a] = operand b`, an integer.
             UnboxI,
-            /// `s[a] = operand b`, a double.
+            /// `s[a] = operand b`, a float.
             UnboxF,
-            /// `s[a] = operand b`, a truth value.
+            /// `s[a] = operand b`, a bool.
             UnboxB,
             /// Clears `v[a]`.
             Drop,
@@ -89,7 +90,7 @@ macro_rules! opcodes {
             ListGetI,
             /// … of f64.
             ListGetF,
-            /// … of truth values.
+            /// … of bools.
             ListGetB,
             /// `v[a]` = element `s[c]` of the list `v[b]`.
             ListGetV,
@@ -105,9 +106,9 @@ macro_rules! opcodes {
             AppendF,
             /// Appends `operand b` to the list `v[a]`.
             AppendV,
-            /// `s[a]` = whether operands `b` and `c` are the same.
+            /// `s[a]` = whether operands `b` and `c` are identical (`is`).
             Is,
-            /// `s[a]` = whether they are not.
+            /// `s[a]` = whether operands `b` and `c` are not identical.
             IsNot,
             /// `v[a]` = slot `c` of the object `v[b]`.
             GetSlot,
@@ -115,26 +116,26 @@ macro_rules! opcodes {
             SetSlot,
             /// Runs the kernel or structural operator of site `a`.
             Op,
-            /// What sites `a` and `b` do one after the other, selecting a part of a tensor and converting its only element, if
-            /// that is an element of a row of numbers: then the two instructions behind this one are skipped.
+            /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
+            /// one-element tensor). On success, skips the next two instructions, which perform these sites separately.
             Read,
             /// Runs the fusion group of site `a`.
             Fused,
-            /// `s[a]` = whether any of the operands of site `b` is a defined gradient.
+            /// `s[a]` = whether any operand of site `b` is a defined gradient.
             AnyDefined,
-            /// Calls as site `a` says.
+            /// Performs the call of site `a`.
             Call,
             /// Ends the frame with the operands of site `a` as results.
             Ret,
         }
 
         impl Opcode {
-            /// The opcode of a scalar operation.
+            /// Returns the opcode of a scalar operation.
             pub fn of_scalar(op: crate::ScalarOp) -> Opcode {
                 match op { $(crate::ScalarOp::$name => Opcode::$name),* }
             }
 
-            /// The scalar operation behind an opcode.
+            /// Returns the scalar operation of an opcode.
             pub fn scalar(self) -> Option<crate::ScalarOp> {
                 match self {
                     $(Opcode::$name => Some(crate::ScalarOp::$name),)*
@@ -142,8 +143,7 @@ macro_rules! opcodes {
                 }
             }
 
-            /// The two operations behind the opcode of a pair: `s[a]` is the second one of the first one of `s[b]` and
-            /// `s[c]`, and of `s[d]`.
+            /// Returns the two operations of a pair opcode: `s[a] = second(first(s[b], s[c]), s[d])`.
             pub fn pair(self) -> Option<[crate::ScalarOp; 2]> {
                 match self {
                     $(Opcode::$pair => Some([crate::ScalarOp::$first, crate::ScalarOp::$second]),)*
@@ -151,7 +151,7 @@ macro_rules! opcodes {
                 }
             }
 
-            /// The opcode of a pair, if there is one.
+            /// Returns the opcode of a pair, if there is one.
             pub fn of_pair(first: crate::ScalarOp, second: crate::ScalarOp) -> Option<Opcode> {
                 match (first, second) {
                     $((crate::ScalarOp::$first, crate::ScalarOp::$second) => Some(Opcode::$pair),)*
@@ -164,7 +164,7 @@ macro_rules! opcodes {
 for_each_operation!(opcodes);
 
 impl Opcode {
-    /// Whether field `c` is a position in the code.
+    /// Whether field `c` is a jump target.
     pub fn is_jump(self) -> bool {
         let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::FAddNext as u8);
         (first..=last).contains(&op)
@@ -174,17 +174,17 @@ impl Opcode {
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instr {
-    /// What it does.
+    /// The opcode.
     pub op: Opcode,
-    /// Its first field: usually where the result goes.
+    /// The first field: usually the destination.
     pub a: u32,
-    /// Its second field.
+    /// The second field.
     pub b: u32,
-    /// Its third field.
+    /// The third field.
     pub c: u32,
-    /// A register of the scalar bank below 256: a fourth field.
+    /// The fourth field: a register of the scalar bank below 256.
     pub d: u8,
-    /// Another: a fifth.
+    /// The fifth field, like `d`.
     pub e: u8,
 }
 
@@ -193,22 +193,22 @@ const _: () = assert!(size_of::<Instr>() == 16);
 const TAG: u32 = 29;
 const INDEX: u32 = (1 << TAG) - 1;
 
-/// A place that a value comes from or goes to.
+/// A source or destination of a value: 3 bits of kind, 29 bits of index. [`Operand::place`] decodes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Operand(pub(crate) u32);
 
-/// An [`Operand`], taken apart.
+/// A decoded [`Operand`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandSource {
     /// A copy of a register of the value bank; as a destination, that register.
     Copy(u32),
-    /// What is in a register of the value bank, leaving `None`.
+    /// The contents of a register of the value bank, which becomes `None`.
     Move(u32),
     /// A constant of the value bank.
     Const(u32),
     /// A word of the scalar bank.
     Scalar(ScalarKind, u32),
-    /// Nowhere: the result is dropped.
+    /// No value; as a destination, drops the result.
     Nowhere,
 }
 
@@ -220,33 +220,33 @@ impl Operand {
         Operand(tag << TAG | index)
     }
 
-    /// A copy of a register, or the register as a destination.
+    /// Returns the operand for a copy of a register, or for the register as a destination.
     pub fn copy(register: u32) -> Operand {
         Self::tagged(0, register)
     }
 
-    /// The contents of a register.
+    /// Returns the operand that moves a value out of a register.
     pub fn take(register: u32) -> Operand {
         Self::tagged(1, register)
     }
 
-    /// A constant.
+    /// Returns the operand for a constant.
     pub fn constant(index: u32) -> Operand {
         Self::tagged(2, index)
     }
 
-    /// A word.
+    /// Returns the operand for a word of the scalar bank.
     pub fn scalar(kind: ScalarKind, register: u32) -> Operand {
         Self::tagged(3 + kind as u32, register)
     }
 
-    /// The register of the value bank that it is, if it is one.
+    /// Returns the register of the value bank that the operand refers to, if any.
     #[inline(always)]
     pub(crate) fn register(self) -> Option<u32> {
         if self.0 >> TAG <= 1 { Some(self.0 & INDEX) } else { None }
     }
 
-    /// Taken apart.
+    /// Decodes the operand.
     #[inline]
     pub fn place(self) -> OperandSource {
         let index = self.0 & INDEX;
@@ -262,36 +262,36 @@ impl Operand {
     }
 }
 
-/// What a site runs.
+/// The operation of a site.
 pub(crate) enum Work {
     /// A kernel.
     Kernel(Kernel),
-    /// A structural operator that is not control flow.
+    /// A structural operator without control flow.
     Prim(Prim),
     /// A function of the program.
     Function(Symbol),
-    /// Method of the class of the first operand.
+    /// A method of the class of the first operand.
     Method(Symbol),
     /// `__enter__` of the first operand.
     Enter,
     /// `__exit__` of the object entered last.
     Exit,
-    /// The subgraph, compiled when it is first run.
+    /// The subgraph, compiled at first use.
     Subgraph(Arc<Graph>, OnceLock<Arc<Code>>),
-    /// The subgraph as a task.
+    /// The subgraph as a task, with the type of its future.
     Fork(Arc<Graph>, OnceLock<Arc<Code>>, Type),
-    /// What computes an awaitable's value, unless it is there.
+    /// Evaluation of an awaitable, unless its value is available.
     Await,
     /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
     BailOut(Arc<Graph>, OnceLock<Arc<Code>>, Type),
-    /// A pointwise subgraph.
+    /// A fused pointwise subgraph.
     Fused(Box<crate::fused::Group>),
-    /// Nothing but operands.
+    /// No operation: the site only holds operands.
     Nothing,
 }
 
 impl Work {
-    /// Whether it is done on arguments by themselves, without a frame.
+    /// Whether the operation needs only its arguments, not a frame.
     pub(crate) fn is_kernel(&self) -> bool {
         matches!(self, Work::Kernel(_) | Work::Prim(_))
     }
@@ -310,45 +310,45 @@ pub struct Code {
     pub(crate) graph: Arc<Graph>,
     pub(crate) function: Symbol,
     pub(crate) instrs: Vec<Instr>,
-    /// The node each instruction belongs to.
+    /// Per instruction, its node.
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) sites: Vec<Site>,
     pub(crate) operands: Vec<Operand>,
-    /// The first words of a frame.
+    /// Number constants: the initial first words of a frame.
     pub(crate) scalars: Vec<u64>,
     pub(crate) constants: Vec<IValue>,
-    /// Where arguments go.
+    /// Destinations of the arguments.
     pub(crate) params: Vec<Operand>,
-    /// The types that inputs are declared with, up to the last that says more than the kind of value; mostly empty.
+    /// Declared types of the inputs, up to the last that states more than the kind of value; mostly empty.
     pub(crate) declared: Box<[Type]>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
-    /// The most operands that a site of a kernel has.
+    /// Maximal number of operands of a kernel's site.
     pub(crate) n_slots: u32,
 }
 
 impl Code {
-    /// The graph it was made from.
+    /// Returns the graph it was compiled from.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// The function it is the body of; empty for a graph by itself.
+    /// Returns the function whose body it is; empty for a graph without function.
     pub fn function(&self) -> Symbol {
         self.function
     }
 
-    /// The instructions.
+    /// Returns the instructions.
     pub fn instrs(&self) -> &[Instr] {
         &self.instrs
     }
 
-    /// Registers of a frame: words, values.
+    /// Returns the number of registers of a frame: words, values.
     pub fn registers(&self) -> (usize, usize) {
         (self.n_scalars as usize, self.n_values as usize)
     }
 
-    /// Bytes of the code's own tables.
+    /// Returns the heap size of the code's tables, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.instrs.capacity() * (size_of::<Instr>() + size_of::<NodeId>())
             + self.sites.capacity() * size_of::<Site>()
@@ -456,7 +456,7 @@ impl Code {
     }
 }
 
-/// A constant in a listing: short.
+/// Formats a constant, abbreviated to 40 characters.
 fn shown(value: &IValue) -> String {
     let text = match value {
         IValue::Tensor(_) => "<Tensor>".to_owned(),
@@ -472,7 +472,7 @@ impl fmt::Debug for Operand {
     }
 }
 
-/// The listing: registers, parameters, then one instruction a line.
+/// Formats a listing: registers, parameters, then one instruction per line.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let params: Vec<String> = self.params.iter().map(|p| self.show(*p)).collect();

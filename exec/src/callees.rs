@@ -1,29 +1,29 @@
-//! What a running program may reach beside its own graph: functions, methods, classes.
+//! Interface of a running program to definitions outside its graph: functions, methods, classes.
 
 use crate::error::KernelError;
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, Symbol, Type};
 use std::sync::Arc;
 
-/// Functions and classes by name. A [`CompilationUnit`] is one; an executor may stand before it and give other graphs
-/// for the same functions, as long as they compute the same.
+/// Functions and classes by name. A [`CompilationUnit`] implements it directly; an executor may substitute equivalent
+/// graphs for the functions.
 pub trait Callees: Send + Sync {
-    /// The body of a function, by qualified name; nothing if there is no such function.
+    /// Returns the body of a function by its qualified name, or `None` if there is no such function.
     ///
     /// # Errors
-    /// If it can't be made ready to run.
+    /// Returns an error if the body cannot be prepared for execution.
     fn function(&self, name: Symbol) -> Result<Option<Arc<Graph>>, KernelError>;
 
-    /// The qualified name of the function behind a method.
+    /// Returns the qualified name of the function that implements a method.
     fn method(&self, class: Type, name: Symbol) -> Option<Symbol>;
 
-    /// The slot of an attribute.
+    /// Returns the slot of an attribute.
     fn slot(&self, class: Type, name: Symbol) -> Option<usize>;
 
-    /// The number of slots of a class.
+    /// Returns the number of slots of a class.
     fn slots(&self, class: Type) -> Option<usize>;
 
-    /// What subtyping needs to know.
+    /// Returns the class hierarchy for subtyping checks.
     fn classes(&self) -> &dyn ClassEnv;
 }
 

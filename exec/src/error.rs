@@ -1,7 +1,7 @@
-//! What can go wrong while a program runs, and where in the program it did.
+//! Errors of a run and their source locations.
 //!
-//! A kernel knows what went wrong ([`KernelError`]); whoever runs the program adds where ([`ExecError`]). TorchScript
-//! has no handlers, so an error always ends the run; the trace is built only then.
+//! A kernel reports only what failed ([`KernelError`]); the evaluator adds the location ([`ExecError`]). TorchScript
+//! has no exception handlers, so an error always ends the run, and the trace is built only then.
 
 use flambeau_ir::Symbol;
 use flambeau_ir::loc::{LocId, LocTable, SourceRange};
@@ -11,7 +11,7 @@ use flambeau_tensor::TensorError;
 use std::borrow::Cow;
 use std::fmt;
 
-/// An error inside a kernel: whose fault, which class a Python reader would name, and the message. One pointer wide.
+/// An error of a kernel: fault category, Python exception class, message. One pointer wide.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct KernelError(Box<Details>);
@@ -22,12 +22,12 @@ struct Details {
     class: Cow<'static, str>,
     message: String,
     help: Option<String>,
-    /// The calls of the task that raised it, if it is raised again by who waits for one.
+    /// Calls of the failed task, if the error is raised again by a wait for that task.
     trace: Vec<TraceEntry>,
 }
 
 impl KernelError {
-    /// An error of a class (`"RuntimeError"`, `"IndexError"`, or the qualified name of a script's own).
+    /// Creates an error of a class (`"RuntimeError"`, `"IndexError"`, or the qualified name of a script's exception).
     #[cold]
     pub fn new(fault: Fault, class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         KernelError(Box::new(Details {
@@ -39,44 +39,44 @@ impl KernelError {
         }))
     }
 
-    /// The input is wrong: a `RuntimeError`.
+    /// Creates a `RuntimeError` for wrong input.
     #[cold]
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(Fault::Input, "RuntimeError", message)
     }
 
-    /// Something that is not implemented, and where: a `NotImplementedError`.
+    /// Creates a `NotImplementedError` for a missing feature.
     #[cold]
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(Fault::Unsupported, "NotImplementedError", message)
     }
 
-    /// The caller broke a contract of this library.
+    /// Creates an error for a violation of this library's contract by the caller.
     #[cold]
     pub fn misuse(message: impl Into<String>) -> Self {
         Self::new(Fault::Misuse, "RuntimeError", message)
     }
 
-    /// A configured limit was reached.
+    /// Creates an error for a configured limit that was reached.
     #[cold]
     pub fn limit(message: impl Into<String>) -> Self {
         Self::new(Fault::Limit, "RuntimeError", message)
     }
 
-    /// A broken invariant of this library.
+    /// Creates an error for a broken invariant of this library.
     #[cold]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Fault::Internal, "RuntimeError", message)
     }
 
-    /// The same error with what would help.
+    /// Adds a hint how to fix the error.
     #[cold]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
     }
 
-    /// What a task ended with, raised again by who waits for it: where it happened stays told.
+    /// Creates the error that a wait for a failed task raises; keeps the task's trace.
     #[cold]
     pub fn of_task(error: &ExecError) -> Self {
         let mut raised = Self::new(error.fault, error.class.clone(), error.message.clone());
@@ -89,17 +89,17 @@ impl KernelError {
         raised
     }
 
-    /// Whose fault it is.
+    /// Returns the fault category.
     pub fn fault(&self) -> Fault {
         self.0.fault
     }
 
-    /// The Python-like class: `"RuntimeError"`, or a qualified name for what a script raised.
+    /// Returns the Python class: `"RuntimeError"`, or the qualified name of a script's exception.
     pub fn class(&self) -> &str {
         &self.0.class
     }
 
-    /// What happened.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -127,32 +127,32 @@ impl From<ValueError> for KernelError {
 /// One level of an [`ExecError`]'s trace.
 #[derive(Clone, Debug)]
 pub struct TraceEntry {
-    /// The function whose code was running; empty for a graph run by itself.
+    /// The function that was running; empty for a graph without function.
     pub function: Symbol,
-    /// The operator at which it was.
+    /// The operator that was running.
     pub op: Symbol,
-    /// Where that stands in the source, if known.
+    /// Its source range, if known.
     pub range: Option<SourceRange>,
 }
 
-/// Why a run ended without results.
+/// The error that ended a run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{class}: {message}")]
 pub struct ExecError {
-    /// Whose fault it is.
+    /// The fault category.
     pub fault: Fault,
-    /// The Python-like class of the error.
+    /// The Python class of the error.
     pub class: String,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// The calls that were active, outermost first.
+    /// The active calls, outermost first.
     pub trace: Vec<TraceEntry>,
-    /// What would help, if that is known.
+    /// A hint how to fix the error, if there is one.
     pub help: Option<String>,
 }
 
 impl ExecError {
-    /// An error without a place yet.
+    /// Creates an error without location.
     #[cold]
     pub fn of(error: &KernelError) -> Self {
         ExecError {
@@ -164,14 +164,14 @@ impl ExecError {
         }
     }
 
-    /// Adds the levels of a location (itself, and the calls it was inlined through) inside what is there already:
-    /// call for the innermost function first.
+    /// Prepends the trace levels of a location: the location itself and the calls it was inlined through. Must be
+    /// called for the innermost function first.
     pub fn push_outer(&mut self, function: Symbol, op: Symbol, locs: &LocTable, loc: LocId) {
         // Inlined calls are listed outermost first; the function names are those of the bodies.
         let mut levels = vec![];
         let mut at = loc;
         let mut inner_op = op;
-        // A chain longer than this can only come from a damaged table.
+        // A longer chain can only result from a corrupted table.
         for _ in 0..10_000 {
             let caller = locs.caller(at);
             let name = caller.map_or(function, |(_, callee)| callee);
@@ -185,7 +185,7 @@ impl ExecError {
         self.trace = levels;
     }
 
-    /// The text a Python user would see: a traceback of source lines, then class and message.
+    /// Formats the error like a Python traceback: source lines, then class and message.
     pub fn render(&self) -> String {
         let mut out = String::from("Traceback of TorchScript (most recent call last):\n");
         for entry in &self.trace {
@@ -209,13 +209,13 @@ impl TraceEntry {
         };
         write_place(out, range, function)?;
         match range.original() {
-            Some(original) => write_place(out, &original, "what it was made from"),
+            Some(original) => write_place(out, &original, "original source"),
             None => Ok(()),
         }
     }
 }
 
-/// File, line and the underlined source.
+/// Writes file, line and the underlined source.
 fn write_place(out: &mut String, range: &SourceRange, function: &str) -> fmt::Result {
     use fmt::Write;
     let (start, end) = (range.range.start as usize, range.range.end as usize);

@@ -1,4 +1,4 @@
-//! One node on constant operands: what constant propagation asks for.
+//! Evaluation of one node on constant operands, for constant propagation.
 
 use crate::error::KernelError;
 use crate::host::Host;
@@ -8,12 +8,12 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{CompilationUnit, Graph, NodeId};
 use std::ops::ControlFlow;
 
-/// Bounds on what evaluating one node may make.
+/// Resource limits for the evaluation of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct EvalLimits {
-    /// Bytes that tensors made on the way may hold.
+    /// Maximal size of tensors allocated during the evaluation, in bytes.
     pub bytes: usize,
-    /// Values in the results, contents included; elements of tensors and flat lists count.
+    /// Maximal number of values in the results, including contents: elements of tensors and flat lists count.
     pub values: usize,
 }
 
@@ -23,10 +23,10 @@ impl Default for EvalLimits {
     }
 }
 
-/// Runs one node. It must be an operator with a kernel or a structural operator without blocks, calls or subgraph.
+/// Evaluates one node: an operator with a kernel, or a structural operator without blocks, calls or subgraph.
 ///
 /// # Errors
-/// What the node raises; `Unsupported` for other nodes; `Limit` if the results are larger than the limits allow.
+/// Returns the error that the node raises, `Unsupported` for other nodes, and `Limit` if the results exceed the limits.
 pub fn eval_node(
     graph: &Graph,
     node: NodeId,
@@ -38,9 +38,10 @@ pub fn eval_node(
     let mut rets = Rets::new();
     let budget = flambeau_tensor::Budget::new(limits.bytes);
     budget.run(|| match graph.prim(node) {
-        Some(prim) if structural::is_control(prim) => {
-            Err(KernelError::unsupported(format!("`{}` is not evaluated by itself", prim.name())))
-        }
+        Some(prim) if structural::is_control(prim) => Err(KernelError::unsupported(format!(
+            "`{}` cannot be evaluated as a constant: it has blocks, calls or a subgraph",
+            prim.name()
+        ))),
         Some(prim) => {
             let nobody = CompilationUnit::new();
             let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host);
@@ -85,7 +86,7 @@ fn check_size(value: &IValue, left: &mut usize) -> Result<(), KernelError> {
     match walked {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
-            Err(KernelError::limit("the result of evaluating a node is too large to keep"))
+            Err(KernelError::limit("the result of a constant node exceeds the size limit"))
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The services a run gets from the session around it: output, warnings, random numbers, limits, the way out.
+//! Services of the session for a run: output, warnings, random numbers, limits, cancellation.
 //!
-//! One [`Host`] belongs to one run at a time. Limits are counted here and nowhere else, so that the reference and the
-//! machine stop for the same reasons.
+//! A [`Host`] serves one run at a time. All limits are counted here, so the reference and the machine stop for the same
+//! reasons.
 
 use crate::error::KernelError;
 use crate::kernel::{KernelResult, Rets};
@@ -17,54 +17,60 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Stops a run from outside: from another thread, a signal handler, a timer. Clones are one token.
+/// Cancels a run from another thread, a signal handler or a timer. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// A token that has not been used.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks runs holding this token to end.
+    /// Requests the end of all runs that use this token.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Makes the token fit for another run.
+    /// Clears the request, so that the token can be used for another run.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether an end was asked for.
+    /// Whether cancellation was requested.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Where warnings go.
+/// Receiver of warnings.
 pub type WarnSink = Box<dyn FnMut(&str) + Send>;
 
-/// Operators of the embedding program: what `prim::PythonOp` and its like call.
+/// Operators of the embedding program, called by `prim::PythonOp` and similar nodes.
 pub trait HostCalls: Send {
-    /// Calls the host function a node names; appends as many results as the node has.
+    /// Calls the host function that a node names; appends one value per result of the node.
+    ///
+    /// # Errors
+    /// Returns the error that the host function raises.
     fn call(&mut self, graph: &Graph, node: NodeId, args: &mut [IValue], rets: &mut Rets) -> KernelResult;
 
-    /// Brings a host object back as a value of a type. A value that already fits is passed on before this is asked.
+    /// Converts a host object to a value of a type. Not called for values that already fit the type.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be converted.
     fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError>;
 }
 
-/// What sees the values that pass profiling nodes.
+/// Receiver of the values that pass through profiling nodes.
 pub type Observer = Box<dyn FnMut(&Graph, NodeId, &[IValue]) + Send>;
 
-/// How printed tensors are written.
+/// Formatter of printed tensors.
 pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
 
-/// What a run may ask of the session.
+/// Services available to a run.
 ///
-/// What most runs never use is made when it is first asked for: a host is made for every call.
+/// Rarely used services are allocated at first use, because a host is created for every call.
 pub struct Host {
     rare: Option<Box<Rare>>,
     cancel: Option<CancelToken>,
@@ -76,37 +82,37 @@ pub struct Host {
     max_depth: usize,
     time: Option<Duration>,
     clock: Cell<Clock>,
-    /// Polls until the clock is read.
+    /// Number of polls until the clock is read again.
     polls: Cell<u32>,
-    /// Runs that are active: formulas of gradients run within others.
+    /// Number of active runs; gradient formulas run nested in others.
     runs: u32,
     grad_enabled: bool,
     protected: RefCell<Protections>,
 }
 
-/// When the time of a run began and when the clock was last read.
+/// Start of the time limit, and the last reading of the clock.
 #[derive(Clone, Copy, Default)]
 struct Clock {
     start: Option<Instant>,
     last: Option<Instant>,
-    /// Polls between two readings.
+    /// Number of polls between two readings.
     pace: u32,
 }
 
-/// Polls of a run before the first reading of the clock: a shorter run ends before the time of a reading would matter.
+/// Number of polls before the clock is read first: a run with fewer polls ends before a reading pays off.
 const FREE: u32 = 8;
 
-/// The clock is read more often where more time than this lies between readings.
+/// Target interval of clock readings. If more time has passed, the clock is read more often.
 const TICK: Duration = Duration::from_millis(1);
-/// Most questions between two readings of the clock: those of 64,000 iterations of a loop on the machine.
+/// Maximal number of polls between two readings of the clock: about 64,000 loop iterations of the machine.
 const MAX_PACE: u32 = 63;
 
 /// Services that few runs use.
 #[derive(Default)]
 struct Rare {
-    /// Where prints go; standard output if it is not set.
+    /// Receiver of printed text; `None` is standard output.
     stdout: Option<Box<dyn Write + Send>>,
-    /// Where warnings go; nowhere if it is not set.
+    /// Receiver of warnings; `None` drops them.
     warn: Option<WarnSink>,
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
     calls: Option<Box<dyn HostCalls>>,
@@ -120,13 +126,13 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Calls that may be active at a time unless told otherwise.
+    /// Default limit of simultaneously active calls.
     pub const MAX_DEPTH: usize = 10_000;
 
-    /// The seed of the default generator.
+    /// Seed of the default generator.
     pub const SEED: u64 = 67_280_421_310_721;
 
-    /// A host that prints to standard output, drops warnings, and sets no limits.
+    /// Creates a host that prints to standard output, drops warnings, and has no limits.
     #[inline]
     pub fn new() -> Self {
         Host {
@@ -150,7 +156,7 @@ impl Host {
         }
     }
 
-    /// A host whose prints go nowhere: for trials and tests.
+    /// Creates a host that discards printed text, for trials and tests.
     pub fn quiet() -> Self {
         let mut host = Self::new();
         host.set_stdout(std::io::sink());
@@ -161,85 +167,85 @@ impl Host {
         self.rare.get_or_insert_default()
     }
 
-    /// Sends prints to `sink`.
+    /// Sets the receiver of printed text.
     pub fn set_stdout(&mut self, sink: impl Write + Send + 'static) -> &mut Self {
         self.rare().stdout = Some(Box::new(sink));
         self
     }
 
-    /// Sends warnings to `sink`.
+    /// Sets the receiver of warnings.
     pub fn set_warn(&mut self, sink: impl FnMut(&str) + Send + 'static) -> &mut Self {
         self.rare().warn = Some(Box::new(sink));
         self
     }
 
-    /// Lets `token` stop runs.
+    /// Sets the token that can cancel runs.
     pub fn set_cancel(&mut self, token: CancelToken) -> &mut Self {
         self.cancel = Some(token);
         self
     }
 
-    /// Gives this many units of fuel: one for each loop iteration and each call. `u64::MAX` is no limit.
+    /// Sets the fuel: one unit per loop iteration and per call. `u64::MAX` means unlimited.
     pub fn set_fuel(&mut self, units: u64) -> &mut Self {
         self.fuel = units;
         self
     }
 
-    /// Limits the bytes that tensors and large containers made by runs hold at a time.
+    /// Limits the bytes held simultaneously by tensors and large containers that runs create.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> &mut Self {
         self.budget = budget;
         self
     }
 
-    /// Limits the time of each run on this host, from the first time that it asks whether it should end. A run asks between
-    /// operators and, in loops, about every millisecond; a single operator is not interrupted. Runs within a run count as
-    /// part of it.
+    /// Limits the time of each run, measured from the run's first clock reading. A run polls between operators and, in
+    /// loops, about every millisecond; a single operator is not interrupted. Nested runs count as part of the outer
+    /// run.
     pub fn set_time(&mut self, time: Option<Duration>) -> &mut Self {
         self.time = time;
         self.restart_clock();
         self
     }
 
-    /// Limits the number of calls active at a time.
+    /// Limits the number of simultaneously active calls.
     pub fn set_max_depth(&mut self, frames: usize) -> &mut Self {
         self.max_depth = frames;
         self
     }
 
-    /// The number of calls that may be active at a time.
+    /// Returns the limit of simultaneously active calls.
     pub fn max_depth(&self) -> usize {
         self.max_depth
     }
 
-    /// Fuel left.
+    /// Returns the remaining fuel.
     pub fn fuel(&self) -> u64 {
         self.fuel
     }
 
-    /// The memory limit.
+    /// Returns the memory limit.
     pub fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
 
-    /// Takes the memory limit out for a run that puts it to work on this thread: counting references to it would cost each
-    /// call two atomic operations.
+    /// Moves the memory limit out for a run that installs it on this thread; a clone would cost each call two atomic
+    /// operations.
     pub(crate) fn lend_budget(&mut self) -> Option<Budget> {
         self.budget.take()
     }
 
-    /// Puts the memory limit of the ended run back.
+    /// Restores the memory limit after the run.
     pub(crate) fn return_budget(&mut self, budget: Option<Budget>) {
         if budget.is_some() {
             self.budget = budget;
         }
     }
 
-    /// Refuses writes to a storage until the current run ends.
+    /// Rejects writes to a storage until the current run ends.
     pub fn protect(&self, storage: &Storage) {
         self.protected.borrow_mut().add(storage);
     }
 
-    /// Begins a run: sets the protections of the surrounding one aside, or starts the clock if there is none.
+    /// Begins a run and returns the protections of the enclosing run; starts the clock if there is none.
     pub(crate) fn begin_run(&mut self) -> Protections {
         if self.runs == 0 {
             self.restart_clock();
@@ -248,13 +254,16 @@ impl Host {
         std::mem::take(self.protected.get_mut())
     }
 
-    /// Ends a run: its protections, for those of the surrounding one.
+    /// Ends a run: replaces its protections by those of the enclosing run.
     pub(crate) fn end_run(&mut self, outer: Protections) {
         self.runs -= 1;
         *self.protected.get_mut() = outer;
     }
 
-    /// Takes fuel, and looks whether the run should end.
+    /// Consumes fuel and polls for the end of the run.
+    ///
+    /// # Errors
+    /// Returns `Limit` if there is not enough fuel, or for the reasons of [`Host::poll`].
     #[inline]
     pub fn tick(&mut self, units: u64) -> Result<(), KernelError> {
         self.poll()?;
@@ -273,21 +282,27 @@ impl Host {
         }
     }
 
-    /// Takes as much fuel as there is, up to `units`, and looks whether the run should end. An error if there is none.
+    /// Consumes as much fuel as available, up to `units`, polls, and returns the consumed amount.
+    ///
+    /// # Errors
+    /// Returns `Limit` if there is no fuel, or for the reasons of [`Host::poll`].
     pub fn grant(&mut self, units: u64) -> Result<u64, KernelError> {
         let granted = units.min(self.fuel).max(1);
         self.tick(granted)?;
         Ok(granted)
     }
 
-    /// Gives back fuel that was granted and not used.
+    /// Returns unused fuel that [`Host::grant`] consumed.
     pub fn give_back(&mut self, units: u64) {
         if self.fuel != u64::MAX {
             self.fuel = self.fuel.saturating_add(units);
         }
     }
 
-    /// Looks whether the run should end.
+    /// Checks whether the run must end.
+    ///
+    /// # Errors
+    /// Returns `Limit` if the run was cancelled or exceeded its time limit.
     #[inline]
     pub fn poll(&self) -> Result<(), KernelError> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
@@ -308,7 +323,10 @@ impl Host {
         *self.polls.get_mut() = FREE;
     }
 
-    /// Reads the clock; an error if the run has had its time.
+    /// Reads the clock.
+    ///
+    /// # Errors
+    /// Returns `Limit` if the run has exceeded its time limit.
     #[cold]
     fn check_time(&self, time: Duration) -> Result<(), KernelError> {
         let mut clock = self.clock.get();
@@ -316,7 +334,7 @@ impl Host {
         let start = *clock.start.get_or_insert(now);
         let since = now - clock.last.unwrap_or(now);
         clock.last = Some(now);
-        // Reading the clock costs as much as a small operator: it is read about every millisecond.
+        // Reading the clock costs as much as a small operator, so it is read only about every millisecond.
         clock.pace = if since < TICK { (2 * clock.pace + 1).min(MAX_PACE) } else { clock.pace / 4 };
         self.polls.set(clock.pace);
         self.clock.set(clock);
@@ -331,43 +349,55 @@ impl Host {
         self.rare().stdout.get_or_insert_with(|| Box::new(std::io::stdout()))
     }
 
-    /// Writes what a program prints. Nothing is added.
+    /// Prints bytes without any addition.
+    ///
+    /// # Errors
+    /// Returns an error if the receiver fails.
     pub fn print(&mut self, bytes: &[u8]) -> Result<(), KernelError> {
         self.out()
             .write_all(bytes)
             .map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
     }
 
-    /// Flushes what was printed.
+    /// Flushes printed text.
+    ///
+    /// # Errors
+    /// Returns an error if the receiver fails.
     pub fn flush(&mut self) -> Result<(), KernelError> {
         self.out().flush().map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
     }
 
-    /// Passes on a warning.
+    /// Emits a warning.
     pub fn warn(&mut self, message: &str) {
         if let Some(warn) = self.rare.as_mut().and_then(|rare| rare.warn.as_mut()) {
             warn(message);
         }
     }
 
-    /// Sets how printed tensors are written.
+    /// Sets the formatter of printed tensors.
     pub fn set_tensor_text(&mut self, text: TensorText) -> &mut Self {
         self.tensor_text = text;
         self
     }
 
-    /// Writes a tensor as `print` shows it.
+    /// Formats a tensor as `print` does.
+    ///
+    /// # Errors
+    /// Returns an error if the formatter or `out` fails.
     pub fn tensor_text(&self, out: &mut dyn std::fmt::Write, tensor: &Tensor) -> std::fmt::Result {
         (self.tensor_text)(out, tensor)
     }
 
-    /// Sets what answers calls of the host.
+    /// Sets the implementation of host functions.
     pub fn set_calls(&mut self, calls: impl HostCalls + 'static) -> &mut Self {
         self.rare().calls = Some(Box::new(calls));
         self
     }
 
     /// Calls a host function.
+    ///
+    /// # Errors
+    /// Returns `Unsupported` if no implementation is set, else the error of the function.
     pub fn call(
         &mut self,
         graph: &Graph,
@@ -384,33 +414,34 @@ impl Host {
         }
     }
 
-    /// Brings a host object back as a value of a type.
+    /// Converts a host object to a value of a type; returns a value that already fits unchanged.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be converted.
     pub fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError> {
         if value.fits(ty.erase_shapes()) {
             return Ok(value);
         }
         match &mut self.rare().calls {
             Some(calls) => calls.cast(value, ty),
-            None => {
-                Err(KernelError::input(format!("a host value is {} where {ty} is expected", value.tag())))
-            }
+            None => Err(KernelError::input(format!("a host value has type {}; expected {ty}", value.tag()))),
         }
     }
 
-    /// Sets what sees the values that pass profiling nodes.
+    /// Sets the receiver of profiled values.
     pub fn set_observer(&mut self, observer: Option<Observer>) -> &mut Self {
         self.rare().observer = observer;
         self
     }
 
-    /// Shows values to the observer.
+    /// Passes values to the observer, if one is set.
     pub fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
         if let Some(observer) = self.rare.as_mut().and_then(|rare| rare.observer.as_mut()) {
             observer(graph, node, values);
         }
     }
 
-    /// The generator operators draw from when a program names none.
+    /// Returns the default generator, used by operators without an explicit one.
     pub fn rng(&self) -> &Generator {
         self.generator.get_or_init(|| Generator::new(Device::CPU, Self::SEED))
     }
@@ -421,27 +452,27 @@ impl Host {
         self
     }
 
-    /// Whether results of operators take part in differentiation.
+    /// Whether gradient recording is enabled.
     pub fn grad_enabled(&self) -> bool {
         self.grad_enabled
     }
 
-    /// Sets whether results take part in differentiation; gives back what was set.
+    /// Enables or disables gradient recording; returns the previous state.
     pub fn set_grad_enabled(&mut self, enabled: bool) -> bool {
         std::mem::replace(&mut self.grad_enabled, enabled)
     }
 
-    /// Where operators are recorded for differentiation.
+    /// Returns the tape that records operators, if one is set.
     pub fn tape(&self) -> Option<&Tape> {
         self.tape.as_ref()
     }
 
-    /// Sets where operators are recorded for differentiation; gives back what was set.
+    /// Sets the tape that records operators; returns the previous one.
     pub fn set_tape(&mut self, tape: Option<Tape>) -> Option<Tape> {
         std::mem::replace(&mut self.tape, tape)
     }
 
-    /// The state that an extension keeps with the session, one per type, made at first use.
+    /// Returns the session state of an extension. There is one state per type, created at first use.
     pub fn state<T: Any + Send + Default>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
         let states = &mut self.rare().states;

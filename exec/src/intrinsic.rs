@@ -1,8 +1,8 @@
-//! The machine's own operations: what an operator row may claim to be, so that the machine runs it without a call.
+//! Intrinsics: operations that the machine executes as instructions instead of kernel calls.
 //!
-//! Which operators these are is the operator library's knowledge; here they have no operator names. Every scalar
-//! operation has its meaning once, in [`sem`], and the machine, the reference (through the default kernel) and
-//! constant folding all use it. Integers wrap, shifts count modulo 64, `%` and `//` follow the sign of the divisor.
+//! The operator library assigns intrinsics to operators; this module contains no operator names. Each scalar operation
+//! is defined once, in [`sem`], and used by the machine, the reference (through the default kernel) and constant
+//! folding. Integers wrap, shift counts are taken modulo 64, `%` and `//` follow the sign of the divisor.
 
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
@@ -10,24 +10,24 @@ use flambeau_ir::Facet;
 use flambeau_ir::value::{IValue, List, ListItems};
 use flambeau_tensor::{Scalar, check_budget};
 
-/// What a 64-bit word of the scalar bank holds.
+/// Type of a 64-bit word of the scalar bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarKind {
     /// A 64-bit integer.
     Int,
-    /// The bits of a double.
+    /// The bits of an f64.
     Float,
     /// 0 or 1.
     Bool,
 }
 
-/// Numbers as words of the scalar bank.
+/// Types that are represented as words of the scalar bank.
 pub trait Word: Copy {
-    /// What the word holds.
+    /// The kind of the word.
     const KIND: ScalarKind;
-    /// From a word.
+    /// Converts from a word.
     fn from_word(word: u64) -> Self;
-    /// To a word.
+    /// Converts to a word.
     fn to_word(self) -> u64;
 }
 
@@ -68,7 +68,7 @@ impl Word for bool {
 }
 
 impl ScalarKind {
-    /// The word as a value.
+    /// Converts a word to a value.
     #[inline]
     pub fn boxed(self, word: u64) -> IValue {
         match self {
@@ -78,7 +78,7 @@ impl ScalarKind {
         }
     }
 
-    /// The value as a word: integers also as floats, nothing else is converted.
+    /// Converts a value to a word. Integers convert to floats and booleans to integers; other kinds must match.
     #[inline]
     pub fn unboxed(self, value: &IValue) -> Option<u64> {
         match (self, value) {
@@ -87,13 +87,13 @@ impl ScalarKind {
             (ScalarKind::Float, IValue::Int(v)) => Some((*v as f64).to_bits()),
             (ScalarKind::Bool, IValue::Bool(v)) => Some(u64::from(*v)),
             (ScalarKind::Int, IValue::Bool(v)) => Some(u64::from(*v)),
-            // What a branch that never falls through gives: no one looks at it, so any word will do.
+            // The result of a branch that never falls through. It is never read, so any word will do.
             (_, IValue::Uninitialized) => Some(0),
             _ => None,
         }
     }
 
-    /// What a real number is converted to, as a word.
+    /// Converts a real number to a word of this kind; `None` for complex numbers.
     #[inline]
     pub fn converted(self, number: Scalar) -> Option<u64> {
         match (self, number) {
@@ -105,7 +105,7 @@ impl ScalarKind {
     }
 }
 
-/// Why a scalar operation has no result.
+/// The failure of a scalar operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarFault {
     /// Integer division by zero.
@@ -127,12 +127,13 @@ impl From<ScalarFault> for KernelError {
     }
 }
 
-/// Hands the tables of operations to the macro that is named first: in brackets what follows the name, in braces the
-/// pairs, then the scalar operations with parameters, result and meaning.
+/// Passes the tables of operations to the macro named first: in brackets the tokens after the name, in braces the
+/// pairs, then the scalar operations with parameters, result and definition.
 ///
-/// A pair is two operations that are one instruction where the first one's result is the left operand of the second one
-/// and has no other use. What follows a dispatch is a few machine instructions, so one dispatch less is a quarter of a
-/// short loop. The first operation never fails, so that a failure is the second one's.
+/// A pair combines two operations into one instruction, where the result of the first is the left operand of the second
+/// and has no other use. An operation takes only a few machine instructions after its dispatch, so saving a dispatch
+/// speeds up a short loop by about a quarter. The first operation must not fail, so that a failure belongs to the
+/// second.
 ///
 /// `for_each_operation!(define)` expands to
 ///
@@ -226,8 +227,8 @@ macro_rules! for_each_operation {
 }
 pub(crate) use for_each_operation;
 
-/// Defines [`ScalarOp`] and the functions of its meanings from the table. The row
-/// `IAdd(a: i64, b: i64) -> i64 = Ok(a.wrapping_add(b));` expands to
+/// Defines [`ScalarOp`] and the functions that implement it from the table.
+/// The row `IAdd(a: i64, b: i64) -> i64 = Ok(a.wrapping_add(b));` expands to
 ///
 /// ```text
 /// pub enum ScalarOp { IAdd, … }
@@ -242,7 +243,7 @@ pub(crate) use for_each_operation;
 /// ```
 macro_rules! define {
     ([] { $($pairs:tt)* } $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
-        /// An operation on words: integers (`I`), doubles (`F`), truth values (`B`), conversions (`IToF`).
+        /// An operation on words: integers (`I`), f64 (`F`), booleans (`B`), conversions (`IToF`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "the table above is the documentation: each name beside its meaning")]
         pub enum ScalarOp { $($name),* }
@@ -251,17 +252,20 @@ macro_rules! define {
             /// All operations.
             pub const ALL: &'static [ScalarOp] = &[$(ScalarOp::$name),*];
 
-            /// What the operands and the result are.
+            /// Returns the kinds of the operands and of the result.
             pub fn signature(self) -> (&'static [ScalarKind], ScalarKind) {
                 match self { $(ScalarOp::$name => (&[$(<$t as Word>::KIND),*], <$r as Word>::KIND)),* }
             }
 
-            /// The name, as listings show it.
+            /// Returns the name used in listings.
             pub fn name(self) -> &'static str {
                 match self { $(ScalarOp::$name => stringify!($name)),* }
             }
 
-            /// Computes; an operation of one operand ignores the second.
+            /// Computes the operation on words; a unary operation ignores `b`.
+            ///
+            /// # Errors
+            /// Returns the fault of an operation without result (division by zero, zero to a negative power).
             #[inline]
             pub fn apply(self, a: u64, b: u64) -> Result<u64, ScalarFault> {
                 match self {
@@ -274,7 +278,7 @@ macro_rules! define {
             }
         }
 
-        /// The meanings.
+        /// The definitions.
         #[allow(non_snake_case, reason = "named as the operations are")]
         pub(crate) mod sem {
             use super::ScalarFault;
@@ -290,11 +294,11 @@ macro_rules! define {
 }
 for_each_operation!(define);
 
-/// Rounds towards minus infinity. The smallest integer by -1 wraps.
+/// Division rounded towards minus infinity. `i64::MIN` by -1 wraps.
 #[inline(always)]
 fn floor_div(a: i64, b: i64) -> Result<i64, ScalarFault> {
     if (a | b) as u64 >> 32 == 0 {
-        // Both fit 32 bits and are not negative: the narrow division is several times faster.
+        // Both are nonnegative and fit 32 bits: the narrow division is several times faster.
         return (a as u32).checked_div(b as u32).map(i64::from).ok_or(ScalarFault::DivisionByZero);
     }
     if b == 0 {
@@ -304,7 +308,7 @@ fn floor_div(a: i64, b: i64) -> Result<i64, ScalarFault> {
     Ok(if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q })
 }
 
-/// The remainder that goes with [`floor_div`].
+/// The remainder that belongs to [`floor_div`].
 #[inline(always)]
 fn modulo(a: i64, b: i64) -> Result<i64, ScalarFault> {
     if (a | b) as u64 >> 32 == 0 {
@@ -322,29 +326,29 @@ fn power(a: f64, b: f64) -> Result<f64, ScalarFault> {
     if a == 0.0 && b < 0.0 { Err(ScalarFault::ZeroToNegative) } else { Ok(a.powf(b)) }
 }
 
-/// As x86 truncates: what does not fit gives the smallest integer.
+/// Truncates like x86: values out of range become `i64::MIN`.
 #[inline(always)]
 fn truncate(a: f64) -> i64 {
     if (-9.223372036854775808e18..9.223372036854775808e18).contains(&a) { a as i64 } else { i64::MIN }
 }
 
-/// What an operator row may claim to be.
+/// The intrinsic that implements an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intrinsic {
-    /// An operation on numbers. Operands of other number kinds are converted when the machine can tell they may be
-    /// (integers and truth values to floats, truth values to integers).
+    /// An operation on numbers. Operands of other number kinds are converted if their static type permits (integers and
+    /// booleans to floats, booleans to integers).
     Scalar(ScalarOp),
     /// `(list) -> int`: the number of elements.
     ListLen,
     /// `(list, index) -> element`: negative indices count from the end.
     ListGet,
-    /// `(list, index, element) -> list`: replaces an element, gives the list.
+    /// `(list, index, element) -> list`: replaces an element and returns the list.
     ListSet,
-    /// `(list, element) -> list`: appends, gives the list.
+    /// `(list, element) -> list`: appends and returns the list.
     ListAppend,
-    /// `(a, b) -> bool`: whether both are the same value.
+    /// `(a, b) -> bool`: whether both are the identical value.
     Is,
-    /// `(a, b) -> bool`: whether they are not.
+    /// `(a, b) -> bool`: whether they are not identical.
     IsNot,
 }
 
@@ -352,11 +356,12 @@ impl Facet for Intrinsic {
     const NAME: &'static str = "intrinsic";
 }
 
-/// Of an operator: it gives the only element of its tensor as a number of its result's kind, whatever real type it has. What
-/// another operator, `(self, dim, index)`, selects of a row is read where it lies.
+/// Facet of an operator that returns the only element of a tensor of any real dtype, as a number of its result's kind.
+/// If its operand is the result of a select operator, `(self, dim, index)`, on a 1-d tensor, the machine reads the
+/// element directly.
 #[derive(Clone, Copy, Debug)]
 pub struct OfElement {
-    /// The other operator's name, without its overload.
+    /// Name of the select operator, without its overload.
     pub selected_by: &'static str,
 }
 
@@ -371,7 +376,7 @@ impl From<ScalarOp> for Intrinsic {
 }
 
 impl Intrinsic {
-    /// The name, as listings show it.
+    /// Returns the name used in listings.
     pub fn name(self) -> &'static str {
         match self {
             Intrinsic::Scalar(op) => op.name(),
@@ -384,7 +389,7 @@ impl Intrinsic {
         }
     }
 
-    /// The intrinsic as a kernel.
+    /// Runs the intrinsic as a kernel.
     pub(crate) fn run(self, cx: &mut KernelCx<'_>) -> KernelResult {
         match self {
             Intrinsic::Scalar(op) => run_scalar(op, cx),
@@ -441,7 +446,7 @@ pub(crate) fn index_error() -> KernelError {
     KernelError::new(flambeau_tensor::Fault::Input, "IndexError", "list index out of range")
 }
 
-/// The position an index means in a list of `len`.
+/// Resolves a possibly negative index into a list of `len` elements.
 #[inline]
 pub(crate) fn wrap_index(i: i64, len: usize) -> Result<usize, KernelError> {
     let at = if i < 0 { i.wrapping_add(len as i64) } else { i };
@@ -456,7 +461,7 @@ pub(crate) fn list_get(list: &List, i: i64) -> Result<IValue, KernelError> {
     Ok(items.get(at).expect("invariant: the index was checked"))
 }
 
-/// Replaces an element; the old one is dropped after the lock is released.
+/// Replaces an element; the old one is dropped after the lock is released, since its destructor may run arbitrary code.
 #[inline]
 pub(crate) fn list_set(list: &List, i: i64, value: IValue) -> Result<(), KernelError> {
     let old;
@@ -473,7 +478,7 @@ pub(crate) fn list_set(list: &List, i: i64, value: IValue) -> Result<(), KernelE
     Ok(())
 }
 
-/// Appends; growth of large lists is held against the memory limit.
+/// Appends an element; growth of large lists is checked against the memory limit.
 #[inline]
 pub(crate) fn list_append(list: &List, value: IValue) -> Result<(), KernelError> {
     let mut items = list.write();
@@ -485,10 +490,10 @@ pub(crate) fn list_append(list: &List, value: IValue) -> Result<(), KernelError>
     Ok(())
 }
 
-/// Lists shorter than this grow unasked.
+/// Lists shorter than this grow without a check.
 pub(crate) const GROWTH_CHECKED: usize = 1024;
 
-/// An error if a list of `n` elements may not double.
+/// Returns an error if doubling a list of `n` elements exceeds the memory limit.
 #[cold]
 pub(crate) fn check_growth(n: usize) -> Result<(), KernelError> {
     Ok(check_budget(n.saturating_mul(2 * size_of::<IValue>()))?)

@@ -1,7 +1,7 @@
-//! Kernels: what an operator computes, as a function on values, and how it gets at its arguments.
+//! Kernels: the computation of an operator as a function on values, and access to its arguments.
 //!
-//! Arguments are owned: a kernel may take one and reuse its memory if nobody else holds it. They stand in schema
-//! order with defaults filled in, so a kernel is one closure from positions to results.
+//! Arguments are owned, so a kernel may take one and reuse its memory if it holds the only reference. They are in
+//! schema order with defaults filled in, so a kernel is one closure from positions to results.
 
 use crate::error::KernelError;
 use crate::host::Host;
@@ -18,7 +18,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What running a kernel gives.
+/// Result of running a kernel; its values are in [`Rets`].
 pub type KernelResult = Result<(), KernelError>;
 /// Results of a kernel.
 pub type Rets = Vec<IValue>;
@@ -27,7 +27,7 @@ pub type Ints = SmallVec<[i64; 6]>;
 
 type Run = dyn Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync;
 
-/// The computation of an operator on the processor.
+/// The CPU implementation of an operator.
 #[derive(Clone)]
 pub struct Kernel(Arc<Run>);
 
@@ -36,36 +36,42 @@ impl Facet for Kernel {
 }
 
 impl Kernel {
-    /// A kernel from a function of its context.
+    /// Creates a kernel from a function of its context.
     pub fn new(run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static) -> Self {
         Kernel(Arc::new(run))
     }
 
-    /// The kernel of an operator that is one of the machine's own operations.
+    /// Creates the kernel of an operator that is an intrinsic.
     pub fn from_intrinsic(intrinsic: impl Into<Intrinsic>) -> Self {
         let intrinsic = intrinsic.into();
         Kernel::new(move |cx| intrinsic.run(cx))
     }
 
-    /// The same kernel, but a panic in it is an error of the call ([`Fault::Misuse`]) instead of unwinding the machine. For
-    /// kernels of embedders; in programs compiled with `panic = "abort"` a panic still ends the process.
+    /// Returns a kernel that reports a panic as an error ([`Fault::Misuse`]) instead of unwinding the machine. For
+    /// kernels of embedders; with `panic = "abort"` a panic still ends the process.
     #[must_use]
     pub fn catching_panics(self) -> Self {
         Kernel::new(move |cx| {
-            // What the kernel leaves half done are its own results, which nothing reads after an error, and tensors that
-            // it wrote to, as after any other error.
+            // Unwind safety: a panic may leave incomplete results, which are not read after an error, and partially
+            // written tensors, as any other error may.
             let result = catch_unwind(AssertUnwindSafe(|| self.call(cx)));
             result.unwrap_or_else(|panic| Err(panicked(cx, &*panic)))
         })
     }
 
-    /// Runs it.
+    /// Runs the kernel.
+    ///
+    /// # Errors
+    /// Returns the error that the kernel raises.
     #[inline]
     pub fn call(&self, cx: &mut KernelCx<'_>) -> KernelResult {
         (self.0)(cx)
     }
 
-    /// Runs it on values outside any graph: for trials, tests, and constants. `args` must be complete.
+    /// Runs the kernel on values without a graph, for trials, tests and constants. `args` must be complete.
+    ///
+    /// # Errors
+    /// Returns the error that the kernel raises.
     pub fn call_on(
         &self,
         schema: &FunctionSchema,
@@ -78,9 +84,9 @@ impl Kernel {
     }
 }
 
-/// States both that an operator is an intrinsic and the kernel that follows from it.
+/// Adds both the intrinsic and the kernel derived from it to an operator.
 pub trait OpDefExt {
-    /// This operator is one of the machine's own operations.
+    /// Declares the operator as an intrinsic.
     #[must_use]
     fn intrinsic(self, intrinsic: impl Into<Intrinsic>) -> Self;
 }
@@ -92,16 +98,20 @@ impl OpDefExt for OpDef {
     }
 }
 
-/// Where a kernel is called from.
+/// The origin of a kernel call.
 #[derive(Clone, Copy)]
 pub enum Site<'a> {
     /// A node of a graph.
     Node(&'a Graph, NodeId),
-    /// No node: only the operator's schema is known.
+    /// A call without node: only the operator's schema is known.
     Schema(&'a FunctionSchema),
 }
 
-/// A kernel's arguments, results and surroundings.
+/// Arguments, results and environment of a kernel call.
+///
+/// # Errors
+/// The accessors of arguments return an input error if argument `i` is missing or has another type; [`KernelCx::arg`]
+/// and [`KernelCx::take_tensor`] return an internal error if it is missing.
 pub struct KernelCx<'a> {
     args: &'a mut [IValue],
     rets: &'a mut Rets,
@@ -111,24 +121,25 @@ pub struct KernelCx<'a> {
 }
 
 impl<'a> KernelCx<'a> {
-    /// The context of one call. Results are appended to `rets`.
+    /// Creates the context of one call. Results are appended to `rets`.
     #[inline]
     pub fn new(args: &'a mut [IValue], rets: &'a mut Rets, site: Site<'a>, host: &'a mut Host) -> Self {
         KernelCx { args, rets, site, host, in_place: false }
     }
 
-    /// From here on the first argument is what the result replaces.
+    /// Declares that the result replaces the contents of the first argument.
     #[inline]
     pub fn set_in_place(&mut self) {
         self.in_place = true;
     }
 
-    /// Whether the result is to replace the elements of the first argument.
+    /// Whether the result replaces the contents of the first argument.
     pub fn is_in_place(&self) -> bool {
         self.in_place
     }
 
-    /// A result of a dtype, for the last loop of a computation: in place it may go straight into the first argument.
+    /// Returns the output hint for the last loop of a computation: in-place variants may write directly into the first
+    /// argument.
     #[inline]
     pub fn output_hint(&self, dtype: DType) -> OutputHint<'_> {
         OutputHint::over(
@@ -137,66 +148,66 @@ impl<'a> KernelCx<'a> {
         )
     }
 
-    /// Number of arguments.
+    /// Returns the number of arguments.
     #[inline]
     pub fn n_args(&self) -> usize {
         self.args.len()
     }
 
-    /// All arguments.
+    /// Returns all arguments.
     #[inline]
     pub fn args(&mut self) -> &mut [IValue] {
         self.args
     }
 
-    /// Argument `i` as it is.
+    /// Returns argument `i` without a type check.
     #[inline]
     pub fn arg(&self, i: usize) -> Result<&IValue, KernelError> {
         self.args.get(i).ok_or_else(|| missing(i))
     }
 
-    /// Takes argument `i`; `None` stays in its place.
+    /// Takes argument `i` and leaves `None`.
     #[inline]
     pub fn take(&mut self, i: usize) -> IValue {
         self.args.get_mut(i).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Adds a result.
+    /// Appends a result.
     #[inline]
     pub fn ret(&mut self, value: impl Into<IValue>) {
         self.rets.push(value.into());
     }
 
-    /// Adds a result that may be missing.
+    /// Appends a result that may be `None`.
     pub fn ret_opt(&mut self, value: Option<impl Into<IValue>>) {
         self.rets.push(value.map_or(IValue::None, Into::into));
     }
 
-    /// The services of the session.
+    /// Returns the services of the session.
     #[inline]
     pub fn host(&mut self) -> &mut Host {
         self.host
     }
 
-    /// Refuses writes to the memory of a tensor until the run ends: for a kernel that copies where the operator's schema
-    /// declares a view. It protects what it copies and the copy, since a write to either would have to show in both.
+    /// Rejects writes to the memory of a tensor until the run ends. For kernels that copy where the operator's schema
+    /// declares a view: they protect the source and the copy, since a write to either would have to be visible in both.
     pub fn protect(&self, tensor: &Tensor) {
         self.host.protect(tensor.storage());
     }
 
-    /// Arguments and services at once.
+    /// Borrows arguments, results and services at once.
     #[inline]
     pub fn parts(&mut self) -> (&mut [IValue], &mut Rets, &mut Host) {
         (self.args, self.rets, self.host)
     }
 
-    /// Where the kernel is called from.
+    /// Returns the origin of the call.
     #[inline]
     pub fn site(&self) -> Site<'a> {
         self.site
     }
 
-    /// The attributes of the node, if it is one.
+    /// Returns the attributes of the node, if there is one.
     pub fn attrs(&self) -> Option<&'a AttrSet> {
         match self.site {
             Site::Node(graph, node) => Some(graph.attrs(node)),
@@ -204,12 +215,12 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// One attribute of the node.
+    /// Returns one attribute of the node.
     pub fn attr(&self, name: Symbol) -> Option<&'a Attr> {
         self.attrs()?.get(name)
     }
 
-    /// The static type of result `i`; `Any` if there is no such result.
+    /// Returns the static type of result `i`; `Any` if there is no such result.
     pub fn result_type(&self, i: usize) -> Type {
         match self.site {
             Site::Node(graph, node) => graph.results(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
@@ -217,7 +228,7 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// The static type of argument `i`; `Any` if there is no such argument.
+    /// Returns the static type of argument `i`; `Any` if there is no such argument.
     pub fn arg_type(&self, i: usize) -> Type {
         match self.site {
             Site::Node(graph, node) => graph.operands(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
@@ -225,7 +236,7 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// Number of results the caller expects.
+    /// Returns the number of results that the caller expects.
     pub fn n_results(&self) -> usize {
         match self.site {
             Site::Node(graph, node) => graph.result_count(node),
@@ -304,7 +315,7 @@ impl<'a> KernelCx<'a> {
         self.opt(i, Self::float)
     }
 
-    /// Argument `i` as a truth value.
+    /// Argument `i` as a boolean.
     #[inline]
     pub fn boolean(&self, i: usize) -> Result<bool, KernelError> {
         match self.args.get(i) {
@@ -314,7 +325,7 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// Argument `i` as a truth value or `None`.
+    /// Argument `i` as a boolean or `None`.
     #[inline]
     pub fn opt_boolean(&self, i: usize) -> Result<Option<bool>, KernelError> {
         self.opt(i, Self::boolean)
@@ -350,7 +361,7 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// Argument `i` as a dtype, which programs see as an integer.
+    /// Argument `i` as a dtype, represented as an integer in programs.
     pub fn dtype(&self, i: usize) -> Result<DType, KernelError> {
         let number = self.int(i)?;
         DType::from_scalar_type(number)
@@ -362,7 +373,7 @@ impl<'a> KernelCx<'a> {
         self.opt(i, Self::dtype)
     }
 
-    /// Argument `i` as a device; strings are read.
+    /// Argument `i` as a device; strings are parsed.
     pub fn device(&self, i: usize) -> Result<Device, KernelError> {
         self.args.get(i).and_then(IValue::as_device).ok_or_else(|| self.mismatch(i, "a device"))
     }
@@ -372,7 +383,7 @@ impl<'a> KernelCx<'a> {
         self.opt(i, Self::device)
     }
 
-    /// The generator in argument `i`, or the session's if it is `None`.
+    /// The generator in argument `i`, or the session's default generator if it is `None`.
     pub fn generator(&self, i: usize) -> Result<Generator, KernelError> {
         match self.args.get(i) {
             Some(IValue::Generator(g)) => Ok(g.clone()),
@@ -381,7 +392,7 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// The session's generator, for operators that take none.
+    /// The session's default generator, for operators without a generator argument.
     pub fn session_generator(&self) -> &Generator {
         self.host.rng()
     }
@@ -396,7 +407,7 @@ impl<'a> KernelCx<'a> {
         self.args.get(i).and_then(IValue::as_dict).ok_or_else(|| self.mismatch(i, "a dictionary"))
     }
 
-    /// Argument `i` as integers: a list, or one integer, which stands for a list of one.
+    /// Argument `i` as integers: a list, or a single integer as a list of one.
     pub fn ints(&self, i: usize) -> Result<Ints, KernelError> {
         match self.args.get(i) {
             Some(IValue::Int(v)) => Ok(SmallVec::from_slice(&[*v])),
@@ -411,9 +422,12 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// Argument `i` as a measure (of a window, of its steps, of what surrounds an image) in each of `n` dimensions; one
-    /// integer, or a list of one, stands for all. Those beyond 32 bits are refused: what follows from a few of them then
-    /// fits 64.
+    /// Argument `i` as a window parameter (size, stride, padding) for `n` dimensions. One integer, or a list of one,
+    /// applies to all dimensions. Values beyond 32 bits are rejected, so that products of a few of them fit into 64
+    /// bits.
+    ///
+    /// # Errors
+    /// Returns an input error for other types, another number of integers, or an integer beyond 32 bits.
     pub fn ints_n(&self, i: usize, n: usize) -> Result<Ints, KernelError> {
         let mut ints = self.ints(i)?;
         if let Some(far) = ints.iter().find(|v| i32::try_from(**v).is_err()) {
@@ -437,7 +451,7 @@ impl<'a> KernelCx<'a> {
         self.opt(i, Self::ints)
     }
 
-    /// Argument `i` as floats: a list (of numbers), or one number.
+    /// Argument `i` as floats: a list of numbers, or one number.
     pub fn floats(&self, i: usize) -> Result<SmallVec<[f64; 4]>, KernelError> {
         let number = |v: &IValue| match v {
             IValue::Float(x) => Some(*x),
@@ -455,7 +469,7 @@ impl<'a> KernelCx<'a> {
         all.ok_or_else(|| self.mismatch(i, "a list of floats"))
     }
 
-    /// Argument `i` as truth values.
+    /// Argument `i` as booleans.
     pub fn booleans(&self, i: usize) -> Result<SmallVec<[bool; 8]>, KernelError> {
         let all: Option<SmallVec<[bool; 8]>> = self.list(i)?.read().iter().map(|v| v.as_bool()).collect();
         all.ok_or_else(|| self.mismatch(i, "a list of bools"))
@@ -473,7 +487,7 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// Argument `i` as tensors some of which may be `None`.
+    /// Argument `i` as tensors, some of which may be `None`.
     pub fn opt_tensors(&self, i: usize) -> Result<SmallVec<[Option<Tensor>; 4]>, KernelError> {
         let each = |v: IValue| match v {
             IValue::Tensor(t) => Some(Some(t)),
@@ -506,10 +520,10 @@ fn panicked(cx: &KernelCx<'_>, panic: &(dyn Any + Send)) -> KernelError {
     KernelError::misuse(format!("the kernel of `{name}` panicked: {}", panic_message(panic)))
 }
 
-/// The text that a panic was raised with.
+/// Returns the message of a panic payload.
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let owned = || panic.downcast_ref::<String>().map(String::as_str);
-    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a value that is no text")
+    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a value that is not text")
 }
 
 #[cold]

@@ -1,7 +1,8 @@
-//! Runs graphs: a plain reference evaluator and a register bytecode machine that must agree.
+//! Executes graphs: a reference evaluator and a register bytecode machine, which must produce identical results.
 //!
-//! Operators bring their computation as facets: a [`Kernel`], perhaps the claim to be an [`Intrinsic`], and a
-//! [`Sample`] of what they should be tried on. This crate knows no operator by name.
+//! Operators register their computation as facets: a [`Kernel`], optionally an [`Intrinsic`] (the machine then executes
+//! the operator as an instruction), and a [`Sample`] that generates arguments for tests. This crate refers to no
+//! operator by name.
 
 pub mod bytecode;
 pub mod callees;

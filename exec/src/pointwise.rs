@@ -1,14 +1,14 @@
-//! Pointwise formulas: what an operator computes for one element, as a small expression that fused tiles run.
+//! Pointwise formulas: the computation of an operator per element, as a small expression for fused tiles.
 //!
-//! The facet is a function that adds an operator's formula to an expression being built, so that a chain of operators
-//! becomes one expression. Constant arguments are numbers by then, all others are lanes.
+//! The facet is a function that appends an operator's formula to an expression under construction, so that a chain of
+//! operators becomes one expression. Constant arguments are passed as numbers, all others as lanes.
 
 use flambeau_ir::Facet;
 use flambeau_tensor::Scalar;
 use flambeau_tensor::math::Real;
 use std::sync::Arc;
 
-/// One operation on lanes. Comparisons give 1 or 0; what asks for truth takes anything but 0.
+/// An operation on lanes. Comparisons return 1 or 0; operands used as booleans are true unless 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is the function of its name; `eval` is the definition")]
 pub enum TileOp {
@@ -51,7 +51,7 @@ pub enum TileOp {
 }
 
 impl TileOp {
-    /// Number of operands.
+    /// Returns the number of operands.
     pub fn arity(self) -> usize {
         match self {
             TileOp::Where => 3,
@@ -60,13 +60,13 @@ impl TileOp {
         }
     }
 
-    /// Whether the result is a truth value.
+    /// Whether the result is a mask (0 or 1).
     pub fn is_mask(self) -> bool {
         use TileOp::*;
         matches!(self, Not | Eq | Ne | Lt | Le | Gt | Ge | And | Or)
     }
 
-    /// The meaning, for one lane. Operands beyond the arity are ignored.
+    /// Computes the operation for one lane. Operands beyond the arity are ignored.
     #[inline(always)]
     pub fn eval<T: Real>(self, a: T, b: T, c: T) -> T {
         let truth = |t: bool| if t { T::ONE } else { T::ZERO };
@@ -119,7 +119,7 @@ impl TileOp {
 /// A value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TileVal {
-    /// An input: lanes of a tensor, or one number for all lanes.
+    /// An input: elements of a tensor, or one number for all lanes.
     Input(u32),
     /// A number known when the expression is built.
     Const(f64),
@@ -130,25 +130,25 @@ pub enum TileVal {
 /// One step of an expression.
 #[derive(Clone, Copy, Debug)]
 pub struct TileStep {
-    /// What is computed.
+    /// The operation.
     pub op: TileOp,
-    /// From what; entries beyond the arity repeat the first.
+    /// The operands; entries beyond the arity repeat the first.
     pub args: [TileVal; 3],
 }
 
-/// An expression being built.
+/// An expression under construction.
 #[derive(Clone, Debug, Default)]
 pub struct TileBuilder {
     steps: Vec<TileStep>,
 }
 
 impl TileBuilder {
-    /// An empty expression.
+    /// Creates an empty expression.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The steps so far, operands before their users.
+    /// Returns the steps, operands before their users.
     pub fn steps(&self) -> &[TileStep] {
         &self.steps
     }
@@ -158,29 +158,29 @@ impl TileBuilder {
         TileVal::Step(self.steps.len() as u32 - 1)
     }
 
-    /// A number.
+    /// Returns a constant.
     pub fn constant(&self, value: f64) -> TileVal {
         TileVal::Const(value)
     }
 
-    /// An operation of one operand.
+    /// Appends a unary operation.
     pub fn unary(&mut self, op: TileOp, a: TileVal) -> TileVal {
         debug_assert_eq!(op.arity(), 1);
         self.push(op, [a; 3])
     }
 
-    /// An operation of two operands.
+    /// Appends a binary operation.
     pub fn binary(&mut self, op: TileOp, a: TileVal, b: TileVal) -> TileVal {
         debug_assert_eq!(op.arity(), 2);
         self.push(op, [a, b, a])
     }
 
-    /// `a` where the mask is true, `b` elsewhere.
+    /// Appends a selection: `a` where the mask is true, `b` elsewhere.
     pub fn select(&mut self, mask: TileVal, a: TileVal, b: TileVal) -> TileVal {
         self.push(TileOp::Where, [mask, a, b])
     }
 
-    /// Whether a value is a truth value.
+    /// Whether a value is a mask.
     pub fn is_mask(&self, value: TileVal) -> bool {
         matches!(value, TileVal::Step(i) if self.steps[i as usize].op.is_mask())
     }
@@ -189,18 +189,18 @@ impl TileBuilder {
 /// An argument of a fused operator.
 #[derive(Clone, Copy, Debug)]
 pub enum TileArg {
-    /// Lanes.
+    /// A value computed per lane.
     Lanes(TileVal),
     /// A constant number.
     Number(Scalar),
     /// `None`.
     Absent,
-    /// A constant of another kind: most formulas do not know what to do with it.
+    /// A constant of another kind, which most formulas reject.
     Other,
 }
 
 impl TileArg {
-    /// As a value of the expression; constants become numbers.
+    /// Converts the argument to a value of the expression; `None` for complex and non-numeric constants.
     pub fn value(self) -> Option<TileVal> {
         match self {
             TileArg::Lanes(v) => Some(v),
@@ -210,7 +210,7 @@ impl TileArg {
         }
     }
 
-    /// The constant number.
+    /// Returns the constant number, if it is one.
     pub fn number(self) -> Option<Scalar> {
         match self {
             TileArg::Number(n) => Some(n),
@@ -221,7 +221,7 @@ impl TileArg {
 
 type Build = dyn Fn(&mut TileBuilder, &[TileArg]) -> Option<TileVal> + Send + Sync;
 
-/// The formula of a pointwise operator with one result; `None` from it means "not for these arguments".
+/// The formula of a pointwise operator with one result. It returns `None` if it does not support the arguments.
 #[derive(Clone)]
 pub struct Pointwise(Arc<Build>);
 
@@ -230,7 +230,7 @@ impl Facet for Pointwise {
 }
 
 impl Pointwise {
-    /// A formula from a function that adds it to an expression. Arguments stand in schema order.
+    /// Creates a formula from a function that appends it to an expression. Arguments are in schema order.
     pub fn new(
         build: impl Fn(&mut TileBuilder, &[TileArg]) -> Option<TileVal> + Send + Sync + 'static,
     ) -> Self {
@@ -253,7 +253,7 @@ impl Pointwise {
         })
     }
 
-    /// `op(arg 0, arg 2 * arg 1)`, without the product if argument 2 is the number 1: addition and subtraction.
+    /// `op(arg 0, arg 2 * arg 1)`, without the product if argument 2 is the number 1; for addition and subtraction.
     pub fn scaled(op: TileOp) -> Self {
         Pointwise::new(move |b, args| {
             let (x, mut y) = (args.first()?.value()?, args.get(1)?.value()?);
@@ -266,7 +266,7 @@ impl Pointwise {
         })
     }
 
-    /// Adds the formula.
+    /// Appends the formula.
     pub fn build(&self, builder: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
         (self.0)(builder, args)
     }

@@ -1,31 +1,31 @@
-//! Storages that a run must not write any more, because a kernel copied where PyTorch gives a view.
+//! Write protection of storages that a kernel copied where PyTorch returns a view.
 //!
-//! A protection lasts until its run ends. It does not depend on which tensors of the storage are still alive, so that
-//! evaluators that drop values at different times refuse the same writes.
+//! A protection lasts until its run ends. It is independent of which tensors of the storage are alive, so evaluators
+//! that drop values at different times reject the same writes.
 
 use flambeau_tensor::{Storage, WriteProtection};
 use std::collections::BTreeMap;
 
-/// The protections of one run.
+/// The write protections of one run.
 #[derive(Default)]
 pub(crate) struct Protections {
-    /// By address of the storage, which its protection keeps alive.
+    /// Keyed by the address of the storage, which the protection keeps alive.
     held: BTreeMap<usize, WriteProtection>,
-    /// The number of protections at which those of dead storages are dropped.
+    /// The number of protections at which those of otherwise unreferenced storages are dropped.
     sweep_at: usize,
 }
 
-/// Fewest protections that are looked through for dead ones.
+/// Minimal number of protections before unreferenced ones are searched.
 const SWEEP: usize = 16;
 
 impl Protections {
-    /// Protects a storage. Amortized O(log n) for n storages that are alive.
+    /// Protects a storage. Amortized O(log n) for n live storages.
     pub(crate) fn add(&mut self, storage: &Storage) {
         if self.held.contains_key(&storage.address()) {
             return;
         }
         if self.held.len() >= self.sweep_at {
-            // A storage that only its protection holds can't be written any more: its memory is given back.
+            // A storage referenced only by its protection can no longer be written, so it is freed.
             self.held.retain(|_, p| p.storage().ref_count() > 1);
             self.sweep_at = SWEEP.max(2 * self.held.len());
         }

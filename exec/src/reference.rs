@@ -1,8 +1,9 @@
-//! The reference: a graph walked node by node. Slow and obvious; what it computes is what a program means.
+//! Reference evaluator: walks a graph node by node. It is simple and slow; its results define the semantics of a
+//! program.
 //!
-//! Frames and open blocks stand on explicit stacks, so neither nesting nor calls use the thread's. Every value of a
-//! function keeps its place until the function returns. Errors unwind the frames: objects that were entered are
-//! exited, forked bodies turn them into failed futures.
+//! Frames and open blocks are on explicit stacks, so neither nesting nor calls consume native stack. All values of a
+//! function stay alive until the function returns. Errors unwind the frames: entered objects are exited, forked bodies
+//! complete their futures with the error.
 
 use crate::callees::Callees;
 use crate::error::{ExecError, Fault, KernelError};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// Runs a graph on arguments.
 ///
 /// # Errors
-/// What the program raises, with the calls that were active; `Limit` for fuel, memory, cancellation, depth;
+/// Returns the error that the program raises with the active calls; `Limit` for fuel, memory, cancellation and depth;
 /// `Unsupported` for operators without a kernel.
 pub fn run(
     graph: &Arc<Graph>,
@@ -32,26 +33,25 @@ pub fn run(
     begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, policy })
 }
 
-/// Decides what a run of [`run_with_policy`] does about nodes that fail, in the graph it was given, in functions that are
-/// called, and in subgraphs.
+/// Error policy of [`run_with_policy`], applied to the nodes of the graph, of called functions and of subgraphs.
 ///
-/// A node that is left out, or whose error is taken, has [`IValue::Uninitialized`] for each of its results.
+/// If a node is skipped or its error is suppressed, each of its results is [`IValue::Uninitialized`].
 pub trait ErrorPolicy {
-    /// Whether a node runs on these operands. For the end of a block, `prim::Return`, the operands are the block's
+    /// Whether a node is run on these operands. For the end of a block, `prim::Return`, the operands are the block's
     /// outputs.
     ///
     /// # Errors
-    /// What ends the run instead.
+    /// Returns the error that ends the run instead.
     fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError>;
 
-    /// Whether the run goes on after this error of the node that [`ErrorPolicy::runs`] was asked about last.
+    /// Whether the run continues after this error of the node last passed to [`ErrorPolicy::runs`].
     fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool;
 }
 
-/// As [`run`], where a policy decides about every node that fails.
+/// Runs a graph like [`run`], with a policy for nodes that fail.
 ///
 /// # Errors
-/// As [`run`], and what the policy ends the run with.
+/// Returns the errors of [`run`] that the policy does not suppress, and the policy's own.
 pub fn run_with_policy(
     graph: &Arc<Graph>,
     args: Vec<IValue>,
@@ -63,23 +63,22 @@ pub fn run_with_policy(
     begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, policy })
 }
 
-/// What wants to see every value that a run of [`run_observed`] computes in the graph it was given: not those of
-/// functions that are called, nor of subgraphs.
+/// Receives every value that [`run_observed`] computes in its graph, excluding called functions and subgraphs.
 pub trait Observer {
-    /// A value was defined. In a loop's body that happens once per iteration.
+    /// Called when a value is defined: in a loop's body, once per iteration.
     fn value(&mut self, id: ValueId, value: &IValue);
 
-    /// A block of a node begins; its inputs come next. A loop's body begins once per iteration.
+    /// Called when a block of a node begins, before its inputs: for a loop's body, once per iteration.
     fn enter(&mut self, _block: BlockId) {}
 
-    /// The block that began last ended.
+    /// Called when the innermost open block ends.
     fn leave(&mut self, _block: BlockId) {}
 }
 
-/// As [`run`], with an observer.
+/// Runs a graph like [`run`], with an observer.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns the errors of [`run`].
 pub fn run_observed(
     graph: &Arc<Graph>,
     args: Vec<IValue>,
@@ -103,19 +102,19 @@ fn begin(graph: &Arc<Graph>, args: Vec<IValue>, mut walk: Walk<'_>) -> Result<Ve
     result
 }
 
-/// What becomes of a frame's results.
+/// The destination of a frame's results.
 enum After {
-    /// They are the results of the node that called.
+    /// The results of the calling node.
     Results(NodeId),
-    /// They complete a future, which is the node's result.
+    /// A future, which is the result of the node.
     Future(NodeId, Future),
-    /// They complete an awaitable, and are the results of the node that waits.
+    /// An awaitable, and the results of the waiting node.
     Awaited(NodeId, Future),
-    /// They are the results of the run.
+    /// The results of the run.
     Done,
 }
 
-/// A block being walked.
+/// An open block.
 struct Open {
     next: NodeId,
     kind: Kind,
@@ -123,7 +122,7 @@ struct Open {
 
 enum Kind {
     Root,
-    /// The node's results are the block's outputs.
+    /// A block that runs once; its outputs are the node's results.
     Once(NodeId),
     Loop {
         node: NodeId,
@@ -139,7 +138,7 @@ struct Frame {
     blocks: Vec<Open>,
     entered: Vec<IValue>,
     after: After,
-    /// The node being run, for traces.
+    /// The current node, for traces.
     at: Option<NodeId>,
 }
 
@@ -148,12 +147,12 @@ struct Walk<'w> {
     host: &'w mut Host,
     frames: Vec<Frame>,
     unwinding: u32,
-    /// What wants to see the values of one graph, and that graph.
+    /// The observer and the graph whose values it receives.
     observer: Option<(Arc<Graph>, &'w mut dyn Observer)>,
     policy: Option<&'w mut dyn ErrorPolicy>,
 }
 
-/// Errors in context managers' exits inside unwinding inside exits … end here.
+/// Maximal nesting of errors raised by context managers' exits during unwinding.
 const MAX_UNWINDING: u32 = 8;
 
 type Step = Result<Option<Vec<IValue>>, KernelError>;
@@ -207,7 +206,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Shows the results of a node of the running frame to the observer, if it is to see them.
+    /// Passes the results of a node of the current frame to the observer, if the frame is observed.
     fn observe(&mut self, node: NodeId) {
         if let Some((observer, frame)) = self.observed() {
             frame.graph.results(node).for_each(|v| observer.value(v, &frame.env[v]));
@@ -224,7 +223,7 @@ impl Walk<'_> {
         self.frames.last_mut().expect("invariant: a run has a frame")
     }
 
-    /// One node, or the end of one block.
+    /// Runs one node or ends one block.
     fn step(&mut self) -> Step {
         let frame = self.top();
         let open = frame.blocks.last_mut().expect("invariant: a frame has an open block");
@@ -251,7 +250,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// The results of a node that is no control flow.
+    /// Computes the results of a node without control flow.
     fn compute(
         &mut self,
         graph: &Graph,
@@ -276,12 +275,12 @@ impl Walk<'_> {
         Ok(rets)
     }
 
-    /// Whether a node is run: always, unless a policy leaves it out.
+    /// Whether a node is run: always, unless the policy skips it.
     fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
         self.policy.as_mut().map_or(Ok(true), |policy| policy.runs(graph, node, operands))
     }
 
-    /// Whether the run goes on after an error: never without a policy.
+    /// Whether the run continues after an error: never without a policy.
     fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool {
         self.policy.as_mut().is_some_and(|policy| policy.takes(graph, node, error))
     }
@@ -299,7 +298,7 @@ impl Walk<'_> {
         if graph.result_count(node) != values.len() {
             let (name, n) = (graph.op_name(node), values.len());
             let wanted = graph.result_count(node);
-            return Err(KernelError::internal(format!("`{name}` gave {n} results instead of {wanted}")));
+            return Err(KernelError::internal(format!("`{name}` returned {n} results; expected {wanted}")));
         }
         let env = &mut self.top().env;
         for (result, value) in graph.results(node).zip(values) {
@@ -426,7 +425,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The end of a block: its outputs become results, or begin the next iteration, or leave the frame.
+    /// Ends a block: its outputs become results of the node, start the next iteration, or end the frame.
     fn leave(&mut self, ret: NodeId) -> Step {
         let graph = Arc::clone(&self.top().graph);
         let mut outputs = self.operands(&graph, ret);
@@ -467,7 +466,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// Ends frames until one takes the error as a failed future. Gives it back if none does.
+    /// Ends frames until one completes a future with the error; returns the error if there is none.
     fn unwind(&mut self, error: &KernelError, bottom: usize) -> Result<(), ExecError> {
         let mut raised = ExecError::of(error);
         while self.frames.len() > bottom {
@@ -495,7 +494,7 @@ impl Walk<'_> {
         Err(raised)
     }
 
-    /// Runs `__exit__` of an entered object; what it gives or raises does not matter.
+    /// Runs `__exit__` of an entered object; its result or error is ignored.
     fn exit(&mut self, object: IValue) {
         let args = vec![object, IValue::None, IValue::None, IValue::None];
         let Ok(function) = resolve::method(self.callees, &args, Symbol::new("__exit__")) else { return };
@@ -513,11 +512,13 @@ fn first(graph: &Graph, block: BlockId) -> NodeId {
 }
 
 fn truth(value: &IValue) -> Result<bool, KernelError> {
-    value.as_bool().ok_or_else(|| KernelError::input(format!("a condition is {}, not a bool", value.tag())))
+    value.as_bool().ok_or_else(|| {
+        KernelError::input(format!("expected a bool as a condition but found {}", value.tag()))
+    })
 }
 
 fn int(value: &IValue) -> Result<i64, KernelError> {
-    value
-        .as_int()
-        .ok_or_else(|| KernelError::input(format!("a trip count is {}, not an integer", value.tag())))
+    value.as_int().ok_or_else(|| {
+        KernelError::input(format!("expected an integer as a trip count but found {}", value.tag()))
+    })
 }

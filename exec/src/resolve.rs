@@ -1,4 +1,4 @@
-//! What a node refers to: its callee, its subgraph, its kernel, its missing arguments.
+//! Resolution of what a node refers to: callee, subgraph, kernel, default arguments.
 
 use crate::callees::Callees;
 use crate::error::{Fault, KernelError};
@@ -9,7 +9,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Graph, NodeId, Op, OpKind, Symbol};
 use std::sync::Arc;
 
-/// The function that `prim::CallFunction` names.
+/// Returns the function that `prim::CallFunction` calls.
 pub(crate) fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
     let function =
         graph.operands(node).next().ok_or_else(|| KernelError::misuse("a call without a callee"))?;
@@ -24,7 +24,7 @@ pub(crate) fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError>
     name_attr(graph, graph.def(function))
 }
 
-/// The function behind a method of the object in front of `args`.
+/// Returns the function that implements a method of the first argument's class.
 pub(crate) fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
     let class = match args.first() {
         Some(IValue::Object(o)) => o.class(),
@@ -38,34 +38,34 @@ pub(crate) fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Re
     callees.method(class, name).ok_or_else(missing)
 }
 
-/// The name in a node's attribute `name`.
+/// Returns a node's attribute `name`.
 pub(crate) fn name_attr(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
     let text = graph.attr(node, names::name()).and_then(|a| a.as_str());
     let missing = || KernelError::misuse(format!("`{}` lacks its attribute `name`", graph.op_name(node)));
     text.map(Symbol::new).ok_or_else(missing)
 }
 
-/// The graph in a node's attribute `Subgraph`.
+/// Returns a node's attribute `Subgraph`.
 pub(crate) fn subgraph(graph: &Graph, node: NodeId) -> Result<Arc<Graph>, KernelError> {
     let found = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph());
     let missing = || KernelError::misuse(format!("`{}` lacks its attribute `Subgraph`", graph.op_name(node)));
     found.cloned().ok_or_else(missing)
 }
 
-/// The kernel of an operator that is not structural.
+/// Returns the kernel of an operator that is not structural.
 pub(crate) fn kernel(graph: &Graph, op: Op) -> Result<&Kernel, KernelError> {
     let missing = || {
         let registry = graph.registry();
         let name = registry.schema_of(op).map_or_else(|| registry.name(op).to_string(), |s| s.full_name());
         let why = if matches!(op.kind(), OpKind::Unknown(_)) { "not a known operator" } else { "no kernel" };
-        let help = "give the session a kernel for it: `Session::builder().standard().ops([OpDef::named(";
+        let help = "register a kernel for it: `Session::builder().standard().ops([OpDef::named(";
         KernelError::unsupported(format!("`{name}`: {why}"))
             .help(format!("{help}\"{name}\").with(Kernel::new(…))])`"))
     };
     op.row().and_then(|row| graph.registry().facet::<Kernel>(row)).ok_or_else(missing)
 }
 
-/// The defaults of arguments that a node leaves out.
+/// Returns the default values of the arguments that a node omits.
 pub(crate) fn defaults(graph: &Graph, node: NodeId) -> Result<Vec<IValue>, KernelError> {
     let Some(schema) = graph.registry().schema_of(graph.op(node)) else { return Ok(Vec::new()) };
     let given = graph.operand_count(node);
@@ -78,7 +78,7 @@ pub(crate) fn defaults(graph: &Graph, node: NodeId) -> Result<Vec<IValue>, Kerne
     left_out.iter().map(default).collect()
 }
 
-/// A value that may be handed to a program that writes to it.
+/// Returns a copy that the program may modify without changing the original.
 pub(crate) fn unshared(value: &IValue) -> IValue {
     match value {
         IValue::List(l) => IValue::List(l.copy()),

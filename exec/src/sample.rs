@@ -1,8 +1,8 @@
-//! Samples: how to make inputs an operator should be tried on, and how far results may differ.
+//! Samples: generators of operator arguments for tests, and tolerances for comparing results.
 //!
-//! One description serves the completeness test, trials of rewrite rules, and fuzzers: everything is drawn from a
-//! [`Gen`], which reads a byte string where there is one (so that a fuzzer's mutations mean something) and a counter
-//! behind it, and gives the same inputs for the same source on every machine.
+//! One description serves the completeness test, trials of rewrite rules, and fuzzers. All choices come from a [`Gen`],
+//! which reads a byte string (so that a fuzzer's mutations are meaningful) and then a pseudorandom sequence. The same
+//! source yields the same arguments on every machine.
 
 use flambeau_ir::Facet;
 use flambeau_ir::schema::FunctionSchema;
@@ -12,7 +12,7 @@ use flambeau_ir::{Symbol, Type};
 use flambeau_tensor::{DType, Device, Layout, Scalar, Tensor};
 use std::sync::Arc;
 
-/// A source of choices.
+/// A deterministic source of choices.
 #[derive(Clone)]
 pub struct Gen<'a> {
     bytes: &'a [u8],
@@ -20,23 +20,23 @@ pub struct Gen<'a> {
 }
 
 impl<'a> Gen<'a> {
-    /// Choices from a seed.
+    /// Creates a source from a seed.
     pub fn from_seed(seed: u64) -> Gen<'static> {
         Gen { bytes: &[], state: seed }
     }
 
-    /// Choices from bytes; when they are used up, from a counter.
+    /// Creates a source from bytes; after the last byte, choices are pseudorandom.
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Gen { bytes, state: bytes.len() as u64 }
     }
 
-    /// 64 bits.
+    /// Returns 64 bits.
     pub fn bits(&mut self) -> u64 {
         if let Some((now, rest)) = self.bytes.split_first_chunk::<8>() {
             self.bytes = rest;
             return u64::from_le_bytes(*now);
         }
-        // SplitMix64: a counter through a mixing function.
+        // SplitMix64: a counter and a mixing function.
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -44,7 +44,7 @@ impl<'a> Gen<'a> {
         z ^ (z >> 31)
     }
 
-    /// A number below `n` (0 if `n` is 0). Takes one byte where that is enough.
+    /// Returns a number below `n` (0 if `n` is 0). Consumes only one byte if that suffices.
     pub fn below(&mut self, n: usize) -> usize {
         if n <= 1 {
             return 0;
@@ -58,7 +58,7 @@ impl<'a> Gen<'a> {
         (self.bits() % n as u64) as usize
     }
 
-    /// An integer from `lo` to `hi`, both included.
+    /// Returns an integer from `lo` to `hi`, inclusive.
     pub fn int(&mut self, lo: i64, hi: i64) -> i64 {
         let span = hi.wrapping_sub(lo).wrapping_add(1) as u64;
         if span == 0 {
@@ -68,49 +68,49 @@ impl<'a> Gen<'a> {
         lo.wrapping_add(offset as i64)
     }
 
-    /// A truth value.
+    /// Returns a boolean.
     pub fn flag(&mut self) -> bool {
         self.below(2) == 1
     }
 
-    /// True once in `n` times.
+    /// Returns true with probability 1/`n`.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// A double from `lo` to `hi`, in 2^24 steps, so that it is exact as a single for small ranges of integers.
+    /// Returns an f64 from `lo` to `hi` in 2^24 steps, so that it is exact in f32 for small integer ranges.
     pub fn float(&mut self, lo: f64, hi: f64) -> f64 {
         lo + (hi - lo) * ((self.bits() >> 40) as f64 / (1u64 << 24) as f64)
     }
 
-    /// One of several.
+    /// Returns one of several items.
     pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
         &of[self.below(of.len())]
     }
 }
 
-/// Element types to draw from.
+/// Element types: f32 and f64.
 pub const FLOATS: &[DType] = &[DType::F32, DType::F64];
-/// Element types to draw from: halves included.
+/// Element types: all floats, including f16 and bf16.
 pub const ALL_FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
-/// Element types to draw from.
+/// Element types: integers.
 pub const INTS: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
-/// Element types to draw from.
+/// Element types: complex numbers.
 pub const COMPLEXES: &[DType] = &[DType::C64, DType::C128];
-/// Element types to draw from.
+/// Element types: floats and integers.
 pub const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::F16, DType::BF16];
 
-/// How elements of tensors are drawn.
+/// Distribution of tensor elements.
 #[derive(Clone, Debug)]
 pub struct Elements {
     /// Element types.
     pub dtypes: Vec<DType>,
-    /// Smallest value (clamped to what the type holds).
+    /// Smallest value (clamped to the type's range).
     pub lo: f64,
     /// Largest value.
     pub hi: f64,
-    /// Whether NaN, infinities and signed zeros occur now and then.
+    /// Whether NaN, infinities and signed zeros are included occasionally.
     pub special: bool,
 }
 
@@ -120,7 +120,7 @@ impl Default for Elements {
     }
 }
 
-/// A tensor with drawn elements; sometimes a view with other strides.
+/// Draws a tensor; sometimes with transposed strides.
 pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &Elements) -> Tensor {
     let n: i64 = sizes.iter().product();
     let signed = if dtype.is_signed() { elements.lo } else { elements.lo.max(0.0) };
@@ -137,7 +137,7 @@ pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &Elements)
             if whole { Scalar::Int(x.floor() as i64) } else { Scalar::Float(x) }
         })
         .collect();
-    // A transposed copy: the same sizes over turned strides.
+    // The same sizes with strides in reverse order.
     let turned = sizes.len() >= 2 && g.one_in(4);
     let made = if turned {
         let mut strides = vec![1i64; sizes.len()];
@@ -156,13 +156,13 @@ pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &Elements)
     made.expect("invariant: sample tensors are small and well formed")
 }
 
-/// Sizes of a tensor: rank 0 to `max_rank`, each 1 to 4, now and then 0.
+/// Draws sizes of a tensor: rank `min_rank` to `max_rank`, each size 1 to 4, occasionally 0.
 pub fn shape(g: &mut Gen<'_>, min_rank: usize, max_rank: usize) -> Vec<i64> {
     let rank = min_rank + g.below(max_rank - min_rank + 1);
     (0..rank).map(|_| if g.one_in(24) { 0 } else { g.int(1, 4) }).collect()
 }
 
-/// A shape that broadcasts with `full` to `full`.
+/// Draws a shape that broadcasts to `full`.
 pub fn broadcastable(g: &mut Gen<'_>, full: &[i64]) -> Vec<i64> {
     let lead = if g.one_in(4) { g.below(full.len() + 1) } else { 0 };
     full[lead..].iter().map(|&n| if g.one_in(4) { 1 } else { n }).collect()
@@ -170,21 +170,21 @@ pub fn broadcastable(g: &mut Gen<'_>, full: &[i64]) -> Vec<i64> {
 
 type Make = Arc<dyn Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync>;
 
-/// How far two results may differ.
+/// Maximal difference of two results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Relative to the larger magnitude.
     pub relative: f64,
-    /// Absolute.
+    /// Absolute difference.
     pub absolute: f64,
 }
 
 impl Tolerance {
-    /// Bit for bit.
+    /// Bitwise equality.
     pub const EXACT: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
 }
 
-/// How to make inputs for an operator.
+/// Generates arguments of an operator.
 #[derive(Clone)]
 pub struct Sample {
     make: SampleKind,
@@ -194,9 +194,9 @@ pub struct Sample {
     max_rank: usize,
     extra: Vec<IValue>,
     same_dtype: bool,
-    /// How far kernels may differ from recorded results.
+    /// Maximal difference between results of kernels and recorded results.
     pub tolerance: Tolerance,
-    /// Whether gradients may be checked by differences on these inputs.
+    /// Whether gradients may be checked by finite differences on these arguments.
     pub differentiable: bool,
 }
 
@@ -231,7 +231,7 @@ impl Sample {
         Sample::of(SampleKind::Tensors(n))
     }
 
-    /// Leading arguments made by a function; remaining ones get their defaults.
+    /// Leading arguments from a function, then defaults for the remaining ones.
     pub fn args(make: impl Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync + 'static) -> Sample {
         Sample::of(SampleKind::Args(Arc::new(make)))
     }
@@ -241,94 +241,94 @@ impl Sample {
         Sample::of(SampleKind::Schema)
     }
 
-    /// The tensors' shapes differ but broadcast together.
+    /// Draws tensors of different shapes that broadcast together.
     pub fn broadcast(mut self) -> Sample {
         self.broadcast = true;
         self
     }
 
-    /// Element types to draw from.
+    /// Sets the element types.
     pub fn dtypes(mut self, dtypes: &[DType]) -> Sample {
         self.elements.dtypes = dtypes.to_vec();
         self
     }
 
-    /// Singles and doubles.
+    /// Sets the element types to f32 and f64.
     pub fn floats(self) -> Sample {
         self.dtypes(FLOATS)
     }
 
-    /// Integers.
+    /// Sets the element types to integers.
     pub fn ints(self) -> Sample {
         self.dtypes(INTS)
     }
 
-    /// Floats and integers.
+    /// Sets the element types to floats and integers.
     pub fn numbers(self) -> Sample {
         self.dtypes(NUMBERS)
     }
 
-    /// Truth values.
+    /// Sets the element type to bool.
     pub fn bools(self) -> Sample {
         self.dtypes(&[DType::Bool])
     }
 
-    /// The tensors of one call may have different element types.
+    /// Allows the tensors of one call to have different element types.
     pub fn mixed_dtypes(mut self) -> Sample {
         self.same_dtype = false;
         self
     }
 
-    /// Elements from `lo` to `hi`.
+    /// Sets the range of elements.
     pub fn range(mut self, lo: f64, hi: f64) -> Sample {
         self.elements.lo = lo;
         self.elements.hi = hi;
         self
     }
 
-    /// NaN, infinities and signed zeros occur.
+    /// Includes NaN, infinities and signed zeros.
     pub fn special(mut self) -> Sample {
         self.elements.special = true;
         self
     }
 
-    /// Ranks from `min` to `max`.
+    /// Sets the range of ranks.
     pub fn rank(mut self, min: usize, max: usize) -> Sample {
         self.min_rank = min;
         self.max_rank = max.max(min);
         self
     }
 
-    /// Arguments that follow the drawn ones.
+    /// Adds arguments after the drawn ones.
     pub fn then(mut self, args: impl IntoIterator<Item = IValue>) -> Sample {
         self.extra.extend(args);
         self
     }
 
-    /// How far results may differ.
+    /// Sets the tolerance.
     pub fn tolerance(mut self, relative: f64, absolute: f64) -> Sample {
         self.tolerance = Tolerance { relative, absolute };
         self
     }
 
-    /// Results are exact.
+    /// Requires exact results.
     pub fn exact(mut self) -> Sample {
         self.tolerance = Tolerance::EXACT;
         self
     }
 
-    /// Gradients cannot be checked by differences here.
+    /// Disables the gradient check by finite differences.
     pub fn not_differentiable(mut self) -> Sample {
         self.differentiable = false;
         self
     }
 
-    /// How the elements are drawn.
+    /// Returns the distribution of elements.
     pub fn elements(&self) -> &Elements {
         &self.elements
     }
 
-    /// Makes a complete list of arguments for a schema.
+    /// Generates a complete argument list for a schema.
     pub fn make(&self, schema: &FunctionSchema, g: &mut Gen<'_>) -> Vec<IValue> {
         let args = match &self.make {
             SampleKind::Tensors(n) => {
@@ -341,8 +341,8 @@ impl Sample {
         self.completed(args, schema, g)
     }
 
-    /// As [`Sample::make`], of tensors of a shape that `sizes` gives for a rank; `None` where a function makes the arguments,
-    /// which then decides about their shapes.
+    /// Like [`Sample::make`], with the shape of the tensors from `sizes`, called with the rank. Returns `None` if a
+    /// function generates the arguments, since it chooses the shapes itself.
     pub fn make_sized(
         &self,
         schema: &FunctionSchema,
@@ -356,7 +356,7 @@ impl Sample {
         Some(self.completed(args, schema, g))
     }
 
-    /// Adds the arguments that follow the drawn ones: those given once, then defaults.
+    /// Appends the arguments after the drawn ones: those of [`Sample::then`], then defaults.
     fn completed(&self, mut args: Vec<IValue>, schema: &FunctionSchema, g: &mut Gen<'_>) -> Vec<IValue> {
         args.extend(self.extra.iter().map(fresh));
         for (i, arg) in schema.args.iter().enumerate().skip(args.len()) {
@@ -382,7 +382,7 @@ impl Sample {
             .collect()
     }
 
-    /// A value of a type. What cannot be made up (objects, functions) is `None`.
+    /// Draws a value of a type; `None` for types without literals (objects, functions).
     pub fn draw(&self, ty: Type, g: &mut Gen<'_>) -> IValue {
         match ty.kind() {
             TypeKind::Tensor(_) | TypeKind::Any => {
@@ -412,7 +412,7 @@ impl Sample {
                 let dict = flambeau_ir::value::Dict::new(*k, *v);
                 for _ in 0..g.below(4) {
                     let (key, value) = (self.draw(*k, g), self.draw(*v, g));
-                    // Keys of a kind that cannot be hashed leave the dictionary empty.
+                    // Unhashable keys leave the dictionary empty.
                     let _ = dict.insert(key, value);
                 }
                 IValue::Dict(dict)
@@ -423,12 +423,12 @@ impl Sample {
     }
 }
 
-/// The default of a parameter, as a value of its own.
+/// Returns an unshared copy of an argument's default.
 fn default_of(schema: &FunctionSchema, i: usize) -> Option<IValue> {
     schema.args.get(i)?.default.as_ref().map(fresh)
 }
 
-/// Containers given once are not shared between samples.
+/// Copies containers, so that samples do not share them.
 fn fresh(value: &IValue) -> IValue {
     match value {
         IValue::List(l) => IValue::List(l.copy()),

@@ -1,10 +1,10 @@
-//! A place with one thing in it, for whoever comes first: a lock that nobody waits for.
+//! A cell that holds one value and can be taken without blocking.
 //!
-//! Taking is one exchange of a pointer, putting back one plain store: half of what a mutex costs, for calls that are
-//! hardly longer than that.
+//! [`TryCell::take`] is one atomic exchange of a pointer, and dropping the guard is one store: about half the cost of a
+//! mutex, which matters for calls that are hardly longer than that.
 //!
-//! Invariant: what is in the place, or out of it, is the one thing the place was made with. So whoever has it is alone in
-//! putting something back.
+//! Invariant: the pointer is either in the cell or in exactly one guard, and it is always the box created by `new`. So
+//! the holder of the guard is the only one that stores into the cell.
 #![allow(unsafe_code, reason = "owns what an atomic pointer points to")]
 
 use std::marker::PhantomData;
@@ -13,31 +13,31 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A place with one thing in it. See the module's head.
+/// A cell that holds one value, taken without blocking. See the module documentation.
 pub struct TryCell<T> {
-    /// Null while somebody has it.
+    /// Null while a guard holds the value.
     there: AtomicPtr<T>,
-    /// What is shared is as shared as in a mutex.
+    /// Gives the cell the `Send` and `Sync` bounds of a mutex.
     owned: PhantomData<Mutex<T>>,
 }
 
-/// What was taken out of a [`TryCell`], to which it returns when this is dropped; but for a panic, which may have left it in
-/// any state: then it goes, and the place stays empty.
+/// Exclusive access to the value of a [`TryCell`]; returns the value to the cell when dropped. If it is dropped during
+/// a panic, the value may be inconsistent: it is dropped, and the cell stays empty.
 pub struct TryCellGuard<'a, T> {
     cell: &'a TryCell<T>,
     value: NonNull<T>,
 }
 
 impl<T> TryCell<T> {
-    /// A place with `value` in it.
+    /// Creates a cell that holds `value`.
     pub fn new(value: T) -> TryCell<T> {
         TryCell { there: AtomicPtr::new(Box::into_raw(Box::new(value))), owned: PhantomData }
     }
 
-    /// What is in the place, unless somebody has it.
+    /// Takes the value; returns `None` if a guard holds it.
     #[inline]
     pub fn take(&self) -> Option<TryCellGuard<'_, T>> {
-        // Acquires what whoever had it last did to it.
+        // `Acquire` pairs with the `Release` store of the previous guard's drop, so its writes are visible.
         let value = NonNull::new(self.there.swap(null_mut(), Ordering::Acquire))?;
         Some(TryCellGuard { cell: self, value })
     }
@@ -47,7 +47,8 @@ impl<T> Drop for TryCell<T> {
     fn drop(&mut self) {
         let value = *self.there.get_mut();
         if !value.is_null() {
-            // SAFETY: made from a box in `new`; nobody has it, since nobody borrows the slot.
+            // SAFETY: the pointer comes from `Box::into_raw` in `new`. `&mut self` excludes guards, which borrow the
+            // cell, so nothing else refers to the value.
             drop(unsafe { Box::from_raw(value) });
         }
     }
@@ -58,7 +59,8 @@ impl<T> Deref for TryCellGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: made from a box in `new`, and out of the slot: nobody else has it.
+        // SAFETY: the pointer comes from `Box::into_raw` in `new` and is non-null. The exchange in `take` removed it
+        // from the cell, so this guard is its only owner until it is dropped.
         unsafe { self.value.as_ref() }
     }
 }
@@ -66,7 +68,7 @@ impl<T> Deref for TryCellGuard<'_, T> {
 impl<T> DerefMut for TryCellGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: as in `deref`; `&mut self` makes the access exclusive.
         unsafe { self.value.as_mut() }
     }
 }
@@ -75,7 +77,7 @@ impl<T> Drop for TryCellGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // SAFETY: made from a box in `new`, and never put back.
+            // SAFETY: the pointer comes from `Box::into_raw` in `new` and is not stored back, so it is freed once.
             drop(unsafe { Box::from_raw(self.value.as_ptr()) });
         } else {
             self.cell.there.store(self.value.as_ptr(), Ordering::Release);

@@ -1,4 +1,4 @@
-//! The machine against the reference, on graphs written by hand.
+//! Comparison of the machine with the reference on handwritten and random graphs.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 mod toy;
@@ -10,7 +10,7 @@ use flambeau_ir::{CompilationUnit, Graph, IValue, Registry, Symbol, Type};
 use flambeau_tensor::{Budget, Tensor};
 use std::sync::Arc;
 
-/// Runs a graph both ways; results must agree.
+/// Runs a graph on both evaluators and compares the results.
 fn both(graph: &Arc<Graph>, args: &[IValue]) -> Result<Vec<IValue>, ExecError> {
     both_in(graph, args, Arc::new(CompilationUnit::new()))
 }
@@ -43,7 +43,7 @@ fn both_in(
     wanted
 }
 
-/// Arguments that share nothing mutable with the originals.
+/// Deep copies of arguments (tensors are shared).
 fn copies(args: &[IValue]) -> Vec<IValue> {
     let mut memo = flambeau_ir::value::CopyMemo::default();
     args.iter().map(|a| a.deep_copy(&mut memo, &mut |t| Ok(t.clone())).unwrap()).collect()
@@ -168,7 +168,7 @@ fn two_steps_in_one_compute_what_both_do() {
             for (i, &a) in values.iter().enumerate() {
                 let (b, c) = (values[(i * 3 + 1) % values.len()], values[(i * 5 + 2) % values.len()]);
                 let value = |v: i64| if ty == "int" { IValue::Int(v) } else { IValue::Float(v as f64 / 3.0) };
-                // Results and errors agree, remainders by zero among them.
+                // Results and errors must agree, including remainders by zero.
                 let _ = run(&text, &[IValue::Int(3), value(a), value(b), value(c)]);
             }
         }
@@ -497,7 +497,7 @@ fn raised_classes_are_kept() {
     assert!(error.render().contains("Traceback"), "{}", error.render());
 }
 
-/// Nested `If`s, as deep as asked.
+/// Builds `If`s nested to a depth.
 fn nest(registry: &Arc<Registry>, depth: usize) -> Arc<Graph> {
     use flambeau_ir::{At, Prim};
     let add = registry.lookup("aten::add.int").unwrap();
@@ -635,7 +635,7 @@ with prim::FusionGroup_0 = graph(%x : Tensor, %y : Tensor, %k : float):
   return (%e, %f)
 ";
 
-/// A value that one branch uses last dies at that use, and on entry of the other branch.
+/// A value last used in one branch dies at that use, and on entry to the other branch.
 #[test]
 fn values_die_in_the_branch_that_uses_them_last() {
     let registry = toy::registry();
@@ -736,8 +736,8 @@ with prim::FusionGroup_0 = graph(%x : Tensor, %y : Tensor):
     assert!(run(text, &[t(&[3, 1]), t(&[3, 7])]).is_err());
 }
 
-/// Writes random programs: numbers, tensors and lists through nested branches and loops, values carried, swapped,
-/// repeated, dropped.
+/// Generates random programs: numbers, tensors and lists in nested branches and loops; loop-carried values are
+/// permuted, repeated or dropped.
 struct Writer<'r> {
     registry: &'r Registry,
     g: flambeau_exec::Gen<'static>,
@@ -755,7 +755,7 @@ const TYPES: [Type; 5] = [Type::INT, Type::BOOL, Type::FLOAT, Type::TENSOR, Type
 impl Writer<'_> {
     fn pick(&mut self, scope: &Scope, ty: Type) -> flambeau_ir::ValueId {
         let of: Vec<_> = scope.all.iter().filter(|v| v.0 == ty).map(|v| v.1).collect();
-        // Recent values more often, so that operands die at once as well as late.
+        // Prefer recent values, so that operands die early as well as late.
         let recent = of.len().min(3);
         if self.g.flag() { of[of.len() - 1 - self.g.below(recent)] } else { *self.g.pick(&of) }
     }
@@ -837,7 +837,7 @@ impl Writer<'_> {
     fn looped(&mut self, e: &mut flambeau_ir::Editor<'_>, scope: &mut Scope, depth: usize) {
         use flambeau_ir::{At, Prim};
         let types = self.some_types();
-        // At most three times, whatever the program computes.
+        // At most three iterations, whatever the program computes.
         let max = e.constant(IValue::Int(self.g.int(0, 3)));
         let mut operands = vec![max, self.pick(scope, Type::BOOL)];
         operands.extend(types.iter().map(|&ty| self.pick(scope, ty)));

@@ -343,7 +343,7 @@ fn what_is_saved_remembers_the_lines_it_was_made_from() {
     };
     let line = |text: &str| {
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        let at = lines.iter().rposition(|line| line.contains("what it was made from"));
+        let at = lines.iter().rposition(|line| line.contains("original source"));
         let at = at.unwrap_or_else(|| panic!("no line of people's in {text}"));
         lines[at..at + 3].to_vec()
     };

@@ -1,4 +1,4 @@
-//! From a subgraph to a tile program, by the operators' own formulas.
+//! Builds a tile program from a pointwise subgraph, using the [`Pointwise`] formulas of its operators.
 
 use super::program::{Chunk, Expression, Input, Program};
 use crate::pointwise::{Pointwise, TileArg, TileBuilder, TileVal};
@@ -7,7 +7,7 @@ use flambeau_ir::{Graph, IValue, NodeId, OpKind, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Steps beyond this are better left to the machine: the tiles would not stay in the cache.
+/// Maximal number of steps. Longer expressions stay with the machine, because their tiles would not fit into the cache.
 const MAX_STEPS: usize = 256;
 
 struct Build<'g> {
@@ -44,7 +44,8 @@ pub(super) fn build(graph: &Graph) -> Option<Program> {
     let mut outputs = Vec::new();
     for output in graph.outputs() {
         let value = build.values.get(&output)?.value()?;
-        // Truth values are tensors of another dtype.
+        // A mask (the result of a comparison) is a bool tensor: outputs of another dtype than the tiles are not
+        // supported.
         if build.builder.is_mask(value) {
             return None;
         }
@@ -88,7 +89,7 @@ impl Build<'_> {
         }
     }
 
-    /// A chunk of a group's own input: its pieces are inputs.
+    /// Turns the results of a chunk of a group input into inputs of the program.
     fn chunk(&mut self, node: NodeId) -> Option<()> {
         let graph = self.graph;
         let arg = graph.inputs().position(|v| v == graph.operand(node, 0))? as u32;
@@ -105,7 +106,7 @@ impl Build<'_> {
         Some(())
     }
 
-    /// A truth value may only be asked for its truth: as a number its dtype would matter.
+    /// Returns `None` if a mask is used as a number, where its dtype would matter, or a number is used as a mask.
     fn masks_stay_inside(&self) -> Option<()> {
         use crate::pointwise::TileOp::{And, Not, Or, Where};
         for step in self.builder.steps() {

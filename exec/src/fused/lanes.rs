@@ -1,40 +1,40 @@
-//! The loops of tile operations: one function per operation, element type and instruction set.
+//! Inner loops of tile operations: one function per operation, element type and instruction set.
 //!
-//! Each operation is a type here ([`Lane`]), because a type's method is always inlined into the function that is
-//! compiled for an instruction set, where a closure or a branch of a large match may be left outside of it and then
-//! computes one lane at a time. A loop is counted by its lanes, not by groups of lanes, so that the vectorizer sees one
-//! plain loop; that the count is a multiple of a group spares it the remainder.
+//! Each operation is a type ([`Lane`]), not a closure or a match arm: a type's method is always inlined into the
+//! function compiled for an instruction set. A closure or a branch of a large match may stay outside of that function
+//! and then computes one lane at a time. Loops count lanes, not groups of lanes, so that the vectorizer recognizes a
+//! simple loop; since the count is a multiple of [`GROUP`], there is no remainder loop.
 
 use crate::pointwise::TileOp;
 use flambeau_tensor::math::Real;
 use flambeau_tensor::simd::{self, Sets};
 use std::marker::PhantomData;
 
-/// Lanes of a group: what every loop here works in multiples of.
+/// Lanes per group. Every loop of this module processes a multiple of this number.
 pub(super) const GROUP: usize = 16;
 
-/// An operation as a type.
+/// An operation, represented as a type.
 trait Lane {
-    /// [`TileOp::eval`] of the operation.
+    /// Computes [`TileOp::eval`] of the operation.
     fn eval<T: Real>(a: T, b: T, c: T) -> T;
-    /// The reach up to which [`Lane::near`] gives the same; 0 where it is nothing else.
+    /// The exclusive bound of [`Lane::reach`] below which [`Lane::near`] is exact; 0 if there is no such fast path.
     #[inline(always)]
     fn limit<T: Real>() -> u32 {
         0
     }
-    /// How far an argument is.
+    /// Magnitude of an argument, compared with [`Lane::limit`].
     #[inline(always)]
     fn reach<T: Real>(_: T) -> u32 {
         0
     }
-    /// The operation of an argument that is near, and anything for others.
+    /// Fast path: equals [`Lane::eval`] for arguments with a reach below the limit, unspecified for others.
     #[inline(always)]
     fn near<T: Real>(a: T) -> T {
         a
     }
 }
 
-/// One operation on its way over a tile.
+/// One operation applied to a tile.
 struct Sweep<'a, L, T> {
     to: &'a mut [T],
     args: [&'a [T]; 3],
@@ -42,12 +42,14 @@ struct Sweep<'a, L, T> {
 }
 
 impl<L: Lane, T: Real> Sweep<'_, L, T> {
-    /// References as arguments say that the destination overlaps no operand.
+    /// Computes all lanes. The operands are function parameters, not fields, so that the compiler may assume that the
+    /// destination does not overlap them.
     #[inline(always)]
     fn plain(to: &mut [T], a: &[T], b: &[T], c: &[T]) {
         let n = to.len() & !(GROUP - 1);
         let (to, a, b, c) = (&mut to[..n], &a[..n], &b[..n], &c[..n]);
-        // Functions that are faster for most arguments are computed again for the whole tile if one of it is none of these.
+        // Fast path for operations that are cheaper for most arguments. If one argument of the tile is out of its
+        // range, the whole tile is recomputed by the general path.
         if L::limit::<T>() > 0 {
             let mut furthest = 0;
             for i in 0..n {
@@ -75,7 +77,8 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
     }
 }
 
-/// Makes each operation a type and writes the match that runs it. `lanes! { Neg Exp(PLAIN_POWER reach exp_plain) }` expands to
+/// Declares the operation types and the match that dispatches to them. `lanes! { Neg Exp(PLAIN_POWER reach exp_plain)
+/// }` expands to
 ///
 /// ```text
 /// mod ops {
@@ -126,7 +129,7 @@ macro_rules! lanes {
             })*
         }
 
-        /// One operation over the whole groups of a tile; operands are at least as long as the destination.
+        /// Applies one operation to the whole groups of a tile; operands must be at least as long as the destination.
         pub(super) fn apply<T: Real>(op: TileOp, to: &mut [T], args: [&[T]; 3]) {
             match op {
                 $(TileOp::$op => simd::run(Sweep::<ops::$op, T> { to, args, lane: PhantomData }),)*

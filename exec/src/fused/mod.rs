@@ -1,9 +1,9 @@
-//! Fused groups: a pointwise subgraph computed tile by tile, in one sweep over its inputs.
+//! Fused groups: a pointwise subgraph computed tile by tile in one pass over its inputs.
 //!
-//! A group is compiled when the code around it is ([`build`]): operators add their formulas to one expression, chunks
-//! become views of inputs. When it runs, the arguments decide: all tensors singles, or all doubles, of shapes under
-//! which every output has the common shape, go through the tiles ([`tile`]); anything else runs the subgraph as it
-//! stands. Both give the same bits.
+//! A group is compiled together with the code around it ([`build`]): formulas of the operators form one expression,
+//! chunks become views of inputs. At run time the arguments select the path. The tile program ([`tile`]) runs if all
+//! tensors are f32, or all f64, and every output has the shape that all inputs broadcast to. Otherwise the subgraph
+//! runs as bytecode. Both paths produce identical bits.
 
 mod build;
 mod lanes;
@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use tile::TilePool;
 
-/// A compiled group.
+/// A compiled fused group.
 pub(crate) struct Group {
     graph: Arc<Graph>,
     code: OnceLock<Arc<Code>>,
@@ -30,10 +30,10 @@ pub(crate) struct Group {
     f64_tiles: TilePool<f64>,
 }
 
-/// The lanes of a group's inputs: tensors by number, and numbers that hold for all elements.
+/// Data sources of a group's inputs: tensors, and numbers that are broadcast to all elements.
 struct Lanes<'a> {
     tensors: SmallVec<[&'a Tensor; 8]>,
-    /// Per input of the program.
+    /// One entry per input of the program; `Lane::Tensor` indexes `tensors`.
     sources: SmallVec<[Lane; 8]>,
 }
 
@@ -44,7 +44,7 @@ enum Lane {
 }
 
 impl Group {
-    /// The group of a subgraph; `None` if it holds anything without a formula.
+    /// Compiles a subgraph; returns `None` if it contains an operator without a formula.
     pub(crate) fn compile(graph: &Arc<Graph>) -> Option<Group> {
         let program = build::build(graph)?;
         Some(Group {
@@ -56,17 +56,17 @@ impl Group {
         })
     }
 
-    /// The subgraph.
+    /// Returns the subgraph.
     pub(crate) fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// Where the subgraph's own code is kept.
+    /// Returns the cell that caches the subgraph's bytecode.
     pub(crate) fn code(&self) -> &OnceLock<Arc<Code>> {
         &self.code
     }
 
-    /// Computes the group; says whether it could. If not, nothing has happened.
+    /// Computes the group with tiles and returns whether that was possible. If not, `rets` is unchanged.
     pub(crate) fn run(&self, args: &[IValue], rets: &mut Rets) -> Result<bool, KernelError> {
         let Some(dtype) = common_dtype(args) else { return Ok(false) };
         let mut pieces: SmallVec<[Tensor; 16]> = SmallVec::new();
@@ -117,7 +117,7 @@ impl Group {
         (!lanes.tensors.is_empty()).then_some(lanes)
     }
 
-    /// Whether every output, computed by itself, would have the shape that all inputs broadcast to.
+    /// Whether every output, computed separately, has the shape that all inputs broadcast to.
     fn outputs_have_common_shape(&self, lanes: &Lanes<'_>) -> bool {
         let sizes = lanes.tensors[0].sizes();
         if lanes.tensors.iter().all(|t| same_sizes(t.sizes(), sizes)) {
@@ -152,7 +152,7 @@ impl Group {
     }
 }
 
-/// The dtype of all tensors, if it is one that tiles compute in.
+/// Returns the dtype of all tensors if they have one dtype and tiles support it.
 fn common_dtype(args: &[IValue]) -> Option<DType> {
     let mut found = None;
     for arg in args {

@@ -1,17 +1,17 @@
-//! Tile programs: an expression with its steps assigned to tiles.
+//! Tile programs: an expression with a tile assigned to each of its steps.
 
 use crate::pointwise::{TileOp, TileStep, TileVal};
 
-/// Where the lanes of an input come from.
+/// The source of an input's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Input {
     /// An argument of the group.
     Arg(u32),
-    /// A piece made by a chunk, counted over all chunks.
+    /// A piece of a chunk, numbered across all chunks.
     Piece(u32),
 }
 
-/// A tensor taken apart before the sweep.
+/// A tensor argument that is split into views before the computation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     pub(super) arg: u32,
@@ -19,10 +19,10 @@ pub(super) struct Chunk {
     pub(super) dim: i64,
 }
 
-/// Where a step reads or writes.
+/// An operand or destination of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Slot {
-    /// Input number so and so.
+    /// An input of the program, by number.
     Input(u32),
     /// A constant.
     Const(u32),
@@ -32,7 +32,7 @@ pub(super) enum Slot {
     Output(u32),
 }
 
-/// One step.
+/// One step: `to = op(args)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) op: TileOp,
@@ -40,28 +40,29 @@ pub(super) struct Step {
     pub(super) to: Slot,
 }
 
-/// A program.
+/// A tile program.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) chunks: Vec<Chunk>,
     pub(super) inputs: Vec<Input>,
     pub(super) constants: Vec<f64>,
     pub(super) steps: Vec<Step>,
-    /// Where each output is computed: itself, or an earlier output that is the same value.
+    /// Per output, the number of the output that holds its value: its own, or an earlier one that is the same value.
     pub(super) outputs: Vec<u32>,
     pub(super) tiles: u32,
-    /// The inputs each output depends on.
+    /// Per output, the inputs it depends on.
     pub(super) reads: Vec<Vec<u32>>,
 }
 
-/// Steps of an expression and the values wanted.
+/// The steps of an expression and its output values.
 pub(super) struct Expression<'a> {
     pub(super) steps: &'a [TileStep],
     pub(super) outputs: &'a [TileVal],
 }
 
 impl Program {
-    /// Assigns tiles; `None` if an output is not the result of a step.
+    /// Assigns tiles to steps, reusing a tile after the last use of its value. Returns `None` if an output is not the
+    /// result of a step.
     pub(super) fn of(expression: &Expression<'_>, inputs: Vec<Input>, chunks: Vec<Chunk>) -> Option<Program> {
         let steps = expression.steps;
         let mut last = vec![0usize; steps.len()];
@@ -100,7 +101,7 @@ impl Program {
                     TileVal::Step(s) => place[s as usize]?,
                 };
             }
-            // The destination differs from the operands: operands are given back after.
+            // The destination is allocated before dead operands are freed, so it differs from all operands.
             let to = *place[i].get_or_insert_with(|| {
                 Slot::Tile(free.pop().unwrap_or_else(|| {
                     program.tiles += 1;
@@ -132,7 +133,7 @@ impl Program {
         }) as u32
     }
 
-    /// The inputs behind each output, found by walking steps backwards.
+    /// Computes `reads`: the inputs of each output, found by walking the steps backwards.
     fn find_reads(&mut self, expression: &Expression<'_>) {
         for output in expression.outputs {
             let TileVal::Step(root) = output else { continue };

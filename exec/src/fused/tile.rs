@@ -1,7 +1,7 @@
-//! Running a tile program over blocks that stay in the first-level cache.
+//! Executes a tile program on blocks that fit into the L1 cache.
 //!
-//! A block goes through all steps before the next begins. Steps work on whole groups of lanes: a block whose length is
-//! no multiple of a group is first copied into tiles, so that no loop ([`lanes`]) has a remainder.
+//! A block passes through all steps before the next block begins. Steps process whole groups of lanes: a block whose
+//! length is not a multiple of a group is first copied into tiles, so no loop of [`lanes`] has a remainder.
 
 use super::Lane;
 use super::lanes::{self, GROUP};
@@ -10,15 +10,15 @@ use flambeau_tensor::loops::blockwise_len;
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
-/// Tiles of one program: computed ones, constants, copies of inputs, copies of outputs. Kept between sweeps.
+/// Buffers of one program: computed tiles, constants, copies of inputs, copies of outputs. Reused between runs.
 pub(super) struct Tiles<T> {
     buffers: Vec<Vec<T>>,
 }
 
-/// How many tiles are kept: threads that sweep beside more others make their own each time.
+/// Number of pooled buffer sets. If more threads run the program at a time, the others allocate their own.
 const POOLED: usize = 4;
 
-/// The tiles of sweeps that are over, for the next ones.
+/// Pool of buffer sets for later runs.
 pub(super) struct TilePool<T>([Mutex<Option<Tiles<T>>>; POOLED]);
 
 impl<T> Default for TilePool<T> {
@@ -27,14 +27,15 @@ impl<T> Default for TilePool<T> {
     }
 }
 
-/// Tiles for one sweep.
+/// Buffers for one run, pooled or owned.
 pub(super) enum Lent<'a, T> {
     Pooled(MappedMutexGuard<'a, Tiles<T>>),
     Own(Tiles<T>),
 }
 
 impl<T: Real> TilePool<T> {
-    /// Tiles that nobody sweeps with. They stay locked meanwhile: a sweep runs no code of programs.
+    /// Returns a free buffer set. Its lock is held for the whole run; that cannot deadlock, because a run executes no
+    /// program code.
     pub(super) fn lend(&self, program: &Program) -> Lent<'_, T> {
         match self.0.iter().find_map(Mutex::try_lock) {
             Some(free) => {
@@ -65,7 +66,7 @@ impl<T: Real> Tiles<T> {
         tiles
     }
 
-    /// Puts numbers that hold for all elements into their tiles, for blocks of at most so many elements.
+    /// Fills the tiles of broadcast numbers, for blocks of at most `block` elements.
     pub(super) fn begin(&mut self, program: &Program, sources: &[Lane], block: usize) {
         for (i, source) in sources.iter().enumerate() {
             if let Lane::Number(x) = source {
@@ -75,7 +76,7 @@ impl<T: Real> Tiles<T> {
         }
     }
 
-    /// One block: a slice per tensor input, a slice per output.
+    /// Runs one block: `ins` has a slice per tensor input, `outs` a slice per output.
     pub(super) fn run(&mut self, program: &Program, sources: &[Lane], ins: &[&[T]], outs: &mut [&mut [T]]) {
         let n = outs.first().map_or(0, |o| o.len());
         let direct = n.is_multiple_of(GROUP);
@@ -83,7 +84,7 @@ impl<T: Real> Tiles<T> {
         if !direct {
             for (i, source) in sources.iter().enumerate() {
                 if let Lane::Tensor(t) = *source {
-                    // Lanes beyond the end repeat an element: none computes on anything made up.
+                    // Padding lanes repeat a real element, so no step computes on invented values.
                     let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))][..padded];
                     tile[..n].copy_from_slice(ins[t]);
                     tile[n..].fill(ins[t][0]);
@@ -105,7 +106,7 @@ impl<T: Real> Tiles<T> {
     }
 }
 
-/// The tile of a slot.
+/// Returns the index of a slot's buffer.
 #[inline(always)]
 fn buffer_index(program: &Program, slot: Slot) -> usize {
     let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
@@ -117,7 +118,7 @@ fn buffer_index(program: &Program, slot: Slot) -> usize {
     }
 }
 
-/// A block on its way through the steps.
+/// The state of a block while its steps run.
 struct Block<'b, 'i, 'o, T: Real> {
     program: &'b Program,
     sources: &'b [Lane],
@@ -125,7 +126,7 @@ struct Block<'b, 'i, 'o, T: Real> {
     ins: &'b [&'i [T]],
     outs: &'b mut [&'o mut [T]],
     n: usize,
-    /// Whether inputs and outputs are read and written where they lie.
+    /// Whether steps access input and output slices in place, without tiles.
     direct: bool,
 }
 
@@ -144,7 +145,7 @@ impl<T: Real> Block<'_, '_, '_, T> {
 
     #[inline(always)]
     fn step(&mut self, step: &Step) {
-        // The destination is taken out while the step reads the others.
+        // The destination buffer is moved out, so that `self.read` can borrow the others.
         let at = buffer_index(self.program, step.to);
         let own = match step.to {
             Slot::Output(k) if self.direct => Some(k as usize),

@@ -1,5 +1,5 @@
-//! Facts that say anything at all, for rules that have to answer all of them: wrong kinds, wrong ranks, absent operands,
-//! sizes and numbers at the ends of their range, long lists.
+//! Arbitrary facts as operands, for totality tests of rules: wrong kinds, wrong ranks, absent operands, sizes and
+//! numbers at the limits of their range, long lists.
 
 use crate::sample::Gen;
 use flambeau_analysis::shape::{Dims, Fact, Operand, Range, Strides, Symbols, TensorFact};
@@ -35,7 +35,7 @@ const DTYPES: &[DType] =
 const STRINGS: &[&str] =
     &["", "mean", "sum", "none", "ij,jk->ik", "i->", "...i,i...", ",,,->->", "reflect", "full"];
 
-/// Operands of which anything may be stated; now and then fewer or more than the operator has.
+/// Draws operands with arbitrary facts; occasionally fewer or more than the schema has.
 pub(super) fn operands(
     schema: &FunctionSchema,
     symbols: &mut Symbols,
@@ -60,7 +60,7 @@ fn operand(ty: Type, symbols: &mut Symbols, g: &mut Gen<'_>) -> Operand<'static>
         _ => None,
     };
     let constant = constant.filter(|_| g.flag());
-    // The type that a value has, which is not the declared one where that is general.
+    // The dynamic type of the value, which may be narrower than the declared one.
     let actual = match (&fact, ty.kind()) {
         (Fact::Int(_), _) => Type::INT,
         (_, TypeKind::Number) => *g.pick(&[Type::INT, Type::FLOAT, Type::BOOL, Type::COMPLEX, Type::NUMBER]),

@@ -1,9 +1,8 @@
-//! Arguments to call an operator with: its samples, samples of which something is changed (layouts, element types,
-//! sizes, options), and arguments that nothing but the schema's types restricts.
+//! Arguments for trial calls: samples of an operator, samples with modified layouts, element types, sizes or options,
+//! and arguments restricted by nothing but the schema's types.
 //!
-//! Many of these calls raise; then nothing is claimed about results. Those that do not are where rules are wrong:
-//! tensors without dimensions or elements, dimensions counted from the end, empty lists, absent options, strides of
-//! every kind.
+//! Many of these calls raise; then there is no result to compare. The others reach the cases in which rules tend to be
+//! wrong: tensors without dimensions or elements, negative dimensions, empty lists, absent options, unusual strides.
 
 use crate::kernel::Kernel;
 use crate::sample::{Gen, Sample};
@@ -14,7 +13,7 @@ use flambeau_ir::value::{Dict, EnumValue, IValue, List};
 use flambeau_ir::{OpId, Registry, Symbol, Type};
 use flambeau_tensor::{Complex, DType, Device, Layout, Scalar, Tensor};
 
-/// Integers of which most are no size or dimension of anything.
+/// Integers, most of which are invalid as sizes or dimensions.
 const INTS: &[i64] = &[
     0,
     1,
@@ -54,13 +53,13 @@ const DTYPES: &[DType] = &[
     DType::C128,
 ];
 
-/// Whether an argument takes a result: a tensor, or a list of them.
+/// Whether an argument is an `out` argument: a tensor or a list of tensors.
 #[must_use]
 pub fn is_output(arg: &Argument) -> bool {
     arg.is_out()
 }
 
-/// The name of the functional operator that an in-place one follows from: `add` of `add_`, `__and__` of `__iand__`.
+/// Returns the name of the functional variant of an in-place operator: `add` for `add_`, `__and__` for `__iand__`.
 fn functional_name(name: &str) -> Option<String> {
     match name.split_once("::__i").filter(|(_, rest)| rest.ends_with("__")) {
         Some((namespace, rest)) => Some(format!("{namespace}::__{rest}")),
@@ -68,7 +67,7 @@ fn functional_name(name: &str) -> Option<String> {
     }
 }
 
-/// Whether an operator is the in-place or `out=` variant of a functional one, whose samples it is tried on.
+/// Whether an operator is an in-place or `out=` variant, which borrows the samples of its functional operator.
 #[must_use]
 pub fn is_variant(schema: &FunctionSchema) -> bool {
     schema.args.iter().any(is_output)
@@ -76,8 +75,9 @@ pub fn is_variant(schema: &FunctionSchema) -> bool {
             && schema.args.first().is_some_and(Argument::is_write))
 }
 
-/// The operator a variant follows from, and where the variant's arguments (those of the output left out) are among its: of
-/// the same names and types, or the first ones, of the same types. It may have more, which say what the output is like.
+/// Finds the functional operator of a variant and the positions of the variant's arguments (without `out`) in that
+/// operator's schema. Arguments correspond by name and type, or else by position and type. The functional operator may
+/// have further arguments with defaults, which describe the result (dtype, layout).
 fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<(OpId, Vec<usize>)> {
     let name = schema.name.as_str();
     let out = schema.args.iter().any(is_output);
@@ -95,12 +95,12 @@ fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<(OpId, Vec
         (rest && registry.facet::<Sample>(id).is_some()).then_some((id, positions))
     };
     let fitting = names.iter().flatten().flat_map(|name| registry.overloads(Symbol::new(name)));
-    // Of several that fit, the one with the fewest others.
+    // If several fit, take the one with the fewest arguments.
     fitting.filter_map(|id| positions(*id)).min_by_key(|(id, _)| registry.schema(*id).args.len())
 }
 
-/// A sample of an operator's arguments. Variants take those of their functional operator; `None` if there is none, or it
-/// cannot be run.
+/// Draws a sample of an operator's arguments. Variants use the samples of their functional operator. Returns `None` if
+/// there is no sample or the functional operator cannot be run on it.
 #[must_use]
 pub fn sample(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Option<Vec<IValue>> {
     let schema = registry.schema(id);
@@ -122,7 +122,7 @@ pub fn sample(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Option<Vec<IVal
         && let (Some(IValue::Tensor(own)), [IValue::Tensor(result)]) = (args.first(), &results[..])
         && (own.sizes() != result.sizes() || own.dtype() != result.dtype())
     {
-        // What is written has to be as large as what is computed.
+        // The written tensor must have the size of the result.
         args[0] = IValue::Tensor(result.clone_data().ok()?);
     }
     (args.len() == schema.args.len()).then_some(args)
@@ -138,8 +138,8 @@ pub(super) fn call(
     Some(kernel.call_on(registry.schema(id), &mut args, &mut Host::quiet()))
 }
 
-/// Arguments at the borders of what an operator takes: a sample with layouts, element types, sizes, or options changed;
-/// a sample with one to three arguments replaced by any of their types; or all of them.
+/// Draws boundary arguments: a sample with modified layouts, element types, sizes or options; a sample with one to
+/// three arguments replaced by arbitrary values of their types; or arbitrary values only.
 #[must_use]
 pub fn border(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Vec<IValue> {
     let schema = registry.schema(id);
@@ -152,7 +152,8 @@ pub fn border(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Vec<IValue> {
     }
 }
 
-/// Arguments that are hostile altogether, or a sample with one to three of them made hostile.
+/// Draws hostile arguments: a sample with one to three arguments replaced by arbitrary values, or arbitrary values
+/// only.
 #[must_use]
 pub fn hostile(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Vec<IValue> {
     let schema = registry.schema(id);
@@ -180,7 +181,7 @@ fn replaced(schema: &FunctionSchema, mut args: Vec<IValue>, g: &mut Gen<'_>) -> 
     args
 }
 
-/// A sample of which some things are changed that most rules have to know of.
+/// Modifies properties of a sample that most rules depend on.
 fn varied(schema: &FunctionSchema, mut args: Vec<IValue>, g: &mut Gen<'_>) -> Vec<IValue> {
     if g.one_in(3) {
         let dtype = *g.pick(DTYPES);
@@ -208,7 +209,7 @@ fn varied(schema: &FunctionSchema, mut args: Vec<IValue>, g: &mut Gen<'_>) -> Ve
     args
 }
 
-/// Replaces the tensors among arguments, and in lists of them. A tensor that cannot be changed stays.
+/// Replaces tensors among the arguments and in lists. A tensor for which `change` returns `None` stays.
 fn change_tensors(args: &mut [IValue], change: &mut dyn FnMut(&Tensor) -> Option<Tensor>) {
     for arg in args {
         match arg {
@@ -230,7 +231,7 @@ fn change_tensors(args: &mut [IValue], change: &mut dyn FnMut(&Tensor) -> Option
     }
 }
 
-/// One size becomes 0 or 1 wherever it occurs, or tensors lose their first dimension.
+/// Replaces one size by 0 or 1 wherever it occurs, or removes the first dimension of all tensors.
 fn resize(args: &mut [IValue], g: &mut Gen<'_>) {
     let mut sizes: Vec<i64> = Vec::new();
     change_tensors(args, &mut |t| {
@@ -257,7 +258,7 @@ fn resize(args: &mut [IValue], g: &mut Gen<'_>) {
     });
 }
 
-/// Another value of an option: absent, the other truth value, another dimension, an empty list.
+/// Draws another value of an option: absent, the opposite flag, another dimension, an empty list.
 fn option(value: &IValue, ty: Type, g: &mut Gen<'_>) -> Option<IValue> {
     if matches!(ty.kind(), TypeKind::Optional(_)) && g.flag() {
         return Some(IValue::None);
@@ -276,8 +277,8 @@ fn option(value: &IValue, ty: Type, g: &mut Gen<'_>) -> Option<IValue> {
     }
 }
 
-/// A tensor of the same sizes whose elements are elsewhere in memory: dimensions in another order (channels last among
-/// them), with gaps, or several at one place.
+/// Returns a tensor with the same sizes and other strides: permuted dimensions (including channels last), gaps, or
+/// stride 0.
 fn relaid(t: &Tensor, g: &mut Gen<'_>) -> Option<Tensor> {
     let rank = t.rank();
     if rank == 0 {
@@ -293,7 +294,7 @@ fn relaid(t: &Tensor, g: &mut Gen<'_>) -> Option<Tensor> {
             let mut wide = t.sizes().to_vec();
             let d = g.below(rank);
             wide[d] = wide[d].checked_mul(2)?;
-            // Every element twice, then every other one of them.
+            // Repeat every element, then take every other one.
             let mut sizes = t.sizes().to_vec();
             sizes.insert(d + 1, 2);
             let twice = t.unsqueeze(d as i64 + 1).and_then(|t| t.expand(&sizes)).ok()?;
@@ -319,8 +320,8 @@ fn relaid(t: &Tensor, g: &mut Gen<'_>) -> Option<Tensor> {
     }
 }
 
-/// A tensor of an odd shape: no dimension, none of some, many, unequal ones; contiguous, or a view that overlaps itself
-/// or walks backwards through the order of dimensions.
+/// Draws a tensor of an unusual shape: rank 0, empty, high rank, unequal sizes; contiguous, or a view with overlapping
+/// or permuted dimensions.
 fn tensor(g: &mut Gen<'_>) -> Tensor {
     let rank = *g.pick(&[0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]);
     let sizes: Vec<i64> = (0..rank).map(|_| *g.pick(&[0, 1, 1, 2, 2, 3, 4, 5])).collect();
@@ -350,11 +351,11 @@ fn tensor(g: &mut Gen<'_>) -> Tensor {
     whole().expect("invariant: a tensor of at most 5^6 elements can be made")
 }
 
-/// A value of a type that an operator may not expect.
+/// Draws a value of a type, including values the operator may reject.
 fn value(ty: Type, g: &mut Gen<'_>, known: &[IValue]) -> IValue {
     match ty.kind() {
         TypeKind::Tensor(_) | TypeKind::Any => {
-            // The same tensor twice: what is written may be what is read.
+            // Reuse an earlier tensor, so that the written memory may also be read.
             let other = known.iter().find(|v| v.is_tensor()).filter(|_| g.one_in(6));
             other.cloned().unwrap_or_else(|| IValue::Tensor(tensor(g)))
         }
@@ -387,7 +388,7 @@ fn value(ty: Type, g: &mut Gen<'_>, known: &[IValue]) -> IValue {
             let dict = Dict::new(*k, *v);
             for _ in 0..g.below(3) {
                 let (key, item) = (value(*k, g, known), value(*v, g, known));
-                // Keys of a kind that cannot be hashed leave the dictionary empty.
+                // Unhashable keys leave the dictionary empty.
                 let _ = dict.insert(key, item);
             }
             IValue::Dict(dict)

@@ -1,7 +1,7 @@
-//! What the rules of an operator claim of one call, told all or only a part of what is known of the operands.
+//! Predictions of an operator's rules for one call, made from all or only a part of the known operand facts.
 //!
-//! Forgetting makes sizes and numbers symbols, and drops dtypes, ranks, flags and constants at random. What a rule then
-//! claims must still hold: a symbol computed from others has to be the actual size.
+//! Weakening replaces sizes and numbers by symbols and drops dtypes, ranks, flags and constants at random. The
+//! predictions must still hold; a symbol computed from others must evaluate to the actual size.
 
 use crate::sample::Gen;
 use flambeau_analysis::shape::{
@@ -12,37 +12,37 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry, Type};
 use std::borrow::Cow;
 
-/// What is claimed of the results of one call.
+/// Facts that the rules predict for the results of one call.
 pub struct Forecast {
     facts: Vec<Fact>,
     symbols: Symbols,
-    /// What the symbols of operands stand for.
+    /// Values of the operands' symbols.
     valuation: Valuation,
-    /// What the rules were told, for reports.
+    /// The operand facts passed to the rules, for reports.
     told: String,
 }
 
-/// Facts of actual values, weakened at random.
+/// Weakens facts of actual values at random.
 pub struct Forgetting<'a, 'b> {
     g: &'a mut Gen<'b>,
-    /// The symbols that stand for what was forgotten.
+    /// Symbols that replace known sizes and numbers.
     pub symbols: Symbols,
-    /// What they stand for.
+    /// Values of these symbols.
     pub valuation: Valuation,
 }
 
 impl<'a, 'b> Forgetting<'a, 'b> {
-    /// Nothing is forgotten yet.
+    /// Creates a state without symbols.
     pub fn new(g: &'a mut Gen<'b>) -> Self {
         Forgetting { g, symbols: Symbols::new(), valuation: Valuation::new() }
     }
 
-    /// A number as itself, as a symbol, or not at all.
+    /// Returns a number as a known value, as a symbol, or as unknown.
     fn number(&mut self, n: i64, all: Range) -> Dim {
         match self.g.below(8) {
             0 | 1 => return Dim::Known(n),
             2 => return Dim::Unknown,
-            // Sizes that are the same may be known to be.
+            // Equal sizes may share a symbol.
             3 | 4 => {
                 let same = self.valuation.symbol_of(n).map(Dim::Sym);
                 if let Some(symbol) = same.filter(|&s| self.symbols.range(s) == all) {
@@ -59,7 +59,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
         symbol
     }
 
-    /// A fact of an actual value with some of it forgotten.
+    /// Weakens a fact of an actual value.
     pub fn weaken(&mut self, fact: Fact) -> Fact {
         match fact {
             Fact::Int(Dim::Known(n)) => Fact::Int(self.number(n, Range::ALL)),
@@ -76,7 +76,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
     }
 
     fn tensor(&mut self, mut t: TensorFact) -> TensorFact {
-        // The rank alone, the dtype alone, or some of each.
+        // Drop all sizes (keeping the rank), or the rank, the dtype and others independently.
         let all_sizes = self.g.one_in(5);
         let sizes = t.dims.take().filter(|_| !self.g.one_in(6));
         t.dims = sizes.map(|dims| {
@@ -113,7 +113,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
 }
 
 impl Forecast {
-    /// What the rules of an operator claim of a call, told only a part of what is known of the arguments.
+    /// Predicts the results of a call from weakened facts of the arguments.
     #[must_use]
     pub fn of_part(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Forecast {
         let mut told = Forgetting::new(g);
@@ -123,7 +123,7 @@ impl Forecast {
         Forecast::told(registry, id, operands, told.symbols, told.valuation)
     }
 
-    /// What they claim if they are told everything.
+    /// Predicts the results of a call from exact facts of the arguments.
     #[must_use]
     pub fn of_all(registry: &Registry, id: OpId, args: &[IValue]) -> Forecast {
         let operands = args.iter().map(Operand::of).collect();
@@ -147,12 +147,12 @@ impl Forecast {
         Forecast { facts, symbols, valuation, told }
     }
 
-    /// The first result that is not as claimed, in words.
+    /// Describes the first result that contradicts its prediction; `None` if there is none.
     #[must_use]
     pub fn wrong(&self, results: &[IValue]) -> Option<String> {
         let mut run = self.valuation.clone();
         for (i, (fact, value)) in self.facts.iter().zip(results).enumerate() {
-            // One tensor given for two outputs is what the last of them makes of it.
+            // If one tensor is passed for two outputs, it has the facts of the output written last.
             if results.iter().filter(|other| same_memory(value, other)).count() > 1 {
                 continue;
             }

@@ -1,10 +1,11 @@
-//! Trials of facts: do the `Shape` and `Dtype` rules of operators, and what [`Shapes`] concludes from them about whole
-//! programs, hold in runs?
+//! Tests facts against runs: the `Shape` and `Dtype` rules of operators, and the conclusions [`Shapes`] draws from them
+//! about whole programs.
 //!
-//! A rule is sound if everything that a call gives lies in what was claimed of it, whatever part of the operands' facts
-//! the rule was told ([`flambeau_analysis::shape::Valuation`] has the definition). It is total if it answers any facts
-//! at all without a panic. [`try_facts`] asks both of every operator of a registry, on arguments from the operator's
-//! `Sample`: an operator from outside is tried in the same way as a standard one. [`watch`] asks the first of a program.
+//! A rule is sound if every result of a call is covered by the fact predicted for it, whichever part of the operands'
+//! facts the rule received ([`flambeau_analysis::shape::Valuation`] has the definition). A rule is total if it accepts
+//! arbitrary facts without a panic. [`try_facts`] tests both for every operator of a registry, with arguments from the
+//! operator's `Sample`; operators of an extension are tested like the standard ones. [`watch`] tests the soundness of
+//! the facts of a program.
 //!
 //! [`Shapes`]: flambeau_analysis::shape::Shapes
 
@@ -26,18 +27,18 @@ use flambeau_tensor::Budget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// How much is tried of one operator.
+/// Number of trials per operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Calls with arguments from the operator's samples.
+    /// Calls with sampled arguments.
     pub samples: u64,
-    /// Calls with arguments at the borders of what it takes.
+    /// Calls with boundary arguments.
     pub borders: u64,
-    /// Ways of forgetting, per call.
+    /// Weakened predictions per call.
     pub parts: usize,
-    /// Rules asked about arbitrary facts.
+    /// Evaluations of the rules on arbitrary facts.
     pub arbitrary: u64,
-    /// Where the choices start.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
@@ -47,32 +48,32 @@ impl Default for Effort {
     }
 }
 
-/// What trying one operator gave.
+/// Result of the trials of one operator.
 #[derive(Clone, Debug)]
 pub struct FactTrial {
-    /// The operator.
+    /// The operator's full name.
     pub operator: String,
-    /// Calls that gave results, which were compared with what was claimed.
+    /// Calls that returned results, which were compared with the predictions.
     pub checked: u64,
-    /// Calls that raised: nothing is claimed of them.
+    /// Calls that raised an error; there is nothing to compare.
     pub raised: u64,
-    /// What is wrong; at most a few.
+    /// Descriptions of failures, limited in number.
     pub failures: Vec<String>,
 }
 
-/// Bytes that one call may allocate.
+/// Memory limit of one call, in bytes.
 const MEMORY: usize = 4 << 20;
-/// How long a rule may take for one question.
+/// Time limit of one rule evaluation.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Failures of one operator that are kept.
+/// Maximal number of failures recorded per operator.
 const KEPT: usize = 3;
 
-/// Tries the rules of every operator that `chosen` takes.
+/// Tests the rules of all operators for which `chosen` returns true.
 pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: Effort) -> Vec<FactTrial> {
     registry.ids().filter(|&id| chosen(id)).map(|id| try_operator(registry, id, effort)).collect()
 }
 
-/// Tries the rules of one operator.
+/// Tests the rules of one operator.
 pub fn try_operator(registry: &Registry, id: OpId, effort: Effort) -> FactTrial {
     let operator = registry.schema(id).full_name();
     let mut trial = FactTrial { operator, checked: 0, raised: 0, failures: Vec::new() };
@@ -100,10 +101,10 @@ impl FactTrial {
         }
     }
 
-    /// One call against what the rules claim of it.
+    /// Runs one call and compares its results with the predictions.
     fn call(&mut self, registry: &Registry, id: OpId, args: Vec<IValue>, parts: usize, g: &mut Gen<'_>) {
         let schema = registry.schema(id);
-        // The call may write its arguments, so their text is made before.
+        // The call may write to its arguments, so they are formatted before it.
         let shown = format!("{args:?}");
         let forecasts = || {
             let all = std::iter::once(Forecast::of_all(registry, id, &args));
@@ -130,7 +131,7 @@ impl FactTrial {
         }
     }
 
-    /// The rules asked about facts that need not fit the operator.
+    /// Evaluates the rules on arbitrary facts, which need not fit the schema.
     fn arbitrary(&mut self, registry: &Registry, id: OpId, g: &mut Gen<'_>) {
         let schema = registry.schema(id);
         let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));

@@ -1,4 +1,5 @@
-//! A program run by the reference, each of its values compared with what shape propagation claims of it.
+//! Runs a program with the reference evaluator and compares each value with the fact that shape propagation computed
+//! for it.
 
 use super::forecast::Forgetting;
 use crate::callees::Callees;
@@ -12,23 +13,23 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{BlockId, Graph, Prim, ValueId};
 use std::sync::Arc;
 
-/// What a watched run came to.
+/// Result of a watched run.
 pub struct Watched {
-    /// What the program gives or raises.
+    /// The outputs or the error of the program.
     pub result: Result<Vec<IValue>, ExecError>,
-    /// The first value that is not as claimed.
+    /// Describes the first value that contradicts its fact.
     pub wrong: Option<String>,
-    /// Values whose facts said more than their types.
+    /// Number of values whose fact is stronger than their type.
     pub claims: usize,
 }
 
-/// Runs a graph, claiming of its inputs what their types say.
+/// Runs a graph; the facts of its inputs are those of their types.
 pub fn watch(graph: &Arc<Graph>, args: Vec<IValue>, callees: &dyn Callees, host: &mut Host) -> Watched {
     let shapes = Shapes::new(graph, &AliasDb::new(graph));
     follow(graph, &shapes, Valuation::new(), args, callees, host)
 }
 
-/// Runs a graph, claiming of its inputs a part of what is true of the arguments, drawn at random.
+/// Runs a graph; the facts of its inputs are randomly weakened facts of the arguments.
 pub fn watch_partial(
     graph: &Arc<Graph>,
     args: Vec<IValue>,
@@ -66,9 +67,9 @@ struct Watch<'a> {
     graph: &'a Graph,
     shapes: &'a Shapes,
     run: Valuation,
-    /// Iterations that are open, with the bindings before them.
+    /// Marks of the open loop iterations: the symbol bindings before each of them.
     loops: Vec<Mark>,
-    /// Values that are defined once: their facts hold until the end.
+    /// Values outside of loops, which are defined once; their facts hold until the end of the run.
     outermost: Vec<(ValueId, IValue)>,
     wrong: Option<String>,
     claims: usize,
@@ -96,7 +97,7 @@ impl Watch<'_> {
         }
     }
 
-    /// What is claimed holds at any time, so also after everything that writes.
+    /// Checks these values again at the end of the run: facts must also hold after later writes.
     fn again(&mut self) {
         for (id, value) in std::mem::take(&mut self.outermost) {
             self.check(id, &value, " at the end of the run");

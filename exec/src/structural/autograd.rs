@@ -1,4 +1,4 @@
-//! Gradients that may be undefined: `None` stands for a zero that was never made.
+//! Undefined gradients: `None` represents a zero gradient that was not materialized.
 
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
@@ -33,7 +33,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// Whether a gradient (or one of a list) is there.
+/// Whether a gradient, or one gradient of a list, is defined.
 pub(crate) fn any_defined(value: &IValue) -> bool {
     match value {
         IValue::Tensor(_) => true,
@@ -45,7 +45,7 @@ pub(crate) fn any_defined(value: &IValue) -> bool {
     }
 }
 
-/// The sum of two gradients of one tensor.
+/// Returns the sum of two gradients of one tensor, in the promoted dtype.
 pub(crate) fn sum_gradients(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> {
     let dtype = promote(a.dtype(), b.dtype());
     Ok(match dtype {

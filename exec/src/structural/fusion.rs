@@ -1,4 +1,4 @@
-//! Small helpers that stand beside fusion groups: chunks, and sizes as lists.
+//! Helper operators of fusion groups: chunks, and sizes as lists.
 
 use super::objects::list_of;
 use super::place;
@@ -24,7 +24,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
             let mut reduced = vec![false; sizes.len()];
             for &dim in &dims {
                 let dim = flambeau_tensor::wrap_dim(dim, sizes.len())?;
-                // Without dimensions, that of a number may be meant, and nothing is there to reduce.
+                // A tensor of rank 0 accepts dimension 0 or -1 and has no size to reduce.
                 reduced.get_mut(dim).into_iter().for_each(|reduced| *reduced = true);
             }
             let mut at = 0;
@@ -79,7 +79,7 @@ fn chunk_attrs(cx: &KernelCx<'_>) -> Result<(i64, i64), KernelError> {
     attrs.ok_or_else(|| KernelError::misuse("a chunk node lacks its attributes `chunks` and `dim`"))
 }
 
-/// Gives the chunks as results, or as one list if there is one result of list type.
+/// Returns the chunks as separate results, or as one list if the only result has list type.
 fn split(cx: &mut KernelCx<'_>, tensor: &Tensor, chunks: i64, dim: i64) -> KernelResult {
     let (graph, node) = place(cx)?;
     let pieces = tensor.chunk(chunks, dim)?;

@@ -1,6 +1,6 @@
-//! Structural operators that are not control flow: what each does to values, once for the reference and the machine.
+//! Structural operators without control flow: one implementation of each, shared by the reference and the machine.
 //!
-//! Operators that run blocks, call, or end a frame are the evaluators' own ([`is_control`]).
+//! Operators that run blocks, call functions, or end a frame are implemented by each evaluator ([`is_control`]).
 
 mod autograd;
 mod fusion;
@@ -21,7 +21,8 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::{Future, IValue, PrintStyle, Task, print_value};
 use flambeau_ir::{Graph, NodeId, Prim, Type};
 
-/// Whether a structural operator runs blocks or subgraphs, calls, or ends a frame: an evaluator's own business.
+/// Whether a structural operator runs blocks or subgraphs, calls a function, or ends a frame. Evaluators implement
+/// these operators themselves.
 pub(crate) fn is_control(prim: Prim) -> bool {
     matches!(
         prim,
@@ -40,7 +41,7 @@ pub(crate) fn is_control(prim: Prim) -> bool {
     ) || prim.runs_subgraph()
 }
 
-/// Runs a structural operator that is not control flow.
+/// Runs a structural operator without control flow.
 pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
     match prim {
         Prim::Constant => {
@@ -123,12 +124,12 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
     Ok(())
 }
 
-/// `T` of `Await[T]`.
+/// Returns `T` of `Await[T]`.
 fn awaited_type(ty: Type) -> Type {
     if let TypeKind::Await(elem) = ty.kind() { *elem } else { Type::ANY }
 }
 
-/// What somebody who waits for an awaitable gets: the value, or the task that computes it.
+/// Returns the future of an awaitable with its value, or with the task that computes the value.
 pub(crate) fn await_value(args: &[IValue]) -> Result<(Future, Result<IValue, Task>), KernelError> {
     let Some(IValue::Future(future)) = args.first() else {
         return Err(KernelError::input("expected a value to await"));
@@ -141,7 +142,7 @@ pub(crate) fn await_value(args: &[IValue]) -> Result<(Future, Result<IValue, Tas
     }
 }
 
-/// What a run or a task gives as one value: its result, or a tuple of them.
+/// Combines the results of a run or task into one value: a single result, or a tuple of all.
 pub fn one_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
     match (results.len(), results.next()) {
         (1, Some(only)) => only,
@@ -149,7 +150,7 @@ pub fn one_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
     }
 }
 
-/// The node a structural operator runs at.
+/// Returns the node that is being run.
 fn place<'a>(cx: &KernelCx<'a>) -> Result<(&'a Graph, NodeId), KernelError> {
     match cx.site() {
         Site::Node(graph, node) => Ok((graph, node)),
@@ -157,7 +158,7 @@ fn place<'a>(cx: &KernelCx<'a>) -> Result<(&'a Graph, NodeId), KernelError> {
     }
 }
 
-/// What `prim::RaiseException` raises: message, and the class if the script named one.
+/// Creates the error of `prim::RaiseException` from the message and, if given, the class name.
 fn raise(cx: &mut KernelCx<'_>) -> KernelError {
     let message = match cx.arg(0) {
         Ok(IValue::Str(s)) => s.to_text().into_owned(),
@@ -181,7 +182,7 @@ fn print(cx: &mut KernelCx<'_>) -> KernelResult {
         if let IValue::Str(s) = value
             && s.to_str().is_none()
         {
-            // Strings are bytes: what is not text goes out as it is.
+            // Strings are byte sequences: bytes that are not UTF-8 are printed unchanged.
             host.print(out.as_bytes())?;
             host.print(s.as_bytes())?;
             out.clear();
@@ -196,7 +197,7 @@ fn print(cx: &mut KernelCx<'_>) -> KernelResult {
     host.print(out.as_bytes())
 }
 
-/// The name in a node's `name` attribute.
+/// Returns a node's attribute `name`.
 fn name_of(graph: &Graph, node: NodeId) -> Result<flambeau_ir::Symbol, KernelError> {
     let text = graph.attr(node, names::name()).and_then(|a| a.as_str());
     text.map(flambeau_ir::Symbol::new).ok_or_else(|| KernelError::misuse("a node lacks its attribute `name`"))

@@ -10,13 +10,13 @@ use flambeau_ir::value::{Dict, IValue, List, ListItems, Object, Tuple};
 use flambeau_ir::{Symbol, Type};
 use flambeau_tensor::{Scalar, Tensor, check_budget};
 
-/// A tuple under a static type, which may be a named one.
+/// Creates a tuple of a static type, which may be a named tuple.
 pub(crate) fn tuple_of(ty: Type, items: impl Iterator<Item = IValue>) -> IValue {
     let named = ty.as_tuple().is_some_and(|t| t.named.is_some());
     IValue::Tuple(if named { Tuple::named(ty, items) } else { Tuple::new(items) })
 }
 
-/// A list under a static type.
+/// Creates a list of a static type.
 pub(crate) fn list_of(ty: Type, values: impl ExactSizeIterator<Item = IValue>) -> IValue {
     let elem = ty.list_elem().unwrap_or(Type::ANY);
     let mut items = ListItems::with_capacity(elem, values.len());
@@ -84,7 +84,7 @@ pub(super) fn list_unpack(cx: &mut KernelCx<'_>) -> KernelResult {
     if found != wanted {
         return Err(KernelError::input(format!("Expected {wanted} elements in a list but found {found}")));
     }
-    // A list that ends here gives its elements away.
+    // Moves the elements out if this is the last reference to the list.
     if let IValue::List(list) = cx.take(0) {
         match list.into_items() {
             ListItems::Tensors(items) => items.into_iter().for_each(|item| cx.ret(item)),
@@ -195,7 +195,7 @@ pub(super) fn to_list(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// Groups the elements level by level, innermost first.
+/// Nests the elements into lists dimension by dimension, innermost first.
 fn nested(tensor: &Tensor, kind: i64, ty: Type) -> Result<IValue, KernelError> {
     let fits = match (kind, tensor.dtype()) {
         (0, d) => d.is_integral(false),

@@ -1,6 +1,7 @@
-//! Matrix products that stand together: a sum of products, and products that share one side.
+//! Combined matrix products: a sum of products, and products that share one operand.
 //!
-//! Where the matrices are alike they are put side by side and multiplied at once; else each product is computed by itself.
+//! If all matrices have one size and dtype, they are concatenated and multiplied at once; otherwise each product is
+//! computed separately.
 
 use super::autograd::sum_gradients;
 use crate::error::KernelError;
@@ -14,7 +15,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     if prim == Prim::MMTreeReduce {
         let (left, right) = operands.split_at(operands.len() / 2);
         if left.is_empty() || left.len() != right.len() {
-            return Err(KernelError::misuse("a sum of products takes as many left sides as right sides"));
+            return Err(KernelError::misuse("prim::MMTreeReduce: expected as many left as right matrices"));
         }
         let sum = sum_of_products(left, right)?;
         cx.ret(sum);
@@ -22,7 +23,9 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     }
     let side = cx.attr(names::side()).and_then(|a| a.as_int());
     let (Some(side @ (0 | 1)), Some((shared, others))) = (side, operands.split_first()) else {
-        return Err(KernelError::misuse("products of one side lack it, or the attribute `side`"));
+        return Err(KernelError::misuse(
+            "prim::MMBatchSide: expected a shared matrix and an attribute `side` of 0 or 1",
+        ));
     };
     for product in products_of_side(shared, others, side)? {
         cx.ret(product);
@@ -30,7 +33,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// The sum of the products of the matrices `left` by those `right`.
+/// Returns the sum of the products `left[i] @ right[i]`.
 fn sum_of_products(left: &[Tensor], right: &[Tensor]) -> Result<Tensor, KernelError> {
     if alike(left) && alike(right) {
         return Ok(matmul::mm(&beside(left, 1)?, &beside(right, 0)?)?);
@@ -43,10 +46,10 @@ fn sum_of_products(left: &[Tensor], right: &[Tensor]) -> Result<Tensor, KernelEr
             None => product,
         });
     }
-    sum.ok_or_else(|| KernelError::misuse("a sum of no products"))
+    sum.ok_or_else(|| KernelError::misuse("prim::MMTreeReduce: expected at least one product"))
 }
 
-/// The products of one matrix, which stands at side 0 (left) or 1, with each of others.
+/// Returns the products of one shared matrix, on side 0 (left) or 1 (right), with each of the others.
 fn products_of_side(shared: &Tensor, others: &[Tensor], side: i64) -> Result<Vec<Tensor>, KernelError> {
     let each =
         |other: &Tensor| Ok(if side == 0 { matmul::mm(shared, other)? } else { matmul::mm(other, shared)? });
@@ -60,14 +63,14 @@ fn products_of_side(shared: &Tensor, others: &[Tensor], side: i64) -> Result<Vec
     (0..others.len()).map(piece).collect()
 }
 
-/// Whether all are matrices of one size and dtype.
+/// Whether all tensors are matrices of one size and dtype.
 fn alike(matrices: &[Tensor]) -> bool {
     matrices.split_first().is_some_and(|(first, rest)| {
         first.rank() == 2 && rest.iter().all(|m| m.sizes() == first.sizes() && m.dtype() == first.dtype())
     })
 }
 
-/// Matrices of one size as one, along a dimension.
+/// Concatenates matrices of one size along a dimension.
 fn beside(matrices: &[Tensor], dim: i64) -> Result<Tensor, KernelError> {
     let mut sizes = matrices[0].sizes().to_vec();
     let size = sizes[dim as usize];
@@ -98,7 +101,7 @@ mod tests {
     #[test]
     fn together_is_as_one_by_one() {
         for rows in [2, 1] {
-            // Rows of one size, or the last product broadcast over the others.
+            // Equal sizes, or a last product that is broadcast to the others.
             let left = [matrix(2, 3, 1), matrix(2, 3, 2), matrix(2, 3, 3), matrix(rows, 3, 4)];
             let right = [matrix(3, 4, 5), matrix(3, 4, 6), matrix(3, 4, 7), matrix(3, 4, 8)];
             let mut want = matmul::mm(&left[0], &right[0]).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of values against types, observations, and the host's own operators.
+//! Type checks of values, profiling, and calls of host operators.
 
 use super::place;
 use crate::callees::Callees;
@@ -11,7 +11,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Attr, Graph, Prim, Type};
 use flambeau_tensor::Tensor;
 
-/// Whether a tensor has everything a refined type says.
+/// Whether a tensor satisfies every property that a refined type states.
 pub fn fits_tensor(tensor: &Tensor, ty: &TensorType) -> bool {
     if ty.undefined
         || ty.dtype.is_some_and(|d| d != tensor.dtype())
@@ -38,8 +38,7 @@ pub fn fits_tensor(tensor: &Tensor, ty: &TensorType) -> bool {
     ty.requires_grad.is_none_or(|r| r == tensor.requires_grad())
 }
 
-/// Whether a value has everything a type says, refinements of tensors included; an absent tensor fits an optional or
-/// undefined one.
+/// Whether a value satisfies a type including tensor refinements. An absent tensor fits optional and undefined types.
 pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
     match (value, ty.kind()) {
         (IValue::Tensor(t), TypeKind::Tensor(facts)) => fits_tensor(t, facts),
@@ -50,8 +49,8 @@ pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
     }
 }
 
-/// Whether a type states more of a tensor than that it is one. Element types of lists and dictionaries do not count: what
-/// is stated there is never used, because elements are replaced without a look at it.
+/// Whether a type states more of a tensor than `Tensor`. Element types of lists and dictionaries are ignored: their
+/// refinements are never relied on, because elements are replaced without a check.
 pub(crate) fn is_refined(ty: Type) -> bool {
     match ty.kind() {
         TypeKind::Tensor(_) => ty != Type::TENSOR,
@@ -61,14 +60,14 @@ pub(crate) fn is_refined(ty: Type) -> bool {
     }
 }
 
-/// Sizes that the symbols of declared types stand for in one call.
+/// Symbols of declared types and their sizes in one call.
 pub(crate) type SymbolSizes = Vec<(i64, i64)>;
 
-/// Checks an argument against a refined type that a graph declares of its input; a symbol is one size in all of them.
-/// O(rank), for each tensor in it.
+/// Checks an argument against the refined type declared for a graph input. A symbol must have the same size in all
+/// inputs. O(rank) per tensor in the argument.
 ///
 /// # Errors
-/// Input, declared type, and what was given.
+/// Returns an input error that names the input, its declared type and the argument's type if they disagree.
 #[cold]
 pub(crate) fn check_declared(
     graph: &Graph,
@@ -79,15 +78,16 @@ pub(crate) fn check_declared(
 ) -> KernelResult {
     let Some((declared, given)) = misfit(value, ty, symbols) else { return Ok(()) };
     let name = graph.inputs().nth(index).map(|v| graph.name(v).to_string()).unwrap_or_default();
-    // A type prints symbolic sizes as `*`.
+    // Types print symbolic sizes as `*`, so the message lists the symbols with their sizes.
     let known: Vec<String> = symbols.iter().map(|(symbol, size)| format!("SS({symbol}) = {size}")).collect();
     let known = if known.is_empty() { String::new() } else { format!(" (so far, {})", known.join(", ")) };
     Err(KernelError::input(format!(
-        "input {index}, `%{name}`, is declared as {declared} but is given {given}{known}"
+        "input {index}, `%{name}`, is declared as {declared} but the argument is {given}{known}"
     )))
 }
 
-/// The first part of a value that is not as declared: the declared type, and what the part is.
+/// Finds the first part of a value that contradicts its declared type; returns the declared type and a description of
+/// the part.
 fn misfit(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, String)> {
     match (value, ty.kind()) {
         (IValue::Tensor(t), TypeKind::Tensor(facts))
@@ -107,8 +107,8 @@ fn misfit(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, 
     }
 }
 
-/// Whether every symbol among the sizes stands for the size it stood for before. There are as many as sizes written out
-/// in types, so they are searched one by one.
+/// Whether every symbol among the sizes has the size it was bound to before. The number of symbols is bounded by the
+/// sizes written in the declared types, so a linear search suffices.
 fn agree(tensor: &Tensor, ty: &TensorType, symbols: &mut SymbolSizes) -> bool {
     let mut sizes = ty.sizes.iter().flatten().zip(tensor.sizes());
     sizes.all(|(&dim, &size)| match dim {
@@ -154,7 +154,7 @@ pub(super) fn guard(cx: &mut KernelCx<'_>) -> KernelResult {
     let ty = cx.result_type(0);
     if !fits_refined(cx.arg(0)?, ty) {
         return Err(KernelError::misuse(format!(
-            "prim::Guard: a value is not the {ty} it was assumed to be"
+            "prim::Guard: the value does not have the profiled type {ty}"
         )));
     }
     let value = cx.take(0);
@@ -162,7 +162,8 @@ pub(super) fn guard(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// `TypeCheck` gives the operands back and then whether all fit; the others only whether.
+/// Runs `TypeCheck`, which returns its operands followed by whether all fit, and the checks that return only the
+/// latter.
 pub(super) fn check(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     let types = types_attr(cx)?;
     let all = types.len() <= cx.n_args()
@@ -182,7 +183,7 @@ pub(super) fn check(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// Calls of the host. What it gives back must fit the result's type.
+/// Calls an operator of the host and checks its results against the result types.
 pub(super) fn host_call(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     let (graph, node) = place(cx)?;
     let expected = cx.n_results();
@@ -197,7 +198,7 @@ pub(super) fn host_call(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
     host.call(graph, node, args, rets)?;
     if rets.len() != expected {
         return Err(KernelError::misuse(format!(
-            "a host call gave {} results instead of {expected}",
+            "a host call returned {} results; expected {expected}",
             rets.len()
         )));
     }
@@ -205,7 +206,7 @@ pub(super) fn host_call(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
         let ty = graph.ty(result);
         if !value.fits(ty.erase_shapes()) {
             let tag = value.tag();
-            return Err(KernelError::input(format!("a host call gave {tag} where {ty} is expected")));
+            return Err(KernelError::input(format!("a host call returned {tag}; expected {ty}")));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The walk back: gradients from results to what they came from.
+//! Backward walk: propagates gradients from results to the tensors they were computed from.
 
 use super::history::{self, Edge, Node, NodeKind, OpCall};
 use super::record;
@@ -12,19 +12,19 @@ use flambeau_tensor::Tensor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A node that gradients came to, one for each of its outputs.
+/// A node with pending gradients, one per output.
 struct Due {
     node: Arc<Node>,
     grads: Vec<Option<Tensor>>,
 }
 
-/// The gradients of `inputs`, given those of `outputs`. `None` for an input that no output came from.
+/// Returns the gradients of `inputs` for given gradients of `outputs`; `None` for an input that no output depends on.
 ///
-/// `tape` is where formulas come from; it need not be set on the host, and nothing is recorded meanwhile.
+/// `tape` supplies the formulas. It need not be set on the host; nothing is recorded during the walk.
 ///
 /// # Errors
-/// `Unsupported` if a gradient meets an operator whose derivative is not known; `Input` if a tensor that a formula needs
-/// was written to since, or an output does not require a gradient.
+/// Returns `Unsupported` if a gradient reaches an operator without a known derivative. Returns `Input` if a tensor that
+/// a formula reads was modified after it was saved, or if an output does not require a gradient.
 pub fn gradients(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
@@ -34,19 +34,19 @@ pub fn gradients(
     unrecorded(host, |host| walk(tape, outputs, inputs, &mut |_, _| Ok(()), host))
 }
 
-/// Adds to what the leaves that `outputs` came from have gathered ([`gathered`]), given the outputs' gradients. As with
-/// [`gradients`], nothing is recorded meanwhile.
+/// Accumulates gradients into the leaves that `outputs` depend on (see [`gathered`]), for given gradients of the
+/// outputs. As in [`gradients`], nothing is recorded during the walk.
 ///
 /// # Errors
-/// Those of [`gradients`].
+/// Returns the errors of [`gradients`].
 pub fn backward(tape: &Tape, outputs: &[(Tensor, Tensor)], host: &mut Host) -> Result<(), ExecError> {
     let mut gather = |leaf: &Node, grad: &Tensor| {
         let NodeKind::Leaf(gathered) = &leaf.kind else { return Ok(()) };
-        // Nobody can ask a tensor that is gone.
+        // The leaf tensor was dropped, so its gradient is unobservable.
         let Some(gathered) = gathered.upgrade() else { return Ok(()) };
         let mut gathered = gathered.0.lock();
         match &*gathered {
-            // Whoever holds it sees it grow.
+            // Accumulate in place: the gradient may already be shared with the program.
             Some(sum) => sum.copy_(&sum_gradients(sum, grad)?)?,
             None => *gathered = Some(grad.clone_data()?),
         }
@@ -55,25 +55,25 @@ pub fn backward(tape: &Tape, outputs: &[(Tensor, Tensor)], host: &mut Host) -> R
     unrecorded(host, |host| walk(tape, outputs, &[], &mut gather, host)).map(drop)
 }
 
-/// The gradient that a tensor has gathered, if it is a leaf of what was recorded.
+/// Returns the gradient accumulated in a tensor, if it is a leaf of a recorded graph.
 pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
     history::gathered(tensor)
 }
 
-/// Makes a tensor a leaf that requires no gradient: what it came from is forgotten.
+/// Makes a tensor a leaf that requires no gradient, dropping its history.
 ///
 /// # Errors
-/// If it is a view.
+/// Returns an input error if the tensor is a view.
 pub fn detach(tensor: &Tensor) -> Result<(), KernelError> {
     history::forget(tensor)
 }
 
-/// Whether no operator that was recorded made a tensor.
+/// Whether a tensor was not produced by a recorded operator.
 pub fn is_leaf(tensor: &Tensor) -> bool {
     history::edge(tensor).is_none_or(|edge| history::is_leaf(&edge))
 }
 
-/// Whether a gradient can go back from a tensor.
+/// Whether a gradient can propagate from a tensor.
 pub fn is_recorded(tensor: &Tensor) -> bool {
     history::edge(tensor).is_some()
 }
@@ -120,7 +120,7 @@ fn walk(
     Ok(found)
 }
 
-/// Adds a gradient to what has come to where an edge leads.
+/// Accumulates a gradient at the target of an edge.
 fn send(due: &mut BTreeMap<u64, Due>, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
     let grad = edge.geometry.fit(grad)?;
     let at =
@@ -138,7 +138,7 @@ fn send(due: &mut BTreeMap<u64, Due>, edge: &Edge, grad: Tensor) -> Result<(), K
 
 type Sent<'n> = Vec<(&'n Edge, Tensor)>;
 
-/// The gradients that go from a node to those it came from.
+/// Returns the gradients that a node sends along its edges.
 fn back<'n>(
     tape: &Tape,
     node: &'n Node,
@@ -157,7 +157,7 @@ fn back<'n>(
         (NodeKind::Write { base, view, call, target }, Some(grad)) => {
             let written = Written::split(&grad, base, view).map_err(fail)?;
             let part = written.part().map_err(fail)?;
-            // What comes back to the view as it was belongs to the region of the base as it was.
+            // Gradients that reach the previous version of the view belong to its region of the previous base.
             let old = node.edges[1 + call.places[*target].start].as_ref().map(|edge| edge.node.id);
             let back = differentiate(tape, call, &node.edges[1..], &[Some(part)], host)?;
             let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
@@ -175,7 +175,7 @@ fn back<'n>(
     }
 }
 
-/// The gradients of an operator's arguments.
+/// Returns the gradients of an operator's arguments.
 fn differentiate<'n>(
     tape: &Tape,
     call: &OpCall,
@@ -250,13 +250,13 @@ fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut Sent<'n>) {
     }
 }
 
-/// How deep bodies may lie within bodies: more than any operator needs, less than the stack has.
+/// Maximal nesting of composite bodies: more than any operator requires, and safe for the native stack.
 const NESTED: usize = 16;
 
-/// The gradients of a composite operator: its body is run again, recorded, and walked back.
+/// Returns the gradients of a composite operator: reruns its body with recording and differentiates that recording.
 ///
-/// The walk is inside of a walk. Bodies are the operators' own, not the program's, and end in operators with formulas, so
-/// this nests as deeply as compositions do; `NESTED` catches one that is made of itself.
+/// The inner walk is a native recursion. Bodies belong to operators, not to the program, and consist of operators that
+/// have formulas, so the depth is that of compositions; `NESTED` stops a body that contains itself.
 fn through_body<'n>(
     tape: &Tape,
     call: &OpCall,
@@ -267,7 +267,7 @@ fn through_body<'n>(
 ) -> Result<Sent<'n>, ExecError> {
     let fail = |e: KernelError| ExecError::of(&e);
     if tape.nesting >= NESTED {
-        return Err(fail(KernelError::internal(format!("the body of `{}` holds itself", call.name))));
+        return Err(fail(KernelError::internal(format!("the body of `{}` contains itself", call.name))));
     }
     let mut leaves: Vec<(&Edge, Tensor)> = Vec::new();
     let mut args = Vec::new();
@@ -298,7 +298,7 @@ fn through_body<'n>(
     Ok(edges.into_iter().zip(found).filter_map(|(edge, grad)| Some((edge, grad?))).collect())
 }
 
-/// An argument of a body: tensors that need gradients are leaves of their own.
+/// Prepares an argument of a body: tensors that require gradients become new leaves.
 fn leaf<'n>(value: &IValue, edges: &'n [Option<Edge>], leaves: &mut Vec<(&'n Edge, Tensor)>) -> IValue {
     match value {
         IValue::Tensor(t) => match edges.first() {
@@ -320,7 +320,7 @@ fn leaf<'n>(value: &IValue, edges: &'n [Option<Edge>], leaves: &mut Vec<(&'n Edg
     }
 }
 
-/// The tensors of results, left to right.
+/// Returns the tensors of a result, left to right.
 fn tensors_in(value: &IValue) -> Vec<Tensor> {
     match value {
         IValue::Tuple(tuple) => tuple.items().iter().flat_map(record::tensors_of).collect(),

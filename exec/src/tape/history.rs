@@ -1,4 +1,4 @@
-//! What a tensor remembers of how it came about.
+//! Autograd metadata of tensors: the graph of recorded operations, and the relation between views and bases.
 
 use super::region::Geometry;
 use super::{Derivative, Input};
@@ -11,48 +11,48 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// One step of a history. Ids grow with time.
+/// A recorded operation. Ids increase in order of creation.
 pub(super) struct Node {
     pub(super) id: u64,
     pub(super) kind: NodeKind,
-    /// Where the tensors it read came from; `None` for those that need no gradient.
+    /// Origins of the tensors the operation read; `None` for those that require no gradient.
     pub(super) edges: Vec<Option<Edge>>,
 }
 
 pub(super) enum NodeKind {
-    /// A tensor that gradients are wanted for. What it has gathered of them is the tensor's own: a program may record
-    /// a write to it, and then it remembers nodes that came from this one.
+    /// A tensor that requires a gradient. The accumulated gradient is owned by the tensor, not by the node: a program
+    /// may record a write to the gradient, whose history then contains nodes that depend on this one.
     Leaf(Weak<Gathered>),
     /// An operator.
     Op(OpCall),
-    /// A view of the one tensor it came from.
+    /// A view of the single tensor it depends on.
     View { base: Geometry, view: Geometry },
-    /// A write through a view: the first edge is the base's; the others, the call's own without the view's.
+    /// A write through a view. The first edge is the base's; the others are those of the call, without the view's own.
     Write { base: Geometry, view: Geometry, call: OpCall, target: usize },
 }
 
-/// A call of an operator, as far as its derivative needs it.
+/// A call of an operator, with the data its derivative reads.
 pub(super) struct OpCall {
     pub(super) op: OpId,
     pub(super) name: String,
-    /// `None` if no derivative is known: an error once a gradient comes this way.
+    /// `None` if no derivative is known; then a gradient that reaches the call is an error.
     pub(super) derivative: Option<Arc<Derivative>>,
-    /// Arguments and results by their positions; those no formula asks for are `None`.
+    /// Arguments and results by position; `None` for those that no formula reads.
     pub(super) args: Vec<IValue>,
     pub(super) results: Vec<IValue>,
-    /// Arguments of which formulas only ask for sizes and types, and zeros like them.
+    /// Arguments of which formulas read only sizes and types, as zeros of that shape.
     pub(super) shapes: Vec<(usize, IValue)>,
-    /// The results' geometry, for gradients that never came.
+    /// Geometry of the results, for results that receive no gradient.
     pub(super) outputs: Vec<Geometry>,
-    /// For each argument, where its tensors' edges begin, and how many they are if it is a list.
+    /// Per argument, its range in the list of edges.
     pub(super) places: Vec<ArgEdges>,
-    /// The default generator as it was before, for a body that draws.
+    /// State of the default generator before the call, for a body that draws random numbers.
     pub(super) generator: Option<Generator>,
-    /// Tensors kept, and their versions then.
+    /// Saved tensors with their versions at that time.
     pub(super) kept: Vec<(Tensor, u64)>,
 }
 
-/// Where an argument's edges are.
+/// The range of an argument's edges: `list` is the number of elements if the argument is a list.
 #[derive(Clone, Copy)]
 pub(super) struct ArgEdges {
     pub(super) start: usize,
@@ -60,14 +60,14 @@ pub(super) struct ArgEdges {
 }
 
 impl ArgEdges {
-    /// An argument's edges among those of its call.
+    /// Returns the argument's edges among those of its call.
     pub(super) fn of(self, edges: &[Option<Edge>]) -> &[Option<Edge>] {
         &edges[self.start..self.start + self.list.unwrap_or(1)]
     }
 }
 
 impl OpCall {
-    /// An error if something kept was written to since.
+    /// Returns an error if a saved tensor was modified since it was saved.
     pub(super) fn check_versions(&self) -> Result<(), KernelError> {
         match self.kept.iter().find(|(tensor, version)| tensor.version() != *version) {
             None => Ok(()),
@@ -81,7 +81,7 @@ impl OpCall {
         }
     }
 
-    /// The value of something a formula asks for; gradients that never came are zeros.
+    /// Returns the value of a formula input; a missing gradient is zeros.
     pub(super) fn input(&self, input: Input, grads: &[Option<Tensor>]) -> Result<IValue, KernelError> {
         Ok(match input {
             Input::Arg(i) => self.args[i].clone(),
@@ -98,7 +98,7 @@ impl OpCall {
     }
 }
 
-/// A way back: to a result of a node, of this geometry.
+/// A reference to an output of a node, with the geometry of the tensor.
 #[derive(Clone)]
 pub(super) struct Edge {
     pub(super) node: Arc<Node>,
@@ -114,7 +114,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Histories are as long as programs run: they are taken apart in a loop.
+    /// Drops the history with a worklist: its depth is unbounded, so recursion could overflow the stack.
     fn drop(&mut self) {
         let mut rest: Vec<Option<Edge>> = std::mem::take(&mut self.edges);
         while let Some(edge) = rest.pop() {
@@ -125,12 +125,12 @@ impl Drop for Node {
     }
 }
 
-/// The gradient that a leaf has gathered.
+/// The gradient accumulated in a leaf.
 #[derive(Default)]
 pub(super) struct Gathered(pub(super) Mutex<Option<Tensor>>);
 
 impl Drop for Gathered {
-    /// A gradient may be a leaf that has gathered one in turn, and so on: they are taken apart in a loop.
+    /// Drops chains of gradients in a loop: a gradient may itself be a leaf with an accumulated gradient, and so on.
     fn drop(&mut self) {
         let mut next = self.0.get_mut().take();
         while let Some(tensor) = next {
@@ -142,7 +142,7 @@ impl Drop for Gathered {
     }
 }
 
-/// What hangs on a tensor.
+/// Autograd metadata attached to a tensor.
 #[derive(Default)]
 struct Slot(Mutex<Memory>);
 
@@ -150,15 +150,15 @@ struct Slot(Mutex<Memory>);
 struct Memory {
     from: Option<Edge>,
     view: Option<View>,
-    /// Of a leaf.
+    /// The accumulated gradient, if the tensor is a leaf.
     gathered: Option<Arc<Gathered>>,
 }
 
-/// A tensor that is a view of another.
+/// The metadata of a view.
 #[derive(Clone)]
 struct View {
     base: Tensor,
-    /// The node that the base came from when `from` was made; 0 if it came from none.
+    /// Id of the base's node at the time `from` was computed; 0 if it had none.
     seen: u64,
 }
 
@@ -175,7 +175,7 @@ fn remember(tensor: &Tensor, memory: Memory) {
     }
 }
 
-/// Where a tensor came from, if it needs a gradient.
+/// Returns the origin of a tensor that requires a gradient. The edge of a view is recomputed if its base has changed.
 pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
     let mut own = memory(tensor);
     if let Some(view) = &mut own.view {
@@ -199,19 +199,20 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
             geometry: Geometry::of(tensor),
         });
         own.gathered = Some(gathered);
-        // Where it lies in something no gradient is wanted for does not matter: views of it are views of a leaf.
+        // A view of a base without gradient becomes a leaf: the base is irrelevant, since views of this tensor are
+        // views of a leaf.
         own.view = None;
         remember(tensor, own.clone());
     }
     own.from
 }
 
-/// Whether a tensor is one that gradients are wanted for, not the result of anything.
+/// Whether an edge refers to a leaf: a tensor that requires a gradient and is not a recorded result.
 pub(super) fn is_leaf(edge: &Edge) -> bool {
     matches!(edge.node.kind, NodeKind::Leaf(_))
 }
 
-/// The gradient that a leaf has gathered.
+/// Returns the gradient accumulated in a leaf.
 pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
     memory(tensor).gathered?.0.lock().clone()
 }
@@ -222,7 +223,7 @@ fn view_edge(base: Edge, view: &Tensor) -> Edge {
     Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry }
 }
 
-/// The tensor whose memory a tensor is a view of: itself if it is none.
+/// Returns the base of a view; the tensor itself if it is not a view.
 pub(super) fn base(tensor: &Tensor) -> Tensor {
     let mut base = tensor.clone();
     while let Some(view) = memory(&base).view {
@@ -231,14 +232,14 @@ pub(super) fn base(tensor: &Tensor) -> Tensor {
     base
 }
 
-/// Says that a fresh tensor is result `output` of `node`.
+/// Registers a new tensor as result `output` of `node`.
 pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
     let from = Some(Edge { node: Arc::clone(node), output, geometry: Geometry::of(tensor) });
     remember(tensor, Memory { from, view: memory(tensor).view, gathered: None });
     tensor.set_requires_grad(true);
 }
 
-/// Says that a tensor is a view of another, unless that one is a view of it.
+/// Registers `tensor` as a view of `of`, unless `tensor` is the base of `of`.
 pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     let base = base(of);
     if base.ptr_eq(tensor) {
@@ -251,10 +252,10 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     remember(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
 }
 
-/// Makes a tensor forget what it came from.
+/// Drops the history of a tensor.
 ///
 /// # Errors
-/// If it is a view, whose history is that of its base.
+/// Returns an input error if the tensor is a view, because its history is that of its base.
 pub(super) fn forget(tensor: &Tensor) -> Result<(), KernelError> {
     if memory(tensor).view.is_some() {
         return Err(KernelError::input("Can't detach views in-place. Use detach() instead."));
@@ -264,7 +265,7 @@ pub(super) fn forget(tensor: &Tensor) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Says that a tensor shows other elements of the same memory than before; `base` is what it is a view of, if not itself.
+/// Registers that a tensor now has another layout on the same memory; `base` is its base, or the tensor itself.
 pub(super) fn show(tensor: &Tensor, base: &Tensor) {
     if !base.ptr_eq(tensor) {
         set_view(tensor, base);
@@ -273,10 +274,10 @@ pub(super) fn show(tensor: &Tensor, base: &Tensor) {
     }
 }
 
-/// Says that the memory of `tensor`, a view, was written to by `node`, which made its base anew.
+/// Registers that `node` wrote to the memory of `tensor`, a view, and so produced a new version of its base.
 pub(super) fn rewrite_base(tensor: &Tensor, node: &Arc<Node>) {
     set_result(&base(tensor), node, 0);
-    // The view's own edge is made anew from the base's.
+    // Recomputes the view's edge from that of the base.
     let _ = edge(tensor);
 }
 
@@ -289,7 +290,7 @@ mod tests {
         Tensor::zeros(&[1], DType::F32).expect("small")
     }
 
-    /// A node that came from what made `tensor`.
+    /// Creates a node that depends on the origin of `tensor`.
     fn step(tensor: &Tensor) -> Arc<Node> {
         let base = edge(tensor).expect("recorded");
         let kind = NodeKind::View { base: base.geometry.clone(), view: base.geometry.clone() };
@@ -307,7 +308,7 @@ mod tests {
         *memory(leaf).gathered.expect("a leaf").0.lock() = Some(grad);
     }
 
-    /// Runs on a stack that a recursion of any length outgrows.
+    /// Runs `work` on a stack that is too small for a deep recursion.
     fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
         let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).expect("a thread");
         thread.join().expect("no recursion");

@@ -1,21 +1,22 @@
-//! Reverse-mode differentiation of what a program did: the gradient tape.
+//! Gradient tape: reverse-mode differentiation of recorded operator calls.
 //!
-//! While a [`Tape`] is set on the [`Host`], every operator that meets a tensor which requires a gradient leaves
-//! a node behind: what it was, the operands and results its derivative needs, and the nodes its operands came from. The
-//! nodes hang on the tensors they made (there is no list), so what nobody can reach any more is freed.
-//! [`gradients`] walks them backwards.
+//! While a [`Tape`] is set on the [`Host`], every operator that receives a tensor requiring a gradient creates a node.
+//! The node holds the operator, the operands and results its derivative reads, and edges to the nodes of its operands.
+//! Nodes are owned by the tensors they produced (there is no global list), so unreachable history is freed.
+//! [`gradients`] walks the nodes backwards.
 //!
-//! - `history.rs`: nodes and edges, and what a tensor remembers; views and their bases.
-//! - `record.rs`: what one call of an operator adds.
-//! - `backward.rs`: the walk.
+//! - `history.rs`: nodes, edges and the metadata of tensors; views and their bases.
+//! - `record.rs`: recording of one operator call.
+//! - `backward.rs`: the backward walk.
 //! - `region.rs`: gradients of views and of writes through views, which follow from layouts alone.
 //!
-//! This crate knows no operator: formulas come from [`Derivatives`]. Views need none.
+//! This crate contains no formulas: they come from [`Derivatives`]. Views require none.
 //!
-//! Invariants: a node's id is greater than those of all nodes it came from, so descending ids are a topological order; a
-//! node never owns a tensor that remembers a node (what it saves are aliases without memory, what a leaf gathers belongs to
-//! the leaf), and bases of views are no views: nothing goes in a circle, and dropping a result frees its history, without
-//! recursion.
+//! Invariants:
+//! - A node's id is greater than the ids of all nodes it depends on, so descending ids are a topological order.
+//! - A node never owns a tensor that has a node: saved tensors are aliases without history, and accumulated gradients
+//!   belong to the leaf tensor. Bases of views are not views. So there are no reference cycles, and dropping a result
+//!   frees its history (without recursion).
 
 mod backward;
 mod history;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 pub use backward::{backward, detach, gathered, gradients, is_leaf, is_recorded};
 pub(crate) use record::call;
 
-/// Of an operator: it asks for gradients of what the program did before, so whatever runs the program has to record.
+/// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct AsksForGradients;
 
@@ -39,55 +40,55 @@ impl Facet for AsksForGradients {
     const NAME: &'static str = "asks_for_gradients";
 }
 
-/// Something a formula is computed from.
+/// An input of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// The gradient of a result; zeros if nothing came back to it.
+    /// The gradient of a result; zeros if the result received none.
     Grad(usize),
     /// An argument as it was before the call.
     Arg(usize),
-    /// Zeros of an argument's sizes and type.
+    /// Zeros of an argument's sizes and dtype.
     Like(usize),
     /// A result.
     Result(usize),
 }
 
-/// The gradients of one or several arguments of an operator.
+/// The gradient formula of one or several arguments of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formula {
-    /// The arguments: tensors or lists of tensors. If they are several, the formula gives a tuple.
+    /// Positions of the arguments (tensors or lists of tensors). For several arguments the formula returns a tuple.
     pub args: Vec<usize>,
-    /// What it is computed from, in the order [`Derivatives::apply`] expects; `None` if the arguments get no gradient.
+    /// Inputs of the formula in the order [`Derivatives::apply`] expects; `None` if the arguments receive no gradient.
     pub inputs: Option<Vec<Input>>,
 }
 
-/// How gradients go backwards through an operator.
+/// The derivative of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Derivative {
-    /// Not at all: its results are constants, whatever it read.
+    /// Zero: the results are constants, whatever the operator reads.
     Constant,
-    /// As through a view: it changes in place which elements of its memory a tensor shows.
+    /// That of a view: the operator changes the layout of its tensor in place.
     Layout,
-    /// By formulas; the gradient of an argument without one is not known.
+    /// Formulas. The gradient of an argument that no formula covers is unknown.
     Formulas(Vec<Formula>),
-    /// As through a body that computes the same: formula 0.
+    /// That of a body which computes the same results; the body is formula 0.
     Body {
-        /// What it is computed from: arguments.
+        /// Inputs of the body, all of them arguments.
         inputs: Vec<Input>,
-        /// Whether it draws random numbers: it has to draw the same again.
+        /// Whether the body draws random numbers, so that the rerun must reproduce the generator state.
         draws: bool,
     },
 }
 
-/// Where a tape finds derivatives.
+/// The source of derivatives of a tape.
 pub trait Derivatives: Send + Sync {
-    /// The derivative of an operator, if one is known.
+    /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
 
-    /// Computes formula `index` of an operator. A body's is recorded if the host has a tape.
+    /// Computes formula `index` of an operator. A body is recorded if the host has a tape.
     ///
     /// # Errors
-    /// What the formula raises.
+    /// Returns the errors that the formula raises.
     fn apply(
         &self,
         op: OpId,
@@ -97,7 +98,7 @@ pub trait Derivatives: Send + Sync {
     ) -> Result<IValue, ExecError>;
 }
 
-/// The derivative of no operator: gradients come back to outputs that are leaves themselves.
+/// An empty set of derivatives: gradients reach only outputs that are leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDerivatives;
 
@@ -107,20 +108,20 @@ impl Derivatives for NoDerivatives {
     }
 
     fn apply(&self, _: OpId, _: usize, _: Vec<IValue>, _: &mut Host) -> Result<IValue, ExecError> {
-        Err(ExecError::of(&KernelError::internal("a formula of an operator that has none")))
+        Err(ExecError::of(&KernelError::internal("the operator has no derivative formula")))
     }
 }
 
-/// Says that results are to be differentiable.
+/// Set on a host, enables recording of differentiable operations.
 #[derive(Clone)]
 pub struct Tape {
     derivatives: Arc<dyn Derivatives>,
-    /// How many bodies of operators are being differentiated around this one.
+    /// Nesting depth of operator bodies being differentiated.
     nesting: usize,
 }
 
 impl Tape {
-    /// A tape with these derivatives.
+    /// Creates a tape with these derivatives.
     pub fn new(derivatives: Arc<dyn Derivatives>) -> Tape {
         Tape { derivatives, nesting: 0 }
     }

@@ -1,4 +1,4 @@
-//! What one call of an operator adds to the histories of its results.
+//! Recording of one operator call in the histories of its results.
 
 use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall};
 use super::region::{self, Geometry};
@@ -12,7 +12,7 @@ use flambeau_tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The tensors of an argument or result: itself, or those of a list.
+/// Returns the tensors of an argument or result: the tensor itself, or those of a list.
 pub(super) fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
     match value {
         IValue::Tensor(t) => SmallVec::from_elem(t.clone(), 1),
@@ -24,7 +24,8 @@ pub(super) fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
     }
 }
 
-/// The edges of an argument: one for each element of a list, tensor or not.
+/// Appends the edges of an argument: one per element of a list (`None` for elements other than tensors), else a single
+/// one.
 fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
     let start = edges.len();
     match value {
@@ -40,7 +41,7 @@ fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
     }
 }
 
-/// The same values in tensors that remember nothing; tensors and their versions are noted.
+/// Returns the value with its tensors replaced by aliases without history; appends these and their versions to `notes`.
 fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
     match value {
         IValue::Tensor(t) => {
@@ -67,7 +68,7 @@ fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
     }
 }
 
-/// Zeros of the same sizes and type, in the memory of one element.
+/// Returns zeros of the same sizes and dtype, which take the memory of one element.
 fn zeros_like(value: &IValue) -> Result<IValue, KernelError> {
     Ok(match value {
         IValue::Tensor(t) => IValue::Tensor(Tensor::zeros(&[], t.dtype())?.expand(t.sizes())?),
@@ -79,16 +80,16 @@ fn zeros_like(value: &IValue) -> Result<IValue, KernelError> {
     })
 }
 
-/// A call, before it is made.
+/// State of a call before its kernel runs.
 struct Before {
     args: Vec<IValue>,
-    /// The tensors among them: a list may lose some.
+    /// Tensors among the arguments, taken before the call because the call may remove elements from a list.
     read: Vec<Tensor>,
     edges: Vec<Option<Edge>>,
     places: Vec<ArgEdges>,
     derivative: Option<Arc<Derivative>>,
     generator: Option<Generator>,
-    /// Arguments as formulas need them.
+    /// Arguments as formulas read them.
     saved: Vec<IValue>,
     shapes: Vec<(usize, IValue)>,
     notes: Vec<(Tensor, u64)>,
@@ -124,12 +125,12 @@ impl Before {
         Ok(before)
     }
 
-    /// Whether a gradient is wanted for anything it reads.
+    /// Whether any tensor that the call reads requires a gradient.
     fn tracked(&self) -> bool {
         self.edges.iter().any(Option::is_some)
     }
 
-    /// The inputs of formulas that an argument which needs a gradient has.
+    /// Returns the inputs of the formulas of all arguments that require a gradient.
     fn wanted(&self) -> Vec<Input> {
         match self.derivative.as_deref() {
             Some(Derivative::Body { inputs, .. }) => inputs.clone(),
@@ -151,7 +152,7 @@ impl Before {
             }
             let Input::Arg(i) = input else { continue };
             self.saved[i] = match &self.args[i] {
-                // What the call is about to overwrite.
+                // The call overwrites this argument, so its value is copied.
                 IValue::Tensor(t) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
                 other => kept(other, &mut self.notes),
             };
@@ -167,7 +168,8 @@ impl Before {
         outputs: Vec<Geometry>,
     ) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
-        // Some operators write what their schemas don't say (running statistics): that is no write since.
+        // Some operators write tensors although their schemas do not declare it (running statistics). Such a write is
+        // not a later modification, so versions are taken after the call.
         for (tensor, version) in &mut notes {
             *version = tensor.version();
         }
@@ -212,8 +214,8 @@ pub(crate) fn call(
     after(before, op, schema, rets)
 }
 
-/// Whether an argument becomes the result: tensors that are written, and returned if anything is. Others that are written
-/// (running statistics) are state on the side, and a list that changes changes no tensor.
+/// Whether an argument is the in-place result: a tensor that is written and, if the operator has results, returned.
+/// Other written tensors (running statistics) are auxiliary state, and a change of a list changes no tensor.
 fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
     let ty = schema.args[arg].ty.unwrap_optional();
     let holds = ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR;
@@ -236,7 +238,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
     let known = before.derivative.is_some();
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();
-    // A result that is a wildcard was taken out of a container: it was there before and has its own history.
+    // A wildcard result was taken from a container: it existed before the call and has its own history.
     let taken = |i: usize| {
         let alias = schema.returns.get(i).and_then(|result| result.alias.as_ref());
         !known && alias.is_some_and(AliasInfo::is_wildcard_after)
@@ -267,7 +269,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
     Ok(())
 }
 
-/// A call that wrote to one of its arguments.
+/// Records a call that wrote to one of its arguments.
 fn written(
     mut before: Before,
     op: OpId,

@@ -1,4 +1,5 @@
-//! Gradients that follow from layouts alone: a view reads a region of its base, a write through a view replaces it.
+//! Gradients that follow from layouts alone: a view reads a region of its base, a write through a view replaces that
+//! region.
 
 use crate::error::KernelError;
 use flambeau_tensor::Layout;
@@ -6,7 +7,7 @@ use flambeau_tensor::{DType, Tensor, reduce};
 
 use crate::structural::sum_gradients;
 
-/// Where a tensor's elements are in its storage, and of what type.
+/// Layout of a tensor in its storage, and its dtype.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Geometry {
     layout: Layout,
@@ -18,7 +19,7 @@ impl Geometry {
         Geometry { layout: tensor.layout().clone(), dtype: tensor.dtype() }
     }
 
-    /// Zeros of these sizes.
+    /// Returns zeros of these sizes and this dtype.
     pub(super) fn zeros(&self) -> Result<Tensor, KernelError> {
         Ok(Tensor::zeros(self.layout.sizes(), self.dtype)?)
     }
@@ -27,12 +28,12 @@ impl Geometry {
         Ok(Tensor::from_storage(memory.storage().clone(), self.dtype, self.layout.clone())?)
     }
 
-    /// How many bytes of memory it reaches over.
+    /// Returns the extent in the storage, in bytes.
     fn reach(&self) -> usize {
         self.layout.storage_end() * self.dtype.size()
     }
 
-    /// A gradient brought to this type, and summed over what was broadcast to these sizes.
+    /// Converts a gradient to this dtype and sums it over broadcast dimensions to these sizes.
     pub(super) fn fit(&self, grad: Tensor) -> Result<Tensor, KernelError> {
         let mut grad = grad;
         if grad.dtype().is_complex() && !self.dtype.is_complex() {
@@ -53,20 +54,21 @@ impl Geometry {
 
     fn misfit(&self, grad: &Tensor) -> KernelError {
         KernelError::internal(format!(
-            "a gradient has sizes {:?} where {:?} are expected",
+            "a gradient has sizes {:?}; expected {:?}",
             grad.sizes(),
             self.layout.sizes()
         ))
     }
 }
 
-/// Memory of zeros in which both tensors have their places.
+/// Allocates zeroed memory that covers both geometries.
 fn memory(base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
     let elements = base.reach().max(view.reach()).div_ceil(base.dtype.size());
     Ok(Tensor::zeros(&[elements as i64], base.dtype)?)
 }
 
-/// Whether gradients of elements read as another type are those elements read so: complex numbers and their parts.
+/// Whether the gradient of elements reinterpreted as another type is the reinterpreted gradient: true for complex
+/// numbers and their real and imaginary parts.
 pub(super) fn reads_as(base: DType, view: DType) -> bool {
     let number = |dtype: DType| dtype.is_floating() || dtype.is_complex();
     base == view || (number(base) && number(view) && base.to_real() == view.to_real())
@@ -80,7 +82,7 @@ fn check_types(base: &Geometry, view: &Geometry) -> Result<(), KernelError> {
     Err(KernelError::unsupported(format!("gradients through a view of {base} elements as {view}")))
 }
 
-/// The gradient of a base from that of a view of it.
+/// Returns the gradient of a base from that of its view.
 pub(super) fn of_view(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
     check_types(base, view)?;
     let memory = memory(base, view)?;
@@ -88,8 +90,8 @@ pub(super) fn of_view(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result
     spread(&base.on(&memory)?)
 }
 
-/// Splits the gradient of a base that was written to through a view: the part that came back through the view, and what is
-/// left for the base before the write.
+/// The gradient of a base that was written through a view, split into the part of the written region and the rest,
+/// which belongs to the base before the write.
 pub(super) struct Written {
     part: Tensor,
     whole: Tensor,
@@ -104,19 +106,19 @@ impl Written {
         Ok(Written { part: view.on(&memory)?, whole })
     }
 
-    /// The gradient of what was written.
+    /// Returns the gradient of the written region.
     pub(super) fn part(&self) -> Result<Tensor, KernelError> {
         Ok(self.part.clone_contiguous()?)
     }
 
-    /// The gradient of the base before, where `part` came back to the view before.
+    /// Returns the gradient of the base before the write, with `part` as the gradient of its view's region.
     pub(super) fn whole(self, part: &Tensor) -> Result<Tensor, KernelError> {
         self.part.copy_(part)?;
         Ok(self.whole.clone_contiguous()?)
     }
 }
 
-/// Adds to the elements of `target`, some of which may be the same element several times.
+/// Adds `grad` to `target`, whose elements may overlap in memory.
 fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
     let mut open = vec![(target.clone(), grad.clone())];
     while let Some((target, grad)) = open.pop() {
@@ -127,7 +129,7 @@ fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
         } else if distinct(target.layout()) {
             target.copy_(&sum_gradients(&target.clone_contiguous()?, &grad)?)?;
         } else {
-            // Elements overlap along some dimension: one slice after another.
+            // Elements overlap along some dimension: add slice by slice.
             for i in 0..target.sizes()[0] {
                 open.push((target.select(0, i)?, grad.select(0, i)?));
             }
@@ -136,7 +138,7 @@ fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Whether all elements are at different places: each stride reaches past all that smaller strides cover.
+/// Whether no two elements share memory: each stride exceeds the extent of all dimensions with smaller strides.
 fn distinct(layout: &Layout) -> bool {
     let mut dims: Vec<(i64, i64)> = layout
         .strides()
@@ -154,7 +156,7 @@ fn distinct(layout: &Layout) -> bool {
     })
 }
 
-/// A copy of the gradient as the base sees it. Where several of its elements are one place, each gets an equal share.
+/// Returns a copy of the gradient in the layout of the base. Elements that share memory get equal shares.
 fn spread(base: &Tensor) -> Result<Tensor, KernelError> {
     let copies: i64 = base
         .strides()

@@ -1,4 +1,4 @@
-//! Where a caller puts the arguments of a run: straight into the registers of its first frame, or into a list.
+//! Destination of a run's arguments: the registers of its first frame, or a list.
 
 use super::steps;
 use crate::bytecode::Code;
@@ -6,7 +6,7 @@ use crate::error::KernelError;
 use crate::structural::{SymbolSizes, check_declared};
 use flambeau_ir::value::IValue;
 
-/// Takes the arguments of a run, in order.
+/// Receives the arguments of a run, in order.
 pub struct Arguments<'a>(Place<'a>);
 
 enum Place<'a> {
@@ -14,22 +14,22 @@ enum Place<'a> {
     List(&'a mut Vec<IValue>),
 }
 
-/// The registers of a frame that takes arguments.
+/// The registers of a frame whose parameters are being bound.
 struct Registers<'a> {
     code: &'a Code,
     s: &'a mut [u64],
     v: &'a mut [IValue],
     given: usize,
-    /// What is wrong with the first argument that does not fit.
+    /// The error of the first argument that does not fit.
     wrong: Option<KernelError>,
     symbols: SymbolSizes,
 }
 
 impl<'a> Arguments<'a> {
-    /// Into the registers of a frame, whose constants are put there now.
+    /// Binds the parameters of a frame; also copies its constants.
     #[inline(always)]
     pub(super) fn of_frame(code: &'a Code, s: &'a mut [u64], v: &'a mut [IValue]) -> Arguments<'a> {
-        // Few are put one by one: a call of the system's copying function costs more.
+        // Small counts are copied individually: a call of `memcpy` costs more.
         match code.scalars[..] {
             [] => {}
             [a] => s[0] = a,
@@ -39,12 +39,12 @@ impl<'a> Arguments<'a> {
         Arguments(Place::Frame(Registers { code, s, v, given: 0, wrong: None, symbols: Vec::new() }))
     }
 
-    /// At the end of a list.
+    /// Appends the arguments to a list.
     pub fn of_list(list: &'a mut Vec<IValue>) -> Arguments<'a> {
         Arguments(Place::List(list))
     }
 
-    /// The next argument.
+    /// Adds the next argument.
     #[inline(always)]
     pub fn push(&mut self, value: IValue) {
         match &mut self.0 {
@@ -53,7 +53,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An error if they were too many or too few for the frame, or one does not fit.
+    /// Checks the number of arguments and returns the first error.
     #[inline(always)]
     pub(super) fn complete(self) -> Result<(), KernelError> {
         match self.0 {

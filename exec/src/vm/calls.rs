@@ -1,4 +1,4 @@
-//! Between frames: calls, returns, tasks, bailouts, errors.
+//! Transitions between frames: calls, returns, tasks, bailouts, errors.
 
 use super::dispatch::Exit;
 use super::{After, Frame, MAX_UNWINDING, Vm, burn, steps};
@@ -12,16 +12,16 @@ use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, Symbol};
 use std::sync::{Arc, OnceLock};
 
-/// What to do after a step between frames.
+/// Continuation after a transition.
 enum Next {
-    /// Run this frame on.
+    /// Execution continues with this frame.
     Run(Frame),
-    /// The run is over.
+    /// The run has ended with this value.
     Done(IValue),
 }
 
 impl Vm {
-    /// Runs a frame and all it calls, from where it was left if it was.
+    /// Runs a frame and everything it calls; continues from the exit `left` if there is one.
     pub(super) fn drive(
         &mut self,
         mut frame: Frame,
@@ -57,7 +57,7 @@ impl Vm {
         result
     }
 
-    /// Makes the frame a call asks for.
+    /// Creates the frame of a call.
     fn call_site(
         &mut self,
         mut frame: Frame,
@@ -109,7 +109,7 @@ impl Vm {
         self.enter(frame, target, args, after, max_depth)
     }
 
-    /// Suspends a frame and begins another above it, if there is code for that.
+    /// Suspends a frame and pushes a new one for `target`, unless that is an error.
     fn enter(
         &mut self,
         frame: Frame,
@@ -128,7 +128,7 @@ impl Vm {
             .map_err(|error| (self.frames.pop().expect("invariant: pushed above"), error))
     }
 
-    /// Runs the subgraph of a fusion group whose engine did not take the arguments.
+    /// Runs the subgraph of a fused group as bytecode, because its tile program does not support the arguments.
     fn unfused(
         &mut self,
         frame: Frame,
@@ -144,7 +144,7 @@ impl Vm {
         self.enter(frame, target, args, After::Results(at), max_depth)
     }
 
-    /// The value of a guard that holds goes on; the others were only for the bailout.
+    /// Returns the value of a successful guard; its other operands serve only the bailout.
     fn pass_guard(
         &mut self,
         frame: Frame,
@@ -157,7 +157,7 @@ impl Vm {
         self.go_on(frame, at, &mut rets)
     }
 
-    /// Goes on with the value of an awaitable, or computes it first.
+    /// Returns the value of an awaitable; runs its task first if necessary.
     fn wait_for(
         &mut self,
         frame: Frame,
@@ -197,13 +197,13 @@ impl Vm {
         }
     }
 
-    /// The code behind a method of the object in front of the arguments.
+    /// Returns the code of a method of the first argument's class.
     fn method(&mut self, args: &[IValue], name: Symbol) -> Result<Arc<Code>, KernelError> {
         let function = resolve::method(&*self.program.callees, args, name)?;
         self.code(function)
     }
 
-    /// The code of a subgraph, compiled at first use.
+    /// Returns the code of a subgraph, compiled at first use.
     fn subgraph(
         &self,
         body: &Arc<Graph>,
@@ -217,7 +217,7 @@ impl Vm {
         Ok(Arc::clone(cell.get_or_init(|| code)))
     }
 
-    /// A frame after its site: with results in the registers that the site names.
+    /// Continues a frame after a call: stores the results into the registers of its site.
     fn go_on(&mut self, mut frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
         let code = &frame.code;
         let (s, v) = self.registers(&frame);
@@ -230,7 +230,7 @@ impl Vm {
         }
     }
 
-    /// Ends a frame: its results go where the frame's maker wanted them.
+    /// Ends a frame and passes its results to the destination in `after`.
     fn leave(&mut self, frame: Frame, at: u32) -> Result<Next, (Frame, KernelError)> {
         self.rets.clear();
         let mut rets = std::mem::take(&mut self.rets);
@@ -261,13 +261,13 @@ impl Vm {
         next
     }
 
-    /// Takes up the frame below after the call at its site.
+    /// Pops the caller's frame and continues it after the call.
     fn resume(&mut self, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
         let caller = self.frames.pop().expect("invariant: a called frame has a caller");
         self.go_on(caller, at, rets)
     }
 
-    /// Ends frames until one takes the error as a failed future; gives the frame that goes on, or the error.
+    /// Ends frames until one completes a future with the error; returns the frame to continue, or the error.
     fn unwind(
         &mut self,
         failed: Frame,
@@ -311,7 +311,7 @@ impl Vm {
         }
     }
 
-    /// Runs `__exit__` of an entered object; what it gives or raises does not matter.
+    /// Runs `__exit__` of an entered object; its result or error is ignored.
     fn exit(&mut self, object: IValue, host: &mut Host) {
         let mut args = vec![object, IValue::None, IValue::None, IValue::None];
         let Ok(code) = self.method(&args, Symbol::new("__exit__")) else { return };
@@ -320,7 +320,7 @@ impl Vm {
         }
         self.unwinding += 1;
         if let Ok(frame) = self.frame(code, &mut args, After::Done, host.max_depth()) {
-            // Neither its result nor its error is anybody's.
+            // The result and the error are ignored.
             let _ = self.drive(frame, None, 0, &mut args, host);
         }
         self.unwinding -= 1;

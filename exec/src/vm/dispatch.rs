@@ -1,7 +1,8 @@
-//! The loop: one instruction after another inside one frame.
+//! Interpreter loop: executes the instructions of one frame.
 //!
-//! There are three: [`execute`] begins with a row of kernels, [`scalars`] runs what needs words alone, [`mixed`]
-//! everything, by step functions where values are touched. They leave when the frame calls, returns, or fails.
+//! There are three loops: [`execute`] runs a leading sequence of kernels, [`scalars`] runs instructions that need only
+//! words, [`mixed`] runs all instructions, using step functions where values are involved. They exit when the frame
+//! calls, returns, or fails.
 
 use super::{Env, SLICE, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
@@ -9,11 +10,11 @@ use crate::error::KernelError;
 use crate::intrinsic::{ScalarFault, ScalarKind, Word, for_each_operation, sem};
 use flambeau_ir::value::IValue;
 
-/// Why the loop left.
+/// Reason for leaving the loop.
 pub(super) enum Exit {
-    /// The frame calls as this site says.
+    /// The frame performs the call of this site.
     Call(u32),
-    /// The frame's fusion group must be run unfused; its arguments are in the buffer.
+    /// The fused group of this site must run as bytecode; its arguments are in the buffer.
     Unfused(u32),
     /// The frame returns the operands of this site.
     Return(u32),
@@ -21,17 +22,17 @@ pub(super) enum Exit {
     Fail(KernelError),
 }
 
-/// Why [`scalars`] stopped, at the instruction it stopped at.
+/// Reason for leaving [`scalars`]; `at` is the instruction that was not executed.
 enum Pause {
-    /// It is none of numbers alone.
+    /// The instruction needs the value bank.
     Other,
-    /// It jumps back and the fuel at hand is used up.
+    /// The instruction jumps backwards and the granted fuel is used up.
     Fuel,
-    /// It has no result.
+    /// The operation failed.
     Fault(ScalarFault),
 }
 
-/// Words of a frame, by register.
+/// The scalar registers of a frame.
 trait Words {
     fn get(&self, register: u32) -> u64;
     fn set(&mut self, register: u32, word: u64);
@@ -47,7 +48,7 @@ trait Words {
     }
 }
 
-/// Any number of words.
+/// A frame of any size, with bounds checks.
 impl Words for [u64] {
     #[inline(always)]
     fn get(&self, register: u32) -> u64 {
@@ -60,7 +61,7 @@ impl Words for [u64] {
     }
 }
 
-/// As most frames have them: no register is outside, so that none is checked.
+/// A frame of at most 256 words: no index is out of bounds, so there is no bounds check.
 impl Words for [u64; WINDOW] {
     #[inline(always)]
     fn get(&self, register: u32) -> u64 {
@@ -75,8 +76,8 @@ impl Words for [u64; WINDOW] {
 
 const _: () = assert!(WINDOW == 1 << u8::BITS);
 
-/// The match over opcodes: scalar operations and pairs from the tables, the other arms as the caller gives them. The row
-/// `IAdd(a: i64, b: i64) -> i64 = …;` and the pair `IAddMul = IAdd, IMul;` expand to the arms
+/// The match over opcodes: arms for scalar operations and pairs come from the tables, the others from the caller. The
+/// row `IAdd(a: i64, b: i64) -> i64 = …;` and the pair `IAddMul = IAdd, IMul;` expand to the arms
 ///
 /// ```text
 /// Opcode::IAdd => {
@@ -120,8 +121,8 @@ macro_rules! dispatch {
     };
 }
 
-/// Runs instructions on numbers and jumps until one is neither. A function by itself, because it needs so little that
-/// all of it stays in the processor's registers.
+/// Executes scalar instructions and jumps until it reaches another instruction. A separate function, because its state
+/// is small enough to stay in machine registers.
 #[inline(never)]
 fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel: &mut u64) -> Pause {
     let mut pc = *at;
@@ -134,7 +135,7 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
             return $pause;
         }};
     }
-    // Goes on at the target of an instruction, or behind it. `jump!(i, taken)` expands to
+    // Continues at the jump target, or with the next instruction. `jump!(i, taken)` expands to
     // `if taken { let target = i.c as usize; if target <= pc { /* one unit of fuel, or a pause */ } pc = target; continue; }`.
     macro_rules! jump {
         ($i:ident, $taken:expr) => {
@@ -157,7 +158,7 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
         ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
             let trip = s.int($trip).wrapping_add(1);
             let again = trip < s.int($limit);
-            // Nothing is changed before the jump is sure of its fuel: it may be tried again.
+            // Fuel is checked before any register changes, so the instruction can be retried.
             if again && left == 0 {
                 pause!(Pause::Fuel);
             }
@@ -196,7 +197,7 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
     }
 }
 
-/// Runs from `pc` until the frame is left; `pc` is then at the instruction that left it.
+/// Executes from `at` until the frame is left; then `at` is the instruction that caused the exit.
 #[inline]
 pub(super) fn execute(
     code: &Code,
@@ -205,7 +206,7 @@ pub(super) fn execute(
     v: &mut [IValue],
     env: &mut Env<'_>,
 ) -> Exit {
-    // Programs on tensors are rows of kernels for the most part, which need little of what the other loop has at hand.
+    // Tensor programs are mostly sequences of kernels, which need little of the state of the other loop.
     loop {
         let i = &code.instrs[*at];
         match i.op {
@@ -219,7 +220,7 @@ pub(super) fn execute(
     }
 }
 
-/// As [`execute`], whatever the instructions are.
+/// Executes like [`execute`], for all kinds of instructions.
 #[inline(never)]
 fn mixed(
     code: &Code,
@@ -290,7 +291,8 @@ fn mixed(
             }
             Opcode::Call => return Ok(Exit::Call(i.a)),
             Opcode::Ret => return Ok(Exit::Return(i.a)),
-            // The ends of loops over lists: changing to the other function and back would cost as much as the list.
+            // Ends of loops over lists are also handled here: switching to `scalars` and back would cost as much as the
+            // list access.
             Opcode::Next | Opcode::IAddNext | Opcode::FAddNext => {
                 let plain = i.op == Opcode::Next;
                 let (trip, limit) = if plain { (i.a, i.b) } else { (u32::from(i.d), u32::from(i.e)) };
@@ -332,7 +334,7 @@ fn mixed(
 
 #[cold]
 fn nobody_runs(op: Opcode) -> KernelError {
-    KernelError::internal(format!("an instruction that nobody runs: {op:?}"))
+    KernelError::internal(format!("unhandled opcode {op:?}"))
 }
 
 #[inline(always)]

@@ -1,9 +1,9 @@
-//! The machine: runs [`Code`] on pooled registers.
+//! Virtual machine: runs [`Code`] on pooled registers.
 //!
-//! Frames are windows of two register vectors and stand on an explicit stack; calls of a program never use the
-//! thread's. [`dispatch`] runs instructions inside one frame until it calls, returns or fails; this file moves between
-//! frames. A machine that has run once runs again without allocating: its registers, its buffers and the memory of
-//! tensors that died are kept.
+//! Frames are windows into two register vectors and are kept on an explicit stack, so calls of a program do not consume
+//! native stack. [`dispatch`] executes instructions of one frame until it calls, returns or fails; this file performs
+//! the transitions between frames. After its first run a machine runs again without allocations: it keeps its
+//! registers, its buffers and the memory of freed tensors.
 
 mod arguments;
 mod calls;
@@ -28,27 +28,27 @@ use std::sync::Arc;
 
 type Codes = HashMap<Symbol, Arc<Code>, FxBuildHasher>;
 
-/// The functions of a program, compiled when first called. Shared by the machines that run it.
+/// The functions of a program, compiled at their first call. Shared by the machines that run the program.
 pub struct Program {
     callees: Arc<dyn Callees>,
     codes: RwLock<Codes>,
 }
 
 impl Program {
-    /// A program over functions and classes.
+    /// Creates a program from functions and classes.
     pub fn new(callees: Arc<dyn Callees>) -> Arc<Program> {
         Arc::new(Program { callees, codes: RwLock::new(HashMap::default()) })
     }
 
-    /// The functions and classes.
+    /// Returns the functions and classes.
     pub fn callees(&self) -> &Arc<dyn Callees> {
         &self.callees
     }
 
-    /// The code of a function.
+    /// Returns the code of a function.
     ///
     /// # Errors
-    /// If there is no such function, or its graph does not verify.
+    /// Returns an error if there is no such function or its graph does not verify.
     pub fn code(&self, name: Symbol) -> Result<Arc<Code>, KernelError> {
         if let Some(code) = self.codes.read().get(&name) {
             return Ok(Arc::clone(code));
@@ -60,15 +60,15 @@ impl Program {
     }
 }
 
-/// What becomes of a frame's results.
+/// The destination of a frame's results.
 enum After {
-    /// They go where the caller's site says.
+    /// The destinations of the caller's site.
     Results(u32),
-    /// They complete a future, which goes where the caller's site says.
+    /// A future, which goes to the destination of the caller's site.
     Future(u32, Future),
-    /// They complete an awaitable, and go where the caller's site says.
+    /// An awaitable, and the destinations of the caller's site.
     Awaited(u32, Future),
-    /// They are the results of the run.
+    /// The results of the run.
     Done,
 }
 
@@ -81,22 +81,22 @@ struct Frame {
     after: After,
 }
 
-/// Buffers that steps use, and the fuel at hand.
+/// Buffers for steps, and the granted fuel.
 struct Env<'e> {
     host: &'e mut Host,
     callees: &'e Arc<dyn Callees>,
-    /// Places for the arguments of one kernel: as many as any of the code has. Nothing is in them between kernels.
+    /// Argument slots of one kernel: the maximal number of the code. All are `None` between kernels.
     slots: &'e mut [IValue],
     args: &'e mut Vec<IValue>,
     rets: &'e mut Rets,
-    /// Backward jumps and calls until the host is asked again.
+    /// Number of backward jumps and calls until the next request to the host.
     fuel: u64,
 }
 
-/// Fuel taken from the host at a time: how many backward jumps pass until cancellation is noticed.
+/// Amount of fuel requested at a time: the number of backward jumps until cancellation is noticed.
 const SLICE: u64 = 1024;
 
-/// Takes one unit of the fuel at hand, or of more that the host grants.
+/// Consumes one unit of the granted fuel; requests more from the host if there is none.
 fn burn(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
     if *fuel == 0 {
         *fuel = host.grant(SLICE)?;
@@ -105,15 +105,15 @@ fn burn(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Words that a frame can reach at least; those beyond its own are never looked at.
+/// Minimal number of words in a frame's window; words beyond the frame's own are never read.
 const WINDOW: usize = 256;
 
-/// Words that the frame of some code can reach.
+/// Returns the number of words in the window of a frame.
 fn window(code: &Code) -> usize {
     WINDOW.max(code.n_scalars as usize)
 }
 
-/// A machine for one run at a time.
+/// A virtual machine for one run at a time.
 pub struct Vm {
     program: Arc<Program>,
     cache: Codes,
@@ -127,14 +127,14 @@ pub struct Vm {
     unwinding: u32,
 }
 
-/// Errors in context managers' exits inside unwinding inside exits … end here.
+/// Maximal nesting of errors raised by context managers' exits during unwinding.
 const MAX_UNWINDING: u32 = 8;
 
 impl Vm {
-    /// Bytes of freed tensors that a machine keeps unless told otherwise.
+    /// Default limit of recycled tensor memory, in bytes.
     pub const RECYCLED: usize = 256 << 20;
 
-    /// A machine for a program.
+    /// Creates a machine for a program.
     pub fn new(program: Arc<Program>) -> Vm {
         Vm {
             program,
@@ -150,18 +150,18 @@ impl Vm {
         }
     }
 
-    /// A machine that keeps at most `bytes` of its freed tensors for the next ones, and as much again of the results
-    /// that its callers drop. [`Vm::new`] makes one with [`Vm::RECYCLED`].
+    /// Creates a machine that recycles at most `bytes` of memory of its freed tensors, and as much again of results
+    /// dropped by callers. [`Vm::new`] uses [`Vm::RECYCLED`].
     pub fn with_recycled(program: Arc<Program>, bytes: usize) -> Vm {
         Vm { recycler: Some(Recycler::new(bytes)), ..Vm::new(program) }
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Gives back the memory kept for further runs.
+    /// Frees the memory kept for further runs.
     pub fn trim(&mut self) {
         self.words = Vec::new();
         self.values = Vec::new();
@@ -173,7 +173,7 @@ impl Vm {
     /// Runs a function by name.
     ///
     /// # Errors
-    /// As [`Vm::run`], and if there is no such function.
+    /// Returns the errors of [`Vm::run`], and an error if there is no such function.
     pub fn call(
         &mut self,
         function: Symbol,
@@ -187,8 +187,8 @@ impl Vm {
     /// Runs code on arguments.
     ///
     /// # Errors
-    /// What the program raises, with the calls that were active; `Limit` for fuel, memory, cancellation, depth;
-    /// `Unsupported` for operators without a kernel.
+    /// Returns the error that the program raises with the active calls; `Limit` for fuel, memory, cancellation and
+    /// depth; `Unsupported` for operators without a kernel.
     pub fn run(
         &mut self,
         code: &Arc<Code>,
@@ -205,10 +205,10 @@ impl Vm {
         })
     }
 
-    /// Runs code on the arguments that `bind` gives, or fails as `bind` does. Several results come as a tuple.
+    /// Runs code on arguments supplied by `bind`. Several results are returned as a tuple.
     ///
     /// # Errors
-    /// As [`Vm::run`], and those of `bind`.
+    /// Returns the errors of [`Vm::run`] and those of `bind`.
     #[inline]
     pub fn run_bound<E: From<ExecError>>(
         &mut self,
@@ -216,7 +216,7 @@ impl Vm {
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
     ) -> Result<IValue, E> {
-        // While this machine runs, its recycler and the host's budget are those of the thread; a run inside it finds
+        // During the run the machine's recycler and the host's budget are installed for the thread; a nested run finds
         // neither and does without.
         let mut recycler = self.recycler.take();
         let budget = host.lend_budget();
@@ -241,7 +241,7 @@ impl Vm {
         result
     }
 
-    /// Runs code from its beginning to its end.
+    /// Runs code to its end.
     #[inline]
     fn start<E: From<ExecError>>(
         &mut self,
@@ -258,7 +258,7 @@ impl Vm {
             steps::clear(v);
             return Err(error);
         }
-        // Most runs end without a call or an error: they need no frame.
+        // Most runs end without a call or an error and need no frame.
         let mut pc = 0;
         let exit = dispatch::execute(code, &mut pc, s, v, &mut env);
         let fuel = env.fuel;
@@ -272,7 +272,7 @@ impl Vm {
         Ok(self.drive(frame, Some(exit), fuel, args, host)?)
     }
 
-    /// The registers of a frame of code, which begin there, and what its steps use.
+    /// Returns the registers of a frame with the given start indices, and the environment of its steps.
     #[inline(always)]
     fn window<'a>(
         &'a mut self,
@@ -293,7 +293,7 @@ impl Vm {
         Ok((&mut self.words[words..words_end], &mut self.values[values..values_end], env))
     }
 
-    /// Runs instructions of a frame until it is left.
+    /// Executes instructions of a frame until it is left.
     fn execute(
         &mut self,
         frame: &mut Frame,
@@ -308,7 +308,7 @@ impl Vm {
         Ok(exit)
     }
 
-    /// The code of a function, from this machine's own table if it was called before.
+    /// Returns the code of a function from this machine's cache, or from the program.
     fn code(&mut self, name: Symbol) -> Result<Arc<Code>, KernelError> {
         if let Some(code) = self.cache.get(&name) {
             return Ok(Arc::clone(code));
@@ -318,7 +318,7 @@ impl Vm {
         Ok(code)
     }
 
-    /// Where the registers of a frame above all others begin.
+    /// Returns the start indices of a new top frame's registers.
     #[inline]
     fn top(&self, max_depth: usize) -> Result<(usize, usize), KernelError> {
         if self.frames.len() >= max_depth {
@@ -330,7 +330,7 @@ impl Vm {
             .map_or((0, 0), |f| (f.words + f.code.n_scalars as usize, f.values + f.code.n_values as usize)))
     }
 
-    /// A frame above all others, its parameters bound. Takes the arguments out of the buffer.
+    /// Creates a new top frame and binds its parameters; drains the argument buffer.
     fn frame(
         &mut self,
         code: Arc<Code>,
@@ -343,7 +343,7 @@ impl Vm {
         Ok(Frame { code, pc: 0, words, values, entered: Vec::new(), after })
     }
 
-    /// Makes a window of registers for code and puts constants and arguments into it.
+    /// Allocates a register window for code and stores constants and arguments.
     fn bind(
         &mut self,
         code: &Code,
@@ -359,7 +359,7 @@ impl Vm {
         given.complete()
     }
 
-    /// Makes room for the registers of code from these on.
+    /// Extends the register vectors for a window with the given start indices.
     fn widen(&mut self, code: &Code, words: usize, values: usize) -> Result<(), KernelError> {
         let (n_scalars, n_values) = (code.n_scalars as usize, code.n_values as usize);
         if self.words.len() < words + window(code) {
@@ -377,13 +377,13 @@ impl Vm {
         Ok(())
     }
 
-    /// The registers of a frame.
+    /// Returns the registers of a frame.
     fn registers(&mut self, frame: &Frame) -> (&mut [u64], &mut [IValue]) {
         let (n_scalars, n_values) = (frame.code.n_scalars as usize, frame.code.n_values as usize);
         (&mut self.words[frame.words..][..n_scalars], &mut self.values[frame.values..][..n_values])
     }
 
-    /// Drops what a frame's value registers still hold.
+    /// Drops the values in a frame's registers.
     fn clear(&mut self, frame: &Frame) {
         steps::clear(self.registers(frame).1);
     }

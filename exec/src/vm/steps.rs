@@ -1,4 +1,4 @@
-//! Steps of instructions on values: operands, kernels, lists, slots.
+//! Steps of instructions on values: operands, kernels, lists, object slots.
 
 use super::Env;
 use crate::bytecode::{Code, Operand, OperandSource, Site, Work};
@@ -8,7 +8,7 @@ use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
 use flambeau_ir::value::{IValue, List, ListItems};
 
-/// The value of an operand.
+/// Returns the value of an operand.
 #[inline(always)]
 pub(super) fn fetch(operand: Operand, code: &Code, s: &[u64], v: &mut [IValue]) -> IValue {
     match operand.place() {
@@ -20,7 +20,7 @@ pub(super) fn fetch(operand: Operand, code: &Code, s: &[u64], v: &mut [IValue]) 
     }
 }
 
-/// Puts a value where a result goes.
+/// Stores a result.
 #[inline(always)]
 pub(super) fn store(
     operand: Operand,
@@ -37,7 +37,7 @@ pub(super) fn store(
     }
 }
 
-/// As [`store`], where it is no value that goes there.
+/// Stores a result that does not go to the value bank.
 #[inline(never)]
 fn store_word(operand: Operand, value: &IValue, s: &mut [u64]) -> Result<(), KernelError> {
     if let OperandSource::Scalar(kind, r) = operand.place() {
@@ -49,7 +49,7 @@ fn store_word(operand: Operand, value: &IValue, s: &mut [u64]) -> Result<(), Ker
     Ok(())
 }
 
-/// A value into a register. What was there is usually nothing, which needs no call to be dropped.
+/// Stores a value in a register. The register is usually empty; then the call of the destructor is skipped.
 #[inline(always)]
 pub(super) fn put(register: &mut IValue, value: IValue) {
     if register.is_none() {
@@ -59,7 +59,8 @@ pub(super) fn put(register: &mut IValue, value: IValue) {
     }
 }
 
-/// Drops a value where it is. Numbers need no call; none is read as a whole, for which it would wait if it was just written.
+/// Drops a value in place. Numbers skip the destructor call. The value is not loaded as a whole, because such a load
+/// would stall if the value was just written in parts.
 #[inline(always)]
 fn discard(value: &mut IValue) {
     match value {
@@ -69,7 +70,7 @@ fn discard(value: &mut IValue) {
     }
 }
 
-/// What a frame returns at a site, at the end of a buffer. Nothing is left in its registers.
+/// Appends the results of a return site to a buffer and clears the registers.
 pub(super) fn results(code: &Code, site: u32, s: &[u64], v: &mut [IValue], rets: &mut Rets) {
     let range = &code.sites[site as usize].operands;
     let operands = &code.operands[range.start as usize..range.end as usize];
@@ -77,7 +78,7 @@ pub(super) fn results(code: &Code, site: u32, s: &[u64], v: &mut [IValue], rets:
     clear(v);
 }
 
-/// As [`results`], as one value.
+/// Like [`results`], as one value.
 #[inline]
 pub(super) fn returned(code: &Code, site: u32, s: &[u64], v: &mut [IValue]) -> IValue {
     let range = &code.sites[site as usize].operands;
@@ -93,7 +94,7 @@ pub(super) fn returned(code: &Code, site: u32, s: &[u64], v: &mut [IValue]) -> I
     one_value(rets.drain(..))
 }
 
-/// Leaves nothing in registers.
+/// Drops all values in registers.
 #[inline(always)]
 pub(super) fn clear(registers: &mut [IValue]) {
     for register in registers {
@@ -113,7 +114,7 @@ fn wrong_kind(kind: ScalarKind, value: &IValue) -> KernelError {
     KernelError::input(format!("expected {wanted} but found {}", value.tag()))
 }
 
-/// The value of an operand, as a word of a kind.
+/// Returns the value of an operand as a word of a kind.
 #[inline]
 pub(super) fn unbox(
     operand: u32,
@@ -133,7 +134,7 @@ pub(super) fn unbox(
     kind.unboxed(value).ok_or_else(|| wrong_kind(kind, value))
 }
 
-/// Puts the operands of a site into the buffer of arguments, and gives them there.
+/// Collects the operands of a site in the argument buffer and returns them.
 #[inline]
 pub(super) fn gather<'a>(
     code: &Code,
@@ -146,7 +147,8 @@ pub(super) fn gather<'a>(
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
     args.reserve(operands.len());
     for operand in operands {
-        // Each value is made where it goes: a move of what was just written in parts waits for the parts.
+        // Each value is constructed in its destination: moving a value that was just written in parts would stall on
+        // store forwarding.
         match operand.place() {
             OperandSource::Copy(r) => push_copy(&v[r as usize], args),
             OperandSource::Move(r) => args.push(std::mem::take(&mut v[r as usize])),
@@ -155,7 +157,7 @@ pub(super) fn gather<'a>(
             OperandSource::Nowhere => args.push(IValue::None),
         }
     }
-    // By a count at hand: that of the buffer was just written.
+    // The length comes from the operands, since the buffer's length was just written and reloading it would stall.
     &mut args[..operands.len()]
 }
 
@@ -168,7 +170,7 @@ fn push_copy(value: &IValue, args: &mut Vec<IValue>) {
     }
 }
 
-/// Puts results where a site wants them.
+/// Stores results into the destinations of a site.
 #[inline]
 pub(super) fn scatter(
     code: &Code,
@@ -182,7 +184,7 @@ pub(super) fn scatter(
         return Err(wrong_count(code, site, results.len()));
     }
     if let (&[dest], [value]) = (dests, &mut results[..]) {
-        // It was just written by pieces, and waits for them when it is read as a whole: nothing is to depend on that here.
+        // The value was just written in parts; a swap avoids a dependency on a load of the whole value.
         match dest.register() {
             Some(r) if v[r as usize].is_none() => std::mem::swap(&mut v[r as usize], value),
             Some(r) => v[r as usize] = std::mem::take(value),
@@ -201,7 +203,7 @@ pub(super) fn scatter(
 #[cold]
 fn wrong_count(code: &Code, site: &Site, found: usize) -> KernelError {
     let (name, wanted) = (code.graph.op_name(site.node), site.dests.len());
-    KernelError::internal(format!("`{name}` gave {found} results instead of {wanted}"))
+    KernelError::internal(format!("`{name}` returned {found} results; expected {wanted}"))
 }
 
 /// Runs the kernel or structural operator of a site.
@@ -217,7 +219,7 @@ pub(super) fn op(
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
     let args = &mut env.slots[..operands.len()];
     for (slot, operand) in args.iter_mut().zip(operands) {
-        // Each value is made where it goes, as in `gather`.
+        // Each value is constructed in its destination, as in `gather`.
         match operand.place() {
             OperandSource::Copy(r) => put_copy(&v[r as usize], slot),
             OperandSource::Move(r) => std::mem::swap(slot, &mut v[r as usize]),
@@ -235,9 +237,9 @@ pub(super) fn op(
             Err(error) => Err(error),
         },
         Work::Prim(prim) => structural::run(*prim, &mut cx, &**env.callees),
-        _ => Err(KernelError::internal("a site without work")),
+        _ => Err(KernelError::internal("a site without a kernel")),
     };
-    // Arguments that died here are freed before anything else runs.
+    // Free dead arguments before anything else runs.
     args.iter_mut().for_each(discard);
     done?;
     scatter(code, site, env.rets, s, v)
@@ -252,8 +254,8 @@ fn put_copy(value: &IValue, slot: &mut IValue) {
     }
 }
 
-/// Reads what a site selects of a row of numbers to where another site converts it; says whether it could. No error is told
-/// here: the sites themselves tell it.
+/// Performs the select and the conversion site of [`crate::bytecode::Opcode::Read`] at once; returns whether that was
+/// possible. It reports no errors: the separate sites do.
 #[inline]
 pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &mut [IValue]) -> bool {
     let operands = &code.operands[code.sites[select as usize].operands.start as usize..];
@@ -278,7 +280,8 @@ pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &
     true
 }
 
-/// Runs a fusion group if its engine takes these arguments; says whether it did. If not, they are in the buffer.
+/// Runs a fused group with its tile program; returns whether that supports the arguments. If not, they are in the
+/// buffer.
 #[inline(never)]
 pub(super) fn fused(
     code: &Code,
@@ -301,7 +304,7 @@ pub(super) fn fused(
     Ok(true)
 }
 
-/// The list an operand names.
+/// Returns the list that an operand refers to.
 #[inline]
 pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<&'a List, KernelError> {
     let value = match Operand(operand).place() {
@@ -315,7 +318,7 @@ pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<
     }
 }
 
-/// The contents of the list in a register, if that register alone has it: then there is nobody to lock out.
+/// Returns the contents of the list in a register if this register holds the only reference, so no lock is needed.
 #[inline(always)]
 pub(super) fn own_list(operand: u32, v: &mut [IValue]) -> Option<&mut ListItems> {
     match Operand(operand).place() {
@@ -332,7 +335,7 @@ fn not_a_list(value: &IValue) -> KernelError {
     KernelError::input(format!("expected a list but found {}", value.tag()))
 }
 
-/// Element `i` as a word.
+/// Returns element `i` as a word.
 #[inline(always)]
 pub(super) fn get_word(items: &ListItems, i: i64, kind: ScalarKind) -> Result<u64, KernelError> {
     match (items, kind) {
@@ -350,7 +353,7 @@ fn get_other(items: &ListItems, i: i64, kind: ScalarKind) -> Result<u64, KernelE
     kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value))
 }
 
-/// Element `i` = a word.
+/// Sets element `i` to a word.
 #[inline(always)]
 pub(super) fn set_word(
     items: &mut ListItems,
@@ -384,7 +387,7 @@ pub(super) fn append_word(items: &mut ListItems, kind: ScalarKind, word: u64) ->
     Ok(())
 }
 
-/// An error if a list is about to grow beyond the memory limit.
+/// Returns an error if the growth of a list exceeds the memory limit.
 #[inline]
 fn grow<T>(v: &Vec<T>) -> Result<(), KernelError> {
     if v.len() == v.capacity() && v.len() >= intrinsic::GROWTH_CHECKED {
@@ -394,7 +397,7 @@ fn grow<T>(v: &Vec<T>) -> Result<(), KernelError> {
     }
 }
 
-/// Slot `slot` of the object an operand names.
+/// Returns slot `slot` of the object that an operand refers to.
 #[inline(never)]
 pub(super) fn get_slot(operand: u32, slot: u32, code: &Code, v: &[IValue]) -> Result<IValue, KernelError> {
     let value = match Operand(operand).place() {
@@ -407,7 +410,7 @@ pub(super) fn get_slot(operand: u32, slot: u32, code: &Code, v: &[IValue]) -> Re
         IValue::Uninitialized => Err(KernelError::new(
             crate::Fault::Input,
             "AttributeError",
-            "an attribute is read that was not set",
+            "an attribute was read before it was set",
         )),
         found => Ok(found),
     }
@@ -418,7 +421,7 @@ fn not_an_object(value: &IValue) -> KernelError {
     KernelError::input(format!("expected an object but found {}", value.tag()))
 }
 
-/// Slot `slot` of the object an operand names = a value.
+/// Sets slot `slot` of the object that an operand refers to.
 #[inline(never)]
 pub(super) fn set_slot(
     operand: u32,

@@ -1,4 +1,4 @@
-//! A small registry for tests and measurements of this crate.
+//! A small operator registry for tests and benchmarks of this crate.
 #![allow(dead_code, reason = "each user takes a part")]
 
 use flambeau_exec::{
@@ -64,7 +64,7 @@ fn wait(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// A pointwise operator of one tensor whose function is a tile operation.
+/// Defines a unary pointwise operator by its tile operation.
 fn unary(schema: &str, op: TileOp) -> OpDef {
     let kernel = Kernel::new(move |cx| {
         let x = cx.tensor(0)?;
@@ -78,7 +78,7 @@ fn unary(schema: &str, op: TileOp) -> OpDef {
     OpDef::new(schema).with(kernel).with(Pointwise::unary(op))
 }
 
-/// A pointwise operator of two tensors whose function is a tile operation.
+/// Defines a binary pointwise operator by its tile operation.
 fn binary(schema: &str, op: TileOp) -> OpDef {
     let kernel = Kernel::new(move |cx| {
         let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
@@ -157,7 +157,7 @@ fn tensors() -> Vec<OpDef> {
     ]
 }
 
-/// A small product, row by row.
+/// A simple matrix product, row by row.
 fn mm(cx: &mut KernelCx<'_>) -> KernelResult {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     let (m, k, n) = (a.sizes()[0] as usize, a.sizes()[1] as usize, b.sizes()[1] as usize);
@@ -176,7 +176,7 @@ fn mm(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// The registry.
+/// Builds the registry.
 pub(crate) fn registry() -> Arc<Registry> {
     let mut builder = RegistryBuilder::new();
     builder.add(scalars());
@@ -184,7 +184,7 @@ pub(crate) fn registry() -> Arc<Registry> {
     builder.build().unwrap_or_else(|e| panic!("{e:?}"))
 }
 
-/// A graph from text.
+/// Parses a graph.
 pub(crate) fn graph(registry: &Arc<Registry>, text: &str) -> Arc<Graph> {
     let source = Source::new("test.ir", text);
     Arc::new(text::parse_graph(&source, registry).unwrap_or_else(|e| panic!("{e:?}")))
