@@ -1,9 +1,9 @@
-//! Which bank holds values of a type, and which comparisons become conditional jumps.
+//! Register bank of a type, and comparisons that become conditional jumps.
 
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
 
-/// The bank of a static type: a word of this kind, or a value.
+/// Returns the kind of word that holds values of a static type; `None` for the value bank.
 pub(super) fn kind_of(ty: Type) -> Option<ScalarKind> {
     match ty {
         Type::INT => Some(ScalarKind::Int),
@@ -13,7 +13,7 @@ pub(super) fn kind_of(ty: Type) -> Option<ScalarKind> {
     }
 }
 
-/// The operation of a node that is a scalar intrinsic.
+/// Returns the operation of a node that is a scalar intrinsic.
 pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
     let row = graph.op(node).row()?;
     match graph.registry().facet::<Intrinsic>(row)? {
@@ -22,8 +22,8 @@ pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
     }
 }
 
-/// The comparisons that are computed by the branch that uses them. They are deferred: emission skips them and evaluates
-/// them where the branch is emitted, so their operands live until then.
+/// Returns the comparisons that are computed by the branch that uses them. Emission skips these nodes and evaluates
+/// them where the branch is emitted, so their operands stay live until then.
 pub(super) fn deferred_comparisons(graph: &Graph) -> NodeSet {
     let intrinsics = graph.registry().column::<Intrinsic>();
     let mut deferred = NodeSet::new();
@@ -37,7 +37,8 @@ pub(super) fn deferred_comparisons(graph: &Graph) -> NodeSet {
     deferred
 }
 
-/// Whether a comparison has one use, as the condition of an `If` of the same block or of the loop whose body it ends.
+/// Whether the only use of a comparison is as the condition of an `If` in the same block, or of the loop whose body it
+/// ends.
 fn is_condition(graph: &Graph, node: NodeId, op: ScalarOp) -> bool {
     let Some(kind) = super::control::comparison(op) else { return false };
     let result = graph.result(node, 0);

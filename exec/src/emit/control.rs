@@ -1,4 +1,4 @@
-//! Constructs with blocks: `If`, `Loop`, `GradOf`, and the function itself.
+//! Emission of nodes with blocks (`If`, `Loop`, `GradOf`) and of the function's own block.
 
 use super::moves::Move;
 use super::{Emit, Loc, kind_of, operand};
@@ -11,9 +11,10 @@ use flambeau_ir::{BlockId, NodeId, Prim, ValueId};
 pub(super) struct Open {
     pub(super) node: NodeId,
     kind: Kinds,
-    /// Where the results will be, and whether that register was set aside already for a construct around this one.
+    /// Registers of the results, and whether each was already reserved for an enclosing construct.
     dests: Vec<(Loc, bool)>,
-    /// Values of the block that it stands in whose life ended inside: their registers are empty, and free when it is done.
+    /// Values of the enclosing block that died inside: their registers are empty, and become free when the construct
+    /// ends.
     pub(super) ended: Vec<ValueId>,
 }
 
@@ -25,16 +26,16 @@ enum Kinds {
 
 #[derive(Clone)]
 struct Loop {
-    /// The register that counts.
+    /// The register of the iteration counter.
     trip: u32,
-    /// The register of the limit; `None` if there is none.
+    /// The register of the limit; `None` if the loop has none.
     max: Option<u32>,
     top: u32,
     exits: Vec<u32>,
     held: Vec<Loc>,
 }
 
-/// What a jump depends on.
+/// The condition of a jump.
 #[derive(Clone, Copy)]
 pub(super) enum Cond {
     Known(bool),
@@ -42,7 +43,7 @@ pub(super) enum Cond {
     Cmp(ScalarOp, u32, u32),
 }
 
-/// The kind of operand of a comparison that branches can compute.
+/// Returns the operand kind of a comparison that jumps support.
 pub(super) fn comparison(op: ScalarOp) -> Option<ScalarKind> {
     use ScalarOp::*;
     match op {
@@ -52,7 +53,7 @@ pub(super) fn comparison(op: ScalarOp) -> Option<ScalarKind> {
     }
 }
 
-/// The jump taken if a comparison is `sense`, and whether its operands change places.
+/// Returns the jump that is taken if the comparison yields `sense`, and whether its operands are swapped.
 fn jump_of(op: ScalarOp, sense: bool) -> (Opcode, bool) {
     use Opcode::*;
     match (op, sense) {
@@ -77,7 +78,7 @@ fn jump_of(op: ScalarOp, sense: bool) -> (Opcode, bool) {
 }
 
 impl Emit<'_> {
-    /// The condition a value is.
+    /// Returns the condition that a value represents.
     fn condition(&mut self, value: ValueId, node: NodeId) -> Cond {
         let def = self.graph.def(value);
         if self.deferred.contains(def) {
@@ -93,7 +94,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Emits a jump taken if the condition is `sense`; gives its place if there is one.
+    /// Emits a jump that is taken if the condition is `sense`; returns its position, or `None` if no jump is necessary.
     fn jump_if(&mut self, node: NodeId, cond: Cond, sense: bool, target: u32) -> Option<u32> {
         let at = self.here();
         match cond {
@@ -120,7 +121,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Ends the life of what dies with operand 0 of a node, its condition.
+    /// Ends the live ranges of values that die at operand 0 of a node, its condition.
     fn end_condition(&mut self, node: NodeId) {
         let def = self.graph.def(self.graph.operand(node, 0));
         if self.deferred.contains(def) {
@@ -154,8 +155,8 @@ impl Emit<'_> {
         self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, ended: Vec::new() });
     }
 
-    /// Registers for the results of a construct that has not begun: where they are wanted, if that register is empty
-    /// or what is in it is not needed after the construct.
+    /// Chooses registers for the results of a construct before its blocks are emitted: the hinted register, if it is
+    /// empty or its value is not live after the construct.
     fn choose_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
         let graph = self.graph;
         let mut dests = Vec::with_capacity(graph.result_count(node));
@@ -215,14 +216,15 @@ impl Emit<'_> {
         self.opens.push(Open { node, kind: Kinds::Loop(body), dests, ended });
     }
 
-    /// The value that limits a loop, if the word it is in is read at the end of every iteration: its register is held
-    /// until the loop is done.
+    /// Returns the value of a loop's limit if its own register is read at the end of every iteration, so that the
+    /// register is occupied for the whole loop.
     fn limit_in_place(&self, node: NodeId) -> Option<ValueId> {
         let value = self.graph.operand(node, 0);
         matches!(self.loc[value], Loc::Word(_)).then_some(value)
     }
 
-    /// Registers for carried values. A value that dies here gives its register, if nothing else has a claim to it.
+    /// Chooses registers for loop-carried values. A value that dies here passes on its register, unless the register is
+    /// reserved otherwise.
     fn loop_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
         let graph = self.graph;
         let limit = self.limit_in_place(node);
@@ -266,7 +268,7 @@ impl Emit<'_> {
             Cond::Cmp(_, a, b) => written(a) || written(b),
         };
         if clobbered {
-            // What the condition reads is about to be overwritten: it is computed first.
+            // The moves overwrite registers that the condition reads, so it is computed before them.
             let temp = self.words.take(None);
             match cond {
                 Cond::Cmp(op, a, b) => self.push(ret, Opcode::of_scalar(op), temp, a, b),
@@ -299,7 +301,7 @@ impl Emit<'_> {
         debug_assert!(graph.is_prim(node, Prim::Loop));
     }
 
-    /// A word that is among the constants.
+    /// Returns the register of a word that is a known constant.
     fn known_word(&self, word: u64) -> u32 {
         *self.word_of.get(&word).expect("invariant: a limit known to be this constant is one")
     }
@@ -332,7 +334,7 @@ impl Emit<'_> {
                 self.block_hints(block, &dests, 1);
             }
         }
-        // What only other branches need.
+        // Values that are live only in other branches.
         let param = graph.param(block);
         for value in self.live.on_entry(block).to_vec() {
             if graph.def(value) != param {
@@ -360,7 +362,7 @@ impl Emit<'_> {
         }
     }
 
-    /// The moves of a block's outputs (from the `skip`th) to the registers of results.
+    /// Returns the moves of a block's outputs (from the `skip`th) to the registers of results.
     fn output_moves(&mut self, block: BlockId, dests: &[(Loc, bool)], skip: usize) -> Vec<Move> {
         let graph = self.graph;
         let (ret, owner) = (graph.ret(block), graph.owner(block).expect("invariant: not the root"));
@@ -453,7 +455,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Ends an `If`; a jump over an empty second block is taken back.
+    /// Ends an `If`; removes a jump over an empty second block.
     fn end_if(&mut self, to_else: Option<u32>, to_end: Option<u32>) {
         if to_end.is_some_and(|jump| jump + 1 == self.here()) {
             self.instrs.pop();
@@ -464,7 +466,7 @@ impl Emit<'_> {
         self.patch(to_end);
     }
 
-    /// A site's operand for a value that is only looked at.
+    /// Returns a site's operand for a value that is read without being moved.
     pub(super) fn peek(&mut self, value: ValueId) -> Operand {
         operand(self.loc[value], kind_of(self.graph.ty(value)), false)
     }

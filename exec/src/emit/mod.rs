@@ -1,11 +1,11 @@
-//! From a verified graph to [`Code`].
+//! Emission: compiles a verified graph to [`Code`].
 //!
-//! The analysis [`Liveness`] says where each value dies; one walk emits. Registers are assigned on the way: a register is
-//! emptied where its value dies, in the branch in which that is, and free again from there on, or, for a value of an outer
-//! block, when the construct of that block is done (another branch may still read it). Results of `If` and `Loop` have
-//! registers set aside before their blocks are emitted, and what a block computes for such a result is computed there
-//! directly where nothing stands in the way (`hints`), so a loop's carried numbers need no moves. Nothing recurses:
-//! nesting is a stack of open constructs.
+//! The analysis [`Liveness`] determines where each value dies; a single walk emits instructions and assigns registers.
+//! A register is emptied where its value dies, in the branch where that happens, and is free from there on. The
+//! register of a value of an outer block becomes free only at the end of the construct, since another branch may still
+//! read it. Registers for results of `If` and `Loop` are reserved before their blocks are emitted. A block computes
+//! such a result directly in its register if possible (`hints`), so loop-carried numbers require no moves. Nothing
+//! recurses: nesting is a stack of open constructs.
 
 mod conditions;
 pub(crate) mod control;
@@ -33,10 +33,10 @@ use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a value is.
+/// Location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Loc {
-    /// Not anywhere (yet, or any more).
+    /// No location: not yet defined, or dead.
     Nowhere,
     /// A register of the scalar bank, constants included.
     Word(u32),
@@ -52,7 +52,7 @@ impl Loc {
     }
 }
 
-/// A place as an operand.
+/// Converts a location to an operand.
 fn operand(loc: Loc, kind: Option<ScalarKind>, dies: bool) -> Operand {
     match loc {
         Loc::Word(r) => Operand::scalar(kind.unwrap_or(ScalarKind::Int), r),
@@ -78,9 +78,9 @@ pub(crate) struct Emit<'g> {
     /// Comparisons that are computed by the branch that uses them.
     deferred: NodeSet,
     loc: ValueMap<Loc>,
-    /// How many constructs are open where a value with a register is defined.
+    /// Number of open constructs at the definition of a value with a register.
     depth: ValueMap<u32>,
-    /// The register in which a value is best computed.
+    /// Preferred register of a value.
     hints: ValueMap<Option<u32>>,
     words: Bank,
     values: Bank,
@@ -94,15 +94,15 @@ pub(crate) struct Emit<'g> {
     constants: Vec<IValue>,
     params: Vec<Operand>,
     opens: Vec<Open>,
-    /// The last place that a jump leads to: an instruction there cannot become one with that before it.
+    /// The last jump target: the instruction there must not be combined with the one before it.
     label: u32,
 }
 
 impl Code {
-    /// Compiles a graph by itself.
+    /// Compiles a graph without function.
     ///
     /// # Errors
-    /// `Misuse` if the graph does not verify. Operators without a kernel are no errors here, but when they are run.
+    /// Returns `Misuse` if the graph does not verify. An operator without a kernel is an error only when it runs.
     pub fn compile(graph: &Arc<Graph>, callees: &dyn Callees) -> Result<Code, KernelError> {
         Code::compile_function(graph, Symbol::EMPTY, callees)
     }
@@ -110,7 +110,7 @@ impl Code {
     /// Compiles the body of a function.
     ///
     /// # Errors
-    /// As [`Code::compile`].
+    /// Returns the errors of [`Code::compile`].
     pub fn compile_function(
         graph: &Arc<Graph>,
         function: Symbol,
@@ -170,7 +170,7 @@ impl Code {
     }
 }
 
-/// The types of inputs, up to the last one that a call has to be checked against.
+/// Returns the types of inputs, up to the last one that calls must be checked against.
 fn declared(graph: &Graph) -> Box<[Type]> {
     let refined = graph.inputs().rposition(|v| is_refined(graph.ty(v)));
     graph.inputs().take(refined.map_or(0, |last| last + 1)).map(|v| graph.ty(v)).collect()
@@ -206,7 +206,7 @@ impl<'g> Emit<'g> {
         emit
     }
 
-    /// Gives every constant its place. Number constants are words in front of every frame.
+    /// Assigns locations to all constants. Number constants are words at the beginning of every frame.
     fn find_constants(&mut self) {
         self.word(0);
         let graph = self.graph;
@@ -214,7 +214,7 @@ impl<'g> Emit<'g> {
         let mut known: HashMap<(AttrsId, Type), u32, FxBuildHasher> = HashMap::default();
         for node in graph.nodes_deep() {
             if let Some(Intrinsic::Scalar(op)) = intrinsics.of(graph.op(node)) {
-                // Integer constants where a float is wanted are converted here.
+                // Convert integer constants that are used as floats.
                 for (value, &kind) in graph.operands(node).zip(op.signature().0) {
                     if let (ScalarKind::Float, Some(IValue::Int(i))) = (kind, graph.constant(value)) {
                         self.word((i as f64).to_bits());
@@ -267,7 +267,7 @@ impl<'g> Emit<'g> {
         self.nodes.push(node);
     }
 
-    /// Gives a value a register.
+    /// Assigns a register to a value.
     fn define(&mut self, value: ValueId) -> Loc {
         let hint = self.hints[value];
         let loc = match kind_of(self.graph.ty(value)) {
@@ -284,13 +284,13 @@ impl<'g> Emit<'g> {
         loc
     }
 
-    /// Notes where a value of the block that is being emitted is.
+    /// Records the location of a value of the current block.
     fn put(&mut self, value: ValueId, loc: Loc) {
         self.loc[value] = loc;
         self.depth[value] = self.opens.len() as u32;
     }
 
-    /// Frees a value's register. Says whether a register of the value bank was its own until now.
+    /// Frees a value's register; returns the register if it is of the value bank and belonged to the value.
     fn release(&mut self, value: ValueId) -> Option<u32> {
         match self.loc[value] {
             Loc::Word(r) if r as usize >= self.scalars.len() => {
@@ -302,8 +302,8 @@ impl<'g> Emit<'g> {
         }
     }
 
-    /// Ends a value's life at a node. Unless the node moved the value away, a register of the value bank is emptied. One
-    /// that a value of an outer block has is free only when the construct of that block is done.
+    /// Ends a value's live range at a node. A register of the value bank is emptied unless the node moved its value
+    /// out. The register of a value of an outer block becomes free only at the end of the construct.
     fn end(&mut self, node: NodeId, value: ValueId, moved: bool) {
         let full = match self.opens.get_mut(self.depth[value] as usize) {
             None => self.release(value),
@@ -317,7 +317,7 @@ impl<'g> Emit<'g> {
         }
     }
 
-    /// The register of the value bank that is a value's own.
+    /// Returns the register of the value bank that a value owns.
     fn own_register(&self, value: ValueId) -> Option<u32> {
         match self.loc[value] {
             Loc::Value(r) => (self.values.owner(r) == Some(value)).then_some(r),
@@ -325,7 +325,7 @@ impl<'g> Emit<'g> {
         }
     }
 
-    /// Ends the life of the operands that die at a node, of those in `range`.
+    /// Ends the live ranges of the operands in `range` that die at a node.
     fn end_operands(&mut self, node: NodeId, range: Range<usize>, moved: bool) {
         for index in range {
             if self.live.dies(node, index) {
@@ -344,8 +344,8 @@ impl<'g> Emit<'g> {
         }
     }
 
-    /// The operands of a site, from the `skip`th of the node: the last occurrence of a dying value moves, earlier ones
-    /// copy.
+    /// Adds the operands of a site, from the node's `skip`th: the last occurrence of a dying value is moved, earlier
+    /// ones are copied.
     fn site_operands(&mut self, node: NodeId, skip: usize) -> Range<u32> {
         let graph = self.graph;
         let (start, count) = (self.operands.len(), graph.operand_count(node));
@@ -366,7 +366,7 @@ impl<'g> Emit<'g> {
         start as u32..self.operands.len() as u32
     }
 
-    /// Where the results of a site go.
+    /// Adds the destinations of a site's results.
     fn site_dests(&mut self, results: impl Iterator<Item = ValueId>) -> Range<u32> {
         let start = self.operands.len() as u32;
         for result in results {
@@ -386,7 +386,7 @@ impl<'g> Emit<'g> {
         self.sites.len() as u32 - 1
     }
 
-    /// A node as a call: operands from the `skip`th in, results out.
+    /// Emits a node as a call: operands from the `skip`th, then the constants `more`.
     fn call_site(&mut self, node: NodeId, op: Opcode, work: Work, skip: usize, more: Vec<IValue>) {
         let mut operands = self.site_operands(node, skip);
         for value in more {
@@ -400,7 +400,7 @@ impl<'g> Emit<'g> {
         self.push(node, op, site, 0, 0);
     }
 
-    /// The block a construct is at.
+    /// Sets the preferred registers of a block's outputs to the destinations of the construct's results.
     fn block_hints(&mut self, block: BlockId, dests: &[Loc], skip: usize) {
         let graph = self.graph;
         for (value, dest) in graph.block_outputs(block).skip(skip).zip(dests) {

@@ -1,4 +1,4 @@
-//! Parallel moves: the outputs of a block into the registers of results, all read before any is overwritten.
+//! Parallel moves: moves block outputs to result registers such that every source is read before it is overwritten.
 
 use super::{Emit, Loc};
 use crate::bytecode::{Opcode, Operand};
@@ -12,37 +12,37 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy)]
 pub(super) struct Move {
     pub(super) from: Loc,
-    /// The kind of the source's word, if it is one.
+    /// The kind of the source word, if it is in the scalar bank.
     pub(super) kind: Option<ScalarKind>,
-    /// Whether the source register may be emptied by its last read.
+    /// Whether the last read of the source register may empty it.
     pub(super) dies: bool,
     pub(super) to: Loc,
-    /// The kind of the destination's word, if it is one.
+    /// The kind of the destination word, if it is in the scalar bank.
     pub(super) to_kind: Option<ScalarKind>,
 }
 
-/// Moves that are not done yet.
+/// Moves that have not been emitted.
 #[derive(Default)]
 struct Pending {
     by_dest: HashMap<Loc, Move, FxBuildHasher>,
-    /// How often a register is still to be read.
+    /// Number of remaining reads per register.
     reads: HashMap<Loc, u32, FxBuildHasher>,
-    /// The destinations that a register is moved to.
+    /// Destinations per source register.
     readers: HashMap<Loc, SmallVec<[Loc; 2]>, FxBuildHasher>,
-    /// Registers that keep what they have.
+    /// Registers that keep their value.
     pinned: HashSet<Loc, FxBuildHasher>,
-    /// Registers whose last read may empty them, whichever that is.
+    /// Registers that may be emptied by their last read.
     dying: HashSet<Loc, FxBuildHasher>,
 }
 
 impl Emit<'_> {
-    /// The move of a value into a register of a bank.
+    /// Returns the move of a value to a register.
     pub(super) fn move_of(&self, value: ValueId, dies: bool, to: Loc, to_type: Type) -> Move {
         let kind = super::kind_of(self.graph.ty(value));
         Move { from: self.loc[value], kind, dies, to, to_kind: super::kind_of(to_type) }
     }
 
-    /// Emits moves as if all happened at once. Linear in their number.
+    /// Emits moves with the semantics of simultaneous assignment, in time linear in their number.
     pub(super) fn parallel(&mut self, node: NodeId, moves: Vec<Move>) {
         let mut pending = Pending::default();
         let mut order = Vec::new();
@@ -61,7 +61,7 @@ impl Emit<'_> {
             order.push(m.to);
             pending.by_dest.insert(m.to, m);
         }
-        // Destinations nobody reads any more can be written at once; each write may free another.
+        // A destination without remaining reads can be written; each write may enable another.
         let mut ready: Vec<Loc> =
             order.iter().copied().filter(|to| !pending.reads.contains_key(to)).collect();
         ready.reverse();
@@ -75,14 +75,14 @@ impl Emit<'_> {
                     ready.push(source);
                 }
             }
-            // What remains are cycles: one register of each goes aside.
+            // Only cycles remain: each is broken by saving one register.
             let Some(to) = rest.by_ref().find(|to| pending.by_dest.contains_key(to)) else { return };
             self.aside(node, to, &mut pending);
             ready.push(to);
         }
     }
 
-    /// Emits one move; gives its source if that was the last read.
+    /// Emits one move; returns its source if that was the last read of it.
     fn one(&mut self, node: NodeId, m: Move, pending: &mut Pending) -> Option<Loc> {
         let last = pending.reads.get_mut(&m.from).is_some_and(|n| {
             *n -= 1;
@@ -94,7 +94,7 @@ impl Emit<'_> {
         last.then_some(m.from)
     }
 
-    /// Saves what stands in a destination into a temporary register and lets its readers read that.
+    /// Saves a destination's current value in a temporary register and redirects its readers.
     fn aside(&mut self, node: NodeId, to: Loc, pending: &mut Pending) {
         let (temp, kind) = match to {
             Loc::Value(_) => (Loc::Value(self.values.take(None)), None),
@@ -114,7 +114,7 @@ impl Emit<'_> {
         self.temps.push(temp);
     }
 
-    /// One instruction from a place to a register.
+    /// Emits one move instruction.
     pub(super) fn emit_move(&mut self, node: NodeId, m: Move) {
         match (m.from, m.to) {
             (Loc::Word(from), Loc::Word(to)) => self.push(node, Opcode::MovS, to, from, 0),

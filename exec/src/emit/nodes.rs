@@ -1,4 +1,4 @@
-//! Nodes without blocks: intrinsics as instructions, everything else as sites.
+//! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
 use super::moves::Move;
 use super::{Emit, Loc, kind_of};
@@ -32,7 +32,7 @@ impl Emit<'_> {
         self.graph.operands(node).collect()
     }
 
-    /// An operator with a kernel; one without fails when it is run, not before.
+    /// Emits an operator with a kernel. If there is no kernel, the emitted call returns the error at run time.
     fn kernel(&mut self, node: NodeId) {
         let graph = self.graph;
         let found = resolve::kernel(graph, graph.op(node)).cloned();
@@ -72,13 +72,14 @@ impl Emit<'_> {
         self.call_site(node, Opcode::Call, work, skip, Vec::new());
     }
 
-    /// A node that cannot be run: says so when it is reached.
+    /// Emits a call that returns `error` when it is executed.
     fn failing(&mut self, node: NodeId, error: crate::KernelError) {
         let work = Work::Kernel(Kernel::new(move |_| Err(error.clone())));
         self.call_site(node, Opcode::Op, work, 0, Vec::new());
     }
 
-    /// The function behind a method whose class is known; interfaces are looked up when called.
+    /// Returns the function of a method if the class is statically known. Methods of interfaces are resolved at the
+    /// call.
     fn static_method(&self, node: NodeId, name: Symbol) -> Work {
         let class = self.graph.operands(node).next().map(|v| self.graph.ty(v));
         let function = class
@@ -109,14 +110,14 @@ impl Emit<'_> {
         self.call(node, work, 0);
     }
 
-    /// A value under another type: nothing to do if it may keep its register.
+    /// Emits a change of a value's static type; no instruction is necessary if the value can keep its register.
     fn transfer(&mut self, node: NodeId) {
         let graph = self.graph;
         let (from, to) = (graph.operand(node, 0), graph.result(node, 0));
         let (kind, to_kind) = (kind_of(graph.ty(from)), kind_of(graph.ty(to)));
         let loc = self.loc[from];
         match loc {
-            // Constants have no owner: both values are the constant.
+            // Constants have no owner, so both values share the location.
             Loc::Constant(_) if to_kind.is_none() => return self.put(to, loc),
             Loc::Word(r) if (r as usize) < self.scalars.len() && kind == to_kind => return self.put(to, loc),
             _ => {}
@@ -134,7 +135,7 @@ impl Emit<'_> {
 
     // --- intrinsics ------------------------------------------------------------------------------------------------
 
-    /// The register with a value as a word of a kind; converted into a temporary one if it is not.
+    /// Returns a register that holds the value as a word of a kind, converted into a temporary register if necessary.
     pub(super) fn as_word(&mut self, value: ValueId, kind: ScalarKind, node: NodeId) -> u32 {
         let own = kind_of(self.graph.ty(value));
         let from = self.loc[value];
@@ -162,7 +163,7 @@ impl Emit<'_> {
         temp
     }
 
-    /// Emits a node as an instruction; says whether it could.
+    /// Emits a node as an instruction; returns whether that is possible.
     fn intrinsic(&mut self, node: NodeId, intrinsic: Intrinsic) -> bool {
         let graph = self.graph;
         let args = self.operand_values(node);
@@ -187,7 +188,7 @@ impl Emit<'_> {
         }
     }
 
-    /// The register of a node's one result, a word; if nobody uses it, a temporary one.
+    /// Returns the register of a node's only result, a word; a temporary register if the result is unused.
     fn result_word(&mut self, node: NodeId) -> u32 {
         let result = self.graph.result(node, 0);
         if self.graph.use_count(result) != 0
@@ -216,7 +217,7 @@ impl Emit<'_> {
         for (i, (&value, &kind)) in args.iter().zip(kinds).enumerate() {
             words[i] = self.as_word(value, kind, node);
         }
-        // Words are read before the result is written: a dying operand's register may take it.
+        // Words are read before the result is written, so the result may take the register of a dying operand.
         self.end_operands_that(node, |loc| matches!(loc, Loc::Word(_)));
         let dest = self.result_word(node);
         if !self.paired(node, op, dest, args, words) {
@@ -226,7 +227,7 @@ impl Emit<'_> {
         true
     }
 
-    /// Ends the life of the operands that die at a node and are in such a place.
+    /// Ends the live ranges of dying operands whose location satisfies `is_such`.
     fn end_operands_that(&mut self, node: NodeId, is_such: fn(Loc) -> bool) {
         for index in 0..self.graph.operand_count(node) {
             if is_such(self.loc[self.graph.operand(node, index)]) {
@@ -235,7 +236,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether a value is a list whose elements' bank is known.
+    /// Returns element kind and type of a list.
     fn list_kind(&self, list: ValueId) -> Option<(Option<ScalarKind>, Type)> {
         let elem = self.graph.ty(list).list_elem()?;
         Some((kind_of(elem), elem))

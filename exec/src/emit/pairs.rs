@@ -1,7 +1,8 @@
-//! Two steps on numbers in one instruction: an operation and the one that uses its result, a sum and the end of the
-//! loop it is taken in.
+//! Peephole combination of two instructions into one: a scalar operation with the operation that uses its result, and a
+//! sum with the end of its loop.
 //!
-//! An instruction joins the one before it if no jump leads between them and nobody else reads what the first computes.
+//! An instruction is combined with the previous one if no jump target lies between them and the first result has no
+//! other use.
 
 use super::{Emit, Loc};
 use crate::bytecode::{Instr, Opcode};
@@ -9,13 +10,13 @@ use crate::intrinsic::{OfElement, ScalarOp};
 use flambeau_ir::{NodeId, ValueId};
 
 impl Emit<'_> {
-    /// The instruction before, if what is emitted here always follows it.
+    /// Returns the previous instruction if it is always executed directly before the next one.
     fn before(&self) -> Option<Instr> {
         if self.label == self.here() { None } else { self.instrs.last().copied() }
     }
 
-    /// Joins an operation with that which computes its left operand (or its right one, if they may be exchanged); says
-    /// whether it could.
+    /// Combines an operation with the one that computes its left operand (or its right one, if the operation is
+    /// commutative); returns whether that was possible.
     pub(super) fn paired(
         &mut self,
         node: NodeId,
@@ -46,8 +47,8 @@ impl Emit<'_> {
         true
     }
 
-    /// A conversion of the only element of what the instruction before selects: begins with an instruction that does both,
-    /// for rows of numbers, which are most.
+    /// Combines a conversion of a one-element tensor with the select before it: prepends an instruction that performs
+    /// both if the operand is a 1-d tensor, the common case. The separate instructions follow as the fallback.
     pub(super) fn read(&mut self, node: NodeId) {
         let graph = self.graph;
         let Some(OfElement { selected_by }) =
@@ -64,7 +65,7 @@ impl Emit<'_> {
         if !follows || graph.op_name(graph.def(part)).as_str() != *selected_by {
             return;
         }
-        // Of a row there is one dimension, whose number is a constant.
+        // A 1-d tensor has only dimension 0 or -1, which must be constant.
         let number = match self.loc[graph.operand(graph.def(part), 1)] {
             Loc::Word(r) => self.scalars.get(r as usize).map(|word| *word as i64),
             _ => None,
@@ -79,7 +80,7 @@ impl Emit<'_> {
         }
     }
 
-    /// The end of a loop's body, joined with a sum before it.
+    /// Emits the end of a loop's body, combined with a preceding sum if possible.
     pub(super) fn next(&mut self, node: NodeId, trip: u32, limit: u32, top: u32) {
         if let (Some(before), Ok(d), Ok(e)) = (self.before(), u8::try_from(trip), u8::try_from(limit))
             && before.a != trip

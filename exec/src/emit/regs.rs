@@ -1,8 +1,8 @@
-//! Registers of one bank: allocation, who owns one, and which are set aside for the results of an open construct.
+//! Register allocation of one bank: free registers, owners, and registers reserved for results of open constructs.
 
 use flambeau_ir::ValueId;
 
-/// One bank.
+/// The registers of one bank.
 pub(super) struct Bank {
     free: Vec<u32>,
     owner: Vec<Option<ValueId>>,
@@ -10,17 +10,17 @@ pub(super) struct Bank {
 }
 
 impl Bank {
-    /// A bank whose first `fixed` registers are never given out.
+    /// Creates a bank whose first `fixed` registers are never allocated.
     pub(super) fn new(fixed: usize) -> Bank {
         Bank { free: Vec::new(), owner: vec![None; fixed], reserved: vec![true; fixed] }
     }
 
-    /// Registers used so far.
+    /// Returns the number of registers used so far.
     pub(super) fn len(&self) -> u32 {
         self.owner.len() as u32
     }
 
-    /// A register for a value, or (without one) for a moment.
+    /// Allocates a register for a value, or a temporary one if `owner` is `None`.
     pub(super) fn take(&mut self, owner: Option<ValueId>) -> u32 {
         let register = self.free.pop().unwrap_or_else(|| {
             self.owner.push(None);
@@ -31,7 +31,7 @@ impl Bank {
         register
     }
 
-    /// Gives back a register taken for a moment.
+    /// Frees a temporary register.
     pub(super) fn give(&mut self, register: u32) {
         debug_assert!(self.owner[register as usize].is_none() && !self.is_reserved(register));
         self.free.push(register);
@@ -41,7 +41,7 @@ impl Bank {
         self.reserved[register as usize]
     }
 
-    /// Sets a register aside (or not); says how it was.
+    /// Reserves a register (or cancels that); returns the previous state.
     pub(super) fn reserve(&mut self, register: u32, reserved: bool) -> bool {
         std::mem::replace(&mut self.reserved[register as usize], reserved)
     }
@@ -54,7 +54,7 @@ impl Bank {
         self.owner[register as usize] = owner;
     }
 
-    /// Takes a register that is set aside and empty.
+    /// Allocates a reserved register if it is empty; returns whether it was.
     pub(super) fn take_reserved(&mut self, register: u32, owner: ValueId) -> bool {
         let empty = self.is_reserved(register) && self.owner(register).is_none();
         if empty {
@@ -63,7 +63,7 @@ impl Bank {
         empty
     }
 
-    /// Ends a value's hold on its register; says whether it had one.
+    /// Ends a value's ownership of a register; returns whether the value owned it.
     pub(super) fn release(&mut self, register: u32, value: ValueId) -> bool {
         if self.owner(register) != Some(value) {
             return false;
