@@ -1,4 +1,4 @@
-//! Operators that ask for gradients of what the program did before. They run where it was recorded.
+//! Operators that compute gradients of earlier operations. They require a recorded run.
 
 use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
@@ -11,13 +11,15 @@ use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
-/// The tape of the host, which a run has if it must record.
+/// Returns the host's tape, which is set for every run that must record.
 fn recorded(cx: &mut KernelCx<'_>) -> Result<Tape, KernelError> {
     let tape = cx.host().tape().cloned();
-    tape.ok_or_else(|| KernelError::unsupported("gradients of what was not recorded: set a tape on the host"))
+    tape.ok_or_else(|| {
+        KernelError::unsupported("gradients of operations that were not recorded: set a tape on the host")
+    })
 }
 
-/// Outputs, each with the gradient given for it: a number's is 1.
+/// Pairs outputs with their initial gradients: the default for a number is 1.
 fn seeded(outputs: &[Tensor], given: &[Option<Tensor>]) -> Result<Vec<(Tensor, Tensor)>, KernelError> {
     if !given.is_empty() && given.len() != outputs.len() {
         let (n, m) = (outputs.len(), given.len());
@@ -47,7 +49,7 @@ fn seeded(outputs: &[Tensor], given: &[Option<Tensor>]) -> Result<Vec<(Tensor, T
     outputs.iter().enumerate().map(one).collect()
 }
 
-/// The tensors of a list that may be missing, as may each of them.
+/// Returns the tensors of an optional list of optional tensors.
 fn optional_tensors(cx: &KernelCx<'_>, i: usize) -> Result<Vec<Option<Tensor>>, KernelError> {
     if cx.arg(i)?.is_none() {
         return Ok(Vec::new());
@@ -55,7 +57,7 @@ fn optional_tensors(cx: &KernelCx<'_>, i: usize) -> Result<Vec<Option<Tensor>>, 
     Ok(cx.list(i)?.read().iter().map(|v| v.as_tensor().cloned()).collect())
 }
 
-/// Derivatives of derivatives are not recorded.
+/// Rejects higher-order derivatives, which are not recorded.
 fn refuse_higher(cx: &KernelCx<'_>, create_graph: usize) -> KernelResult {
     if cx.boolean(create_graph)? {
         return Err(KernelError::unsupported("`create_graph=True`: gradients of gradients"));
@@ -100,10 +102,10 @@ fn grad(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// Says that a tensor takes part in differentiation.
+/// Sets whether a tensor requires a gradient.
 ///
 /// # Errors
-/// If its elements are no floating point or complex numbers.
+/// Returns an input error if its dtype is neither floating point nor complex.
 pub(crate) fn require_grad(tensor: &Tensor, wanted: bool) -> KernelResult {
     let dtype = tensor.dtype();
     if wanted && !dtype.is_floating() && !dtype.is_complex() {
@@ -124,14 +126,14 @@ fn requires_grad_(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// A number that gradients are wanted for.
+/// Draws a scalar tensor that requires a gradient.
 fn leaf(g: &mut Gen<'_>) -> IValue {
     let leaf = sample::tensor(g, &[], DType::F32, &Default::default());
     leaf.set_requires_grad(true);
     IValue::Tensor(leaf)
 }
 
-/// One that has gathered a gradient.
+/// Draws a leaf with an accumulated gradient.
 fn gathering(g: &mut Gen<'_>) -> IValue {
     let leaf = leaf(g);
     if let IValue::Tensor(leaf) = &leaf {
@@ -148,14 +150,14 @@ fn rows() -> Vec<OverloadRow> {
         asks(row(
             "aten::backward",
             "",
-            "Adds the gradients of a tensor to what its leaves hold.",
+            "Accumulates the gradients of a tensor in its leaves.",
             backward_of_one,
         ))
         .sample(|g, _| vec![leaf(g)]),
         asks(row(
             "aten::backward",
             "TensorList",
-            "Adds the gradients of tensors to what their leaves hold.",
+            "Accumulates the gradients of tensors in their leaves.",
             backward_of_list,
         ))
         .sample(|g, _| vec![IValue::list(Type::TENSOR, vec![leaf(g), leaf(g)])]),
@@ -174,10 +176,10 @@ pub(crate) fn family() -> Vec<OpDef> {
         rows().iter().flat_map(OverloadRow::defs).map(|def| def.with(AsksForGradients)).collect();
     defs.push(
         OpDef::named("prim::grad")
-            .with(Doc("The gradient it has gathered, if it is a leaf and one came back to it."))
-            // It changes while the tensor does not.
+            .with(Doc("The accumulated gradient of a leaf, or `None`."))
+            // The gradient changes while the tensor does not.
             .with(Effects::RANDOM)
-            // Of one that is not there nothing is known.
+            // No facts are known about an absent gradient.
             .with(Shape::from(|_| None::<Fact>))
             .with(Dtype::from(|_| None))
             .with(Sample::args(|g| vec![gathering(g)]).exact().not_differentiable())
@@ -189,7 +191,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     );
     defs.push(
         OpDef::named("aten::detach_")
-            .with(Doc("In place: apart from differentiation."))
+            .with(Doc("In place: detached from the gradient graph."))
             .with(Effects::RAISES)
             .with(Shape::same_as(0))
             .with(Dtype::same_as(0))
@@ -203,7 +205,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     );
     defs.push(
         OpDef::named("aten::requires_grad_")
-            .with(Doc("Says whether gradients of the tensor are wanted."))
+            .with(Doc("Sets whether the tensor requires a gradient."))
             .with(Effects::RAISES)
             .with(Shape::same_as(0))
             .with(Dtype::same_as(0))

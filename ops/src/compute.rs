@@ -1,12 +1,13 @@
-//! Where functions become kernels.
+//! Construction of kernels, in one place so that they can be compiled out.
 //!
-//! Every kernel of this crate is made by [`kernel`], and every computation that the variants of an operator share by
-//! [`compute`] or [`change`]. Without the feature `kernels` these three drop the function: they are generic over it, so it is
-//! checked and no code is made for it or for what only it calls. Where a constant table holds functions by pointer, its rows are
-//! taken through [`computing!`], which puts a stub in their place in such a build.
+//! Every kernel of this crate is created by [`kernel`], and every computation shared by variants of an operator by
+//! [`compute`] or [`change`]. Without the feature `kernels` these three functions drop their argument. They are generic
+//! over it, so it is type-checked, but no code is generated for it or for functions that only it calls. Rows of
+//! constant tables with function pointers are accessed through [`computing!`], which replaces the functions by a stub
+//! in such a build.
 //!
-//! An operator states a kernel in either build, so passes that ask whether it can run decide alike. All other facts (schema,
-//! effects, aliasing, shapes, samples, rules) never go through a kernel.
+//! An operator has a kernel facet in either build, so passes that check whether it can run decide alike. All other
+//! facts (schema, effects, aliasing, shapes, samples, rules) are independent of kernels.
 
 #![cfg_attr(not(feature = "kernels"), allow(unused_variables, reason = "computations are dropped"))]
 
@@ -15,13 +16,13 @@ use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult};
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
 
-/// A computation as the variants of an operator share it: one object, so that what follows from it is compiled once.
+/// A computation shared by variants of an operator. It is a trait object, so code derived from it is compiled once.
 pub(crate) type Compute<T> = Arc<dyn Fn(&KernelCx<'_>) -> Result<T, KernelError> + Send + Sync>;
 
-/// What changes a tensor, shared as [`Compute`] is.
+/// A modification of a tensor, shared like [`Compute`].
 pub(crate) type Change = Arc<dyn Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send + Sync>;
 
-/// A kernel of a standard operator.
+/// Creates a kernel of a standard operator.
 pub(crate) fn kernel(run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static) -> Kernel {
     #[cfg(feature = "kernels")]
     return Kernel::new(run);
@@ -29,7 +30,7 @@ pub(crate) fn kernel(run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sy
     Kernel::new(|cx| Err(absent(cx)))
 }
 
-/// A computation to be shared.
+/// Creates a shared computation.
 pub(crate) fn compute<T: 'static>(
     f: impl Fn(&KernelCx<'_>) -> Result<T, KernelError> + Send + Sync + 'static,
 ) -> Compute<T> {
@@ -39,7 +40,7 @@ pub(crate) fn compute<T: 'static>(
     Arc::new(|cx| Err(absent(cx)))
 }
 
-/// A change to be shared.
+/// Creates a shared modification.
 pub(crate) fn change(f: impl Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send + Sync + 'static) -> Change {
     #[cfg(feature = "kernels")]
     return Arc::new(f);
@@ -47,11 +48,11 @@ pub(crate) fn change(f: impl Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send +
     Arc::new(|cx, _| Err(absent(cx)))
 }
 
-/// The rows of a constant table, one of whose fields is a function that computes: `computing!(ROWS.2)`. A function that
-/// takes other arguments than [`stub`] has a stub of its own: `computing!(ROWS.2, lacking)`.
+/// Returns the rows of a constant table, one of whose fields is a function: `computing!(ROWS.2)`. If its signature
+/// differs from that of [`stub`], a stub must be given: `computing!(ROWS.2, lacking)`.
 ///
-/// With the feature `kernels` it expands to `ROWS`, without to a copy that the compiler makes, so that the table is not in
-/// the program:
+/// With the feature `kernels` it expands to `ROWS`. Without, it expands to a copy evaluated at compile time, so that
+/// the table and its functions are not linked:
 ///
 /// ```text
 /// &const {
@@ -92,13 +93,13 @@ macro_rules! computing {
 
 pub(crate) use computing;
 
-/// Stands for a function in the rows of [`computing!`].
+/// Replaces the functions in the rows of [`computing!`].
 #[cfg(not(feature = "kernels"))]
 pub(crate) fn stub(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Err(absent(cx))
 }
 
-/// The error of a call in a build without kernels.
+/// Returns the error of a call in a build without kernels.
 #[cold]
 #[cfg_attr(feature = "kernels", expect(dead_code, reason = "kernels are there"))]
 fn absent(cx: &KernelCx<'_>) -> KernelError {

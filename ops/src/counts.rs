@@ -1,8 +1,8 @@
-//! Samples of the Poisson and of the binomial distribution, number for number what PyTorch's seeds give.
+//! Samples of the Poisson and binomial distributions, identical to PyTorch's for the same seed.
 //!
-//! Where a count is small, what happens is drawn event by event. Where it is large, a point below a hat is drawn until it
-//! is below the distribution too: W. Hörmann's transformed rejection, PTRS for the one, BTRS for the other. Uniform
-//! numbers are f64; what is rounded to the precision of the parameters is part of what a seed means.
+//! Small counts are drawn event by event. Large counts use W. Hörmann's transformed rejection (PTRS for Poisson, BTRS
+//! for binomial): points are drawn below a hat function until one is below the distribution too. Uniform numbers are
+//! f64; rounding to the precision of the parameters is part of the reproduced sequence.
 
 use crate::random::with_engine;
 use crate::support::{Computed, op};
@@ -12,22 +12,23 @@ use flambeau_ir::{Effects, OpDef};
 use flambeau_tensor::random::Engine;
 use flambeau_tensor::{DType, Tensor, broadcast_shapes};
 
-/// From here on the mean is large.
+/// The mean from which transformed rejection is used.
 const MANY: f64 = 10.0;
 
-/// The hat of a transformed rejection, from the distribution's spread.
+/// The hat function of a transformed rejection, derived from the distribution's standard deviation.
 struct Hat {
-    /// How steep it is at the sides, and how wide.
+    /// Steepness at the sides, and width.
     side: f64,
     width: f64,
-    /// Where its middle is.
+    /// Center of the hat.
     middle: f64,
-    /// Below this height, and not too near its ends, all of it is below the distribution.
+    /// Points below this height, and not too near the ends, are always below the distribution.
     level: f64,
 }
 
 impl Hat {
-    /// A point below it: the count, the distance from the hat's end, the height, and whether it is surely taken.
+    /// Draws a point below the hat: the count, the distance from the hat's end, the height, and whether it is accepted
+    /// without a further test.
     fn draw(&self, engine: &mut Engine) -> (f64, f64, f64, bool) {
         let u = engine.unit_f64() - 0.5;
         let height = engine.unit_f64();
@@ -41,12 +42,12 @@ impl Hat {
     }
 }
 
-/// One sample of a rate, which is not negative.
+/// Draws one sample for a nonnegative rate.
 fn poisson(rate: f64, engine: &mut Engine) -> f64 {
     if rate == 0.0 {
         return 0.0;
     }
-    // An unknown or endless rate has no samples; the methods below would look for one for ever.
+    // A NaN or infinite rate has no samples; the methods below would not terminate.
     if !rate.is_finite() {
         return f64::NAN;
     }
@@ -79,7 +80,7 @@ fn poisson(rate: f64, engine: &mut Engine) -> f64 {
     }
 }
 
-/// What Stirling's approximation of the logarithm of a factorial leaves out.
+/// The remainder of Stirling's approximation of `ln(k!)`.
 fn stirling_rest(k: f64) -> f64 {
     const FIRST: [f64; 10] = [
         0.081_061_466_795_327_2,
@@ -100,10 +101,10 @@ fn stirling_rest(k: f64) -> f64 {
     (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
 }
 
-/// A number rounded to the precision that counts and probabilities are computed in.
+/// Rounds a number to the precision in which counts and probabilities are computed.
 type Round = fn(f64) -> f64;
 
-/// One sample: how many of `trials` succeed, each with probability `p`.
+/// Draws one sample: the number of successes in `trials`, each with probability `p`.
 fn binomial(trials: f64, p: f64, round: Round, engine: &mut Engine) -> f64 {
     if trials <= 0.0 || p <= 0.0 {
         return 0.0;
@@ -114,7 +115,7 @@ fn binomial(trials: f64, p: f64, round: Round, engine: &mut Engine) -> f64 {
     if p.is_nan() || !trials.is_finite() {
         return f64::NAN;
     }
-    // What is more likely is counted by what is left.
+    // For `p > 0.5`, count failures.
     let rare = if p <= 0.5 { p } else { round(1.0 - p) };
     let mean = round(trials * rare);
     let count = if mean < MANY {
@@ -221,7 +222,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     let mut defs = op("poisson", "", "Samples of the Poisson distribution of given rates.")
         .facts(poissons)
         .one(poisson_of);
-    let doc = "How many of so many trials succeed, each with a given probability: samples.";
+    let doc = "Samples of the binomial distribution.";
     defs.extend(op("binomial", "", doc).facts(binomials).one(binomial_of));
     defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect()
 }
@@ -235,7 +236,7 @@ mod tests {
         (0..8).map(|_| one(&mut engine)).collect()
     }
 
-    /// Recorded with PyTorch 2.6 under the seed 7: `poisson` of f64, `binomial` of f32 and f64.
+    /// Recorded with PyTorch 2.6 for seed 7: `poisson` of f64, `binomial` of f32 and f64.
     #[test]
     fn a_seed_gives_what_it_gives() {
         for (rate, want) in [

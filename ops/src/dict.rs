@@ -1,6 +1,6 @@
-//! Dictionaries: keys in order of insertion, compared by value (tensors by identity).
+//! Dictionary operators: keys in insertion order, compared by value (tensors by identity).
 //!
-//! Every operator exists once per type of key; each is written once here.
+//! Every operator has one overload per key type; each is written once here.
 
 use crate::per_type::{Elem, OverloadRow, all, check_values_fit, row};
 use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
@@ -11,12 +11,12 @@ fn alone(g: &mut Gen<'_>, key: Elem) -> Vec<IValue> {
     vec![IValue::Dict(key.dict(g))]
 }
 
-/// A dictionary and a key, often one of its own.
+/// Draws a dictionary and a key, often one of its own.
 fn and_key(g: &mut Gen<'_>, key: Elem) -> Vec<IValue> {
     if g.flag() { and_own(g, key) } else { vec![IValue::Dict(key.dict(g)), key.draw(g)] }
 }
 
-/// A dictionary and one of its keys.
+/// Draws a dictionary and one of its keys.
 fn and_own(g: &mut Gen<'_>, key: Elem) -> Vec<IValue> {
     let dict = key.dict(g);
     let (own, _) = dict.to_vec().swap_remove(0);
@@ -85,19 +85,15 @@ fn questions() -> Vec<OverloadRow> {
             Ok(())
         })
         .sample(alone),
-        row("aten::copy", "Dict_{}", "A new dictionary of the same entries.", copy).sample(alone),
-        row("aten::dict", "Dict_{}", "A new dictionary of the same entries.", copy).sample(alone),
-        row(
-            "aten::dict",
-            "{}",
-            "A dictionary of pairs; of equal keys the last one's value counts.",
-            from_pairs,
-        )
-        .raises()
-        .sample(|g, key| {
-            let pairs = key.dict(g).to_vec().into_iter().map(|(k, v)| IValue::tuple(vec![k, v])).collect();
-            vec![IValue::list(Type::tuple(&[key.ty(), Type::INT]), pairs)]
-        }),
+        row("aten::copy", "Dict_{}", "A new dictionary with the same entries.", copy).sample(alone),
+        row("aten::dict", "Dict_{}", "A new dictionary with the same entries.", copy).sample(alone),
+        row("aten::dict", "{}", "A dictionary from pairs; the last value of equal keys is kept.", from_pairs)
+            .raises()
+            .sample(|g, key| {
+                let pairs =
+                    key.dict(g).to_vec().into_iter().map(|(k, v)| IValue::tuple(vec![k, v])).collect();
+                vec![IValue::list(Type::tuple(&[key.ty(), Type::INT]), pairs)]
+            }),
     ]
 }
 
@@ -117,21 +113,21 @@ fn changes() -> Vec<OverloadRow> {
         })
         .raises()
         .sample(and_own),
-        row("aten::pop", "Dict_{}", "Removes a key and gives its value.", |cx| {
+        row("aten::pop", "Dict_{}", "Removes a key and returns its value.", |cx| {
             let value = removed(cx)?.ok_or_else(|| no_key(cx))?;
             cx.ret(value);
             Ok(())
         })
         .raises()
         .sample(and_own),
-        row("aten::pop", "Dict_default_{}", "Removes a key and gives its value, or a default.", |cx| {
+        row("aten::pop", "Dict_default_{}", "Removes a key and returns its value, or a default.", |cx| {
             let value = removed(cx)?;
             let value = value.unwrap_or_else(|| cx.take(2));
             cx.ret(value);
             Ok(())
         })
         .sample(key_and_value),
-        row("aten::popitem", "{}", "Removes the entry inserted first and gives its key and value.", |cx| {
+        row("aten::popitem", "{}", "Removes the entry inserted first and returns its key and value.", |cx| {
             let first = cx.dict(0)?.write().pop_first();
             let (k, v) = first.ok_or_else(|| KernelError::input("popitem(): dictionary is empty"))?;
             cx.ret(Tuple::new([k, v]));
@@ -176,7 +172,7 @@ fn changes() -> Vec<OverloadRow> {
     ]
 }
 
-/// The value of key 1 in dictionary 0.
+/// Returns the value of key 1 in dictionary 0.
 fn found(cx: &KernelCx<'_>) -> Result<Option<IValue>, KernelError> {
     Ok(cx.dict(0)?.get(cx.arg(1)?)?)
 }

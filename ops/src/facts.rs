@@ -1,4 +1,4 @@
-//! What a tensor is asked about itself (sizes, dtype, device), and its way into numbers and truth values.
+//! Queries of a tensor's properties (sizes, dtype, device), and its conversion to numbers and booleans.
 
 use crate::support::{in_range, kernel};
 use flambeau_analysis::Shape;
@@ -20,30 +20,32 @@ fn answer(f: Ask) -> Kernel {
 const QUESTIONS: &[(&str, &str, Ask)] = &[
     ("aten::dim", "Number of dimensions.", |t| IValue::Int(t.rank() as i64)),
     ("aten::numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
-    ("aten::storage_offset", "First element's place in the storage.", |t| IValue::Int(t.offset())),
+    ("aten::storage_offset", "Position of the first element in the storage.", |t| IValue::Int(t.offset())),
     ("aten::is_floating_point", "Whether elements are floats.", |t| IValue::Bool(t.dtype().is_floating())),
     ("aten::is_complex", "Whether elements are complex numbers.", |t| IValue::Bool(t.dtype().is_complex())),
     ("aten::is_signed", "Whether elements can be negative.", |t| IValue::Bool(t.dtype().is_signed())),
     ("aten::element_size", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
-    ("aten::get_device", "Number of the device; -1 for the processor.", |_| IValue::Int(-1)),
-    ("aten::is_leaf", "Whether nothing was differentiated to make it.", |t| IValue::Bool(tape::is_leaf(t))),
-    ("aten::is_conj", "Whether conjugation is delayed: never.", |_| IValue::Bool(false)),
-    ("aten::is_neg", "Whether negation is delayed: never.", |_| IValue::Bool(false)),
+    ("aten::get_device", "Index of the device; -1 for the CPU.", |_| IValue::Int(-1)),
+    ("aten::is_leaf", "Whether the tensor is a leaf of the gradient graph.", |t| {
+        IValue::Bool(tape::is_leaf(t))
+    }),
+    ("aten::is_conj", "Whether conjugation is lazy: never.", |_| IValue::Bool(false)),
+    ("aten::is_neg", "Whether negation is lazy: never.", |_| IValue::Bool(false)),
     ("aten::is_inference", "Whether made in inference mode: never.", |_| IValue::Bool(false)),
     ("aten::is_distributed", "Whether its elements are on several machines: never.", |_| IValue::Bool(false)),
-    ("aten::retains_grad", "Whether it keeps its gradient, being no leaf: never.", |_| IValue::Bool(false)),
+    ("aten::retains_grad", "Whether a non-leaf tensor retains its gradient: never.", |_| IValue::Bool(false)),
     ("aten::dense_dim", "Number of dimensions that are not sparse: all.", |t| IValue::Int(t.rank() as i64)),
     ("aten::sparse_dim", "Number of dimensions that are sparse: none.", |_| IValue::Int(0)),
-    ("prim::name", "Its name: it has none.", |_| IValue::None),
+    ("prim::name", "The tensor's name: always `None`.", |_| IValue::None),
     ("prim::dtype", "The dtype, as a number.", |t| IValue::Int(t.dtype().scalar_type())),
     ("prim::device", "The device.", |_| IValue::Device(Device::CPU)),
     ("prim::layout", "The layout, as a number: strided.", |_| IValue::Int(0)),
     ("prim::itemsize", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
     ("prim::nbytes", "Bytes of all elements.", |t| IValue::Int((t.dtype().size() * t.numel()) as i64)),
-    ("prim::requires_grad", "Whether it takes part in differentiation.", |t| IValue::Bool(t.requires_grad())),
-    ("prim::is_cpu", "Whether it is on the processor.", |_| IValue::Bool(true)),
+    ("prim::requires_grad", "Whether the tensor requires a gradient.", |t| IValue::Bool(t.requires_grad())),
+    ("prim::is_cpu", "Whether it is on the CPU.", |_| IValue::Bool(true)),
     ("prim::is_cuda", "Whether it is on a CUDA device: never.", |_| IValue::Bool(false)),
-    ("prim::is_meta", "Whether it has no elements: never.", |_| IValue::Bool(false)),
+    ("prim::is_meta", "Whether it is on the meta device: never.", |_| IValue::Bool(false)),
     ("prim::is_mkldnn", "Whether its layout is oneDNN's: never.", |_| IValue::Bool(false)),
     ("prim::is_quantized", "Whether it is quantized: never.", |_| IValue::Bool(false)),
     ("prim::is_sparse", "Whether it is sparse: never.", |_| IValue::Bool(false)),
@@ -100,11 +102,11 @@ fn sizes() -> Vec<OpDef> {
                 Ok(())
             })),
         OpDef::named("aten::is_contiguous")
-            .with(Doc("Whether elements lie in row-major order without gaps."))
+            .with(Doc("Whether the tensor is contiguous: row-major without gaps."))
             .with(sample())
             .with(answer(|t| IValue::Bool(t.is_contiguous()))),
         OpDef::overload("aten::is_contiguous", "memory_format")
-            .with(Doc("Whether elements lie in a memory format's order without gaps."))
+            .with(Doc("Whether the tensor is contiguous in a memory format."))
             .with(sample().then([IValue::Int(MemoryFormat::Contiguous as i64)]))
             .with(kernel(|cx| {
                 let (rank, layout) = (cx.tensor(0)?.rank(), cx.tensor(0)?.layout());
@@ -140,7 +142,7 @@ fn single(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
     Ok(cx.tensor(0)?.item()?)
 }
 
-/// Implicit conversion of an argument: only of tensors without dimensions that nobody differentiates.
+/// Implicit conversion of an argument: only for tensors of rank 0 that do not require a gradient.
 fn implicit(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
     let t = cx.tensor(0)?;
     if t.requires_grad() {
@@ -160,7 +162,7 @@ fn overflow(to: &str) -> KernelError {
 }
 
 fn numbers() -> Vec<OpDef> {
-    // Of numbers that are no number or out of range there is no integer; a complex one has to be real.
+    // NaN and values out of range have no integer; a complex number must be real.
     let whole = |s: Scalar| in_range(s, DType::I64).map_err(|_| overflow("int64_t")).map(Scalar::to_i64);
     let float = |s: Scalar| match s {
         Scalar::Complex(z) if z.im != 0.0 => Err(overflow("double")),
@@ -180,7 +182,7 @@ fn numbers() -> Vec<OpDef> {
     vec![
         number("aten::item", "The only element.", single, any),
         number("aten::Int.Tensor", "The only element, truncated.", single, whole).with(of_selected),
-        number("aten::Float.Tensor", "The only element as a double.", single, float).with(of_selected),
+        number("aten::Float.Tensor", "The only element as a float.", single, float).with(of_selected),
         number("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth)
             .with(of_selected),
         number("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth)
@@ -198,7 +200,7 @@ fn numbers() -> Vec<OpDef> {
     ]
 }
 
-/// An operator that takes a number from its argument and gives it in a type of its own.
+/// Defines an operator that takes a number from its argument and converts it.
 fn number<R: Into<IValue>>(
     name: &str,
     doc: &'static str,
@@ -212,7 +214,7 @@ fn number<R: Into<IValue>>(
     }))
 }
 
-/// A complex number from its parts, at least one of which is a tensor of one element.
+/// A complex number from its parts, at least one of which is a one-element tensor.
 fn complex_of_tensors() -> Vec<OpDef> {
     let part = |cx: &KernelCx<'_>, i: usize| match cx.arg(i)? {
         IValue::Tensor(t) => Ok::<f64, KernelError>(t.item()?.to_f64()),
@@ -250,7 +252,7 @@ fn truth_value(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
 
 fn infer_size() -> OpDef {
     OpDef::named("aten::_infer_size")
-        .with(Doc("The size two sizes broadcast to."))
+        .with(Doc("The broadcast size of two sizes."))
         .with(Effects::RAISES)
         .with(
             Sample::args(|_| vec![IValue::ints(vec![2, 1]), IValue::ints(vec![3])])

@@ -1,11 +1,12 @@
-//! Samples of the gamma distribution and of Dirichlet's, number for number what PyTorch's seeds give.
+//! Samples of the gamma and Dirichlet distributions, identical to PyTorch's for the same seed.
 //!
-//! A sample is accepted or drawn again, by the method of Marsaglia and Tsang: a normal number, cubed, against a uniform
-//! one. Which of them are drawn in f64, and what is rounded to the precision of the shapes, is part of what a seed
-//! means.
+//! Samples are drawn by the rejection method of Marsaglia and Tsang: the cube of a normal number is tested with a
+//! uniform one. Which numbers are drawn in f64, and what is rounded to the precision of the shape parameter, is part of
+//! the reproduced sequence.
 //!
-//! A sample moves with its shape so that as many as before are below it; how much is a formula with three ranges. All are
-//! approximations, and PyTorch's: its results are reproduced, not the function they come near.
+//! The reparameterized gradient is the derivative of a sample with respect to the shape at a fixed quantile. Its
+//! formula has three ranges. All are PyTorch's approximations: PyTorch's results are reproduced, not the exact
+//! function.
 
 use crate::random::with_engine;
 use crate::support::{Computed, OutputLayout, op};
@@ -17,12 +18,12 @@ use flambeau_tensor::math::Real;
 use flambeau_tensor::random::{Engine, standard_normal};
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
 
-/// A third, in single precision for every type.
+/// 1/3 in f32, for all dtypes.
 const THIRD: f32 = 1.0 / 3.0;
-/// How far below one a uniform number may be without asking for logarithms, by the fourth power of the normal one.
+/// Squeeze step of the rejection: a uniform number below `1 - SQUEEZE * normal^4` is accepted without logarithms.
 const SQUEEZE: f32 = 0.0331;
 
-/// A number rounded to the precision that shapes are computed in.
+/// Rounds a number to the precision of the shape parameters.
 type Round = fn(f64) -> f64;
 
 fn exact(x: f64) -> f64 {
@@ -33,8 +34,8 @@ fn single(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// One sample of a shape. One that has no distribution takes the same way, mostly to what is no number, because the draws
-/// it spends are part of what comes behind it.
+/// Draws one sample. An invalid shape takes the same path, mostly to NaN, because the number of draws affects later
+/// samples.
 fn sample(shape: f64, round: Round, engine: &mut Engine) -> f64 {
     let (mut shape, mut scale) = (shape, 1.0);
     if shape < 1.0 {
@@ -64,7 +65,7 @@ fn sample(shape: f64, round: Round, engine: &mut Engine) -> f64 {
     }
 }
 
-/// The least positive normal number of a type, and the greatest below one.
+/// Returns the smallest positive normal number of a dtype, and the largest number below one.
 fn bounds(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::F64 => (f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0),
@@ -91,8 +92,8 @@ fn standard_gamma(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_vec(drawn, like.sizes())?.to_dtype(like.dtype())?)
 }
 
-/// Gamma samples as parts of their sum, along the last dimension. They are drawn in f64, and none is less than the
-/// least of those, so a row of zeros has equal parts.
+/// Draws gamma samples and divides them by their sum along the last dimension. They are drawn in f64 and are at least
+/// the smallest positive normal number, so a row of zeros has equal parts.
 fn dirichlet(cx: &KernelCx<'_>) -> Computed {
     let (like, shapes) = shapes(cx, "dirichlet")?;
     let (least, most) = bounds(like.dtype());
@@ -107,8 +108,8 @@ fn dirichlet(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_vec(drawn, like.sizes())?.to_dtype(like.dtype())?)
 }
 
-/// Rows: powers of the logarithm of the sample in shapes; columns: powers of the logarithm of the shape. What the slope is
-/// the exponential of is a quotient of two such polynomials. Found by `tests/oracle/gamma.py` from PyTorch's results.
+/// Coefficients of two polynomials whose quotient is the logarithm of the slope. Rows: powers of `ln(sample / shape)`;
+/// columns: powers of `ln(shape)`. Fitted by `tests/oracle/gamma.py` to PyTorch's results.
 const ABOVE: [[f64; 4]; 3] = [
     [0.16009398, -0.094634809, 0.025146376, -0.0030648343],
     [0.53487893, 0.1298071, 0.065735949, -0.0015649758],
@@ -120,16 +121,17 @@ const BELOW: [[f64; 4]; 3] = [
     [0.017050642, -0.0021309326, 0.00085092367, -1.5247877e-7],
 ];
 
-/// Terms of the series for small samples, after the first.
+/// Number of series terms for small samples, after the first.
 const TERMS: i32 = 5;
 
-/// How a sample moves with its shape: the derivative of the distribution by the shape, over the density, negated.
+/// Returns the derivative of a sample with respect to its shape: the negated derivative of the distribution function
+/// with respect to the shape, divided by the density.
 fn slope(shape: f64, x: f64) -> f64 {
     let ratio = x / shape;
     if x < f64::from(0.8f32) {
         near_zero(shape, x)
     } else if shape > 8.0 {
-        // Corrections for shapes that are not yet large, as in Stirling's formula.
+        // Corrections for moderate shapes, as in Stirling's formula.
         let scale = 1.0 + (1.0 + 1.0 / (24.0 * shape)) / (12.0 * shape);
         let middle = f64::from(0.9f32) * shape <= x && x <= f64::from(1.1f32) * shape;
         scale * if middle { in_the_middle(ratio, shape) } else { in_the_tails(ratio, shape) }
@@ -141,7 +143,8 @@ fn slope(shape: f64, x: f64) -> f64 {
     }
 }
 
-/// By the power series of the distribution and of its derivative by the shape, both over `x^shape / gamma(shape)`.
+/// Uses the power series of the distribution function and of its derivative with respect to the shape, both divided by
+/// `x^shape / gamma(shape)`.
 fn near_zero(shape: f64, x: f64) -> f64 {
     let (mut term, mut place) = (1.0, shape);
     let (mut level, mut bend) = (1.0 / shape, 1.0 / (shape * shape));
@@ -151,21 +154,21 @@ fn near_zero(shape: f64, x: f64) -> f64 {
         level += term / place;
         bend += term / (place * place);
     }
-    // Poles are infinite here, whichever side they are looked at from.
+    // At poles digamma is taken as positive infinity.
     let pole = shape <= 0.0 && shape == shape.floor();
     let digamma = if pole { f64::INFINITY } else { shape.digamma() };
     let found = -x * x.exp() * ((x.ln() - digamma) * level - bend);
-    // Nothing is known where the density is too small to be divided by.
+    // If the density underflows, the result is 0.
     if found.is_nan() || x.powf(shape) == 0.0 { 0.0 } else { found }
 }
 
-/// Near its mean, a sample moves with a parabola of `ratio`, its part of the mean.
+/// Near the mean: a parabola in `ratio = x / shape`.
 fn in_the_middle(ratio: f64, shape: f64) -> f64 {
     let far = 1440.0 + ratio * (3600.0 - 720.0 * ratio);
     (far + (107.0 + ratio * (318.0 - 65.0 * ratio)) / shape) / 4320.0
 }
 
-/// Further out, by the saddle point of the density.
+/// In the tails: the saddle point approximation.
 fn in_the_tails(ratio: f64, shape: f64) -> f64 {
     let (log, out) = (ratio.ln(), 1.0 - ratio);
     let height = -out - log;
@@ -174,7 +177,7 @@ fn in_the_tails(ratio: f64, shape: f64) -> f64 {
     -ratio * if out > 0.0 { line - curve } else { line + curve }
 }
 
-/// `(self, output)`: shapes, and the samples drawn.
+/// `(self, output)`: shape parameters and the drawn samples.
 fn standard_gamma_grad(cx: &KernelCx<'_>) -> Computed {
     let name = "_standard_gamma_grad_cpu";
     let (like, _) = shapes(cx, name)?;
@@ -197,14 +200,14 @@ pub(crate) fn family() -> Vec<OpDef> {
         op("_standard_gamma", "", "Samples of the gamma distribution of given shapes and scale 1.")
             .facts(facts)
             .one(standard_gamma);
-    let doc = "Samples of Dirichlet's distribution: the last dimension adds up to 1.";
+    let doc = "Samples of the Dirichlet distribution: the last dimension sums to 1.";
     defs.extend(op("_sample_dirichlet", "", doc).facts(facts).one(dirichlet));
     let mut defs: Vec<OpDef> = defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect();
     let facts = |def: OpDef| {
         let sample = Sample::tensors(2).floats().range(0.1, 12.0).not_differentiable();
         def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
     };
-    let doc = "How samples of the gamma distribution move with its shape.";
+    let doc = "Derivative of samples of the gamma distribution with respect to its shape.";
     defs.extend(
         op("_standard_gamma_grad", "", doc)
             .output_layout(OutputLayout::RowMajor)
@@ -219,7 +222,7 @@ pub(crate) fn family() -> Vec<OpDef> {
 mod tests {
     use super::*;
 
-    /// Recorded with PyTorch 2.6 under the seed 7: `_standard_gamma` of f32 and f64.
+    /// Recorded with PyTorch 2.6 for seed 7: `_standard_gamma` of f32 and f64.
     #[test]
     fn a_seed_gives_what_it_gives() {
         let draw = |shape: f64, round: Round, n: usize| {

@@ -1,11 +1,11 @@
-//! `hash()`: the same numbers as PyTorch's builds with the GNU C++ library, so that programs that print or branch on
-//! hashes behave alike.
+//! `hash()`: produces the same numbers as PyTorch built with libstdc++, so that programs that print hashes or branch on
+//! them behave alike.
 
 use flambeau_exec::KernelError;
 use flambeau_ir::value::IValue;
 use flambeau_tensor::{Device, DeviceKind};
 
-/// The hash of a value; tuples combine the hashes of their items.
+/// Returns the hash of a value; tuples combine the hashes of their items.
 pub(crate) fn hash(value: &IValue) -> Result<i64, KernelError> {
     enum Step {
         Value(IValue),
@@ -61,7 +61,7 @@ fn combine(seed: u64, hash: u64) -> u64 {
     seed ^ mixed
 }
 
-/// MurmurHash64A with the library's seed.
+/// MurmurHash64A with the seed of libstdc++.
 fn bytes(data: &[u8]) -> u64 {
     const MUL: u64 = 0xc6a4_a793_5bd1_e995;
     const SEED: u64 = 0xc70f_6907;

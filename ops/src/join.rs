@@ -1,4 +1,4 @@
-//! Joining and repeating: `cat`, `stack`, `repeat`.
+//! Concatenation and repetition: `cat`, `stack`, `repeat`.
 
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact};
@@ -10,7 +10,7 @@ use flambeau_tensor::promote::result_type;
 use flambeau_tensor::{DType, Tensor, channels_last_strides, rows, wrap_dim, wrap_dim_insert};
 use smallvec::SmallVec;
 
-/// The tensors one after the other along an existing dimension. Empty vectors are skipped, as PyTorch does.
+/// Concatenates tensors along an existing dimension. Empty 1-d tensors are skipped, as in PyTorch.
 pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
     let Some(dtype) = common_dtype(tensors) else {
         return Err(KernelError::input("torch.cat(): expected a non-empty list of Tensors"));
@@ -48,7 +48,7 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
     {
         return Ok(joined);
     }
-    // With the channels innermost where all have them there.
+    // Channels last if all operands are.
     let out = match kept.iter().all(|t| !t.is_contiguous() && t.layout().is_channels_last_strides()) {
         true => Tensor::empty_strided(&sizes, &channels_last_strides(&sizes)?, dtype)?,
         false => Tensor::empty(&sizes, dtype)?,
@@ -62,7 +62,7 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
     Ok(out)
 }
 
-/// The dtype that tensors join to.
+/// Returns the promoted dtype of the tensors.
 fn common_dtype(tensors: &[Tensor]) -> Option<DType> {
     let first = tensors.first()?.dtype();
     if tensors.iter().all(|t| t.dtype() == first) {
@@ -71,7 +71,7 @@ fn common_dtype(tensors: &[Tensor]) -> Option<DType> {
     result_type(&tensors.iter().collect::<Vec<_>>())
 }
 
-/// The tensors side by side along a new dimension.
+/// Concatenates tensors along a new dimension.
 fn stack(cx: &KernelCx<'_>) -> Computed {
     let tensors = cx.tensors(0)?;
     let Some(first) = tensors.first() else {
@@ -112,7 +112,7 @@ fn cat_of(cx: &KernelCx<'_>) -> Computed {
     cat(&cx.tensors(0)?, dim)
 }
 
-/// Along the first dimension (vectors: along their only one).
+/// Concatenates along dimension 1 (1-d tensors: 0).
 fn hstack(cx: &KernelCx<'_>) -> Computed {
     let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(|t| at_least(t, 1)).collect();
     let all = all?;
@@ -125,7 +125,7 @@ fn vstack(cx: &KernelCx<'_>) -> Computed {
     cat(&all?, 0)
 }
 
-/// With dimensions of size 1 in front, up to a rank.
+/// Prepends dimensions of size 1 up to a rank.
 pub(crate) fn at_least(t: &Tensor, rank: usize) -> Computed {
     let mut t = t.clone();
     while t.rank() < rank {
@@ -134,7 +134,7 @@ pub(crate) fn at_least(t: &Tensor, rank: usize) -> Computed {
     Ok(t)
 }
 
-/// The tensor over and over along each dimension.
+/// Repeats the tensor along each dimension.
 fn repeat(cx: &KernelCx<'_>) -> Computed {
     repeated(cx.tensor(0)?, &cx.ints(1)?)
 }
@@ -159,7 +159,7 @@ fn repeated(x: &Tensor, times: &[i64]) -> Computed {
         )));
     }
     let x = at_least(x, times.len())?;
-    // A new dimension of the number of repetitions before each dimension, broadcast, then merged.
+    // Insert a dimension for the repetitions before each dimension, broadcast, then merge.
     let (mut spread, mut expanded, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for (&n, &size) in times.iter().zip(x.sizes()) {
         spread.extend([1, size]);
@@ -188,25 +188,25 @@ fn lists(extra: &'static [i64]) -> Sample {
 
 pub(crate) fn family() -> Vec<OpDef> {
     let elements = || Dtype::from(|cx| joined_dtype(cx.elements(0)?));
-    let mut defs = with_variants("aten::cat", "", "Tensors one after the other along `dim`.", cat_of, |d| {
+    let mut defs = with_variants("aten::cat", "", "Tensors concatenated along `dim`.", cat_of, |d| {
         d.with(Shape::cat(0, 1)).with(elements()).with(lists(&[1]))
     });
     for name in ["aten::concat", "aten::concatenate"] {
-        defs.extend(with_variants(name, "", "Tensors one after the other along `dim`.", cat_of, |d| {
+        defs.extend(with_variants(name, "", "Tensors concatenated along `dim`.", cat_of, |d| {
             d.with(Shape::cat(0, 1)).with(elements()).with(lists(&[1]))
         }));
     }
     defs.extend(with_variants(
         "aten::stack",
         "",
-        "Tensors side by side along a new dimension.",
+        "Tensors concatenated along a new dimension.",
         stack,
         |d| d.with(Shape::stack(0, 1)).with(elements()).with(lists(&[1])),
     ));
     for (name, doc, f) in [
-        ("aten::hstack", "Tensors side by side.", hstack as fn(&KernelCx<'_>) -> Computed),
-        ("aten::vstack", "Tensors one above the other.", vstack),
-        ("aten::row_stack", "Tensors one above the other.", vstack),
+        ("aten::hstack", "Tensors concatenated horizontally.", hstack as fn(&KernelCx<'_>) -> Computed),
+        ("aten::vstack", "Tensors concatenated vertically.", vstack),
+        ("aten::row_stack", "Tensors concatenated vertically.", vstack),
     ] {
         defs.extend(with_variants(name, "", doc, f, |d| {
             let shape = match name {
@@ -217,7 +217,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         }));
     }
     for (name, f) in [("aten::repeat", repeat as fn(&KernelCx<'_>) -> Computed), ("aten::tile", tile)] {
-        defs.extend(with_variants(name, "", "The tensor over and over along each dimension.", f, |d| {
+        defs.extend(with_variants(name, "", "The tensor repeated along each dimension.", f, |d| {
             let sample = Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![2, 1, 3])]).exact();
             d.with(Shape::from(repeated_dims)).with(Dtype::same_as(0)).with(sample)
         }));
@@ -225,12 +225,12 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs
 }
 
-/// The sizes that `atleast_1d` gives.
+/// Returns the sizes of an `atleast_1d` result.
 pub(crate) fn vector_or_more(dims: Dims) -> Dims {
     if dims.is_empty() { Dims::from_slice(&[Dim::Known(1)]) } else { dims }
 }
 
-/// The sizes that `atleast_2d` gives: a vector is a row.
+/// Returns the sizes of an `atleast_2d` result: a vector becomes a row.
 pub(crate) fn matrix_or_more(dims: Dims) -> Dims {
     let mut dims = vector_or_more(dims);
     if dims.len() == 1 {
@@ -239,7 +239,7 @@ pub(crate) fn matrix_or_more(dims: Dims) -> Dims {
     dims
 }
 
-/// The sizes times the numbers of a list, both from the last on; what one of them lacks counts as 1.
+/// Returns the sizes multiplied by a list of numbers, aligned at the last dimension; missing entries count as 1.
 fn repeated_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let (dims, times) = (cx.take_dims(0)?, cx.ints(1)?);
     let rank = dims.len().max(times.len());
@@ -251,7 +251,7 @@ fn repeated_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(made))
 }
 
-/// The dtype a list of tensors joins to, if all are known.
+/// Returns the promoted dtype of a list of tensors, if all dtypes are known.
 pub(crate) fn joined_dtype(facts: &[flambeau_analysis::shape::Fact]) -> Option<DType> {
     use flambeau_analysis::shape::Fact;
     let mut joined: Option<DType> = None;

@@ -1,11 +1,11 @@
-//! The operator library: each operator's facts side by side, grouped by family.
+//! The operator library: the facts of each operator in one place, grouped by family.
 //!
-//! `schemas.txt` declares every operator TorchScript registers, overloads in the order calls try them; a family file
-//! states what is known about some of them: documentation, shape and dtype rules, kernel, fused formula, samples,
-//! rewrite rules. A declared operator without facts can be compiled, analysed and printed, and says at emission that it
-//! cannot be run.
+//! `schemas.txt` declares every operator that TorchScript registers, with overloads in the order of overload
+//! resolution. A family file adds facts to some of them: documentation, shape and dtype rules, kernel, fused formula,
+//! samples, rewrite rules. An operator without facts can be compiled, analysed and printed; running it is an error that
+//! names it.
 //!
-//! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
+//! To add an operator, add one entry to its family's file. To add a family, add one file and one line in [`FAMILIES`].
 
 mod autograd;
 mod compute;
@@ -42,10 +42,10 @@ mod view;
 use flambeau_ir::{OpDef, Registry, RegistryBuilder};
 use std::sync::{Arc, OnceLock};
 
-/// The schemas of all operators TorchScript registers, one a line.
+/// The schemas of all operators that TorchScript registers, one per line.
 const SCHEMAS: &str = include_str!("schemas.txt");
 
-/// Schemas that say what PyTorch's leave out: that a result may be, or share the storage of, an operand.
+/// Corrected schemas. PyTorch's do not declare that a result may be an operand or share its storage.
 const SOUND: &str = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
 aten::chalf(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)
 aten::conj_physical(Tensor(a) self) -> Tensor(a)
@@ -123,7 +123,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
     grad::add(builder);
 }
 
-/// The standard operators alone, made once per process.
+/// Returns a registry of the standard operators, created once per process.
 pub fn registry() -> Arc<Registry> {
     static STANDARD: OnceLock<Arc<Registry>> = OnceLock::new();
     Arc::clone(STANDARD.get_or_init(|| {

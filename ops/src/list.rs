@@ -1,7 +1,7 @@
-//! Lists.
+//! List operators.
 //!
-//! Elements compare as `==` compares them; tensors must have one element each for that. A kernel holds the lock of at
-//! most one list, and of none while it compares values: a list may be both operands, or hold itself.
+//! Elements are compared with `==`; tensors must then have one element each. A kernel locks at most one list, and none
+//! while it compares values, since a list may be both operands or contain itself.
 
 use crate::per_type::{
     Elem, OverloadRow, all, check_values_fit, index_error, machine, picked, row, slice_positions,
@@ -35,7 +35,7 @@ fn and_elem(g: &mut Gen<'_>, elem: Elem) -> Vec<IValue> {
     vec![elem.list(g, 0), elem.draw(g)]
 }
 
-/// A list, and one of its elements.
+/// Draws a list and one of its elements.
 fn and_own(g: &mut Gen<'_>, elem: Elem) -> Vec<IValue> {
     let args = and_index(g, elem);
     let found = args[0].as_list().and_then(|l| l.get(g.below(l.len())));
@@ -52,17 +52,17 @@ fn basics() -> Vec<OverloadRow> {
         machine("aten::len", "any", "The number of elements.", Intrinsic::ListLen).sample(one),
         machine("aten::__getitem__", "t", "`list[idx]`.", Intrinsic::ListGet).raises().sample(and_index),
         machine("aten::select", "t", "`list[idx]`.", Intrinsic::ListGet).raises().sample(and_index),
-        machine("aten::_set_item", "t", "`l[idx] = el`; gives the list.", Intrinsic::ListSet)
+        machine("aten::_set_item", "t", "`l[idx] = el`; returns the list.", Intrinsic::ListSet)
             .raises()
             .sample(|g, elem| {
                 let mut args = and_index(g, elem);
                 args.push(elem.draw(g));
                 args
             }),
-        machine("aten::append", "t", "Appends an element; gives the list.", Intrinsic::ListAppend)
+        machine("aten::append", "t", "Appends an element and returns the list.", Intrinsic::ListAppend)
             .sample(and_elem),
-        row("aten::copy", "t", "A new list of the same elements.", copy).sample(one),
-        row("aten::list", "t", "A new list of the same elements.", copy).sample(one),
+        row("aten::copy", "t", "A new list with the same elements.", copy).sample(one),
+        row("aten::list", "t", "A new list with the same elements.", copy).sample(one),
         row("aten::clear", "t", "Removes all elements.", |cx| {
             let old = std::mem::replace(&mut *cx.list(0)?.write(), ListItems::Values(Vec::new()));
             let empty = ListItems::for_type(cx.list(0)?.elem_type());
@@ -111,7 +111,7 @@ fn changes() -> Vec<OverloadRow> {
             insert,
         )
         .sample(|g, elem| vec![elem.list(g, 0), IValue::Int(g.int(-4, 4)), elem.draw(g)]),
-        row("aten::pop", "t", "Removes the element at a position and gives it.", pop)
+        row("aten::pop", "t", "Removes and returns the element at a position.", pop)
             .raises()
             .sample(and_index),
         row("aten::Delete", "t", "`del self[idx]`.", |cx| {
@@ -134,13 +134,13 @@ fn changes() -> Vec<OverloadRow> {
             Ok(())
         })
         .sample(two),
-        row("aten::add_", "t", "`self += b`; gives the list.", |cx| {
+        row("aten::add_", "t", "`self += b`; returns the list.", |cx| {
             extend(cx)?;
             let list = cx.take(0);
             cx.ret(list);
             Ok(())
         })
-        // The schema does not say that the result is the first list.
+        // The schema does not declare that the result is the first list.
         .effects(Effects::CONSERVATIVE)
         .sample(two),
         row("aten::mul", "left_t", "`l * n`: the elements `n` times over.", |cx| repeat(cx, 0, 1))
@@ -149,20 +149,25 @@ fn changes() -> Vec<OverloadRow> {
         row("aten::mul", "right_", "`n * l`: the elements `n` times over.", |cx| repeat(cx, 1, 0))
             .raises()
             .sample(|g, elem| and_count(g, elem).into_iter().rev().collect()),
-        row("aten::mul_", "t", "`l *= n`; gives the list. Nothing remains if `n` is not positive.", |cx| {
-            let result = repeated(cx.list(0)?, cx.int(1)?.max(0))?;
-            let old = std::mem::replace(&mut *cx.list(0)?.write(), result);
-            drop(old);
-            let list = cx.take(0);
-            cx.ret(list);
-            Ok(())
-        })
+        row(
+            "aten::mul_",
+            "t",
+            "`l *= n`; returns the list, which becomes empty if `n` is not positive.",
+            |cx| {
+                let result = repeated(cx.list(0)?, cx.int(1)?.max(0))?;
+                let old = std::mem::replace(&mut *cx.list(0)?.write(), result);
+                drop(old);
+                let list = cx.take(0);
+                cx.ret(list);
+                Ok(())
+            },
+        )
         .raises()
         .sample(and_count),
     ]
 }
 
-/// The position an index means.
+/// Resolves a possibly negative index.
 fn position(list: &List, i: i64, message: &str) -> Result<usize, KernelError> {
     let n = list.len();
     let at = if i < 0 { i.saturating_add(n as i64) } else { i };
@@ -200,7 +205,7 @@ fn extend(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// `list * n`; a negative count is refused, as in TorchScript.
+/// `list * n`; a negative count is an error, as in TorchScript.
 fn repeat(cx: &mut KernelCx<'_>, list: usize, count: usize) -> KernelResult {
     let (list, n) = (cx.list(list)?, cx.int(count)?);
     if n < 0 && !list.is_empty() {
@@ -242,7 +247,7 @@ fn searches() -> Vec<OverloadRow> {
         .over(Elem::LISTED)
         .raises()
         .sample(and_own),
-        row("aten::count", "{}", "How many elements are equal to `el`.", |cx| {
+        row("aten::count", "{}", "The number of elements equal to `el`.", |cx| {
             let (items, wanted) = (cx.list(0)?.to_vec(), cx.arg(1)?);
             let mut n = 0i64;
             for item in &items {
@@ -267,14 +272,14 @@ fn searches() -> Vec<OverloadRow> {
             .over(Elem::LISTED)
             .raises()
             .sample(two),
-        row("aten::ne", "{}_list", "Whether two lists differ in some element.", |cx| same(cx, false))
+        row("aten::ne", "{}_list", "Whether two lists are not equal.", |cx| same(cx, false))
             .over(Elem::LISTED)
             .raises()
             .sample(two),
     ]
 }
 
-/// The position of the first element equal to argument 1.
+/// Returns the position of the first element equal to argument 1.
 fn find(cx: &KernelCx<'_>) -> Result<Option<usize>, KernelError> {
     let (list, wanted) = (cx.list(0)?, cx.arg(1)?);
     match (&*list.read(), wanted) {
@@ -302,8 +307,8 @@ fn missing(cx: &KernelCx<'_>) -> KernelError {
     KernelError::input(format!("'{shown}' is not in list"))
 }
 
-/// Whether lists 0 and 1 are equal element by element. A tensor of several elements has no truth value even beside
-/// itself.
+/// Whether lists 0 and 1 are equal element by element. A tensor with several elements is an error even when compared
+/// with itself.
 fn same(cx: &mut KernelCx<'_>, wanted: bool) -> KernelResult {
     let (a, b) = (cx.list(0)?.to_vec(), cx.list(1)?.to_vec());
     let mut equal = a.len() == b.len();
@@ -328,7 +333,7 @@ fn folds() -> Vec<OverloadRow> {
     let summed: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Complex];
     let truths: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Str];
     vec![
-        row("aten::sum", "{}", "The sum of the elements; of truth values, how many are true.", sum)
+        row("aten::sum", "{}", "The sum of the elements; for booleans, the number of true ones.", sum)
             .over(summed)
             .sample(one),
         row("aten::any", "{}", "Whether some element is true.", |cx| {
@@ -390,7 +395,7 @@ fn sum(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// The last smallest (or largest) element that a comparison with `<` finds: NaN is passed over unless it is first.
+/// Returns the last smallest (or largest) element with respect to `<`: NaN is skipped unless it is first.
 fn extreme(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
     let best = cx.list(0)?.read().iter().reduce(|best, x| {
         let better = if max { sort::less(&best, &x) } else { sort::less(&x, &best) };
@@ -401,7 +406,7 @@ fn extreme(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
     Ok(())
 }
 
-/// A copy of the list that comes first (or last) in dictionary order.
+/// Returns a copy of the lexicographically smaller (or larger) list.
 fn lesser(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
     let (l, r) = (cx.list(0)?.to_vec(), cx.list(1)?.to_vec());
     let unequal = l.iter().zip(&r).find(|(x, y)| !x.equals(y).unwrap_or(false));
@@ -458,7 +463,7 @@ pub(super) fn family() -> Vec<OpDef> {
     rows.extend(folds());
     rows.extend(sorts());
     rows.push(
-        row("prim::rangelist", "", "The integers from 0 to `n`, which is left out.", |cx| {
+        row("prim::rangelist", "", "The integers from 0 to `n` (excluded).", |cx| {
             let n = usize::try_from(cx.int(0)?).map_err(|_| KernelError::input("vector::reserve"))?;
             check_values_fit(n)?;
             cx.ret(List::from_ints((0..n as i64).collect()));

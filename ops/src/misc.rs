@@ -1,4 +1,4 @@
-//! What is left without tensors: identity, ranges, optionals, devices, enums, generators, futures, and questions about
+//! Other operators without tensors: identity, ranges, optionals, devices, enums, generators, futures, and queries of
 //! the session.
 
 use crate::hash::hash;
@@ -23,7 +23,7 @@ fn two(g: &mut Gen<'_>) -> Vec<IValue> {
 }
 
 fn values() -> Vec<OverloadRow> {
-    let is = "`self is obj`: numbers and the like by value, everything shared by identity.";
+    let is = "`self is obj`: primitive values are compared by value, others by identity.";
     vec![
         machine("aten::__is__", "", is, Intrinsic::Is).sample(|g, _| two(g)),
         machine("aten::__isnot__", "", "`self is not obj`.", Intrinsic::IsNot).sample(|g, _| two(g)),
@@ -40,10 +40,10 @@ fn values() -> Vec<OverloadRow> {
             let hash = hash(cx.arg(0)?)?;
             give(cx, hash)
         })
-        // What a tensor's hash follows from is its address.
+        // The hash of a tensor is derived from its address.
         .effects(Effects::RAISES | Effects::RANDOM)
         .sample(|g, _| vec![Elem::Str.draw(g)]),
-        row("prim::id", "", "A number that no other living object has.", |cx| {
+        row("prim::id", "", "A number that is unique among live objects.", |cx| {
             let id = cx.arg(0)?.identity().unwrap_or(0);
             give(cx, id as i64)
         })
@@ -105,10 +105,10 @@ fn range_length(cx: &mut KernelCx<'_>) -> KernelResult {
         ..0 if lo > hi => lo.wrapping_sub(hi),
         _ => return give(cx, 0i64),
     };
-    // As unsigned numbers neither the distance nor the step overflows.
+    // Unsigned arithmetic, so that neither the distance nor the step overflows.
     let length = (span as u64 - 1) / step.unsigned_abs() + 1;
     let length = i64::try_from(length)
-        .map_err(|_| KernelError::limit("a range of more elements than an integer counts"))?;
+        .map_err(|_| KernelError::limit("a range has more elements than an int can count"))?;
     give(cx, length)
 }
 
@@ -197,7 +197,7 @@ fn enums() -> Vec<OverloadRow> {
         })
         .over(with_value)
         .sample(|g, elem| vec![member_of(elem.draw(g))]),
-        row("aten::eq", "enum", "Whether both are one member of one enum.", |cx| {
+        row("aten::eq", "enum", "Whether both are the same member of one enum.", |cx| {
             let same = member(cx, 0)?.same_member(&member(cx, 1)?);
             give(cx, same)
         })
@@ -220,18 +220,18 @@ fn session() -> Vec<OverloadRow> {
         never("aten::_nnpack_available", "False."),
         never("aten::is_vulkan_available", "False."),
         never("aten::_use_cudnn_rnn_flatten_weight", "False."),
-        row("aten::is_grad_enabled", "", "Whether results take part in differentiation.", |cx| {
+        row("aten::is_grad_enabled", "", "Whether gradient recording is enabled.", |cx| {
             let enabled = cx.host().grad_enabled();
             give(cx, enabled)
         })
         .effects(Effects::IO),
-        row("aten::set_grad_enabled", "", "Sets whether results take part in differentiation.", |cx| {
+        row("aten::set_grad_enabled", "", "Enables or disables gradient recording.", |cx| {
             let enabled = cx.boolean(0)?;
             cx.host().set_grad_enabled(enabled);
             Ok(())
         })
         .effects(Effects::IO),
-        row("aten::warn", "", "Passes a warning to the session.", |cx| {
+        row("aten::warn", "", "Emits a warning to the session.", |cx| {
             let message = cx.string(0)?.clone();
             cx.host().warn(&message.to_text());
             Ok(())
@@ -240,12 +240,12 @@ fn session() -> Vec<OverloadRow> {
         row(
             "prim::AddStatValue",
             "",
-            "Counts a number under a name for a logger; none is there.",
+            "Adds a number to a named statistic of a logger; there is no logger.",
             |_| Ok(()),
         )
         .effects(Effects::IO)
         .sample(|g, _| vec![Elem::Str.draw(g), Elem::Int.draw(g)]),
-        row("prim::TimePoint", "", "Nanoseconds since some moment.", |cx| {
+        row("prim::TimePoint", "", "Nanoseconds since an unspecified time.", |cx| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
             give(cx, since.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)))
         })
@@ -281,39 +281,34 @@ fn generators() -> Vec<OverloadRow> {
             give(cx, Generator::new(device, seed))
         })
         .effects(Effects::RANDOM),
-        row("aten::manual_seed", "", "Starts the session's generator again from a seed.", |cx| {
+        row("aten::manual_seed", "", "Reseeds the session's generator.", |cx| {
             let seed = cx.int(0)?;
             cx.host().rng().reseed(seed as u64);
             Ok(())
         })
         .effects(Effects::IO),
-        row("aten::manual_seed", "generator", "Starts a generator again from a seed; gives it.", |cx| {
+        row("aten::manual_seed", "generator", "Reseeds a generator and returns it.", |cx| {
             let (generator, seed) = (cx.generator(0)?, cx.int(1)?);
             generator.reseed(seed as u64);
             give(cx, generator)
         })
         .effects(Effects::IO)
         .sample(generator_arg),
-        row("aten::initial_seed", "", "The seed a generator started from.", |cx| {
+        row("aten::initial_seed", "", "The seed of a generator.", |cx| {
             let seed = cx.generator(0)?.seed();
             give(cx, seed as i64)
         })
         .effects(Effects::IO)
         .sample(generator_arg),
-        row(
-            "aten::seed",
-            "",
-            "Starts a generator from another seed, derived from its last; gives the seed.",
-            |cx| {
-                let generator = cx.generator(0)?;
-                let seed = generator
-                    .seed()
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                generator.reseed(seed);
-                give(cx, seed as i64)
-            },
-        )
+        row("aten::seed", "", "Reseeds a generator from its previous seed and returns the new seed.", |cx| {
+            let generator = cx.generator(0)?;
+            let seed = generator
+                .seed()
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            generator.reseed(seed);
+            give(cx, seed as i64)
+        })
         .effects(Effects::IO)
         .sample(generator_arg),
     ]
@@ -344,17 +339,17 @@ fn dtype_args(g: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
 
 fn dtypes() -> Vec<OverloadRow> {
     vec![
-        row("aten::promote_types", "", "The type in which two types meet.", |cx| {
+        row("aten::promote_types", "", "The promoted dtype of two dtypes.", |cx| {
             let dtype = promote(cx.dtype(0)?, cx.dtype(1)?);
             give(cx, dtype.scalar_type())
         })
         .sample(dtype_args),
-        row("aten::can_cast", "", "Whether one type may be stored as another.", |cx| {
+        row("aten::can_cast", "", "Whether one dtype can be cast to another.", |cx| {
             let can = can_cast(cx.dtype(0)?, cx.dtype(1)?);
             give(cx, can)
         })
         .sample(dtype_args),
-        row("aten::result_type", "Scalar_Scalar", "The type in which two numbers meet.", |cx| {
+        row("aten::result_type", "Scalar_Scalar", "The promoted dtype of two numbers.", |cx| {
             let both = Promotion::new().scalar(cx.scalar(0)?).scalar(cx.scalar(1)?);
             let dtype = both.result().ok_or_else(|| KernelError::input("at least one number is expected"))?;
             give(cx, dtype.scalar_type())

@@ -1,29 +1,29 @@
-//! How results lie, which shows in their strides: by a rule of the operator, or as the last of some steps leaves them that
-//! PyTorch takes one by one and a kernel here at once.
+//! Strides of results. An operator either has a layout rule, or its result has the strides that the last step of
+//! PyTorch's decomposition would give, although our kernel runs in one step.
 
 use crate::support::Computed;
 use flambeau_exec::KernelError;
 use flambeau_tensor::{Layout, MemoryFormat, Tensor, loops};
 
-/// How results lie.
+/// Layout rule of an operator's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputLayout {
-    /// As they are computed.
+    /// The strides that the kernel produces.
     AsComputed,
-    /// Row-major whatever the operands are.
+    /// Row-major, independent of the operands.
     RowMajor,
-    /// As argument 0, of the same sizes.
+    /// The layout of argument 0, if the result has the same sizes.
     AsOperand,
-    /// As argument 0, of which it is a changed copy, with the holes between its elements.
+    /// The strides of argument 0, including gaps, because the result is a modified copy of it.
     Spread,
-    /// With the channels innermost where argument 0 has them there.
+    /// Channels last if argument 0 is.
     ByChannels,
-    /// The same of lines, which count as planes of height one.
+    /// Like `ByChannels` for 3-d tensors, which are treated as images of height one.
     ByLines,
 }
 
 impl OutputLayout {
-    /// A result as it is to lie.
+    /// Converts a result to the required layout.
     pub(crate) fn apply(self, x: &Tensor, result: Tensor) -> Computed {
         let plain = x.is_contiguous() || !result.is_contiguous();
         let format = match (self, x.rank()) {
@@ -48,12 +48,13 @@ impl OutputLayout {
     }
 }
 
-/// How what a step makes of operands lies, element by element.
+/// Returns the layout of an elementwise operation's result.
 pub(crate) fn elementwise_layout(operands: &[&Layout]) -> Result<Layout, KernelError> {
     Ok(loops::layout_after(operands)?)
 }
 
-/// A result as the last of some steps would leave it. Of operands that are row-major nothing else comes.
+/// Converts a result to the layout that the last step of a decomposition gives. If all operands are row-major, the
+/// result is too, and `last` is not called.
 pub(crate) fn relayout(
     result: Tensor,
     operands: &[&Tensor],

@@ -1,12 +1,12 @@
-//! Operands of in-place operators that share memory with the tensor that is written.
+//! Overlap checks of in-place operators: operands that share memory with the written tensor.
 //!
-//! PyTorch refuses most of them, because what an element is then depends on the order in which elements are visited. Which
-//! operators refuse what is recorded in `in_place.txt` by `tests/oracle/overlaps.py`: an operator that is not listed
-//! refuses an operand that shares some of the memory (and is not the tensor itself, element for element). Where PyTorch
-//! cannot tell whether two tensors share elements, because one of them has gaps, it computes in its own order; here such an
-//! operand is read as it was before the call.
+//! PyTorch rejects most of them, because results would depend on the order in which elements are visited.
+//! `in_place.txt`, recorded by `tests/oracle/overlaps.py`, lists the exceptions. An operator that is not listed rejects
+//! an operand that overlaps the tensor partially, but not the tensor itself. If PyTorch cannot decide whether two
+//! tensors overlap, because one of them has gaps, it computes in its own order; here such an operand is read with its
+//! values before the call.
 //!
-//! The check compares storages first: it costs O(rank), and only for operands in the storage that is written.
+//! The check compares storages first, so it costs O(rank) and only for operands in the written storage.
 
 use flambeau_exec::KernelError;
 use flambeau_ir::IValue;
@@ -14,19 +14,19 @@ use flambeau_tensor::{Tensor, TensorError, loops};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// What an in-place operator refuses.
+/// Restrictions of an in-place operator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InPlaceRules {
-    /// Results of another dtype.
+    /// Rejects results of another dtype.
     pub(crate) exact: bool,
-    /// Nothing that shares some of the memory: such an operand is read as it was before the call.
+    /// Permits operands that overlap the tensor partially; they are read with their values before the call.
     pub(crate) mixed: bool,
-    /// Also an operand that is the tensor itself.
+    /// Rejects operands that are the tensor itself.
     pub(crate) whole: bool,
 }
 
 impl InPlaceRules {
-    /// The rules of an operator: full name with the `_`, and overload.
+    /// Returns the rules of an operator, by full name including the `_`, and overload.
     pub(crate) fn of(name: &str, overload: &str) -> InPlaceRules {
         static ROWS: OnceLock<BTreeMap<&'static str, InPlaceRules>> = OnceLock::new();
         let rows = ROWS.get_or_init(|| {
@@ -41,7 +41,7 @@ impl InPlaceRules {
         rows.get(full.as_str()).copied().unwrap_or_default()
     }
 
-    /// An error if an operand shares memory with argument 0 in a way that the operator refuses.
+    /// Returns an error if an operand overlaps argument 0 in a way that the operator rejects.
     pub(crate) fn check(self, args: &[IValue]) -> Result<(), KernelError> {
         let Some((IValue::Tensor(target), operands)) = args.split_first() else { return Ok(()) };
         if self.mixed && !self.whole {

@@ -1,7 +1,7 @@
-//! Rows for operators on plain values: lists, dictionaries, strings and the rest that has no tensors in it.
+//! Operator rows for values other than tensors: lists, dictionaries, strings and others.
 //!
-//! Many of these operators exist once per type of element or key. A row is written once, with `{}` in its overload
-//! where the type's name stands, and expands to one definition per type.
+//! Many of these operators have one overload per element or key type. A row is written once, with `{}` for the type's
+//! name in its overload, and expands to one definition per type.
 
 use crate::support::kernel;
 use flambeau_exec::{Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample};
@@ -9,7 +9,7 @@ use flambeau_ir::value::{Dict, IValue, List};
 use flambeau_ir::{Doc, Effects, OpDef, Type};
 use flambeau_tensor::{Complex, Fault, Tensor, check_budget};
 
-/// A type of element or key that has overloads of its own.
+/// An element or key type with its own overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elem {
     Int,
@@ -21,13 +21,13 @@ pub(crate) enum Elem {
 }
 
 impl Elem {
-    /// Those that lists have overloads for.
+    /// Element types that lists have overloads for.
     pub(crate) const LISTED: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Str, Elem::Tensor];
-    /// Those that may be keys.
+    /// Key types of dictionaries.
     pub(crate) const KEYS: &[Elem] =
         &[Elem::Str, Elem::Int, Elem::Bool, Elem::Float, Elem::Complex, Elem::Tensor];
 
-    /// As overload names have it.
+    /// The type's name in overload names.
     fn tag(self) -> &'static str {
         match self {
             Elem::Int => "int",
@@ -51,7 +51,7 @@ impl Elem {
         }
     }
 
-    /// A value. There are few different ones, so that searches find something.
+    /// Draws a value. There are few different ones, so that searches succeed often.
     pub(crate) fn draw(self, g: &mut Gen<'_>) -> IValue {
         match self {
             Elem::Int => IValue::Int(g.int(-2, 3)),
@@ -66,13 +66,13 @@ impl Elem {
         }
     }
 
-    /// A list of at least `min` elements.
+    /// Draws a list of at least `min` elements.
     pub(crate) fn list(self, g: &mut Gen<'_>, min: usize) -> IValue {
         let n = min + g.below(4);
         IValue::list(self.ty(), (0..n).map(|_| self.draw(g)).collect())
     }
 
-    /// A dictionary from this type to integers with at least one entry.
+    /// Draws a dictionary from this type to integers with at least one entry.
     pub(crate) fn dict(self, g: &mut Gen<'_>) -> Dict {
         let dict = Dict::new(self.ty(), Type::INT);
         for i in 0..1 + g.below(3) as i64 {
@@ -83,7 +83,7 @@ impl Elem {
     }
 }
 
-/// What makes arguments for it.
+/// Draws arguments for a type.
 type Make = fn(&mut Gen<'_>, Elem) -> Vec<IValue>;
 
 /// An operator, or one per type.
@@ -102,7 +102,7 @@ enum How {
     Intrinsic(Intrinsic),
 }
 
-/// An operator computed by `run`.
+/// Creates a row for an operator computed by `run`.
 pub(crate) fn row(
     name: &'static str,
     overload: &'static str,
@@ -113,7 +113,7 @@ pub(crate) fn row(
     OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, how }
 }
 
-/// An operator that is one of the machine's own operations.
+/// Creates a row for an operator that is an intrinsic.
 pub(crate) fn machine(
     name: &'static str,
     overload: &'static str,
@@ -125,30 +125,30 @@ pub(crate) fn machine(
 }
 
 impl OverloadRow {
-    /// One overload per type, whose name stands in place of `{}`.
+    /// Defines one overload per type, whose name replaces `{}`.
     pub(crate) fn over(mut self, over: &'static [Elem]) -> OverloadRow {
         self.over = over;
         self
     }
 
-    /// It may fail.
+    /// Declares that the operator may raise an error.
     pub(crate) fn raises(self) -> OverloadRow {
         self.effects(Effects::RAISES)
     }
 
-    /// What it does beside computing.
+    /// Adds effects.
     pub(crate) fn effects(mut self, effects: Effects) -> OverloadRow {
         self.effects = self.effects | effects;
         self
     }
 
-    /// How arguments to try it on are made; remaining ones get their defaults.
+    /// Sets the generator of sample arguments; remaining arguments get their defaults.
     pub(crate) fn sample(mut self, make: Make) -> OverloadRow {
         self.make = Some(make);
         self
     }
 
-    /// The definitions.
+    /// Returns the definitions.
     pub(crate) fn defs(&self) -> Vec<OpDef> {
         self.over.iter().map(|&elem| self.def(elem)).collect()
     }
@@ -169,17 +169,17 @@ impl OverloadRow {
     }
 }
 
-/// All definitions of many rows.
+/// Returns the definitions of many rows.
 pub(crate) fn all(rows: impl IntoIterator<Item = OverloadRow>) -> Vec<OpDef> {
     rows.into_iter().flat_map(|row| row.defs()).collect()
 }
 
-/// Holds `n` values about to be made against the memory limit; few are made unasked.
+/// Checks `n` values to be created against the memory limit; small numbers are not checked.
 pub(crate) fn check_values_fit(n: usize) -> KernelResult {
     check_fit(n, size_of::<IValue>())
 }
 
-/// Holds `n` bytes about to be made against the memory limit; few are made unasked.
+/// Checks `n` bytes to be allocated against the memory limit; small numbers are not checked.
 pub(crate) fn check_bytes_fit(n: usize) -> KernelResult {
     check_fit(n, 1)
 }
@@ -195,13 +195,13 @@ fn check_fit(n: usize, size: usize) -> KernelResult {
     Ok(check_budget(bytes)?)
 }
 
-/// An index outside its list.
+/// Returns the error of an index out of range.
 #[cold]
 pub(crate) fn index_error(message: &str) -> KernelError {
     KernelError::new(Fault::Input, "IndexError", message)
 }
 
-/// The positions `start:end:step` selects from `len` elements, as Python has it.
+/// Returns the positions that `start:end:step` selects from `len` elements, as in Python.
 pub(crate) fn slice_positions(
     len: usize,
     start: Option<i64>,
@@ -212,7 +212,7 @@ pub(crate) fn slice_positions(
         return Err(KernelError::input("List slice should have non-zero step"));
     }
     let n = len as i64;
-    // Where a bound outside the list lies: for negative steps one before the first and the last element.
+    // Clamping range of bounds: for negative steps one before the first element, and the last element.
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let clamp = |i: i64| if i < 0 { i.saturating_add(n).max(low) } else { i.min(high) };
     let (first, past) = if step > 0 { (0, n) } else { (n - 1, -1) };
@@ -220,11 +220,11 @@ pub(crate) fn slice_positions(
     let stride = step.saturating_abs();
     let span = if step > 0 { to - from } else { from - to };
     let count = if span > 0 { (span - 1) / stride + 1 } else { 0 };
-    // Only positions inside are computed, so nothing overflows.
+    // Only valid positions are computed, so nothing overflows.
     Ok((0..count as usize).map(move |i| (from + i as i64 * step) as usize))
 }
 
-/// A new list of the elements of another chosen by position.
+/// Returns a new list of the elements at the given positions.
 pub(crate) fn picked(list: &List, at: impl ExactSizeIterator<Item = usize>) -> Result<List, KernelError> {
     check_values_fit(at.len())?;
     let items = list.read();

@@ -1,7 +1,7 @@
-//! Random tensors: factories, functions of a tensor's size, and samples of given probabilities.
+//! Random tensors: factories, fills of existing shapes, and samples of given probabilities.
 //!
-//! Every number comes from a generator: the one passed, or the session's. What a seed gives is PyTorch's
-//! (`flambeau_tensor::random`). In-place and `out=` variants draw a fresh tensor laid out as their target and store it.
+//! Every number comes from a generator: an argument, or the session's default. The sequence of a seed equals PyTorch's
+//! (`flambeau_tensor::random`). In-place and `out=` variants draw a new tensor with their target's layout and store it.
 
 use crate::create::check_device;
 use crate::pointwise::Number;
@@ -18,7 +18,7 @@ use flambeau_tensor::{
     DType, Element, MemoryFormat, Scalar, Tensor, access, broadcast_shapes, check_budget, dispatch,
 };
 
-/// The generator in argument `i`, or the session's.
+/// Returns the generator in argument `i`, or the session's default.
 pub(crate) fn generator(cx: &KernelCx<'_>, i: Option<usize>) -> Result<Generator, KernelError> {
     match i {
         Some(i) => cx.generator(i),
@@ -26,12 +26,12 @@ pub(crate) fn generator(cx: &KernelCx<'_>, i: Option<usize>) -> Result<Generator
     }
 }
 
-/// Runs `f` on the engine of a generator.
+/// Runs `f` with the engine of a generator.
 pub(crate) fn with_engine<R>(generator: &Generator, f: impl FnOnce(&mut Engine) -> R) -> R {
     generator.with_engine(Engine::new, f)
 }
 
-/// A tensor filled by a law.
+/// Fills a tensor from a distribution.
 pub(crate) fn drawn(target: Tensor, law: Law, generator: &Generator) -> Computed {
     with_engine(generator, |engine| fill(&target, law, engine))?;
     Ok(target)
@@ -42,8 +42,8 @@ type LawOf = fn(&KernelCx<'_>, DType) -> Result<Law, KernelError>;
 const UNIT: Law = Law::Uniform { from: 0.0, to: 1.0 };
 const STANDARD: Law = Law::Normal { mean: 0.0, std: 1.0 };
 
-/// An operator that draws a tensor like its first argument: name, overload, `out=` overload, position of the
-/// generator, law.
+/// An operator that draws a tensor like its first argument: name, overload, `out=` overload, position of the generator,
+/// distribution.
 struct Filling {
     name: &'static str,
     overload: &'static str,
@@ -60,7 +60,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 3,
-        doc: "Numbers between `from` and `to`.",
+        doc: "Uniformly distributed numbers between `from` and `to`.",
         law: |cx, _| Ok(Law::Uniform { from: cx.float(1)?, to: cx.float(2)? }),
         sample: &[],
     },
@@ -69,7 +69,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 3,
-        doc: "Normal numbers.",
+        doc: "Normally distributed numbers.",
         law: |cx, _| Ok(Law::Normal { mean: cx.float(1)?, std: cx.float(2)? }),
         sample: &[],
     },
@@ -78,7 +78,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 3,
-        doc: "Numbers whose logarithms are normal.",
+        doc: "Samples of the log-normal distribution.",
         law: |cx, _| Ok(Law::LogNormal { mean: cx.float(1)?, std: cx.float(2)? }),
         sample: &[],
     },
@@ -87,7 +87,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 3,
-        doc: "Numbers of the Cauchy distribution.",
+        doc: "Samples of the Cauchy distribution.",
         law: |cx, _| Ok(Law::Cauchy { median: cx.float(1)?, sigma: cx.float(2)? }),
         sample: &[],
     },
@@ -96,7 +96,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 2,
-        doc: "Waiting times at a rate.",
+        doc: "Samples of the exponential distribution.",
         law: |cx, _| Ok(Law::Exponential { rate: cx.float(1)? }),
         sample: &[],
     },
@@ -105,7 +105,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 2,
-        doc: "Numbers of trials up to the first success.",
+        doc: "Samples of the geometric distribution.",
         law: |cx, _| Ok(Law::Geometric { p: cx.float(1)? }),
         sample: &[0.5],
     },
@@ -123,7 +123,7 @@ const FILLINGS: &[Filling] = &[
         overload: "",
         out: "out",
         generator: 1,
-        doc: "Integers from 0 to the largest the dtype has all of.",
+        doc: "Random integers from 0 to the largest number up to which the dtype represents all integers.",
         law: |_, _| Ok(Law::Natural),
         sample: &[],
     },
@@ -132,7 +132,7 @@ const FILLINGS: &[Filling] = &[
         overload: "to",
         out: "to_out",
         generator: 2,
-        doc: "Integers from 0 to `to`, which is left out.",
+        doc: "Random integers from 0 to `to` (excluded).",
         law: |cx, dtype| Ok(Law::between(dtype, 0, Some(cx.int(1)?))?),
         sample: &[7.0],
     },
@@ -141,7 +141,7 @@ const FILLINGS: &[Filling] = &[
         overload: "from",
         out: "from_out",
         generator: 3,
-        doc: "Integers from `from` to `to`, which is left out.",
+        doc: "Random integers from `from` to `to` (excluded).",
         law: |cx, dtype| Ok(Law::between(dtype, cx.int(1)?, cx.opt_int(2)?)?),
         sample: &[2.0, 7.0],
     },
@@ -171,7 +171,7 @@ fn fillings() -> Vec<OpDef> {
         };
         defs.extend(in_place.map(|name| {
             OpDef::named(name)
-                .with(Doc("In place: all elements drawn anew."))
+                .with(Doc("In place: all elements redrawn."))
                 .with(Shape::same_as(0))
                 .with(Dtype::same_as(0))
                 .with(sample())
@@ -180,7 +180,7 @@ fn fillings() -> Vec<OpDef> {
     }
     defs.push(
         OpDef::named("aten::normal.out")
-            .with(Doc("Normal numbers, written into `out`."))
+            .with(Doc("Normally distributed numbers, written into `out`."))
             .with(Shape::same_as(0))
             .with(Dtype::of_outputs())
             .with(Sample::tensors(1).floats().not_differentiable())
@@ -193,7 +193,7 @@ fn fillings() -> Vec<OpDef> {
     defs
 }
 
-/// A factory: name, overload, positions of the size, the generator and the options, law.
+/// A factory: name, overload, positions of the size, the generator and the options, distribution.
 struct Factory {
     name: &'static str,
     overload: &'static str,
@@ -258,13 +258,14 @@ fn factories() -> Vec<OpDef> {
                 .with(Dtype::named_or(row.options, Dtype::fixed(default)))
                 .with(sample.not_differentiable())
         };
-        let doc = "Random numbers in a new tensor.";
+        let doc = "A new tensor of random numbers.";
         defs.extend(op(row.name, row.overload, doc).options_at(row.options).facts(facts).one(run));
     }
     defs
 }
 
-/// Sizes (and, if dense, strides) of a tensor: `(self, numbers…, dtype, layout, device, pin_memory, memory_format)`.
+/// Draws a tensor with the sizes (and, if dense, strides) of another: `(self, numbers…, dtype, layout, device,
+/// pin_memory, memory_format)`.
 fn like(cx: &KernelCx<'_>, options: usize, law: LawOf) -> Computed {
     check_device(cx, options + 2)?;
     let x = cx.tensor(0)?;
@@ -292,7 +293,7 @@ fn likes() -> Vec<OpDef> {
                 .with(Dtype::named_or(options, Dtype::same_as(0)))
                 .with(Sample::tensors(1).floats().then(more).not_differentiable())
         };
-        let doc = "Random numbers in a new tensor of the sizes of another.";
+        let doc = "A new tensor of random numbers with the size of another.";
         let run = move |cx: &KernelCx<'_>| like(cx, options, law);
         defs.extend(op(name, overload, doc).options_at(options).facts(facts).one(run));
     }
@@ -328,7 +329,7 @@ fn permutations() -> Vec<OpDef> {
     defs
 }
 
-/// Normal numbers of given means and deviations, broadcast together.
+/// Draws normal numbers with given means and deviations, broadcast together.
 fn normal_of(cx: &KernelCx<'_>) -> Computed {
     let (mean, std) = (cx.arg(0)?.as_tensor().cloned(), cx.arg(1)?.as_tensor().cloned());
     let sizes = match (&mean, &std) {
@@ -341,7 +342,7 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
         if s.dtype().is_complex() {
             return Err(KernelError::input("normal expects standard deviation to be non-complex"));
         }
-        // The least is NaN where any is.
+        // The minimum is NaN if any element is.
         let wrong = |least: f64| least.is_nan() || least < 0.0;
         if s.numel() > 0 && wrong(flambeau_tensor::reduce::amin(s, None, false)?.item()?.to_f64()) {
             return Err(KernelError::input("normal expects all elements of std >= 0.0"));
@@ -365,7 +366,7 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// 1 with the probability at the same place.
+/// Draws 1 with the probability at the same position, else 0.
 fn bernoulli_of(sizes_of: &Tensor, p: &Tensor, generator: &Generator) -> Computed {
     let (dtype, double) = (sizes_of.dtype(), p.dtype() == DType::F64);
     let p = p.expand(sizes_of.sizes())?.to_dtype(DType::F64)?.contiguous()?;
@@ -398,7 +399,7 @@ fn given() -> Vec<OpDef> {
             def.with(Shape::broadcast([0, 1])).with(dtype).with(sample.not_differentiable())
         };
         defs.extend(
-            op("normal", overload, "Normal numbers of given means and deviations.")
+            op("normal", overload, "Normally distributed numbers with given means and standard deviations.")
                 .facts(facts)
                 .one(normal_of),
         );
@@ -409,7 +410,7 @@ fn given() -> Vec<OpDef> {
             .with(Sample::tensors(1).floats().range(0.0, 1.0).not_differentiable())
     };
     defs.extend(
-        op("bernoulli", "", "1 with the probability at the same place, else 0.").facts(probabilities).one(
+        op("bernoulli", "", "1 with the probability at the same position, else 0.").facts(probabilities).one(
             |cx| {
                 let p = cx.tensor(0)?;
                 if p.numel() == 0 {
@@ -431,7 +432,7 @@ fn given() -> Vec<OpDef> {
             .with(Sample::tensors(2).floats().range(0.0, 1.0).not_differentiable())
     };
     defs.extend(
-        op("bernoulli", "Tensor", "1 with the probability at the same place of `p`, else 0.")
+        op("bernoulli", "Tensor", "1 with the probability at the same position of `p`, else 0.")
             .out("Tensor_out")
             .facts(two)
             .one(|cx| bernoulli_of(cx.tensor(0)?, cx.tensor(1)?, &cx.generator(2)?)),
@@ -439,7 +440,7 @@ fn given() -> Vec<OpDef> {
     defs
 }
 
-/// Indices drawn with given weights, one row of them per row of weights.
+/// Draws indices with given weights, one row of indices per row of weights.
 fn multinomial(cx: &KernelCx<'_>) -> Computed {
     let (weights, count, replacement) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
     if weights.rank() != 1 && weights.rank() != 2 {
@@ -488,7 +489,7 @@ fn multinomial(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_vec(picked, &sizes)?)
 }
 
-/// The smallest weights over waiting times win: the largest of `weight / time`.
+/// Samples without replacement: the indices with the largest `weight / time`, for exponential `time`.
 fn without_replacement(
     weights: &Tensor,
     rows: &[f64],
@@ -513,7 +514,7 @@ fn without_replacement(
     Ok(picked)
 }
 
-/// Each draw finds its place among the sums of weights.
+/// Samples with replacement: a binary search in the cumulative weights.
 fn with_replacement(rows: &[f64], n: usize, count: usize, dtype: DType, generator: &Generator) -> Vec<i64> {
     let round = |x: f64| if dtype == DType::F64 { x } else { f64::from(x as f32) };
     with_engine(generator, |engine| {

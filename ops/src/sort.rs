@@ -1,7 +1,7 @@
-//! The order of values, as sorting has it.
+//! Ordering of values for sorting.
 //!
-//! Numbers, strings (by bytes), tensors of one element and tuples of these have an order. Sorting here is stable and
-//! total: NaN, which is neither less nor greater than anything, goes last.
+//! Numbers, strings (by bytes), one-element tensors and tuples of these are ordered. Sorting is stable and the order
+//! total: NaN is last.
 
 use flambeau_exec::KernelError;
 use flambeau_ir::Type;
@@ -10,7 +10,7 @@ use flambeau_ir::value::{IValue, List, ListItems};
 use flambeau_tensor::Scalar;
 use std::cmp::Ordering;
 
-/// `a < b` for numbers, strings and truth values; false for all else.
+/// `a < b` for numbers, strings and booleans; false for other types.
 pub(crate) fn less(a: &IValue, b: &IValue) -> bool {
     match (a, b) {
         (IValue::Int(a), IValue::Int(b)) => a < b,
@@ -21,9 +21,9 @@ pub(crate) fn less(a: &IValue, b: &IValue) -> bool {
     }
 }
 
-/// The elements in order; reversed, in falling order with equal elements still as they stood.
+/// Returns the sorted elements; in reverse order, equal elements still keep their order.
 pub(crate) fn sorted(list: &List, reverse: bool) -> Result<ListItems, KernelError> {
-    // What is never compared needs no order.
+    // A single element is never compared, so its type need not be sortable.
     if list.len() > 1 {
         check_sortable(list.elem_type())?;
     }
@@ -45,14 +45,14 @@ pub(crate) fn sorted(list: &List, reverse: bool) -> Result<ListItems, KernelErro
     Ok(items)
 }
 
-/// The items in the order of their keys.
+/// Sorts items by their keys.
 fn by_keys<T: Clone>(items: &[T], keys: &[Key], reverse: bool) -> Vec<T> {
     let mut at: Vec<usize> = (0..items.len()).collect();
     at.sort_by(|&i, &j| order(&keys[i], &keys[j], reverse));
     at.into_iter().map(|i| items[i].clone()).collect()
 }
 
-/// What a value is compared by: the leaves of its tuples, from left to right.
+/// The sort key of a value: the leaves of nested tuples, left to right.
 type Key = Vec<Leaf>;
 
 #[derive(Clone)]
@@ -118,7 +118,7 @@ fn float_order(a: f64, b: f64, reverse: bool) -> Ordering {
     }
 }
 
-/// Whether values of a type have an order.
+/// Returns an error if values of a type are not ordered.
 fn check_sortable(elem: Type) -> Result<(), KernelError> {
     let mut todo = vec![elem];
     while let Some(ty) = todo.pop() {

@@ -1,5 +1,4 @@
-//! What families share: kernels from a function that computes one or several tensors, and the in-place and `out=`
-//! variants that follow from it.
+//! Kernels from functions that compute one or several tensors, and the in-place and `out=` variants derived from them.
 
 pub(crate) use crate::compute::kernel;
 use crate::compute::{Change, Compute, change, compute};
@@ -15,13 +14,13 @@ use flambeau_tensor::{DType, Scalar, Tensor, TensorError, loops};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// What an operator's computation gives.
+/// Result of a computation with one result.
 pub(crate) type Computed = Result<Tensor, KernelError>;
 
-/// What an operator's computation gives that has several results.
+/// Result of a computation with several results.
 pub(crate) type Several = Result<Vec<Tensor>, KernelError>;
 
-/// The kernel of an operator that returns one fresh tensor.
+/// Creates the kernel of an operator that returns one new tensor.
 pub(crate) fn fresh(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
     fresh_of(compute(f))
 }
@@ -34,7 +33,7 @@ fn fresh_of(f: Compute<Tensor>) -> Kernel {
     })
 }
 
-/// The kernel of an operator that returns several fresh tensors.
+/// Creates the kernel of an operator that returns several new tensors.
 pub(crate) fn several(f: impl Fn(&KernelCx<'_>) -> Several + Send + Sync + 'static) -> Kernel {
     several_of(compute(f))
 }
@@ -47,12 +46,12 @@ fn several_of(f: Compute<Vec<Tensor>>) -> Kernel {
     })
 }
 
-/// The kernel of the in-place variant: the result goes into argument 0, which is also what is returned.
+/// Creates the kernel of an in-place variant, which stores the result in argument 0 and returns that.
 pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
     inplace_by(InPlaceRules::default(), f)
 }
 
-/// [`inplace`] of an operator with rules of its own about operands that share memory with what is written.
+/// Like [`inplace`], with the operator's rules for operands that share memory with the written tensor.
 pub(crate) fn inplace_by(
     rules: InPlaceRules,
     f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
@@ -100,7 +99,7 @@ fn stays(target: DType, result: DType) -> Result<(), KernelError> {
     )))
 }
 
-/// Of an operator that may be told what to compute in: that must be the dtype there is.
+/// Like [`inplace_of`], for operators with a dtype argument at `at`: it must be the dtype of argument 0.
 fn inplace_typed(f: Compute<Tensor>, at: usize, rules: InPlaceRules, resizes: bool) -> Kernel {
     let f = move |cx: &KernelCx<'_>| {
         if let Some(dtype) = cx.opt_dtype(at)? {
@@ -111,7 +110,7 @@ fn inplace_typed(f: Compute<Tensor>, at: usize, rules: InPlaceRules, resizes: bo
     inplace_of(compute(f), rules, resizes)
 }
 
-/// The kernel of the `out=` variant: the last argument takes the result's shape and values.
+/// Creates the kernel of an `out=` variant: the last argument receives the result's shape and values.
 pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
     into_out_of(compute(f), OutRules::default())
 }
@@ -123,21 +122,22 @@ fn into_out_of(f: Compute<Tensor>, rules: OutRules) -> Kernel {
     })
 }
 
-/// What an `out=` variant refuses, and how it lays out what it resizes: as PyTorch has it, recorded in a table by
-/// `tests/oracle/outs.py`. Of variants that are not in it, outputs may be all that results can be cast to.
+/// Restrictions of an `out=` variant and the layout of resized outputs, as in PyTorch (recorded in `outs.txt` by
+/// `tests/oracle/outs.py`). For a variant not in the table, an output may have any dtype that the result can be cast
+/// to.
 #[derive(Clone, Copy, Debug, Default)]
 struct OutRules {
-    /// Outputs of another element type are refused.
+    /// Rejects outputs of another dtype.
     exact: bool,
-    /// Complex outputs are refused where results are real.
+    /// Rejects complex outputs for real results.
     real: bool,
-    /// So are those that share some of an operand's memory.
+    /// Rejects outputs that partially overlap an operand.
     partial: bool,
-    /// So are those that are an operand.
+    /// Rejects outputs that are identical to an operand.
     whole: bool,
-    /// So are those several of whose elements are one place in memory, even where they are resized.
+    /// Rejects outputs with internal overlap, even if they are resized.
     internal: bool,
-    /// What is resized lies as a fresh result does; else it is row-major.
+    /// Resized outputs take the strides of the result; otherwise they become row-major.
     keeps_layout: bool,
 }
 
@@ -163,7 +163,7 @@ impl OutRules {
         rows.get(format!("{name}.{overload}").as_str()).copied().unwrap_or_default()
     }
 
-    /// Whether an output may be written, with these arguments.
+    /// Checks whether an output may be written with these arguments.
     fn check(self, target: &Tensor, result: &Tensor, args: &[IValue]) -> Result<(), KernelError> {
         let unreal = self.real && target.dtype().is_complex() && !result.dtype().is_complex();
         if unreal || self.exact && target.dtype() != result.dtype() {
@@ -189,7 +189,7 @@ impl OutRules {
         Ok(())
     }
 
-    /// Gives an output the result's sizes.
+    /// Resizes an output to the result's sizes.
     fn resize(self, target: &Tensor, result: &Tensor) -> Result<(), KernelError> {
         if result.sizes() == target.sizes() {
             return Ok(());
@@ -203,7 +203,7 @@ impl OutRules {
     }
 }
 
-/// Writes results into the last arguments, which take their shapes, and returns them.
+/// Stores results in the last arguments, which are resized, and returns them.
 fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor], rules: OutRules) -> Result<(), KernelError> {
     let first = cx.n_args().saturating_sub(results.len());
     for (i, result) in results.iter().enumerate() {
@@ -219,8 +219,8 @@ fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor], rules: OutRules) -> Resul
     Ok(())
 }
 
-/// The kernel of an `out=` variant without the options (dtype, layout, device, pinning) that stand from `at` on in the
-/// functional one: the dtype is that of `out`.
+/// Creates the kernel of an `out=` variant that lacks the options (dtype, layout, device, pinning) which the functional
+/// operator has from position `at`. The dtype is that of `out`.
 fn into_out_without_options(f: Compute<Tensor>, at: usize) -> Kernel {
     kernel(move |cx| {
         let last = cx.n_args().saturating_sub(1);
@@ -235,7 +235,8 @@ fn into_out_without_options(f: Compute<Tensor>, at: usize) -> Kernel {
     })
 }
 
-/// The kernel of an `out=` variant that computes in the dtype at `at`, or in that of `out`.
+/// Creates the kernel of an `out=` variant that computes in the dtype argument at `at` or, by default, in the dtype of
+/// `out`.
 fn into_out_typed(f: Compute<Tensor>, at: usize, rules: OutRules) -> Kernel {
     kernel(move |cx| {
         let last = cx.n_args().saturating_sub(1);
@@ -244,7 +245,7 @@ fn into_out_typed(f: Compute<Tensor>, at: usize, rules: OutRules) -> Kernel {
             cx.args()[at] = IValue::Int(cx.tensor(last)?.dtype().scalar_type());
         }
         let result = f(cx)?;
-        // A dtype that is asked for has to be that of the output.
+        // An explicit dtype must be that of the output.
         give_out(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
     })
 }
@@ -257,7 +258,10 @@ fn store(target: &Tensor, result: &Tensor) -> Result<(), KernelError> {
     Ok(target.copy_(result)?)
 }
 
-/// A result in the dtype of the memory it is computed in, which has to be able to hold it.
+/// Converts a result to the dtype of the tensor that receives it.
+///
+/// # Errors
+/// Returns an error if the dtypes are not castable.
 pub(crate) fn fitting(result: &Tensor, dtype: DType) -> Computed {
     match can_cast(result.dtype(), dtype) {
         true => Ok(result.to_dtype(dtype)?),
@@ -273,7 +277,7 @@ pub(crate) fn cast_error(from: DType, to: DType) -> KernelError {
     ))
 }
 
-/// A number to be written into, or computed with, elements of `dtype`: those out of its range are refused.
+/// Checks that a number is in the range of `dtype`.
 pub(crate) fn in_range(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
     if value.is_in_range_of(dtype) {
         return Ok(value);
@@ -282,14 +286,14 @@ pub(crate) fn in_range(value: Scalar, dtype: DType) -> Result<Scalar, KernelErro
     Err(KernelError::input(format!("value cannot be converted to type {name} without overflow")))
 }
 
-/// A dimension named of a tensor that has none.
+/// Returns the error for a dimension argument of a tensor of rank 0.
 #[cold]
 pub(crate) fn no_dimensions(dim: i64) -> KernelError {
     let text = format!("Dimension specified as {dim} but tensor has no dimensions");
     KernelError::new(Fault::Input, "IndexError", text)
 }
 
-/// An error unless all tensors have the first one's element type.
+/// Returns an error unless all tensors have the first one's dtype.
 pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
     let Some((first, rest)) = tensors.split_first() else { return Ok(()) };
     match rest.iter().find(|t| t.dtype() != first.dtype()) {
@@ -302,7 +306,7 @@ pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
     }
 }
 
-/// An operator to be stated once under all its names, from which its in-place and `out=` variants follow.
+/// An operator stated once for all its names, with the in-place and `out=` variants derived from it.
 ///
 /// ```text
 /// op("swapaxes swapdims", "", "Two dimensions exchanged.").facts(|d| d.with(…)).one(|cx| …)
@@ -322,7 +326,7 @@ pub(crate) struct OpRow<'a> {
     facts: Box<dyn Fn(OpDef) -> OpDef + 'a>,
 }
 
-/// An operator under one or several names, divided by spaces; those without a namespace are of `aten`.
+/// Creates a row for an operator with one or several names, separated by spaces; the default namespace is `aten`.
 pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpRow<'a> {
     OpRow {
         names,
@@ -341,61 +345,61 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
 }
 
 impl<'a> OpRow<'a> {
-    /// The name of the `out=` overload where it is not a usual one.
+    /// Sets the name of the `out=` overload if it does not follow [`usual_outs`].
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
         self
     }
 
-    /// Nothing is stated if the operator is not declared: for names derived by a scheme that not all operators follow.
+    /// Skips the operator if it is not declared; for names generated by a scheme that not all operators follow.
     pub(crate) fn if_declared(mut self) -> Self {
         self.required = false;
         self
     }
 
-    /// The overload that would be the `out=` variant's name is another operator's.
+    /// Omits the `out=` variant, because the overload of that name belongs to another operator.
     pub(crate) fn without_out(mut self) -> Self {
         self.has_out = false;
         self
     }
 
-    /// The in-place variant gives its tensor the result's sizes, as `out=` variants do theirs.
+    /// Makes the in-place variant resize its tensor to the result's sizes, as `out=` variants do.
     pub(crate) fn resizing(mut self) -> Self {
         self.resizes = true;
         self
     }
 
-    /// How results lie.
+    /// Sets the layout of results.
     pub(crate) fn output_layout(mut self, layout: OutputLayout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// The in-place variant writes tensors several of whose elements are one place in memory, too.
+    /// Permits the in-place variant to write tensors with internal overlap.
     pub(crate) fn overlapping(mut self) -> Self {
         self.overlapping = true;
         self
     }
 
-    /// Position of the dtype to compute in: that of `out` where none is given.
+    /// Sets the position of the dtype argument; its default in the `out=` variant is the dtype of `out`.
     pub(crate) fn typed_at(mut self, i: usize) -> Self {
         self.typed_at = Some(i);
         self
     }
 
-    /// Position of the options (dtype, layout, device, pinning), which the `out=` variant of a factory lacks.
+    /// Sets the position of the options (dtype, layout, device, pinning), which the `out=` variant of a factory lacks.
     pub(crate) fn options_at(mut self, i: usize) -> Self {
         self.options_at = Some(i);
         self
     }
 
-    /// Facts of the functional variant.
+    /// Adds facts to the functional variant.
     pub(crate) fn facts(mut self, facts: impl Fn(OpDef) -> OpDef + 'a) -> Self {
         self.facts = Box::new(facts);
         self
     }
 
-    /// Computes one tensor.
+    /// Defines an operator with one result tensor.
     pub(crate) fn one(
         self,
         f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
@@ -421,7 +425,7 @@ impl<'a> OpRow<'a> {
         self.defs(&|| fresh_of(f.clone()), &|rules| Some(inplace(rules)), &into)
     }
 
-    /// Computes several tensors, each a result of its own.
+    /// Defines an operator with several results.
     pub(crate) fn several(
         self,
         f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
@@ -447,7 +451,7 @@ impl<'a> OpRow<'a> {
         self.defs(&functional, &|_| None, &into)
     }
 
-    /// Computes one list of tensors.
+    /// Defines an operator that returns one list of tensors.
     pub(crate) fn list(
         self,
         f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
@@ -489,7 +493,7 @@ impl<'a> OpRow<'a> {
         self.defs(&functional, &|_| None, &into)
     }
 
-    /// Changes a tensor: a copy of argument 0, or argument 0 itself in the in-place variant.
+    /// Defines an operator that modifies a tensor: a copy of argument 0, or argument 0 itself in the in-place variant.
     pub(crate) fn editing(
         self,
         f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
@@ -514,7 +518,7 @@ impl<'a> OpRow<'a> {
         self.defs(&|| fresh_of(changed.clone()), &in_place, &|rules| into_out_of(changed.clone(), rules))
     }
 
-    /// Changes argument 0 itself; there is no other variant, or it is stated apart.
+    /// Defines only the in-place variant, which modifies argument 0.
     pub(crate) fn editing_only(
         self,
         f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
@@ -570,7 +574,7 @@ impl<'a> OpRow<'a> {
     }
 }
 
-/// An `out=` variant, if it is declared: of the sizes that the facts of the functional operator say.
+/// Defines an `out=` variant, if it is declared, with the shape rule of the functional operator.
 pub(crate) fn into_outputs(
     name: &str,
     overload: &str,
@@ -580,12 +584,12 @@ pub(crate) fn into_outputs(
     facts(OpDef::overload(name, overload))
         .only::<Shape>()
         .if_declared()
-        .with(Doc("The result is written into `out`, which takes its shape."))
+        .with(Doc("The result is written into `out`, which is resized to its shape."))
         .with(Dtype::of_outputs())
         .with(kernel)
 }
 
-/// What the `out=` variant of an overload may be called; which of them an operator has, its declaration says.
+/// Returns the possible overload names of an `out=` variant; the declaration determines which of them exist.
 fn usual_outs(overload: &str) -> Vec<String> {
     match overload {
         "" => vec!["out".to_owned()],
@@ -596,13 +600,13 @@ fn usual_outs(overload: &str) -> Vec<String> {
     }
 }
 
-/// Names divided by spaces; those without a namespace are of `aten`.
+/// Returns names separated by spaces, with the default namespace `aten`.
 fn full_names(names: &str) -> impl Iterator<Item = String> + '_ {
     let full = |name: &str| if name.contains("::") { name.to_owned() } else { format!("aten::{name}") };
     names.split_whitespace().map(full)
 }
 
-/// The kernel that changes argument 0 and returns it.
+/// Creates the kernel that modifies argument 0 and returns it.
 pub(crate) fn edited(
     f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static,
 ) -> Kernel {
@@ -623,7 +627,7 @@ fn edited_by(f: Change, rules: InPlaceRules, overlapping: bool) -> Kernel {
     })
 }
 
-/// An operator with its in-place and `out=` variants, as far as they are declared.
+/// Defines an operator with its in-place and `out=` variants, as far as they are declared.
 pub(crate) fn with_variants(
     name: &'static str,
     overload: &'static str,
@@ -634,8 +638,8 @@ pub(crate) fn with_variants(
     op(name, overload, doc).facts(facts).one(f)
 }
 
-/// As [`with_variants`], for operators whose `out=` variant is called otherwise: where both the default overload and
-/// `Tensor` have one, that of `Tensor` is `Tensor_out`.
+/// Like [`with_variants`], with an explicit name of the `out=` overload: where both the default overload and `Tensor`
+/// have an `out=` variant, that of `Tensor` is `Tensor_out`.
 pub(crate) fn with_variants_named(
     name: &'static str,
     overload: &'static str,

@@ -1,4 +1,4 @@
-//! Creation: tensors from sizes, numbers and lists, and copies in another dtype or layout.
+//! Creation operators: tensors from sizes, numbers and lists, and copies in another dtype or layout.
 
 mod parts;
 mod sequences;
@@ -15,7 +15,7 @@ use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
 use flambeau_tensor::{Category, DType, DeviceKind, MemoryFormat, Scalar, Tensor};
 
-/// Only the processor executes; `meta` and others are refused by name.
+/// Returns an error for devices other than the CPU.
 pub(crate) fn check_device(cx: &KernelCx<'_>, i: usize) -> Result<(), KernelError> {
     match cx.opt_device(i)? {
         None => Ok(()),
@@ -33,7 +33,7 @@ fn default_dtype(fill: Scalar) -> DType {
     }
 }
 
-/// `(size, fill, dtype, layout, device, pin_memory)` with the positions of size and dtype.
+/// Reads `(size, fill, dtype, layout, device, pin_memory)` with the dtype at `dtype_at`.
 fn filled(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize, default: DType) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(default);
@@ -108,7 +108,7 @@ fn of_number(cx: &KernelCx<'_>) -> Computed {
     leaf(cx, Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(default_dtype(value)))?)
 }
 
-/// A tensor that `torch.tensor` has made, with what its last argument says; `torch.as_tensor` has none.
+/// Applies the option `requires_grad` of `torch.tensor`; `torch.as_tensor` lacks it.
 fn leaf(cx: &KernelCx<'_>, made: Tensor) -> Computed {
     if matches!(cx.arg(3), Ok(IValue::Bool(true))) {
         require_grad(&made, true)?;
@@ -116,7 +116,7 @@ fn leaf(cx: &KernelCx<'_>, made: Tensor) -> Computed {
     Ok(made)
 }
 
-/// A number of the program as a tensor without dimensions, in the precision programs compute in.
+/// Converts a number of the program to a tensor of rank 0, in the precision of programs.
 fn num_to_tensor(cx: &KernelCx<'_>) -> Computed {
     let value = cx.scalar(0)?;
     let dtype = match value {
@@ -133,7 +133,7 @@ fn of_list(cx: &KernelCx<'_>) -> Computed {
     check_numbers(cx.arg(0)?)?;
     let mut sizes = Vec::new();
     let mut values = Vec::new();
-    // Depth first by an explicit stack; the first list of each level fixes that level's length.
+    // Depth-first with an explicit stack; the first list of each level determines that level's length.
     let mut stack = vec![(cx.arg(0)?.clone(), 0usize)];
     while let Some((value, depth)) = stack.pop() {
         match &value {
@@ -168,7 +168,7 @@ fn of_list(cx: &KernelCx<'_>) -> Computed {
     leaf(cx, Tensor::from_scalars(&values, &sizes, dtype)?)
 }
 
-/// What the nested lists of a value hold.
+/// Returns the innermost element type of nested lists.
 fn innermost(list: &IValue) -> Type {
     let mut ty = list.type_of();
     while let TypeKind::List(elem) = ty.kind() {
@@ -177,7 +177,7 @@ fn innermost(list: &IValue) -> Type {
     ty
 }
 
-/// A tensor is made of numbers of one kind: which dtype would it have otherwise?
+/// Checks that all numbers of a list have one static type, which determines the dtype.
 fn check_numbers(list: &IValue) -> Result<(), KernelError> {
     match innermost(list) {
         Type::INT | Type::FLOAT | Type::BOOL | Type::COMPLEX => Ok(()),
@@ -192,12 +192,12 @@ fn check_numbers(list: &IValue) -> Result<(), KernelError> {
     }
 }
 
-/// The dtype of an empty list's tensor: of its element type.
+/// Returns the dtype for an empty list, from its element type.
 fn empty_dtype(list: Result<&IValue, KernelError>) -> DType {
     list.ok().and_then(|list| default_of(list.type_of())).unwrap_or(DEFAULT_FLOAT)
 }
 
-/// Reversing an iterator that is not double-ended.
+/// Reverses an iterator that is not double-ended.
 trait RevList: Iterator + Sized {
     fn rev_list(self) -> std::iter::Rev<std::vec::IntoIter<Self::Item>> {
         self.collect::<Vec<_>>().into_iter().rev()
@@ -206,7 +206,7 @@ trait RevList: Iterator + Sized {
 
 impl<I: Iterator> RevList for I {}
 
-/// `to` with its options picked out by position.
+/// `to`, with the positions of its options.
 fn converted(
     cx: &KernelCx<'_>,
     dtype: Option<DType>,
@@ -262,7 +262,7 @@ fn to_prim_other(cx: &KernelCx<'_>) -> Computed {
     converted(cx, None, None, 2, None)
 }
 
-/// A copy even where the dtype stays: the schemas that use this promise a new tensor.
+/// Casts to a dtype; copies even if the dtype stays, since the schemas of the callers promise a new tensor.
 fn cast_copy(x: &Tensor, dtype: DType) -> Computed {
     Ok(if x.dtype() == dtype { x.clone_data()? } else { x.to_dtype(dtype)? })
 }
@@ -312,8 +312,8 @@ fn by_size() -> Vec<OpDef> {
     let rows: [(&str, &'static str, Run, Effects); 4] = [
         ("aten::zeros", "All elements 0.", zeros, Effects::PURE),
         ("aten::ones", "All elements 1.", ones, Effects::PURE),
-        ("aten::empty.memory_format", "Elements that are not said; here 0.", zeros, Effects::RANDOM),
-        ("aten::full", "All elements one number.", full, Effects::PURE),
+        ("aten::empty.memory_format", "Unspecified elements (here 0).", zeros, Effects::RANDOM),
+        ("aten::full", "All elements equal to a number.", full, Effects::PURE),
     ];
     rows.into_iter()
         .flat_map(|(name, doc, f, effects)| {
@@ -334,20 +334,50 @@ fn by_size() -> Vec<OpDef> {
 
 fn by_example() -> Vec<OpDef> {
     let rows: [(&str, &'static str, Run, usize, bool); 8] = [
-        ("aten::zeros_like", "The size and dtype of a tensor, all elements 0.", zeros_like, 1, true),
-        ("aten::ones_like", "The size and dtype of a tensor, all elements 1.", ones_like, 1, true),
         (
-            "aten::empty_like",
-            "The size and dtype of a tensor, elements not said; here 0.",
+            "aten::zeros_like",
+            "A tensor with the size and dtype of another and all elements 0.",
             zeros_like,
             1,
             true,
         ),
-        ("aten::full_like", "The size and dtype of a tensor, all elements one number.", full_like, 2, true),
-        ("aten::new_zeros", "The dtype of a tensor, all elements 0.", new_zeros, 2, false),
-        ("aten::new_ones", "The dtype of a tensor, all elements 1.", new_ones, 2, false),
-        ("aten::new_empty", "The dtype of a tensor, elements not said; here 0.", new_zeros, 2, false),
-        ("aten::new_full", "The dtype of a tensor, all elements one number.", new_full, 3, false),
+        (
+            "aten::ones_like",
+            "A tensor with the size and dtype of another and all elements 1.",
+            ones_like,
+            1,
+            true,
+        ),
+        (
+            "aten::empty_like",
+            "A tensor with the size and dtype of another and unspecified elements (here 0).",
+            zeros_like,
+            1,
+            true,
+        ),
+        (
+            "aten::full_like",
+            "A tensor with the size and dtype of another and all elements equal to a number.",
+            full_like,
+            2,
+            true,
+        ),
+        ("aten::new_zeros", "A tensor with the dtype of another and all elements 0.", new_zeros, 2, false),
+        ("aten::new_ones", "A tensor with the dtype of another and all elements 1.", new_ones, 2, false),
+        (
+            "aten::new_empty",
+            "A tensor with the dtype of another and unspecified elements (here 0).",
+            new_zeros,
+            2,
+            false,
+        ),
+        (
+            "aten::new_full",
+            "A tensor with the dtype of another and all elements equal to a number.",
+            new_full,
+            3,
+            false,
+        ),
     ];
     rows.into_iter()
         .flat_map(|(name, doc, f, dtype_at, like)| {
@@ -365,7 +395,7 @@ fn by_example() -> Vec<OpDef> {
         .collect()
 }
 
-/// A vector, of a list of numbers. What lists of lists make depends on whether they have elements.
+/// Shape for a list of numbers: a vector. The rank of nested lists depends on whether they are empty.
 fn nested(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let list = cx.ty(0)?;
     let TypeKind::List(element) = list.kind() else { return None };
@@ -377,7 +407,7 @@ fn nested(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::contiguous([length]))
 }
 
-/// The dtype of a tensor made of numbers, which may be in lists.
+/// Returns the dtype of a tensor created from numbers, possibly in lists.
 fn default_of(ty: Type) -> Option<DType> {
     let mut ty = ty;
     while let TypeKind::List(inner) = ty.kind() {
@@ -404,7 +434,7 @@ fn from_values() -> Vec<OpDef> {
                 _ => || vec![IValue::complex(flambeau_tensor::Complex::new(1.0, 2.0))],
             };
             OpDef::overload(name, o)
-                .with(Doc("A tensor without dimensions."))
+                .with(Doc("A tensor of rank 0."))
                 .with(Shape::scalar())
                 .with(Dtype::named_or(1, Dtype::of_number(0)))
                 .with(fixed_args(sample))
@@ -432,7 +462,7 @@ fn from_values() -> Vec<OpDef> {
     );
     defs.extend(["Scalar", "bool"].into_iter().map(|o| {
         OpDef::overload("prim::NumToTensor", o)
-            .with(Doc("A number as a tensor without dimensions."))
+            .with(Doc("A number as a tensor of rank 0."))
             .with(Shape::scalar())
             .with(Dtype::holding(0))
             .with(Sample::by_schema().exact().not_differentiable())
@@ -483,7 +513,7 @@ fn conversions() -> Vec<OpDef> {
     }
     defs.push(
         OpDef::named("aten::cpu")
-            .with(Doc("The tensor itself: all tensors are on the processor."))
+            .with(Doc("The tensor itself: all tensors are on the CPU."))
             .with(Shape::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().exact())
@@ -501,7 +531,7 @@ fn conversions() -> Vec<OpDef> {
     defs
 }
 
-/// `aten::_cast_Float` and its like.
+/// `aten::_cast_Float` and its variants.
 fn casts() -> Vec<OpDef> {
     let rows = [
         ("Byte", DType::U8),
@@ -526,7 +556,7 @@ fn casts() -> Vec<OpDef> {
         .collect()
 }
 
-/// `(self, memory_format)`: pairs of halves.
+/// `(self, memory_format)`: converts to complex numbers of f16.
 fn chalf(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let format = cx.opt_int(1)?.and_then(MemoryFormat::from_number).unwrap_or(MemoryFormat::Preserve);
@@ -540,16 +570,18 @@ fn writes() -> Vec<OpDef> {
             "In place: the elements of another tensor, broadcast and converted.",
             write_tensor,
         ),
-        ("aten::copy_.int", "In place: all elements one number.", write_number),
-        ("aten::copy_.float", "In place: all elements one number.", write_number),
+        ("aten::copy_.int", "In place: all elements equal to a number.", write_number),
+        ("aten::copy_.float", "In place: all elements equal to a number.", write_number),
         (
             "aten::_no_grad_fill_",
-            "In place: all elements one number, which is not differentiated.",
+            "In place: all elements equal to a number, not recorded for differentiation.",
             write_number,
         ),
-        ("aten::_no_grad_zero_", "In place: all elements 0, which is not differentiated.", |_, target| {
-            Ok(target.fill_(Scalar::Int(0))?)
-        }),
+        (
+            "aten::_no_grad_zero_",
+            "In place: all elements 0, not recorded for differentiation.",
+            |_, target| Ok(target.fill_(Scalar::Int(0))?),
+        ),
     ];
     rows.into_iter()
         .map(|(name, doc, f)| {
@@ -560,16 +592,16 @@ fn writes() -> Vec<OpDef> {
         .collect()
 }
 
-/// `zero`, `fill` and `copy`: what the writes give, as new tensors.
+/// `zero`, `fill` and `copy`: functional variants of the in-place writes.
 fn written() -> Vec<OpDef> {
     let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
     let one = || Sample::tensors(1).floats().exact().not_differentiable();
-    let doc = "The size and dtype of a tensor, all elements 0.";
+    let doc = "A tensor with the size and dtype of another and all elements 0.";
     let mut defs = op("zero", "", doc)
         .facts(|d| same(d).with(one()))
         .overlapping()
         .editing(|_, t| Ok(t.fill_(Scalar::Int(0))?));
-    let doc = "The size and dtype of a tensor, all elements one number.";
+    let doc = "A tensor with the size and dtype of another and all elements equal to a number.";
     let facts = |d: OpDef| same(d).with(one().then([IValue::Float(1.5)]));
     defs.extend(op("fill", "Scalar", doc).facts(facts).overlapping().editing(write_number));
     let number =
@@ -596,7 +628,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         let sample = Sample::tensors(1).floats().exact().not_differentiable();
         d.with(Shape::same_as(0)).with(Dtype::fixed(DType::C32)).with(sample)
     };
-    defs.extend(op("chalf", "", "The tensor as complex numbers of halves.").facts(facts).one(chalf));
+    defs.extend(op("chalf", "", "The tensor as complex numbers of f16.").facts(facts).one(chalf));
     defs.extend(parts::family());
     defs.extend(from_values());
     defs.extend(conversions());

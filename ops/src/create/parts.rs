@@ -1,4 +1,4 @@
-//! Tensors from parts of numbers, powers, and sizes with strides: `complex`, `polar`, `vander`, `empty_strided`.
+//! `complex`, `polar`, `vander`, `empty_strided` and their variants.
 
 use super::{check_device, fixed_args, size};
 use crate::support::{Computed, op};
@@ -12,7 +12,7 @@ use flambeau_tensor::math::Real;
 use flambeau_tensor::promote::DEFAULT_FLOAT;
 use flambeau_tensor::{Complex, DType, Tensor, TensorError, reduce};
 
-/// Two real tensors as one complex one, through a function of both.
+/// Combines two real tensors into a complex one, from Cartesian or polar coordinates.
 fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
     fn of<T: Real>(a: &Tensor, b: &Tensor, polar: bool) -> Result<Tensor, TensorError>
     where
@@ -34,7 +34,7 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
     match a.dtype() {
         DType::F32 => Ok(of::<f32>(a, b, polar)?),
         DType::F64 => Ok(of::<f64>(a, b, polar)?),
-        // Halves are put side by side as f32, and rounded.
+        // f16 components are combined in f32 and rounded.
         DType::F16 => {
             let wide = |t: &Tensor| t.to_dtype(DType::F32);
             Ok(of::<f32>(&wide(a)?, &wide(b)?, polar)?.to_dtype(DType::C32)?)
@@ -47,7 +47,7 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
     }
 }
 
-/// Powers of the elements of the last dimension, `0` to `n - 1` or in reverse, in a new last dimension.
+/// Returns the powers `0` to `n - 1` (or in reverse) of the elements in a new last dimension.
 fn powers(x: &Tensor, n: i64, increasing: bool) -> Computed {
     flambeau_tensor::check_budget((n.max(0) as usize).saturating_mul(size_of::<i64>()))?;
     let dtype = reduce::sum_dtype(x.dtype());
@@ -78,7 +78,7 @@ fn vander(cx: &KernelCx<'_>) -> Computed {
     powers(x, n, cx.boolean(2)?)
 }
 
-/// The sizes with a last dimension more: as many as argument 1 says, or as the last has.
+/// Shape with an additional last dimension: the size in argument 1, or that of the last dimension.
 fn powers_shape() -> Shape {
     Shape::from(|cx| {
         let mut dims = cx.take_dims(0)?;
@@ -125,7 +125,7 @@ fn new_empty_strided(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::empty_strided(&cx.ints(1)?, &cx.ints(2)?, dtype)?)
 }
 
-/// `(size, physical_layout, dtype, ...)`: the dimensions lie in memory in the given order.
+/// `(size, physical_layout, dtype, ...)`: the dimensions have the given order in memory.
 fn empty_permuted(cx: &KernelCx<'_>) -> Computed {
     check_device(cx, 4)?;
     let (sizes, order) = (cx.ints(0)?, cx.ints(1)?);
@@ -167,7 +167,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     let doc = "Powers of the elements along a new last dimension.";
     defs.extend(op("linalg_vander", "", doc).facts(some).one(linalg_vander));
-    let doc = "A tensor of given strides whose elements are not said; here 0.";
+    let doc = "A tensor with given strides and unspecified elements (here 0).";
     let strided = || vec![size(&[2, 3]), size(&[1, 2])];
     let facts = |d: OpDef| {
         let dtype = Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT));
@@ -183,7 +183,7 @@ pub(super) fn family() -> Vec<OpDef> {
         d.with(Effects::RANDOM).with(Shape::strided(1)).with(dtype).with(sample.exact().not_differentiable())
     };
     defs.extend(op("new_empty_strided", "", doc).options_at(3).facts(facts).one(new_empty_strided));
-    let doc = "A tensor whose dimensions lie in memory in a given order, its elements not said; here 0.";
+    let doc = "A tensor with a given order of dimensions in memory and unspecified elements (here 0).";
     let facts = |d: OpDef| {
         let sample = fixed_args(|| vec![size(&[2, 3]), size(&[1, 0])]);
         let dtype = Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT));

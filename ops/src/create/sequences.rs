@@ -11,17 +11,17 @@ use flambeau_tensor::math::complex;
 use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, TensorError, check_budget};
 
-/// `arange` with its numbers at the front and dtype behind them.
+/// `arange` of the given numbers; reads the options from `dtype_at`.
 fn arange(cx: &KernelCx<'_>, start: Scalar, end: Scalar, step: Scalar, dtype_at: usize) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let whole = [start, end, step].iter().all(|s| s.is_integral(true));
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(if whole { DType::I64 } else { DEFAULT_FLOAT });
-    // Only `int64` truncates its ends before it counts the steps.
+    // Only for `int64` the ends are truncated before the steps are counted.
     let end_of = |s: Scalar| if dtype == DType::I64 { Scalar::Int(s.to_i64()) } else { s };
     Ok(Tensor::arange(end_of(start), end_of(end), end_of(step), dtype)?)
 }
 
-/// `range`: the end is included, as far as the steps reach it.
+/// `range`: the end is included if a step reaches it.
 fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT);
@@ -38,7 +38,7 @@ fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
     Ok(Tensor::from_scalars(&values, &[values.len() as i64], dtype)?)
 }
 
-/// A number, or the only element of a tensor.
+/// Reads a number, or a tensor of rank 0.
 fn end_of(cx: &KernelCx<'_>, i: usize) -> Result<Scalar, KernelError> {
     match cx.arg(i)?.as_tensor() {
         Some(t) if t.rank() != 0 => Err(KernelError::input(format!(
@@ -59,7 +59,7 @@ fn steps_of(cx: &KernelCx<'_>) -> Result<i64, KernelError> {
     Ok(steps)
 }
 
-/// Both ends and the dtype of a sequence between them.
+/// Reads both ends and the dtype of a sequence.
 fn ends(cx: &KernelCx<'_>, dtype_at: usize) -> Result<(Scalar, Scalar, DType), KernelError> {
     check_device(cx, dtype_at + 2)?;
     let (start, end) = (end_of(cx, 0)?, end_of(cx, 1)?);
@@ -77,12 +77,12 @@ fn ends(cx: &KernelCx<'_>, dtype_at: usize) -> Result<(Scalar, Scalar, DType), K
     Ok((start, end, dtype))
 }
 
-/// The ends as an element of the dtype holds them.
+/// Rounds a number to a dtype.
 fn held(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
     Ok(Tensor::scalar(value, dtype)?.item()?)
 }
 
-/// Numbers at equal distances, from both ends towards the middle, so that the last is exactly the end.
+/// Returns evenly spaced numbers, computed from both ends towards the middle, so that the last is exactly `end`.
 fn spaced(start: f64, end: f64, steps: i64, dtype: DType) -> Vec<f64> {
     let single = matches!(dtype, DType::F32 | DType::F16 | DType::BF16 | DType::C64);
     let step = (end - start) / ((steps - 1).max(1) as f64);
@@ -143,7 +143,7 @@ fn scalar_tensor(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::scalar(in_range(value, dtype)?, dtype)?)
 }
 
-/// The default float, if none of these numbers (or tensors of one element) is complex.
+/// Dtype: the default float, if none of these numbers (or one-element tensors) is complex.
 fn float_of(args: &'static [usize]) -> Dtype {
     let real = |cx: &ShapeCx<'_>, arg: usize| match cx.is_number(arg) {
         true => {
@@ -183,8 +183,8 @@ fn between() -> Vec<OpDef> {
 pub(super) fn family() -> Vec<OpDef> {
     let int = IValue::Int;
     let unknown = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
-    let doc = "Numbers from `start` to `end` (left out), `step` apart.";
-    // The dtype argument stands behind the numbers.
+    let doc = "Numbers from `start` to `end` (excluded) in steps of `step`.";
+    // The dtype argument follows the numbers.
     let with = |numbers: usize, args: fn() -> Vec<IValue>| {
         let dtype = move || Dtype::named_or(numbers, Dtype::of_numbers(0..numbers));
         move |d: OpDef| d.with(unknown()).with(dtype()).with(fixed_args(args))
@@ -205,7 +205,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .options_at(3)
         .facts(with(3, || vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
     defs.extend(row.one(|cx| arange(cx, cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?, 3)));
-    let doc = "Numbers from `start` to `end` (included), `step` apart.";
+    let doc = "Numbers from `start` to `end` (included) in steps of `step`.";
     let row = op("range", "", doc)
         .out("out_")
         .options_at(2)
@@ -234,7 +234,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let sample = fixed_args(|| vec![IValue::Float(1.5)]);
         d.with(Shape::scalar()).with(Dtype::named_or(1, float_of(&[0]))).with(sample)
     };
-    let row = op("scalar_tensor", "", "A number as a tensor without dimensions.");
+    let row = op("scalar_tensor", "", "A number as a tensor of rank 0.");
     defs.extend(row.options_at(1).facts(facts).one(scalar_tensor));
     defs
 }

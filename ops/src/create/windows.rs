@@ -1,4 +1,4 @@
-//! Windows of signal processing: `hann_window` and its kin, functions of the place in the window.
+//! Window functions of signal processing: `hann_window` and others.
 
 use super::{check_device, fixed_args};
 use crate::compute::computing;
@@ -10,7 +10,8 @@ use flambeau_tensor::promote::DEFAULT_FLOAT;
 use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
 use std::f64::consts::PI;
 
-/// A window from a function of the place, from 0 at the start to 1 at the end; periodic ones leave out the last place.
+/// Creates a window from a function of the relative position, from 0 at the start to 1 at the end; periodic windows
+/// omit the last position.
 fn window(
     cx: &KernelCx<'_>,
     name: &str,
@@ -77,12 +78,12 @@ struct Row {
     name: &'static str,
     overload: &'static str,
     doc: &'static str,
-    /// Arguments before the options, the length not counted.
+    /// Number of arguments between the length and the options.
     more: usize,
     run: fn(&KernelCx<'_>) -> Computed,
 }
 
-/// Whether a window is periodic: argument 1 where there is one.
+/// Whether a window is periodic: argument 1 if there is one, else true.
 fn periodic(cx: &KernelCx<'_>, more: usize) -> Result<bool, KernelError> {
     if more == 0 { Ok(true) } else { cx.boolean(1) }
 }

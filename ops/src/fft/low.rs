@@ -1,5 +1,5 @@
-//! The transforms that others are made of: `(self, dim, normalization, …)`, the normalization a number. The last argument
-//! says whether the exponent is negative, whether the conjugate half is left out, or the size of the last dimension.
+//! Primitive transforms that the others are composed of: `(self, dim, normalization, …)`, with a numeric normalization.
+//! The last argument is the direction, whether the conjugate half is omitted, or the size of the last dimension.
 
 use super::{Chain, Lengths, Order, Sides, complex_dtype, existing, facts, half, points};
 use crate::support::{Computed, op};
@@ -12,7 +12,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::DType;
 use flambeau_tensor::fft::FftKind;
 
-/// The sizes of the result: those of argument 0 but for the last of the dimensions transformed.
+/// Shape: the sizes of argument 0, with a different last transformed dimension.
 fn shape(sides: Sides) -> Shape {
     Shape::dims(move |cx| {
         let (mut dims, which) = (cx.take_dims(0)?, cx.known_ints(1));
@@ -38,7 +38,9 @@ fn low(cx: &KernelCx<'_>, sides: Sides) -> Computed {
     if dims.is_empty() {
         return match sides {
             Sides::Complex => Ok(x.cast_copy(dtype)?),
-            _ => Err(KernelError::input("a transform between real and complex numbers needs a dimension")),
+            _ => Err(KernelError::input(
+                "a transform between real and complex numbers requires at least one dimension",
+            )),
         };
     }
     let size = |d: &i64| -> Result<usize, KernelError> { points(x.size(*d)?) };

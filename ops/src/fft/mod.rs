@@ -1,7 +1,7 @@
-//! Fourier transforms: of one dimension, of two, of any; frequencies and shifts; short-time transforms.
+//! Fourier transforms over one, two or more dimensions; frequencies and shifts; short-time transforms.
 //!
-//! Every transform over several dimensions is a chain of transforms over one (`flambeau_tensor::fft`); the last (of
-//! real input) or first half (of real output) is the one that makes numbers real or complex.
+//! A transform over several dimensions is a chain of one-dimensional transforms (`flambeau_tensor::fft`). The last
+//! dimension is the one that converts between real and complex numbers: first for real input, last for real output.
 
 mod low;
 mod order;
@@ -20,14 +20,14 @@ use flambeau_tensor::promote::{DEFAULT_FLOAT, to_float};
 use flambeau_tensor::{Complex, DType, Tensor, wrap_dim};
 use order::{Order, Step, strides_read};
 
-/// What lies on the two sides of a transform.
+/// Number types of input and output.
 #[derive(Clone, Copy, PartialEq)]
 enum Sides {
-    /// Complex numbers on both.
+    /// Complex to complex.
     Complex,
-    /// Real numbers to the first half of complex ones.
+    /// Real to complex (only the nonredundant half).
     RealIn,
-    /// The first half of complex numbers to real ones.
+    /// Complex (only the nonredundant half) to real.
     RealOut,
 }
 
@@ -37,11 +37,11 @@ struct Transform {
     name: &'static str,
     sides: Sides,
     inverse: bool,
-    /// The Hermitian transforms are the real ones with the directions exchanged.
+    /// Hermitian transforms are real ones with the directions exchanged.
     hermitian: bool,
 }
 
-/// The dtype of complex numbers that a transform of `x` has; halves have none here.
+/// Returns the complex dtype for a transform of `x`; an error for f16 and bf16.
 fn complex_dtype(x: &Tensor) -> Result<DType, KernelError> {
     match to_float(x.dtype()) {
         d @ (DType::F16 | DType::BF16) => {
@@ -51,7 +51,7 @@ fn complex_dtype(x: &Tensor) -> Result<DType, KernelError> {
     }
 }
 
-/// How results are scaled: by nothing, by the length or by its root, depending on the direction.
+/// Returns the scale factor: 1, 1/n or 1/sqrt(n), depending on normalization and direction.
 pub(super) fn scale(norm: Option<&[u8]>, inverse: bool, n: usize) -> Result<f64, KernelError> {
     let n = n as f64;
     match norm.unwrap_or(b"backward") {
@@ -65,7 +65,7 @@ pub(super) fn scale(norm: Option<&[u8]>, inverse: bool, n: usize) -> Result<f64,
     }
 }
 
-/// Over one dimension, complex to complex, scaled.
+/// One-dimensional complex-to-complex transform.
 fn complex(x: &Tensor, dim: i64, n: usize, kind: FftKind, dtype: DType) -> Computed {
     Ok(match dtype {
         DType::C128 => fft::complex::<Complex<f64>>(x, dim, n, kind)?,
@@ -87,7 +87,7 @@ pub(super) fn hermitian(x: &Tensor, dim: i64, n: usize, kind: FftKind, dtype: DT
     })
 }
 
-/// The dimensions of a transform with the lengths transformed.
+/// The transformed dimensions and their lengths.
 struct Lengths {
     dims: Vec<i64>,
     sizes: Vec<usize>,
@@ -100,7 +100,7 @@ fn points(n: i64) -> Result<usize, KernelError> {
         .ok_or_else(|| KernelError::input(format!("Invalid number of data points ({n}) specified")))
 }
 
-/// A dimension that is there: a tensor without any has none to transform.
+/// Resolves a dimension; an error for tensors of rank 0.
 fn existing(x: &Tensor, dim: i64) -> Result<usize, KernelError> {
     if x.rank() == 0 {
         let message = format!("Dimension specified as {dim} but tensor has no dimensions");
@@ -109,13 +109,13 @@ fn existing(x: &Tensor, dim: i64) -> Result<usize, KernelError> {
     Ok(wrap_dim(dim, x.rank())?)
 }
 
-/// A transform as a chain of those over one dimension each.
+/// A transform as a chain of one-dimensional ones.
 struct Chain {
     sides: Sides,
-    /// Of all dimensions but the last one, and of that.
+    /// Direction and scale for all dimensions but the last, and for the last.
     kinds: [FftKind; 2],
     onesided: bool,
-    /// Of the complex numbers.
+    /// The complex dtype.
     dtype: DType,
 }
 
@@ -124,7 +124,7 @@ impl Chain {
         let [plain, scaled] = self.kinds;
         let last = lengths.dims.len() - 1;
         let (end, n) = (order.place(lengths.dims[last]), lengths.sizes[last]);
-        // Between the steps everything is in f64.
+        // Intermediate results are f64.
         let (dtype, wide) = (self.dtype, DType::C128);
         let mut t = order.arrange(x)?;
         if self.sides == Sides::RealIn {
@@ -221,7 +221,7 @@ impl Transform {
                 x.dtype().ir_name()
             )));
         }
-        // The inverse of a Hermitian transform is the conjugate of a real one: the positive exponent.
+        // The inverse Hermitian transform is the conjugate of a real one, so its exponent is positive.
         let inverse = match self.sides {
             Sides::Complex => self.inverse,
             Sides::RealIn => self.hermitian,
@@ -232,12 +232,12 @@ impl Transform {
         chain.run(x, lengths, &self.order(x, lengths)?)
     }
 
-    /// The order in which results lie.
+    /// Returns the order of dimensions in memory for the result.
     fn order(self, x: &Tensor, lengths: &Lengths) -> Result<Order, KernelError> {
         let dtype = complex_dtype(x)?;
         let last = lengths.dims.len() - 1;
-        // Real numbers are read as they are, except by transforms of complex numbers over several dimensions; the
-        // conjugate that a Hermitian transform begins with is a copy.
+        // Real input is read without a copy, except by complex transforms over several dimensions. A Hermitian
+        // transform begins with a conjugated copy.
         let real = self.sides == Sides::RealIn || self.sides == Sides::Complex && last == 0;
         let conjugated = self.hermitian && self.sides == Sides::RealOut && last == 0;
         let read = if real && !x.dtype().is_complex() { dtype.to_real() } else { dtype };
@@ -247,7 +247,7 @@ impl Transform {
         let strides = strides_read(x, conjugated || x.dtype() != read, sizes)?;
         let (others, end) = lengths.dims.split_at(last);
         Ok(match self.sides {
-            // The inverse of a Hermitian transform begins with its last dimension alone.
+            // The inverse Hermitian transform begins with its last dimension alone.
             Sides::RealIn if self.hermitian => Order::after(&strides, &[Step::free(end), Step::free(others)]),
             sides => Order::of(sides, &strides, &lengths.dims),
         })
@@ -284,14 +284,14 @@ fn facts(d: OpDef, sides: Sides) -> OpDef {
     d.with(dtype).with(sample.tolerance(1e-4, 1e-5))
 }
 
-/// Half of a transform's numbers, that in the middle included: the others are conjugate.
+/// Returns the size of the nonredundant half, including the middle: the other numbers are conjugates.
 fn half(cx: &mut ShapeCx<'_>, n: Dim) -> Dim {
     let half = cx.symbols.floor_div(n, Dim::Known(2));
     cx.symbols.add(half, Dim::Known(1))
 }
 
-/// How many numbers a dimension of `size` has after a transform of `asked` points, or as many as there are: `last` is
-/// the dimension that makes numbers real or complex.
+/// Returns the size of a transformed dimension of `size`, for `asked` points (default: the size). `last` is the
+/// dimension that converts between real and complex.
 fn transformed(cx: &mut ShapeCx<'_>, sides: Sides, size: Dim, asked: Option<Dim>, last: bool) -> Dim {
     match sides {
         Sides::RealIn if last => half(cx, asked.unwrap_or(size)),
@@ -303,7 +303,7 @@ fn transformed(cx: &mut ShapeCx<'_>, sides: Sides, size: Dim, asked: Option<Dim>
     }
 }
 
-/// The sizes after a transform over one dimension: `(self, n, dim, norm)`.
+/// Shape of a transform over one dimension: `(self, n, dim, norm)`.
 fn shape_over_one(sides: Sides) -> Shape {
     Shape::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
@@ -317,7 +317,7 @@ fn shape_over_one(sides: Sides) -> Shape {
     })
 }
 
-/// The sizes after a transform over several dimensions: `(self, s, dim, norm)`.
+/// Shape of a transform over several dimensions: `(self, s, dim, norm)`.
 fn shape_over_many(sides: Sides) -> Shape {
     Shape::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
@@ -327,7 +327,7 @@ fn shape_over_many(sides: Sides) -> Shape {
         };
         for (i, &at) in which.iter().enumerate() {
             let asked = asked.get(i).copied().filter(|&n| n != Dim::Known(-1));
-            // What may be -1 may stand for the size.
+            // -1 means the size of the dimension.
             let asked = asked.map(|n| if cx.symbols.range(n).min < 0 { Dim::Unknown } else { n });
             *dims.get_mut(at)? = transformed(cx, sides, *dims.get(at)?, asked, i + 1 == which.len());
         }
@@ -335,7 +335,7 @@ fn shape_over_many(sides: Sides) -> Shape {
     })
 }
 
-/// The dimensions that arguments 1 (lengths) and 2 (dimensions) name, and the lengths if they are given.
+/// Returns the dimensions from arguments 1 (lengths) and 2 (dimensions), and the lengths if they are given.
 fn lengths(cx: &ShapeCx<'_>, rank: usize) -> Option<(Vec<usize>, Dims)> {
     let asked = if cx.is_none(1)? { Dims::new() } else { cx.ints(1)? };
     let which = match (cx.is_none(2)?, cx.is_none(1)?) {
@@ -361,7 +361,7 @@ fn transforms() -> Vec<OpDef> {
     defs
 }
 
-/// The frequencies of a transform's results: `(n, d, dtype, layout, device, pin_memory)`.
+/// Returns the frequencies of a transform's results: `(n, d, dtype, layout, device, pin_memory)`.
 fn frequencies(cx: &KernelCx<'_>, onesided: bool) -> Computed {
     let (n, step) = (cx.int(0)?, cx.float(1)?);
     if n < 0 {
@@ -376,7 +376,7 @@ fn frequencies(cx: &KernelCx<'_>, onesided: bool) -> Computed {
     Ok(Tensor::from_slice(&values, &[count])?.to_dtype(dtype)?)
 }
 
-/// Dimensions turned around by half their length, forth or back.
+/// Rotates dimensions by half of their length (`fftshift`, `ifftshift`).
 fn shift(cx: &KernelCx<'_>, back: bool) -> Computed {
     let x = cx.tensor(0)?;
     let dims = match cx.opt_ints(1)? {
@@ -411,7 +411,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         let facts = |d: OpDef| {
             d.with(Shape::like(0)).with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(1, 3))
         };
-        let doc = "Dimensions turned by half their length: zero frequency to the middle, or back.";
+        let doc = "Dimensions rotated by half their length: zero frequency moved to the center, or back.";
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| shift(cx, back)));
     }
     defs.extend(short::family());

@@ -1,12 +1,13 @@
-//! How results of transforms lie, which shows in their strides: each step has the dimensions it doesn't transform outside,
-//! by their strides, and those it transforms inside. Computed in that order, every step reads and writes rows.
+//! Memory order of transform results, visible in their strides. In each step, the dimensions that are not transformed
+//! are outermost, sorted by stride, and the transformed ones innermost. Computed in that order, every step reads and
+//! writes contiguous rows.
 
 use super::Sides;
 use crate::support::Computed;
 use flambeau_exec::KernelError;
 use flambeau_tensor::{Dims, Tensor, channels_last_strides, contiguous_strides};
 
-/// Dimensions transformed in one step. The last one of a step between real and complex numbers stays last.
+/// Dimensions transformed in one step. In a step between real and complex numbers the last one stays last.
 pub(super) struct Step<'a> {
     pub(super) dims: &'a [i64],
     pub(super) last_stays: bool,
@@ -22,7 +23,7 @@ impl<'a> Step<'a> {
 pub(super) struct Order(Vec<i64>);
 
 impl Order {
-    /// After a transform of what lies by these strides.
+    /// Returns the order after a transform of a tensor with these strides.
     pub(super) fn of(sides: Sides, strides: &[i64], dims: &[i64]) -> Order {
         let (others, end) = dims.split_at(dims.len() - 1);
         match sides {
@@ -32,7 +33,7 @@ impl Order {
         }
     }
 
-    /// After some steps on what lies by these strides.
+    /// Returns the order after several steps on a tensor with these strides.
     pub(super) fn after(strides: &[i64], steps: &[Step<'_>]) -> Order {
         let rank = strides.len();
         let mut strides = Dims::from_slice(strides);
@@ -53,25 +54,25 @@ impl Order {
         Order(order)
     }
 
-    /// A tensor with its dimensions in this order.
+    /// Permutes a tensor's dimensions into this order.
     pub(super) fn arrange(&self, x: &Tensor) -> Computed {
         Ok(x.permute(&self.0)?)
     }
 
-    /// Where a dimension is in it.
+    /// Returns the position of a dimension in this order.
     pub(super) fn place(&self, dim: i64) -> i64 {
         self.0.iter().position(|&d| d == dim).map_or(dim, |at| at as i64)
     }
 
-    /// What was computed in this order, with its dimensions where they belong.
+    /// Permutes the dimensions of a result back to their logical order.
     pub(super) fn restore(&self, t: &Tensor) -> Computed {
         let places: Vec<i64> = (0..self.0.len() as i64).map(|d| self.place(d)).collect();
         Ok(t.permute(&places)?)
     }
 }
 
-/// The dimensions not transformed. Those in front stay there; the places of others are taken from the back, which decides
-/// the order of those with the same stride.
+/// Returns the dimensions that are not transformed. Those in front keep their positions; gaps are filled from the back,
+/// which determines the order of dimensions with equal strides.
 fn outside(rank: usize, transformed: &[i64]) -> Vec<i64> {
     let mut all: Vec<i64> = (0..rank as i64).collect();
     let (mut front, mut back) = (0, rank);
@@ -87,8 +88,8 @@ fn outside(rank: usize, transformed: &[i64]) -> Vec<i64> {
     all
 }
 
-/// The strides of what a transform reads: of `x`, or of a copy of it, cut or widened to lengths along dimensions. What is
-/// widened is a copy again, with the channels innermost where `x` has them there, else row-major.
+/// Returns the strides of a transform's input: of `x`, or of a copy that is cut or extended to the lengths. An extended
+/// copy is channels last if `x` is, else row-major.
 pub(super) fn strides_read(
     x: &Tensor,
     copied: bool,

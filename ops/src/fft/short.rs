@@ -1,4 +1,4 @@
-//! Short-time Fourier transforms: of overlapping windows of a signal, and back.
+//! Short-time Fourier transform of overlapping frames of a signal, and its inverse.
 
 use super::{Order, Step, half, hermitian, real};
 use crate::support::{Computed, op};
@@ -13,7 +13,7 @@ use flambeau_tensor::loops::binary;
 use flambeau_tensor::promote::promote;
 use flambeau_tensor::{Complex, DType, Tensor, check_budget, dispatch};
 
-/// The arguments that both directions share.
+/// Arguments common to both directions.
 struct Frames {
     n_fft: usize,
     hop: usize,
@@ -21,7 +21,7 @@ struct Frames {
 }
 
 impl Frames {
-    /// `n_fft`, `hop_length`, `win_length`, `window` from position 1 on; the window as wide as the transform.
+    /// Reads `n_fft`, `hop_length`, `win_length`, `window` from position 1; pads the window to the transform's size.
     fn of(cx: &KernelCx<'_>, name: &str, dtype: DType) -> Result<Frames, KernelError> {
         let wrong = |what: String| KernelError::input(format!("{name}: {what}"));
         let n_fft = cx.int(1)?;
@@ -63,7 +63,7 @@ impl Frames {
     }
 }
 
-/// Rows widened on both sides, by what is inside or zeros.
+/// Pads rows on both sides, by reflection or zeros.
 fn padded(x: &Tensor, by: i64, mode: &[u8]) -> Computed {
     let n = x.size(-1)?;
     let reach = n + 2 * by;
@@ -111,7 +111,7 @@ fn product(x: &Tensor, window: &Tensor) -> Computed {
     Ok(binary::<f64, f64, f64>(x, window, |a, b| a * b)?)
 }
 
-/// `padding` says whether and how the signal is widened; the flags start at `at`: normalized, onesided, return_complex.
+/// `padding` is the padding mode of the signal, if any; the flags start at `at`: normalized, onesided, return_complex.
 fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
     let x = cx.tensor(0)?;
     if !x.dtype().is_floating() && !x.dtype().is_complex() {
@@ -166,7 +166,7 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
         )));
     }
     let (kind, dtype) = (FftKind { inverse: false, scale }, real_dtype.to_complex());
-    // A window of ones is thought, not multiplied by.
+    // Without a window argument there is no multiplication, hence no copy.
     let windowed = cx.opt_tensor(4)?.is_some() || cx.opt_int(3)?.is_some_and(|n| n != frames.n_fft as i64);
     let order = Order::after(if windowed { &cut } else { &pieces }.strides(), &[Step::free(&[2])]);
     let (cut, end) = (order.arrange(&cut)?, order.place(2));
@@ -232,7 +232,7 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
     let pieces = if return_complex {
         fft::complex::<Complex<f64>>(&pieces, -1, n_fft, kind)?
     } else {
-        // The first half decides, even where the rest is given.
+        // Only the nonredundant half is used, even if all frequencies are given.
         hermitian(&pieces, -1, n_fft, kind, DType::C128)?
     };
     let pieces = product(&pieces, &frames.window)?;
@@ -243,7 +243,7 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
     Ok(summed.to_dtype(dtype)?)
 }
 
-/// Pieces added where they overlap, divided by what the windows add up to, without the ends that were padding.
+/// Adds overlapping frames, divides by the sum of the squared windows, and removes the padding.
 fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64>) -> Computed {
     let (batch, count) = (pieces.size(0)? as usize, pieces.size(1)? as usize);
     let (n, hop) = (frames.n_fft, frames.hop);
@@ -278,13 +278,13 @@ fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64
     Ok(Tensor::from_slice(&out, &[batch as i64, (end - start) as i64])?)
 }
 
-/// The real dtype that a signal and its window meet in.
+/// Returns the promoted real dtype of a signal and its window.
 fn real_dtype(cx: &ShapeCx<'_>) -> Option<DType> {
     let signal = cx.dtype(0)?.to_real();
     if cx.is_none(4)? { Some(signal) } else { Some(promote(signal, cx.dtype(4)?.to_real())) }
 }
 
-/// How far windows are apart: argument 2, or a quarter of the transform.
+/// Returns the distance of frames: argument 2, or a quarter of the transform's size.
 fn hop(cx: &mut ShapeCx<'_>) -> Dim {
     match cx.is_none(2) {
         Some(true) => {
@@ -296,7 +296,7 @@ fn hop(cx: &mut ShapeCx<'_>) -> Dim {
     }
 }
 
-/// Whether an argument says so, or what it does not say follows from whether there are complex numbers.
+/// Returns the value of a flag, or its default, which depends on whether the operands are complex.
 fn flag_or_complex(cx: &ShapeCx<'_>, flag: usize, of_complex: bool) -> Option<bool> {
     if !cx.is_none(flag)? {
         return cx.bool(flag);
@@ -305,11 +305,10 @@ fn flag_or_complex(cx: &ShapeCx<'_>, flag: usize, of_complex: bool) -> Option<bo
     Some(complex == of_complex)
 }
 
-/// What is known of the transforms of a signal's windows: whether it is widened first says argument `center`; the flags
-/// start at `at`.
+/// Facts of a short-time transform: argument `center` determines whether the signal is padded; the flags start at `at`.
 fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
     let shape = Shape::dims(move |cx| {
-        // One row of frames for each signal, or one alone.
+        // One row of frames per signal, without batch for a single signal.
         let mut dims = cx.lead(0, 1)?;
         let (n, step, one) = (cx.number(1), hop(cx), Dim::Known(1));
         let (length, half_window) = (cx.size(0, -1), cx.symbols.floor_div(n, Dim::Known(2)));
@@ -330,7 +329,7 @@ fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
     d.with(shape).with(dtype)
 }
 
-/// What is known of a signal put together again.
+/// Facts of an inverse short-time transform.
 fn istft_facts(d: OpDef) -> OpDef {
     let shape = Shape::dims(|cx| {
         let mut dims = cx.lead(0, 2)?;
@@ -354,8 +353,8 @@ fn istft_facts(d: OpDef) -> OpDef {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let doc = "Fourier transforms of overlapping windows of a signal.";
-    // No window; then how the signal is widened, if that is asked; what is real says whether complex numbers are wanted.
+    let doc = "The short-time Fourier transform: Fourier transforms of overlapping windows of a signal.";
+    // No window; then the padding arguments, if any; for real input, `return_complex` must be given.
     let sampled = |d: OpDef, widened: Vec<IValue>| {
         let args = move |g: &mut flambeau_exec::Gen<'_>| {
             let x = sample::tensor(g, &[2, 24], DType::F32, &Elements::default());
@@ -370,7 +369,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("stft", "", doc).facts(|d| stft_facts(sampled(d, Vec::new()), None, 5)).one(stft);
     let centered = |d: OpDef| stft_facts(sampled(d, center()), Some(5), 7);
     defs.extend(op("stft", "center", doc).facts(centered).one(stft_center));
-    let doc = "A signal from the Fourier transforms of its windows.";
+    let doc = "The inverse short-time Fourier transform.";
     let spectrum = |g: &mut flambeau_exec::Gen<'_>| {
         let x = sample::tensor(g, &[2, 5, 7], DType::C64, &Elements::default());
         vec![IValue::Tensor(x), IValue::Int(8)]

@@ -1,7 +1,7 @@
-# What the formulas of `conv.grads` call, for convolutions.
+# Functions for the formulas of `conv.grads`: convolutions.
 
 def each(values: List[int], n: int) -> List[int]:
-    # One number stands for all dimensions.
+    # A single number applies to all dimensions.
     return values * n if len(values) == 1 else values
 
 def batched_as(x: Tensor, weight: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def conv_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: Lis
 def convolution_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, groups: int) -> Tensor:
     if transposed:
         back = torch.convolution(batched_as(grad, weight), weight.conj(), None, stride, padding, dilation, False, [0], groups)
-        # Padding of the output is read by nobody.
+        # The output padding contributes no gradient.
         x = batched_as(input, weight)
         for d in range(2, x.dim()):
             back = back.narrow(d, 0, x.size(d))
@@ -37,7 +37,7 @@ def convolution_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stri
     return conv_input_gradient(grad, input, weight, stride, padding, dilation, groups)
 
 def conv_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
-    # A convolution of the input by the gradient, batch and channels exchanged, stride and dilation too.
+    # A convolution of the input with the gradient; batch and channels are exchanged, and stride and dilation.
     n = weight.dim() - 2
     g = batched_as(grad, weight)
     x = batched_as(input, weight).conj()
@@ -57,7 +57,7 @@ def conv_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: Li
     return torch.cat(parts, 0)
 
 def mode_padding(input: Tensor, weight: Tensor, dilation: List[int], padding: str) -> List[int]:
-    # Pairs as `constant_pad_nd` takes them: the last dimension first.
+    # Pairs in the order of `constant_pad_nd`: the last dimension first.
     n = weight.dim() - 2
     d = each(dilation, n)
     pads: List[int] = []

@@ -1,13 +1,13 @@
-# What the formulas of `fft.grads` call, for Fourier transforms.
+# Functions for the formulas of `fft.grads`: Fourier transforms.
 
 def adjoint_norm(norm: Optional[str]) -> str:
-    # The adjoint is the transform the other way with the factor of this one.
+    # The adjoint is the inverse transform with the scale factor of the forward one.
     if norm is None or norm == "backward":
         return "forward"
     return "backward" if norm == "forward" else norm
 
 def fitted(x: Tensor, size: int, dim: int) -> Tensor:
-    # Cut, or filled with zeros, to a size: what a transform did to its input.
+    # Cuts or zero-pads to a size, as a transform does with its input.
     have = x.size(dim)
     if have >= size:
         return x.narrow(dim, 0, size)
@@ -23,7 +23,7 @@ def rfft_gradient(grad: Tensor, self: Tensor, n: Optional[int], dim: int, norm: 
     return fitted(torch.real(back), self.size(dim), dim)
 
 def irfft_gradient(grad: Tensor, self: Tensor, dim: int, norm: Optional[str]) -> Tensor:
-    # All frequencies but the first, and the last of an even number, stand for two.
+    # All frequencies count twice, except the first, and the last of an even number.
     n = grad.size(dim)
     back = torch.fft.rfft(grad, None, dim, adjoint_norm(norm))
     single = torch.arange(back.size(dim))
@@ -33,7 +33,7 @@ def irfft_gradient(grad: Tensor, self: Tensor, dim: int, norm: Optional[str]) ->
     return fitted(back * twice.reshape(sizes), self.size(dim), dim)
 
 def transformed(self: Tensor, s: Optional[List[int]], dim: Optional[List[int]]) -> List[int]:
-    # The dimensions that a transform of several goes over.
+    # The dimensions of a transform over several dimensions.
     if dim is not None:
         return dim
     dims: List[int] = []
@@ -97,7 +97,7 @@ def centred_signal(self: Tensor, n_fft: int, center: bool, pad_mode: str) -> Ten
     return rows.squeeze(0) if self.dim() == 2 else rows.reshape([-1])
 
 def full_window(window: Optional[Tensor], win_length: Optional[int], n_fft: int, like: Tensor) -> Tensor:
-    # The window in the middle of a frame.
+    # The window, centered in a frame.
     kind = torch.real(like).dtype if like.is_complex() else like.dtype
     size = n_fft if win_length is None else win_length
     own = torch.ones([size], dtype=kind)

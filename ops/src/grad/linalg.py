@@ -1,4 +1,4 @@
-# What the formulas of `linalg.grads` call, for operators on matrices.
+# Functions for the formulas of `linalg.grads`: operators on matrices.
 
 def matrix_power_gradient(grad: Tensor, self: Tensor, n: int) -> Tensor:
     base = self
@@ -17,11 +17,11 @@ def adjoint_of(x: Tensor) -> Tensor:
     return x.transpose(-2, -1).conj()
 
 def across(x: Tensor) -> Tensor:
-    # A number per matrix, to be multiplied with the matrices.
+    # Reshapes a number per matrix for broadcasting with the matrices.
     return x.unsqueeze(-1).unsqueeze(-1)
 
 def quotient(x: Tensor, by: Tensor) -> Tensor:
-    # Nothing divided by nothing is nothing: what gets no gradient stays so where eigenvalues are equal.
+    # 0 / 0 is 0: entries without gradient stay so where eigenvalues are equal.
     return (x / by).masked_fill((x == 0).logical_and(by == 0), 0.0)
 
 def unit(n: int, like: Tensor) -> Tensor:
@@ -38,8 +38,8 @@ def inverse_gradient(grad: Tensor, inverse: Tensor) -> Tensor:
     return torch.matmul(torch.matmul(turned, grad), turned).neg()
 
 def det_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Optional[Tensor]:
-    # The adjugate from a singular value decomposition, which singular matrices have too. As PyTorch has it, a determinant
-    # that is zero does not move.
+    # The adjugate from a singular value decomposition, which also exists for singular matrices.
+    # As in PyTorch, the gradient of a zero determinant is zero.
     if self.numel() == 0:
         return None
     u, s, vh = torch.linalg.svd(self)
@@ -129,7 +129,7 @@ def qr_gradient(gQ: Tensor, gR: Tensor, A: Tensor, Q: Tensor, R: Tensor, mode: s
         raise RuntimeError("the QR decomposition is not differentiable when mode='complete' and there are more rows than columns")
     if m >= n:
         return square_qr_gradient(gQ, gR, Q, R)
-    # The columns past the square are Q^H times those of A.
+    # The columns to the right of the square are Q^H times those of A.
     rest = gR.narrow(-1, m, n - m)
     gQ = gQ + torch.matmul(A.narrow(-1, m, n - m), adjoint_of(rest))
     first = square_qr_gradient(gQ, gR.narrow(-1, 0, m), Q, R.narrow(-1, 0, m))
@@ -151,12 +151,12 @@ def lu_gradient(gL: Tensor, gU: Tensor, P: Tensor, L: Tensor, U: Tensor) -> Tens
     beside: List[Tensor] = []
     dim = -1
     if n > k:
-        # Columns past the square: U2 = L^-1 P^T A2.
+        # Columns to the right of the square: U2 = L^-1 P^T A2.
         g = torch.linalg.solve_triangular(adjoint_of(L1), gU.narrow(-1, k, n - k), upper=True, unitriangular=True)
         gL1 = gL1 - torch.matmul(g, adjoint_of(U.narrow(-1, k, n - k)))
         beside.append(g)
     if m > k:
-        # Rows past the square: L2 = A2 U^-1.
+        # Rows below the square: L2 = A2 U^-1.
         g = torch.linalg.solve_triangular(adjoint_of(U1), gL.narrow(-2, k, m - k), upper=False, left=False)
         gU1 = gU1 - torch.matmul(adjoint_of(L.narrow(-2, k, m - k)), g)
         beside.append(g)
@@ -203,17 +203,17 @@ def lu_solve_body(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bo
     return x if left else adjoint_of(x)
 
 def reflectors(input: Tensor) -> Tensor:
-    # The vectors below a diagonal of ones.
+    # The Householder vectors: below a diagonal of ones.
     return input.tril(-1) + torch.eye(input.size(-2), input.size(-1), dtype=input.dtype)
 
 def reflected(other: Tensor, input: Tensor, tau: Tensor, left: bool, transpose: bool) -> Tensor:
-    # Q is the product of I - tau v v^H: from the right it is Q^H on the adjoint.
+    # Q is the product of I - tau v v^H: X Q is the adjoint of Q^H X^H.
     if not left:
         return adjoint_of(reflected_left(adjoint_of(other), input, tau, not transpose))
     return reflected_left(other, input, tau, transpose)
 
 def reflected_left(other: Tensor, input: Tensor, tau: Tensor, transpose: bool) -> Tensor:
-    # No elements, no reflection: what has none takes no part.
+    # Without elements there is no reflection.
     if input.numel() == 0 or tau.numel() == 0:
         return other
     vectors = reflectors(input)
@@ -236,7 +236,7 @@ def eigvalsh_gradient(grad: Tensor, self: Tensor, UPLO: str) -> Tensor:
     return torch.matmul(vectors * grad.unsqueeze(-2), adjoint_of(vectors))
 
 def check_phase(phase: Tensor, whose: str):
-    # How the loss moves as the vectors turn: where it does, their derivative is none.
+    # The derivative of the loss with respect to the phase of the vectors: if it is nonzero, the gradient is undefined.
     if not torch.allclose(phase, torch.zeros_like(phase), 1e-2, 1e-2):
         raise RuntimeError(whose + " in the complex case are specified up to multiplication by e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined.")
 
@@ -248,7 +248,7 @@ def eigh_gradient(grad: Tensor, grad_vectors: Tensor, values: Tensor, vectors: T
         check_phase(torch.imag(moved.diagonal(0, -2, -1)), "linalg_eigh_backward: The eigenvectors")
     moved = moved - torch.diag_embed(moved.diagonal(0, -2, -1))
     inner = quotient(moved, gaps.to(moved.dtype))
-    # Of the matrix as it is meant, whichever triangle was read.
+    # The gradient of the symmetric matrix, whichever triangle was read.
     inner = (inner + adjoint_of(inner)) / 2 + torch.diag_embed(grad).to(moved.dtype)
     return torch.matmul(torch.matmul(vectors, inner), turned)
 
@@ -269,7 +269,7 @@ def eigvals_gradient(grad: Tensor, self: Tensor) -> Tensor:
     return torch.linalg.solve(turned, grad.unsqueeze(-1) * turned)
 
 def svd_gradient(gU: Tensor, gS: Tensor, gVh: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> Tensor:
-    # Of the vectors, those that singular values belong to.
+    # Only the vectors that belong to singular values.
     k = S.size(-1)
     gU = gU.narrow(-1, 0, k)
     U = U.narrow(-1, 0, k)
@@ -316,7 +316,7 @@ def pinv_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     return first + second + third
 
 def matrix_exp_gradient(grad: Tensor, self: Tensor) -> Tensor:
-    # The block beside the diagonal of the exponential of [[A^H, grad], [0, A^H]].
+    # The upper right block of the exponential of [[A^H, grad], [0, A^H]].
     n = self.size(-1)
     turned = adjoint_of(self)
     upper = torch.cat([turned, grad], -1)
@@ -330,7 +330,7 @@ def last_two(x: Tensor, dim: List[int]) -> Tensor:
     return x.movedim(dim, [-2, -1])
 
 def kept_as(x: Tensor, self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
-    # A number per matrix, with the dimensions of matrices as ones where they are to be kept.
+    # A number per matrix; with `keepdim`, the matrix dimensions have size 1.
     return across(x).movedim([-2, -1], dim) if keepdim else x
 
 def matrix_norm_body(self: Tensor, ord: float, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:

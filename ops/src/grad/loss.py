@@ -1,4 +1,4 @@
-# What the formulas of `loss.grads` call, for losses.
+# Functions for the formulas of `loss.grads`: losses.
 
 def weighted(x: Tensor, weight: Optional[Tensor]) -> Tensor:
     return x if weight is None else x * weight
@@ -19,7 +19,7 @@ def nll_gradient(grad: Tensor, self: Tensor, target: Tensor, weight: Optional[Te
     share = share.masked_fill(ignored, 0.0)
     if reduction == 1:
         share = share / share.sum()
-    # Without a target that counts, the shares of a mean are NaN: nothing comes back to what is ignored.
+    # If all targets are ignored, the weights of the mean are NaN: ignored targets get no gradient.
     back = torch.zeros_like(x).scatter_add(1, safe.unsqueeze(1), (g * share).masked_fill(ignored, 0.0).neg().unsqueeze(1))
     return back.squeeze(0) if one else back
 
@@ -91,7 +91,7 @@ def margin_losses(self: Tensor, target: Tensor, p: float, margin: float, weight:
     return losses if self.dim() == 2 else losses.reshape([])
 
 def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
-    # The labels of a row are those before the first negative one.
+    # The labels of a row end before the first negative one.
     x = self.reshape([1, -1]) if self.dim() < 2 else self
     labels = target.reshape(x.size())
     given = (labels >= 0).to(torch.int64).cumprod(1)
@@ -103,7 +103,7 @@ def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
     return losses if self.dim() == 2 else losses.reshape([])
 
 def multilabel_parts(self: Tensor, target: Tensor, reduction: int) -> Tuple[Tensor, Tensor]:
-    # Which elements are labels moves nothing.
+    # The mask of labels is constant.
     return reduced_loss(multilabel_losses(self, target), reduction), torch.zeros_like(self)
 
 def triplet_losses(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool) -> Tensor:
@@ -122,7 +122,7 @@ def cosine_losses(input1: Tensor, input2: Tensor, target: Tensor, margin: float)
     return same + torch.where(target == -1, (cosine - margin).clamp_min(0.0), zeros)
 
 def unit_along(x: Tensor, dim: int, eps: float) -> Tensor:
-    # Over the norm, at least `eps`, but moving as the norm does.
+    # Divides by the norm, at least `eps`, with the derivative of the norm.
     norm = torch.linalg.vector_norm(x, 2, [dim], True)
     return x / (norm + (norm.clamp_min(eps) - norm).detach())
 
@@ -131,7 +131,7 @@ def distances(apart: Tensor, p: float) -> Tensor:
         return (apart.detach() != 0).to(apart.dtype).sum([-1]) + apart.sum([-1]) * 0.0
     if p != float("inf"):
         return torch.linalg.vector_norm(apart, p, [-1])
-    # Of several largest, each counts whole.
+    # If there are several maxima, each gets the full gradient.
     size = apart.abs()
     largest = size.amax([-1], True).detach()
     return largest.squeeze(-1) + ((size - largest) * (size == largest).to(size.dtype)).sum([-1])

@@ -1,7 +1,7 @@
-//! Derivatives of the operators: files of formulas, and beside each the functions they call.
+//! Derivatives of operators: files of formulas, each with a file of the functions it calls.
 //!
-//! The language of the `.grads` files is described in `flambeau_rewrite::autodiff`. They are read when a gradient is first
-//! asked for. All functions are one text: a file may call those of another.
+//! `flambeau_rewrite::autodiff` describes the language of the `.grads` files. They are parsed when a gradient is first
+//! requested. All functions share one namespace: a file may call those of another.
 
 use flambeau_ir::RegistryBuilder;
 use flambeau_rewrite::autodiff::Gradients;
@@ -10,7 +10,7 @@ const fn file(name: &'static str, entries: &'static str, functions: &'static str
     Gradients::file(name, entries).helpers(functions)
 }
 
-/// The files, each with an operator it speaks of.
+/// The files, each attached to one of its operators.
 const FILES: [(&str, Gradients); 12] = [
     (
         "aten::mul.Tensor",
@@ -32,7 +32,7 @@ const FILES: [(&str, Gradients); 12] = [
     ),
 ];
 
-/// States derivatives.
+/// Adds the derivatives.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
     for (op, gradients) in FILES {
         builder.facet(op, gradients);

@@ -1,4 +1,4 @@
-# What the formulas of `nn.grads` call, for activations, embeddings and attention.
+# Functions for the formulas of `nn.grads`: activations, embeddings and attention.
 
 def prelu_weight(self: Tensor, weight: Tensor) -> Tensor:
     if weight.numel() == 1 or self.dim() < 2:
@@ -43,11 +43,11 @@ def embedding_gradient(grad: Tensor, weight: Tensor, indices: Tensor, padding_id
     return torch.zeros_like(weight).index_add(0, at, rows)
 
 def frequency(at: Tensor, weight: Tensor) -> Tensor:
-    # How often each of the indices occurs among them.
+    # The number of occurrences of each index.
     return at.bincount(None, weight.size(0)).index_select(0, at).to(weight.dtype)
 
 def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor], by_frequency: bool, mode: int, scales: Optional[Tensor], include_last: bool, padding_idx: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    # Modes: 0 sum, 1 mean, 2 max. The other results are no floats.
+    # Modes: 0 sum, 1 mean, 2 max. The other results are integers.
     at = indices.reshape([-1])
     if offsets is None or indices.dim() == 2:
         count = indices.size(0)
@@ -57,14 +57,14 @@ def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor
         bag = torch.searchsorted(offsets.narrow(0, 0, count).contiguous(), torch.arange(at.size(0), dtype=offsets.dtype), right=True) - 1
     rows = weight.index_select(0, at)
     if by_frequency:
-        # The value is that of the rows, the gradient a share of theirs.
+        # The value of the rows, with their gradient divided by the frequency.
         rows = rows.detach() + (rows - rows.detach()) / frequency(at, weight).unsqueeze(-1)
     if scales is not None:
         rows = rows * scales.reshape([-1, 1])
     padding = (at == (padding_idx if padding_idx >= 0 else weight.size(0) + padding_idx)).unsqueeze(-1)
     sizes = [count, weight.size(1)]
     if mode == 2:
-        # Of equal ones, the first.
+        # The first of equal maxima.
         kept = padding.logical_not().reshape([-1]).nonzero().reshape([-1])
         own_bag = bag.index_select(0, kept)
         own = rows.index_select(0, kept)
@@ -103,7 +103,7 @@ def attention_with_weights(query: Tensor, key: Tensor, value: Tensor, attn_mask:
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    # A row that sees nothing gives nothing.
+    # Completely masked rows are zeros.
     weights = torch._safe_softmax(attention_scores(query, key, attn_mask, is_causal, scale), -1)
     if dropout_mask is not None:
         weights = weights.masked_fill(dropout_mask.logical_not(), 0.0)

@@ -1,15 +1,15 @@
-# What the formulas of `norm.grads` call, for normalization.
+# Functions for the formulas of `norm.grads`: normalization.
 
 def norm_gradient_of(grad: Tensor, unit: Tensor, scale: Tensor, dims: List[int]) -> Tensor:
-    # `unit` is the input less its mean, times `scale`; both were computed from the input.
+    # `unit` is the input minus its mean, times `scale`; mean and scale depend on the input.
     return (grad - grad.mean(dims, True) - unit * (grad * unit).mean(dims, True)) * scale
 
 def in_singles(x: Tensor) -> Tensor:
-    # Halves, whose squares would be too large for them.
+    # f16 and bf16 are converted, because their squares could overflow.
     return x.to(torch.float32) if x.dtype == torch.float16 or x.dtype == torch.bfloat16 else x
 
 def scale_of(input: Tensor, dims: List[int], eps: float) -> Tuple[Tensor, Tensor]:
-    # The input without its mean, and what brings it to a variance of one.
+    # The input minus its mean, and the inverse standard deviation.
     centred = input - input.mean(dims, True)
     return centred, ((centred * centred).mean(dims, True) + eps).rsqrt()
 
@@ -51,9 +51,9 @@ def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Option
     return back.reshape(input.size()), channel_sum(grad * unit.reshape(input.size())), channel_sum(grad)
 
 def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, dims: List[int], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
-    # `fresh`: by the statistics of the input, not those kept.
+    # `fresh`: normalized by the statistics of the input, not by running statistics.
     if input.dim() < 2:
-        # Without channels, and so without elements.
+        # There are no channels, hence no elements.
         none = torch.zeros_like(grad.sum() if weight is None else weight)
         return torch.zeros_like(input), none, none
     grad = in_singles(grad)
@@ -93,7 +93,7 @@ def instance_dims(x: Tensor) -> List[int]:
     return dims
 
 def norm_but(v: Tensor, p: float, dim: int) -> Tensor:
-    # The norms over all dimensions but one, or over all.
+    # Norms over all dimensions but one, or over all.
     if dim == -1:
         return torch.linalg.vector_norm(v.reshape([-1]), p)
     at = dim if dim >= 0 else dim + v.dim()

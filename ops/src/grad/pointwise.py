@@ -1,4 +1,4 @@
-# What the formulas of `pointwise.grads` call, for elementwise operators.
+# Functions for the formulas of `pointwise.grads`: elementwise operators.
 
 def rounded(grad: Tensor, rounding_mode: Optional[str]) -> Tensor:
     return grad if rounding_mode is None else torch.zeros_like(grad)
@@ -44,7 +44,7 @@ def power_exponent_gradient(grad: Tensor, self: float, exponent: Tensor, result:
     return grad * (result * math.log(self)).conj()
 
 def tensor_exponent_gradient(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
-    # A power of zero does not move with an exponent that is not negative.
+    # The derivative of a power of zero with respect to a nonnegative exponent is zero.
     size = exponent.real if exponent.is_complex() else exponent
     return grad * (result * self.log()).masked_fill((self == 0).logical_and(size >= 0), 0.0).conj()
 
@@ -52,7 +52,7 @@ def copysign_factor(self: Tensor, result: Tensor) -> Tensor:
     return (result / self).masked_fill(self == 0, 0.0)
 
 def larger(a: Tensor, b: Tensor) -> Tensor:
-    # How much of a maximum comes from `a`: all, nothing, or half if they are equal.
+    # The derivative of a maximum with respect to `a`: 1, 0, or 0.5 if the operands are equal.
     kind = a.dtype if a.is_floating_point() else b.dtype
     return ((a == b).to(kind) * -0.5 + 1.0).masked_fill(a < b, 0.0)
 
@@ -97,7 +97,7 @@ def dropout_gradient(grad: Tensor, input: Tensor, result: Tensor, p: float, trai
     return (grad * (1.0 / (1.0 - p) if p < 1.0 else 0.0)).masked_fill((result == 0).logical_and(input != 0), 0.0)
 
 def alpha_dropout_gradient(grad: Tensor, result: Tensor, p: float, train: bool) -> Tensor:
-    # What was dropped is one value, the same everywhere.
+    # Dropped elements have a constant value.
     if not train or p == 0.0:
         return grad
     if p == 1.0:

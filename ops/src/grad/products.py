@@ -1,4 +1,4 @@
-# What the formulas of `products.grads` call, for products.
+# Functions for the formulas of `products.grads`: products.
 
 def matmul_left(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
     if self.dim() == 1 and other.dim() == 1:
@@ -48,8 +48,8 @@ def einsum_gradient(grad: Tensor, equation: str, tensors: List[Tensor]) -> List[
                 others.append(tensors[j].conj())
                 terms.append(names[j])
                 seen = seen + names[j]
-        # A letter that only this operand has was summed: a row of ones stands for it. A letter that it repeats is a
-        # diagonal.
+        # A letter that occurs only in this operand was summed: its gradient is broadcast by a row of ones. A repeated
+        # letter is a diagonal.
         own = ""
         for c in names[i]:
             if c not in own:
@@ -121,7 +121,7 @@ def cross_dim(self: Tensor, dim: Optional[int]) -> int:
     return -1
 
 def plain_equation(equation: str, tensors: List[Tensor]) -> str:
-    # Without spaces, and with letters for the dimensions of an ellipsis: the last of them is the same letter everywhere.
+    # Removes spaces and names the dimensions of an ellipsis, aligned at the last one.
     text = equation.replace(" ", "")
     if "." not in text:
         return text
@@ -143,7 +143,7 @@ def plain_equation(equation: str, tensors: List[Tensor]) -> str:
         left.append(names[i].replace("...", shared[longest - widths[i]:]))
     if "->" in text:
         return ",".join(left) + "->" + text.split("->")[1].replace("...", shared)
-    # Letters that occur once, in order, behind the ellipsis.
+    # The implicit result: the ellipsis, then letters that occur once, in order.
     plain = "".join(names).replace(".", "")
     for c in sorted([x for x in plain]):
         if plain.count(c) == 1:
@@ -156,7 +156,7 @@ def inner_body(self: Tensor, other: Tensor) -> Tensor:
     return torch.tensordot(self, other, dims=([-1], [-1]))
 
 def tensordot_body(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
-    # A product of matrices, the dimensions that are summed side by side.
+    # A matrix product, with the summed dimensions adjacent.
     first: List[int] = []
     second: List[int] = []
     sizes: List[int] = []
@@ -166,7 +166,7 @@ def tensordot_body(self: Tensor, other: Tensor, dims_self: List[int], dims_other
     for i in range(len(dims_self)):
         a = dims_self[i] if dims_self[i] >= 0 else dims_self[i] + self.dim()
         b = dims_other[i] if dims_other[i] >= 0 else dims_other[i] + other.dim()
-        # A dimension of one is summed on the other side.
+        # A dimension of size 1 is broadcast, so the other operand is summed over it.
         if self.size(a) == 1 and other.size(b) != 1:
             other = other.sum([b], True)
         elif other.size(b) == 1 and self.size(a) != 1:

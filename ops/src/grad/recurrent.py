@@ -1,5 +1,5 @@
-# What the formulas of `recurrent.grads` call, for recurrent networks.
-# A network keeps a list of states: hidden ones, or for an LSTM hidden and cell ones.
+# Functions for the formulas of `recurrent.grads`: recurrent networks.
+# A network has a list of states: hidden states, and for an LSTM also cell states.
 
 def rnn_gates(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
     return F.linear(input, w_ih, b_ih) + F.linear(hx, w_hh, b_hh)
@@ -14,7 +14,7 @@ def fused_lstm(read: Tensor, held: Tensor, c: Tensor, b_read: Optional[Tensor], 
     if b_held is not None:
         gates = gates + b_held
     state, cell = lstm_of_gates(gates, c)
-    # What is kept for the way back moves nothing.
+    # The workspace for the backward pass is constant.
     return state, cell, torch.zeros_like(read)
 
 def lstm_of_gates(sums: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
@@ -37,7 +37,7 @@ def cell_step(kind: str, input: Tensor, state: List[Tensor], weights: List[Tenso
         b_ih = weights[2]
         b_hh = weights[3]
     if kind == "lstm":
-        # A projection is the last weight.
+        # A projection, if any, is the last weight.
         h, c = lstm_step(input, state[0], state[1], weights[0], weights[1], b_ih, b_hh)
         if len(weights) == (5 if has_biases else 3):
             h = torch.matmul(h, weights[-1].t())
@@ -48,7 +48,7 @@ def cell_step(kind: str, input: Tensor, state: List[Tensor], weights: List[Tenso
     return [gates.tanh() if kind == "tanh" else gates.relu()]
 
 def run_layer(kind: str, steps: List[Tensor], state: List[Tensor], weights: List[Tensor], has_biases: bool, backwards: bool) -> Tuple[List[Tensor], List[Tensor]]:
-    # One layer in one direction. Later steps may have fewer rows: those that ended keep their states.
+    # One layer in one direction. Later steps may have fewer rows; finished sequences keep their states.
     n = len(steps)
     outputs: List[Tensor] = []
     for i in range(n):

@@ -1,7 +1,7 @@
-# What the formulas of `reduce.grads` call, for reductions.
+# Functions for the formulas of `reduce.grads`: reductions.
 
 def spread(grad: Tensor, self: Tensor, dim: Optional[List[int]], keepdim: bool) -> Tensor:
-    # A reduced tensor brought back to the sizes of what was reduced.
+    # Expands a reduced tensor to the sizes before the reduction.
     sizes = self.size()
     if dim is None or len(dim) == 0 or self.dim() == 0:
         return grad.reshape([1] * self.dim()).expand(sizes)
@@ -25,7 +25,7 @@ def prod_all_gradient(grad: Tensor, self: Tensor) -> Tensor:
     return prod_gradient(grad.expand(self.size()).reshape([-1]), flat, 0).reshape(self.size())
 
 def prod_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
-    # The product of all others: of those before times those after, so that zeros need no care.
+    # The product of all other elements, as prefix product times suffix product, so that zeros need no special case.
     if self.dim() == 0:
         return grad
     n = self.size(dim)
@@ -60,7 +60,7 @@ def reverse_cumsum(grad: Tensor, dim: int) -> Tensor:
     return grad.flip([dim]).cumsum(dim).flip([dim])
 
 def cumprod_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
-    # Row i of the square holds, for every later product, what it is without factor i.
+    # Row i of the square has all later products without factor i.
     if self.dim() == 0:
         return grad
     x = self.movedim(dim, -1)
@@ -102,7 +102,7 @@ def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correctio
     return grad * (2.0 / left) * (self - mean_of(self, dim))
 
 def square_slope(grad: Tensor, root: Tensor) -> Tensor:
-    # The gradient of a square from that of its root; none where there is no slope.
+    # The gradient of a variance from that of its root; zero where the root is zero.
     return (grad / (root * 2)).masked_fill(root == 0, 0.0)
 
 def result_size(a: Tensor, b: Tensor) -> List[int]:
@@ -122,7 +122,7 @@ def norm_slope(grad: Tensor, self: Tensor, result: Tensor, order: float, dim: Op
         return (g * self / wide).masked_fill(wide == 0, 0.0)
     size = self.abs()
     if order == float("inf") or order == float("-inf"):
-        # Elements that are all the largest share.
+        # Equal maxima share the gradient.
         best = (size == wide).logical_or(size.isnan()).to(size.dtype)
         count = best.sum() if dim is None or len(dim) == 0 else best.sum(dim, True)
         return g * self.sgn() * best / count
@@ -142,7 +142,7 @@ def renorm_gradient(grad: Tensor, self: Tensor, p: float, dim: int, maxnorm: flo
     return torch.where(norm > maxnorm, clipped, grad)
 
 def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
-    # Sums of exponentials from the other end, of both signs apart, in logarithms.
+    # Reversed cumulative sums of exponentials, in logarithms, separately for both signs.
     if grad.is_complex():
         logs = grad.conj().log() - result
         return (logs.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp().conj()
@@ -152,7 +152,7 @@ def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) 
     return (above + self).exp() - (below + self).exp()
 
 def diff_body(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
-    # Nothing is joined where nothing is subtracted.
+    # Without differences (n = 0), nothing is prepended or appended.
     if n == 0:
         return self + 0
     parts: List[Tensor] = []
@@ -225,7 +225,7 @@ def quantile_body(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, in
             share = share.detach().ceil() * 0.5
         above = ordered.gather(-1, ranks.detach().ceil().to(torch.int64))
         found = found.lerp(above, share)
-    # Quantiles come first.
+    # The dimension of quantiles is the first one.
     found = found.movedim(-1, 0)
     if keepdim and self.dim() > 0:
         if dim is None:
@@ -236,7 +236,7 @@ def quantile_body(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, in
     return found.squeeze(0) if q.dim() == 0 else found
 
 def areas(y: Tensor, dim: int) -> Tensor:
-    # Twice the mean heights between neighbours.
+    # Sums of neighbours: twice their mean.
     n = max(y.size(dim) - 1, 0)
     return y.narrow(dim, min(1, y.size(dim)), n) + y.narrow(dim, 0, n)
 
@@ -254,7 +254,7 @@ def steps_along(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return x.narrow(dim, min(1, x.size(dim)), n) - x.narrow(dim, 0, n)
 
 def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets: Optional[Tensor], axis: int, initial: Optional[float]) -> Tensor:
-    # The segments of all rows before the axis, as one row of segments. They need not cover what they lie in.
+    # The segments of all rows before the axis, as one row of segments. They need not cover the rows.
     counts = torch.zeros([0], dtype=torch.int64)
     starts = counts
     if lengths is not None:
@@ -292,7 +292,7 @@ def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets:
     if reduce == "max" or reduce == "min":
         how = "amax" if reduce == "max" else "amin"
         out = torch.scatter_reduce(first, 0, wide, rows.detach(), how, include_self=True)
-        # Equal ones have equal shares; what a segment starts with has none.
+        # Equal extremes share the gradient; the initial value gets none.
         equal = (rows.detach() == out.index_select(0, owner)).logical_or(rows.detach().isnan()).to(data.dtype)
         share = equal / torch.zeros_like(out).index_add(0, owner, equal).index_select(0, owner).clamp_min(1.0)
         return torch.zeros_like(out).index_add(0, owner, rows * share).reshape(final)
@@ -320,7 +320,7 @@ def slopes_between(self: Tensor, dims: List[int], at: List[Tensor], edge_order: 
     return found
 
 def slope_along(self: Tensor, dim: int, at: Tensor, edge_order: int) -> Tensor:
-    # Slopes of parabolas through neighbours; at the ends of lines, or of parabolas too.
+    # Derivatives of parabolas through neighbours; at the ends those of lines, or also of parabolas.
     x = self.movedim(dim, -1)
     n = x.size(-1)
     h = (at.narrow(0, 1, n - 1) - at.narrow(0, 0, n - 1)).to(torch.real(x).dtype if x.is_complex() else x.dtype)

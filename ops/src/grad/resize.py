@@ -1,7 +1,7 @@
-# What the formulas of `resize.grads` call, for pooling and resampling.
+# Functions for the formulas of `resize.grads`: pooling and resampling.
 
 def separable(grad: Tensor, weights: List[Tensor]) -> Tensor:
-    # Each of the last dimensions was mapped by a matrix (outputs by inputs) of its own.
+    # Each of the last dimensions was mapped by its own matrix (outputs by inputs).
     n = len(weights)
     for i in range(n):
         d = grad.dim() - n + i
@@ -25,7 +25,7 @@ def avg_pool_gradient(grad: Tensor, self: Tensor, kernel: List[int], stride: Lis
         k = kernel[i] if len(kernel) > 1 else kernel[0]
         volume = volume * k
         w = avg_weights(size, kernel, stride, padding, ceil_mode, count_include_pad, i)
-        # A divisor of its own: every element counts the same.
+        # With an explicit divisor, all elements have equal weights.
         weights.append(w if divisor is None else (w != 0).to(torch.float64))
     back = separable(grad, weights)
     return back if divisor is None else back / divisor
@@ -39,7 +39,7 @@ def adaptive_avg_gradient(grad: Tensor, self: Tensor, n: int) -> Tensor:
     return separable(grad, weights)
 
 def planes_gradient(grad: Tensor, self: Tensor, indices: Tensor, n: int) -> Tensor:
-    # Pooling kept, for each element, its place within the plane.
+    # Pooling saved the index of each element within its plane.
     if grad.numel() == 0:
         return torch.zeros_like(self)
     flat = torch.zeros_like(self).flatten(-n)
@@ -51,7 +51,7 @@ def factor(scales: Optional[List[float]], i: int) -> Optional[float]:
     return scales[i]
 
 def units_along(input: Tensor, d: int) -> Tensor:
-    # As many images of one column as there are elements along a dimension, one element set in each.
+    # The unit vectors of a dimension, as one-column images.
     return torch.eye(input.size(d), dtype=torch.float64).unsqueeze(0).unsqueeze(-1)
 
 def linear_weights(input: Tensor, grad: Tensor, d: int, align_corners: bool, scale: Optional[float]) -> Tensor:
@@ -71,13 +71,13 @@ def smooth_cubic_weights(input: Tensor, grad: Tensor, d: int, align_corners: boo
     return found.squeeze(-1).squeeze(0).t()
 
 def grid_place(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
-    # From -1 .. 1 to elements.
+    # Maps -1 .. 1 to element positions.
     if align_corners:
         return (coordinate + 1) / 2 * (size - 1)
     return ((coordinate + 1) * size - 1) / 2
 
 def mirrored(at: Tensor, low: float, high: float) -> Tensor:
-    # Reflected between two places until it lies between them.
+    # Reflects at two positions until the result is between them.
     if low == high:
         return torch.zeros_like(at)
     span = high - low
@@ -91,13 +91,13 @@ def grid_inside(at: Tensor, size: int, padding_mode: int, align_corners: bool) -
     if padding_mode == 2:
         at = mirrored(at, 0.0, float(size - 1)) if align_corners else mirrored(at, -0.5, size - 0.5)
     if padding_mode != 0:
-        # At the very border nothing moves.
+        # At the border the derivative is zero.
         stuck = (at <= 0).logical_or(at >= size - 1)
         at = torch.where(stuck, at.clamp(0.0, float(size - 1)).detach(), at)
     return at
 
 def grid_read(input: Tensor, places: List[Tensor]) -> Tensor:
-    # The elements at whole places of all channels; zeros outside.
+    # The elements of all channels at integral positions; zeros outside.
     flat = input.flatten(2)
     index = torch.zeros_like(places[0]).to(torch.int64)
     outside = torch.zeros_like(index) != 0
@@ -146,7 +146,7 @@ def grid_body(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode
     return total
 
 def cubic_shares(t: Tensor) -> List[Tensor]:
-    # Of the elements at -1, 0, 1 and 2, with Keys' parameter -0.75.
+    # Weights of the elements at -1, 0, 1 and 2, with Keys' parameter -0.75.
     a = -0.75
     far = t + 1
     near = 1 - t
@@ -169,7 +169,7 @@ def cubic_grid_body(input: Tensor, grid: Tensor, padding_mode: int, align_corner
     return total
 
 def affine_body(theta: Tensor, size: List[int], align_corners: bool) -> Tensor:
-    # The grid of the identity, with ones beside it, times each matrix.
+    # The grid of the identity map in homogeneous coordinates, times each matrix.
     n = len(size) - 2
     same = torch.eye(n, n + 1, dtype=theta.dtype).expand([theta.size(0), n, n + 1])
     grid = torch.affine_grid_generator(same, size, align_corners)

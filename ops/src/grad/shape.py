@@ -1,11 +1,11 @@
-# What the formulas of `shape.grads` call, for operators that move elements.
+# Functions for the formulas of `shape.grads`: operators that move elements.
 
 def positions(self: Tensor) -> Tensor:
-    # The place of each element, from 1; what an operator fills in is 0.
+    # The position of each element, counted from 1; 0 marks elements that an operator fills in.
     return torch.arange(1, self.numel() + 1, dtype=torch.float64).reshape(self.size())
 
 def moved(grad: Tensor, at: Tensor, self: Tensor) -> Tensor:
-    # Each element of the result came from place `at`: its gradient goes back there.
+    # Each element of the result came from position `at`: its gradient is added there.
     flat = torch.zeros([self.numel() + 1], dtype=grad.dtype)
     flat = flat.index_add(0, at.reshape([-1]).to(torch.int64), grad.reshape([-1]))
     return flat.narrow(0, 1, self.numel()).reshape(self.size())
@@ -72,7 +72,7 @@ def scatter_reduce_self(grad: Tensor, self: Tensor, dim: int, index: Tensor, src
     if reduce == "mean":
         back = grad / scatter_counts(self, dim, index, include_self)
     elif reduce == "prod":
-        # As if what is zero were one: then its share is the product of the others.
+        # Replaces zeros by ones, so that the quotient is the product of the others.
         own = self.masked_fill(self == 0, 1.0)
         back = grad * torch.scatter_reduce(own, dim, index, src, "prod", include_self=include_self) / own
     elif reduce == "amax" or reduce == "amin":
@@ -85,7 +85,7 @@ def scatter_counts(self: Tensor, dim: int, index: Tensor, include_self: bool) ->
     return counts.masked_fill(counts == 0, 1.0)
 
 def scatter_ties(self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor) -> Tensor:
-    # What was there before counts, taken into account or not.
+    # The existing element counts, whether it is included or not.
     own = (self == result).to(self.dtype)
     equal = (narrowed(src, index) == result.gather(dim, index)).to(self.dtype)
     return own.scatter_add(dim, index, equal)
@@ -96,7 +96,7 @@ def narrowed(src: Tensor, index: Tensor) -> Tensor:
     return src
 
 def widened(grad: Tensor, src: Tensor) -> Tensor:
-    # The gradient of a tensor of which only the first elements of every dimension were read.
+    # The gradient of a tensor if only the leading elements of every dimension were read.
     whole = torch.zeros_like(src)
     part = whole
     for d in range(src.dim()):
@@ -121,14 +121,14 @@ def scatter_reduce_src(grad: Tensor, self: Tensor, dim: int, index: Tensor, src:
     return widened(back, src)
 
 def along_index(index: Tensor, dim: int, source: Tensor) -> Tensor:
-    # One index per row as one per element.
+    # Expands an index per row to an index per element.
     sizes = [1] * source.dim()
     if source.dim() > 0:
         sizes[dim] = index.numel()
     return index.reshape(sizes).expand(source.size())
 
 def as_strided_scatter_self(grad: Tensor, self: Tensor, size: List[int], stride: List[int], storage_offset: Optional[int]) -> Tensor:
-    # As PyTorch has it: only what the source covers gets a gradient.
+    # As in PyTorch, only the elements of the source get a gradient.
     covered = grad.contiguous().as_strided(size, stride, storage_offset)
     return torch.as_strided_scatter(torch.zeros_like(self), covered, size, stride, storage_offset)
 

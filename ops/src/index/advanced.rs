@@ -1,4 +1,4 @@
-//! `index` and `index_put`: indices for several dimensions at once, masks among them, broadcast together.
+//! Advanced indexing: `index` and `index_put` with broadcast indices and masks for several dimensions.
 
 use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, made, wrapped};
@@ -15,15 +15,15 @@ use smallvec::SmallVec;
 
 type Indices = SmallVec<[Option<Tensor>; 4]>;
 
-/// What indices for several dimensions come to: the places, the sizes of the result, and where it may lie otherwise than
-/// row-major, strides in it: those of the tensor, 0 where it is indexed, and those of every index.
+/// The resolved indices: element positions, result sizes, and the strides for choosing the result's layout: those of
+/// the tensor, 0 in indexed dimensions, and those of every index.
 struct Region {
     index_set: IndexSet,
     sizes: Vec<i64>,
     strides: Vec<Strides>,
 }
 
-/// Masks become an index per dimension they cover; other indices are read as `int64`.
+/// Converts masks to an index per covered dimension, and other indices to `int64`.
 fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, KernelError> {
     let too_many = |given: usize| {
         Err(index_error(format!("too many indices for tensor of dimension {} (got {given})", x.rank())))
@@ -69,7 +69,7 @@ fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, Kernel
     Ok(all)
 }
 
-/// The shape all indices broadcast to.
+/// Returns the broadcast shape of all indices.
 fn common(indices: &[Option<Tensor>]) -> Result<Vec<i64>, KernelError> {
     let mut shape: Vec<i64> = Vec::new();
     for index in indices.iter().flatten() {
@@ -87,7 +87,8 @@ fn common(indices: &[Option<Tensor>]) -> Result<Vec<i64>, KernelError> {
     Ok(shape)
 }
 
-/// The indexed dimensions stand where the first of them was if they are neighbours, else in front.
+/// Resolves indices. The result's indexed dimensions are at the position of the first one if they are adjacent, else in
+/// front.
 fn region(x: &Tensor, indices: &Indices) -> Result<Region, KernelError> {
     let indices = expanded(x, indices)?;
     let shape = common(&indices)?;
@@ -154,7 +155,7 @@ fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool)
     }
     let region = region(target, indices)?;
     let mode = if accumulate { Combine::Sum } else { Combine::Replace };
-    // Under one mask one value is written, whatever its rank.
+    // With a single mask, one value is accepted whatever its rank.
     let mut given = indices.iter().flatten();
     let masked =
         given.next().is_some_and(|i| matches!(i.dtype(), DType::Bool | DType::U8)) && given.next().is_none();
@@ -163,7 +164,7 @@ fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool)
     combine(target, &region.index_set, &values, mode)
 }
 
-/// Values in the sizes of what they are written to.
+/// Expands values to the sizes of the written elements.
 fn fitted(values: &Tensor, sizes: &[i64]) -> Computed {
     values.expand(sizes).map_err(|_| {
         KernelError::input(format!(
@@ -173,7 +174,7 @@ fn fitted(values: &Tensor, sizes: &[i64]) -> Computed {
     })
 }
 
-/// `(self, mask, indices, fill)`: indices where the mask holds; elsewhere the number, whatever the index is.
+/// `(self, mask, indices, fill)`: indexes where the mask is true; elsewhere the result is the number, for any index.
 fn masked_index(cx: &KernelCx<'_>) -> Computed {
     let (x, mask, fill) = (cx.tensor(0)?, cx.tensor(1)?, cx.scalar(3)?);
     let indices = clamped(x, &cx.opt_tensors(2)?)?;
@@ -183,14 +184,14 @@ fn masked_index(cx: &KernelCx<'_>) -> Computed {
     Ok(out)
 }
 
-/// Writes a number where a mask doesn't hold.
+/// Writes a number where a mask is false.
 fn hide(x: &Tensor, mask: &Tensor, fill: Scalar) -> Result<(), KernelError> {
     let shown = mask.expand(x.sizes())?.to_vec::<bool>()?;
     let hidden = (0..x.numel()).filter(|&i| !shown[i]).collect();
     combine(x, &IndexSet::each(hidden), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)
 }
 
-/// `(self, mask, indices, values)`: adds values by index where the mask holds.
+/// `(self, mask, indices, values)`: adds values by index where the mask is true.
 fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (mask, values) = (cx.tensor(1)?, cx.tensor(3)?);
     let indices = clamped(target, &cx.opt_tensors(2)?)?;
@@ -200,7 +201,7 @@ fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     combine(target, &region.index_set, &values, Combine::Sum)
 }
 
-/// Indices brought into range.
+/// Clamps indices to their range.
 fn clamped(x: &Tensor, indices: &Indices) -> Result<Indices, KernelError> {
     let clamp = |(d, index): (usize, &Option<Tensor>)| {
         let Some(index) = index else { return Ok(None) };
@@ -226,8 +227,8 @@ fn picked(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     picked_by(cx, 1)
 }
 
-/// The sizes of what the list of indices at `list` picks: those of the indices, broadcast, where the dimensions that are
-/// indexed stand side by side, else in front.
+/// Shape of indexing by the list at `list`: the broadcast sizes of the indices, in place if the indexed dimensions are
+/// adjacent, else in front.
 fn picked_by(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
     let dims = cx.take_dims(0)?;
     let (mut indexed, mut sizes, mut at) = (Vec::new(), Vec::<Dims>::new(), 0);
@@ -236,7 +237,7 @@ fn picked_by(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
             Fact::None => at += 1,
             Fact::Tensor(t) => {
                 let (dtype, index) = (t.dtype?, t.dims?);
-                // A mask stands for an index of each of its dimensions, as long as it holds places.
+                // A mask becomes one index per covered dimension, with an unknown number of elements.
                 let masks = matches!(dtype, DType::Bool | DType::U8);
                 let spans = if masks { index.len() } else { 1 };
                 sizes.push(if masks { Dims::from_slice(&[cx.fresh_size()]) } else { index });
@@ -260,7 +261,7 @@ fn picked_by(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let read = "Elements by indices for several dimensions; masks stand for the places where they hold.";
+    let read = "Elements by indices for several dimensions; a mask selects the positions where it is true.";
     for (name, overload) in [
         ("index", "Tensor"),
         ("index", "Tensor_hacked_twin"),
@@ -291,7 +292,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let row = op(name, overload, write).facts(|d| like_self(d).with(put_sample())).overlapping();
         defs.extend(if name == "_index_put_impl" { row.editing_only(put) } else { row.editing(put) });
     }
-    let doc = "Elements by index where a mask holds, elsewhere a number.";
+    let doc = "Elements by index where a mask is true, a number elsewhere.";
     let args = |g: &mut flambeau_exec::Gen<'_>| {
         let indices = list(vec![below(g, &[2], 3), below(g, &[2], 4)]);
         vec![data(g, &[3, 4]), super::mask(g, &[2]), indices]
@@ -301,7 +302,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let row = op("_unsafe_masked_index", "", doc)
         .facts(|d| d.with(sizes()).with(Dtype::same_as(0)).with(sample.clone()));
     defs.extend(row.one(masked_index));
-    let doc = "The tensor with values added by index where a mask holds.";
+    let doc = "The tensor with values added by index where a mask is true.";
     let sample = made(move |g| [args(g), vec![data(g, &[2])]].concat());
     let row = op("_unsafe_masked_index_put_accumulate", "", doc).facts(|d| like_self(d).with(sample.clone()));
     defs.extend(row.editing(masked_put));

@@ -1,4 +1,4 @@
-//! Indices of one dimension: `index_select` and what writes whole rows.
+//! Indexing of one dimension: `index_select`, `index_add`, `index_copy`, `index_fill`, `index_reduce`.
 
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, made, whole, within, wrapped};
@@ -11,7 +11,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::{DType, Scalar, Tensor, wrap_dim};
 
-/// The size of a dimension; a tensor without dimensions counts as one place.
+/// Returns the size of a dimension; 1 for a tensor of rank 0.
 fn bound(x: &Tensor, dim: usize) -> i64 {
     x.sizes().get(dim).copied().unwrap_or(1)
 }
@@ -29,7 +29,7 @@ fn select(cx: &KernelCx<'_>) -> Computed {
     rows_of(x, dim, index)
 }
 
-/// Rows of a dimension by index.
+/// Gathers slices of a dimension by index.
 pub(crate) fn rows_of(x: &Tensor, dim: usize, index: &Tensor) -> Computed {
     let rows = vector("index_select", index)?;
     if x.rank() == 0 && rows.len() != 1 {
@@ -43,7 +43,7 @@ pub(crate) fn rows_of(x: &Tensor, dim: usize, index: &Tensor) -> Computed {
     Ok(read_at(x, &IndexSet::along(x, dim, &rows)?, &sizes)?)
 }
 
-/// A source whose sizes must be those of the target, with the number of indices in the dimension.
+/// Checks that a source has the sizes of the target, with the number of indices in the indexed dimension.
 fn check_source(op: &str, target: &Tensor, dim: usize, n: usize, source: &Tensor) -> Result<(), KernelError> {
     if source.dtype() != target.dtype() {
         return Err(KernelError::input(format!(
@@ -58,7 +58,7 @@ fn check_source(op: &str, target: &Tensor, dim: usize, n: usize, source: &Tensor
             "{op}(): Number of indices ({n}) should be equal to source.size(dim), for dim {dim} of sizes {y:?}"
         )));
     }
-    // Of tensors with dimensions, all but the one indexed have to agree.
+    // For tensors of rank at least 1, all dimensions but the indexed one must agree.
     let with = !x.is_empty() && !y.is_empty();
     let others = |sizes: &[i64]| -> Vec<i64> {
         sizes.iter().enumerate().filter(|&(d, _)| !with || d != dim).map(|(_, &n)| n).collect()
@@ -73,7 +73,7 @@ fn check_source(op: &str, target: &Tensor, dim: usize, n: usize, source: &Tensor
     }
 }
 
-/// The operator whose source may have no dimensions where the target has one, and the other way around.
+/// The operator that accepts a source of rank 0 for a target of rank 1, and vice versa.
 const COPY: &str = "index_copy_";
 
 /// `(self, dim, index, source, alpha)`.
@@ -87,7 +87,7 @@ fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
             "For integral input tensors, argument alpha must not be a floating point number.",
         ));
     }
-    // Matrices without elements are not indexed.
+    // Empty matrices skip the check of indices.
     if target.rank() > 1 && target.numel() == 0 {
         return Ok(());
     }
@@ -164,12 +164,12 @@ fn reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     reduce_into(target, &IndexSet::along(target, dim, &rows)?, source, mode, include_self)
 }
 
-/// `[3, 4]`, dimension 0, two different rows, and a source for them.
+/// Draws `[3, 4]`, dimension 0, two different rows, and a source for them.
 fn rows(g: &mut Gen<'_>) -> Vec<IValue> {
     vec![data(g, &[3, 4]), IValue::Int(0), below(g, &[2], 3), data(g, &[2, 4])]
 }
 
-/// The sizes, with as many places along the dimension as there are indices.
+/// Shape: the sizes, with the number of indices along the dimension.
 fn selected() -> Shape {
     Shape::from(|cx| {
         let mut dims = cx.take_dims(0)?;
@@ -213,7 +213,7 @@ pub(super) fn family() -> Vec<OpDef> {
         );
         defs.extend(row.editing(fill));
     }
-    let doc = "The tensor with rows multiplied, averaged or compared with rows by index.";
+    let doc = "The tensor with rows multiplied, averaged, or replaced by the maximum or minimum, by index.";
     defs.extend(
         op("index_reduce", "", doc)
             .output_layout(OutputLayout::RowMajor)

@@ -1,11 +1,11 @@
-//! How elements written by index meet what is there: replaced, added, multiplied, averaged, or the extreme kept.
+//! Combination of indexed writes with existing elements: replace, add, multiply, average, maximum, minimum.
 
 use crate::pointwise::Number;
 use flambeau_exec::KernelError;
 use flambeau_tensor::index_set::{IndexSet, combine_at, write_at};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch};
 
-/// What becomes of what is there and what comes.
+/// Combination of an existing element and a written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Combine {
     Replace,
@@ -17,7 +17,7 @@ pub(super) enum Combine {
 }
 
 impl Combine {
-    /// The modes of `scatter_reduce`.
+    /// Parses the modes of `scatter_reduce`.
     pub(super) fn named(name: &[u8]) -> Result<Combine, KernelError> {
         Ok(match name {
             b"sum" => Combine::Sum,
@@ -33,7 +33,7 @@ impl Combine {
         })
     }
 
-    /// The modes of `scatter(…, reduce=)`.
+    /// Parses the modes of `scatter(…, reduce=)`.
     pub(super) fn of_scatter(name: &[u8]) -> Result<Combine, KernelError> {
         match name {
             b"add" => Ok(Combine::Sum),
@@ -42,7 +42,7 @@ impl Combine {
         }
     }
 
-    /// The modes of `index_reduce`.
+    /// Parses the modes of `index_reduce`.
     pub(super) fn of_index(name: &[u8]) -> Result<Combine, KernelError> {
         match Combine::named(name) {
             Ok(Combine::Sum) | Err(_) => {
@@ -56,7 +56,8 @@ impl Combine {
     }
 }
 
-/// Writes a source (an element per place, or one for all) to places of a tensor, each meeting what is there.
+/// Writes a source (an element per position, or one for all) to positions of a tensor, combined with the existing
+/// elements.
 pub(super) fn combine(
     target: &Tensor,
     index_set: &IndexSet,
@@ -80,14 +81,14 @@ pub(super) fn combine(
     }
 }
 
-/// Only a NaN differs from itself.
+/// Only NaN differs from itself.
 #[allow(clippy::eq_op, reason = "tells NaN for any type")]
 fn is_nan<T: Element>(x: T) -> bool {
     x != x
 }
 
-/// As [`combine`]; if what is there does not count, places written to start from the identity. Means are divided at the
-/// end by how often each place was met.
+/// Like [`combine`]; without `include_self`, written positions start from the identity. Means are divided at the end by
+/// the number of contributions.
 pub(super) fn reduce_into(
     target: &Tensor,
     index_set: &IndexSet,
@@ -126,7 +127,7 @@ fn identity(mode: Combine, dtype: DType) -> Scalar {
     }
 }
 
-/// Divides each place by how often it occurs, counting what was there if it is included.
+/// Divides each position by its number of occurrences, plus one if the existing element is included.
 fn divide(target: &Tensor, index_set: &IndexSet, include_self: bool) -> Result<(), KernelError> {
     let mut counts: Vec<(usize, i64)> = Vec::with_capacity(index_set.len());
     index_set.for_each(|_, at| counts.push((at, 1)));
@@ -149,7 +150,7 @@ fn divide(target: &Tensor, index_set: &IndexSet, include_self: bool) -> Result<(
     })
 }
 
-/// Rounded towards minus infinity; the divisor is a count.
+/// Division rounded towards minus infinity; the divisor is a count.
 fn floor_div<T: Element>(a: T, b: T) -> T {
     T::from_i64(a.to_i64().div_euclid(b.to_i64().max(1)))
 }

@@ -1,4 +1,4 @@
-//! Indices into all elements as one row, and masks: `take`, `put`, `nonzero`, `masked_select`, `masked_scatter`.
+//! Indices into the flattened tensor, and masks: `take`, `put`, `nonzero`, `masked_select`, `masked_scatter`.
 
 use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, longs, made, mask, wrapped};
@@ -10,7 +10,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, positions, read_at, write_at};
 use flambeau_tensor::{DType, Scalar, Tensor, broadcast_shapes, check_budget};
 
-/// The indices of elements that are not zero, in row-major order: a row each, which lie column by column.
+/// Returns the indices of nonzero elements in row-major order, one row per element, in column-major layout.
 pub(super) fn nonzero(x: &Tensor) -> Computed {
     let truth = x.to_dtype(DType::Bool)?.to_vec::<bool>()?;
     let rank = x.rank();
@@ -32,14 +32,14 @@ fn nonzero_of(cx: &KernelCx<'_>) -> Computed {
     nonzero(cx.tensor(0)?)
 }
 
-/// One vector of indices per dimension; a number counts as a vector of one.
+/// Returns one vector of indices per dimension; a scalar counts as a vector of one element.
 fn nonzero_columns(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
     let x = if x.rank() == 0 { x.unsqueeze(0)? } else { x.clone() };
     Ok(nonzero(&x)?.unbind(1)?)
 }
 
-/// `(self, size, fill_value)`: exactly `size` rows.
+/// `(self, size, fill_value)`: returns exactly `size` rows.
 fn nonzero_static(cx: &KernelCx<'_>) -> Computed {
     let (found, size, fill) = (nonzero(cx.tensor(0)?)?, cx.int(1)?, cx.int(2)?);
     if size < 0 {
@@ -110,7 +110,7 @@ fn truth(op: &str, mask: &Tensor) -> Result<(), KernelError> {
     }
 }
 
-/// Positions in `x`, of the mask's broadcast sizes, where the mask holds.
+/// Returns the positions in `x` where the broadcast mask is true.
 fn held(x: &Tensor, mask: &Tensor) -> Result<Vec<usize>, KernelError> {
     let mask = mask.expand(x.sizes())?.to_vec::<bool>()?;
     let all = positions(x.sizes(), x.strides())?;
@@ -126,7 +126,7 @@ fn masked_select(cx: &KernelCx<'_>) -> Computed {
     Ok(read_at(&x, &IndexSet::each(at), &[n])?)
 }
 
-/// `(self, mask, source)`: the first elements of the source go where the mask holds.
+/// `(self, mask, source)`: writes the first elements of the source where the mask is true.
 fn masked_scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (mask, source) = (cx.tensor(1)?, cx.tensor(2)?);
     truth("masked_scatter_", mask)?;
@@ -145,7 +145,7 @@ fn masked_scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
     Ok(write_at(target, &IndexSet::each(at), &source)?)
 }
 
-/// The functional form broadcasts the tensor to the mask first.
+/// The functional variant first broadcasts the tensor to the mask.
 fn masked_scattered(cx: &KernelCx<'_>) -> Computed {
     let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
     let wide = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?.clone_contiguous()?;
@@ -156,23 +156,22 @@ fn masked_scattered(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let indices = |d: OpDef| {
         let sample = made(|g| vec![data(g, &[2, 3])]).not_differentiable();
-        // How many there are, only the elements say.
+        // Their number depends on the elements.
         let rows = Shape::from(|cx| {
             let rank = cx.rank(0)? as i64;
             Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(rank)]))
         });
         d.with(rows).with(Dtype::fixed(DType::I64)).with(sample)
     };
-    let mut defs = op("nonzero argwhere", "", "Indices of the elements that are not zero, a row each.")
+    let mut defs = op("nonzero argwhere", "", "Indices of the nonzero elements, one row per element.")
         .facts(indices)
         .one(nonzero_of);
-    // Lists: the facet `Dtype` speaks of results that are tensors.
+    // Results are lists; the facet `Dtype` applies only to tensors.
     let lists = |d: OpDef| d.with(made(|g| vec![data(g, &[2, 3])]).not_differentiable());
-    let doc = "Indices of the elements that are not zero, a vector per dimension.";
+    let doc = "Indices of the nonzero elements, one vector per dimension.";
     defs.extend(op("nonzero_numpy", "", doc).facts(lists).list(nonzero_columns));
     defs.extend(op("where", "", doc).without_out().facts(lists).list(nonzero_columns));
-    let doc =
-        "Indices of the first elements that are not zero; rows of `fill_value` where there are too few.";
+    let doc = "Indices of the first `size` nonzero elements, filled up with rows of `fill_value`.";
     let sample = || made(|g| vec![data(g, &[2, 3]), IValue::Int(4)]).not_differentiable();
     let sized = || {
         Shape::from(|cx| {
@@ -187,28 +186,32 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), below(g, &[2, 2], 12)]);
     defs.extend(
-        op("take", "", "Elements by their numbers in row-major order.")
+        op("take", "", "Elements by index into the flattened tensor.")
             .facts(|d| d.with(Shape::like(1)).with(Dtype::same_as(0)).with(sample()))
             .one(take),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), below(g, &[2, 2], 12), data(g, &[2, 2])]);
     defs.extend(
-        op("put", "", "The tensor with elements set, or added, by their numbers in row-major order.")
+        op("put", "", "The tensor with elements set, or added, by index into the flattened tensor.")
             .facts(|d| like_self(d).with(sample()))
             .editing(put),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), mask(g, &[4])]);
     let vector = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
     defs.extend(
-        op("masked_select", "", "The elements where a mask holds, as a vector.")
+        op("masked_select", "", "The elements where a mask is true, as a vector.")
             .facts(|d| d.with(vector()).with(Dtype::same_as(0)).with(sample()))
             .one(masked_select),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), mask(g, &[3, 4]), data(g, &[12])]);
     defs.extend(
-        op("masked_scatter", "", "The tensor with the first elements of a source where a mask holds.")
-            .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample()))
-            .one(masked_scattered),
+        op(
+            "masked_scatter",
+            "",
+            "The tensor with the first elements of a source written where a mask is true.",
+        )
+        .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample()))
+        .one(masked_scattered),
     );
     defs
 }

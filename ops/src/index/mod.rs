@@ -1,8 +1,8 @@
-//! Indexing by tensors: `index`, `gather`, `scatter`, `take`, masks, `nonzero` and what writes by them.
+//! Indexing with tensors: `index`, `gather`, `scatter`, `take`, masks, `nonzero` and indexed writes.
 //!
-//! Each operator turns its indices into [`IndexSet`](flambeau_tensor::index_set::IndexSet), checked against the sizes, and
-//! leaves the moving to the loops of the tensor crate. Those that write are stated as a change of a tensor: the
-//! functional variant changes a copy, the in-place one the tensor itself, whatever its strides.
+//! Each operator converts its indices to an [`IndexSet`](flambeau_tensor::index_set::IndexSet), checked against the
+//! sizes, and uses the loops of the tensor crate to move elements. Indexed writes are defined as modifications of a
+//! tensor: the functional variant modifies a copy, the in-place variant the tensor itself, whatever its strides.
 
 mod advanced;
 mod along;
@@ -37,7 +37,7 @@ fn index_error(text: impl Into<String>) -> KernelError {
     KernelError::new(Fault::Input, "IndexError", text)
 }
 
-/// Indices, of type `int64` or `int32`.
+/// Returns indices of type `int64` or `int32`.
 fn whole(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     if !matches!(index.dtype(), DType::I64 | DType::I32) {
         return Err(KernelError::input(format!("{op}(): Expected dtype int32/int64 for index")));
@@ -45,7 +45,7 @@ fn whole(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     Ok(index.to_vec::<i64>()?)
 }
 
-/// Indices, which must be `int64`.
+/// Returns indices, which must be `int64`.
 fn longs(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     if index.dtype() != DType::I64 {
         return Err(KernelError::input(format!("{op}(): Expected dtype int64 for index")));
@@ -53,7 +53,7 @@ fn longs(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     Ok(index.to_vec::<i64>()?)
 }
 
-/// Checked indices of a dimension of `bound` places; none may be negative.
+/// Checks indices of a dimension of size `bound`; negative ones are errors.
 fn within(op: &str, indices: &[i64], dim: usize, bound: i64) -> Result<Vec<usize>, KernelError> {
     let check = |&i: &i64| match i >= 0 && i < bound {
         true => Ok(i as usize),
@@ -64,7 +64,7 @@ fn within(op: &str, indices: &[i64], dim: usize, bound: i64) -> Result<Vec<usize
     indices.iter().map(check).collect()
 }
 
-/// Checked indices of a dimension of `bound` places; negative ones count from the end.
+/// Checks indices of a dimension of size `bound`; negative ones count from the end.
 fn wrapped(op: &str, indices: &[i64], dim: usize, bound: i64) -> Result<Vec<usize>, KernelError> {
     let check = |&i: &i64| match i >= -bound && i < bound {
         true => Ok(if i < 0 { i + bound } else { i } as usize),
@@ -75,31 +75,31 @@ fn wrapped(op: &str, indices: &[i64], dim: usize, bound: i64) -> Result<Vec<usiz
     indices.iter().map(check).collect()
 }
 
-/// The facts of operators whose result is argument 0 with other elements.
+/// Adds the facts of operators whose result has shape and dtype of argument 0.
 fn like_self(def: OpDef) -> OpDef {
     def.with(Shape::same_as(0)).with(Dtype::same_as(0))
 }
 
-/// A tensor of f32 to be indexed.
+/// Draws an f32 tensor.
 fn data(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
     IValue::Tensor(tensor(g, sizes, DType::F32, &Elements::default()))
 }
 
-/// Indices below `bound`.
+/// Draws indices below `bound`.
 fn below(g: &mut Gen<'_>, sizes: &[i64], bound: i64) -> IValue {
     let n = sizes.iter().product::<i64>();
     let values: Vec<i64> = (0..n).map(|_| g.int(0, bound - 1)).collect();
     IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as the sizes say"))
 }
 
-/// Truth values.
+/// Draws a mask.
 fn mask(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
     let n = sizes.iter().product::<i64>();
     let values: Vec<bool> = (0..n).map(|_| g.flag()).collect();
     IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as the sizes say"))
 }
 
-/// A sample from a function, exact.
+/// Samples from a function, with exact results.
 fn made(f: impl Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync + 'static) -> Sample {
     Sample::args(f).exact()
 }

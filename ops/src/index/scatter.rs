@@ -1,4 +1,4 @@
-//! An index per element: `gather`, and the family of `scatter` which is its reverse.
+//! One index per element: `gather`, and its inverse, the `scatter` family.
 
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, longs, made, within};
@@ -10,9 +10,9 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
 
-/// Places in `x` of an index along a dimension: the index's own place in the others.
+/// Returns the positions in `x` for an index along a dimension; other coordinates are those of the index element.
 fn index_set(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<IndexSet, KernelError> {
-    // Of no indices, the type does not matter.
+    // The dtype of an empty index is not checked.
     if index.numel() == 0 {
         return Ok(IndexSet::each(Vec::new()));
     }
@@ -44,7 +44,7 @@ fn gather(cx: &KernelCx<'_>) -> Computed {
     Ok(read_at(x, &index_set("gather", x, dim, index)?, index.sizes())?)
 }
 
-/// `(self, indices, dim)`: sizes of the other dimensions broadcast; without `dim`, both are flat.
+/// `(self, indices, dim)`: the other dimensions are broadcast; without `dim`, both are flattened.
 fn take_along(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(1)?);
     let Some(dim) = cx.opt_int(2)? else {
@@ -83,7 +83,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
     Ok(read_at(&x, &index_set("take_along_dim", &x, dim, &index)?, index.sizes())?)
 }
 
-/// The elements of a source that stand where the index has elements.
+/// Returns the part of a source that the index covers.
 fn covered(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Computed {
     if source.dtype() != target.dtype() {
         return Err(KernelError::input(format!("{op}(): Expected self.dtype to be equal to src.dtype")));
@@ -111,7 +111,7 @@ fn covered(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Comput
     Ok(part)
 }
 
-/// Adds a source's elements to those of `target` that an index along `dim` names.
+/// Adds a source's elements to `target` at an index along `dim`.
 pub(crate) fn add_along(
     target: &Tensor,
     dim: usize,
@@ -152,12 +152,12 @@ fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
     let source = covered("scatter_reduce", target, source, index)?;
     let index_set = index_set("scatter_reduce", target, dim, index)?;
     if mode == Combine::Mean && target.dtype() == flambeau_tensor::DType::Bool {
-        return Err(index_error("scatter_reduce(): mean of truth values"));
+        return Err(index_error("scatter_reduce(): mean of booleans is not defined"));
     }
     reduce_into(target, &index_set, &source, mode, include_self)
 }
 
-/// `[3, 4]`, dimension 1, an index of `[3, 2]`.
+/// Draws `[3, 4]`, dimension 1, and an index of `[3, 2]`.
 fn indexed(g: &mut Gen<'_>) -> Vec<IValue> {
     vec![data(g, &[3, 4]), IValue::Int(1), below(g, &[3, 2], 4)]
 }
@@ -174,7 +174,8 @@ fn and_mode(args: Vec<IValue>, mode: &str) -> Vec<IValue> {
     [args, vec![IValue::str(mode)]].concat()
 }
 
-/// The index's size along the dimension, elsewhere what both broadcast to; without a dimension, the index's elements.
+/// Shape: the index's size along the dimension, the broadcast sizes elsewhere; without a dimension, the index's number
+/// of elements.
 fn taken() -> Shape {
     Shape::from(|cx| {
         let (x, index) = (cx.take_dims(0)?, cx.take_dims(1)?);
@@ -233,7 +234,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| like_self(d).with(made(with_source)))
             .editing(scatter_add),
     );
-    let doc = "The tensor reduced with elements by an index along a dimension.";
+    let doc = "The tensor with elements combined by an index along a dimension.";
     let sample = || made(|g| and_mode(with_source(g), "mean"));
     defs.extend(
         op("scatter_reduce", "two", doc)

@@ -1,4 +1,4 @@
-//! Runs of rows reduced one by one, and tensors cut into as many chunks and joined: `segment_reduce`, `_chunk_cat`.
+//! Segmented reduction and concatenation of chunks: `segment_reduce`, `_chunk_cat`.
 
 use super::data;
 use crate::join::cat;
@@ -12,7 +12,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, wrap_dim};
 
-/// How a run is reduced.
+/// Reduction of a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Max,
@@ -37,7 +37,7 @@ impl Mode {
         })
     }
 
-    /// What a run starts from if the call says nothing.
+    /// Returns the default initial value of a segment.
     fn start(self) -> f64 {
         match self {
             Mode::Max => f64::NEG_INFINITY,
@@ -47,7 +47,7 @@ impl Mode {
         }
     }
 
-    /// With one more element; NaN stays.
+    /// Accumulates one element; NaN propagates.
     fn step<T: Float + Number + PartialOrd>(self, acc: T, x: T) -> T {
         let nan = |v: T| v.acc() != v.acc();
         match self {
@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// Where the runs of each group start and end, from their lengths or their borders, and how many a group has.
+/// Returns start and end of the segments of each group, from lengths or offsets, and the number of segments per group.
 fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)>, usize), KernelError> {
     let say = |text: &str| Err(KernelError::input(format!("segment_reduce(): {text}")));
     let (lengths, bound) = (cx.opt_tensor(2)?, x.sizes()[axis]);
@@ -85,7 +85,7 @@ fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)
     if lengths.is_some() {
         let checked = !cx.boolean(6)?;
         if checked && values.is_empty() {
-            return say("There have to be lengths if they are checked.");
+            return say("Lengths are required unless `unsafe` is set.");
         }
         for group in values.chunks(per_group.max(1)) {
             let mut at = 0i64;
@@ -100,7 +100,7 @@ fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)
             }
         }
     } else if per_group == 0 {
-        return say("There is one run less than offsets, of which there are none.");
+        return say("Expected at least one offset.");
     } else {
         runs.extend(values.chunks(per_group).flat_map(|group| group.windows(2).map(|w| (w[0], w[1]))));
     }
@@ -139,7 +139,7 @@ fn segment_reduce(cx: &KernelCx<'_>) -> Computed {
                 accs.iter_mut().zip(row).for_each(|(acc, x)| *acc = mode.step(*acc, *x));
             }
             if mode == Mode::Mean && (to > from || initial.is_none()) {
-                // Of nothing: not a number.
+                // The mean of an empty segment is NaN.
                 let n = T::from_i64(to - from);
                 accs.iter_mut().for_each(|acc| *acc = acc.div(n));
             }
@@ -148,7 +148,7 @@ fn segment_reduce(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// `(tensors, dim, num_chunks)`: each tensor in as many chunks, the last ones filled up with zeros; chunks side by side.
+/// `(tensors, dim, num_chunks)`: splits each tensor into chunks, pads the last ones with zeros, and concatenates them.
 fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
     let (all, chunks) = (cx.tensors(0)?, cx.int(2)?);
     if all.is_empty() || chunks < 1 {
@@ -194,7 +194,7 @@ fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let lengths = || IValue::Tensor(Tensor::from_slice(&[1i64, 0, 2], &[3]).expect("invariant: a vector"));
     let sample = Sample::args(move |g| vec![data(g, &[3, 2]), IValue::str("prod"), lengths()]);
-    let doc = "Runs of rows, each reduced to one row.";
+    let doc = "Segments of rows, each reduced to one row.";
     let rank = || Shape::from(|cx| Some(TensorFact::of_dims(cx.fresh_dims(cx.rank(0)?))));
     let facts =
         |d: OpDef| d.with(rank()).with(Dtype::same_as(0)).with(sample.clone().exact().not_differentiable());
@@ -206,8 +206,8 @@ pub(super) fn family() -> Vec<OpDef> {
         let all = vec![one(g, &[3, 2]), one(g, &[2])];
         vec![IValue::List(List::from_tensors(all)), IValue::Int(0), IValue::Int(2)]
     });
-    let doc = "Tensors cut into as many chunks, filled up with zeros; chunks side by side.";
-    // What is before the dimension, the chunks, and what is in one of them.
+    let doc = "Tensors split into chunks, padded with zeros and concatenated.";
+    // The dimensions before `dim`, the number of chunks, and the size of a chunk.
     let chunks = || {
         Shape::from(|cx| {
             let (at, count) = (cx.known_int(1)?, cx.int(2)?);

@@ -1,4 +1,4 @@
-//! Copies of a tensor one view of which is replaced: `select_scatter` and its kin.
+//! Copies of a tensor with one view replaced: `select_scatter` and its variants.
 
 use super::{data, like_self, made};
 use crate::support::{Computed, op};
@@ -8,7 +8,7 @@ use flambeau_tensor::{Overlap, Tensor};
 
 type View = fn(&KernelCx<'_>, &Tensor) -> Computed;
 
-/// `(self, src, ...)`: the view that the other arguments say takes the source.
+/// `(self, src, ...)`: replaces the view given by the other arguments by the source.
 fn replaced(cx: &KernelCx<'_>, view: View) -> Computed {
     let (x, source) = (cx.tensor(0)?, cx.tensor(1)?);
     let copy = x.clone_spread()?;
@@ -24,11 +24,12 @@ fn replaced(cx: &KernelCx<'_>, view: View) -> Computed {
     Ok(copy)
 }
 
-/// As the storage is laid out, not the tensor.
+/// The view refers to the storage, not to the tensor.
 fn as_strided_scatter(cx: &KernelCx<'_>) -> Computed {
     let (x, source) = (cx.tensor(0)?, cx.tensor(1)?);
     let (sizes, strides, offset) = (cx.ints(2)?, cx.ints(3)?, cx.opt_int(4)?);
-    // A copy with the same strides and offset, so that the view means the same; one without holes of what overlaps.
+    // A copy with the same strides and offset, so that the view means the same elements; a dense copy if the tensor
+    // overlaps itself.
     let dense = x.layout().is_non_overlapping_and_dense() && x.offset() == 0;
     let copy = match dense || x.layout().internal_overlap() == Overlap::Yes {
         true => x.clone_data()?,
@@ -65,7 +66,7 @@ pub(super) fn family() -> Vec<OpDef> {
             |g| vec![data(g, &[3, 4]), data(g, &[3])],
         ),
     ];
-    let doc = "The tensor with one view of it replaced.";
+    let doc = "The tensor with one of its views replaced.";
     let mut defs: Vec<OpDef> = rows
         .into_iter()
         .flat_map(|(name, view, args)| {

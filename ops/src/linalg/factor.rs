@@ -1,4 +1,4 @@
-//! LU with its unpacking, QR with the products of its reflections.
+//! LU factorization and unpacking; QR factorization and products with Householder reflections.
 
 use super::{
     Empty, Known, code, diagonal, drawn, element, integers, matrices, matrix, matrix_sizes, results,
@@ -13,7 +13,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Lu, Matrix, Qr, batches, each, joined, joined_rows, lu, order_of, qr};
 use flambeau_tensor::{Complex, DType, Tensor, dispatch};
 
-/// The factors of every matrix of a batch.
+/// Returns the LU factors of every matrix of a batch.
 fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     if !pivot {
@@ -33,7 +33,7 @@ fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelErro
     })
 }
 
-/// An error about the first matrix whose factorization met a zero pivot.
+/// Returns an error that names the first matrix with a zero pivot.
 fn check_lu(info: &Tensor, op: &str) -> Result<(), KernelError> {
     let all = info.to_vec::<i64>()?;
     let Some(i) = all.iter().position(|&n| n > 0) else { return Ok(()) };
@@ -59,8 +59,8 @@ fn lu_factor_ex(cx: &KernelCx<'_>) -> Several {
     Ok(parts.into())
 }
 
-/// `P`, `L`, `U` from the packed form, of any dtype: nothing is computed. Of the exchanges, those beyond the smaller side are
-/// not looked at.
+/// Returns `P`, `L`, `U` from the packed form. Nothing is computed, so all dtypes are supported. Only the first `min(m,
+/// n)` pivots are read.
 fn unpacked(packed: &Tensor, pivots: Option<&Tensor>) -> Several {
     match packed.dtype().is_complex() {
         true => unpacked_as::<Complex<f64>>(packed, pivots),
@@ -72,7 +72,7 @@ fn unpacked_as<F: Field>(packed: &Tensor, pivots: Option<&Tensor>) -> Several {
     let (m, n) = matrix_sizes(packed, "lu_unpack")?;
     let k = m.min(n);
     let (lead, all) = batches::<F>(packed)?;
-    // Without exchanges, every row stays.
+    // Without pivots, rows keep their order.
     let (pivots, width) = match pivots {
         Some(pivots) => (pivots.to_vec::<i64>()?, pivots.sizes().last().map_or(1, |n| *n as usize)),
         None => ((1..=m as i64).collect(), 0),
@@ -107,7 +107,7 @@ fn linalg_lu(cx: &KernelCx<'_>) -> Several {
     unpacked(&packed, Some(&pivots))
 }
 
-/// `(LU, pivots, unpack_data, unpack_pivots)`: what is not wanted is empty.
+/// `(LU, pivots, unpack_data, unpack_pivots)`: results that are not requested are empty.
 fn lu_unpack(cx: &KernelCx<'_>) -> Several {
     let (packed, pivots) = (cx.tensor(0)?, cx.tensor(1)?);
     let (data, order) = (cx.boolean(2)?, cx.boolean(3)?);
@@ -128,7 +128,7 @@ fn lu_unpack(cx: &KernelCx<'_>) -> Several {
     Ok(all)
 }
 
-/// How much of `Q` is wanted.
+/// The requested part of `Q`.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Reduced,
@@ -146,7 +146,7 @@ impl Mode {
         }
     }
 
-    /// Whether less than everything is wanted.
+    /// Converts the flag `some` of `qr`.
     fn of_some(some: bool) -> Mode {
         if some { Mode::Reduced } else { Mode::Complete }
     }
@@ -199,7 +199,7 @@ fn geqrf(cx: &KernelCx<'_>) -> Several {
     })
 }
 
-/// The reflections of every matrix, from their packed form.
+/// Returns the Householder reflections of every matrix from their packed form.
 fn reflections<F: Field>(
     (lead, all): (&[i64], Vec<Matrix<F>>),
     tau: &Tensor,
@@ -292,7 +292,7 @@ fn ormqr(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// `Q` and `R`, of which the mode is known or not.
+/// Facts of `Q` and `R` for a mode that may be unknown.
 fn qr_facts(mode: fn(&ShapeCx<'_>) -> Option<Mode>) -> [Known; 2] {
     let side = move |cx: &mut ShapeCx<'_>, m, n| match mode(cx) {
         Some(Mode::Complete) => m,
@@ -310,7 +310,7 @@ fn qr_facts(mode: fn(&ShapeCx<'_>) -> Option<Mode>) -> [Known; 2] {
     [(q, Dtype::same_as(0)), (r, Dtype::same_as(0))]
 }
 
-/// `P`, `L` and `U`.
+/// Shapes of `P`, `L` and `U`.
 fn lu_facts() -> [Shape; 3] {
     [
         Shape::per_matrix(0, |_, m, _| [m, m]),
@@ -324,7 +324,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let exchanges = || diagonal(Dtype::fixed(DType::I32));
     let factored = |d: OpDef| results(one(d), [matrix(), exchanges()]);
     let with_code = |d: OpDef| results(one(d), [matrix(), exchanges(), code()]);
-    let doc = "The factors of `P A = L U`, packed, and the exchanges of rows.";
+    let doc = "The packed factors of `P A = L U`, and the pivots.";
     let mut defs = op("linalg_lu_factor", "", doc).facts(factored).several(lu_factor);
     defs.extend(op("linalg_lu_factor_ex _lu_with_info", "", doc).facts(with_code).several(lu_factor_ex));
     let doc = "`P`, `L` and `U` with `A = P L U`.";
@@ -345,13 +345,13 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("linalg_qr", "", doc).facts(by_name).several(linalg_qr));
     let by_flag = |d: OpDef| results(one(d), qr_facts(|cx| cx.bool(1).map(Mode::of_some)));
     defs.extend(op("qr", "", doc).out("Q").facts(by_flag).several(qr_some));
-    let doc = "Householder's reflections that make a matrix triangular.";
+    let doc = "The Householder reflections of a QR factorization.";
     let reflections = |d: OpDef| results(one(d), [matrix(), diagonal(Dtype::same_as(0))]);
     defs.extend(op("geqrf", "", doc).out("a").facts(reflections).several(geqrf));
     let with_tau = |d: OpDef| results(d, [matrix()]).with(reflected(&[&[4, 3], &[3]]));
-    let doc = "The first columns of a product of Householder's reflections.";
+    let doc = "The first columns of a product of Householder reflections.";
     defs.extend(op("linalg_householder_product orgqr", "", doc).facts(with_tau).one(householder));
-    let doc = "A matrix multiplied by a product of Householder's reflections.";
+    let doc = "A matrix multiplied by a product of Householder reflections.";
     let product = || {
         Shape::dims(|cx| {
             let mut dims = cx.lead(0, 2)?;
@@ -365,7 +365,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs
 }
 
-/// Operands of one dtype.
+/// Draws operands of one dtype.
 fn reflected(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g| {
         let dtype = *g.pick(flambeau_exec::sample::FLOATS);

@@ -1,4 +1,4 @@
-//! Functions of matrices: the exponential.
+//! Matrix functions: the exponential.
 
 use super::{Empty, matrices, square, wide_dtype};
 use crate::support::{Computed, op};
@@ -10,7 +10,7 @@ use flambeau_tensor::{DType, dispatch};
 
 fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
-    // Halves are computed as f32.
+    // f16 and bf16 are computed in f32.
     let wide =
         if matches!(x.dtype(), DType::F16 | DType::BF16) { x.to_dtype(DType::F32)? } else { x.clone() };
     let n = square(x, "linalg.matrix_exp")?;

@@ -10,8 +10,8 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix, batches, each, joined, svd};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
-/// `(A, B, rcond, driver)`: the solutions of least norm, residuals where they are unique, ranks, and singular values
-/// where the method computes them. All methods are the pseudo-inverse here.
+/// `(A, B, rcond, driver)`: returns the minimum-norm solutions, residuals of unique solutions, ranks, and singular
+/// values if the driver computes them. All drivers are implemented by the pseudo-inverse.
 fn lstsq(cx: &KernelCx<'_>) -> Several {
     let (a, b, rcond) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_float(2)?);
     let op = "torch.linalg.lstsq";
@@ -44,7 +44,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let found = each(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));
-        // Without rank detection every value counts, and all have to.
+        // `gels` has no rank detection: it uses all singular values and requires full rank.
         let (k, whole) = (m.min(n), driver == b"gels");
         let unreadable = |m: &Matrix<F>| m.data.iter().any(|x| x.size1().is_nan());
         let infinite = |m: &Matrix<F>| m.data.iter().any(|x| x.size1() == f64::INFINITY);
@@ -69,12 +69,12 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
             let x = vh.adjoint().times(&y);
             let mut rest = a.times(&x);
             rest.add_scaled(b, F::real(-1.0));
-            // A method that finds nothing to solve does not look at the right side.
+            // `gels` does not read the right side if there are no unknowns.
             let rest_of = |j| if whole && n == 0 { 0.0 } else { (0..m).map(|i| rest[(i, j)].square()).sum::<f64>() };
             residuals.extend((0..cols).map(rest_of));
             ranks.push(rank as i32);
             values.extend(s);
-            // Solutions are the first rows of what residuals have room in, too.
+            // Solutions are the first rows of a larger matrix, as in LAPACK.
             solutions.push(Matrix::from_fn(m.max(n), cols, |i, j| if i < n { x[(i, j)] } else { F::real(0.0) }));
         }
         let full = ranks.iter().all(|&r| r as usize == n);
@@ -93,7 +93,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
     })
 }
 
-/// What some methods compute for each matrix: a number, or one for each singular value. The others leave it out.
+/// Shape of a result that only some drivers compute: a number, or the singular values, per matrix; otherwise empty.
 fn by_method(methods: &'static [&'static [u8]], values: bool) -> Shape {
     Shape::dims(move |cx| {
         let method = if cx.is_none(3)? { b"gelsy" } else { cx.text(3)? };
@@ -112,7 +112,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let real = || Dtype::real_of(0);
         let known = [
             (solutions(|cx, _| cx.size(0, -1)), Dtype::same_as(0)),
-            // Empty where a rank is not full.
+            // Empty if any matrix is rank-deficient.
             (Shape::any(), real()),
             (by_method(&[b"gelsy", b"gelsd", b"gelss"], false), Dtype::fixed(DType::I64)),
             (by_method(&[b"gelsd", b"gelss"], true), real()),
@@ -124,5 +124,5 @@ pub(super) fn family() -> Vec<OpDef> {
             vec![a, IValue::Tensor(b)]
         }))
     };
-    op("linalg_lstsq", "", "Solutions of least squares.").facts(facts).several(lstsq)
+    op("linalg_lstsq", "", "Least squares solutions.").facts(facts).several(lstsq)
 }

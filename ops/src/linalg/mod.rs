@@ -1,8 +1,8 @@
-//! Linear algebra: factorizations, systems of equations, eigenvalues, norms.
+//! Linear algebra: factorizations, linear systems, eigenvalues, norms.
 //!
-//! Kernels take the matrices of a batch out of a tensor, compute in f64 (`flambeau_tensor::linalg`) and put results
-//! back in the tensor's dtype. What PyTorch returns is unique up to the signs of vectors; where LAPACK's conventions
-//! decide (Householder vectors, pivots) they are kept.
+//! Kernels copy the matrices of a batch out of a tensor, compute in f64 (`flambeau_tensor::linalg`) and store results
+//! in the tensor's dtype. PyTorch's results are unique up to the signs of vectors; where LAPACK's conventions determine
+//! them (Householder vectors, pivots), they are reproduced.
 
 mod factor;
 mod functions;
@@ -22,22 +22,22 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix};
 use flambeau_tensor::{DType, Tensor};
 
-/// What an operator takes of types it cannot compute in, as long as there is no element: PyTorch returns before it looks
-/// for a kernel, and only some operators ask for the type first.
+/// Unsupported dtypes that an operator accepts for empty tensors: PyTorch returns before it selects a kernel, and only
+/// some operators check the dtype first.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Empty {
-    /// Nothing.
+    /// None.
     Refused,
-    /// Floats of less than single precision.
+    /// f16 and bf16.
     Halves,
-    /// Whatever it is.
+    /// All dtypes.
     Any,
 }
 
-/// The dtype that factorizations of a tensor compute in: `F64` or `C128`, for `dispatch!(wide, …)`.
+/// Returns the dtype in which factorizations of a tensor are computed: `F64` or `C128`, for `dispatch!(wide, …)`.
 ///
 /// # Errors
-/// If nothing is computed in the tensor's dtype; of dtypes that `empty` names, only where there are elements.
+/// Returns an error for a dtype without linear algebra; for those that `empty` permits, only if there are elements.
 pub(crate) fn wide_dtype(x: &Tensor, empty: Empty, op: &str) -> Result<DType, KernelError> {
     let dtype = x.dtype();
     let idle = match empty {
@@ -53,7 +53,7 @@ pub(crate) fn wide_dtype(x: &Tensor, empty: Empty, op: &str) -> Result<DType, Ke
     }
 }
 
-/// Why a dtype has no linear algebra.
+/// Returns the error for a dtype without linear algebra.
 fn refuse(op: &str, dtype: DType) -> KernelError {
     let name = dtype.ir_name();
     KernelError::input(if dtype.is_floating() {
@@ -63,7 +63,7 @@ fn refuse(op: &str, dtype: DType) -> KernelError {
     })
 }
 
-/// The sizes of the matrices in the last two dimensions.
+/// Returns the sizes of the matrices in the last two dimensions.
 fn matrix_sizes(x: &Tensor, op: &str) -> Result<(usize, usize), KernelError> {
     match x.sizes() {
         [.., m, n] => Ok((*m as usize, *n as usize)),
@@ -71,7 +71,7 @@ fn matrix_sizes(x: &Tensor, op: &str) -> Result<(usize, usize), KernelError> {
     }
 }
 
-/// The size of square matrices.
+/// Returns the size of square matrices.
 fn square(x: &Tensor, op: &str) -> Result<usize, KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     if m != n {
@@ -82,7 +82,7 @@ fn square(x: &Tensor, op: &str) -> Result<usize, KernelError> {
     Ok(n)
 }
 
-/// An error unless there is a row of exchanges for each matrix of factors, one for each of its rows.
+/// Returns an error unless the pivots have one entry per row of each matrix of factors.
 fn check_exchanges(packed: &Tensor, pivots: &Tensor, op: &str) -> Result<(), KernelError> {
     if pivots.sizes() == &packed.sizes()[..packed.rank() - 1] {
         return Ok(());
@@ -93,14 +93,14 @@ fn check_exchanges(packed: &Tensor, pivots: &Tensor, op: &str) -> Result<(), Ker
     )))
 }
 
-/// One integer per matrix, or several in a last dimension.
+/// Returns a tensor with one integer per matrix, or several in a last dimension.
 fn integers(lead: &[i64], width: Option<usize>, values: &[i32]) -> Result<Tensor, KernelError> {
     let mut sizes = lead.to_vec();
     sizes.extend(width.map(|n| n as i64));
     Ok(Tensor::from_slice(values, &sizes)?)
 }
 
-/// One number per matrix, or several in a last dimension, in a dtype.
+/// Returns a tensor with one number per matrix, or several in a last dimension, in a dtype.
 fn numbers<F: Field>(
     lead: &[i64],
     width: Option<usize>,
@@ -112,19 +112,19 @@ fn numbers<F: Field>(
     Ok(Tensor::from_slice(values, &sizes)?.to_dtype(dtype)?)
 }
 
-/// Which element of a batch an error is about; nothing where there is one matrix.
+/// Names the batch element for an error; empty if there is no batch.
 fn element(lead: &[i64], i: usize) -> String {
     if lead.is_empty() { String::new() } else { format!("(Batch element {i}): ") }
 }
 
-/// A batch's sizes and an operand expanded to them.
+/// Expands an operand to batch sizes.
 fn expanded(x: &Tensor, lead: &[i64]) -> Result<Tensor, KernelError> {
     let mut sizes = lead.to_vec();
     sizes.extend(&x.sizes()[x.rank() - 2..]);
     Ok(x.expand(&sizes)?)
 }
 
-/// The batch that two operands' matrices broadcast to, and both expanded to it.
+/// Returns the broadcast batch sizes of two operands, and both expanded to them.
 fn together(a: &Tensor, b: &Tensor) -> Result<(Vec<i64>, Tensor, Tensor), KernelError> {
     let lead = |x: &Tensor| x.sizes()[..x.rank() - 2].to_vec();
     let all = flambeau_tensor::broadcast_shapes(&lead(a), &lead(b))?.to_vec();
@@ -132,46 +132,46 @@ fn together(a: &Tensor, b: &Tensor) -> Result<(Vec<i64>, Tensor, Tensor), Kernel
     Ok((all, x, y))
 }
 
-/// A matrix with the lower triangle of another, or the transposed conjugate of its upper one.
+/// Returns a matrix with the lower triangle of another, or with the adjoint of its upper triangle.
 fn lower_of<F: Field>(a: &Matrix<F>, upper: bool) -> Matrix<F> {
     if upper { a.adjoint() } else { a.clone() }
 }
 
-/// What is known of one result.
+/// Facts of one result.
 type Known = (Shape, Dtype);
 
-/// States what is known of each result.
+/// Adds the facts of all results.
 fn results<const N: usize>(def: OpDef, all: [Known; N]) -> OpDef {
     let (shapes, dtypes): (Vec<Shape>, Vec<Dtype>) = all.into_iter().unzip();
     def.with(Shape::results(shapes)).with(Dtype::results(dtypes))
 }
 
-/// A matrix for each of argument 0, as large.
+/// Facts: a matrix of the same size for each one of argument 0.
 fn matrix() -> Known {
     (as_large(), Dtype::same_as(0))
 }
 
-/// The sizes of argument 0. How matrices lie that are computed column by column, rules don't say.
+/// The sizes of argument 0; strides are unknown, because results may be column-major.
 fn as_large() -> Shape {
     Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
 }
 
-/// A number for each matrix of argument 0.
+/// Facts: a number for each matrix of argument 0.
 fn number(dtype: Dtype) -> Known {
     (Shape::per_matrix(0, |_, _, _| []), dtype)
 }
 
-/// A code for each matrix of argument 0: whether and where its factorization failed.
+/// Facts: an error code (`info`) for each matrix of argument 0.
 fn code() -> Known {
     number(Dtype::fixed(DType::I32))
 }
 
-/// Numbers for each matrix of argument 0, as many as its smaller side.
+/// Facts: `min(m, n)` numbers for each matrix of argument 0.
 fn diagonal(dtype: Dtype) -> Known {
     (Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]), dtype)
 }
 
-/// Matrices that lie column by column.
+/// Converts matrices to column-major layout.
 fn by_columns(x: &Tensor) -> Computed {
     match x.rank() {
         0 | 1 => Ok(x.clone()),
@@ -179,12 +179,12 @@ fn by_columns(x: &Tensor) -> Computed {
     }
 }
 
-/// Numbers for each square matrix of argument 0, as many as its columns.
+/// Facts: a number per column for each square matrix of argument 0.
 fn columns(dtype: Dtype) -> Known {
     (Shape::per_matrix(0, |_, _, n| [n]), dtype)
 }
 
-/// Whether argument 1 is vectors, one for each matrix of argument 0, rather than matrices.
+/// Whether argument 1 is a batch of vectors instead of matrices.
 fn is_vector(cx: &ShapeCx<'_>) -> Option<bool> {
     let (a, b) = (cx.dims(0)?, cx.dims(1)?);
     if b.len() == 1 || b.len() + 1 != a.len() {
@@ -197,13 +197,13 @@ fn is_vector(cx: &ShapeCx<'_>) -> Option<bool> {
     a.iter().zip(b).all(|(&x, &y)| cx.symbols.same(x, y)).then_some(true)
 }
 
-/// The batch that the equations of argument 0 and the right sides of argument 1 broadcast to.
+/// Returns the broadcast batch sizes of the matrices in argument 0 and the right sides in argument 1.
 fn batch_of_system(cx: &mut ShapeCx<'_>) -> Option<Dims> {
     let (a, b) = (cx.lead(0, 2)?, cx.lead(1, if is_vector(cx)? { 1 } else { 2 })?);
     cx.broadcast(&[&a, &b])
 }
 
-/// The solutions of systems of equations; `rows` says how many unknowns each has.
+/// Shape of the solutions of linear systems; `rows` returns the number of unknowns.
 fn solutions(rows: fn(&ShapeCx<'_>, bool) -> Dim) -> Shape {
     Shape::dims(move |cx| {
         let vector = is_vector(cx)?;
@@ -214,7 +214,7 @@ fn solutions(rows: fn(&ShapeCx<'_>, bool) -> Dim) -> Shape {
     })
 }
 
-/// A drawn matrix, symmetric and positive if asked for.
+/// Draws a matrix; symmetric positive definite if `positive`.
 fn drawn(g: &mut Gen<'_>, sizes: &[i64], positive: bool) -> IValue {
     let dtype = *g.pick(sample::FLOATS);
     let x = sample::tensor(g, sizes, dtype, &Elements { lo: -1.0, hi: 1.0, ..Elements::default() });
@@ -230,7 +230,7 @@ fn drawn(g: &mut Gen<'_>, sizes: &[i64], positive: bool) -> IValue {
     IValue::Tensor(made.expect("invariant: sample matrices are small and well formed"))
 }
 
-/// Samples of positive matrices of a size.
+/// Samples of matrices; the first is positive definite if `positive`.
 fn matrices(sizes: &'static [&'static [i64]], positive: bool) -> Sample {
     Sample::args(move |g| sizes.iter().enumerate().map(|(i, s)| drawn(g, s, positive && i == 0)).collect())
         .tolerance(1e-3, 1e-4)

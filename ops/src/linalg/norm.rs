@@ -1,4 +1,4 @@
-//! Norms of vectors and matrices.
+//! Vector and matrix norms.
 
 use super::{numbers, spectrum::singular_values};
 use crate::reduce::{check_identity, norm_dtype};
@@ -10,19 +10,19 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::reduce::{self, Reducer, dim_mask, fold};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
 
-/// Which norm.
+/// Type of norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Order {
-    /// The sum of powers, rooted; infinities are extremes.
+    /// The p-norm; infinities are extremes.
     Number(f64),
-    /// Of all elements as one vector.
+    /// The 2-norm of all elements as one vector.
     Frobenius,
     /// The sum of singular values.
     Nuclear,
 }
 
 impl Order {
-    /// Argument `i`: a number, a name, or nothing.
+    /// Reads argument `i`: a number, a name, or `None`.
     pub(super) fn of(cx: &KernelCx<'_>, i: usize) -> Result<Option<Order>, KernelError> {
         Ok(match cx.arg(i)? {
             IValue::None => None,
@@ -41,7 +41,7 @@ impl Order {
     }
 }
 
-/// The running result of a norm: a sum of powers, or an extreme.
+/// Accumulator of a p-norm: a sum of powers, or an extreme.
 #[derive(Clone, Copy)]
 struct Powers(f64);
 
@@ -92,7 +92,7 @@ impl<T: Size> Reducer<T> for Powers {
         <Self as Reducer<T>>::merge(self, acc, self.one(x.size()))
     }
     fn merge(self, a: f64, b: f64) -> f64 {
-        // NaN wins in extremes.
+        // Extremes propagate NaN.
         match self.0 {
             f64::INFINITY if a.is_nan() || a > b => a,
             f64::INFINITY => b,
@@ -151,7 +151,7 @@ pub(super) fn matrix(
             by_singular_values(x, order, (row, column), keepdim, dtype)
         }
         Order::Number(p) if p.abs() == 1.0 || p.is_infinite() => {
-            // The sum along one of the two, the extreme along the other.
+            // A sum along one dimension, an extreme along the other.
             let (sum, other) = if p.abs() == 1.0 { (row, column) } else { (column, row) };
             let sums = vector(x, 1.0, Some(&[sum]), true, dtype)?;
             let extreme = if p > 0.0 {
@@ -213,7 +213,7 @@ fn matrix_norm(cx: &KernelCx<'_>) -> Computed {
     matrix(cx.tensor(0)?, order, &cx.ints(2)?, cx.boolean(3)?, cx.opt_dtype(4)?)
 }
 
-/// `(self, ord, dim, keepdim, dtype)`: of a vector or a matrix, depending on the dimensions.
+/// `(self, ord, dim, keepdim, dtype)`: a vector or matrix norm, depending on the number of dimensions.
 fn linalg_norm(cx: &KernelCx<'_>) -> Computed {
     let (x, order, dims) = (cx.tensor(0)?, Order::of(cx, 1)?, cx.opt_ints(2)?);
     let (keepdim, dtype) = (cx.boolean(3)?, cx.opt_dtype(4)?);

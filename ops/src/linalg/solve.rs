@@ -1,4 +1,4 @@
-//! Systems of equations, inverses and determinants by LU.
+//! Linear systems, inverses and determinants by LU.
 
 use super::{
     Empty, by_columns, check_exchanges, code, columns, element, integers, matrices, matrix, matrix_sizes,
@@ -12,7 +12,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, joined_rows, lu};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
-/// An error about the first singular matrix of a batch.
+/// Returns an error that names the first singular matrix of a batch.
 fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<(), KernelError> {
     let Some(i) = info.iter().position(|&n| n > 0) else { return Ok(()) };
     let which = element(lead, i);
@@ -26,7 +26,7 @@ fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<()
     }))
 }
 
-/// Everything that solving gives: solutions, and of each matrix factors, exchanges, zero pivots.
+/// Results of solving: solutions, and per matrix factors, pivots and error code.
 struct Solved {
     result: Tensor,
     packed: Tensor,
@@ -61,7 +61,7 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
     let (all, _, right) = together(a, &right)?;
     dispatch!(wide, wide_dtype(a, Empty::Halves, op)?, "linalg", F => {
         let ((lead, matrices), rights) = (batches::<F>(a)?, batches::<F>(&right)?.1);
-        // Which matrix stands beside each right side.
+        // Number of the matrix for each right side.
         let numbers = Tensor::from_vec((0..matrices.len() as i64).collect(), &lead)?;
         let numbers = numbers.expand(&all)?.to_vec::<i64>()?;
         // X A = B is the transpose of A^T X^T = B^T.
@@ -79,7 +79,7 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         let join = if left { joined } else { joined_rows };
         let result = join(&all, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
-            // Vectors of a batch lie as the rows of matrices do.
+            // Batched vectors have the layout of matrix rows.
             result: if vector { by_columns(&result.squeeze(&[-1])?)? } else { result },
             packed: joined(&lead, (n, n), &packed, a.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
@@ -115,7 +115,7 @@ fn solve_ex_parts(cx: &KernelCx<'_>) -> Several {
     Ok(vec![s.result, s.packed, s.pivots, integers(&s.lead, None, &s.info)?])
 }
 
-/// The inverses of a batch, and zero pivots.
+/// Returns the inverses of a batch, and error codes.
 fn inverses(x: &Tensor, op: &str) -> Result<(Tensor, Vec<i32>), KernelError> {
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
@@ -145,7 +145,7 @@ fn inv_ex(cx: &KernelCx<'_>) -> Several {
     Ok(vec![result, integers(lead, None, &info)?])
 }
 
-/// Solves with factors that are given.
+/// Solves with existing factors.
 fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Computed {
     let op = "torch.linalg.lu_solve";
     if pivots.dtype() != DType::I32 {
@@ -194,7 +194,7 @@ fn linalg_lu_solve(cx: &KernelCx<'_>) -> Computed {
     with_factors(cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.boolean(3)?, cx.boolean(4)?)
 }
 
-/// What is asked of a determinant.
+/// Results of a determinant computation.
 struct Determinants {
     value: Tensor,
     sign: Tensor,
@@ -243,7 +243,7 @@ fn slogdet_parts(cx: &KernelCx<'_>) -> Several {
     Ok(vec![d.sign, d.log, d.packed, d.pivots])
 }
 
-/// The logarithm of the determinant: NaN of a negative one.
+/// Logarithm of the determinant: NaN if that is negative.
 fn logdet(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     square(x, "logdet")?;
@@ -264,7 +264,7 @@ fn logdet(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// The inverse of a tensor as a map from its last dimensions to the first `ind`.
+/// Inverts a tensor as a linear map from its last dimensions to the first `ind`.
 fn tensorinv(cx: &KernelCx<'_>) -> Computed {
     let (x, ind) = (cx.tensor(0)?, cx.int(1)?);
     if ind <= 0 {
@@ -305,14 +305,14 @@ fn tensorsolve(cx: &KernelCx<'_>) -> Computed {
     Ok(s.result.reshape(&result_sizes)?)
 }
 
-/// Sizes of which some go to the end, in their order.
+/// Returns sizes with some of them moved to the end.
 fn moved_to_end(dims: Dims, which: &[i64]) -> Option<Dims> {
     let which: Vec<usize> = which.iter().map(|&d| wrap(d, dims.len())).collect::<Option<_>>()?;
     let kept = (0..dims.len()).filter(|d| !which.contains(d));
     kept.chain(which.iter().copied()).map(|d| dims.get(d).copied()).collect()
 }
 
-/// Two matrices of one dtype, the first of them regular.
+/// Draws two matrices of one dtype, the first one regular.
 fn system(first: &'static [i64], second: &'static [i64]) -> Sample {
     Sample::args(move |g| {
         let a = super::drawn(g, first, true);
@@ -330,7 +330,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let same = || Dtype::same_as(0);
     let int = || Dtype::fixed(DType::I32);
     let solution = || (solutions(|cx, vector| cx.size(1, if vector { -1 } else { -2 })), same());
-    // What is computed of each matrix of the batch that both arguments broadcast to.
+    // Shapes of results per matrix, for the broadcast batch of both arguments.
     let of_system = |sides: usize| {
         Shape::dims(move |cx| {
             let (n, mut dims) = (cx.size(0, -1), cx.take_dims(0)?);
@@ -370,7 +370,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("linalg_det det", "", "The determinant.").facts(one).one(det));
     defs.extend(op("logdet", "", "The logarithm of the determinant.").facts(one).one(logdet));
     let factors = || [matrix(), columns(int())];
-    let doc = "The determinant, with the factors it comes from.";
+    let doc = "The determinant, and the LU factors it was computed from.";
     let det_facts = |d: OpDef| {
         let [packed, exchanges] = factors();
         results(parts(d), [number(same()), packed, exchanges])
@@ -385,7 +385,7 @@ pub(super) fn family() -> Vec<OpDef> {
         results(parts(d), [number(same()), real(), packed, exchanges])
     };
     defs.extend(op("_linalg_slogdet", "", doc).out("sign").facts(all).several(slogdet_parts));
-    let doc = "The inverse of a tensor as a map between its last and first dimensions.";
+    let doc = "The inverse of a tensor as a linear map from its last to its first dimensions.";
     defs.extend(
         op("linalg_tensorinv", "", doc)
             .facts(|d| {

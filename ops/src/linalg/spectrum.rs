@@ -1,4 +1,4 @@
-//! Singular values, eigenvalues, and what is told from them: rank, condition, pseudo-inverses.
+//! Singular values, eigenvalues, and derived quantities: rank, condition number, pseudo-inverses.
 
 use super::{
     Empty, columns, diagonal, drawn, element, matrices, matrix, matrix_sizes, norm, number, numbers, results,
@@ -15,11 +15,11 @@ use flambeau_tensor::linalg::{
 };
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, dispatch};
 
-/// What converges to the last place of f64, for results without vectors.
+/// Convergence threshold of full f64 precision, for results without vectors.
 const EXACT: f64 = f64::EPSILON / 2.0;
 
-/// `U`, singular values and `V*`; with `full` both square. Vectors take the path, and so the signs, of an iteration in
-/// `precision`.
+/// Returns `U`, singular values and `V*`; with `full`, `U` and `V` are square. The iteration runs in `precision`, which
+/// determines the signs of vectors.
 fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor; 3], KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     let k = m.min(n);
@@ -60,12 +60,12 @@ fn is_finite<F: Field>(a: &Matrix<F>) -> bool {
     a.data.iter().all(|x| x.size().is_finite())
 }
 
-/// What decompositions of infinite elements end in.
+/// The result for infinite elements: NaN.
 fn unknown<F: Field>(rows: usize, cols: usize) -> Matrix<F> {
     Matrix::from_fn(rows, cols, |_, _| F::real(f64::NAN))
 }
 
-/// Singular values alone.
+/// Returns only the singular values.
 pub(super) fn singular_values(x: &Tensor, op: &str) -> Computed {
     Ok(svd_parts(x, op, false, EXACT)?.into_iter().nth(1).unwrap_or_else(|| x.clone()))
 }
@@ -98,7 +98,7 @@ fn svd_only(cx: &KernelCx<'_>) -> Several {
     Ok(all)
 }
 
-/// `(self, some, compute_uv)`: the last result is `V`, not its adjoint; zeros if vectors are not wanted.
+/// `(self, some, compute_uv)`: the last result is `V`, not its adjoint; zeros if vectors are not requested.
 fn svd_some(cx: &KernelCx<'_>) -> Several {
     let (x, some, vectors) = (cx.tensor(0)?, cx.boolean(1)?, cx.boolean(2)?);
     let [u, s, vh] = svd_parts(x, "linalg.svd", !(some && vectors), precision(x.dtype()))?;
@@ -120,7 +120,7 @@ fn svdvals(cx: &KernelCx<'_>) -> Computed {
     singular_values(cx.tensor(0)?, "linalg.svdvals")
 }
 
-/// Rising eigenvalues and eigenvectors of Hermitian matrices given by one triangle.
+/// Returns increasing eigenvalues, and eigenvectors, of Hermitian matrices given by one triangle.
 fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor), KernelError> {
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, Empty::Any, op)?, "linalg", F => {
@@ -153,7 +153,7 @@ fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor)
     })
 }
 
-/// Which triangle is read.
+/// Whether the upper triangle is read.
 fn is_upper(cx: &KernelCx<'_>, i: usize) -> Result<bool, KernelError> {
     match cx.str_bytes(i)? {
         b"U" | b"u" => Ok(true),
@@ -181,8 +181,7 @@ fn eigvalsh(cx: &KernelCx<'_>) -> Computed {
     Ok(hermitian_parts(cx.tensor(0)?, "linalg.eigvalsh", is_upper(cx, 1)?)?.0)
 }
 
-/// Eigenvalues and eigenvectors, complex whatever the matrix is. Elements that are not finite are refused only where
-/// `vectors` are wanted.
+/// Returns eigenvalues and eigenvectors, always complex. Elements that are not finite are an error only if `vectors`.
 fn eig_parts(x: &Tensor, op: &str, vectors: bool) -> Result<(Tensor, Tensor), KernelError> {
     let n = square(x, op)?;
     let dtype = x.dtype().to_complex();
@@ -213,18 +212,18 @@ fn eigvals(cx: &KernelCx<'_>) -> Computed {
     Ok(eig_parts(cx.tensor(0)?, "linalg.eigvals", false)?.0)
 }
 
-/// How small a singular value counts as zero: absolutely, and relative to the largest.
+/// Thresholds below which a singular value counts as zero: absolute, and relative to the largest.
 #[derive(Clone)]
 struct Limits {
-    /// The batch, which the limits may widen.
+    /// Batch sizes, broadcast with the thresholds.
     lead: Vec<i64>,
     absolute: Vec<f64>,
     relative: Vec<f64>,
 }
 
 impl Limits {
-    /// From arguments that are numbers, tensors that broadcast over the batch, or missing. The default relative limit
-    /// holds where no absolute one is given.
+    /// Creates thresholds from arguments that are tensors, broadcast over the batch, or missing. The default relative
+    /// threshold applies only without an absolute one.
     fn of(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, op: &str) -> Result<Limits, KernelError> {
         let (m, n) = matrix_sizes(x, op)?;
         let mut lead = flambeau_tensor::broadcast_shapes(&x.sizes()[..x.rank() - 2], &[])?;
@@ -267,7 +266,7 @@ fn check_limit(limit: &Tensor, op: &str) -> Result<(), KernelError> {
     }
 }
 
-/// Argument `i`, a number, a tensor, or nothing.
+/// Reads argument `i`: a number, a tensor, or `None`.
 fn limit(cx: &KernelCx<'_>, i: usize) -> Result<Option<Tensor>, KernelError> {
     match cx.arg(i)? {
         IValue::None => Ok(None),
@@ -276,7 +275,7 @@ fn limit(cx: &KernelCx<'_>, i: usize) -> Result<Option<Tensor>, KernelError> {
     }
 }
 
-/// How many singular values count, for every matrix. Singular values are taken in the tensor's own precision.
+/// Returns the number of singular values above the thresholds, per matrix. They are computed in the tensor's precision.
 fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let op = "linalg.matrix_rank";
     let lead = &limits.lead;
@@ -295,7 +294,8 @@ fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     Ok(Tensor::from_slice(&ranks, lead)?)
 }
 
-/// The ranks of matrices without elements, which nobody looks at: what follows from their dtype, if anything, is a limit.
+/// Returns the ranks of empty matrices. As in PyTorch, the dtype is checked only if the default threshold depends on
+/// it.
 fn empty_ranks(x: &Tensor, limits: &[Option<Tensor>], limited: bool) -> Computed {
     let op = "linalg.matrix_rank";
     limits.iter().flatten().try_for_each(|limit| check_limit(limit, op))?;
@@ -327,12 +327,12 @@ fn rank_limits(cx: &KernelCx<'_>) -> Computed {
     rank_of(x, &limits, cx.boolean(3)?)
 }
 
-/// What iterations on elements that are not finite end in.
+/// The error for iterations that do not converge because elements are not finite.
 pub(super) fn not_converged(op: &str) -> KernelError {
     KernelError::input(format!("{op}: The algorithm failed to converge"))
 }
 
-/// The pseudo-inverse: singular values that count inverted, the others dropped.
+/// Returns the pseudo-inverse: singular values above the thresholds are inverted, the others dropped.
 fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let op = "linalg.pinv";
     let (m, n) = matrix_sizes(x, op)?;
@@ -360,7 +360,7 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     })
 }
 
-/// The pseudo-inverse of a matrix without elements: zeros.
+/// Returns the pseudo-inverse of a matrix without elements.
 fn empty_inverse(x: &Tensor) -> Computed {
     matrix_sizes(x, "linalg.pinv")?;
     wide_dtype(x, Empty::Refused, "linalg.pinv")?;
@@ -389,7 +389,7 @@ fn pinv_limits(cx: &KernelCx<'_>) -> Computed {
     pinv_of(x, &limits, cx.boolean(3)?)
 }
 
-/// The condition number: by singular values, or by a norm of the matrix times that of its inverse.
+/// The condition number: from singular values, or a norm of the matrix times that of its inverse.
 fn cond(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, norm::Order::of(cx, 1)?);
     let op = "linalg.cond";
@@ -416,7 +416,7 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
                 norm::matrix(&inverse, order, &[-2, -1], false, None)?,
             );
             let product = crate::pointwise::product_of(&a, &b)?;
-            // A singular matrix has the infinite condition.
+            // The condition number of a singular matrix is infinite.
             Ok(flambeau_tensor::loops::unary::<f64, f64>(&product, |x| {
                 if x.is_nan() { f64::INFINITY } else { x }
             })?
@@ -425,7 +425,7 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// The inverses; NaN throughout where there is none.
+/// Returns the inverses; NaN for singular matrices.
 fn regular_inverse(x: &Tensor) -> Computed {
     let n = square(x, "linalg.cond")?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.cond")?, "linalg", F => {
@@ -438,7 +438,7 @@ fn regular_inverse(x: &Tensor) -> Computed {
     })
 }
 
-/// `U`, singular values and `V*`: `full` says whether both are square.
+/// Shapes of `U`, singular values and `V*`; `full` returns whether `U` and `V` are square.
 fn svd_shapes(full: fn(&ShapeCx<'_>) -> Option<bool>) -> [Shape; 3] {
     let side = move |cx: &mut ShapeCx<'_>, whole: Dim, other: Dim| match full(cx) {
         Some(true) => whole,
@@ -452,7 +452,7 @@ fn svd_shapes(full: fn(&ShapeCx<'_>) -> Option<bool>) -> [Shape; 3] {
     ]
 }
 
-/// The batch of argument 0, widened by limits that are tensors.
+/// Batch sizes of argument 0, broadcast with thresholds that are tensors.
 fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
     let mut lead = cx.lead(0, 2)?;
     for &limit in limits {
@@ -464,7 +464,7 @@ fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
     Some(lead)
 }
 
-/// A number for each matrix and limit. Limits widen nothing where there are no elements.
+/// Shape: a number for each matrix and threshold. Empty matrices are not broadcast with the thresholds.
 fn counts(limits: &'static [usize]) -> Shape {
     Shape::dims(move |cx| {
         let widened = limited_batch(cx, limits)?;
@@ -474,11 +474,11 @@ fn counts(limits: &'static [usize]) -> Shape {
     })
 }
 
-/// The inverses of matrices, whose rows are columns.
+/// Shape: the transposed matrices, broadcast with the thresholds.
 fn inverses(limits: &'static [usize]) -> Shape {
     Shape::dims(move |cx| {
         let mut lead = limited_batch(cx, limits)?;
-        // Without elements there is nothing that a limit could widen.
+        // Empty matrices are not broadcast with the thresholds.
         let own = cx.take_dims(0)?;
         if lead[..] != own[..own.len().checked_sub(2)?]
             && !own.iter().all(|&size| cx.symbols.range(size).min > 0)
@@ -493,7 +493,7 @@ fn inverses(limits: &'static [usize]) -> Shape {
 pub(super) fn family() -> Vec<OpDef> {
     let any = |d: OpDef| d.with(matrices(&[&[4, 3]], false));
     let symmetric = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
-    let doc = "Singular values with the orthonormal bases they belong to.";
+    let doc = "Singular value decomposition.";
     let same = || Dtype::same_as(0);
     let real = || Dtype::real_of(0);
     let three = |d: OpDef, shapes: [Shape; 3]| {
@@ -508,7 +508,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(op("_linalg_svd", "", doc).out("U").facts(bases).several(svd_only));
     let bases = |d: OpDef| {
-        // Both are square also where they are zeros.
+        // Both are square also if they are zeros.
         let [u, s, _] = svd_shapes(|cx| match (cx.bool(1), cx.bool(2)) {
             (Some(false), _) | (_, Some(false)) => Some(true),
             (some, vectors) => some.and(vectors).map(|_| false),
@@ -522,8 +522,8 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(op("svd", "", doc).out("U").facts(bases).several(svd_some));
     let values = |d: OpDef| results(any(d), [diagonal(real())]);
-    defs.extend(op("linalg_svdvals", "", "Singular values, falling.").facts(values).one(svdvals));
-    let doc = "Eigenvalues, rising, and eigenvectors of a Hermitian matrix.";
+    defs.extend(op("linalg_svdvals", "", "Singular values, in decreasing order.").facts(values).one(svdvals));
+    let doc = "Eigenvalues in increasing order and eigenvectors of a Hermitian matrix.";
     let pair = |d: OpDef| results(symmetric(d), [columns(real()), matrix()]);
     defs.extend(op("linalg_eigh", "", doc).out("eigvals").facts(pair).several(linalg_eigh));
     let pair = |d: OpDef| {
@@ -531,7 +531,7 @@ pub(super) fn family() -> Vec<OpDef> {
         results(symmetric(d), [columns(real()), (vectors, same())])
     };
     defs.extend(op("_linalg_eigh", "", doc).out("eigenvalues").facts(pair).several(eigh_only));
-    let doc = "Eigenvalues of a Hermitian matrix, rising.";
+    let doc = "Eigenvalues of a Hermitian matrix, in increasing order.";
     let values = |d: OpDef| results(symmetric(d), [columns(real())]);
     defs.extend(op("linalg_eigvalsh", "", doc).facts(values).one(eigvalsh));
     let doc = "Eigenvalues and eigenvectors of a square matrix, complex.";
@@ -541,7 +541,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let values = |d: OpDef| results(symmetric(d), [columns(complex())]);
     let doc = "Eigenvalues of a square matrix, complex.";
     defs.extend(op("linalg_eigvals _linalg_eigvals", "", doc).facts(values).one(eigvals));
-    let doc = "How many singular values are not zero.";
+    let doc = "The rank: number of nonzero singular values.";
     let limited = |d: OpDef| d.with(Sample::args(|g| vec![drawn(g, &[4, 3], false), IValue::Float(0.1)]));
     let limited_by_tensor = |d: OpDef| {
         d.with(Sample::args(|g| {

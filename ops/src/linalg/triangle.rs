@@ -11,7 +11,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Matrix, batches, cholesky, each, joined, ldl, ldl_solve, triangular};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
-/// The factors of a batch, and for each the order of the minor that is not positive.
+/// Returns the factors of a batch, and for each the order of the first minor that is not positive.
 fn cholesky_parts(
     x: &Tensor,
     op: &str,
@@ -116,7 +116,7 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// The packed factors, exchanges and zero blocks of `L D L^T`.
+/// Returns the packed factors, pivots and error codes of `L D L^T`.
 fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], KernelError> {
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, Empty::Halves, op)?, "linalg", F => {
@@ -167,7 +167,7 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
     let n = square(packed, op)?;
     let (rows, cols) = matrix_sizes(b, op)?;
     if rows != n || b.dtype() != packed.dtype() {
-        return Err(KernelError::input(format!("{op}: LD and B do not fit together")));
+        return Err(KernelError::input(format!("{op}: sizes or dtypes of LD and B do not match")));
     }
     if !pivots.dtype().is_integral(false) {
         return Err(KernelError::input(format!(
@@ -191,7 +191,7 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// How a triangular system is to be read.
+/// Interpretation of a triangular system.
 struct Triangular {
     upper: bool,
     left: bool,
@@ -233,14 +233,14 @@ fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
     })
 }
 
-/// `(A, B, upper, left, unitriangular)`: `B` is copied into a result of `A`'s type, and solved in place.
+/// `(A, B, upper, left, unitriangular)`: `B` is cast to `A`'s dtype.
 fn solve_triangular(cx: &KernelCx<'_>) -> Computed {
     let how = Triangular { upper: cx.boolean(2)?, left: cx.boolean(3)?, unit: cx.boolean(4)? };
     let a = cx.tensor(0)?;
     solved(a, &cx.tensor(1)?.to_dtype(a.dtype())?, &how, "linalg.solve_triangular")
 }
 
-/// `(b, A, upper, transpose, unitriangular)`: the solution, and a copy of `A`.
+/// `(b, A, upper, transpose, unitriangular)`: returns the solution and a copy of `A`.
 fn triangular_solve(cx: &KernelCx<'_>) -> Several {
     let (b, a, upper, transpose) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, cx.boolean(3)?);
     square(a, "triangular_solve")?;
@@ -261,7 +261,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "The triangular factor `L` of `A = L L*`.";
     let mut defs = op("linalg_cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::Halves));
     defs.extend(op("cholesky", "", doc).facts(positive).one(|cx| match cx.tensor(0)? {
-        // Nobody looks at what has no elements.
+        // An empty tensor is not checked.
         x if x.numel() == 0 => Ok(Tensor::zeros(x.sizes(), x.dtype())?),
         _ => cholesky_of(cx, Empty::Refused),
     }));
@@ -277,7 +277,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(op("cholesky_solve", "", doc).facts(factor_last).one(cholesky_solve));
     defs.extend(op("cholesky_inverse", "", "The inverse of `L L*`.").facts(positive).one(cholesky_inverse));
-    let doc = "The factors of `A = L D L^T`, packed, and the exchanges of rows.";
+    let doc = "The packed factors of `A = L D L^T`, and the pivots.";
     let exchanges = || columns(Dtype::fixed(DType::I32));
     let factored = |d: OpDef| results(parts(d), [matrix(), exchanges()]);
     defs.extend(op("linalg_ldl_factor", "", doc).facts(factored).several(ldl_factor));

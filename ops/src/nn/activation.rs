@@ -1,4 +1,5 @@
-//! Activations that are more than a function of each element: gated, with a weight per channel, with a second result.
+//! Activations that are not elementwise functions of one tensor: gated ones, those with a weight per channel, and those
+//! with a second result.
 
 use super::{nothing, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
@@ -9,7 +10,7 @@ use flambeau_tensor::loops::{binary_in, unary};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{Element, dispatch, wrap_dim};
 
-/// The first half of a dimension times the sigmoid of the second: `(self, dim)`.
+/// Multiplies the first half of a dimension by the sigmoid of the second: `(self, dim)`.
 fn glu(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     if x.rank() == 0 {
@@ -28,7 +29,7 @@ fn glu(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// The logarithm of the sigmoid, and the exponential it is computed from.
+/// Returns the logarithm of the sigmoid, and the exponential it is computed from.
 fn log_sigmoid_forward(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
     dispatch!(floats, x.dtype(), "log_sigmoid_cpu", T => {
@@ -41,7 +42,7 @@ fn log_sigmoid_forward(cx: &KernelCx<'_>) -> Several {
     })
 }
 
-/// `x` if positive, else times a weight that is broadcast already.
+/// `x` if positive, else `x * weight`, with a broadcast weight.
 fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
     let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
     dispatch!(carried_floats, x.dtype(), "prelu_cpu", T => Ok(binary_in::<T>(x.dtype(), x, weight, |x: T, w: T| {
@@ -49,7 +50,7 @@ fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
     })?))
 }
 
-/// Half as large in a dimension.
+/// The shape of argument 0 with a dimension of half the size.
 fn halved() -> Shape {
     Shape::from(|cx| {
         let mut dims = cx.take_dims(0)?;
@@ -63,11 +64,11 @@ fn halved() -> Shape {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut defs = op("glu", "", "Half of a dimension times the sigmoid of the other half.")
+    let mut defs = op("glu", "", "One half of a dimension times the sigmoid of the other half.")
         .facts(|d| d.with(halved()).with(Dtype::same_as(0)).with(sized(&[&[2, 4]], nothing())))
         .one(glu);
     defs.extend(
-        op("log_sigmoid_forward", "", "Logarithm of the sigmoid, and what it is computed from.")
+        op("log_sigmoid_forward", "", "Logarithm of the sigmoid, and the buffer for its gradient.")
             .out("output")
             .output_layout(OutputLayout::RowMajor)
             .facts(|d| {

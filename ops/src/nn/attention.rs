@@ -1,4 +1,4 @@
-//! Attention: weighted sums of values, the weights a softmax of how queries and keys match.
+//! Attention: weighted sums of values, with the softmax of query-key products as weights.
 
 use super::softmax::{over_dims, softmax};
 use super::{nothing, sized};
@@ -14,7 +14,7 @@ use flambeau_tensor::math::Float;
 use flambeau_tensor::random::Law;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
 
-/// What attention takes besides query, key and value.
+/// Parameters of attention besides query, key and value.
 struct Attention<'a> {
     mask: Option<&'a Tensor>,
     dropout: f64,
@@ -28,7 +28,7 @@ fn times(x: &Tensor, by: f64) -> Computed {
     dispatch!(carried_floats_complex, x.dtype(), "mul", T => Ok(unary_in::<T>(x.dtype(), x, move |v: T| T::from_complex(v.to_complex() * by))?))
 }
 
-/// The dropped-out weights' noise applied.
+/// Applies dropout to the weights.
 fn dropped(cx: &KernelCx<'_>, weights: Tensor, args: &Attention<'_>) -> Computed {
     let noise = match args.dropout_mask {
         Some(mask) => mask.clone(),
@@ -44,7 +44,7 @@ fn dropped(cx: &KernelCx<'_>, weights: Tensor, args: &Attention<'_>) -> Computed
     })?))
 }
 
-/// Heads of keys or values repeated so that every query head has its own.
+/// Repeats heads of keys or values so that every query head has its own.
 fn repeated(x: &Tensor, heads: i64) -> Computed {
     let rank = x.rank();
     let own = x.sizes()[rank - 3];
@@ -60,11 +60,11 @@ fn repeated(x: &Tensor, heads: i64) -> Computed {
     Ok(x.unsqueeze(-3)?.expand(&wide)?.reshape(&sizes)?)
 }
 
-/// The scores before the softmax, masked; and key and value as they are used.
+/// Returns the masked scores before the softmax.
 fn scores(q: &Tensor, k: &Tensor, args: &Attention<'_>) -> Computed {
     let width = q.sizes()[q.rank() - 1];
     let scale = args.scale.unwrap_or_else(|| 1.0 / (width as f64).sqrt());
-    // Half of the scale on either side keeps halves in range.
+    // The square root of the scale on either side keeps f16 in range.
     let root = scale.abs().sqrt();
     let (q, k) = (times(q, if scale < 0.0 { -root } else { root })?, times(k, root)?);
     let products = matmul::matmul(&q, &k.transpose(-2, -1)?)?;
@@ -90,7 +90,7 @@ fn scores(q: &Tensor, k: &Tensor, args: &Attention<'_>) -> Computed {
     }
 }
 
-/// Rows that nothing is left of give zeros, not NaN.
+/// Returns the softmax; rows that are masked completely are zeros, not NaN.
 fn weights_of(scores: &Tensor) -> Computed {
     let weights = softmax(scores, -1, false)?;
     let top = flambeau_tensor::reduce::amax(scores, Some(&[-1]), true);
@@ -124,7 +124,7 @@ fn check(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> Result<(),
     Ok(())
 }
 
-/// The result and the weights.
+/// Returns the result and the weights.
 fn attend(
     cx: &KernelCx<'_>,
     q: &Tensor,
@@ -139,7 +139,7 @@ fn attend(
     } else {
         (k.clone(), v.clone())
     };
-    // Halves compute in f32 throughout.
+    // f16 and bf16 are computed in f32 throughout.
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let scores = scores(&wide(q)?, &wide(&k)?, args)?;
@@ -162,7 +162,7 @@ fn attention(cx: &KernelCx<'_>) -> Computed {
     Ok(attend(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?.0)
 }
 
-/// `(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa)`: result and weights.
+/// `(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa)`: returns result and weights.
 fn with_weights(cx: &KernelCx<'_>) -> Several {
     let args = Attention {
         mask: cx.opt_tensor(3)?,
@@ -176,7 +176,7 @@ fn with_weights(cx: &KernelCx<'_>) -> Several {
     Ok(vec![out, weights])
 }
 
-/// `(query, key, value, dropout_p, is_causal, attn_mask, scale)`: result, and logarithms of sums of exponentials.
+/// `(query, key, value, dropout_p, is_causal, attn_mask, scale)`: returns the result and the log-sum-exp of the scores.
 fn flash(cx: &KernelCx<'_>) -> Several {
     let args = Attention {
         dropout: cx.float(3)?,
@@ -199,7 +199,7 @@ fn flash(cx: &KernelCx<'_>) -> Several {
     Ok(vec![out, sums])
 }
 
-/// Heads of query, key and value from one tensor `[batch, time, 3 * width]`, the query scaled.
+/// Splits `[batch, time, 3 * width]` into heads of query, key and value, and scales the query.
 fn transform_qkv(cx: &KernelCx<'_>) -> Several {
     let (qkv, bias, heads) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?);
     let [b, t, three] = *qkv.sizes() else {
@@ -218,7 +218,7 @@ fn transform_qkv(cx: &KernelCx<'_>) -> Several {
     Ok(vec![times(&part(0)?, scale)?, part(1)?, part(2)?])
 }
 
-/// Where a schema has what the sizes of attention depend on besides query, key and value.
+/// Positions of the arguments that determine result shapes, besides query, key and value.
 #[derive(Clone, Copy)]
 struct ArgPositions {
     mask: usize,
@@ -226,7 +226,7 @@ struct ArgPositions {
     shared_heads: Option<usize>,
 }
 
-/// The batch of query, key or value; with heads as many as the query has, where they may be shared.
+/// Batch dimensions of query, key or value; shared heads are counted like those of the query.
 fn batch(cx: &ShapeCx<'_>, arg: usize, positions: ArgPositions) -> Option<Dims> {
     let mut lead = cx.lead(arg, 2)?;
     if positions.shared_heads.map_or(Some(false), |flag| cx.bool(flag))? {
@@ -238,7 +238,7 @@ fn batch(cx: &ShapeCx<'_>, arg: usize, positions: ArgPositions) -> Option<Dims> 
     Some(lead)
 }
 
-/// The sizes of the weights: a row for each query with an element for each key, as masks widen them.
+/// Shape of the weights: a row per query with an element per key, broadcast with the masks.
 fn weights(cx: &mut ShapeCx<'_>, positions: ArgPositions, masks: &[usize]) -> Option<Dims> {
     let (queries, keys) = (batch(cx, 0, positions)?, batch(cx, 1, positions)?);
     let mut dims = cx.broadcast(&[&queries, &keys])?;
@@ -252,7 +252,7 @@ fn weights(cx: &mut ShapeCx<'_>, positions: ArgPositions, masks: &[usize]) -> Op
     Some(dims)
 }
 
-/// What attention gives, and the weights.
+/// Shapes of the result and the weights.
 fn shapes(positions: ArgPositions) -> [Shape; 2] {
     let result = Shape::dims(move |cx| {
         let masks: Vec<usize> =
@@ -269,7 +269,7 @@ fn shapes(positions: ArgPositions) -> [Shape; 2] {
 pub(super) fn family() -> Vec<OpDef> {
     const QKV: &[&[i64]] = &[&[2, 3, 4], &[2, 5, 4], &[2, 5, 4]];
     const DEEP: &[&[i64]] = &[&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
-    let mut defs = op("scaled_dot_product_attention", "", "Values weighted by how queries and keys match.")
+    let mut defs = op("scaled_dot_product_attention", "", "Scaled dot-product attention.")
         .facts(|d| {
             let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
             let positions = ArgPositions { mask: 3, dropout_mask: None, shared_heads: Some(7) };
@@ -278,26 +278,22 @@ pub(super) fn family() -> Vec<OpDef> {
         })
         .one(attention);
     defs.extend(
-        op(
-            "_scaled_dot_product_attention_math",
-            "",
-            "Values weighted by how queries and keys match, and the weights.",
-        )
-        .facts(|d| {
-            let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            let positions = ArgPositions { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
-            d.with(Shape::results(shapes(positions)))
-                .with(Dtype::same_as(0))
-                .with(Effects::RANDOM)
-                .with(sample)
-        })
-        .several(with_weights),
+        op("_scaled_dot_product_attention_math", "", "Scaled dot-product attention, and the weights.")
+            .facts(|d| {
+                let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+                let positions = ArgPositions { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
+                d.with(Shape::results(shapes(positions)))
+                    .with(Dtype::same_as(0))
+                    .with(Effects::RANDOM)
+                    .with(sample)
+            })
+            .several(with_weights),
     );
     defs.extend(
         op(
             "_scaled_dot_product_flash_attention_for_cpu",
             "",
-            "Values weighted by how queries and keys match, and sums.",
+            "Scaled dot-product attention, and the log-sum-exp of the scores.",
         )
         .facts(|d| {
             let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();

@@ -1,6 +1,6 @@
-//! `torchaudio`'s operators: filters whose output feeds back, sample by sample.
+//! Operators of `torchaudio`: recursive filters, computed sample by sample.
 //!
-//! Schemas say what `torchaudio`'s leave out: which arguments are written.
+//! The schemas additionally declare which arguments are written.
 
 use crate::support::{Computed, fresh, kernel};
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
@@ -11,8 +11,8 @@ fn wrong(text: &str) -> KernelError {
     KernelError::input(text)
 }
 
-/// `(waveform, a_coeffs, b_coeffs)`: `[batch, channels, time]` through a filter per channel, whose coefficients of the
-/// output and of the input are `[channels, order]`.
+/// `(waveform, a_coeffs, b_coeffs)`: filters `[batch, channels, time]` with one filter per channel. The coefficients of
+/// output and input are `[channels, order]`.
 fn lfilter(cx: &KernelCx<'_>) -> Computed {
     let (x, a, b) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let [_, channels, time] = *x.sizes() else {
@@ -30,7 +30,7 @@ fn lfilter(cx: &KernelCx<'_>) -> Computed {
     let (time, order, channels) = (time as usize, order as usize, channels as usize);
     dispatch!(floats, x.dtype(), "lfilter", T => {
         let (x_data, a, b) = (x.to_vec::<T>()?, a.to_vec::<T>()?, b.to_vec::<T>()?);
-        // Rounded where singles would be: the loop amplifies what is kept beyond.
+        // Rounded to the dtype after every step: the recursion amplifies extra precision.
         let r = |v: f64| T::from_f64(v).to_f64();
         let mut out: Vec<T> = Vec::with_capacity(x_data.len());
         for (row, x) in x_data.chunks_exact(time.max(1)).enumerate() {
@@ -52,7 +52,8 @@ fn lfilter(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// `(input, flipped a_coeffs, padded output)`: the feedback alone, into a tensor that starts with the filter's past.
+/// `(input, flipped a_coeffs, padded output)`: the recursive part only; the output tensor starts with the filter's
+/// past.
 fn lfilter_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
     let (x, a, out) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let [batch, channels, time] = *x.sizes() else {
@@ -60,7 +61,7 @@ fn lfilter_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
     };
     let order = a.sizes().get(1).copied().unwrap_or(0);
     if order == 0 || a.sizes() != [channels, order] || out.sizes() != [batch, channels, time + order - 1] {
-        return Err(wrong("lfilter: input, coefficients and padded output do not fit together"));
+        return Err(wrong("lfilter: sizes of input, coefficients and padded output do not match"));
     }
     let (time, order, channels) = (time as usize, order as usize, channels as usize);
     let result = dispatch!(floats, out.dtype(), "lfilter", T => {
@@ -79,7 +80,7 @@ fn lfilter_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// `(waveform, distorted, last_in, last_out, output)`, of which the last three are changed.
+/// `(waveform, distorted, last_in, last_out, output)`; the last three arguments are written.
 fn overdrive_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
     let (x, distorted) = (cx.tensor(0)?, cx.tensor(1)?);
     let [channels, time] = *x.sizes() else { return Err(wrong("overdrive: expected channels and time")) };
@@ -88,7 +89,7 @@ fn overdrive_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
         if t.sizes() == sizes {
             Ok(t.to_vec::<f64>()?)
         } else {
-            Err(wrong("overdrive: sizes do not fit together"))
+            Err(wrong("overdrive: sizes of the arguments do not match"))
         }
     };
     let (wave, bent) = (x.to_vec::<f64>()?, state(1, x.sizes())?);
@@ -110,7 +111,7 @@ fn overdrive_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// The kernel of an operator that changes its arguments and returns nothing.
+/// Creates the kernel of an operator that writes its arguments and returns nothing.
 fn changing(f: impl Fn(&KernelCx<'_>) -> Result<(), KernelError> + Send + Sync + 'static) -> Kernel {
     kernel(move |cx| f(cx))
 }
@@ -130,19 +131,19 @@ fn sample(sizes: &'static [&'static [i64]]) -> Sample {
 pub(super) fn family() -> Vec<OpDef> {
     vec![
         OpDef::new("torchaudio::_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs) -> Tensor")
-            .with(Doc("Waveforms through filters with feedback, one per channel."))
+            .with(Doc("Waveforms filtered by recursive (IIR) filters, one per channel."))
             .with(flambeau_analysis::Shape::same_as(0))
             .with(flambeau_analysis::Dtype::same_as(0))
             .with(sample(&[&[2, 2, 6], &[2, 3], &[2, 3]]))
             .with(fresh(lfilter)),
         OpDef::new("torchaudio::_lfilter_core_loop(Tensor _0, Tensor _1, Tensor(a!) _2) -> ()")
-            .with(Doc("A filter's feedback, into a padded output."))
+            .with(Doc("The recursive part of a filter, written into a padded output."))
             .with(sample(&[&[2, 2, 4], &[2, 3], &[2, 2, 6]]))
             .with(changing(lfilter_core)),
         OpDef::new(
             "torchaudio::_overdrive_core_loop(Tensor _0, Tensor _1, Tensor(a!) _2, Tensor(b!) _3, Tensor(c!) _4) -> ()",
         )
-        .with(Doc("The loop of an overdriven amplifier, which changes its last three arguments."))
+        .with(Doc("The recursion of the overdrive effect, which writes its last three arguments."))
         .with(sample(&[&[2, 4], &[2, 4], &[2], &[2], &[2, 4]]))
         .with(changing(overdrive_core)),
     ]

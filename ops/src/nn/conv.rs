@@ -1,4 +1,4 @@
-//! Convolutions under all their names, with paddings in numbers or words, batched or not.
+//! Convolutions under all their names, with numeric or named paddings, batched or unbatched.
 
 use super::{Args, int_lists, nothing, sized};
 use crate::support::{Computed, OutputLayout, fitting, op};
@@ -13,7 +13,7 @@ use flambeau_tensor::conv::{ConvSpec, convolution};
 use flambeau_tensor::remap::{NOTHING, remap};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
-/// One value for all dimensions of space, or one for each.
+/// Expands a single value to all spatial dimensions.
 fn expanded(values: &[i64], space: usize) -> Vec<i64> {
     match values {
         [one] => vec![*one; space],
@@ -26,24 +26,24 @@ fn differs(x: &Tensor, bias: &Tensor) -> KernelError {
     KernelError::input(format!("Input type ({x}) and bias type ({bias}) should be the same"))
 }
 
-/// Whether results are padded as far as a step, which PyTorch's library does not do.
+/// Whether an output padding is at least as large as the stride, which oneDNN does not support.
 fn is_padded_far(spec: &ConvSpec) -> bool {
     spec.transposed && spec.output_padding.iter().zip(&spec.stride).any(|(pad, step)| pad >= step)
 }
 
-/// Whether PyTorch finds its library for f32 worth it: not for small single images.
+/// Whether PyTorch uses oneDNN for f32: not for small single images.
 fn is_large(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let kernel = weight.sizes().get(2..).unwrap_or_default();
     let batch = x.rank() == weight.rank();
     let several = batch && x.sizes().first().is_some_and(|n| *n > 1);
     let wide = kernel.len() > 1 && kernel.iter().rev().take(2).all(|n| *n > 3);
-    // Of what it counts, a batch is the first of four sizes.
+    // The sizes counted are the first four including the batch, or the first three.
     let count: i64 = x.sizes().iter().take(3 + usize::from(batch)).product();
     spec.groups > 1 || several || wide || count > 20480
 }
 
-/// Whether what PyTorch convolves with takes a bias of the input's dtype alone: its library for f32 and halves, its parts
-/// of complex numbers, and transposed convolutions in space.
+/// Whether PyTorch requires the bias to have the input's dtype: in oneDNN (f32, f16, bf16), for complex numbers, and
+/// for 3-d transposed convolutions.
 fn wants_one_dtype(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let in_space = spec.transposed && weight.rank() > 4;
     match x.dtype() {
@@ -53,11 +53,11 @@ fn wants_one_dtype(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     }
 }
 
-/// Convolves; a missing batch dimension is added for the while. Channels are innermost in the result where the tensor or
-/// the weights have them there.
+/// Convolves; adds a batch dimension temporarily if it is missing. The result is channels last if the input or the
+/// weights are.
 fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
-    // Where the operator does not refuse it first, a bias of another dtype is written where the sums are to be; behind a
-    // transposed convolution it is added to them.
+    // If the operator does not reject a bias of another dtype, the bias is cast to the input's dtype; for a transposed
+    // convolution it must be castable.
     if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype()) {
         if wants_one_dtype(x, weight, spec) {
             return Err(differs(x, other));
@@ -83,12 +83,12 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
     }
 }
 
-/// Whether volumes follow their operands' channels: of what PyTorch has two ways for, that is one for large singles.
+/// Whether 3-d results take the memory format of their operands: only in oneDNN.
 fn volumes_follow(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     is_for_library(x, weight, spec)
 }
 
-/// Whether PyTorch convolves with its library. Complex numbers are convolved as pairs of f32.
+/// Whether PyTorch uses oneDNN. Complex numbers are convolved as pairs of f32.
 fn is_for_library(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let taken = match x.dtype() {
         DType::BF16 => true,
@@ -119,7 +119,7 @@ fn forward(cx: &KernelCx<'_>, space: usize) -> Computed {
     run(x, cx.tensor(1)?, bias, &spec)
 }
 
-/// As [`forward`], the padding said in a word: `valid` for none, `same` for as much as keeps the sizes.
+/// Like [`forward`], with a named padding: `valid` for none, `same` for the padding that preserves the sizes.
 fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
     let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
     let (stride, dilation, groups) = (cx.ints(3)?, cx.ints(5)?, cx.int(6)?);
@@ -132,7 +132,7 @@ fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
             }
             let far = |l: &i64| i32::try_from(*l).is_err();
             if weight.rank() != space + 2 || spec.dilation.len() != space || spec.dilation.iter().any(far) {
-                // Which says what is wrong with it.
+                // Let the convolution report the error.
                 return run(x, weight, bias, &spec);
             }
             let total = |d: usize| spec.dilation[d] * (weight.sizes()[d + 2] - 1);
@@ -141,7 +141,7 @@ fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
             let lead = x.rank().saturating_sub(space);
             let mut padded = x.clone();
             if uneven && x.rank() > space {
-                // What cannot be halved is put at the end beforehand.
+                // Odd total padding: the extra element is added at the end beforehand.
                 let maps: Vec<Vec<i64>> = (0..x.rank())
                     .map(|d| {
                         let n = x.sizes()[d];
@@ -179,7 +179,7 @@ fn general(cx: &KernelCx<'_>) -> Computed {
     run(cx.tensor(0)?, weight, cx.opt_tensor(2)?, &spec)
 }
 
-/// Time first: `(self, weight, bias, pad)` with weights as `[time, in, out]`.
+/// Time-first convolution: `(self, weight, bias, pad)` with weights `[time, in, out]`.
 fn time_first(cx: &KernelCx<'_>) -> Computed {
     let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     if x.rank() != 3 || weight.rank() != 3 {
@@ -190,7 +190,7 @@ fn time_first(cx: &KernelCx<'_>) -> Computed {
     Ok(out.permute(&[2, 0, 1])?.contiguous()?)
 }
 
-/// Operators that take the kernel's sizes as well: where stride, padding and dilation stand.
+/// Positions of arguments for operators that also take the kernel size.
 #[derive(Clone, Copy)]
 struct Sized {
     dilation: Option<usize>,
@@ -203,7 +203,7 @@ fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
     let space = weight.rank().saturating_sub(2);
     let one = || Ok::<Ints, KernelError>(Ints::from_slice(&[1]));
     let dilation = row.dilation.map_or_else(one, |i| cx.ints(i))?;
-    // A kernel per channel is a group per channel.
+    // A depthwise convolution has one group per channel.
     let groups = if row.output_padding.is_none() && weight.rank() > 2 && weight.sizes()[1] == 1 {
         x.sizes().get(x.rank().saturating_sub(space + 1)).copied().unwrap_or(1)
     } else {
@@ -217,16 +217,16 @@ fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
     run(x, weight, cx.opt_tensor(3)?, &spec)
 }
 
-/// Where a convolution's schema has what its sizes depend on.
+/// Positions of the arguments that determine a convolution's result sizes.
 #[derive(Clone, Copy)]
 struct ArgPositions {
     stride: usize,
     padding: usize,
-    /// 1 if there is none.
+    /// `None` means a dilation of 1.
     dilation: Option<usize>,
-    /// One if there is none.
+    /// `None` means one group.
     groups: Option<usize>,
-    /// The sizes added, where it is transposed.
+    /// The output padding of a transposed convolution.
     output: Option<usize>,
 }
 
@@ -234,19 +234,19 @@ struct ArgPositions {
 const FORWARD: ArgPositions =
     ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(6), output: None };
 
-/// The sizes of a convolution's result as far as they can be told.
+/// Shape rule of a convolution.
 fn shape(positions: ArgPositions) -> Shape {
     Shape::dims(move |cx| sizes(cx, positions))
 }
 
-/// As [`shape`] where an operand says whether it is transposed.
+/// Like [`shape`], where an argument determines whether the convolution is transposed.
 fn shape_of_general() -> Shape {
     let positions =
         |output| ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(8), output };
     Shape::either(6, shape(positions(Some(7))), shape(positions(None)))
 }
 
-/// As [`shape`] where a word is the padding: the same space, or what a padding of nothing leaves.
+/// Like [`shape`], with a named padding.
 fn shape_of_worded() -> Shape {
     Shape::dims(|cx| {
         let x = cx.take_dims(0)?;
@@ -263,7 +263,7 @@ fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
     let x = cx.take_dims(0)?;
     let Some(w) = cx.take_dims(1) else { return Some(cx.fresh_dims(x.len())) };
     let space = w.len().checked_sub(2)?;
-    // Without the dimension of the batch, space starts one earlier.
+    // Without a batch dimension, the spatial dimensions start one earlier.
     let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;
     let channels = match positions.output {
         None => w[0],
@@ -303,7 +303,7 @@ const TURNED: [&[&[i64]]; 3] = [
 
 fn spatial() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let doc = "Sums of products of a sliding window with weights.";
+    let doc = "Convolution.";
     for (i, (name, turned, turned_overload)) in [
         ("conv1d", "conv_transpose1d", ""),
         ("conv2d", "conv_transpose2d", "input"),
@@ -334,13 +334,17 @@ fn spatial() -> Vec<OpDef> {
                 .one(move |cx| worded(cx, space)),
         );
         defs.extend(
-            op(turned, turned_overload, "Each element spread over a window, scaled by weights.")
-                .facts(|d| {
-                    d.with(shape(ArgPositions { dilation: Some(7), output: Some(5), ..FORWARD }))
-                        .with(Dtype::same_as(0))
-                        .with(sample(TURNED, int_lists(&[&[2], &[1]])))
-                })
-                .one(move |cx| transposed(cx, space)),
+            op(
+                turned,
+                turned_overload,
+                "Transposed convolution: each element scaled by weights and added to a window.",
+            )
+            .facts(|d| {
+                d.with(shape(ArgPositions { dilation: Some(7), output: Some(5), ..FORWARD }))
+                    .with(Dtype::same_as(0))
+                    .with(sample(TURNED, int_lists(&[&[2], &[1]])))
+            })
+            .one(move |cx| transposed(cx, space)),
         );
     }
     defs
@@ -348,7 +352,7 @@ fn spatial() -> Vec<OpDef> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = spatial();
-    let doc = "Sums of products of a sliding window with weights, transposed or not.";
+    let doc = "Convolution, transposed or not.";
     let flags = |n: usize| -> Args {
         Box::new(move || {
             let list = || IValue::ints(vec![1, 1]);
@@ -379,7 +383,7 @@ pub(super) fn family() -> Vec<OpDef> {
             })
             .one(|cx| worded(cx, cx.tensor(1)?.rank().saturating_sub(2))),
     );
-    // Other devices' and other libraries' names of the same: `(self, weight, bias, padding, stride, dilation, groups)`.
+    // Names for other devices and libraries: `(self, weight, bias, padding, stride, dilation, groups)`.
     defs.extend(
         op("mkldnn_convolution", "", doc)
             .facts(|d| {
@@ -399,7 +403,7 @@ pub(super) fn family() -> Vec<OpDef> {
             }),
     );
     defs.extend(
-        op("conv_tbc", "", "A convolution over time, which is the first dimension.")
+        op("conv_tbc", "", "A convolution over the first dimension, which is time.")
             .facts(|d| {
                 let shape = Shape::dims(|cx| {
                     let one = Dim::Known(1);

@@ -1,7 +1,7 @@
-//! `convolution_backward`: the gradients of a convolution's operands, as an operator that programs call.
+//! `convolution_backward`: the gradients of a convolution's operands, as an operator.
 //!
-//! Each gradient is a convolution again. That of the input is the transposed one by the same weights; that of the weights
-//! has the gradient as its kernel, with batch and channels exchanged and stride and dilation too.
+//! Each gradient is a convolution. That of the input is the transposed convolution with the same weights. That of the
+//! weights uses the gradient as kernel, with batch and channels exchanged, and stride and dilation exchanged.
 
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
@@ -11,7 +11,7 @@ use flambeau_ir::{Doc, IValue, OpDef, Type};
 use flambeau_tensor::conv::{ConvSpec, convolution};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
-/// The operands: gradient of the result, input and weights, and how they were convolved.
+/// The operands: gradient of the result, input and weights, and the convolution's parameters.
 struct Convolved<'a> {
     grad: &'a Tensor,
     input: &'a Tensor,
@@ -24,12 +24,12 @@ impl Convolved<'_> {
         self.weight.rank() - 2
     }
 
-    /// The gradient of the input.
+    /// Returns the gradient of the input.
     fn of_input(&self) -> Result<Tensor, KernelError> {
         let mut spec = ConvSpec { transposed: !self.spec.transposed, ..self.spec.clone() };
         spec.output_padding = vec![0; self.space()];
         if self.spec.transposed {
-            // Rows that an output padding added read nothing.
+            // Rows added by the output padding depend on no input.
             let mut back = convolution(self.grad, self.weight, None, &spec)?;
             for d in 2..back.rank() {
                 back = back.narrow(d as i64, 0, self.input.sizes()[d])?;
@@ -44,7 +44,7 @@ impl Convolved<'_> {
         Ok(convolution(self.grad, self.weight, None, &spec)?)
     }
 
-    /// The gradient of the weights, a group at a time.
+    /// Returns the gradient of the weights, computed per group.
     fn of_weight(&self) -> Result<Tensor, KernelError> {
         let (read, kernel) = match self.spec.transposed {
             true => (self.grad, self.input),
@@ -73,13 +73,13 @@ impl Convolved<'_> {
         Ok(out)
     }
 
-    /// The gradient of the bias: sums over all but the channels.
+    /// Returns the gradient of the bias: sums over all dimensions but the channels.
     fn of_bias(&self) -> Result<Tensor, KernelError> {
         let dims: Vec<i64> = (0..self.grad.rank() as i64).filter(|d| *d != 1).collect();
         Ok(reduce::sum(self.grad, Some(&dims), false, None)?)
     }
 
-    /// An error unless the operands belong together.
+    /// Returns an error unless dtypes and shapes of the operands agree.
     fn check(&self) -> Result<(), KernelError> {
         let (grad, input, weight) = (self.grad, self.input, self.weight);
         if input.dtype().is_complex() {
@@ -101,13 +101,13 @@ impl Convolved<'_> {
     }
 }
 
-/// One value for all dimensions of space, or one for each.
+/// Expands a single value to all spatial dimensions.
 fn each(values: &[i64], space: usize) -> Vec<i64> {
     if let [one] = values { vec![*one; space] } else { values.to_vec() }
 }
 
-/// `(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)`;
-/// the overrideable one has no sizes of a bias.
+/// `(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+/// output_mask)`; the variant `convolution_backward_overrideable` has no `bias_sizes`.
 fn backward(cx: &mut KernelCx<'_>, first: usize) -> KernelResult {
     let weight = cx.tensor(2)?;
     let Some(space) = weight.rank().checked_sub(2).filter(|space| (1..=3).contains(space)) else {
@@ -152,9 +152,7 @@ fn sample(sizes: bool) -> Sample {
 pub(super) fn family() -> Vec<OpDef> {
     let def = |name: &str, sizes: bool| {
         OpDef::named(name)
-            .with(Doc(
-                "The gradients of a convolution's input, weights and bias, as far as the mask asks for them.",
-            ))
+            .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
             .with(Shape::from(|_| None::<Fact>))
             .with(Dtype::same_as(0))
             .with(sample(sizes))

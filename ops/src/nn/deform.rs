@@ -1,7 +1,7 @@
-//! `torchvision`'s convolution whose taps are moved by offsets that another layer computes.
+//! `torchvision`'s deformable convolution: the kernel taps are displaced by offsets from another layer.
 //!
-//! The input is read at the moved places by interpolation into columns, a row per tap; what remains is one product of
-//! matrices per image and group.
+//! The input is interpolated at the displaced positions into columns, one row per tap. Then one matrix product per
+//! image and group computes the result.
 
 use crate::support::{Computed, fresh};
 use flambeau_analysis::{Dtype, Shape};
@@ -9,10 +9,10 @@ use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Scalar, Tensor, matmul, threads};
 
-/// Operations that an interpolated pixel is thought to cost.
+/// Estimated cost of an interpolated pixel, in operations.
 const WORK: usize = 16;
 
-/// Sizes and steps of one run.
+/// Shapes and parameters of one call.
 struct Deformed {
     input: [i64; 4],
     weight: [i64; 4],
@@ -38,7 +38,7 @@ impl Deformed {
         if stride.iter().chain(&dilation).any(|v| *v <= 0) || pad.iter().any(|v| *v < 0) {
             return say("strides and dilations must be positive, paddings not negative");
         }
-        // What follows from a few of them then fits 64 bits.
+        // So that products of a few of them fit into 64 bits.
         if stride.iter().chain(&pad).chain(&dilation).any(|v| *v > i64::from(i32::MAX)) {
             return say("strides, paddings and dilations must fit 32 bits");
         }
@@ -72,7 +72,7 @@ impl Deformed {
         Ok(Deformed { input, weight, out, stride, pad, dilation, groups, offset_groups })
     }
 
-    /// The columns of one image: `[channels * taps, pixels of the output]`.
+    /// Returns the columns of one image: `[channels * taps, output pixels]`.
     fn columns(&self, image: &[f64], offset: &[f64], mask: Option<&[f64]>) -> Vec<f64> {
         let [_, c, h, w] = self.input;
         let [_, _, kh, kw] = self.weight;
@@ -102,7 +102,7 @@ impl Deformed {
     }
 }
 
-/// The value of a plane between its pixels; outside there are zeros.
+/// Interpolates a plane bilinearly, with zeros outside.
 fn interpolated(plane: &[f64], h: i64, w: i64, y: f64, x: f64) -> f64 {
     if !(y > -1.0 && y < h as f64 && x > -1.0 && x < w as f64) {
         return 0.0;
@@ -162,7 +162,7 @@ pub(super) fn family() -> Vec<OpDef> {
              stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt \
              groups, SymInt offset_groups, bool use_mask) -> Tensor",
         )
-        .with(Doc("A convolution whose taps are moved by offsets and weighted by a mask."))
+        .with(Doc("Deformable convolution: the kernel taps are displaced by offsets and weighted by a mask."))
         .with(Shape::dims(|cx| Some([cx.size(0, 0), cx.size(1, 0), cx.size(2, 2), cx.size(2, 3)])))
         .with(Dtype::same_as(0))
         .with(sample.tolerance(1e-4, 1e-4).not_differentiable())

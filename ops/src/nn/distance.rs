@@ -1,4 +1,4 @@
-//! Distances of vectors: of pairs, of all rows of a matrix, of all rows of two; and how alike their directions are.
+//! Distances between vectors: of pairs, of all rows of a matrix, of all rows of two matrices; and cosine similarity.
 
 use super::{nothing, sized};
 use crate::pointwise::{no_bools, product_of, quotient_of};
@@ -15,7 +15,7 @@ use flambeau_tensor::promote::result_type;
 use flambeau_tensor::rows::map_rows;
 use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce, threads, wrap_dim};
 
-/// The `p`-norm of differences: how many there are (0), the largest (infinity), or a sum of powers.
+/// The `p`-norm of differences: the number of nonzero ones (0), the maximum (infinity), or a root of a sum of powers.
 #[inline(always)]
 pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
     if p == 0.0 {
@@ -39,7 +39,7 @@ pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) 
     }
     let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
     if dtype.is_integral(false) {
-        // Differences of integers wrap before they become floats.
+        // Integer differences wrap before their conversion to f32.
         let apart = dispatch!(ints, dtype, "pairwise_distance", T => {
             Ok::<_, KernelError>(binary::<T, T, f32>(a, b, move |a: T, b: T| {
                 T::from_i64(a.to_i64().wrapping_sub(b.to_i64())).to_f32() + eps as f32
@@ -68,14 +68,14 @@ pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) 
 
 fn last<T: Float>(apart: &Tensor, p: f64) -> Computed {
     Ok(map_rows::<T, T>(apart, -1, Some(1), |row, out| {
-        // Of single vectors NaN counts as a difference.
+        // For 1-d operands and `p = 0`, NaN counts as a difference.
         let apart = row.iter().map(|d| T::from_raw(*d).to_f64());
         let apart = apart.map(|d| if p == 0.0 && d.is_nan() { 1.0 } else { d });
         out[0] = T::from_f64(norm(apart, p)).to_raw();
     })?)
 }
 
-/// Cosines of angles along a dimension: `(x1, x2, dim, eps)`.
+/// Cosine similarity along a dimension: `(x1, x2, dim, eps)`.
 fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
     let (a, b, dim, eps) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?, cx.float(3)?);
     let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
@@ -87,7 +87,7 @@ fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
     }
     let sizes = broadcast_shapes(a.sizes(), b.sizes())?;
     let dim = [wrap_dim(dim, sizes.len())? as i64];
-    // Each in its own type, however wide the other's is.
+    // Each operand is normalized in its own dtype, even if the other's is wider.
     let direction = |x: &Tensor| -> Computed {
         let x = if x.dtype().is_floating() { x.clone() } else { x.to_dtype(dtype)? };
         let x = x.expand(&sizes)?;
@@ -101,10 +101,10 @@ fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
     Ok(reduce::sum(&product_of(&direction(a)?, &direction(b)?)?, Some(&dim), false, None)?)
 }
 
-/// Operations that an element of a difference is thought to cost.
+/// Estimated cost per element of a difference, in operations.
 const WORK: usize = 4;
 
-/// Distances of all pairs of rows of a matrix, those above the diagonal, row by row.
+/// Distances between all pairs of rows of a matrix: the upper triangle, row by row.
 fn pdist(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, cx.float(1)?);
     if x.rank() != 2 {
@@ -129,7 +129,7 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_slice(&out, &[out.len() as i64])?.to_dtype(x.dtype())?)
 }
 
-/// Rows from which PyTorch takes a product of matrices for Euclidean distances if it may choose.
+/// Number of rows from which PyTorch computes Euclidean distances by a matrix product, if the mode allows both.
 const BY_PRODUCT: i64 = 26;
 
 /// `(x1, x2, p, compute_mode)`.
@@ -142,7 +142,7 @@ fn cdist_in_mode(cx: &KernelCx<'_>) -> Computed {
     cdist(a, b, p, p == 2.0 && (mode == 1 || mode == 0 && many))
 }
 
-/// Distances of all rows of one batch of matrices to all rows of another. What PyTorch computes by a product may be halves.
+/// Distances between all rows of two batches of matrices. The matrix product also supports f16.
 fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
     for (name, x) in [("X1", a), ("X2", b)] {
         if x.rank() < 2 {
@@ -192,7 +192,7 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
             for (j, out) in own.iter_mut().enumerate() {
                 let second = &y[(row / rows * columns + j) * width..][..width];
                 let apart = first.iter().zip(second).map(|(a, b)| a - b);
-                // The largest difference of rows of two matrices is that of numbers.
+                // For `p = infinity`, `cdist` ignores NaN.
                 let apart = apart.map(|d| if p == f64::INFINITY && d.is_nan() { 0.0 } else { d });
                 *out = norm(apart, p);
             }
@@ -201,7 +201,7 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
     Ok(Tensor::from_vec(out, &sizes)?.to_dtype(dtype)?)
 }
 
-/// A number for each row of the one and each of the other.
+/// Shape rule: a number for each pair of rows.
 fn pairs(d: OpDef) -> OpDef {
     let shape = Shape::dims(|cx| {
         let (a, b) = (cx.lead(0, 2)?, cx.lead(1, 2)?);
@@ -220,7 +220,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
                 let mut dims = cx.broadcast(&[&a, &b])?;
                 let keep = cx.bool(4)?;
-                // Numbers have no dimension to keep.
+                // A scalar result has no dimension to keep.
                 let gone = dims.pop();
                 dims.extend(gone.filter(|_| keep).map(|_| Dim::Known(1)));
                 Some(dims)
@@ -248,7 +248,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let matrix = || Sample::tensors(1).floats().rank(2, 2).tolerance(1e-4, 1e-5);
     defs.extend(
-        op("pdist _pdist_forward", "", "Distances of all pairs of rows.")
+        op("pdist _pdist_forward", "", "Distances between all pairs of rows.")
             .facts(|d| {
                 let shape = Shape::dims(|cx| {
                     let n = cx.size(0, 0);
@@ -260,7 +260,7 @@ pub(super) fn family() -> Vec<OpDef> {
             })
             .one(pdist),
     );
-    let doc = "Distances of all rows of one matrix to all of another.";
+    let doc = "Distances between all rows of one matrix and all rows of another.";
     defs.extend(op("cdist", "", doc).facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]]))).one(cdist_in_mode));
     let forward: fn() -> Vec<IValue> = || vec![IValue::Float(2.0), IValue::None];
     defs.extend(

@@ -1,4 +1,4 @@
-//! Dropout: elements, or whole channels, left out at random in training; the randomly leaky rectifier.
+//! Dropout of elements or whole channels; randomized leaky ReLU.
 
 use crate::pointwise::Number;
 use crate::random::{drawn, generator, with_engine};
@@ -12,7 +12,7 @@ use flambeau_tensor::math::Float;
 use flambeau_tensor::random::Law;
 use flambeau_tensor::{DType, Element, Tensor, TensorError, dispatch};
 
-/// Whether channels are left out as wholes, and whether mean and variance are kept.
+/// Variant of dropout: whether whole channels are dropped, and whether mean and variance are preserved (alpha dropout).
 #[derive(Clone, Copy)]
 struct Kind {
     channels: bool,
@@ -26,7 +26,7 @@ fn check(p: f64) -> Result<(), KernelError> {
     Err(KernelError::input(format!("dropout probability has to be between 0 and 1, but got {p}")))
 }
 
-/// `(input, p, train)`. The input itself where nothing is left out.
+/// `(input, p, train)`. Returns the input itself if nothing is dropped.
 fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
     let (x, p, train) = (cx.tensor(0)?, cx.float(1)?, cx.boolean(2)?);
     check(p)?;
@@ -49,12 +49,12 @@ fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
     dispatch!(floats_complex, dtype, "dropout", T => {
         let round = |v: f64| T::from_f64(v).to_f64();
         if kind.alpha {
-            // The negative saturation of the self-normalizing unit stands for what is left out.
+            // Dropped elements are set to the negative saturation value of SELU.
             const ALPHA: f64 = 1.758_099_340_847_376_6;
             let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
             let (a, shift) = if p == 1.0 { (0.0, 0.0) } else { (a, ALPHA * a * p) };
             let (factor, scale, shift) = (round(ALPHA * a), round(a), round(shift));
-            // Rounded after every step, as several operators would.
+            // Rounded after every step, since PyTorch runs several operators.
             return Ok(binary::<T, T, T>(x, &noise, move |v: T, keep: T| {
                 let keep = keep.to_f64();
                 let added = round(round((keep - 1.0) * factor) + shift);
@@ -69,7 +69,7 @@ fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
     })
 }
 
-/// `(input, p, train)`: the result and the mask of what stays.
+/// `(input, p, train)`: returns the result and the mask of kept elements.
 fn native(cx: &KernelCx<'_>) -> Several {
     let (x, p) = (cx.tensor(0)?, cx.float(1)?);
     if cx.opt_boolean(2)? == Some(false) {
@@ -87,7 +87,7 @@ fn native(cx: &KernelCx<'_>) -> Several {
     Ok(vec![out, mask])
 }
 
-/// The slopes of the randomly leaky rectifier: drawn for what is not positive, 1 elsewhere.
+/// Returns the slopes of the randomized leaky ReLU: random for elements that are not positive, 1 elsewhere.
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Generator) -> Computed {
     let values = x.to_vec::<f64>()?;
     let noise: Vec<f64> = with_engine(generator, |engine| {
@@ -97,7 +97,7 @@ fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Generator) -> Computed
     Ok(Tensor::from_vec(noise, x.sizes())?.to_dtype(x.dtype())?)
 }
 
-/// `(lower, upper, training, generator)` from `at`: the result, and the slopes in training.
+/// `(lower, upper, training, generator)` from `at`: returns the result and, in training, the slopes.
 fn rrelu(cx: &KernelCx<'_>, at: usize) -> Result<(Tensor, Option<Tensor>), KernelError> {
     let x = cx.tensor(0)?;
     let (lower, upper) = (cx.scalar(at)?.to_f64(), cx.scalar(at + 1)?.to_f64());
@@ -127,7 +127,7 @@ fn rrelu(cx: &KernelCx<'_>, at: usize) -> Result<(Tensor, Option<Tensor>), Kerne
     Ok((out, None))
 }
 
-/// Writes the slopes into argument 1, and the result where the variant wants it.
+/// Creates the kernel that writes the slopes into argument 1, and the result into argument `target`, if any.
 fn rrelu_with_noise(target: Option<fn(&KernelCx<'_>) -> usize>) -> Kernel {
     kernel(move |cx| {
         let (out, noise) = rrelu(cx, 2)?;
@@ -154,14 +154,24 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let flags = |train: bool| [IValue::Float(0.25), IValue::Bool(train)];
     for (name, channels, alpha, doc) in [
-        ("dropout", false, false, "Elements left out at random in training, the others scaled."),
-        ("feature_dropout", true, false, "Channels left out at random in training, the others scaled."),
-        ("alpha_dropout", false, true, "Elements left out at random in training, mean and variance kept."),
+        ("dropout", false, false, "Dropout: random elements zeroed in training, the others scaled."),
+        (
+            "feature_dropout",
+            true,
+            false,
+            "Dropout of channels: random channels zeroed in training, the others scaled.",
+        ),
+        (
+            "alpha_dropout",
+            false,
+            true,
+            "Alpha dropout: random elements dropped in training, with mean and variance preserved.",
+        ),
         (
             "feature_alpha_dropout",
             true,
             true,
-            "Channels left out at random in training, mean and variance kept.",
+            "Alpha dropout of channels: random channels dropped in training, with mean and variance preserved.",
         ),
     ] {
         let facts = |d: OpDef| {
@@ -177,11 +187,11 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(sample)
     };
     defs.extend(
-        op("native_dropout", "", "Dropout, and the mask of what stays.").facts(facts).several(native),
+        op("native_dropout", "", "Dropout, and the mask of kept elements.").facts(facts).several(native),
     );
     defs.push(
         OpDef::named("aten::native_dropout_backward")
-            .with(Doc("The gradient where elements stayed, scaled."))
+            .with(Doc("The scaled gradient of the kept elements."))
             .with(Shape::broadcast([0, 1]))
             .with(Dtype::float_promote([0, 1]))
             .with(Sample::tensors(2).floats().then([IValue::Float(2.0)]))
@@ -213,7 +223,7 @@ pub(super) fn family() -> Vec<OpDef> {
     ];
     for (i, (name, target)) in noisy.into_iter().enumerate() {
         let def = OpDef::named(name)
-            .with(Doc("The randomly leaky rectifier; the slopes are written into `noise`."))
+            .with(Doc("The randomized leaky ReLU; the slopes are written into `noise`."))
             .with(Shape::same_as(0))
             .with(rrelu_with_noise(target));
         defs.push(match i {
@@ -223,9 +233,9 @@ pub(super) fn family() -> Vec<OpDef> {
         });
     }
     defs.extend(
-        op("rrelu_with_noise_functional", "", "The randomly leaky rectifier, and its slopes.")
+        op("rrelu_with_noise_functional", "", "The randomized leaky ReLU, and its slopes.")
             .facts(|d| {
-                // Out of training the slopes are as they were.
+                // In evaluation the slopes are unchanged.
                 let slopes = Shape::either(4, Shape::same_as(0), Shape::same_as(1));
                 let of_slopes = Dtype::from(|cx| cx.dtype(if cx.bool(4)? { 0 } else { 1 }));
                 d.with(Shape::results([Shape::same_as(0), slopes]))

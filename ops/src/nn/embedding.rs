@@ -1,4 +1,4 @@
-//! Rows of a table looked up by index: alone, or bags of them summed, averaged, or compared.
+//! Embeddings: lookup of table rows by index, and embedding bags (sums, means or maxima of rows).
 
 use crate::support::{Computed, OutputLayout, Several, kernel, op};
 use flambeau_analysis::shape::{Fact, ShapeCx};
@@ -13,7 +13,7 @@ fn out_of_range() -> KernelError {
     KernelError::new(Fault::Input, "IndexError", "index out of range in self")
 }
 
-/// Positions in a table of `rows` rows.
+/// Checks and returns indices into a table of `rows` rows.
 fn positions(indices: &Tensor, rows: i64) -> Result<Vec<i64>, KernelError> {
     if !matches!(indices.dtype(), DType::I64 | DType::I32) {
         return Err(KernelError::input(format!(
@@ -38,7 +38,7 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
     Ok(lookup(weight, &all, &sizes)?)
 }
 
-/// How a bag becomes one row.
+/// Reduction of a bag.
 #[derive(Clone, Copy, PartialEq)]
 enum Bag {
     Sum,
@@ -46,19 +46,19 @@ enum Bag {
     Max,
 }
 
-/// How an argument says which index does not count.
+/// Representation of the padding index.
 #[derive(Clone, Copy)]
 enum Padding {
-    /// There is none.
+    /// There is no padding index.
     None,
-    /// By an index, from the end if negative, or `None`.
+    /// An index, counted from the end if negative, or `None`.
     Index,
-    /// By an index, or -1.
+    /// An index, or -1 for none.
     OrMinusOne,
 }
 
-/// What an embedding bag takes, by position: `(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
-/// per_sample_weights, include_last_offset, padding_idx)`.
+/// Arguments of an embedding bag: `(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+/// include_last_offset, padding_idx)`.
 fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     let (weight, indices, offsets) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let mode = match cx.int(4)? {
@@ -164,7 +164,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     Ok(vec![out, whole(&owner, &[owner.len() as i64])?, whole(&sizes, &[n])?, last])
 }
 
-/// Rows named by indices shortened to a norm: `(self, indices, max_norm, norm_type)`.
+/// Scales indexed rows down to a maximal norm: `(self, indices, max_norm, norm_type)`.
 fn renormed(cx: &KernelCx<'_>) -> Computed {
     let (weight, limit, p) = (cx.tensor(0)?, cx.float(2)?, cx.float(3)?);
     if weight.rank() != 2 {
@@ -189,7 +189,7 @@ fn renormed(cx: &KernelCx<'_>) -> Computed {
     Ok(out)
 }
 
-/// A row of zeros with a one for each index: `(self, num_classes)`.
+/// One-hot encoding: `(self, num_classes)`.
 fn one_hot(cx: &KernelCx<'_>) -> Computed {
     let (x, count) = (cx.tensor(0)?, cx.int(1)?);
     if x.dtype() != DType::I64 {
@@ -225,7 +225,7 @@ fn one_hot(cx: &KernelCx<'_>) -> Computed {
     Ok(out)
 }
 
-/// A table and indices into it.
+/// Draws a table and indices into it.
 fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     move |g| {
         let weight = flambeau_exec::sample::tensor(g, &[5, 3], DType::F32, &Default::default());
@@ -236,12 +236,12 @@ fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     }
 }
 
-/// One row for each bag; the bag of each index that is in one; a size for each bag, and for the largest where each
-/// element of a bag's row stood.
+/// Shapes of the results: a row per bag; the bag of each index; the size of each bag; for maxima, the index of each
+/// element of a bag's row.
 fn bag_shapes() -> Shape {
     fn count(cx: &mut ShapeCx<'_>) -> Dim {
         let starts = cx.size(2, 0);
-        // The last start may be the end.
+        // With `include_last_offset`, the last offset is the end.
         let fewer = cx.symbols.sub(starts, Dim::Known(1));
         let fewer = cx.symbols.max(fewer, Dim::Known(0));
         cx.either(7, fewer, starts)
@@ -267,7 +267,7 @@ fn bags() -> Vec<OpDef> {
         })
     };
     let doc =
-        "Bags of rows as one row each; which bag each index is in; sizes of bags; where the largest stood.";
+        "Bags of rows, each reduced to one row; the bag of each index; sizes of bags; indices of the maxima.";
     let first = |d: OpDef| {
         let dtypes =
             Dtype::results([Dtype::same_as(0), Dtype::same_as(2), Dtype::same_as(2), Dtype::same_as(2)]);
@@ -308,7 +308,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(bags());
     let limits = || [IValue::Float(1.0), IValue::Float(2.0)];
     defs.extend(
-        op("embedding_renorm", "", "Rows named by indices shortened to a norm.")
+        op("embedding_renorm", "", "Rows selected by indices scaled down to a maximal norm.")
             .output_layout(OutputLayout::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(table(&[2])).then(limits());
@@ -324,11 +324,11 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.push(
         OpDef::named("aten::one_hot")
-            .with(Doc("A row of zeros with a one for each index."))
+            .with(Doc("One-hot encoding: a row of zeros with a one at each index."))
             .with(Effects::RAISES)
             .with(Shape::dims(|cx| {
                 let mut dims = cx.take_dims(0)?;
-                // -1 stands for as many as there are.
+                // -1 means the largest index plus one.
                 let count = cx.number(1);
                 dims.push(if cx.symbols.range(count).min < 0 { Dim::Unknown } else { count });
                 Some(dims)

@@ -1,6 +1,6 @@
-//! What PyTorch runs in one go when it can: attention with its projections, and a whole layer of an encoder.
+//! PyTorch's fused inference operators: multi-head attention with projections, and a whole transformer encoder layer.
 //!
-//! Both are what their parts are, one after the other; modules traced in evaluation have them.
+//! Both are compositions of their parts. They occur in modules traced in evaluation mode.
 
 use super::norm::layer;
 use super::recurrent::{add, through};
@@ -17,7 +17,7 @@ use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
 
-/// Attention with projections.
+/// Multi-head attention with projections.
 struct Heads<'a> {
     width: i64,
     heads: i64,
@@ -30,7 +30,7 @@ struct Heads<'a> {
 }
 
 impl Heads<'_> {
-    /// The part of the projection for query, key or value, as `[batch, heads, time, width per head]`.
+    /// Returns the projection for query, key or value, as `[batch, heads, time, width per head]`.
     fn projected(&self, x: &Tensor, part: i64) -> Computed {
         let weight = self.qkv_weight.narrow(0, part * self.width, self.width)?;
         let bias = self.qkv_bias.narrow(0, part * self.width, self.width)?;
@@ -39,7 +39,7 @@ impl Heads<'_> {
         Ok(y.reshape(&[batch, time, self.heads, self.width / self.heads])?.transpose(1, 2)?)
     }
 
-    /// The result and the weights per head.
+    /// Returns the result and the weights per head.
     fn run(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor), KernelError> {
         if [q, k, v].iter().any(|t| t.rank() != 3 || t.sizes()[2] != self.width) {
             return Err(wrong("expected 3-D query, key and value as wide as the projections"));
@@ -74,7 +74,7 @@ fn scaled(x: &Tensor, by: f64) -> Computed {
 }
 
 /// `(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, need_weights,
-/// average_attn_weights, mask_type)`: result and weights.
+/// average_attn_weights, mask_type)`: returns result and weights.
 fn attention(cx: &KernelCx<'_>) -> Several {
     let heads = Heads {
         width: cx.int(3)?,
@@ -96,7 +96,7 @@ fn attention(cx: &KernelCx<'_>) -> Several {
     Ok(vec![out, weights])
 }
 
-/// What attention with projections gives, and its weights.
+/// Shapes of the result and the weights of multi-head attention.
 fn attention_shapes() -> Shape {
     let result = Shape::dims(|cx| {
         let mut dims = [Dim::Unknown; 3];
@@ -116,18 +116,18 @@ fn attention_shapes() -> Shape {
         if !cx.is_none(9)? {
             dims = hidden(cx, dims, 9, 12)?;
         }
-        // Averaged, the heads are one, and gone.
+        // Averaging removes the dimension of heads.
         if cx.bool(11)? {
             dims.remove(1);
         }
         Some(dims)
     });
-    // Weights that are not wanted are not there.
+    // Weights that are not requested are undefined.
     let weights = Shape::from(move |cx| if cx.bool(10)? { per_head.result(0, cx) } else { None });
     Shape::results([result, weights])
 }
 
-/// As [`attention`], without weights where these are not wanted: then that result is undefined.
+/// Like [`attention`]; the second result is undefined if the weights are not requested.
 fn attention_as_wanted(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
     let wanted = cx.boolean(10)?;
     for (i, result) in attention(cx)?.into_iter().enumerate() {
@@ -165,8 +165,7 @@ fn encoder_layer(cx: &KernelCx<'_>) -> Computed {
     if norm_first { Ok(x) } else { norm(&x, 12) }
 }
 
-/// Whether a mask of `[batch, time]` keeps the beginnings of rows. An encoder asks this before it takes the way that
-/// leaves the rest out.
+/// Whether a mask `[batch, time]` keeps a prefix of each row. An encoder checks this before it uses nested tensors.
 fn is_left_aligned(x: &Tensor, mask: &Tensor) -> Result<bool, KernelError> {
     if mask.dtype() != DType::Bool {
         let message =
@@ -196,21 +195,22 @@ fn tensors(g: &mut Gen<'_>, sizes: &[&[i64]]) -> Vec<IValue> {
 pub(super) fn family() -> Vec<OpDef> {
     const QKV: &[&[i64]] = &[&[12, 4], &[12], &[4, 4], &[4]];
     let close = |s: Sample| s.tolerance(1e-4, 1e-4).not_differentiable();
-    let mut defs = op("_native_multi_head_attention", "", "Attention with its projections, and the weights.")
-        .facts(|d| {
-            let d = d.with(kernel(attention_as_wanted));
-            let of_weights = Dtype::from(|cx| if cx.bool(10)? { cx.dtype(0) } else { None });
-            let dtypes = Dtype::results([Dtype::same_as(0), of_weights]);
-            d.with(attention_shapes()).with(dtypes).with(close(Sample::args(|g| {
-                let mut args = tensors(g, &[&[2, 3, 4], &[2, 3, 4], &[2, 3, 4]]);
-                args.extend([4, 2].map(IValue::Int));
-                args.extend(tensors(g, QKV));
-                args
-            })))
-        })
-        .several(attention);
+    let mut defs =
+        op("_native_multi_head_attention", "", "Multi-head attention with projections, and the weights.")
+            .facts(|d| {
+                let d = d.with(kernel(attention_as_wanted));
+                let of_weights = Dtype::from(|cx| if cx.bool(10)? { cx.dtype(0) } else { None });
+                let dtypes = Dtype::results([Dtype::same_as(0), of_weights]);
+                d.with(attention_shapes()).with(dtypes).with(close(Sample::args(|g| {
+                    let mut args = tensors(g, &[&[2, 3, 4], &[2, 3, 4], &[2, 3, 4]]);
+                    args.extend([4, 2].map(IValue::Int));
+                    args.extend(tensors(g, QKV));
+                    args
+                })))
+            })
+            .several(attention);
     defs.extend(
-        op("_transformer_encoder_layer_fwd", "", "A whole layer of an encoder.")
+        op("_transformer_encoder_layer_fwd", "", "A transformer encoder layer.")
             .facts(|d| {
                 d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(close(Sample::args(|g| {
                     let mut args = tensors(g, &[&[2, 3, 4]]);
@@ -225,7 +225,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.push(
         OpDef::named("aten::_nested_tensor_from_mask_left_aligned")
-            .with(Doc("Whether the true elements of each row of a mask stand at its beginning."))
+            .with(Doc("Whether the true elements of each row of a mask are a prefix."))
             .with(kernel(|cx| {
                 let aligned = is_left_aligned(cx.tensor(0)?, cx.tensor(1)?)?;
                 cx.ret(aligned);

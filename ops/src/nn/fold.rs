@@ -1,4 +1,4 @@
-//! Patches of images as columns of a matrix, and columns added back into images.
+//! `im2col` and `col2im`: image patches as matrix columns, and sums of columns as images.
 
 use super::{int_lists, sized};
 use crate::pointwise::Number;
@@ -9,10 +9,10 @@ use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
 use flambeau_tensor::{Element, Tensor, TensorError, access, dispatch, threads};
 
-/// Operations that a pixel of a patch is thought to cost.
+/// Estimated cost per pixel of a patch, in operations.
 const WORK: usize = 4;
 
-/// The geometry of both directions.
+/// Geometry shared by both directions.
 struct Patches {
     image: [i64; 2],
     kernel: [i64; 2],
@@ -23,7 +23,7 @@ struct Patches {
 }
 
 impl Patches {
-    /// Kernel, dilation, padding and stride from position `at` on.
+    /// Reads kernel, dilation, padding and stride from position `at`.
     fn new(cx: &KernelCx<'_>, at: usize, image: [i64; 2]) -> Result<Patches, KernelError> {
         let two = |i: usize| cx.ints_n(i, 2).map(|v| [v[0], v[1]]);
         let (kernel, dilation, padding, stride) = (two(at)?, two(at + 1)?, two(at + 2)?, two(at + 3)?);
@@ -53,22 +53,22 @@ impl Patches {
         Ok(Patches { image, kernel, dilation, padding, stride, blocks })
     }
 
-    /// How many patches an image has.
+    /// Returns the number of patches of an image.
     fn length(&self) -> i64 {
         self.blocks[0].saturating_mul(self.blocks[1])
     }
 
-    /// How many pixels an image has.
+    /// Returns the number of pixels of an image.
     fn pixels(&self) -> i64 {
         self.image[0] * self.image[1]
     }
 
-    /// How many pixels a patch has.
+    /// Returns the number of pixels of a patch.
     fn depth(&self) -> i64 {
         self.kernel[0].saturating_mul(self.kernel[1])
     }
 
-    /// Calls `f` with the positions in a channel's columns and in its image of everything that is in both.
+    /// Calls `f` with the positions in a channel's columns and in its image, for every patch pixel inside the image.
     fn each(&self, mut f: impl FnMut(usize, usize)) {
         let [h, w] = self.image;
         let length = self.length();
@@ -89,7 +89,7 @@ impl Patches {
         }
     }
 
-    /// Calls `f(from, to, self)` with every channel's elements, of which there are so many on either side.
+    /// Calls `f(from, to)` in parallel for every channel; the channels have `reads` and `writes` elements.
     fn planes<T: Copy + Sync, R: Send>(
         &self,
         (from, to): (&[T], &mut [R]),
@@ -203,7 +203,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .one(im2col);
     let lists = || int_lists(&[&[4, 5], &[2, 2], &[1, 1], &[0, 0], &[1, 1]]);
     defs.extend(
-        op("col2im", "", "Columns added back into images.")
+        op("col2im", "", "Columns of patches summed into images.")
             .facts(|d| {
                 let shape = Shape::dims(|cx| {
                     let mut dims = cx.lead(0, 2)?;

@@ -1,4 +1,4 @@
-//! Sampling of images at the points of a grid, and grids of affine maps.
+//! Sampling of images at the points of a grid (`grid_sampler`), and affine grids.
 
 use super::{Args, ranged, sized};
 use crate::support::{Computed, op};
@@ -22,13 +22,13 @@ enum Outside {
     Reflection,
 }
 
-/// Interpolation, what stands outside, and whether -1 and 1 are centers of corner elements.
+/// Interpolation, padding mode, and whether -1 and 1 are the centers of corner elements (`align_corners`).
 #[derive(Clone, Copy)]
 struct Rules {
     interpolation: Interpolation,
     outside: Outside,
     align: bool,
-    /// The dtype that every step is rounded to.
+    /// The dtype to which every step is rounded.
     dtype: DType,
 }
 
@@ -43,7 +43,8 @@ impl Rules {
         }
     }
 
-    /// From -1..1 to positions in a dimension of size `n`. A plane is scaled by a factor, a volume by its size.
+    /// Maps a coordinate in -1..1 to a position in a dimension of size `n`. The order of operations, and so the
+    /// rounding, differs between 2-d and 3-d, as in PyTorch.
     fn position(self, v: f64, n: i64, space: usize) -> f64 {
         let (r, n) = (|v| self.round(v), n as f64);
         match (space, self.align) {
@@ -54,12 +55,12 @@ impl Rules {
         }
     }
 
-    /// A position moved inside as the rule for what is outside says.
+    /// Moves a position inside according to the padding mode.
     fn moved(self, v: f64, n: i64, space: usize) -> f64 {
         let last = self.round((n - 1) as f64);
         match self.outside {
             Outside::Zeros => v,
-            // NaN goes to 0, as `min` and `max` of C do it.
+            // NaN becomes 0, as with C's `min` and `max`.
             Outside::Border => v.max(0.0).min(last),
             Outside::Reflection => {
                 let folded = match (space, self.align) {
@@ -73,7 +74,7 @@ impl Rules {
         }
     }
 
-    /// Mirrored at `low` and half of `twice` above it: what is left of there and back, or of what remains to be back.
+    /// Reflects at `low` and at `low + twice / 2`, in PyTorch's vectorized formulation.
     fn folded(self, v: f64, low: f64, twice: i64) -> f64 {
         if twice == 0 {
             return 0.0;
@@ -85,7 +86,7 @@ impl Rules {
         r(if extra < back { extra } else { back } + low)
     }
 
-    /// Mirrored until it lies between half of `low2` and half of `high2`.
+    /// Reflects into the range from `low2 / 2` to `high2 / 2`.
     fn reflected(self, v: f64, low2: i64, high2: i64) -> f64 {
         if low2 == high2 {
             return 0.0;
@@ -98,7 +99,7 @@ impl Rules {
         if flips % 2.0 == 0.0 { r(extra + min) } else { r(r(span - extra) + min) }
     }
 
-    /// Weights of four neighbours at a distance of `t` behind the second.
+    /// Returns the weights of four neighbours for a position at a distance of `t` from the second.
     fn cubic(self, t: f64) -> [f64; 4] {
         const A: f64 = -0.75;
         let r = |v| self.round(v);
@@ -107,7 +108,7 @@ impl Rules {
         [far(r(t + 1.0)), near(t), near(r(1.0 - t)), far(r(2.0 - t))]
     }
 
-    /// The neighbours of a coordinate along a dimension of size `n`, with their weights.
+    /// Returns the neighbours of a coordinate along a dimension of size `n`, with their weights.
     fn neighbours(self, v: f64, n: i64, space: usize, into: &mut Vec<(Option<usize>, f64)>) {
         into.clear();
         let inside = |i: f64| (i >= 0.0 && i < n as f64).then_some(i as usize);
@@ -133,14 +134,14 @@ impl Rules {
         }
     }
 
-    /// A sum of products, every step rounded.
+    /// Returns a sum of products, with every step rounded.
     fn sum(self, products: impl Iterator<Item = (f64, f64)>) -> f64 {
         let terms = products.map(|(x, weight)| self.round(x * weight));
         terms.reduce(|sum, term| self.round(sum + term)).unwrap_or(0.0)
     }
 }
 
-/// `(input, grid, interpolation_mode, padding_mode, align_corners)` in two or three dimensions of space.
+/// `(input, grid, interpolation_mode, padding_mode, align_corners)` in two or three spatial dimensions.
 fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     let (x, grid) = (cx.tensor(0)?, cx.tensor(1)?);
     let space = x.rank().saturating_sub(2);
@@ -191,18 +192,18 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     Ok(out.transpose(1, 2)?.contiguous()?.view(&sizes)?)
 }
 
-/// What one point takes of every channel: elements of its plane with weights, and of sums of four the weights, if the
-/// dimensions are gone through one by one.
+/// The elements of a plane that one point reads, with their weights. If dimensions are interpolated one after the
+/// other, `outer` has the weights for sums of four taps.
 #[derive(Default)]
 struct Point {
-    /// An element that is outside is 0, which times NaN is NaN.
+    /// `None` is an element outside: it counts as 0, so its product with a NaN weight is NaN.
     taps: Vec<(Option<usize>, f64)>,
     outer: Vec<f64>,
     along: [Vec<(Option<usize>, f64)>; 3],
 }
 
 impl Point {
-    /// Of a point that names the last dimension first.
+    /// Computes the taps of a point; its coordinates name the last dimension first.
     fn place(&mut self, point: &[f64], input: &[i64], rules: Rules) {
         let space = input.len();
         for d in 0..space {
@@ -231,7 +232,7 @@ impl Point {
                     for (row, high) in rows {
                         for (i, wide) in columns {
                             let at = inner(inner(*plane, input[1], *row), input[2], *i);
-                            // In a volume nothing outside is looked at.
+                            // In 3-d, elements outside are skipped.
                             if at.is_some() {
                                 taps.push((at, rules.round(rules.round(wide * high) * deep)));
                             }
@@ -255,7 +256,7 @@ impl Point {
     }
 }
 
-/// For every point what the channels give: its neighbours are found once and used for all of them.
+/// Samples all points. The neighbours of a point are computed once and used for all channels.
 fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) -> Vec<f64> {
     let space = input.len() - 2;
     let plane: usize = input[2..].iter().product::<i64>() as usize;
@@ -277,7 +278,7 @@ fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) 
     out
 }
 
-/// `(theta, size, align_corners)`: the points that affine maps take an even grid to.
+/// `(theta, size, align_corners)`: returns the images of a regular grid under affine maps.
 fn affine_grid(cx: &KernelCx<'_>) -> Computed {
     let (theta, size, align) = (cx.tensor(0)?, cx.ints(1)?, cx.boolean(2)?);
     let space = size.len().wrapping_sub(2);
@@ -347,7 +348,7 @@ pub(super) fn family() -> Vec<OpDef> {
     }
     let args = || -> Args { Box::new(|| vec![IValue::ints(vec![2, 1, 3, 4]), IValue::Bool(false)]) };
     defs.extend(
-        op("affine_grid_generator", "", "The points that affine maps take an even grid to.")
+        op("affine_grid_generator", "", "The images of a regular grid under affine maps.")
             .facts(|d| {
                 let shape = Shape::dims(|cx| {
                     let mut dims = cx.ints(1).filter(|size| size.len() > 2)?;

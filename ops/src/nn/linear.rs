@@ -1,4 +1,4 @@
-//! The bilinear form.
+//! Bilinear form.
 
 use super::{nothing, sized};
 use crate::support::{Computed, op, same_dtypes};
@@ -7,7 +7,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
 use flambeau_tensor::{Scalar, Tensor, matmul};
 
-/// `x1 W x2 + b`, a matrix `W` per element of the result: `(input1, input2, weight, bias)`.
+/// `x1 W x2 + b` with a matrix `W` per element of the result: `(input1, input2, weight, bias)`.
 fn bilinear(cx: &KernelCx<'_>) -> Computed {
     let (a, b, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.opt_tensor(3)?);
     let say = |text: &str| Err(KernelError::input(format!("bilinear(): {text}")));
@@ -28,7 +28,7 @@ fn bilinear(cx: &KernelCx<'_>) -> Computed {
     }
     let rows: i64 = a.sizes()[..lead].iter().product();
     let flat = |x: &Tensor, width: i64| x.reshape(&[rows, width]);
-    // [rows, out, n] is the first input through all matrices; each then meets the second input.
+    // [rows, out, n]: the first input times all matrices, followed by the product with the second input.
     let turned = weight.permute(&[1, 0, 2])?.reshape(&[m, out * n])?;
     let through = matmul::mm(&flat(a, m)?, &turned)?.view(&[rows, out, n])?;
     let second = flat(b, n)?.unsqueeze(2)?;

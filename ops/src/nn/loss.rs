@@ -1,7 +1,7 @@
-//! Losses that compare element with element, and those of pairs of vectors.
+//! Elementwise losses, and losses of pairs of vectors.
 //!
-//! A loss is computed without reduction and then summed, averaged, or given as it is. Elements compute in f32
-//! (doubles for f64).
+//! A loss is computed without reduction and then summed, averaged, or returned unreduced. Elements are computed in f32
+//! (f64 for f64).
 
 use super::distance::pairwise;
 use super::{Args, nothing, ranged, sized};
@@ -17,7 +17,7 @@ use flambeau_tensor::math::{Float, Real, complex as functions};
 use flambeau_tensor::promote::{can_cast, result_type};
 use flambeau_tensor::{Complex, DType, Element, Layout, Scalar, Tensor, access, dispatch, reduce};
 
-/// The loss as it is (0), its mean (1), or its sum (2).
+/// Reduces a loss: unreduced (0), mean (1), or sum (2).
 pub(super) fn reduced(loss: Tensor, reduction: i64) -> Computed {
     match reduction {
         0 => Ok(loss),
@@ -27,7 +27,7 @@ pub(super) fn reduced(loss: Tensor, reduction: i64) -> Computed {
     }
 }
 
-/// As [`reduced`], of a loss that lies, where it is given as it is, as the last of some steps leaves it.
+/// Like [`reduced`]; an unreduced loss gets the layout that the last step of PyTorch's decomposition gives.
 fn reduced_of_steps<const N: usize>(
     loss: Tensor,
     reduction: i64,
@@ -40,7 +40,7 @@ fn reduced_of_steps<const N: usize>(
     }
 }
 
-/// The sizes that operands broadcast to but for the last dimension, over which vectors are compared.
+/// The broadcast shape of operands without the last dimension, along which vectors are compared.
 fn vectors(operands: &'static [usize]) -> Shape {
     let whole = Shape::broadcast(operands);
     Shape::dims(move |cx| {
@@ -50,7 +50,7 @@ fn vectors(operands: &'static [usize]) -> Shape {
     })
 }
 
-/// The dtype of a loss of real floats, all of one dtype; of other numbers it differs from loss to loss.
+/// The dtype of a loss whose operands are floats of one dtype; other cases differ between losses.
 fn floats<const N: usize>(operands: [usize; N]) -> Dtype {
     Dtype::from(move |cx| {
         let first = cx.dtype(operands[0]).filter(|d| d.is_floating())?;
@@ -58,7 +58,7 @@ fn floats<const N: usize>(operands: [usize; N]) -> Dtype {
     })
 }
 
-/// The floating dtype that tensors meet in; others are refused.
+/// Returns the promoted dtype of tensors; an error unless it is a floating-point dtype.
 fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
     let dtype = result_type(tensors).unwrap_or(DType::F32);
     if dtype.is_floating() {
@@ -67,7 +67,7 @@ fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
     Err(flambeau_tensor::TensorError::DType { op: name, dtype }.into())
 }
 
-/// PyTorch computes in memory of the input's dtype and shape.
+/// PyTorch computes in place, in a tensor of the input's dtype and shape.
 fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
     if x.dtype() == DType::Bool {
         return Err(KernelError::input("Negation, the `-` operator, on a bool tensor is not supported."));
@@ -89,7 +89,7 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
     soft_margin_loss(x, t)
 }
 
-/// PyTorch computes in memory of the input's dtype.
+/// PyTorch computes in place, in a tensor of the input's dtype.
 fn huber_in_input_dtype(x: &Tensor, t: &Tensor, delta: f64) -> Computed {
     let met = result_type(&[x, t]).unwrap_or(DType::F32);
     if !can_cast(met, x.dtype()) {
@@ -98,7 +98,7 @@ fn huber_in_input_dtype(x: &Tensor, t: &Tensor, delta: f64) -> Computed {
     fitting(&huber_loss(x, t, delta)?, x.dtype())
 }
 
-/// A loss of complex numbers, in f64.
+/// Computes a loss of complex numbers in f64.
 fn complex(
     dtype: DType,
     x: &Tensor,
@@ -108,20 +108,20 @@ fn complex(
     Ok(binary::<Complex<f64>, Complex<f64>, Complex<f64>>(x, t, f)?.to_dtype(dtype)?)
 }
 
-/// A value rounded to the elements' dtype.
+/// Rounds a value to the elements' dtype.
 #[inline(always)]
 fn rounded<T: Float>(value: T::Acc) -> T::Acc {
     T::from_acc(value).acc()
 }
 
-/// A loss of two tensors. Formulas that PyTorch computes step by step round each step.
+/// Computes a loss of two tensors. Formulas that PyTorch computes in several operators round each step.
 fn loss<F: Formula<2>>(_: F, x: &Tensor, t: &Tensor) -> Computed {
     dispatch!(floats, meet(F::NAME, &[x, t])?, F::NAME, T => {
         Ok(binary::<T, T, T>(x, t, |x: T, t: T| T::from_acc(F::of([x.acc(), t.acc()], rounded::<T>)))?)
     })
 }
 
-/// As [`loss`], with a number as parameter.
+/// Like [`loss`], with a numeric parameter.
 fn loss_by<F: Formula<3>>(_: F, x: &Tensor, t: &Tensor, parameter: f64) -> Computed {
     dispatch!(floats, meet(F::NAME, &[x, t])?, F::NAME, T => {
         let p = n::<<T as Float>::Acc>(parameter);
@@ -168,7 +168,7 @@ formulas! {
     hinge_apart(x, t, margin) = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
 }
 
-/// Magnitudes of differences, of whatever kind of number.
+/// Absolute differences, for all kinds of numbers.
 fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
     no_bools(x.dtype(), t.dtype())?;
     let dtype = result_type(&[x, t]).unwrap_or(DType::F32);
@@ -231,7 +231,7 @@ fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
 
 fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Computed {
     let loss = match weight {
-        // The weight is multiplied into the loss, which keeps its type.
+        // The weight is multiplied into the loss in place, so the dtype stays.
         Some(weight) => {
             let product = times(&loss, weight)?;
             if product.sizes() != loss.sizes() {
@@ -280,7 +280,7 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
     weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)
 }
 
-/// As [`with_logits`], step by step in memory of the target's dtype.
+/// Like [`with_logits`], with PyTorch's single steps in the target's dtype.
 fn with_logits_of_another_dtype(cx: &KernelCx<'_>, x: &Tensor, t: &Tensor) -> Computed {
     let mut log = dispatch!(floats, x.dtype(), "log_sigmoid_cpu", T => {
         unary::<T, T>(x, |x: T| T::from_acc(x.acc().min_nan(Element::ZERO) - (-x.acc().abs()).exp().ln_1p()))
@@ -303,7 +303,7 @@ fn with_logits_of_another_dtype(cx: &KernelCx<'_>, x: &Tensor, t: &Tensor) -> Co
 /// `(input, target, log_input, full, eps, reduction)`.
 fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
     let (x, t, log, full, eps) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, cx.boolean(3)?, cx.float(4)?);
-    // What is subtracted first: the product in the one form, the input itself in the other.
+    // The first subtraction rejects bools: its operand is the product in one form, the input itself in the other.
     let bools = [x, t].map(|of| of.dtype() == DType::Bool);
     if bools[0] && (bools[1] || !log) || full && bools[1] {
         no_bools(DType::Bool, DType::F32)?;
@@ -311,7 +311,7 @@ fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
     if full && t.dtype().is_complex() {
         return Err(flambeau_tensor::TensorError::DType { op: "le_cpu", dtype: t.dtype() }.into());
     }
-    // The exponential and the logarithm of integers are single floats.
+    // Exponentials and logarithms of integers are f32.
     let float = |t: &Tensor| t.to_dtype(flambeau_tensor::promote::to_float(t.dtype()));
     let (x, t) = (&float(x)?, &float(t)?);
     let loss = match result_type(&[x, t]).filter(|dtype| dtype.is_complex()) {
@@ -325,16 +325,16 @@ fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
     reduced(loss, cx.int(5)?)
 }
 
-/// How the order of two numbers lies: the target's sign comes first, then their difference.
+/// Layout of the margin ranking loss: the negated target first, then the difference.
 fn ranked([a, b, t]: [&Layout; 3]) -> Result<Layout, KernelError> {
     elementwise_layout(&[&elementwise_layout(&[t])?, &elementwise_layout(&[a, b])?])
 }
 
-/// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
+/// `(input1, input2, target, margin, reduction)`: the first input should be larger where the target is 1.
 fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
     let (first, second, target, margin) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.float(3)?);
     no_bools(target.dtype(), target.dtype())?;
-    // The sign of integers changes before they are multiplied, and wraps.
+    // For integers the sign is negated before the product, and wraps.
     let whole = target.dtype().is_integral(false);
     let sign = match whole {
         true => &dispatch!(ints, target.dtype(), "neg", T => {
@@ -343,7 +343,7 @@ fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
         false => target,
     };
     let signed = product_of(sign, &difference_of(first, second)?)?;
-    // With the margin added, integers are single floats.
+    // Adding the margin converts integers to f32.
     let signed = signed.to_dtype(flambeau_tensor::promote::to_float(signed.dtype()))?;
     let loss = dispatch!(carried_floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary_in::<T>(signed.dtype(), &signed, move |d: T| {
         let d = if whole { d.acc() } else { -d.acc() };
@@ -352,11 +352,11 @@ fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
     reduced_of_steps(loss, cx.int(4)?, [first, second, target], ranked)
 }
 
-/// `(self, target, margin, reduction)`, in the input's dtype: of the target it only matters which elements are 1 and -1.
+/// `(self, target, margin, reduction)`, in the input's dtype. Only whether the target's elements are 1 or -1 matters.
 fn hinge_embedding_loss(cx: &KernelCx<'_>) -> Computed {
     let (x, t, dtype) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(0)?.dtype());
     no_bools(dtype, dtype)?;
-    // Halves round the margin, and the distance to it before the rest is added; integers drop its fraction.
+    // f16 and bf16 round the margin, and the difference from it before the sum; integers truncate its fraction.
     let margin = Tensor::scalar(Scalar::Float(cx.float(2)?), dtype)?.item()?;
     let signs =
         |t: &Tensor| {
@@ -381,7 +381,7 @@ fn hinge_embedding_loss(cx: &KernelCx<'_>) -> Computed {
         false => add(&hinge_apart(x, &t, margin.to_f64())?, &hinge_near(x, &t)?)?,
     };
     reduced_of_steps(loss, cx.int(3)?, [x, cx.tensor(1)?], |[x, t]| {
-        // Where the target is not near, where it is not apart, and zeros elsewhere.
+        // `where(target != 1, ..)`, `where(target != -1, ..)`, with zeros elsewhere.
         let (chosen, zeros) = (elementwise_layout(&[t])?, Layout::contiguous(x.sizes())?);
         elementwise_layout(&[
             &elementwise_layout(&[&chosen, &elementwise_layout(&[x])?, &zeros])?,
@@ -467,7 +467,7 @@ fn kl_div(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// `(self, target, reduction, number)` with a number that has to be positive.
+/// `(self, target, reduction, number)` with a number that must be positive.
 fn with_number(
     cx: &KernelCx<'_>,
     name: &str,
@@ -500,8 +500,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let two = || sized(TWO, nothing()).tolerance(1e-4, 1e-5);
     let units = || ranged(TWO, 0.05, 0.95, nothing()).tolerance(1e-4, 1e-5);
     let plain: [(&str, &str, fn(&Tensor, &Tensor) -> Computed); 3] = [
-        ("mse_loss", "Squares of differences.", mse_loss),
-        ("l1_loss", "Magnitudes of differences.", l1_loss),
+        ("mse_loss", "Mean squared error loss: squares of differences.", mse_loss),
+        ("l1_loss", "L1 loss: magnitudes of differences.", l1_loss),
         ("soft_margin_loss", "`log(1 + e^(-x t))`.", margin_in_input_dtype),
     ];
     for (name, doc, f) in plain {
@@ -509,27 +509,25 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op(name, "", doc).facts(facts(two, 2)).one(run));
     }
     defs.extend(
-        op("smooth_l1_loss", "", "Squares of small differences, magnitudes of large ones.")
+        op("smooth_l1_loss", "", "Smooth L1 loss: squares of small differences, magnitudes of large ones.")
             .facts(facts(two, 2))
             .one(|cx| with_number(cx, "smooth_l1_loss", Some(l1_loss), smooth_l1_loss)),
     );
     defs.extend(
-        op("huber_loss", "", "Squares of small differences, multiples of large ones.")
+        op("huber_loss", "", "Huber loss: squares of small differences, multiples of large ones.")
             .facts(facts(two, 2))
             .one(|cx| with_number(cx, "huber_loss", None, huber_in_input_dtype)),
     );
     defs.extend(
-        op("kl_div", "", "The divergence of Kullback and Leibler, of logarithms.")
-            .facts(facts(units, 2))
-            .one(kl_div),
+        op("kl_div", "", "The Kullback-Leibler divergence of logarithms.").facts(facts(units, 2)).one(kl_div),
     );
     defs.extend(
-        op("binary_cross_entropy", "", "Cross entropy of probabilities of one of two classes.")
+        op("binary_cross_entropy", "", "Binary cross entropy of probabilities.")
             .facts(facts(units, 3))
             .one(binary_cross_entropy_of),
     );
     defs.extend(
-        op("binary_cross_entropy_with_logits", "", "Cross entropy of one of two classes, of logits.")
+        op("binary_cross_entropy_with_logits", "", "Binary cross entropy of logits.")
             .facts(facts(units, 4))
             .one(with_logits),
     );
@@ -544,20 +542,22 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(poisson_nll_loss),
     );
     defs.extend(
-        op("hinge_embedding_loss", "", "Small where alike, beyond a margin where not.")
+        op("hinge_embedding_loss", "", "Hinge embedding loss: the input where the target is 1, the violation of a margin where it is -1.")
             .facts(facts(two, 3))
             .one(hinge_embedding_loss),
     );
     let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
     defs.extend(
-        op("margin_ranking_loss", "", "How far the order of two numbers is from the wanted one.")
-            .facts(|d| {
-                d.with(Shape::loss(4, Shape::broadcast([0, 1, 2]))).with(floats([0, 1, 2])).with(three())
-            })
-            .one(margin_ranking_loss),
+        op(
+            "margin_ranking_loss",
+            "",
+            "Margin ranking loss: violation of the order of two inputs given by the target.",
+        )
+        .facts(|d| d.with(Shape::loss(4, Shape::broadcast([0, 1, 2]))).with(floats([0, 1, 2])).with(three()))
+        .one(margin_ranking_loss),
     );
     defs.extend(
-        op("cosine_embedding_loss", "", "How far the angle of two vectors is from the wanted one.")
+        op("cosine_embedding_loss", "", "Cosine embedding loss: one minus the cosine where the target is 1, else the cosine beyond a margin.")
             .facts(|d| {
                 let elements = Shape::dims(|cx| {
                     let (a, b, target) = (cx.lead(0, 1)?, cx.lead(1, 1)?, cx.take_dims(2)?);
@@ -569,12 +569,16 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(cosine_embedding_loss),
     );
     defs.extend(
-        op("triplet_margin_loss", "", "How much nearer one vector is than another.")
-            .facts(|d| {
-                let sample = sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5);
-                d.with(Shape::loss(7, vectors(&[0, 1, 2]))).with(floats([0, 1, 2])).with(sample)
-            })
-            .one(triplet_margin_loss),
+        op(
+            "triplet_margin_loss",
+            "",
+            "Triplet margin loss: distance to the positive minus that to the negative, plus a margin.",
+        )
+        .facts(|d| {
+            let sample = sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5);
+            d.with(Shape::loss(7, vectors(&[0, 1, 2]))).with(floats([0, 1, 2])).with(sample)
+        })
+        .one(triplet_margin_loss),
     );
     defs
 }

@@ -1,4 +1,4 @@
-//! Losses of classification: of classes by number, by probabilities, and of margins between them.
+//! Classification losses: for class indices, class probabilities, and margins between classes.
 
 use super::loss::reduced;
 use super::opt_values;
@@ -10,7 +10,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
 
-/// Classes by number: what is not `ignore` has to be one.
+/// Returns class indices; all but `ignore` must be in range.
 fn classes(target: &Tensor, count: i64, ignore: Option<i64>) -> Result<Vec<i64>, KernelError> {
     if target.numel() > 0 && target.dtype() != DType::U8 {
         expect(target, DType::I64)?;
@@ -22,7 +22,7 @@ fn classes(target: &Tensor, count: i64, ignore: Option<i64>) -> Result<Vec<i64>,
     }
 }
 
-/// What the loss of classes by number takes.
+/// Arguments of a loss for class indices.
 #[derive(Clone, Copy)]
 struct ByNumber<'a> {
     target: &'a Tensor,
@@ -31,7 +31,8 @@ struct ByNumber<'a> {
     ignore: i64,
 }
 
-/// Minus the weighted entry of each target's class, and the sum of weights. Classes are dimension 1, or the only one.
+/// Returns the negated weighted entry of each target's class, and the sum of weights. Classes are dimension 1, or the
+/// only dimension.
 fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
     let (sizes, target) = (x.sizes(), by.target);
     let say = |text: String| Err(KernelError::input(text));
@@ -45,7 +46,7 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
     };
     let mut expected: Vec<i64> = if sizes.len() == 1 { Vec::new() } else { vec![batch] };
     expected.extend(sizes.iter().skip(2));
-    // Of a single row, as many targets as classes may be given, of which the first counts.
+    // For a single row, PyTorch accepts as many targets as classes and uses the first.
     let alone = sizes.len() == 1 && target.rank() == 1 && target.numel() as i64 == count && count > 0;
     let target = if alone { &target.narrow(0, 0, 1)? } else { target };
     if target.sizes() != expected && !alone {
@@ -61,7 +62,7 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
     if let Some(weight) = by.weight {
         expect(weight, x.dtype())?;
     }
-    // Only of rows of classes may targets be bytes.
+    // Targets of dtype u8 are accepted only for 1-d and 2-d inputs.
     if target.numel() > 0 && sizes.len() > 2 {
         expect(target, DType::I64)?;
     }
@@ -135,7 +136,7 @@ fn cross_entropy(cx: &KernelCx<'_>) -> Computed {
     smoothed(&logs, by, smoothing, dim, &plain)
 }
 
-/// A weight per class, to be multiplied along the dimension of classes.
+/// Reshapes a weight per class for broadcasting along the dimension of classes.
 fn along(weight: &Tensor, rank: usize, dim: i64) -> Computed {
     let mut sizes = vec![1; rank];
     sizes[dim as usize] = weight.numel() as i64;
@@ -174,7 +175,7 @@ fn by_probability(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64) -> 
     })
 }
 
-/// The loss by numbers mixed with that of all classes alike.
+/// Label smoothing: mixes the loss of the target classes with the mean over all classes.
 fn smoothed(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64, plain: &Tensor) -> Computed {
     let count = logs.sizes()[dim as usize];
     let targets = classes(by.target, count, Some(by.ignore))?;
@@ -204,7 +205,7 @@ fn smoothed(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64, plain: &T
     })
 }
 
-/// Rows of a matrix, or the only row, and their number.
+/// Returns number and length of the rows of a matrix or vector.
 fn as_rows(x: &Tensor) -> Result<(usize, usize), KernelError> {
     match x.sizes() {
         [] => Ok((1, 1)),
@@ -216,13 +217,13 @@ fn as_rows(x: &Tensor) -> Result<(usize, usize), KernelError> {
     }
 }
 
-/// A loss per row, in the input's dtype and reduced.
+/// Reduces a loss per row, in the input's dtype.
 fn rows_reduced(losses: Vec<f64>, x: &Tensor, reduction: i64) -> Computed {
     let sizes: Vec<i64> = if x.rank() <= 1 { Vec::new() } else { vec![losses.len() as i64] };
     reduced(Tensor::from_vec(losses, &sizes)?, reduction).and_then(|t| Ok(t.to_dtype(x.dtype())?))
 }
 
-/// An error unless a tensor has the element type that is read.
+/// Returns an error unless a tensor has the expected dtype.
 fn expect(x: &Tensor, dtype: DType) -> Result<(), KernelError> {
     if x.dtype() == dtype {
         return Ok(());
@@ -252,7 +253,7 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
     if weights.as_ref().is_some_and(|w| w.len() != c) {
         return Err(KernelError::input(format!("inconsistent weight size, expected {c}")));
     }
-    // A loss of nothing reads no weight.
+    // An empty loss does not read the weight.
     if let Some(weight) = cx.opt_tensor(4)?.filter(|_| x.numel() > 0) {
         expect(weight, x.dtype())?;
     }
@@ -280,7 +281,7 @@ fn check_single_or_double(x: &Tensor, name: &str) -> Result<(), KernelError> {
     Err(KernelError::input(format!("\"{name}\" not implemented for '{}'", x.dtype().ir_name())))
 }
 
-/// `(self, target, reduction)`: the loss, and which elements are targets.
+/// `(self, target, reduction)`: returns the loss and a mask of the target elements.
 fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
     let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
     check_single_or_double(x, "multilabel_margin_loss_forward_out_frame")?;
@@ -311,7 +312,7 @@ fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
     Ok(vec![rows_reduced(losses, x, cx.int(2)?)?, marks])
 }
 
-/// Rows of numbers and a class for each.
+/// Draws a tensor and class indices.
 fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     move |g| {
         let x = flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
@@ -322,15 +323,15 @@ fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut G
     }
 }
 
-/// The elements of a cross entropy. Classes are dimension 1, or the only one; a target of as many dimensions has a
-/// probability for each.
+/// The shape of an unreduced cross entropy. Classes are dimension 1, or the only dimension; a target of the same rank
+/// holds probabilities.
 fn without_classes() -> Shape {
     Shape::dims(|cx| {
         let (mut x, target) = (cx.take_dims(0)?, cx.take_dims(1)?);
         if target.len() + 1 == x.len() {
             return Some(target);
         }
-        // Of two vectors the target may also be the only class.
+        // For two vectors the target may also be a single class index.
         if x.len() < 2 {
             return None;
         }
@@ -339,7 +340,7 @@ fn without_classes() -> Shape {
     })
 }
 
-/// One element for each row of a matrix, a single one for a vector.
+/// The shape of one element per row of a matrix, or a scalar for a vector.
 fn per_row() -> Shape {
     Shape::dims(|cx| {
         let rows = (cx.rank(0)? > 1).then(|| cx.size(0, 0));
@@ -351,7 +352,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let flat = || Sample::args(with_classes(&[3, 4], &[3])).tolerance(1e-4, 1e-5);
     let deep = || Sample::args(with_classes(&[2, 3, 2, 2], &[2, 2, 2])).tolerance(1e-4, 1e-5);
-    let doc = "Minus the entry of the target's class.";
+    let doc = "Negative log likelihood: minus the entry of the target's class.";
     let facts = |shape: fn() -> Shape, sample: fn() -> Sample| {
         move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample())
     };
@@ -373,12 +374,12 @@ pub(super) fn family() -> Vec<OpDef> {
             .several(nll_loss_forward),
     );
     defs.extend(
-        op("cross_entropy_loss", "", "Minus the logarithm of the target's softmax.")
+        op("cross_entropy_loss", "", "Cross entropy: minus the logarithm of the target's softmax.")
             .facts(facts(|| Shape::loss(3, without_classes()), flat))
             .one(cross_entropy),
     );
     defs.extend(
-        op("multi_margin_loss", "", "How far other classes reach into the margin around the target's.")
+        op("multi_margin_loss", "", "Multi-class margin loss: violations of a margin to the target class.")
             .facts(facts(|| Shape::loss(5, per_row()), flat))
             .one(multi_margin_loss),
     );
@@ -391,7 +392,7 @@ pub(super) fn family() -> Vec<OpDef> {
         })
         .tolerance(1e-4, 1e-5)
     };
-    let doc = "How far other classes reach into the margins around several targets.";
+    let doc = "Multi-label margin loss: violations of a margin to the target classes.";
     defs.extend(
         op("multilabel_margin_loss", "", doc)
             .facts(facts(|| Shape::loss(2, per_row()), labels))

@@ -1,7 +1,7 @@
-//! Connectionist temporal classification: how likely a sequence of labels is, over all ways of stretching it in time.
+//! Connectionist temporal classification (CTC): the likelihood of a label sequence over all its alignments in time.
 //!
-//! The recursions over the labels with blanks between them, forward for the loss and backward for its derivative, in
-//! logarithms and in f64.
+//! The forward recursion over labels with blanks between them computes the loss, the backward recursion its derivative,
+//! both with logarithms in f64.
 
 use super::loss::reduced;
 use crate::support::{Computed, Several, op};
@@ -20,7 +20,7 @@ fn log_sum(a: f64, b: f64, c: f64) -> f64 {
     ((a - top).exp() + (b - top).exp() + (c - top).exp()).ln() + top
 }
 
-/// Lengths as a list or as a tensor.
+/// Returns lengths given as a list or a tensor.
 fn lengths(cx: &KernelCx<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
     match cx.arg(i)?.as_tensor() {
         Some(t) if !t.dtype().is_integral(false) => {
@@ -31,7 +31,7 @@ fn lengths(cx: &KernelCx<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
     }
 }
 
-/// What the recursion runs on: `[time, batch, classes]` and the labels of each element.
+/// Input of the recursion: log probabilities `[time, batch, classes]` and the labels per sequence.
 struct Problem {
     logs: Vec<f64>,
     time: usize,
@@ -41,7 +41,7 @@ struct Problem {
     input_lengths: Vec<i64>,
     target_lengths: Vec<i64>,
     blank: usize,
-    /// Labels of the longest element as the result's sizes have it.
+    /// Number of labels that determines the table's width in the result.
     longest: usize,
 }
 
@@ -118,11 +118,11 @@ fn problem(
     })
 }
 
-/// Operations that a state of the recursion is thought to cost.
+/// Estimated cost per state of the recursion, in operations.
 const WORK: usize = 64;
 
 impl Problem {
-    /// Negative log likelihoods, and the table of the recursion as `[batch, time, 2 * longest + 1]`.
+    /// Returns the negative log likelihoods, and the table of the forward recursion `[batch, time, 2 * longest + 1]`.
     fn solve(&self) -> (Vec<f64>, Vec<f64>) {
         let width = 2 * self.longest + 1;
         let mut table = vec![f64::NEG_INFINITY; self.batch * self.time * width];
@@ -143,7 +143,7 @@ impl Problem {
         (losses, table)
     }
 
-    /// The loss of one of the batch, whose part of the table is filled.
+    /// Returns the loss of one sequence and fills its part of the table.
     fn one(&self, b: usize, table: &mut [f64]) -> f64 {
         let (labels, width) = (&self.labels[b], 2 * self.longest + 1);
         let states = 2 * labels.len() + 1;
@@ -176,9 +176,9 @@ impl Problem {
 }
 
 impl Problem {
-    /// What one of the batch has of the gradient, as `[time, classes]`: less the share of ways through a class at a time,
-    /// plus its probability, as if the probabilities were those of scores that a softmax made. `ahead` is its part of the
-    /// forward table, `grad` the gradient of its loss.
+    /// Computes the gradient of one sequence, `[time, classes]`: the class probability minus the share of alignments
+    /// through the class at that time. As in PyTorch, this is the gradient with respect to the scores before a
+    /// log-softmax. `ahead` is the sequence's part of the forward table, `grad` the gradient of its loss.
     fn back_of_one(&self, b: usize, ahead: &[f64], loss: f64, grad: f64, out: &mut [f64]) {
         let (labels, width) = (&self.labels[b], 2 * self.longest + 1);
         let states = 2 * labels.len() + 1;
@@ -186,7 +186,7 @@ impl Problem {
         let log = |t: usize, class: usize| self.logs[(t * self.batch + b) * self.count + class];
         let length = self.input_lengths[b] as usize;
         let never = f64::NEG_INFINITY;
-        // From a state to the end; beyond the states there are two that nothing comes from.
+        // The backward recursion; two states beyond the end are unreachable.
         let mut behind = vec![never; states + 2];
         let mut after = behind.clone();
         let mut shares = vec![never; self.count];
@@ -260,7 +260,8 @@ fn ctc_loss(cx: &KernelCx<'_>) -> Computed {
     Ok(reduced(Tensor::from_vec(losses, &sizes)?, reduction)?.to_dtype(logs.dtype())?)
 }
 
-/// `(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)`: losses, and the recursion's table.
+/// `(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)`: returns the losses and the forward
+/// table.
 fn forward(cx: &KernelCx<'_>) -> Several {
     let logs = cx.tensor(0)?;
     let problem = problem(logs, cx.tensor(1)?, lengths(cx, 2)?, lengths(cx, 3)?, cx.int(4)?)?;
@@ -287,7 +288,7 @@ fn sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     }
 }
 
-/// The arguments of a loss, with tables as the forward recursion has them.
+/// Draws arguments of a backward pass, with tables of the shapes of the forward pass.
 fn back_sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     let forward = sample(tensors);
     move |g| {
@@ -303,12 +304,12 @@ fn back_sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let doc = "How unlikely labels are over all ways of stretching them in time.";
+    let doc = "Connectionist temporal classification loss.";
     for (overload, tensors) in [("IntList", false), ("Tensor", true)] {
         let facts =
             |d: OpDef| d.with(Dtype::same_as(0)).with(Sample::args(sample(tensors)).tolerance(1e-4, 1e-5));
         let reduced = |d: OpDef| {
-            // Without a batch there is one loss.
+            // Without a batch dimension there is one loss.
             let elements = Shape::dims(|cx| Some((cx.rank(0)? == 3).then(|| cx.size(0, 1))));
             facts(d).with(Shape::loss(5, elements))
         };
@@ -320,7 +321,7 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op("ctc_loss", overload, doc).facts(reduced).one(ctc_loss));
         let (overload, out) = if tensors { ("Tensor", "Tensor_out") } else { ("", "out") };
         defs.extend(op("_ctc_loss", overload, doc).out(out).facts(facts).several(forward));
-        let doc = "What scores behind `log_probs` have of the gradient of losses.";
+        let doc = "The gradient of the connectionist temporal classification loss.";
         let facts = |d: OpDef| {
             let sample = Sample::args(back_sample(tensors)).tolerance(1e-4, 1e-5).not_differentiable();
             d.with(Dtype::same_as(1)).with(Shape::same_as(1)).with(sample)

@@ -1,7 +1,7 @@
-//! Operators of neural networks, family by family.
+//! Neural network operators, by family.
 //!
-//! What moves much memory runs on contiguous slices; halves compute in f32 and are rounded once per operator, as
-//! PyTorch does on the processor.
+//! Memory-bound kernels run on contiguous slices; f16 and bf16 are computed in f32 and rounded once per operator, as in
+//! PyTorch on CPU.
 
 mod activation;
 mod attention;
@@ -35,15 +35,15 @@ use flambeau_exec::{KernelError, Sample, sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Element, Tensor};
 
-/// Arguments behind the tensors of a sample.
+/// Sample arguments after the tensors.
 pub(super) type Args = Box<dyn Fn() -> Vec<IValue> + Send + Sync>;
 
-/// Samples of tensors of given sizes and then other arguments.
+/// Samples of tensors with the given sizes, followed by other arguments.
 pub(super) fn sized(sizes: &'static [&'static [i64]], then: Args) -> Sample {
     ranged(sizes, -3.0, 3.0, then)
 }
 
-/// As [`sized`], with elements between two numbers.
+/// Like [`sized`], with elements between two numbers.
 pub(super) fn ranged(sizes: &'static [&'static [i64]], lo: f64, hi: f64, then: Args) -> Sample {
     Sample::args(move |g| {
         let elements = Elements { lo, hi, ..Elements::default() };
@@ -64,7 +64,7 @@ pub(super) fn int_lists(lists: &'static [&'static [i64]]) -> Args {
     Box::new(move || lists.iter().map(|l| IValue::ints(l.to_vec())).collect())
 }
 
-/// The elements of a tensor that may be missing.
+/// Returns the elements of an optional tensor.
 pub(super) fn opt_values<T: Element>(t: Option<&Tensor>) -> Result<Option<Vec<T>>, KernelError> {
     Ok(t.map(Tensor::to_vec::<T>).transpose()?)
 }

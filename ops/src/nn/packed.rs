@@ -1,6 +1,6 @@
-//! Padded batches of sequences and packed ones: without the padding, step by step, as recurrent networks read them.
+//! Conversion between padded batches of sequences and packed ones, which omit the padding and are ordered by time step.
 //!
-//! Sequences stand in falling order of length, so every step is a prefix of the batch.
+//! Sequences are sorted by decreasing length, so every step is a prefix of the batch.
 
 use crate::support::{Several, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -9,7 +9,8 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
 
-/// `(input, lengths, batch_first)`: the steps' elements one after the other, and how many sequences each step has.
+/// `(input, lengths, batch_first)`: returns the elements of all steps, concatenated, and the number of sequences per
+/// step.
 fn pack(cx: &KernelCx<'_>) -> Several {
     let (input, lengths) = (cx.tensor(0)?, cx.tensor(1)?.to_vec::<i64>()?);
     if input.rank() < 2 {
@@ -55,7 +56,7 @@ fn pack(cx: &KernelCx<'_>) -> Several {
     Ok(vec![data, Tensor::from_vec(counts, &[steps])?])
 }
 
-/// How many of falling numbers are larger than each of `0..limit`.
+/// Returns, for each of `0..limit`, the number of larger entries in a decreasing list.
 fn at_least(falling: &[i64], limit: i64) -> Vec<i64> {
     let mut count = falling.len();
     let step = |i: i64| {
@@ -67,7 +68,8 @@ fn at_least(falling: &[i64], limit: i64) -> Vec<i64> {
     (0..limit).map(step).collect()
 }
 
-/// `(data, batch_sizes, batch_first, padding_value, total_length)`: a padded batch, and the sequences' lengths.
+/// `(data, batch_sizes, batch_first, padding_value, total_length)`: returns a padded batch and the lengths of the
+/// sequences.
 fn pad(cx: &KernelCx<'_>) -> Several {
     let (data, counts) = (cx.tensor(0)?, cx.tensor(1)?.to_vec::<i64>()?);
     let Some(&batch) = counts.first() else {
@@ -122,7 +124,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let sample = Sample::args(draw).exact().not_differentiable();
         d.with(Shape::results([steps, Shape::ranked(1)])).with(dtypes).with(sample)
     };
-    let doc = "A padded batch of sequences without its padding, step by step.";
+    let doc = "A packed batch from a padded batch of sequences, ordered by time step, and the batch size of each step.";
     let mut defs = op("_pack_padded_sequence", "", doc).facts(facts).several(pack);
     let facts = |d: OpDef| {
         let draw = |g: &mut Gen<'_>| {
@@ -141,7 +143,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let sample = Sample::args(draw).exact().not_differentiable();
         d.with(Shape::results([padded, Shape::ranked(1)])).with(dtypes).with(sample)
     };
-    let doc = "A packed batch of sequences with padding again, and the sequences' lengths.";
+    let doc = "A padded batch from a packed batch of sequences, and the sequences' lengths.";
     defs.extend(op("_pad_packed_sequence", "", doc).facts(facts).several(pad));
     defs
 }

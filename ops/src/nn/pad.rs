@@ -1,6 +1,6 @@
-//! Padding: with a value, or with the tensor's own elements mirrored, repeated or wrapped around.
+//! Padding with a value, or with the tensor's own elements: reflected, replicated or circular.
 //!
-//! Each kind is a map of positions per dimension (`flambeau_tensor::remap`).
+//! Each mode is an index map per dimension (`flambeau_tensor::remap`).
 
 use super::{Args, sized};
 use crate::support::{Computed, OutputLayout, in_range, op};
@@ -12,7 +12,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::remap::{NOTHING, remap};
 use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
 
-/// What stands outside.
+/// Elements used for the padding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Constant(Scalar),
@@ -21,9 +21,10 @@ enum Mode {
     Circular,
 }
 
-/// Positions of one dimension of size `n` with `before` and `after` more (fewer, if negative).
+/// Returns the source positions for a dimension of size `n`, with `before` and `after` elements added (removed, if
+/// negative).
 fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
-    // What is cropped is not wrapped around.
+    // Cropped elements are excluded from circular padding.
     let cropped = (-before).max(0);
     let kept = n.saturating_sub(cropped).saturating_sub((-after).max(0));
     let at = |i: i64| match mode {
@@ -37,7 +38,7 @@ fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
     (-before..n + after).map(at).collect()
 }
 
-/// Pads the last dimensions, of which `pad` names the last first.
+/// Pads the last dimensions; `pad` starts with the last one.
 fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     let say = |text: String| Err(KernelError::input(text));
     if !pad.len().is_multiple_of(2) {
@@ -51,7 +52,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             x.rank()
         ));
     }
-    // A value is put around what is left of the elements, which cannot be less than nothing.
+    // Constant padding surrounds the remaining elements, whose number cannot be negative.
     let mode_crops = matches!(mode, Mode::Constant(_));
     let mut maps = Vec::with_capacity(x.rank());
     for (d, &n) in x.sizes().iter().enumerate() {
@@ -83,7 +84,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
         }
         let grows = mode_crops && pad.iter().any(|p| *p > 0) && 2 * from_end < pad.len();
         let kept = n.saturating_sub((-before).max(0)).saturating_sub((-after).max(0));
-        // Where anything grows, PyTorch wants elements in every dimension that is named.
+        // If any dimension grows, PyTorch requires every padded dimension to be nonempty.
         if whole == 0 && grows || kept <= 0 && whole > 0 && mode == Mode::Circular {
             return say(format!(
                 "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
@@ -106,7 +107,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     let Mode::Constant(fill) = mode else {
         return Ok(remap(x, &maps, Scalar::Int(0))?);
     };
-    // Without anything around, it is a copy of a part.
+    // Without growth, the result is a copy of a slice.
     if pad.iter().all(|n| *n <= 0) {
         let mut from = pad.chunks_exact(2).zip((0..x.rank()).rev());
         let part =
@@ -116,7 +117,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     Ok(remap(x, &maps, in_range(fill, x.dtype())?)?)
 }
 
-/// Padding with the tensor's own elements, which wants one or two dimensions in front.
+/// Pads with the tensor's own elements; requires one or two dimensions before the padded ones.
 fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     let space = pad.len() / 2;
     if x.rank() != space + 1 && x.rank() != space + 2 {
@@ -127,7 +128,7 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     if x.dtype() == DType::Bool && mode != Mode::Circular {
         return Err(KernelError::input("\"reflection_pad\" not implemented for 'Bool'"));
     }
-    // All dimensions but the batch have elements; around their ends, channels are nothing to read.
+    // All dimensions but the batch must be nonempty; circular padding permits empty channels too.
     let first = x.rank() - space - usize::from(mode != Mode::Circular);
     if x.sizes()[first..].contains(&0) {
         return Err(KernelError::input(format!(
@@ -139,7 +140,7 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
         )));
     }
     let out = padded(x, pad, mode)?;
-    // An empty result is refused unless a dimension of space has something left.
+    // An empty result is an error unless a spatial dimension is nonempty.
     if mode != Mode::Circular && out.sizes()[x.rank() - space..].iter().all(|n| *n < 1) {
         return Err(KernelError::input(format!(
             "input {:?} is too small. Calculated output {:?}",
@@ -150,7 +151,7 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     Ok(out)
 }
 
-/// Padded in one of the modes; with the channels innermost where the tensor has them there, unless the other end comes.
+/// Pads in one of the modes. The result is channels last if the tensor is, except for circular padding.
 fn pad_in_layout(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     match mode {
         Mode::Constant(_) => OutputLayout::ByChannels.apply(x, padded(x, pad, mode)?),
@@ -182,7 +183,7 @@ fn pad(cx: &KernelCx<'_>) -> Computed {
     pad_in_layout(x, &pad, mode)
 }
 
-/// The modes by their numbers.
+/// Like [`pad`], with the mode as a number.
 fn pad_enum(cx: &KernelCx<'_>) -> Computed {
     let (x, pad) = (cx.tensor(0)?, cx.ints(1)?);
     match cx.int(2)? {
@@ -194,7 +195,7 @@ fn pad_enum(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// Sizes where the padding is known.
+/// Shape rule for a known padding.
 fn shape() -> Shape {
     Shape::dims(|cx| {
         let dims = cx.take_dims(0)?;
@@ -205,7 +206,7 @@ fn shape() -> Shape {
     })
 }
 
-/// As [`shape`], where one number may stand for both sides of all dimensions of space.
+/// Like [`shape`], where a single number may apply to both sides of all spatial dimensions.
 fn shape_in_space(space: usize) -> Shape {
     Shape::dims(move |cx| {
         let pad: Dims = (0..2 * space).map(|i| cx.along(1, i)).collect();
@@ -214,7 +215,7 @@ fn shape_in_space(space: usize) -> Shape {
     })
 }
 
-/// The last dimension stands first in the padding.
+/// Adds the padding, which starts with the last dimension, to sizes.
 fn widened(cx: &mut ShapeCx<'_>, mut dims: Dims, pad: &[Dim]) -> Option<Dims> {
     let rank = dims.len();
     for (i, pair) in pad.chunks_exact(2).enumerate() {
@@ -225,7 +226,7 @@ fn widened(cx: &mut ShapeCx<'_>, mut dims: Dims, pad: &[Dim]) -> Option<Dims> {
     Some(dims)
 }
 
-/// As many sequences as there are, as long as the longest; what each element has beside, they share.
+/// Shape of a padded batch: the number of sequences and the maximal length, followed by their common other dimensions.
 fn batch_of(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let all: Option<Vec<Dims>> = cx.elements(0)?.iter().map(|f| f.as_tensor()?.dims.clone()).collect();
     let all = all?;
@@ -238,7 +239,7 @@ fn batch_of(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
 }
 
-/// Sequences of different lengths as one tensor: `(sequences, batch_first, padding_value, padding_side)`.
+/// Pads sequences of different lengths into one tensor: `(sequences, batch_first, padding_value, padding_side)`.
 fn pad_sequence(cx: &KernelCx<'_>) -> Computed {
     let (all, batch_first, value) = (cx.tensors(0)?, cx.boolean(1)?, cx.float(2)?);
     let left = match cx.str_bytes(3)? {
@@ -275,26 +276,26 @@ pub(super) fn family() -> Vec<OpDef> {
     let facts =
         |sample: fn() -> Sample| move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample());
     defs.extend(
-        op("pad", "", "More elements around the last dimensions.")
+        op("pad", "", "Padding of the last dimensions.")
             .facts(facts(|| Sample::tensors(1).floats().rank(1, 3).then([IValue::ints(vec![1, 2])])))
             .one(pad),
     );
     defs.extend(
-        op("_pad_enum", "", "More elements around the last dimensions.")
+        op("_pad_enum", "", "Padding of the last dimensions.")
             .facts(facts(|| {
                 Sample::tensors(1).floats().rank(2, 3).then([IValue::ints(vec![1, 2]), IValue::Int(1)])
             }))
             .one(pad_enum),
     );
     defs.extend(
-        op("constant_pad_nd", "", "A value around the last dimensions.")
+        op("constant_pad_nd", "", "The last dimensions padded with a value.")
             .output_layout(OutputLayout::ByChannels)
             .facts(facts(|| Sample::tensors(1).numbers().rank(1, 3).then([IValue::ints(vec![1, -1])])))
             .one(|cx| padded(cx.tensor(0)?, &cx.ints(1)?, Mode::Constant(cx.scalar(2)?))),
     );
     let circular = |cx: &KernelCx<'_>| by_elements(cx.tensor(0)?, &cx.ints(1)?, Mode::Circular);
     defs.extend(
-        op("_pad_circular", "", "The tensor's other end around the last dimensions.")
+        op("_pad_circular", "", "Circular padding of the last dimensions.")
             .facts(|d| d.with(shape()).with(Dtype::same_as(0)).with(sized(&[&[2, 3, 4]], pads(2))))
             .one(circular),
     );
@@ -309,9 +310,9 @@ pub(super) fn family() -> Vec<OpDef> {
     ];
     for (name, space, mode) in rows {
         let doc = if mode == Mode::Reflect {
-            "The tensor mirrored at its borders."
+            "Padding by reflection at the borders."
         } else {
-            "The tensor's border elements repeated."
+            "Padding by repetition of the border elements."
         };
         defs.extend(
             op(name, "", doc)

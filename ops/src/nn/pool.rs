@@ -1,5 +1,5 @@
-//! Pooling: the largest element or the mean of windows that slide, divide the input evenly, or lie at random; and the
-//! way back of the largest.
+//! Pooling: maximum or mean over sliding, adaptive or random (fractional) windows; unpooling and the backward pass of
+//! maxima.
 
 use super::{Args, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
@@ -10,7 +10,8 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::pool::{self, Divisor, Slide, Window, Windows};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
-/// An error unless the input has space and one or two dimensions in front, with elements in all but the first.
+/// Returns an error unless the input has one or two dimensions before the spatial ones, and only the batch may be
+/// empty.
 fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
     let rank = x.rank();
     let lead = usize::from(rank == space + 2);
@@ -26,8 +27,8 @@ fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
     )))
 }
 
-/// The same of adaptive pooling, where there may be neither batches nor channels: only channels of batches are asked
-/// for, and those not where averages are taken in less than three dimensions.
+/// The same check for adaptive pooling, which is less strict: batch or channels may be empty, except channels of a
+/// batch in 3-d or for maxima.
 fn check_adaptive(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
     let first = x.rank().saturating_sub(space);
     let batched = first == 2 && (space == 3 || name == "adaptive_max_pool");
@@ -38,7 +39,7 @@ fn check_adaptive(name: &str, x: &Tensor, space: usize) -> Result<(), KernelErro
     check(name, x, space)
 }
 
-/// Windows of all three dimensions from those of space.
+/// Extends windows of the spatial dimensions to three dimensions.
 fn windows(mut along: Vec<Vec<Window>>, step: &[i64]) -> Windows {
     let mut all = Windows { along: Default::default(), step: [1; 3] };
     for (slot, step) in all.step[3 - step.len()..].iter_mut().zip(step) {
@@ -50,12 +51,12 @@ fn windows(mut along: Vec<Vec<Window>>, step: &[i64]) -> Windows {
     all
 }
 
-/// The sizes of space.
+/// Returns the spatial sizes.
 fn space_of(x: &Tensor, space: usize) -> &[i64] {
     &x.sizes()[x.rank() - space..]
 }
 
-/// `(self, kernel_size, stride, padding, …)` as a slide.
+/// Reads `(self, kernel_size, stride, padding, …)`.
 fn slide(
     cx: &KernelCx<'_>,
     space: usize,
@@ -93,7 +94,7 @@ fn sliding(slide: &Slide, x: &Tensor, space: usize) -> Result<Windows, KernelErr
     Ok(windows(along, &slide.dilation))
 }
 
-/// Padding is at most half of the kernel, whatever its dilation: PyTorch checks that before the reach of the kernel counts.
+/// Returns an error if the padding exceeds half of the kernel. As in PyTorch, this is independent of the dilation.
 fn check_padding(slide: &Slide) -> Result<(), KernelError> {
     match slide.padding.iter().zip(&slide.kernel).find(|(pad, kernel)| **pad > **kernel / 2) {
         None => Ok(()),
@@ -113,7 +114,7 @@ fn max_windows(cx: &KernelCx<'_>, space: usize) -> Result<Windows, KernelError> 
 }
 
 fn max_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
-    // In one dimension PyTorch has a kernel of its own where no indices are wanted.
+    // In 1-d, PyTorch has a separate kernel if no indices are requested.
     let dtype = cx.tensor(0)?.dtype();
     if space == 1 && !dtype.is_floating() {
         return Err(TensorError::DType { op: "max_pool1d_impl", dtype }.into());
@@ -147,7 +148,7 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     if fixed == Some(0) {
         return Err(KernelError::input("divisor must be not zero"));
     }
-    // How many positions a window has, those in the padding included or not.
+    // Number of positions per window, with or without those in the padding.
     let mut counts = windows.counts();
     if whole {
         for (d, &n) in space_of(x, space).iter().enumerate() {
@@ -161,7 +162,7 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     Ok(pool::average(x, space, &windows, divisor)?)
 }
 
-/// Output sizes of adaptive pooling, where a missing one is the input's.
+/// Returns windows for the output sizes of adaptive pooling; a missing size is that of the input.
 fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windows, KernelError> {
     let x = cx.tensor(0)?;
     if cx.ints(1)?.len() != space && cx.ints(1)?.len() != 1 {
@@ -183,7 +184,7 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
 
 fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
-    // The mean of all of space is a reduction, of whatever has a mean.
+    // The mean over all spatial dimensions is a reduction, which supports more dtypes.
     let sizes = cx.ints(1)?;
     let ranked = space == 3 || x.rank() == space + 1 || x.rank() == space + 2;
     if sizes.len() == space && sizes.iter().all(|n| *n == 1) && ranked {
@@ -192,7 +193,7 @@ fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     }
     let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
     if !x.dtype().is_floating() && x.numel() == 0 && space < 3 {
-        // Nothing to average is fine in any dtype.
+        // An empty tensor is accepted in any dtype.
         let mut sizes = x.sizes()[..x.rank() - space].to_vec();
         sizes.extend_from_slice(&cx.ints_n(1, space)?);
         return Ok(Tensor::zeros(&sizes, x.dtype())?);
@@ -216,14 +217,15 @@ fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {
     Ok(vec![values, places])
 }
 
-/// `(self, kernel_size, output_size, random_samples)`: windows whose places follow from a number per plane.
+/// `(self, kernel_size, output_size, random_samples)`: the positions of the windows follow from a number per plane and
+/// dimension.
 fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let (x, samples) = (cx.tensor(0)?, cx.tensor(3)?);
     let (kernel, sizes) = (cx.ints_n(1, space)?, cx.ints_n(2, space)?);
     check("fractional_max_pool", x, space)?;
     let batched = x.rank() == space + 2;
     let input = space_of(x, space);
-    // In three dimensions an element has to be left over, as PyTorch checks it.
+    // In 3-d, PyTorch requires one more element.
     let spare = i64::from(space == 3);
     if sizes.iter().zip(&kernel).zip(input).any(|((o, k), n)| *o < 1 || *k < 1 || o + k - 1 + spare > *n) {
         return Err(KernelError::input(format!(
@@ -251,7 +253,7 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let (mut values, mut places) = (Vec::new(), Vec::new());
     for p in 0..batch * channels {
         let along = (0..space).map(|d| {
-            // Of two dimensions the last stands first, of three the first.
+            // Samples are ordered with the last dimension first in 2-d, with the first one first in 3-d.
             let at = if space == 2 { 1 - d } else { d };
             let sample = samples[p as usize * space + at];
             intervals(sample, input[d], sizes[d], kernel[d], dtype)
@@ -266,8 +268,8 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&places, &out, DType::I64)?])
 }
 
-/// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)`: gradients added where the largest
-/// elements stand.
+/// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)`: adds gradients at the positions
+/// of the maxima.
 fn max_pool_back(cx: &KernelCx<'_>) -> Computed {
     let (grad, x, places) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(7)?);
     check("max_pool2d_with_indices_backward", x, 2)?;
@@ -297,7 +299,7 @@ fn gathered(parts: &[Tensor], sizes: &[i64], dtype: DType) -> Computed {
     Ok(out)
 }
 
-/// Where the windows of one dimension start, by arithmetic in the tensor's dtype.
+/// Returns the windows of one dimension, computed in the tensor's dtype.
 fn intervals(sample: f64, n: i64, count: i64, kernel: i64, dtype: DType) -> Vec<Window> {
     let round = |v: f64| match dtype {
         DType::F16 => half::f16::from_f64(v).to_f64(),
@@ -348,8 +350,8 @@ fn unpool(cx: &KernelCx<'_>, space: usize) -> Computed {
     Ok(pool::unpool(x, indices, &sizes)?)
 }
 
-/// The sizes of sliding windows' results: `(self, kernel_size, stride, padding, …)`, a stride that is empty being the
-/// kernel's size.
+/// Shape rule of sliding windows: `(self, kernel_size, stride, padding, …)`, where an empty stride means the kernel
+/// size.
 fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> Shape {
     Shape::dims(move |cx| {
         let mut dims = cx.lead(0, space)?;
@@ -368,12 +370,12 @@ fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> Shape {
     })
 }
 
-/// How many windows there are, those included that are not wholly inside, if everything is known.
+/// Returns the number of windows in ceil mode, if all parameters are known.
 fn rounded_up(n: Dim, how: [Dim; 4]) -> Option<Dim> {
     let [kernel, stride, padding, dilation] = how.map(|d| d.known().map(|d| vec![d]));
     let slide =
         Slide { kernel: kernel?, stride: stride?, padding: padding?, dilation: dilation?, ceil: true };
-    // Numbers beyond 32 bits are refused by the kernels.
+    // Kernels reject numbers beyond 32 bits.
     let all = [&slide.kernel, &slide.stride, &slide.padding, &slide.dilation];
     let fits = all.iter().all(|values| values.iter().all(|v| i32::try_from(*v).is_ok()));
     slide.count(0, n.known().filter(|_| fits)?).ok().map(Dim::Known)
@@ -385,7 +387,7 @@ fn ints(values: &'static [&'static [i64]]) -> Args {
     super::int_lists(values)
 }
 
-/// A gradient, a tensor, how its windows slide, and where their largest elements stand.
+/// Draws a gradient, a tensor, window parameters, and positions of the maxima.
 fn back_sample() -> flambeau_exec::Sample {
     flambeau_exec::Sample::args(|g| {
         let mut draw =
@@ -402,14 +404,14 @@ fn back_sample() -> flambeau_exec::Sample {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let doc = "Gradients added where the largest element of each window stands.";
+    let doc = "Gradients added at the positions of the maxima of the windows.";
     let mut defs = op("max_pool2d_with_indices_backward", "", doc)
         .out("grad_input")
         .facts(|d| d.with(Shape::same_as(1)).with(Dtype::same_as(1)).with(back_sample()))
         .one(max_pool_back);
     let indices = || Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
     for space in 1..=3 {
-        // Of three dimensions only the largest elements follow the tensor.
+        // In 3-d, only maxima take the tensor's memory format.
         let [largest, others] = match space {
             1 => [OutputLayout::AsComputed, OutputLayout::ByLines],
             2 => [OutputLayout::ByChannels; 2],
@@ -419,7 +421,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let sample = || sized(SIZES[space - 1], ints(&[&[2], &[], &[1]]));
         let name = |what: &str| format!("{what}{space}d");
         defs.extend(
-            op(&name("max_pool"), "", "The largest element of every window.")
+            op(&name("max_pool"), "", "Max pooling: the maximum of every window.")
                 .output_layout(largest)
                 .facts(|d| d.with(slid(space, Some(4), 5)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| max_pool(cx, space)),
@@ -429,14 +431,14 @@ pub(super) fn family() -> Vec<OpDef> {
             op(
                 &format!("{}_with_indices", name("max_pool")),
                 "",
-                "The largest element of every window, and its place.",
+                "Max pooling: the maximum of every window, and its index.",
             )
             .output_layout(with_places)
             .facts(|d| d.with(both()).with(indices()).with(sample()))
             .several(move |cx| max_pool_with_indices(cx, space)),
         );
         defs.extend(
-            op(&name("avg_pool"), "", "The mean of every window.")
+            op(&name("avg_pool"), "", "Average pooling: the mean of every window.")
                 .output_layout(others)
                 .facts(|d| d.with(slid(space, None, 4)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| avg_pool(cx, space)),
@@ -446,7 +448,7 @@ pub(super) fn family() -> Vec<OpDef> {
             n => format!("adaptive_avg_pool{n}d _adaptive_avg_pool{n}d"),
         };
         defs.extend(
-            op(&names, "", "The means of evenly divided parts.")
+            op(&names, "", "Adaptive average pooling: the means of evenly divided parts.")
                 .output_layout(others)
                 .facts(|d| {
                     d.with(Shape::resized(space, 1))
@@ -460,7 +462,7 @@ pub(super) fn family() -> Vec<OpDef> {
             op(
                 &name("adaptive_max_pool"),
                 "",
-                "The largest elements of evenly divided parts, and their places.",
+                "Adaptive max pooling: the maxima of evenly divided parts, and their indices.",
             )
             .output_layout(others)
             .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
@@ -485,13 +487,17 @@ pub(super) fn family() -> Vec<OpDef> {
             })
         };
         defs.extend(
-            op(&name("fractional_max_pool"), "", "The largest elements of windows that lie at random.")
-                .out("output")
-                .facts(|d| {
-                    let both = [Shape::resized(space, 2), Shape::resized(space, 2)];
-                    d.with(Shape::results(both)).with(indices()).with(fractional_sample())
-                })
-                .several(move |cx| fractional(cx, space)),
+            op(
+                &name("fractional_max_pool"),
+                "",
+                "Fractional max pooling: the maxima of windows at random positions.",
+            )
+            .out("output")
+            .facts(|d| {
+                let both = [Shape::resized(space, 2), Shape::resized(space, 2)];
+                d.with(Shape::results(both)).with(indices()).with(fractional_sample())
+            })
+            .several(move |cx| fractional(cx, space)),
         );
         let unpool_sample = move || {
             flambeau_exec::Sample::args(move |g| {
@@ -510,7 +516,7 @@ pub(super) fn family() -> Vec<OpDef> {
             })
         };
         defs.extend(
-            op(&name("max_unpool"), "", "Elements put back where the largest stood, zeros elsewhere.")
+            op(&name("max_unpool"), "", "Elements written to the positions of the maxima, zeros elsewhere.")
                 .output_layout(others)
                 .facts(|d| d.with(Shape::resized(space, 2)).with(Dtype::same_as(0)).with(unpool_sample()))
                 .one(move |cx| unpool(cx, space)),

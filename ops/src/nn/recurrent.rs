@@ -1,7 +1,7 @@
-//! Recurrent networks: cells, and whole networks of layers in one or two directions, over padded or packed sequences.
+//! Recurrent networks: cells, and networks of several layers in one or two directions, on padded or packed sequences.
 //!
-//! The input's products with its weights are taken for a whole sequence at once; what remains per step is the product
-//! with the state and the gates.
+//! The product of input and weights is computed for a whole sequence at once; each step then computes the product with
+//! the state, and the gates.
 
 use super::sized;
 use crate::random::{drawn, generator};
@@ -17,7 +17,7 @@ use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::random::Law;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, matmul};
 
-/// What a cell computes of its gates.
+/// Type of cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cell {
     Lstm,
@@ -27,7 +27,7 @@ enum Cell {
 }
 
 impl Cell {
-    /// Gates, each as wide as the state.
+    /// Returns the number of gates, each as wide as the state.
     fn gates(self) -> i64 {
         match self {
             Cell::Lstm => 4,
@@ -37,13 +37,13 @@ impl Cell {
     }
 }
 
-/// The parameters of one layer in one direction.
+/// Parameters of one layer in one direction.
 struct Params {
     input: Tensor,
     state: Tensor,
     input_bias: Option<Tensor>,
     state_bias: Option<Tensor>,
-    /// A projection of the state, for LSTMs.
+    /// The projection of the state (LSTM only).
     projection: Option<Tensor>,
 }
 
@@ -61,7 +61,8 @@ pub(super) fn add(a: &Tensor, b: &Tensor) -> Computed {
     dispatch!(carried_floats, a.dtype(), "add", T => Ok(binary_in::<T>(a.dtype(), a, b, |a: T, b: T| T::from_acc(a.acc() + b.acc()))?))
 }
 
-/// The new state and, for LSTMs, the new cell, from the gates' sums: `[batch, gates * width]` of input and state.
+/// Returns the new state and, for LSTMs, the new cell state, from the pre-activations `[batch, gates * width]` of input
+/// and state.
 fn gates(
     cell: Cell,
     input: &Tensor,
@@ -88,7 +89,7 @@ fn gates(
     }
 }
 
-/// A state is `[batch, width]`, and the sums have all gates for each of its elements.
+/// Checks that the state is `[batch, width]` and the pre-activations are `[batch, gates * width]`.
 fn fits(cell: Cell, sums: &[&Tensor], state: &Tensor) -> Result<(), KernelError> {
     if let [batch, width] = *state.sizes()
         && sums.iter().all(|sum| sum.sizes() == [batch, cell.gates() * width])
@@ -96,11 +97,11 @@ fn fits(cell: Cell, sums: &[&Tensor], state: &Tensor) -> Result<(), KernelError>
         return Ok(());
     }
     let gates: Vec<&[i64]> = sums.iter().map(|sum| sum.sizes()).collect();
-    let message = format!("gates of sizes {gates:?} do not fit a state of size {:?}", state.sizes());
+    let message = format!("gates of sizes {gates:?} do not match a state of size {:?}", state.sizes());
     Err(KernelError::input(message))
 }
 
-/// Input, forget, cell and output gates in turn.
+/// Gates in the order input, forget, cell, output.
 fn lstm_gates(sums: &Tensor, c: &Tensor) -> Result<(Tensor, Tensor), KernelError> {
     let width = c.sizes()[c.rank() - 1] as usize;
     let (sums, c) = (sums.contiguous()?, c.contiguous()?);
@@ -130,7 +131,7 @@ fn lstm_gates(sums: &Tensor, c: &Tensor) -> Result<(Tensor, Tensor), KernelError
     })
 }
 
-/// Reset, update and new gates in turn.
+/// Gates in the order reset, update, new.
 fn gru_gates(input: &Tensor, state: &Tensor, h: &Tensor) -> Computed {
     let width = h.sizes()[h.rank() - 1] as usize;
     let (input, state, h) = (input.contiguous()?, state.contiguous()?, h.contiguous()?);
@@ -152,7 +153,7 @@ fn gru_gates(input: &Tensor, state: &Tensor, h: &Tensor) -> Computed {
     Ok(out)
 }
 
-/// One step: the state's products are added to the input's.
+/// Runs one step: adds the products of the state to those of the input.
 fn step(
     cell: Cell,
     input: &Tensor,
@@ -169,7 +170,7 @@ fn step(
     Ok((h, c))
 }
 
-/// One layer in one direction over `[time, batch, features]`, of which step `t` has `batch(t)` elements.
+/// One layer in one direction over packed steps; step `t` has `sizes[t]` sequences.
 struct Sweep<'a> {
     cell: Cell,
     params: &'a Params,
@@ -178,8 +179,8 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Outputs of all steps one after the other, and the last state and cell of each element. `x` is
-    /// `[sum of sizes, features]`.
+    /// Returns the outputs of all steps, concatenated, and the last state and cell state of each sequence. `x` is `[sum
+    /// of sizes, features]`.
     fn run(
         &self,
         x: &Tensor,
@@ -216,7 +217,7 @@ impl Sweep<'_> {
     }
 }
 
-/// What a network is made of.
+/// A network of several layers.
 struct Network {
     cell: Cell,
     layers: usize,
@@ -251,8 +252,8 @@ fn network(cx: &KernelCx<'_>, cell: Cell, at: usize, projected: bool) -> Result<
 }
 
 impl Network {
-    /// Output, states and cells over packed steps: `x` is `[sum of sizes, features]`, states `[layers * directions,
-    /// batch, width]`.
+    /// Runs on packed steps and returns output, states and cell states: `x` is `[sum of sizes, features]`, states are
+    /// `[layers * directions, batch, width]`.
     fn run(
         &self,
         cx: &KernelCx<'_>,
@@ -305,7 +306,7 @@ impl Network {
     }
 }
 
-/// The outputs of both directions side by side.
+/// Concatenates the outputs of both directions along the features.
 fn joined(outs: &[Tensor]) -> Computed {
     let [first, rest @ ..] = outs else { return Err(KernelError::internal("a layer without directions")) };
     if rest.is_empty() {
@@ -319,7 +320,7 @@ fn joined(outs: &[Tensor]) -> Computed {
     Ok(out)
 }
 
-/// State and cell: a tensor, or a list of both for LSTMs.
+/// Returns state and cell state: argument `i` is a tensor, or a list of both for LSTMs.
 fn states(cx: &KernelCx<'_>, cell: Cell, i: usize) -> Result<(Tensor, Option<Tensor>), KernelError> {
     if cell != Cell::Lstm {
         return Ok((cx.tensor(i)?.clone(), None));
@@ -330,7 +331,7 @@ fn states(cx: &KernelCx<'_>, cell: Cell, i: usize) -> Result<(Tensor, Option<Ten
     }
 }
 
-/// Whether the state is narrower than the gates are wide: an LSTM with projections.
+/// Whether an LSTM has projections: then state and cell state differ in width.
 fn projected(h: &Tensor, c: Option<&Tensor>) -> bool {
     c.is_some_and(|c| c.sizes().last() != h.sizes().last())
 }
@@ -371,13 +372,13 @@ fn packed(cx: &KernelCx<'_>, cell: Cell) -> Several {
         && h.rank() == 3
         && sizes.first().is_none_or(|n| *n <= h.sizes()[1]);
     if !fits {
-        return Err(KernelError::input("packed data, batch sizes and hidden state do not fit together"));
+        return Err(KernelError::input("sizes of packed data, batch sizes and hidden state do not match"));
     }
     let (out, h, c) = net.run(cx, x, &sizes, &h, c.as_ref())?;
     Ok([Some(out), Some(h), c].into_iter().flatten().collect())
 }
 
-/// `(input, hx, w_ih, w_hh, b_ih, b_hh)`: state and cell.
+/// `(input, hx, w_ih, w_hh, b_ih, b_hh)`: returns state and cell state.
 fn one_step(cx: &KernelCx<'_>, cell: Cell) -> Several {
     let (h, c) = states(cx, cell, 1)?;
     let params = Params {
@@ -399,7 +400,7 @@ fn one_step(cx: &KernelCx<'_>, cell: Cell) -> Several {
     Ok([Some(h), c].into_iter().flatten().collect())
 }
 
-/// One step from the gates' sums: `(input_gates, hidden_gates, state, input_bias, hidden_bias)`.
+/// One step from the pre-activations: `(input_gates, hidden_gates, state, input_bias, hidden_bias)`.
 fn fused(cx: &KernelCx<'_>, cell: Cell) -> Several {
     let biased = |x: &Tensor, i: usize| match cx.opt_tensor(i)? {
         Some(bias) => add(x, bias),
@@ -412,7 +413,7 @@ fn fused(cx: &KernelCx<'_>, cell: Cell) -> Several {
     Ok([Some(h), c, Some(workspace)].into_iter().flatten().collect())
 }
 
-/// A tensor of small numbers.
+/// Draws a tensor of small numbers.
 fn small(g: &mut Gen<'_>, sizes: &[i64]) -> Tensor {
     let elements = flambeau_exec::sample::Elements { lo: -1.0, hi: 1.0, ..Default::default() };
     flambeau_exec::sample::tensor(g, sizes, DType::F32, &elements)
@@ -463,7 +464,7 @@ fn cell_args(g: &mut Gen<'_>, cell: Cell) -> Vec<IValue> {
     vec![x, state, IValue::Tensor(of(&[rows, 4])), IValue::Tensor(of(&[rows, 2]))]
 }
 
-/// State 0 or 1 (the cell) of argument `at`.
+/// Shape of state 0 or 1 (the cell state) in argument `at`.
 fn state_dims(cx: &ShapeCx<'_>, cell: Cell, at: usize, which: usize) -> Option<Dims> {
     match cell {
         Cell::Lstm => cx.elements(at)?.get(which)?.as_tensor()?.dims.clone(),
@@ -471,20 +472,21 @@ fn state_dims(cx: &ShapeCx<'_>, cell: Cell, at: usize, which: usize) -> Option<D
     }
 }
 
-/// The states that argument `at` has, of which the new ones have the sizes.
+/// Shape rules of the new states, which have the shapes of argument `at`.
 fn states_like(cell: Cell, at: usize) -> Vec<Shape> {
     let states = if cell == Cell::Lstm { 2 } else { 1 };
     (0..states).map(|which| Shape::dims(move |cx| state_dims(cx, cell, at, which))).collect()
 }
 
-/// Output and states of a network, the states in argument `at`: each step of the input with both directions' states.
+/// Shapes of a network's output and states; the states are argument `at`. The output has the concatenated states of
+/// both directions per step.
 fn net_shapes(cell: Cell, at: usize) -> Shape {
     let output = Shape::dims(move |cx| {
         let mut dims = cx.lead(0, 1)?;
         let width = state_dims(cx, cell, at, 0).and_then(|h| h.last().copied());
         let directions = cx.either(at + 6, Dim::Known(2), Dim::Known(1));
         let width = cx.symbols.mul(width.unwrap_or(Dim::Unknown), directions);
-        // Without any layer the input is the output.
+        // Without layers the input is the output.
         let layers = cx.symbols.range(cx.number(at + 3));
         dims.push(if layers.min > 0 { width } else { Dim::Unknown });
         Some(dims)
@@ -501,7 +503,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("rnn_relu", "rnn_relu_cell", Cell::Relu),
     ];
     for (net, single, cell) in rows {
-        let doc = "A recurrent network over sequences: outputs and last states.";
+        let doc = "A recurrent network over sequences: outputs and final states.";
         let sample = |packed: bool| {
             Sample::args(move |g| net_args(g, cell, packed)).tolerance(1e-4, 1e-5).not_differentiable()
         };
@@ -522,7 +524,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 .several(move |cx| one_step(cx, cell)),
         );
     }
-    let doc = "One step of a recurrent network from the sums of its gates.";
+    let doc = "One step of a recurrent network from the pre-activations of its gates.";
     let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::nothing());
     defs.extend(
         op("_thnn_fused_lstm_cell", "", doc)

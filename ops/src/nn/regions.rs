@@ -1,7 +1,8 @@
-//! `torchvision`'s operators that pool regions of images by maxima, or by a channel of its own per cell of the grid.
+//! `torchvision`'s operators that pool image regions: by maxima, or position-sensitively with one channel per grid
+//! cell.
 //!
-//! Where a cell begins and ends depends on how sums and products round, so all of that is done in the dtype of the
-//! regions: a double holds two singles' sum or product exactly enough to be rounded once.
+//! Cell bounds depend on rounding, so they are computed in the dtype of the regions. f64 represents sums and products
+//! of two f32 numbers precisely enough to be rounded once.
 
 use super::vision::corners;
 use crate::support::{Several, several};
@@ -11,7 +12,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Layout, Tensor, check_budget};
 
-/// Images, the regions of them to pool, and the grid each becomes.
+/// Images, regions to pool, and the grid size.
 struct Regions {
     images: Vec<f64>,
     boxes: Vec<f64>,
@@ -21,7 +22,7 @@ struct Regions {
     dtype: DType,
 }
 
-/// Where a cell of the grid lies in its image: rows and columns, each from and up to.
+/// Pixel bounds of a grid cell: half-open ranges of rows and columns.
 type Cell = ((i64, i64), (i64, i64));
 
 impl Regions {
@@ -45,7 +46,10 @@ impl Regions {
         check_budget(cells.saturating_mul(32))?;
         let boxes = rois.to_vec::<f64>()?;
         if let Some(roi) = boxes.chunks_exact(5).find(|roi| !(0..n).contains(&(roi[0] as i64))) {
-            return Err(KernelError::input(format!("roi names image {} of a batch of {n}", roi[0])));
+            return Err(KernelError::input(format!(
+                "roi has image index {}, out of range for a batch of {n}",
+                roi[0]
+            )));
         }
         let (images, dtype) = (input.to_vec::<f64>()?, input.dtype());
         let mut regions = Regions { images, boxes, sizes: [n, c, h, w], scale: cx.float(2)?, grid, dtype };
@@ -57,12 +61,12 @@ impl Regions {
         (self.boxes.len() / 5) as i64
     }
 
-    /// A number as the regions' dtype holds it.
+    /// Rounds a number to the regions' dtype.
     fn round(&self, v: f64) -> f64 {
         if self.dtype == DType::F64 { v } else { f64::from(v as f32) }
     }
 
-    /// The channels of the result, for operators that take a channel per cell.
+    /// Returns the number of result channels for operators with one channel per cell.
     fn channels_per_cell(&self) -> Result<i64, KernelError> {
         let cells = self.grid.0.saturating_mul(self.grid.1);
         if self.sizes[1] % cells != 0 {
@@ -73,18 +77,18 @@ impl Regions {
         Ok(self.sizes[1] / cells)
     }
 
-    /// One channel of the image a region lies in.
+    /// Returns one channel of a region's image.
     fn plane(&self, roi: &[f64], channel: i64) -> &[f64] {
         let [_, c, h, w] = self.sizes;
         &self.images[((roi[0] as i64 * c + channel) * h * w) as usize..][..(h * w) as usize]
     }
 
-    /// A corner of a region in whole pixels; halves go away from zero.
+    /// Returns a region's corner in whole pixels, rounded half away from zero.
     fn pixel(&self, v: f64) -> i64 {
         self.round(v * self.scale).round() as i64
     }
 
-    /// Cells of whole pixels. `inclusive` regions hold their last pixel; `last` is the highest bound allowed.
+    /// Returns the cells in whole pixels. If `inclusive`, a region contains its last pixel.
     fn cells(&self, roi: &[f64], inclusive: bool) -> Vec<Cell> {
         let side = |from: f64, to: f64, count: i64, size: i64| -> Vec<(i64, i64)> {
             let (start, end) = (self.pixel(from), self.pixel(to));
@@ -104,7 +108,7 @@ impl Regions {
         rows.iter().flat_map(|&r| columns.iter().map(move |&c| (r, c))).collect()
     }
 
-    /// The pooled values, with an integer beside each.
+    /// Returns the pooled values and an integer per value.
     fn results(&self, channels: i64, values: Vec<f64>, beside: &[i64]) -> Several {
         let sizes = [self.count(), channels, self.grid.0, self.grid.1];
         let values = Tensor::from_vec(values, &sizes)?.to_dtype(self.dtype)?;
@@ -112,12 +116,12 @@ impl Regions {
     }
 }
 
-/// The pixels of a cell, as offsets in a plane of the given width.
+/// Returns the pixels of a cell, as offsets in a plane of the given width.
 fn pixels(((y0, y1), (x0, x1)): Cell, width: i64) -> impl Iterator<Item = usize> {
     (y0..y1).flat_map(move |y| (x0..x1).map(move |x| (y * width + x) as usize))
 }
 
-/// The largest pixel per cell, and where it is; zero and -1 where a cell is empty.
+/// Returns the maximum per cell and its position; 0 and -1 for an empty cell.
 fn roi_pool(cx: &KernelCx<'_>) -> Several {
     let regions = Regions::of(cx)?;
     let [_, c, _, w] = regions.sizes;
@@ -142,7 +146,7 @@ fn roi_pool(cx: &KernelCx<'_>) -> Several {
     regions.results(c, values, &at)
 }
 
-/// Runs `f` for every cell with the channel it takes, and records that channel.
+/// Calls `f` for every cell with its channel, and records the channel.
 fn per_cell(
     regions: &Regions,
     mut f: impl FnMut(&[f64], i64, i64, i64) -> Result<f64, KernelError>,
@@ -162,7 +166,7 @@ fn per_cell(
     regions.results(channels, values, &from)
 }
 
-/// The mean per cell, each cell of a channel of its own.
+/// Returns the mean per cell, with a separate channel for each cell.
 fn ps_roi_pool(cx: &KernelCx<'_>) -> Several {
     let regions = Regions::of(cx)?;
     let width = regions.sizes[3];
@@ -174,20 +178,23 @@ fn ps_roi_pool(cx: &KernelCx<'_>) -> Several {
     })
 }
 
-/// Points sampled along one side of a cell: as many as are asked for, or one per pixel.
+/// Returns the number of sample points along one side of a cell: as specified, or one per pixel.
 ///
 /// # Errors
-/// If there are more than any image could need: regions and scales may be of any size, a kernel's time may not.
+/// Returns an error if the number exceeds any reasonable image: regions and scales are unbounded, but a kernel's time
+/// must not be.
 pub(super) fn points_along(asked: i64, pixels: f64) -> Result<i64, KernelError> {
     const MOST: i64 = 1 << 14;
     let points = if asked > 0 { asked } else { pixels.ceil() as i64 };
     if points > MOST {
-        return Err(KernelError::input(format!("{points} points along one side of a cell: at most {MOST}")));
+        return Err(KernelError::input(format!(
+            "{points} sample points along one side of a cell exceed the maximum of {MOST}"
+        )));
     }
     Ok(points)
 }
 
-/// The mean of interpolated points per cell, each cell of a channel of its own.
+/// Returns the mean of interpolated points per cell, with a separate channel for each cell.
 fn ps_roi_align(cx: &KernelCx<'_>) -> Several {
     let (regions, ratio) = (Regions::of(cx)?, cx.int(5)?);
     let [_, _, h, w] = regions.sizes;
@@ -223,7 +230,7 @@ fn sample(extra: &'static [i64]) -> Sample {
     .not_differentiable()
 }
 
-/// A grid for each region, of every channel, or of those that one per cell leaves.
+/// Shape rule: a grid per region and channel, or per region and group of channels.
 pub(super) fn shape(every_channel: bool) -> Shape {
     Shape::dims(move |cx| {
         let (channels, grid) = (cx.size(0, 1), [cx.number(3), cx.number(4)]);
@@ -237,19 +244,25 @@ pub(super) fn family() -> Vec<OpDef> {
         "Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width";
     type Row = (&'static str, &'static str, &'static [i64], &'static str, fn(&KernelCx<'_>) -> Several);
     let rows: [Row; 3] = [
-        ("roi_pool", "", &[], "Regions of images as grids of maxima, and where these are.", roi_pool),
+        (
+            "roi_pool",
+            "",
+            &[],
+            "RoI pooling: maxima per grid cell of image regions, and their positions.",
+            roi_pool,
+        ),
         (
             "ps_roi_pool",
             "",
             &[],
-            "Regions as grids of means, a channel per cell, and the channels.",
+            "Position-sensitive RoI pooling: means per grid cell, with a channel per cell, and the channels.",
             ps_roi_pool,
         ),
         (
             "ps_roi_align",
             ", int sampling_ratio",
             &[2],
-            "Regions as grids of means of interpolated points, a channel per cell, and the channels.",
+            "Position-sensitive RoI align: means of interpolated points per grid cell, with a channel per cell, and the channels.",
             ps_roi_align,
         ),
     ];

@@ -1,7 +1,7 @@
-//! Interpolation to other sizes: nearest, linear, cubic, area, and the smoothing variants.
+//! Interpolation to other sizes: nearest, linear, cubic, area, and antialiased variants.
 //!
-//! Every kind is a choice of taps per dimension (`flambeau_tensor::resample`), the nearest a choice of positions. What a
-//! position in the result is in the input follows from the sizes, or from a scale that was given.
+//! Every mode is a choice of weighted taps per dimension (`flambeau_tensor::resample`), or of source positions for the
+//! nearest ones. Source coordinates follow from the sizes, or from an explicit scale.
 
 use super::{Args, sized};
 use crate::support::{Computed, OutputLayout, op};
@@ -14,20 +14,20 @@ use flambeau_tensor::remap::remap;
 use flambeau_tensor::resample::{Taps, apply, apply_bytes};
 use flambeau_tensor::{DType, Layout, Scalar, Tensor, check_budget, pool};
 
-/// How values between elements are found.
+/// Interpolation mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Nearest,
     NearestExact,
     Linear,
     Cubic,
-    /// Linear over as many elements as one of the result covers.
+    /// Linear, with a support that covers the source elements of one result element.
     SmoothLinear,
-    /// Cubic likewise.
+    /// Cubic, with the same extension.
     SmoothCubic,
 }
 
-/// One dimension: its size, the result's, the scale if one was given, and whether corners are centers.
+/// One dimension: sizes of source and result, explicit scale, and whether corners are aligned.
 #[derive(Clone, Copy)]
 struct Along {
     from: i64,
@@ -42,7 +42,7 @@ impl Along {
         if self.single { f64::from(v as f32) } else { v }
     }
 
-    /// Elements of the input per element of the result.
+    /// Returns the number of source elements per result element.
     fn step(self) -> f64 {
         if self.align {
             return if self.to > 1 { self.round((self.from - 1) as f64 / (self.to - 1) as f64) } else { 0.0 };
@@ -53,7 +53,7 @@ impl Along {
         }
     }
 
-    /// Where position `i` of the result lies in the input.
+    /// Returns the source coordinate of result position `i`.
     fn position(self, i: usize, cubic: bool) -> f64 {
         let step = self.step();
         if self.align {
@@ -101,12 +101,12 @@ impl Along {
         }
     }
 
-    /// A filter stretched over the elements that one of the result covers, its weights made to sum to 1.
+    /// Returns the taps of a filter stretched over the source elements of one result element, normalized to a sum of 1.
     fn smooth(self, reach: f64, filter: impl Fn(f64) -> f64) -> flambeau_tensor::Result<Taps> {
         let step = self.step();
         let support = if step >= 1.0 { reach * step } else { reach };
         let inverse = if step >= 1.0 { 1.0 / step } else { 1.0 };
-        // Never wider than twice what is there.
+        // At most twice the source size.
         let width = (support.ceil().min(self.from as f64) as usize) * 2 + 1;
         let mut rows: Vec<(i64, Vec<f64>)> = Vec::new();
         for i in 0..self.to {
@@ -129,14 +129,14 @@ impl Along {
     }
 }
 
-/// Weights of four neighbours at a distance of `t` behind the second.
+/// Returns the weights of four neighbours for a position at a distance of `t` from the second.
 fn cubic(t: f64, a: f64) -> [f64; 4] {
     let near = |x: f64| ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
     let far = |x: f64| ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a;
     [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
 }
 
-/// Resizes the last dimensions.
+/// Resizes the spatial dimensions.
 fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode: Mode) -> Computed {
     let space = sizes.len();
     if x.rank() != space + 2 {
@@ -157,11 +157,11 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
             "Non-empty 4D data tensor expected but got a tensor with sizes that have none",
         ));
     }
-    // Tables of places and weights are made before the result is.
+    // Check the memory limit before tables of positions and weights are allocated.
     let whole = [&x.sizes()[..2], sizes].concat();
     check_budget(Layout::contiguous(&whole)?.numel().saturating_mul(x.dtype().size()))?;
     check_budget(sizes.iter().fold(0_usize, |all, &n| all.saturating_add(n as usize)).saturating_mul(32))?;
-    // Planes of bytes are computed in integers, from weights in f64.
+    // 2-d u8 images are computed in integers, from weights in f64.
     let whole = x.dtype() == DType::U8 && space == 2;
     let single = x.dtype() != DType::F64 && !whole;
     let along = |d: usize| Along {
@@ -185,7 +185,7 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     if x.dtype() == DType::U8 && space != 2 {
         return Err(KernelError::input("\"compute_indices_weights_linear\" not implemented for 'Byte'"));
     }
-    // The same size is a copy, whatever the scale.
+    // An equal size is a copy, unless there are scales or antialiasing.
     if input == sizes
         && !matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic)
         && scales.iter().all(Option::is_none)
@@ -199,7 +199,7 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     }
     let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
     let mut out = x.to_dtype(wide)?;
-    // The last dimension first: it shrinks or grows what the others then see.
+    // The last dimension first, as in PyTorch; the others then operate on its result.
     for d in (0..space).rev() {
         let taps = along(d).taps(mode)?;
         out = if wide == DType::F64 {
@@ -220,7 +220,7 @@ fn sized_op(cx: &KernelCx<'_>, space: usize, mode: Mode, with_align: bool) -> Co
     resized(cx.tensor(0)?, &sizes, &scales, align, mode)
 }
 
-/// Sizes that follow from scales.
+/// Returns the sizes that follow from scales.
 fn scaled_sizes(x: &Tensor, scales: &[f64]) -> Vec<i64> {
     x.sizes()[2.min(x.rank())..].iter().zip(scales).map(|(n, s)| (*n as f64 * s) as i64).collect()
 }
@@ -247,7 +247,7 @@ fn vec_op(cx: &KernelCx<'_>, space: usize, mode: Mode, with_align: bool) -> Comp
     resized(x, &sizes, &scales, align, mode)
 }
 
-/// The sizes and scales that one integer, a list, or scales ask for.
+/// Returns sizes and scales from an integer, a list, or scales.
 fn asked(
     x: &Tensor,
     size: Option<Vec<i64>>,
@@ -318,7 +318,7 @@ fn named(
     resized(x, &sizes, &scales, align, mode)
 }
 
-/// The means of evenly divided parts.
+/// Means of evenly divided parts (adaptive average pooling).
 fn area(x: &Tensor, sizes: &[i64]) -> Computed {
     let space = sizes.len();
     let along = x.sizes()[2..].iter().zip(sizes).map(|(n, to)| pool::adaptive(*n, *to));
@@ -330,7 +330,7 @@ fn area(x: &Tensor, sizes: &[i64]) -> Computed {
     Ok(pool::average(x, space, &all, pool::Divisor::Counts(&all.counts()))?)
 }
 
-/// The older names: `(input, size, scale_factor, [mode, align_corners])`.
+/// Older operators: `(input, size, scale_factor, [mode, align_corners])`.
 fn older(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
     let x = cx.tensor(0)?;
     let size = cx.opt_ints(1)?.map(|s| s.to_vec());
@@ -342,8 +342,8 @@ fn older(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
     }
 }
 
-/// Argument 0 with its dimensions of space (all but two, if `space` does not say) as large as an argument asks, or as
-/// they are times a number or one number each.
+/// Shape rule: the spatial dimensions of argument 0 (all but two if `space` is `None`) have explicit sizes, or are
+/// scaled by one or several factors.
 fn asked_sizes(space: Option<usize>, sizes: usize, scales: usize) -> Shape {
     Shape::dims(move |cx| {
         let space = space.or_else(|| cx.rank(0)?.checked_sub(2))?;
@@ -355,7 +355,7 @@ fn asked_sizes(space: Option<usize>, sizes: usize, scales: usize) -> Shape {
     })
 }
 
-/// Known sizes times known scales.
+/// Returns known sizes multiplied by known scales.
 fn scaled_dims(cx: &ShapeCx<'_>, space: usize, scales: Arg) -> Option<Dims> {
     let scales = cx.constant(scales).and_then(|value| match value {
         IValue::List(list) => list.to_vec().iter().map(|s| Some(s.as_scalar()?.to_f64())).collect(),
@@ -398,7 +398,7 @@ fn kinds() -> Vec<OpDef> {
                 args
             })
         };
-        let doc = "Space resized by interpolation.";
+        let doc = "Spatial dimensions resized by interpolation.";
         let sample = |vec: bool| sized(SIZES[space - 1], args(vec)).tolerance(1e-4, 1e-5);
         defs.extend(
             op(name, "", doc)
@@ -421,7 +421,7 @@ fn kinds() -> Vec<OpDef> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = kinds();
-    let doc = "Space resized by interpolation of a named kind.";
+    let doc = "Spatial dimensions resized by interpolation in a named mode.";
     for overload in ["", "size_list", "scale_list", "size_list_scale_list"] {
         let args = move || -> Args {
             Box::new(move || {

@@ -1,4 +1,4 @@
-//! Elements moved between channels and space, and between groups of channels.
+//! Pixel shuffle and channel shuffle.
 
 use super::{Args, sized};
 use crate::support::{Computed, OutputLayout, op};
@@ -11,7 +11,7 @@ fn wrong(text: String) -> Computed {
     Err(KernelError::input(text))
 }
 
-/// Channels into space, `r` by `r` of them.
+/// Moves blocks of `r * r` channels into space.
 fn pixel_shuffle(cx: &KernelCx<'_>) -> Computed {
     let (x, r) = (cx.tensor(0)?, cx.int(1)?);
     if x.rank() < 3 {
@@ -39,7 +39,7 @@ fn pixel_shuffle(cx: &KernelCx<'_>) -> Computed {
     Ok(split.permute(&[0, 1, 4, 2, 5, 3])?.clone_contiguous()?.view(&sizes)?)
 }
 
-/// Space into channels.
+/// Moves space into channels.
 fn pixel_unshuffle(cx: &KernelCx<'_>) -> Computed {
     let (x, r) = (cx.tensor(0)?, cx.int(1)?);
     if x.rank() < 3 {
@@ -60,7 +60,7 @@ fn pixel_unshuffle(cx: &KernelCx<'_>) -> Computed {
         ));
     }
     if x.numel() == 0 {
-        // As PyTorch has it: the sizes stay.
+        // As in PyTorch, an empty tensor keeps its sizes.
         return Ok(x.clone_data()?);
     }
     let batch: i64 = x.sizes()[..lead].iter().product();
@@ -70,7 +70,7 @@ fn pixel_unshuffle(cx: &KernelCx<'_>) -> Computed {
     Ok(split.permute(&[0, 1, 3, 5, 2, 4])?.clone_contiguous()?.view(&sizes)?)
 }
 
-/// The channels of all groups in turn.
+/// Interleaves the channels of all groups.
 fn channel_shuffle(cx: &KernelCx<'_>) -> Computed {
     let (x, groups) = (cx.tensor(0)?, cx.int(1)?);
     if x.rank() < 3 {
@@ -95,7 +95,7 @@ fn channel_shuffle(cx: &KernelCx<'_>) -> Computed {
     Ok(split.transpose(1, 2)?.clone_contiguous()?.view(x.sizes())?)
 }
 
-/// A tensor without elements keeps its sizes.
+/// Shape rule: a tensor without elements keeps its sizes.
 fn unshuffled() -> Shape {
     Shape::dims(|cx| {
         let sizes = cx.take_dims(0)?;
@@ -116,7 +116,7 @@ fn unshuffled() -> Shape {
 
 pub(super) fn family() -> Vec<OpDef> {
     let by_two = || -> Args { Box::new(|| vec![IValue::Int(2)]) };
-    let mut defs = op("pixel_shuffle", "", "Channels moved into space.")
+    let mut defs = op("pixel_shuffle", "", "Pixel shuffle: blocks of channels moved into space.")
         .output_layout(OutputLayout::ByChannels)
         .facts(|d| {
             let shape = Shape::dims(|cx| {
@@ -130,12 +130,12 @@ pub(super) fn family() -> Vec<OpDef> {
         })
         .one(pixel_shuffle);
     defs.extend(
-        op("pixel_unshuffle", "", "Space moved into channels.")
+        op("pixel_unshuffle", "", "Inverse pixel shuffle: blocks of space moved into channels.")
             .facts(|d| d.with(unshuffled()).with(Dtype::same_as(0)).with(sized(&[&[2, 2, 4, 2]], by_two())))
             .one(pixel_unshuffle),
     );
     defs.extend(
-        op("channel_shuffle native_channel_shuffle", "", "The channels of all groups in turn.")
+        op("channel_shuffle native_channel_shuffle", "", "The channels of all groups interleaved.")
             .output_layout(OutputLayout::ByChannels)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 3]], by_two())))
             .one(channel_shuffle),

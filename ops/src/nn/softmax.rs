@@ -1,7 +1,7 @@
-//! Softmax and its logarithm, and the logarithm of a sum of exponentials: one row at a time, in two passes.
+//! Softmax, log-softmax and log-sum-exp: one row at a time, in two passes.
 //!
-//! Rows are computed in f32 (doubles for f64) whatever the dtype, and rounded once, behind the loops: those are
-//! many instructions for each dtype they give.
+//! Rows are computed in f32 (f64 for f64) and rounded once, outside the loops: the loops are large, so they are
+//! instantiated per computation type and not per dtype.
 
 use crate::support::{Computed, OutputLayout, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -17,11 +17,11 @@ use flambeau_tensor::{
 };
 use smallvec::SmallVec;
 
-/// Softmax along a dimension, or its logarithm.
+/// Softmax or log-softmax along a dimension.
 pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
     wrap_dim(dim, x.rank())?;
     if x.numel() == 0 {
-        // No kernel is looked for, so any type will do.
+        // As in PyTorch, an empty tensor of any dtype is accepted.
         return Ok(Tensor::zeros(x.sizes(), x.dtype())?);
     }
     let name = if log { "log_softmax_lastdim_kernel_impl" } else { "softmax_lastdim_kernel_impl" };
@@ -33,10 +33,10 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
     Ok(wide.into_dtype(T::DTYPE)?)
 }
 
-/// Softmax of a row, or its logarithm.
+/// Softmax or log-softmax of rows.
 #[derive(Clone)]
 struct Softmax<A> {
-    /// The largest element of some rows each, and behind them their sums.
+    /// The maximum of each row, followed by the sums.
     of_rows: SmallVec<[A; 2 * lanes::SIDE]>,
     log: bool,
 }
@@ -61,7 +61,7 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
             for ((results, row), (top, log)) in
                 results.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(of_rows)
             {
-                // One after the other: beside a large top the logarithm would be lost.
+                // Two subtractions: next to a large maximum the logarithm would be lost.
                 results.iter_mut().zip(row).for_each(|(result, x)| *result = *x - *top - *log);
             }
         } else {
@@ -74,7 +74,7 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
     }
 }
 
-/// The exponentials, by a function that computes them, of a row's elements less one number.
+/// Computes the exponentials of a row's elements minus a number, by the function `exp`.
 #[inline(always)]
 fn powers_of<A: Real>(row: &[A], top: A, powers: &mut [A], exp: impl Fn(A) -> A) {
     for (power, x) in powers.iter_mut().zip(row) {
@@ -96,7 +96,7 @@ fn plain(cx: &KernelCx<'_>, log: bool) -> Computed {
     softmax(cx.tensor(0)?, cx.int(1)?, log)
 }
 
-/// The gradient of softmax, or of its logarithm: `(grad_output, output, dim, input_dtype)`.
+/// Gradient of softmax or log-softmax: `(grad_output, output, dim, input_dtype)`.
 fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
     let (grad, out, dim, dtype) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?, cx.dtype(3)?);
     if grad.sizes() != out.sizes() {
@@ -123,7 +123,7 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
     })
 }
 
-/// Zeros where a row is all negative infinity.
+/// Like softmax, but zeros for a row of negative infinities.
 fn safe(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
     if result.numel() == 0 {
@@ -136,12 +136,12 @@ fn safe(cx: &KernelCx<'_>) -> Computed {
     })?))
 }
 
-/// Softmax where a mask does not hold: `(self, mask, dim, mask_type)`.
+/// Softmax of the unmasked elements: `(self, mask, dim, mask_type)`.
 fn masked(cx: &KernelCx<'_>) -> Computed {
     masked_softmax(cx.tensor(0)?, cx.tensor(1)?, cx.opt_int(2)?.unwrap_or(-1), cx.opt_int(3)?)
 }
 
-/// Softmax where a mask does not hold, which is of sources by targets, or (type 1) of batches by sources.
+/// Softmax of the unmasked elements. The mask is `[targets, sources]`, or `[batch, sources]` for type 1.
 pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor, dim: i64, mask_type: Option<i64>) -> Computed {
     let per_batch = mask_type == Some(1) && x.rank() == 4 && mask.rank() == 2;
     let mask = if per_batch { mask.view(&[mask.sizes()[0], 1, 1, mask.sizes()[1]])? } else { mask.clone() };
@@ -156,7 +156,7 @@ pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor, dim: i64, mask_type: Opt
     })?))
 }
 
-/// The sizes of what is left of elements, which the mask may widen.
+/// Shape of a masked softmax, broadcast with the mask.
 pub(super) fn hidden(cx: &mut ShapeCx<'_>, dims: Dims, mask: usize, mask_type: usize) -> Option<Dims> {
     let mut mask = cx.take_dims(mask)?;
     if (dims.len(), mask.len()) == (4, 2) {
@@ -168,12 +168,12 @@ pub(super) fn hidden(cx: &mut ShapeCx<'_>, dims: Dims, mask: usize, mask_type: u
     cx.broadcast(&[&dims, &mask])
 }
 
-/// The logarithm of the sum of exponentials over dimensions.
+/// Log-sum-exp over dimensions.
 pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
     let mask = reduce::dim_mask(Some(dims), x.rank())?;
     let mask = if dims.is_empty() { (1 << x.rank()) - 1 } else { mask };
     let sizes = reduce::reduced_sizes(x.sizes(), mask, keepdim);
-    // The dimensions summed over go to the end and become one.
+    // Move the reduced dimensions to the end and merge them.
     let mut order: Vec<i64> = (0..x.rank() as i64).filter(|d| mask >> d & 1 == 0).collect();
     let kept: Vec<i64> = order.iter().map(|d| x.sizes()[*d as usize]).collect();
     order.extend((0..x.rank() as i64).filter(|d| mask >> d & 1 == 1));
@@ -207,7 +207,7 @@ fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
     Ok(wide.into_dtype(T::DTYPE)?)
 }
 
-/// The logarithm of the sum of a row's exponentials.
+/// Log-sum-exp of a row.
 #[derive(Clone)]
 struct LogSum<A> {
     powers: Vec<A>,
@@ -233,7 +233,9 @@ impl<A: Real> RowMap<A, A> for LogSum<A> {
 pub(super) fn family() -> Vec<OpDef> {
     let along = || Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)]);
     let mut defs = Vec::new();
-    for (log, doc) in [(false, "Exponentials divided by their sum."), (true, "The logarithm of softmax.")] {
+    for (log, doc) in
+        [(false, "Softmax: exponentials divided by their sum."), (true, "The logarithm of softmax.")]
+    {
         let (long, short, special) = if log {
             ("log_softmax", "_log_softmax", "special_log_softmax")
         } else {
@@ -280,7 +282,7 @@ pub(super) fn family() -> Vec<OpDef> {
         def.with(shape).with(Dtype::same_as(0)).with(sample.not_differentiable())
     };
     defs.extend(
-        op("_masked_softmax", "", "Softmax of what a mask leaves.")
+        op("_masked_softmax", "", "Softmax of the unmasked elements.")
             .output_layout(OutputLayout::AsOperand)
             .facts(facts)
             .one(masked),

@@ -1,4 +1,4 @@
-//! `torchvision`'s operators of detection models: overlapping boxes suppressed, and regions pooled by interpolation.
+//! `torchvision`'s operators for detection models: non-maximum suppression and RoI align.
 
 use super::regions::{points_along, shape};
 use crate::support::{Computed, fresh};
@@ -7,7 +7,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Layout, Tensor, check_budget, threads};
 
-/// Indices of the boxes that stay, best first: `(dets, scores, iou_threshold)`.
+/// Returns the indices of the kept boxes, by decreasing score: `(dets, scores, iou_threshold)`.
 fn nms(cx: &KernelCx<'_>) -> Computed {
     let (boxes, scores, limit) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?);
     if boxes.rank() != 2 || boxes.sizes()[1] != 4 {
@@ -54,7 +54,7 @@ fn nms(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_slice(&kept, &[kept.len() as i64])?)
 }
 
-/// One corner and weight of an interpolated point.
+/// Returns the four corners of an interpolated point with their weights.
 pub(super) fn corners(y: f64, x: f64, h: i64, w: i64) -> [(usize, f64); 4] {
     let (y, x) = (y.max(0.0), x.max(0.0));
     let near = |v: f64, n: i64| {
@@ -71,7 +71,7 @@ pub(super) fn corners(y: f64, x: f64, h: i64, w: i64) -> [(usize, f64); 4] {
     ]
 }
 
-/// Operations that a cell of a region is thought to cost.
+/// Estimated cost per cell of a region, in operations.
 const POINTS: usize = 16;
 
 /// `(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)`.
@@ -88,7 +88,7 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("roi_align expects input and rois of one dtype"));
     }
     let (data, boxes) = (input.to_vec::<f64>()?, rois.to_vec::<f64>()?);
-    // The points of the cells of a region, and what they give.
+    // Check the memory limit for the points of all cells and the result.
     let cells = Layout::contiguous(&[rois.sizes()[0], c.max(1), ph, pw])?.numel();
     check_budget(cells.saturating_mul(32))?;
     let plane = (h * w) as usize;
@@ -97,7 +97,9 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
         let roi = &boxes[k * 5..(k + 1) * 5];
         let image = roi[0] as i64;
         if !(0..n).contains(&image) {
-            return Err(KernelError::input(format!("roi names image {image} of a batch of {n}")));
+            return Err(KernelError::input(format!(
+                "roi has image index {image}, out of range for a batch of {n}"
+            )));
         }
         let shift = if aligned { 0.5 } else { 0.0 };
         let (x0, y0) = (roi[1] * scale - shift, roi[2] * scale - shift);
@@ -108,7 +110,7 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
         let (bin_h, bin_w) = (height / ph as f64, width / pw as f64);
         let (gh, gw) = (points_along(ratio, bin_h)?, points_along(ratio, bin_w)?);
         let count = (gh * gw).max(1) as f64;
-        // The points of a bin are the same for all channels.
+        // The points of a cell are the same for all channels.
         let mut bins: Vec<Vec<(usize, f64)>> = Vec::new();
         for (py, px) in (0..ph).flat_map(|y| (0..pw).map(move |x| (y, x))) {
             let mut points = Vec::new();
@@ -145,7 +147,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     vec![
         OpDef::new("torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-            .with(Doc("Indices of the boxes that no better one overlaps too much, best first."))
+            .with(Doc("Non-maximum suppression: indices of the kept boxes, by decreasing score."))
             .with(Shape::ranked(1))
             .with(Dtype::fixed(DType::I64))
             .with(Sample::args(move |g| vec![boxes(false), tensor(g, &[3]), IValue::Float(0.5)]).not_differentiable())
@@ -154,7 +156,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt \
              pooled_width, int sampling_ratio, bool aligned) -> Tensor",
         )
-        .with(Doc("Regions of images as grids of means of interpolated points."))
+        .with(Doc("RoI align: means of interpolated points per grid cell of image regions."))
         .with(shape(true))
         .with(Dtype::same_as(0))
         .with(

@@ -1,4 +1,4 @@
-//! Search in sorted sequences, and membership: `searchsorted`, `bucketize`, `isin`, `bincount`.
+//! Binary search in sorted sequences, and membership: `searchsorted`, `bucketize`, `isin`, `bincount`.
 
 use super::{is_nan, rank};
 use crate::support::{Computed, op};
@@ -8,13 +8,13 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Tensor, check_budget, dispatch, threads};
 
-/// The first place in a sorted row before which everything is smaller (or, with `right`, not larger).
+/// Returns the first position in a sorted row such that all elements before it are smaller (with `right`: not larger).
 fn place<T: Element + PartialOrd>(row: &[T], at: impl Fn(usize) -> usize, value: T, right: bool) -> usize {
     let (mut lo, mut hi) = (0, row.len());
     while lo < hi {
         let mid = lo + (hi - lo) / 2;
         let there = row[at(mid)];
-        // As it stands, so that NaN falls as in PyTorch.
+        // In this form, so that NaN is handled as in PyTorch.
         let stop = if right { there > value } else { there >= value };
         if stop {
             hi = mid;
@@ -25,7 +25,7 @@ fn place<T: Element + PartialOrd>(row: &[T], at: impl Fn(usize) -> usize, value:
     lo
 }
 
-/// A tensor or a number as a tensor.
+/// Returns a tensor operand, or a number as a tensor.
 fn operand(cx: &KernelCx<'_>, i: usize) -> Computed {
     match cx.arg(i)?.as_tensor() {
         Some(t) => Ok(t.clone()),
@@ -36,10 +36,10 @@ fn operand(cx: &KernelCx<'_>, i: usize) -> Computed {
     }
 }
 
-/// The places of values in sequences: one for all, or one per row of values.
-/// Operations that a search is thought to cost.
+/// Estimated cost of a search, in operations.
 const SEARCH: usize = 16;
 
+/// Searches values in sequences: one sequence for all values, or one per row of values.
 fn search(
     sequences: &Tensor,
     values: &Tensor,
@@ -215,13 +215,13 @@ fn fixed(args: impl Fn() -> Vec<IValue> + Send + Sync + 'static) -> Sample {
     Sample::args(move |_| args()).exact().not_differentiable()
 }
 
-/// A place for each value of argument `values`, a tensor or a number; of the dtype that argument 2 says.
+/// Facts: a position for each value of argument `values`, a tensor or a number; argument 2 selects i32.
 fn places(d: OpDef, values: usize) -> OpDef {
     let dtype = Dtype::from(|cx| Some(if cx.bool(2)? { DType::I32 } else { DType::I64 }));
     d.with(Shape::broadcast([values])).with(dtype)
 }
 
-/// The dtype of counts, or of sums of the weights in argument 1, which nothing at all does not have.
+/// Dtype of counts, or of sums of the weights in argument 1, which are ignored if there are no elements.
 fn counts_dtype() -> Dtype {
     Dtype::from(|cx| match (cx.is_none(1)?, cx.size(0, 0).known()) {
         (true, _) | (false, Some(0)) => Some(DType::I64),
@@ -235,7 +235,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let boundaries = || vector(&[-1.0, 0.5, 0.5, 2.0]);
     let values = || vector(&[0.5, 3.0, f32::NAN, -2.0]);
     let mut defs = Vec::new();
-    let doc = "Where values would go in sorted sequences along the last dimension.";
+    let doc = "The insertion positions of values in sorted sequences along the last dimension.";
     for overload in ["Tensor", "Scalar"] {
         let row = op("searchsorted", overload, doc).out(if overload == "Tensor" {
             "Tensor_out"
@@ -248,7 +248,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(row.facts(|d| places(d, 1).with(sample.clone())).one(searchsorted));
     }
-    let doc = "The number of the interval between boundaries that each value falls in.";
+    let doc = "The index of the interval between boundaries that contains each value.";
     for overload in ["Tensor", "Scalar"] {
         let row = op("bucketize", overload, doc).out(if overload == "Tensor" {
             "Tensor_out"
@@ -274,7 +274,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let counted = || {
         fixed(|| vec![IValue::Tensor(Tensor::from_slice(&[1i64, 3, 1], &[3]).expect("invariant: a vector"))])
     };
-    let doc = "How often each number from 0 occurs, or the sum of its weights.";
+    let doc = "Number of occurrences of each integer from 0, or sum of their weights.";
     let facts = |d: OpDef| d.with(Shape::ranked(1)).with(counts_dtype()).with(counted());
     defs.extend(op("bincount", "", doc).facts(facts).one(bincount));
     defs

@@ -10,19 +10,19 @@ use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{DType, Tensor, TensorError, bf16, check_budget, f16};
 
-/// How a value finds its bin.
+/// Method of finding the bin of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Find {
-    /// By its part of the range.
+    /// By linear interpolation in the range.
     Linear,
-    /// The same, corrected by the edges next to it.
+    /// Likewise, corrected by a search among the neighbouring edges.
     Corrected,
-    /// By search among the edges.
+    /// By binary search among the edges.
     Search,
 }
 
-/// The bin of a value among edges, if it is in their range; the last edge belongs to the last bin. `round` rounds to the
-/// element type, which may be narrower than the type computed in.
+/// Returns the bin of a value if it is in range; the last edge belongs to the last bin. `round` rounds to the element
+/// type, which may be narrower than the computation type.
 fn bin<T: Real>(edges: &[T], x: T, find: Find, round: impl Fn(T) -> T) -> Option<usize> {
     let (first, last) = (*edges.first()?, *edges.last()?);
     let bins = edges.len() - 1;
@@ -33,7 +33,7 @@ fn bin<T: Real>(edges: &[T], x: T, find: Find, round: impl Fn(T) -> T) -> Option
     let at = match find {
         Find::Search => before(0, edges.len()) - 1,
         _ => {
-            // Each step rounds as the element type does.
+            // Each step is rounded to the element type.
             let scaled = round(round(x - first) * T::from_f64(bins as f64));
             let part = round(scaled / round(last - first)).to_i64().max(0) as usize;
             match find {
@@ -48,7 +48,7 @@ fn bin<T: Real>(edges: &[T], x: T, find: Find, round: impl Fn(T) -> T) -> Option
     Some(at.min(bins - 1))
 }
 
-/// Equal steps between two ends, from both of them towards the middle.
+/// Returns evenly spaced edges, computed from both ends towards the middle.
 fn edges<T: Real>(first: T, last: T, bins: usize) -> Vec<T> {
     let n = bins + 1;
     let step = (last - first) / T::from_f64(bins as f64);
@@ -59,7 +59,7 @@ fn edges<T: Real>(first: T, last: T, bins: usize) -> Vec<T> {
     (0..n).map(at).collect()
 }
 
-/// The range of the values of one column.
+/// Returns the range of the values of one column.
 fn span<T: Real>(values: impl Iterator<Item = T>) -> Result<(T, T), KernelError> {
     let mut ends: Option<(T, T)> = None;
     for x in values {
@@ -119,7 +119,7 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// What a histogram is asked for, one entry per column of the values.
+/// Specification of a histogram's bins, with one entry per column of the values.
 enum Bins {
     Counts(Vec<i64>),
     Edges(Vec<Tensor>),
@@ -132,7 +132,7 @@ struct Ask<'a> {
     density: bool,
 }
 
-/// The counts over the grid of bins, and the edges of each dimension. `x` has a row per value.
+/// Returns the counts over the grid of bins, and the edges of each dimension. `x` has a row per value.
 fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelError> {
     let columns = x.sizes().last().copied().unwrap_or(1) as usize;
     let values = x.to_vec::<T>()?;
@@ -241,7 +241,7 @@ fn range(cx: &KernelCx<'_>, i: usize) -> Result<Option<Vec<f64>>, KernelError> {
     if cx.arg(i)?.is_none() { Ok(None) } else { Ok(Some(cx.floats(i)?.to_vec())) }
 }
 
-/// One row per value.
+/// Reshapes to one row per value.
 fn column(x: &Tensor) -> Computed {
     Ok(x.reshape(&[-1, 1])?)
 }
@@ -263,7 +263,7 @@ fn by_edges(cx: &KernelCx<'_>) -> Several {
     Ok(vec![counts, given.clone_data()?])
 }
 
-/// A row per value: leading dimensions are one.
+/// Merges the leading dimensions, so that there is a row per value.
 fn rows(x: &Tensor) -> Computed {
     let Some(&last) = x.sizes().last().filter(|_| x.rank() > 1) else {
         return Err(KernelError::input(
@@ -285,23 +285,23 @@ fn histogramdd(cx: &KernelCx<'_>, int_bins: bool) -> Result<(Tensor, Vec<Tensor>
     checked(&x, &ask)
 }
 
-/// How argument 1 says what the bins are.
+/// Form of argument 1, the bins.
 #[derive(Clone, Copy)]
 enum Asked {
-    /// Their number.
+    /// The number of bins.
     Count,
-    /// Their number, for each column of the values.
+    /// One number of bins for all columns of the values.
     CountForAll,
-    /// A number for each column.
+    /// A number of bins per column.
     Counts,
-    /// A tensor of their edges.
+    /// A tensor of edges.
     Edges,
-    /// A list of such tensors, one for each column.
+    /// A list of tensors of edges, one per column.
     EdgesOfAll,
 }
 
 impl Asked {
-    /// How many edges each dimension has.
+    /// Returns the number of edges per dimension.
     fn edges(self, cx: &mut ShapeCx<'_>) -> Option<Dims> {
         let elements = |fact: &Fact| fact.as_tensor()?.dims.clone();
         let edges: Vec<Dims> = match self {
@@ -321,12 +321,12 @@ impl Asked {
     }
 }
 
-/// One more than each.
+/// Returns each count plus one.
 fn more(cx: &mut ShapeCx<'_>, counts: &[Dim]) -> Dims {
     counts.iter().map(|&n| cx.symbols.add(n, Dim::Known(1))).collect()
 }
 
-/// The grid of bins.
+/// Shape of the grid of bins.
 fn cells(asked: Asked) -> Shape {
     Shape::dims(move |cx| {
         let edges = asked.edges(cx)?;
@@ -334,7 +334,7 @@ fn cells(asked: Asked) -> Shape {
     })
 }
 
-/// The edges of each dimension.
+/// Shapes of the edges of each dimension.
 fn edge_list(asked: Asked) -> Shape {
     Shape::from(move |cx| {
         let vector = |n: Dim| Fact::Tensor(TensorFact::of_dims([n]));
@@ -358,14 +358,14 @@ pub(super) fn family() -> Vec<OpDef> {
             Tensor::from_slice(&[-2.0f32, 0.0, 1.0], &[3]).expect("invariant: a vector can be made"),
         )
     };
-    let doc = "How many elements fall in each of equal parts of a range.";
+    let doc = "A histogram with bins of equal width.";
     let few = || vec![IValue::Int(4)];
     let mut defs = op("histc", "", doc)
         .facts(|d| {
             d.with(Shape::dims(|cx| Some([cx.number(1)]))).with(Dtype::same_as(0)).with(plain(&[6], few))
         })
         .one(histc);
-    let doc = "How many elements fall between edges, and the edges.";
+    let doc = "A histogram: number of elements per bin, and the edges of the bins.";
     let facts = |d: OpDef| {
         let edges = Shape::dims(|cx| Asked::Count.edges(cx));
         d.with(Shape::results([cells(Asked::Count), edges])).with(Dtype::same_as(0)).with(plain(&[6], few))
@@ -379,7 +379,7 @@ pub(super) fn family() -> Vec<OpDef> {
         d.with(shape).with(Dtype::results([Dtype::same_as(0), Dtype::same_as(1)])).with(given.clone())
     };
     defs.extend(op("histogram", "bins_tensor", doc).facts(facts).several(by_edges));
-    let doc = "How many rows fall in each cell of a grid, and the edges of its dimensions.";
+    let doc = "A histogram of rows over a grid of bins, and the edges of each dimension.";
     for overload in ["", "int_bins", "TensorList_bins"] {
         let sample = match overload {
             "" => plain(&[6, 2], || vec![IValue::ints(vec![2, 3])]),
@@ -412,12 +412,12 @@ pub(super) fn family() -> Vec<OpDef> {
                 .with(kernel),
         );
     }
-    let doc = "The edges of each dimension of a grid.";
+    let doc = "The bin edges of each dimension of a grid.";
     let sample = plain(&[6, 2], || vec![IValue::ints(vec![2, 3])]);
     let edges = |d: OpDef| d.with(edge_list(Asked::Counts)).with(Dtype::same_as(0)).with(sample.clone());
     let row = op("_histogramdd_bin_edges", "", doc).facts(edges);
     defs.extend(row.list(|cx| Ok(histogramdd(cx, false)?.1)));
-    let doc = "How many rows fall in each cell of a grid.";
+    let doc = "A histogram of rows over a grid of bins.";
     let counts = |d: OpDef| d.with(cells(Asked::Counts)).with(Dtype::same_as(0)).with(sample.clone());
     let row = op("_histogramdd_from_bin_cts", "", doc).facts(counts);
     defs.extend(row.one(|cx| Ok(histogramdd(cx, false)?.0)));

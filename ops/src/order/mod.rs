@@ -1,7 +1,7 @@
-//! Order along a dimension: sorting, the largest and smallest, the middle, the most frequent, the different ones; bins and
-//! search in sorted sequences.
+//! Order along a dimension: sorting, top k, median and other order statistics, mode, unique elements; bins and binary
+//! search.
 //!
-//! NaN is larger than everything. What gives indices computes those row by row and gathers the values by them.
+//! NaN is larger than all other numbers. Operators that return indices compute them row by row and gather the values.
 
 mod bins;
 mod histogram;
@@ -26,15 +26,15 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs
 }
 
-/// Only a NaN differs from itself.
+/// Only NaN differs from itself.
 #[allow(clippy::eq_op, reason = "tells NaN for any type")]
 #[inline(always)]
 fn is_nan<T: Element>(x: T) -> bool {
     x != x
 }
 
-/// A number that orders as the element does: NaN last, zeros of either sign equal. Sorting these instead of elements
-/// needs one sort in the program, not one for each element type and direction.
+/// Maps an element to an integer of the same order: NaN last, zeros of either sign equal. Sorting these integers
+/// requires a single sort function instead of one per element type and direction.
 #[inline(always)]
 fn rank<T: Element>(x: T) -> u64 {
     const SIGN: u64 = 1 << 63;
@@ -43,16 +43,16 @@ fn rank<T: Element>(x: T) -> u64 {
         Scalar::Int(i) => i as u64 ^ SIGN,
         Scalar::Float(f) if f.is_nan() => u64::MAX,
         Scalar::Float(f) => {
-            // Adding zero leaves the negative zero behind.
+            // Adding zero removes the sign of negative zero.
             let bits = (f + 0.0).to_bits();
             if bits & SIGN == 0 { bits | SIGN } else { !bits }
         }
-        // Not ordered; no kernel here is compiled for it.
+        // Unordered; no kernel here is instantiated for complex numbers.
         Scalar::Complex(_) => 0,
     }
 }
 
-/// An element of a row: its rank, and where it stands.
+/// An element of a row: rank and position.
 #[derive(Clone, Copy)]
 struct Ranked {
     rank: u64,
@@ -60,29 +60,29 @@ struct Ranked {
 }
 
 impl Ranked {
-    /// Ranks and places in one: no two are equal.
+    /// Returns rank and position, which are unique.
     fn key(self) -> (u64, i64) {
         (self.rank, self.at)
     }
 }
 
-/// Smaller ranks first; equal ones as the algorithm leaves them.
+/// Compares only ranks; the order of equal ones depends on the algorithm.
 fn before(a: Ranked, b: Ranked) -> bool {
     a.rank < b.rank
 }
 
-/// The elements of a row, the largest ranked first if `descending`.
+/// Returns the elements of a row with their ranks, reversed if `descending`.
 fn ranked<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Ranked> {
     let turn = if descending { u64::MAX } else { 0 };
     row.iter().zip(0..).map(|(&x, at)| Ranked { rank: rank(T::from_raw(x)) ^ turn, at }).collect()
 }
 
-/// Where the element of a tensor without dimensions stands, which is ordered whatever its type is.
+/// Returns index 0 for a tensor of rank 0, whatever its dtype.
 fn alone(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
     (x.rank() == 0).then(|| Tensor::zeros(&[], DType::I64)).transpose()
 }
 
-/// Values by indices along a dimension, which goes if it is not kept.
+/// Gathers values by indices along a dimension, which is removed unless `keep`.
 fn picked(x: &Tensor, dim: i64, indices: Tensor, keep: bool) -> Result<Vec<Tensor>, TensorError> {
     let values = flambeau_tensor::rows::gather(x, wrap_dim(dim, x.rank())?, &indices)?;
     match keep || x.rank() == 0 {
@@ -91,7 +91,7 @@ fn picked(x: &Tensor, dim: i64, indices: Tensor, keep: bool) -> Result<Vec<Tenso
     }
 }
 
-/// An error if a dimension to be reduced is empty.
+/// Returns an error if the dimension to be reduced is empty.
 fn check_some(op: &str, x: &Tensor, dim: i64) -> Result<(), flambeau_exec::KernelError> {
     let d = wrap_dim(dim, x.rank())?;
     match x.sizes().get(d) {
@@ -104,13 +104,13 @@ fn check_some(op: &str, x: &Tensor, dim: i64) -> Result<(), flambeau_exec::Kerne
     }
 }
 
-/// Facts of what gives values and their indices.
+/// Adds facts of operators that return values and their indices.
 fn values_and_indices(def: OpDef, shape: impl Fn() -> Shape) -> OpDef {
     def.with(Shape::results([shape(), shape()]))
         .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
 }
 
-/// One tensor to be ordered, then arguments.
+/// Samples: one tensor, then the given arguments.
 fn sample(args: Vec<IValue>) -> Sample {
     Sample::tensors(1).numbers().rank(1, 3).then(args).exact().not_differentiable()
 }

@@ -1,4 +1,4 @@
-//! `kthvalue`, `median`, `nanmedian`, `mode`: one element of each row, by its place in the order or its frequency.
+//! `kthvalue`, `median`, `nanmedian`, `mode`: one element of each row, by rank or frequency.
 
 use super::{Ranked, before, check_some, is_nan, picked, ranked, sample, values_and_indices};
 use crate::support::{Computed, Several, op};
@@ -30,7 +30,7 @@ fn kthvalue(cx: &KernelCx<'_>) -> Several {
     Ok(picked(x, dim, indices, keep)?)
 }
 
-/// The number of the lower middle element; of the first NaN if there is one and it counts.
+/// Returns the index of the lower median; of the first NaN if there is one, unless `ignore_nan`.
 fn middle<T: Element>(row: &[T::Raw], ignore_nan: bool) -> i64 {
     let nans = row.iter().filter(|&&x| is_nan(T::from_raw(x))).count();
     if nans > 0 && !ignore_nan {
@@ -39,7 +39,7 @@ fn middle<T: Element>(row: &[T::Raw], ignore_nan: bool) -> i64 {
     }
     let mut elements = ranked::<T>(row, false);
     let at = (row.len() - nans).saturating_sub(1) / 2;
-    // Of equal elements, PyTorch counts those in front first.
+    // Equal elements are ordered by position, as in PyTorch.
     select::nth_element(&mut elements, at, &|a: Ranked, b: Ranked| a.key() < b.key());
     elements[at].at
 }
@@ -54,7 +54,7 @@ fn median_dim(cx: &KernelCx<'_>, ignore_nan: bool) -> Several {
     Ok(picked(x, dim, indices, keep)?)
 }
 
-/// Of all elements; of none, NaN (the smallest integer).
+/// The median of all elements; for an empty tensor NaN (the smallest integer).
 fn median_all(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     let x = cx.tensor(0)?;
     if x.numel() == 0 {
@@ -69,14 +69,14 @@ fn median_all(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     })
 }
 
-/// The most frequent element (the smallest of several), and the last place it has.
+/// Returns the last index of the most frequent element (of the smallest, if there are several).
 fn most_frequent<T: Element>(row: &[T::Raw]) -> i64 {
     let mut elements = ranked::<T>(row, false);
     select::sort(&mut elements, &before);
     let (mut best, mut most, mut count) = (0, 0, 0);
     for (i, e) in elements.iter().enumerate() {
         count += 1;
-        // Every NaN is one of its own.
+        // Every NaN counts as a different element.
         let alone = is_nan(T::from_raw(row[e.at as usize]));
         if alone || elements.get(i + 1).is_none_or(|next| next.rank != e.rank) {
             if count > most {
@@ -106,21 +106,21 @@ fn mode(cx: &KernelCx<'_>) -> Several {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut defs = op("kthvalue", "", "The `k`th smallest element along a dimension, and where it stands.")
+    let mut defs = op("kthvalue", "", "The `k`th smallest element along a dimension, and its index.")
         .out("values")
         .facts(|d| values_and_indices(d, || Shape::reduce(2, 3)).with(sample(vec![IValue::Int(1)])))
         .several(kthvalue);
     let along = |d: OpDef| values_and_indices(d, || Shape::reduce(1, 2)).with(sample(vec![IValue::Int(0)]));
     let all = |d: OpDef| d.with(Shape::scalar()).with(Dtype::same_as(0)).with(sample(vec![]));
-    let doc = "The middle element in order, the lower of two; NaN if there is one.";
+    let doc = "The median (the lower of two); NaN if there is one.";
     defs.extend(op("median", "", doc).facts(all).one(|cx| median_all(cx, false)));
     defs.extend(op("median", "dim", doc).out("dim_values").facts(along).several(|cx| median_dim(cx, false)));
-    let doc = "The middle element in order, the lower of two; NaN does not count.";
+    let doc = "The median (the lower of two), ignoring NaN.";
     defs.extend(op("nanmedian", "", doc).facts(all).one(|cx| median_all(cx, true)));
     defs.extend(
         op("nanmedian", "dim", doc).out("dim_values").facts(along).several(|cx| median_dim(cx, true)),
     );
-    let doc = "The most frequent element along a dimension, and its last place.";
+    let doc = "The most frequent element along a dimension, and its last index.";
     defs.extend(op("mode", "", doc).out("values").facts(along).several(mode));
     defs
 }

@@ -1,4 +1,4 @@
-//! `quantile` and `nanquantile`: values at given parts of the order, between elements by one of five rules.
+//! `quantile` and `nanquantile`, with five interpolation modes.
 
 use super::{is_nan, sample};
 use crate::support::{Computed, op};
@@ -11,7 +11,7 @@ use flambeau_tensor::math::Real;
 use flambeau_tensor::rows::map_rows;
 use flambeau_tensor::{DType, Tensor, wrap_dim};
 
-/// What stands between two elements.
+/// Interpolation between two elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Between {
     Linear,
@@ -39,7 +39,7 @@ impl Between {
     }
 }
 
-/// The value at a part `q` of a sorted row whose first `n` elements count.
+/// Returns quantile `q` of a sorted row of which the first `n` elements count.
 fn at<T: Real>(row: &[T], n: usize, q: T, between: Between) -> T {
     let place = q * T::from_f64((n - 1) as f64);
     let place = match between {
@@ -50,12 +50,12 @@ fn at<T: Real>(row: &[T], n: usize, q: T, between: Between) -> T {
     };
     let below = place.floor();
     if matches!(between, Between::Lower | Between::Higher | Between::Nearest) {
-        // An element itself: weighing infinite neighbours by 0 would give NaN.
+        // No interpolation: infinite neighbours with weight 0 would give NaN.
         return row[below.to_i64() as usize];
     }
     let weight = if between == Between::Midpoint { T::from_f64(0.5) } else { place - below };
     let (a, b) = (row[below.to_i64() as usize], row[place.ceil().to_i64() as usize]);
-    // From the nearer end.
+    // Interpolate from the nearer end.
     if weight < T::from_f64(0.5) { a + weight * (b - a) } else { b - (b - a) * (T::ONE - weight) }
 }
 
@@ -81,7 +81,7 @@ fn rows<T: Real + PartialOrd>(
     })?)
 }
 
-/// `(self, q, dim, keepdim, interpolation)`: the dimension of `q`, if it has one, comes first.
+/// `(self, q, dim, keepdim, interpolation)`: if `q` has a dimension, it becomes the first one.
 fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     let (x, dim, keep) = (cx.tensor(0)?, cx.opt_int(2)?, cx.boolean(3)?);
     let between = Between::named(cx.str_bytes(4)?)?;
@@ -124,12 +124,12 @@ fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     if q.rank() == 0 {
         return Ok(found.view(&sizes)?);
     }
-    // The parts of each row lie side by side.
+    // The quantiles of each row are in the last dimension.
     sizes.push(q.numel() as i64);
     Ok(found.view(&sizes)?.movedim(&[-1], &[0])?)
 }
 
-/// As a reduction; the dimension of argument 1, if it is a tensor that has one, comes first.
+/// Shape of a reduction, with the dimension of argument 1 (if any) in front.
 fn parts_first() -> Shape {
     let reduced = Shape::reduce(2, 3);
     Shape::dims(move |cx| {
@@ -150,8 +150,8 @@ pub(super) fn family() -> Vec<OpDef> {
                 _ => IValue::Float(0.3),
             };
             let doc = match ignore_nan {
-                true => "The values at given parts of the order; NaN does not count.",
-                false => "The values at given parts of the order.",
+                true => "The quantiles, ignoring NaN.",
+                false => "The quantiles.",
             };
             let facts = |d: OpDef| {
                 d.with(parts_first())

@@ -8,10 +8,10 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::rows::map_rows;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, select, wrap_dim};
 
-/// From so many elements on, a vector of integers is sorted by its digits, which keeps equal ones in order.
+/// Number of elements from which a vector of integers is sorted by radix sort, which is stable.
 const BY_DIGITS: usize = 32768;
 
-/// Numbers of the elements in order; equal ones as they stood, if that is asked for.
+/// Returns the indices that sort a dimension, in stable order if requested.
 fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
     if let Some(found) = super::alone(x)? {
         wrap_dim(dim, 0)?;
@@ -34,7 +34,7 @@ fn sort_row<T: Element>(row: &[T::Raw], out: &mut [i64], descending: bool, stabl
     out.iter_mut().zip(elements).for_each(|(out, e)| *out = e.at);
 }
 
-/// Whether argument 0 after the tensor asks for a stable order.
+/// Reads the option `stable`.
 fn stable(cx: &KernelCx<'_>) -> Result<bool, KernelError> {
     Ok(cx.opt_boolean(1)?.unwrap_or(false))
 }
@@ -65,7 +65,7 @@ fn topk(cx: &KernelCx<'_>) -> Several {
     Ok(picked(x, dim, if x.rank() == 0 { indices.reshape(&[])? } else { indices }, true)?)
 }
 
-/// Brings the first `k` of an order to the front.
+/// Moves the first `k` elements of an order to the front.
 fn first(elements: &mut [Ranked], k: usize, sorted: bool) {
     if k == 0 {
         return;
@@ -82,7 +82,7 @@ fn first(elements: &mut [Ranked], k: usize, sorted: bool) {
 pub(super) fn family() -> Vec<OpDef> {
     let int = IValue::Int;
     let yes = IValue::Bool;
-    let doc = "The elements in order along a dimension, and where they stood; if `stable`, equal ones stay in order.";
+    let doc = "The elements sorted along a dimension, and their indices; if `stable`, equal elements keep their order.";
     let both = |d: OpDef| values_and_indices(d, || Shape::same_as(0));
     let mut defs = op("sort", "", doc)
         .out("values")
@@ -96,7 +96,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| both(d).with(sample(vec![yes(true), int(0), yes(false)])))
             .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
-    let doc = "Where the elements in order along a dimension stand.";
+    let doc = "The indices that sort a dimension.";
     let places = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
     defs.extend(
         op("argsort", "", doc)
@@ -111,13 +111,13 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     defs.extend(
-        op("msort", "", "The elements in order along the first dimension.")
+        op("msort", "", "The elements sorted along the first dimension.")
             .output_layout(OutputLayout::AsOperand)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
             .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false, false)?.swap_remove(0))),
     );
     defs.extend(
-        op("topk", "", "The `k` largest or smallest elements along a dimension, and where they stand.")
+        op("topk", "", "The `k` largest or smallest elements along a dimension, and their indices.")
             .out("values")
             .facts(|d| values_and_indices(d, || Shape::narrow(2, 1)).with(sample(vec![int(1)])))
             .several(topk),

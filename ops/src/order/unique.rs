@@ -1,4 +1,4 @@
-//! The different elements (or slices) of a tensor: `unique` in all its forms.
+//! Unique elements (or slices) of a tensor: all forms of `unique`.
 
 use super::{Ranked, rank, sample};
 use crate::support::{Several, no_dimensions, op};
@@ -8,7 +8,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, check_budget, dispatch, threads, wrap_dim};
 
-/// What elements fall into: the number of a representative per class, each element's class, each class's size.
+/// Equivalence classes: the index of a representative per class, each element's class, and each class's size.
 #[derive(Default)]
 struct Classes {
     first: Vec<usize>,
@@ -16,7 +16,7 @@ struct Classes {
     counts: Vec<i64>,
 }
 
-/// Classes of neighbours in an order of elements (given by their numbers).
+/// Returns the classes of adjacent equal elements in an order of element indices.
 fn classes(order: &[usize], same: impl Fn(usize, usize) -> bool) -> Classes {
     let mut found = Classes { class_of: vec![0; order.len()], ..Classes::default() };
     let mut last = None;
@@ -36,7 +36,7 @@ fn classes(order: &[usize], same: impl Fn(usize, usize) -> bool) -> Classes {
     found
 }
 
-/// The classes of all elements in row-major order; sorted first, or as they stand.
+/// Returns the classes of all elements in row-major order, or in sorted order.
 fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError> {
     check_budget(x.numel().saturating_mul(32))?;
     dispatch!(real_bool, x.dtype(), "unique", T => {
@@ -51,7 +51,7 @@ fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError>
     })
 }
 
-/// The classes of the slices along a dimension.
+/// Returns the classes of the slices along a dimension.
 fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), KernelError> {
     let d = wrap_dim(dim, x.rank())?;
     let n = x.sizes().get(d).copied().unwrap_or(1) as usize;
@@ -78,25 +78,25 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     })?;
     let kept: Vec<i64> = found.first.iter().map(|&i| i as i64).collect();
     let kept = Tensor::from_vec(kept, &[found.first.len() as i64])?;
-    // The slices lie one after the other, the dimensions within them in order.
+    // The slices are contiguous, with their dimensions in order.
     let rows = crate::index::rows_of(&first, 0, &kept)?.contiguous()?;
     Ok((rows.movedim(&[0], &[d as i64])?, found))
 }
 
-/// The places of ranks, in order; equal ones as they stand.
+/// Returns the positions of ranks in sorted order (stable).
 fn sorted(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
     let mut elements: Vec<Ranked> = ranks.zip(0..).map(|(rank, at)| Ranked { rank, at }).collect();
     threads::sort_by_key(&mut elements, |e| e.key());
     elements.into_iter().map(|e| e.at as usize).collect()
 }
 
-/// Orders numbers of slices by their ranks, the first that differ; equal ones stay as they stand.
+/// Sorts slice indices lexicographically by their ranks (stable).
 fn sort_slices(order: &mut [usize], ranks: &[u64], width: usize) {
     let slice = |i: usize| &ranks[i * width..(i + 1) * width];
     order.sort_by(|&a, &b| slice(a).cmp(slice(b)));
 }
 
-/// The results asked for; what is not is empty.
+/// Returns the requested results; the others are empty.
 fn results(values: Tensor, found: &Classes, shape: &[i64], inverse: bool, counts: bool) -> Several {
     let none = || Tensor::empty(&[0], DType::I64);
     let inverse = if inverse { Tensor::from_slice(&found.class_of, shape)? } else { none()? };
@@ -107,7 +107,7 @@ fn results(values: Tensor, found: &Classes, shape: &[i64], inverse: bool, counts
     Ok(vec![values, inverse, counts])
 }
 
-/// Along a dimension: all that is found, whatever is asked for.
+/// Unique slices along a dimension; all results are computed, whether requested or not.
 fn by_dim(cx: &KernelCx<'_>, sort: bool, dim: i64) -> Several {
     let x = cx.tensor(0)?;
     let (values, found) = of_slices(x, dim, sort)?;
@@ -130,7 +130,7 @@ fn consecutive(cx: &KernelCx<'_>) -> Several {
     }
 }
 
-/// Some of the slices along a dimension.
+/// Shape: some of the slices along a dimension.
 fn slices(dim: usize) -> Shape {
     Shape::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
@@ -145,7 +145,7 @@ fn slices(dim: usize) -> Shape {
     })
 }
 
-/// A number for each slice along a dimension.
+/// Shape: a number for each slice along a dimension.
 fn slice_count(dim: usize) -> Shape {
     Shape::dims(move |cx| {
         let dims = cx.take_dims(0)?;
@@ -154,7 +154,7 @@ fn slice_count(dim: usize) -> Shape {
     })
 }
 
-/// Of slices along dimension 3 if there is one, else of elements.
+/// Shapes for slices along dimension 3 if it is given, else for elements.
 fn consecutive_shapes() -> Shape {
     let by_dim = |none: Shape, some: Shape| {
         Shape::from(move |cx| if cx.is_none(3)? { none.result(0, cx) } else { some.result(0, cx) })
@@ -167,7 +167,7 @@ fn consecutive_shapes() -> Shape {
 
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Shape::ranked(1);
-    // The flags for the classes of elements and for their sizes.
+    // `inverse` and `counts` are the positions of the flags.
     let facts = |d: OpDef, inverse: usize, counts: Option<usize>| {
         let classes = Shape::wanted(inverse, Shape::same_as(0));
         let counts = counts.map(|flag| Shape::wanted(flag, vector()));
@@ -178,11 +178,12 @@ pub(super) fn family() -> Vec<OpDef> {
         all.resize_with(n, || Dtype::fixed(DType::I64));
         Dtype::results(all)
     };
-    // Of slices along dimension 1.
+    // For slices along dimension 1.
     let of_slices = |d: OpDef| d.with(Shape::results([slices(1), slice_count(1), vector()])).with(dtypes(3));
     let yes = IValue::Bool;
     let dim = || IValue::Int(0);
-    let doc = "The different elements in order, the class of each element, and the size of each class.";
+    let doc =
+        "The unique elements in order, the index of each element's value, and the number of occurrences.";
     let mut defs = op("_unique2", "", doc)
         .facts(|d| {
             let d = facts(d, 2, Some(3));
@@ -190,7 +191,7 @@ pub(super) fn family() -> Vec<OpDef> {
         })
         .several(|cx| flat(cx, true, cx.boolean(2)?, cx.boolean(3)?));
     defs.extend(
-        op("_unique", "", "The different elements in order, and the class of each element.")
+        op("_unique", "", "The unique elements in order, and the index of each element's value.")
             .facts(|d| facts(d, 2, None).with(dtypes(2)).with(sample(vec![yes(true), yes(true)])))
             .several(|cx| {
                 let mut all = flat(cx, true, cx.boolean(2)?, false)?;
@@ -198,20 +199,19 @@ pub(super) fn family() -> Vec<OpDef> {
                 Ok(all)
             }),
     );
-    let doc =
-        "The different slices along a dimension in order, the class of each, and the size of each class.";
+    let doc = "The unique slices along a dimension in order, the index of each slice's value, and the number of occurrences.";
     defs.extend(
         op("unique_dim", "", doc)
             .facts(|d| of_slices(d).with(sample(vec![dim(), yes(true), yes(true), yes(true)])))
             .several(|cx| by_dim(cx, true, cx.int(1)?)),
     );
-    let doc = "As `unique_dim`, but only neighbours fall together.";
+    let doc = "Like `unique_dim`, but only adjacent slices are merged.";
     defs.extend(
         op("unique_dim_consecutive", "", doc)
             .facts(|d| of_slices(d).with(sample(vec![dim(), yes(true), yes(true)])))
             .several(|cx| by_dim(cx, false, cx.int(1)?)),
     );
-    let doc = "The elements or slices that differ from the one before, each one's class, and the size of each class.";
+    let doc = "The elements or slices that differ from the previous one, the index of each one's value, and the number of repetitions.";
     defs.extend(
         op("unique_consecutive", "", doc)
             .facts(|d| d.with(consecutive_shapes()).with(dtypes(3)).with(sample(vec![yes(true), yes(true)])))

@@ -1,4 +1,4 @@
-//! Arithmetic of two operands: tensor with tensor, tensor with number.
+//! Binary arithmetic: tensor with tensor, tensor with number.
 
 use super::formula::{Formula, formulas};
 use super::no_bools;
@@ -30,7 +30,7 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// The dtype both are computed in.
+    /// Returns the promoted dtype.
     pub(super) fn promoted(self, x: &Tensor) -> DType {
         match self {
             Other::Tensor(t) if t.dtype() == x.dtype() => x.dtype(),
@@ -40,7 +40,7 @@ impl<'a> Other<'a> {
     }
 }
 
-/// Applies a function of two elements of a dtype that `T` carries.
+/// Applies a binary function in a dtype carried by `T`.
 #[inline(always)]
 pub(super) fn apply<'a, T: Element>(
     hint: impl Into<OutputHint<'a>>,
@@ -58,7 +58,7 @@ pub(super) fn apply<'a, T: Element>(
     }
 }
 
-/// As [`apply`], of a test.
+/// Like [`apply`], for a predicate.
 pub(super) fn compare<T: Element>(
     dtype: DType,
     x: &Tensor,
@@ -75,7 +75,7 @@ fn is_one(alpha: Scalar) -> bool {
     matches!(alpha, Scalar::Int(1)) || alpha == Scalar::Int(1)
 }
 
-/// `alpha` must be a kind of number the result can hold.
+/// Checks that the result dtype can represent `alpha`.
 fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), KernelError> {
     let fits = match dtype.category() {
         Category::Bool | Category::Integral => alpha.is_integral(true),
@@ -101,7 +101,7 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// `max(self + alpha * other, 0)`, of the dtypes that PyTorch has a kernel for.
+/// `max(self + alpha * other, 0)`, for the dtypes that PyTorch supports.
 fn add_relu(cx: &KernelCx<'_>) -> Computed {
     let dtype = cx.tensor(0)?.dtype();
     if matches!(dtype, DType::F16 | DType::BF16 | DType::Bool | DType::U8) || dtype.is_complex() {
@@ -144,7 +144,7 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "rsub", T => {
         let alpha = T::from_scalar(alpha);
-        // What it is subtracted from comes first, also in the order of strides.
+        // The minuend comes first, also for the strides of the result.
         Ok(match other {
             Other::Tensor(from) => apply::<T>(dtype, from, Other::Tensor(x), move |a, b| a.sub(alpha.mul(b))),
             Other::Number(_) => apply::<T>(dtype, x, other, move |a, b| b.sub(alpha.mul(a))),
@@ -181,7 +181,7 @@ fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
             dispatch!(carried_ints, dtype, "div_trunc", T => Ok(apply::<T>(dtype, x, other, |a, b| a.div(b))?))
         }
         Some(b"trunc") => dispatch!(floats, dtype, "div_trunc", T => {
-            // The quotient is rounded to the dtype before it is cut.
+            // The quotient is rounded to the dtype before it is truncated.
             Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(T::from_acc(a.acc() / b.acc()).acc().trunc()))?)
         }),
         Some(other) => Err(KernelError::input(format!(
@@ -235,14 +235,14 @@ fn remainder_in(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     })
 }
 
-/// Whether a quotient is out of the range of its type though what is divided is not.
+/// Whether the quotient overflows although the dividend is finite.
 #[inline(always)]
 fn overflows<T: Real>(a: T, b: T) -> bool {
     a.is_finite() && !(a / b).is_finite()
 }
 
-/// A remainder of floats. PyTorch's loops over whole vectors of single floats give NaN where the quotient is out of
-/// range; what is left over of a row, and rows that are not contiguous, are exact. `f` is told which of the two it is to be.
+/// Remainder of floats. PyTorch's vectorized f32 loops return NaN if the quotient overflows. The scalar remainder of a
+/// row and rows that are not contiguous are exact. The last argument of `f` selects the vectorized behaviour.
 fn by_rows(
     dtype: DType,
     x: &Tensor,
@@ -308,8 +308,8 @@ pub(super) fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
     }
 }
 
-/// Small whole exponents are products, as PyTorch computes them. Roots differ from `pow` at negative zero and
-/// infinity; IEEE halves take `pow`.
+/// Small integral exponents are computed by products, as in PyTorch. Roots differ from `pow` for negative zero and
+/// infinity; f16 uses `pow`.
 fn pow_floats(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     let exponent = match other {
         Other::Number(s) => Some(s.to_f64()),
@@ -331,7 +331,7 @@ fn inverse<A: Real>(x: A) -> A {
     A::ONE / x
 }
 
-/// As [`pow_floats`], with the exponents 0 and 1 too, of which the formula makes NaN where infinities are.
+/// Like [`pow_floats`], and also handles the exponents 0 and 1, for which the formula turns infinities into NaN.
 fn pow_complex(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     let exponent = match other {
         Other::Number(s) if s.to_complex().im == 0.0 => Some(s.to_complex().re),
@@ -357,7 +357,7 @@ fn pow(cx: &KernelCx<'_>) -> Computed {
     pow_in(cx.tensor(0)?, Other::of(cx, 1)?)
 }
 
-/// A number to the power of each element.
+/// A number raised to the power of each element.
 fn pow_of_number(cx: &KernelCx<'_>) -> Computed {
     number_to_power(cx.scalar(0)?, cx.tensor(1)?)
 }
@@ -402,7 +402,7 @@ fn fmin(cx: &KernelCx<'_>) -> Computed {
     extreme_number(cx, false)
 }
 
-/// As [`extreme`], but a number wins over NaN.
+/// Like [`extreme`], but a number takes precedence over NaN.
 fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
@@ -415,7 +415,7 @@ fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
     })?))
 }
 
-/// Runs a formula of two floats, to which integers are converted.
+/// Applies a formula of two floats; integers are converted.
 fn on_two_floats<F: Formula<2>>(_: F, cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = to_float(other.promoted(x));
@@ -424,13 +424,13 @@ fn on_two_floats<F: Formula<2>>(_: F, cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// As [`on_two_floats`], of a function that PyTorch has no kernel of integers for.
+/// Like [`on_two_floats`], for functions that PyTorch does not support for integers.
 fn on_floats_alone<F: Formula<2>>(f: F, cx: &KernelCx<'_>) -> Computed {
     floating(Other::of(cx, 1)?.promoted(cx.tensor(0)?), F::NAME)?;
     on_two_floats(f, cx)
 }
 
-/// An error unless the dtype is floating: what PyTorch has no kernel for.
+/// Returns an error unless the dtype is floating-point, as PyTorch has no kernel otherwise.
 fn floating(dtype: DType, op: &'static str) -> Result<(), TensorError> {
     if dtype.is_floating() { Ok(()) } else { Err(TensorError::DType { op, dtype }) }
 }
@@ -445,7 +445,7 @@ formulas! {
     fn(cx: &KernelCx<'_>) -> Computed = on_floats_alone(This, cx);
     hypot(a, b) as "hypot_cpu" = a.hypot(b);
     real_logaddexp(a, b) as "logaddexp_cpu" = {
-        // Equal infinities have no difference.
+        // The difference of equal infinities would be NaN.
         if a == b && a.abs() == A::INFINITY { a } else { a.max_nan(b) + Real::exp(-(a - b).abs()).ln_1p() }
     };
     logaddexp2(a, b) as "logaddexp2_cpu" = {
@@ -471,7 +471,7 @@ fn logaddexp(cx: &KernelCx<'_>) -> Computed {
 
 type Row = (&'static str, &'static str, &'static str, fn(&KernelCx<'_>) -> Computed, Facts);
 
-/// Dtype rule, tile formula and what samples must keep away from.
+/// Facts of an operator: dtype rule, tile formula, and the range of samples.
 #[derive(Clone, Copy)]
 struct Facts {
     float: bool,
@@ -602,7 +602,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("aten::divide", "Tensor_mode"),
         ("aten::divide", "Scalar_mode"),
     ] {
-        let doc = "`self / other`, rounded as `rounding_mode` says: not at all, `trunc` or `floor`.";
+        let doc = "`self / other`, rounded by `rounding_mode`: `None`, `trunc` or `floor`.";
         all.extend(with_variants(name, overload, doc, div_mode, |def| {
             let numeric = overload.starts_with("Scalar");
             let shape = if numeric { Shape::same_as(0) } else { Shape::broadcast([0, 1]) };
@@ -631,7 +631,7 @@ pub(super) fn family() -> Vec<OpDef> {
             def.with(shape).with(Dtype::promote([0, 1])).with(sample.floats().not_differentiable())
         }));
     }
-    // Declared under other overloads than the functional ones.
+    // Their overloads differ from those of the functional operators.
     all.push(in_place("aten::floor_divide_", "Tensor", floor_divide));
     all.push(in_place("aten::pow_", "Tensor", pow));
     all.push(in_place("aten::pow_", "Scalar", pow));
@@ -641,7 +641,7 @@ pub(super) fn family() -> Vec<OpDef> {
         "Scalar_Tensor_out",
         "Remainder with the sign of `other`.",
         |cx: &KernelCx<'_>| {
-            // The number as a tensor, which leaves the tensor its dtype where numbers do.
+            // Converts the number to a tensor of rank 0, which does not affect promotion.
             let (number, y) = (cx.scalar(0)?, cx.tensor(1)?);
             let dtype = Other::Number(number).promoted(y);
             remainder_in(&Tensor::scalar(number, dtype)?, Other::Tensor(y), dtype)
@@ -655,7 +655,7 @@ pub(super) fn family() -> Vec<OpDef> {
             def.with(Shape::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
         },
     ));
-    let doc = "A number to the power of each element.";
+    let doc = "A number raised to the power of each element.";
     all.extend(number_first("pow", "Scalar", "Scalar_out", doc, pow_of_number, |def| {
         let sample = Sample::args(|g| {
             let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());

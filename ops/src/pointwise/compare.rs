@@ -1,4 +1,4 @@
-//! Comparison and logic, element by element.
+//! Elementwise comparison and logic.
 
 use super::binary::{Other, apply, compare};
 use super::pairs::in_place;
@@ -104,7 +104,7 @@ fn ne(cx: &KernelCx<'_>) -> Computed {
     dispatch!(all, other.promoted(x), "ne", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a != b)?))
 }
 
-/// Logic on the truth of elements.
+/// Logic on elements converted to bool.
 fn logic(cx: &KernelCx<'_>, name: &'static str, f: impl Fn(bool, bool) -> bool + Copy + Sync) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     dispatch!(all, other.promoted(x), name, T => {
@@ -124,7 +124,7 @@ fn logical_xor(cx: &KernelCx<'_>) -> Computed {
     logic(cx, "logical_xor", |a, b| a ^ b)
 }
 
-/// Logic on the bits of integers and truth values.
+/// Bitwise operations on integers and booleans.
 fn bits(cx: &KernelCx<'_>, name: &'static str, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);

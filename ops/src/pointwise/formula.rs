@@ -1,8 +1,8 @@
 //! Formulas: functions of real numbers that are written once and compiled for every float type.
 //!
-//! A formula is a type and not a closure, because loops inline the method of a type however large it is, where a large
-//! closure may stay a call for each element. [`formulas!`] declares one function per formula: the formula itself as a
-//! type inside, and a call of the driver that runs it over tensors. Drivers stand beside the tables that use them.
+//! A formula is a type and not a closure: loops inline a method of a type whatever its size, whereas a large closure
+//! may remain a call per element. [`formulas!`] declares one function per formula, which contains the formula as a type
+//! and calls the driver that applies it to tensors. Drivers are defined next to the tables that use them.
 
 use flambeau_tensor::loops::Map;
 use flambeau_tensor::math::{Float, Real};
@@ -12,30 +12,31 @@ use std::marker::PhantomData;
 
 /// A function of `N` real numbers.
 pub(crate) trait Formula<const N: usize>: Copy + Sync {
-    /// The name of the function in errors.
+    /// The name of the function in error messages.
     const NAME: &'static str;
-    /// The arguments for which [`Formula::near`] gives the same result.
+    /// The range of arguments in which [`Formula::near`] gives the same result.
     const RANGE: Range = Range::Nothing;
 
-    /// The value of the function. Formulas that PyTorch computes step by step apply `round` to each step.
+    /// Computes the function. Formulas that PyTorch computes in several operators apply `round` to each step.
     fn of<A: Real>(x: [A; N], round: impl Fn(A) -> A) -> A;
 
-    /// The value for an argument within the range, by fewer instructions; any value for other arguments.
+    /// Computes the function for an argument within the range, with fewer instructions; unspecified for other
+    /// arguments.
     #[inline(always)]
     fn near<A: Real>(x: A) -> A {
         x
     }
 }
 
-/// A formula that is continued to complex numbers.
+/// A formula that is also defined on complex numbers.
 pub(crate) trait ComplexFormula: Formula<1> {
-    /// The value, computed in f64. `T` is the element type, to which some formulas round steps.
+    /// Computes the function in f64. `T` is the element type, to which some formulas round steps.
     fn of_complex<T: Element>(z: Complex<f64>) -> Complex<f64>;
 }
 
-/// A formula that is defined on integers and truth values too.
+/// A formula that is also defined on integers and booleans.
 pub(crate) trait IntegerFormula: Formula<1> {
-    /// The value.
+    /// Computes the function.
     fn of_integer<T: Element>(i: T) -> T;
 }
 
@@ -72,12 +73,12 @@ impl Range {
     }
 }
 
-/// A formula of one number as the function of a loop.
+/// Adapts a formula of one number to a loop.
 #[derive(Clone, Copy)]
 pub(crate) struct Each<F>(PhantomData<F>);
 
 impl<F: Formula<1>> Each<F> {
-    /// The function of this formula.
+    /// Creates the adapter for a formula.
     pub(crate) fn of(_: F) -> Each<F> {
         Each(PhantomData)
     }
@@ -102,15 +103,16 @@ impl<T: Float, F: Formula<1>> Map<T, T> for Each<F> {
     }
 }
 
-/// A number as a real element.
+/// Converts a number to an element.
 #[inline(always)]
 pub(crate) fn n<T: Real>(x: f64) -> T {
     T::from_f64(x)
 }
 
-/// Declares functions that run formulas. The first line has the signature that the functions share, and the call of the
-/// driver, in which `This` is the formula. An entry may have a name for errors (`as "..."`), a name for the function that
-/// rounds steps (`name(x, t; round)`), a variant for arguments near zero, and definitions on complex numbers and integers.
+/// Declares functions that apply formulas. The first line has the signature that the functions share, and the call of
+/// the driver, in which `This` is the formula. An entry may have a name for errors (`as "..."`), a name for the
+/// function that rounds steps (`name(x, t; round)`), a variant for arguments near zero, and definitions on complex
+/// numbers and integers.
 ///
 /// `fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_floats(This, x, hint);` followed by
 /// `exp(x) = x.exp(), near PlainPower y = y.exp_plain();` expands to

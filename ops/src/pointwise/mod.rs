@@ -1,6 +1,6 @@
-//! Operators that compute each element of the result from the elements at the same place of the operands.
+//! Elementwise operators.
 //!
-//! Each has a tile formula for fusion where it is defined on floats. Operands are promoted as PyTorch does; the
+//! Operators that are defined on floats have a tile formula for fusion. Operands are promoted as in PyTorch; the
 //! in-place and `out=` variants are derived.
 
 mod binary;

@@ -5,8 +5,8 @@ use flambeau_tensor::{Complex, Element, bf16, f16};
 use std::convert::identity;
 use std::ops::Div;
 
-/// Elements that can be added, subtracted and multiplied. Integers wrap, truth values add by `or` and multiply by
-/// `and`, halves compute in single precision.
+/// Elements with addition, subtraction and multiplication. Integers wrap, booleans add by `or` and multiply by `and`,
+/// f16 and bf16 compute in f32.
 pub(crate) trait Number: Element {
     /// Sum.
     fn add(self, other: Self) -> Self;
@@ -16,17 +16,17 @@ pub(crate) trait Number: Element {
     fn mul(self, other: Self) -> Self;
     /// Negation.
     fn neg(self) -> Self;
-    /// Quotient (integers truncate; by zero gives zero, callers check).
+    /// Quotient. Integers truncate; a zero divisor gives zero, since callers check it.
     fn div(self, other: Self) -> Self;
-    /// One times the number, which in PyTorch's sums and differences is their second operand: an infinite complex
-    /// number becomes NaN in part.
+    /// The product with one, which PyTorch applies to the second operand of sums and differences: it turns an infinite
+    /// complex number partly into NaN.
     #[inline(always)]
     fn times_one(self) -> Self {
         self
     }
 }
 
-/// Makes integer types numbers, with wrapping arithmetic. `integers!(u8);` expands to
+/// Implements the traits for integer types, with wrapping arithmetic. `integers!(u8);` expands to
 ///
 /// ```text
 /// impl Number for u8 {
@@ -103,20 +103,20 @@ macro_rules! integers {
 
 /// Integers.
 pub(crate) trait Whole: Number + Ord {
-    /// Quotient rounded towards minus infinity; by zero gives zero, callers check.
+    /// Quotient rounded towards minus infinity; a zero divisor gives zero, since callers check it.
     fn floor_div(self, other: Self) -> Self;
     /// Remainder with the sign of the dividend.
     fn trunc_rem(self, other: Self) -> Self;
     /// Remainder with the sign of the divisor.
     fn floor_rem(self, other: Self) -> Self;
-    /// Power, wrapping; of negative exponents 0 but for the bases 1 and -1.
+    /// Wrapping power; for negative exponents 0, except for the bases 1 and -1.
     fn power(self, exponent: Self) -> Self;
 }
 
 integers!(u8 i8 i16 i32 i64);
 
-/// Makes a type a number by the operators of the type that `$wide` makes of an element and `$narrow` takes back, but for the
-/// quotient. `operators! { f16: f16::to_f32, f16::from_f32, Div::div; }` expands to
+/// Implements the operations of [`Number`] in the type of `$wide`, converting back with `$narrow`; division is a
+/// separate function. `operators! { f16: f16::to_f32, f16::from_f32, Div::div; }` expands to
 ///
 /// ```text
 /// impl Number for f16 {
@@ -158,8 +158,8 @@ fn complex_times_one<F: Real>(z: Complex<F>) -> Complex<F> {
     Complex::new(z.re - F::ZERO * z.im, z.im + F::ZERO * z.re)
 }
 
-/// `a / b` by Smith's method: no intermediate result overflows unless the quotient does, and division by zero goes by
-/// parts, so it gives infinities.
+/// `a / b` by Smith's method: intermediate results overflow only if the quotient does. Division by zero is done per
+/// component, so it gives infinities.
 #[inline(always)]
 pub(crate) fn quotient<F: Real>(a: Complex<F>, b: Complex<F>) -> Complex<F> {
     let turned = b.re.abs() < b.im.abs();
@@ -199,14 +199,14 @@ impl Number for bool {
     }
 }
 
-/// Remainder with the sign of the divisor, as PyTorch computes it on floats.
+/// Remainder with the sign of the divisor, computed as in PyTorch for floats.
 #[inline(always)]
 pub(crate) fn remainder<T: Real>(a: T, b: T) -> T {
     let r = a.fmod(b);
     if r != T::ZERO && ((r < T::ZERO) != (b < T::ZERO)) { r + b } else { r }
 }
 
-/// Quotient rounded towards minus infinity, as Python computes it on floats.
+/// Quotient rounded towards minus infinity, computed as in Python for floats.
 #[inline(always)]
 pub(crate) fn floor_div<T: Real>(a: T, b: T) -> T {
     if b == T::ZERO {

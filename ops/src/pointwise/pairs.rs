@@ -1,4 +1,4 @@
-//! Functions of two operands either of which may be a number, and those of two tensors that are no arithmetic.
+//! Binary functions where either operand may be a number, and nonarithmetic functions of two tensors.
 
 use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
@@ -13,12 +13,12 @@ use flambeau_tensor::math::{Float, complex};
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, bf16, dispatch, f16};
 
-/// Both operands as tensors, and the dtype they promote to.
+/// Both operands as tensors, and their promoted dtype.
 pub(super) struct Pair {
     pub(super) a: Tensor,
     pub(super) b: Tensor,
     pub(super) dtype: DType,
-    /// Those given as numbers.
+    /// The operands that were given as numbers.
     numbers: [Option<Scalar>; 2],
 }
 
@@ -36,8 +36,8 @@ impl Pair {
     }
 }
 
-/// An operator of two operands of which `overloads` says by its words which are numbers: the one before (`self`, `x`,
-/// or `Scalar_…`) or the one behind.
+/// Defines a binary operator; the names in `overloads` determine which operand is a number: the first (`self`, `x`, or
+/// `Scalar_…`) or the second.
 pub(super) fn pairs(
     names: &str,
     overloads: &[&'static str],
@@ -94,7 +94,7 @@ pub(super) fn pairs(
     overloads.iter().flat_map(one).collect()
 }
 
-/// An operator whose first operand is a number, which nothing can be written into: without an in-place variant.
+/// Defines an operator whose first operand is a number, so it has no in-place variant.
 pub(super) fn number_first(
     name: &str,
     overload: &str,
@@ -108,7 +108,7 @@ pub(super) fn number_first(
     vec![facts(OpDef::overload(&name, overload).with(Doc(doc)).with(fresh(f))), into]
 }
 
-/// An integer as an element: what `bits` of a number and a tensor are computed in.
+/// Computes an integer function of a number and a tensor.
 fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed {
     if !pair.dtype.is_integral(true) {
         return Err(TensorError::DType { op: name, dtype: pair.dtype }.into());
@@ -118,7 +118,7 @@ fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed
     })
 }
 
-/// `kept` is what an element's own bits hold: the least number of a type is its own magnitude.
+/// Greatest common divisor. `kept` truncates to the element type, because the magnitude of its minimum wraps.
 fn gcd(a: i64, b: i64, kept: fn(i64) -> i64) -> i64 {
     let (mut a, mut b) = (kept(a.wrapping_abs()), kept(b.wrapping_abs()));
     while a != 0 {
@@ -134,7 +134,7 @@ fn lcm(a: i64, b: i64, kept: fn(i64) -> i64) -> i64 {
     }
 }
 
-/// Without booleans, which divide nothing.
+/// Excludes booleans, for which PyTorch has no kernel.
 fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64, fn(i64) -> i64) -> i64) -> Computed {
     dispatch!(ints, pair.dtype, name, T => Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| {
         T::from_i64(f(a.to_i64(), b.to_i64(), |x| T::from_i64(x).to_i64()))
@@ -170,9 +170,9 @@ fn heaviside(cx: &KernelCx<'_>) -> Computed {
     })?))
 }
 
-/// Floats as the integers of their bits: floats of one sign are in the order of these integers.
+/// Access to the bits of a float as an integer. Floats of one sign are ordered like these integers.
 trait Bits: Element {
-    /// The bit of the sign.
+    /// The sign bit.
     const SIGN: u64;
     fn bits(self) -> u64;
     fn of_bits(bits: u64) -> Self;
@@ -218,7 +218,7 @@ impl Bits for bf16 {
     }
 }
 
-/// The next number of a float type from one towards another.
+/// Returns the next representable number towards another.
 #[inline]
 fn next_towards<T: Bits>(from: T, to: T) -> T {
     let (a, b) = (from.to_f64(), to.to_f64());
@@ -243,7 +243,7 @@ fn nextafter(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-/// `self * 2^other`, as PyTorch computes it: a power, then a product.
+/// `self * 2^other`, computed as in PyTorch by a power and a product.
 fn ldexp(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, cx.tensor(1)?);
     let power = match Promotion::new().scalar(Scalar::Float(2.0)).tensor(other).result() {
@@ -254,10 +254,10 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
             unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
         })?,
     };
-    // The base is a number, whose powers are row-major, or a tensor of the other operand's type.
+    // In PyTorch the base is a number, whose powers are row-major, or a tensor of the dtype of `self`.
     let of_number = x.dtype() == DType::F32 || x.dtype().is_integral(true);
     let power = if of_number { power.contiguous()? } else { power };
-    // A power with a whole exponent counts as a number.
+    // For promotion, a power with an integral exponent counts as a number.
     let both = Promotion::new().tensor(x);
     let whole = other.dtype().is_integral(true);
     let both = if whole { both.scalar(Scalar::Float(2.0)) } else { both.tensor(&power) };
@@ -278,7 +278,7 @@ fn float_power(pair: &Pair) -> Computed {
 
 const FLOAT_POWER: &str = "`self ** exponent`, in f64.";
 
-/// In place the base must be of the wide dtype already.
+/// The in-place variant requires the wide dtype.
 fn float_power_in_place(cx: &KernelCx<'_>) -> Computed {
     let (x, pair) = (cx.tensor(0)?, Pair::of(cx)?);
     let wide = if pair.dtype.is_complex() { DType::C128 } else { DType::F64 };
@@ -292,7 +292,7 @@ fn float_power_in_place(cx: &KernelCx<'_>) -> Computed {
     float_power(&pair)
 }
 
-/// An in-place variant whose name does not follow from the functional one's.
+/// Defines an in-place variant whose name does not follow from the functional one.
 pub(super) fn in_place(
     name: &str,
     overload: &str,
@@ -333,7 +333,7 @@ fn of_tensors() -> Vec<OpDef> {
                 .one(f)
         })
         .collect();
-    // Powers of two of integers are f32.
+    // Powers of two with integral exponents are f32, so the dtype is unknown.
     let floating = || {
         Dtype::from(|cx| match cx.dtype(1)?.is_integral(true) {
             true => None,
@@ -342,7 +342,7 @@ fn of_tensors() -> Vec<OpDef> {
     };
     let facts = |d: OpDef| two_floats(d).with(floating());
     defs.extend(op("ldexp", "Tensor", "`self * 2^other`.").facts(facts).one(ldexp));
-    // Declared without an overload's name, unlike the functional one.
+    // Its declaration has no overload name, unlike the functional operator.
     defs.push(in_place("aten::ldexp_", "", ldexp));
     defs
 }
@@ -353,12 +353,12 @@ pub(super) fn family() -> Vec<OpDef> {
     let bits: [(&str, fn(i64, i64) -> i64); 3] =
         [("bitwise_and", |a, b| a & b), ("bitwise_or", |a, b| a | b), ("bitwise_xor", |a, b| a ^ b)];
     for (name, f) in bits {
-        let doc = "The bits of a number and of elements, combined.";
+        let doc = "Bitwise operation of a number and each element.";
         let whole = ints_from(doc, name, number_first, move |pair| integers(&pair, "bitwise", f));
         defs.extend(whole);
     }
     for (name, left) in [("bitwise_left_shift", true), ("bitwise_right_shift", false)] {
-        let doc = "A number shifted by elements.";
+        let doc = "A number shifted by each element.";
         defs.extend(ints_from(doc, name, number_first, move |pair| shifted(&pair, left)));
     }
     let doc = "The greatest common divisor.";
@@ -378,7 +378,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs
 }
 
-/// As [`pairs`], on integers.
+/// Like [`pairs`], on integers.
 fn ints_from(
     doc: &'static str,
     name: &str,

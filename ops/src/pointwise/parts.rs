@@ -1,4 +1,4 @@
-//! Parts of numbers: conjugates, mantissas and exponents, decimal places.
+//! Components of numbers: conjugates, mantissas and exponents, decimal rounding.
 
 use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::TensorFact;
@@ -9,8 +9,8 @@ use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
 
-/// The conjugate; of a real tensor the tensor itself. PyTorch's result is a view that is conjugated when it is read; here it
-/// is a copy. The two differ only if the tensor or the result is written afterwards, which the run then refuses.
+/// The conjugate; a real tensor is returned unchanged. PyTorch returns a lazily conjugated view, this kernel a copy.
+/// They differ only if the tensor or the result is written afterwards, which the run then rejects.
 pub(crate) fn conj(cx: &KernelCx<'_>, x: &Tensor) -> Computed {
     if !x.dtype().is_complex() {
         return Ok(x.clone());
@@ -26,7 +26,7 @@ pub(crate) fn conj(cx: &KernelCx<'_>, x: &Tensor) -> Computed {
 fn views() -> impl Iterator<Item = OpDef> {
     ["aten::conj", "aten::_conj"].into_iter().map(|name| {
         let sample = Sample::tensors(1).rank(2, 2).not_differentiable().dtypes(&[DType::C64, DType::C128]);
-        let doc = Doc("The complex conjugate; a real tensor itself.");
+        let doc = Doc("The complex conjugate; a real tensor is returned unchanged.");
         let sizes = Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)));
         let def = OpDef::named(name).with(doc).with(sizes).with(Dtype::same_as(0));
         def.with(sample).with(kernel(|cx| {
@@ -37,7 +37,7 @@ fn views() -> impl Iterator<Item = OpDef> {
     })
 }
 
-/// To a number of decimals: scaled, rounded to even, scaled back, each step rounded to the element's type.
+/// Rounds to a number of decimals: scaled, rounded to even, scaled back, with each step rounded to the element type.
 fn round_decimals(cx: &KernelCx<'_>) -> Computed {
     let (x, decimals) = (cx.tensor(0)?, cx.int(1)?);
     let scale = 10f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
@@ -51,7 +51,7 @@ fn round_decimals(cx: &KernelCx<'_>) -> Computed {
     })?))
 }
 
-/// Mantissas, at least one half and below one in magnitude, and the powers of two they are multiplied by.
+/// Returns mantissas with magnitude in [0.5, 1), and exponents.
 fn frexp(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
     if !x.dtype().is_floating() {
@@ -65,7 +65,7 @@ fn frexp(cx: &KernelCx<'_>) -> Several {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = views().collect();
-    let doc = "To a number of decimal places, ties to even.";
+    let doc = "Rounded to a number of decimal places, ties to even.";
     let decimals = |d: OpDef| {
         d.with(Shape::same_as(0))
             .with(Dtype::same_as(0))

@@ -1,7 +1,8 @@
-//! Special functions: of one tensor, of two (either may be a number), orthogonal polynomials, gamma's derivatives.
+//! Special functions: of one tensor, of two operands (either may be a number), orthogonal polynomials, derivatives of
+//! gamma.
 //!
-//! The functions themselves are `flambeau_tensor::math::special`. They compute in f64, except where PyTorch's own
-//! result depends on the precision it computes in (near poles, and where recurrences overflow).
+//! The functions are implemented in `flambeau_tensor::math::special`. They compute in f64, except where PyTorch's
+//! result depends on its precision (near poles, and where recurrences overflow).
 
 use super::pairs::{Pair, in_place, pairs};
 use crate::support::{Computed, OutputLayout, fresh, into_out, into_outputs, op};
@@ -14,7 +15,7 @@ use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{DType, Element, Tensor, TensorError, check_budget, dispatch};
 
-/// Whether halves are taken, as PyTorch has it for each function.
+/// Whether a function supports f16 and bf16, as in PyTorch.
 #[derive(Clone, Copy, PartialEq)]
 enum F16Support {
     Taken,
@@ -23,7 +24,7 @@ enum F16Support {
 
 use F16Support::{Refused, Taken};
 
-/// Names, what it is, the function, halves.
+/// Names, documentation, function, f16 support.
 type Row = (&'static str, &'static str, fn(f64) -> f64, F16Support);
 
 const UNARY: &[Row] = &[
@@ -69,7 +70,7 @@ const UNARY: &[Row] = &[
     ("special_ndtri", "The inverse of the normal distribution function.", sf::ndtri, Refused),
 ];
 
-/// Halves where a function has none.
+/// Returns the result dtype, or an error for f16 and bf16 if they are unsupported.
 fn check(dtype: DType, f16_support: F16Support, name: &'static str) -> Result<DType, TensorError> {
     match to_float(dtype) {
         d @ (DType::F16 | DType::BF16) if f16_support == Refused => {
@@ -85,7 +86,7 @@ fn of_floats(d: OpDef) -> OpDef {
         .with(Sample::tensors(1).floats().range(0.05, 0.95))
 }
 
-/// Of halves every step is rounded.
+/// f16 and bf16 round every step.
 fn ndtr(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let dtype = to_float(x.dtype());
@@ -114,7 +115,7 @@ fn of_one() -> Vec<OpDef> {
     defs
 }
 
-/// Names, what it is, the function. Halves are refused.
+/// Name, overloads, documentation, function, f16 support.
 type OfTwo = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
 
 const ANY: &[&str] = &["", "self_scalar", "other_scalar"];
@@ -182,7 +183,7 @@ fn of_two() -> Vec<OpDef> {
 #[derive(Clone, Copy)]
 enum Polynomial {
     Chebyshev(Chebyshev),
-    /// On 0 to 1 instead of -1 to 1.
+    /// On [0, 1] instead of [-1, 1].
     Shifted(Chebyshev),
     Other(Orthogonal),
 }
@@ -213,10 +214,10 @@ const POLYNOMIALS: &[(&str, &str, Polynomial)] = &[
     ("legendre_polynomial_p", "Legendre's", Polynomial::Other(Orthogonal::Legendre)),
 ];
 
-/// The largest degree: recurrences take time in proportion.
+/// The maximal degree, because recurrences take linear time.
 const MAX_DEGREE: i64 = 1_000_000;
 
-/// The whole part of a degree; what 64 bits don't hold counts as negative.
+/// Converts a degree to an integer; values out of range of i64 count as negative.
 fn degree(n: f64) -> i64 {
     if n.abs() < 9.2e18 { n as i64 } else { -1 }
 }
@@ -268,7 +269,7 @@ fn polygamma(cx: &KernelCx<'_>) -> Computed {
     polygamma_of(cx.int(0)?, cx.tensor(1)?)
 }
 
-/// The logarithm of the multivariate gamma function: a sum of [`Real::lgamma`]s.
+/// Logarithm of the multivariate gamma function: a sum of [`Real::lgamma`]s.
 fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, cx.int(1)?);
     if x.dtype() == DType::Bool {
@@ -277,7 +278,7 @@ fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
     if p < 1 {
         return Err(KernelError::input("p has to be greater than or equal to 1"));
     }
-    // PyTorch makes a tensor of all terms, which is what bounds them there.
+    // PyTorch allocates a tensor of all terms; the same amount is checked against the memory limit.
     check_budget(x.numel().saturating_mul(p as usize).saturating_mul(size_of::<f64>()))?;
     let p = p as f64;
     dispatch!(carried_floats, to_float(x.dtype()), "mvlgamma", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
@@ -303,7 +304,7 @@ fn gammas() -> Vec<OpDef> {
         floats(d, 1).with(sample)
     };
     let mut defs = op("special_polygamma", "", doc).facts(facts).one(polygamma);
-    // In place the tensor comes first, so the derived variant would not fit.
+    // The in-place variant takes the tensor first, so it cannot be derived.
     defs.push(facts(OpDef::named("aten::polygamma").with(Doc(doc)).with(fresh(polygamma))));
     defs.push(into_outputs("aten::polygamma", "out", facts, into_out(polygamma)));
     defs.push(in_place("aten::polygamma_", "", |cx| polygamma_of(cx.int(1)?, cx.tensor(0)?)));

@@ -1,4 +1,4 @@
-//! Sums, differences and products of two tensors, for other families to compute with: compiled once.
+//! Sums, differences, products and quotients of two tensors, for kernels of other families.
 
 use super::Number;
 use crate::support::Computed;
@@ -7,18 +7,18 @@ use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::promote::{promote, result_type};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
-/// The dtype two tensors meet in: of one kind of number, one without dimensions counts less.
+/// Returns the promoted dtype; within one category, a tensor of rank 0 counts less.
 fn met(a: &Tensor, b: &Tensor) -> DType {
     result_type(&[a, b]).unwrap_or_else(|| promote(a.dtype(), b.dtype()))
 }
 
-/// `a + b`, broadcast, in the dtype both meet in.
+/// `a + b`, broadcast, in the promoted dtype.
 pub(crate) fn sum_of(a: &Tensor, b: &Tensor) -> Computed {
     let dtype = met(a, b);
     dispatch!(carried_all, dtype, "add", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.add(b.times_one()))?))
 }
 
-/// Truth values have no difference, from numbers or from one another.
+/// Returns an error for subtraction with booleans.
 pub(crate) fn no_bools(a: DType, b: DType) -> Result<(), KernelError> {
     match (a == DType::Bool, b == DType::Bool) {
         (false, false) => Ok(()),
@@ -33,7 +33,7 @@ pub(crate) fn no_bools(a: DType, b: DType) -> Result<(), KernelError> {
     }
 }
 
-/// `a - b`, broadcast, in the dtype both meet in; of truth values, whether they differ.
+/// `a - b`, broadcast, in the promoted dtype; for booleans, whether they differ.
 pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
     if (a.dtype() == DType::Bool) != (b.dtype() == DType::Bool) {
         no_bools(a.dtype(), b.dtype())?;
@@ -42,13 +42,13 @@ pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
     dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.sub(b.times_one()))?))
 }
 
-/// `a * b`, broadcast, in the dtype both meet in.
+/// `a * b`, broadcast, in the promoted dtype.
 pub(crate) fn product_of(a: &Tensor, b: &Tensor) -> Computed {
     let dtype = met(a, b);
     dispatch!(carried_all, dtype, "mul", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.mul(b))?))
 }
 
-/// `a / b`, broadcast, in the dtype both meet in, which is floating or complex.
+/// `a / b`, broadcast, in the promoted dtype, which is floating or complex.
 pub(crate) fn quotient_of(a: &Tensor, b: &Tensor) -> Computed {
     let dtype = met(a, b);
     dispatch!(carried_floats_complex, dtype, "div", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.div(b))?))

@@ -15,7 +15,7 @@ use flambeau_tensor::{Complex, DType, Element, Overlap, Scalar, Tensor, dispatch
 use std::borrow::Cow;
 use std::convert::identity;
 
-/// Argument `i`, a tensor or a number, as a tensor.
+/// Returns argument `i`, a tensor or a number, as a tensor.
 pub(super) fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
     match cx.arg(i)?.as_tensor() {
         Some(t) => Ok(t.clone()),
@@ -23,7 +23,7 @@ pub(super) fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
     }
 }
 
-/// As [`as_tensor`], of the dtype.
+/// Like [`as_tensor`], converted to the dtype.
 fn in_dtype<'a>(cx: &'a KernelCx<'_>, i: usize, dtype: DType) -> Result<Cow<'a, Tensor>, KernelError> {
     Ok(match cx.arg(i)?.as_tensor() {
         Some(t) if t.dtype() == dtype => Cow::Borrowed(t),
@@ -32,7 +32,7 @@ fn in_dtype<'a>(cx: &'a KernelCx<'_>, i: usize, dtype: DType) -> Result<Cow<'a, 
     })
 }
 
-/// The dtype of arguments `from..to`, numbers counting as numbers.
+/// Returns the promoted dtype of arguments, where numbers count as numbers.
 pub(super) fn promoted(cx: &KernelCx<'_>, args: &[usize]) -> Result<DType, KernelError> {
     let mut p = Promotion::new();
     for &i in args {
@@ -195,8 +195,8 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
     filled(x, mask, value)
 }
 
-/// `masked_fill_` of a tensor some dimensions of which repeat one location: what any of the repeated elements is told to
-/// be, the location becomes.
+/// `masked_fill_` of a tensor with stride 0 dimensions: an element is filled if the mask selects any of its
+/// repetitions.
 fn masked_fill_once(x: &Tensor, mask: &Tensor, value: Scalar) -> Computed {
     let (mut target, mut mask) = (x.alias(), mask.expand(x.sizes())?);
     for d in 0..x.rank() {
@@ -219,7 +219,7 @@ fn filled(x: &Tensor, mask: &Tensor, value: Scalar) -> Computed {
     })
 }
 
-/// An activation: the formula of an element and of the numbers that follow the tensor among the arguments.
+/// Applies an activation: a formula of an element and of the numeric arguments that follow the tensor.
 fn activation<F: Formula<N>, const N: usize>(_: F, cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let mut numbers = [0.0; N];
@@ -271,7 +271,7 @@ fn moved_to_zero(cx: &KernelCx<'_>) -> Computed {
     softshrink(cx)
 }
 
-/// `(self, min_val, max_val)`: limits of integers are truncated.
+/// `(self, min_val, max_val)`: for integers the limits are truncated.
 fn hardtanh(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     if !x.dtype().is_integral(false) {
@@ -308,7 +308,7 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
     if tanh { gelu_tanh(x) } else { gelu_of(x) }
 }
 
-/// The Gaussian error linear unit, not approximated.
+/// The exact GELU.
 pub(crate) fn gelu_of(x: &Tensor) -> Computed {
     #[derive(Clone, Copy)]
     struct Gelu;
@@ -323,7 +323,7 @@ pub(crate) fn gelu_of(x: &Tensor) -> Computed {
     dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, ByPieces(<T as Float>::Acc::GELU, Gelu))?))
 }
 
-/// A formula of the elements, in their dtype.
+/// Applies a formula to the elements, in their dtype.
 fn on_elements<F: Formula<1>>(f: F, x: &Tensor) -> Computed {
     dispatch!(carried_floats, x.dtype(), F::NAME, T => Ok(map_in::<T>(x.dtype(), x, Each::of(f))?))
 }
@@ -351,7 +351,7 @@ fn prelu(cx: &KernelCx<'_>) -> Computed {
             weight.rank()
         )));
     }
-    // One weight per channel, the second dimension.
+    // One weight per channel, which is dimension 1.
     let weight = if weight.numel() != 1 && x.rank() > 1 {
         let mut sizes = vec![1; x.rank()];
         sizes[1] = weight.numel() as i64;
@@ -369,7 +369,7 @@ fn nan_to_num(cx: &KernelCx<'_>) -> Computed {
     replaced(x, [cx.opt_float(1)?, cx.opt_float(2)?, cx.opt_float(3)?])
 }
 
-/// A tensor with what stands for NaN and the infinities; parts of complex numbers one by one.
+/// Replaces NaN and the infinities; components of complex numbers separately.
 fn replaced(x: &Tensor, by: [Option<f64>; 3]) -> Computed {
     if x.dtype().is_integral(true) {
         return Ok(x.clone_data()?);
@@ -395,7 +395,7 @@ fn replaced(x: &Tensor, by: [Option<f64>; 3]) -> Computed {
 fn logit(cx: &KernelCx<'_>) -> Computed {
     let (x, eps) = (cx.tensor(0)?, cx.opt_float(1)?);
     dispatch!(floats, to_float(x.dtype()), "logit", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
-        // Halves round every step, the bounds too.
+        // f16 and bf16 round every step, including the bounds.
         let step = |x: <T as Float>::Acc| T::from_acc(x).acc();
         let x = match eps {
             Some(eps) => v.acc().max_nan(step(n(eps))).min_nan(step(n(1.0 - eps))),
@@ -411,7 +411,7 @@ const ACTIVATIONS: &[(&str, &str, &str, Run)] = &[
     ("aten::leaky_relu", "", "`x` if positive, else `negative_slope * x`.", leaky_relu),
     ("aten::elu", "", "`x` if positive, else `alpha * (e^x - 1)`, scaled.", elu),
     ("aten::celu", "", "`max(x, 0) + min(alpha * (e^(x / alpha) - 1), 0)`.", celu),
-    ("aten::selu", "", "The self-normalizing exponential linear unit.", selu),
+    ("aten::selu", "", "The scaled exponential linear unit (SELU).", selu),
     ("aten::softplus", "", "`log(1 + e^(beta x)) / beta`, linear above the threshold.", softplus),
     ("aten::hardtanh", "", "`x` limited to `min_val` and `max_val`.", hardtanh),
     ("aten::hardshrink", "", "0 between `-lambd` and `lambd`, else `x`.", hardshrink),
@@ -423,7 +423,7 @@ const ACTIVATIONS: &[(&str, &str, &str, Run)] = &[
     ("aten::special_logit", "", "`log(x / (1 - x))`.", logit),
 ];
 
-/// Names, overloads, how many operands there are, the function.
+/// Names, overloads, number of operands, function.
 const BOUNDS: &[(&str, &[&str], usize, Run)] = &[
     ("aten::clamp", &["", "Tensor"], 3, clamp),
     ("aten::clip", &["", "Tensor"], 3, clamp),
@@ -464,7 +464,7 @@ fn bounds() -> Vec<OpDef> {
                     "" => Sample::tensors(1).floats().then([IValue::Float(-0.5)]),
                     _ => Sample::tensors(2).broadcast().floats(),
                 };
-                // Bounds that are tensors broadcast with the elements, and either may be missing.
+                // Tensor bounds broadcast with the elements, and either may be missing.
                 let def = match overload.is_empty() {
                     true => def.with(Shape::same_as(0)),
                     false => def.with(Shape::broadcast(0..operands)),
@@ -482,7 +482,7 @@ fn selections() -> Vec<OpDef> {
         all.extend(with_variants(
             "aten::where",
             overload,
-            "`self` where the condition holds, else `other`.",
+            "`self` where the condition is true, else `other`.",
             where_self,
             |def| {
                 let sample = Sample::args(move |g| {
@@ -505,7 +505,7 @@ fn selections() -> Vec<OpDef> {
         ));
     }
     for overload in ["Scalar", "Tensor"] {
-        let doc = "`value` where the mask holds.";
+        let doc = "`value` where the mask is true.";
         all.extend(with_variants("aten::masked_fill", overload, doc, masked_fill, move |def| {
             let sample = Sample::args(move |g| {
                 let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());

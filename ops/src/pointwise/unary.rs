@@ -1,4 +1,4 @@
-//! Functions of one tensor.
+//! Elementwise functions of one tensor.
 
 use super::formula::{ComplexFormula, Each, Formula, IntegerFormula, formulas, n};
 use super::number::{Number, quotient};
@@ -13,16 +13,16 @@ use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
 
-/// A function of a tensor, whose result is what the goal says but for the dtype, which it knows.
+/// A function of a tensor that follows the output hint, except for its dtype, which the function determines.
 type Plain = fn(&Tensor, OutputHint<'_>) -> Result<Tensor, TensorError>;
 
-/// Runs a formula on floats, to which integers are converted.
+/// Applies a formula on floats; integers are converted.
 fn on_floats<F: Formula<1>>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     let hint = hint.in_dtype(to_float(x.dtype()));
     dispatch!(carried_floats, hint.dtype(), F::NAME, T => map_in::<T>(hint, x, Each::of(f)))
 }
 
-/// As [`on_floats`], and on complex numbers.
+/// Like [`on_floats`], and supports complex numbers.
 fn on_complex<F: ComplexFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     if x.dtype().is_complex() {
         return dispatch!(complex, x.dtype(), F::NAME, T => {
@@ -32,7 +32,7 @@ fn on_complex<F: ComplexFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Resu
     on_floats(f, x, hint)
 }
 
-/// Runs a formula that keeps integers and floats what they are.
+/// Applies a formula that keeps the dtype of integers and floats.
 fn on_numbers<F: IntegerFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     let hint = hint.in_dtype(x.dtype());
     if x.dtype().category() <= Category::Integral {
@@ -41,13 +41,13 @@ fn on_numbers<F: IntegerFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Resu
     dispatch!(carried_floats, x.dtype(), F::NAME, T => map_in::<T>(hint, x, Each::of(f)))
 }
 
-/// A formula that reads its coefficients from memory, where a step takes its operand at no cost.
+/// A formula that reads its coefficients from memory, because a memory operand of an instruction costs nothing.
 pub(super) trait Tabulated: Copy + Sync {
     fn of<A: Real>(x: A, pieces: &A::Pieces) -> A;
 }
 
-/// A tabulated formula as the function of a loop. The coefficients are aligned as vectors are, and so is what the compiler
-/// makes of them.
+/// Adapts a tabulated formula to a loop. The coefficients are vector-aligned, so that the vectors derived from them are
+/// too.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct ByPieces<A: Real, F>(pub(super) A::Pieces, pub(super) F);
@@ -74,7 +74,7 @@ formulas! {
     };
     log(x) = x.ln(), near PlainArgument y = y.ln_plain(), complex z = complex::ln(z);
     log1p(x) = x.ln_1p(), complex z = {
-        // What adding one loses comes back by a quotient.
+        // The quotient restores the precision lost by adding one.
         let sum = in_type::<T>(z + 1.0);
         let back = in_type::<T>(sum - 1.0);
         if sum == c(1.0) { z } else if back == z { complex::ln(sum) } else { complex::ln(sum) * quotient(z, back) }
@@ -137,19 +137,19 @@ fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, ByPieces(<T as Float>::Acc::ERF, Erf)))
 }
 
-/// A real number as a complex one.
+/// Converts a real number to a complex one.
 #[inline(always)]
 fn c(x: f64) -> Complex<f64> {
     Complex::new(x, 0.0)
 }
 
-/// A number turned by an angle. Unlike C's `cexp`, PyTorch has no exception for infinite ones.
+/// Polar form. Unlike C's `cexp`, PyTorch has no special case for infinities.
 #[inline(always)]
 fn turned(size: f64, angle: f64) -> Complex<f64> {
     Complex::new(size * angle.cos(), size * angle.sin())
 }
 
-/// Rounded to a type that is narrower than what computes.
+/// Rounds to the narrower element type.
 #[inline(always)]
 fn in_type<T: Element>(z: Complex<f64>) -> Complex<f64> {
     T::from_complex(z).to_complex()
@@ -192,7 +192,7 @@ fn isneginf(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     infinite(x, f64::NEG_INFINITY)
 }
 
-/// Whether elements are one of the infinities, which complex numbers have no two of.
+/// Whether elements are the given infinity; not defined for complex numbers.
 fn infinite(x: &Tensor, which: f64) -> Result<Tensor, TensorError> {
     dispatch!(carried_real_bool, x.dtype(), "isposinf", T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
 }
@@ -209,17 +209,17 @@ fn conj_physical(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     }
 }
 
-/// Of real numbers the tensor itself.
+/// Real tensors are returned unchanged.
 fn conj_or_same(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     if x.dtype().is_complex() { conj_physical(x, hint) } else { Ok(x.clone()) }
 }
 
-/// Row-major, unlike others.
+/// Row-major result, unlike other functions.
 fn log_sigmoid(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     log_of_sigmoid(&x.contiguous()?, hint)
 }
 
-/// Of complex numbers row-major.
+/// Row-major result for complex numbers.
 fn angle(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(&x.contiguous()?, |z| z.im.atan2(z.re)),
@@ -276,7 +276,7 @@ fn isfinite(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     classify(x, f64::is_finite, true)
 }
 
-/// A test on floats; on complex numbers of both parts (`all`) or either.
+/// A predicate on floats; for complex numbers on both components (`all`) or either.
 fn classify(x: &Tensor, test: fn(f64) -> bool, all: bool) -> Result<Tensor, TensorError> {
     match x.dtype() {
         d if d.is_complex() => unary::<Complex<f64>, bool>(x, |z| {
@@ -289,12 +289,12 @@ fn classify(x: &Tensor, test: fn(f64) -> bool, all: bool) -> Result<Tensor, Tens
     }
 }
 
-/// What the result's dtype is.
+/// The result's dtype.
 #[derive(Clone, Copy)]
 enum To {
     Float,
     Same,
-    /// As [`To::Same`], truth values as integers.
+    /// Like [`To::Same`], with booleans converted to integers.
     Number,
     Bool,
     Real,
@@ -341,23 +341,23 @@ const ROWS: &[Row] = &[
     ("aten::deg2rad", "Degrees as radians.", deg2rad, To::Float, None),
     ("aten::rad2deg", "Radians as degrees.", rad2deg, To::Float, None),
     ("aten::sinc", "`sin(pi x) / (pi x)`, 1 at 0.", sinc, To::Float, None),
-    ("aten::frac", "The part behind the point.", frac, To::Same, None),
-    ("aten::floor", "Down to an integer.", floor, To::Same, Some(TileOp::Floor)),
-    ("aten::ceil", "Up to an integer.", ceil, To::Same, Some(TileOp::Ceil)),
-    ("aten::trunc", "Towards zero to an integer.", trunc, To::Same, Some(TileOp::Trunc)),
-    ("aten::fix", "Towards zero to an integer.", trunc, To::Same, Some(TileOp::Trunc)),
-    ("aten::round", "To the nearest integer, ties to even.", round, To::Same, Some(TileOp::Round)),
+    ("aten::frac", "The fractional part.", frac, To::Same, None),
+    ("aten::floor", "Rounded down to an integer.", floor, To::Same, Some(TileOp::Floor)),
+    ("aten::ceil", "Rounded up to an integer.", ceil, To::Same, Some(TileOp::Ceil)),
+    ("aten::trunc", "Rounded towards zero to an integer.", trunc, To::Same, Some(TileOp::Trunc)),
+    ("aten::fix", "Rounded towards zero to an integer.", trunc, To::Same, Some(TileOp::Trunc)),
+    ("aten::round", "Rounded to the nearest integer, ties to even.", round, To::Same, Some(TileOp::Round)),
     ("aten::relu", "`max(x, 0)`.", relu, To::Same, Some(TileOp::Relu)),
     ("aten::relu6", "`min(max(x, 0), 6)`.", relu6, To::Same, None),
     ("aten::sign", "-1, 0 or 1.", sign, To::Same, Some(TileOp::Sign)),
-    ("aten::sgn", "-1, 0 or 1; of a complex number its direction.", sgn, To::Same, None),
+    ("aten::sgn", "-1, 0 or 1; for a complex number its direction `x / |x|`.", sgn, To::Same, None),
     ("aten::neg", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
     ("aten::negative", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
     ("aten::square", "`x * x`.", square, To::Number, None),
     ("aten::abs", "Magnitude.", abs, To::Real, Some(TileOp::Abs)),
     ("aten::absolute", "Magnitude.", abs, To::Real, Some(TileOp::Abs)),
     ("aten::logical_not", "Whether an element is zero.", logical_not, To::Bool, None),
-    ("aten::bitwise_not", "All bits turned; truth values negated.", bitwise_not, To::Same, None),
+    ("aten::bitwise_not", "All bits inverted; booleans negated.", bitwise_not, To::Same, None),
     ("aten::isnan", "Whether an element is not a number.", isnan, To::Bool, None),
     ("aten::isinf", "Whether an element is infinite.", isinf, To::Bool, None),
     ("aten::isfinite", "Whether an element is finite.", isfinite, To::Bool, None),
@@ -365,13 +365,19 @@ const ROWS: &[Row] = &[
     ("aten::isposinf", "Whether an element is infinity.", isposinf, To::Bool, None),
     ("aten::isneginf", "Whether an element is minus infinity.", isneginf, To::Bool, None),
     ("aten::isreal", "Whether the imaginary part is zero.", isreal, To::Bool, None),
-    ("aten::conj_physical", "The complex conjugate; a real tensor itself.", conj_or_same, To::Same, None),
+    (
+        "aten::conj_physical",
+        "The complex conjugate; a real tensor is returned unchanged.",
+        conj_or_same,
+        To::Same,
+        None,
+    ),
     ("aten::_conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
     ("aten::angle", "The angle from the positive real axis.", angle, To::Angle, None),
     ("prim::abs", "Magnitude.", abs, To::Real, None),
 ];
 
-/// `log`, spelled by another name.
+/// Other names of functions.
 const ALIASES: &[(&str, &str, Plain)] = &[
     ("aten::arcsin", "Arc sine.", asin),
     ("aten::arccos", "Arc cosine.", acos),
@@ -391,7 +397,7 @@ const ALIASES: &[(&str, &str, Plain)] = &[
     ("aten::special_sinc", "`sin(pi x) / (pi x)`, 1 at 0.", sinc),
 ];
 
-/// Element types that PyTorch's kernels lack though the function is defined for them.
+/// Dtypes that PyTorch's kernels do not support although the function is defined for them.
 const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
     (
         &[
@@ -420,7 +426,7 @@ const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
     ),
 ];
 
-/// Stands for functions in a build without kernels.
+/// Replaces functions in a build without kernels.
 #[cfg(not(feature = "kernels"))]
 fn lacking(_: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     Err(TensorError::Unsupported("kernels".into()))

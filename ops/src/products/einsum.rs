@@ -1,9 +1,9 @@
-//! Einstein's summation: products of any number of tensors over named dimensions.
+//! Einstein summation: products of tensors over named dimensions.
 //!
-//! Operands are multiplied from left to right. Where nothing is summed a product goes element by element; others become
-//! batched products of matrices: dimensions both have and the result keeps are the batch, those both have and nobody needs
-//! later are summed, the others are rows and columns. A dimension of size 1 is dropped from its operand, which is all that
-//! broadcasting takes. Names are in the order of the result's throughout, which shows in strides.
+//! Operands are multiplied from left to right. A product without summation is elementwise; others become batched matrix
+//! products. Dimensions of both operands that are needed later are the batch, those that are not needed are summed, the
+//! others are rows and columns. A dimension of size 1 is removed from its operand, which implements broadcasting.
+//! Dimensions are always in the order of the result, which determines strides.
 
 use crate::pointwise::product_of;
 use crate::support::{Computed, op};
@@ -15,20 +15,20 @@ use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, matmul, reduce};
 
-/// A named dimension: a letter, or one that an ellipsis stands for, counted from the right.
+/// A named dimension: a letter, or a dimension of the ellipsis, counted from the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Dots(usize),
     Letter(u8),
 }
 
-/// A tensor with a name for each dimension.
+/// A tensor with a label per dimension.
 struct Term {
     x: Tensor,
     labels: Vec<Label>,
 }
 
-/// What names are ordered by: where they are in the result, or after all that are.
+/// Sort key of labels: the position in the result, or after all of them.
 fn place(output: &[Label], label: Label) -> (usize, Label) {
     (output.iter().position(|&l| l == label).unwrap_or(output.len()), label)
 }
@@ -37,7 +37,7 @@ fn wrong(what: impl std::fmt::Display) -> KernelError {
     KernelError::input(format!("einsum(): {what}"))
 }
 
-/// One side's names, in which an ellipsis stands for `dots` dimensions.
+/// Parses the labels of an operand or of the result; an ellipsis represents `dots` dimensions.
 fn read(text: &str, dots: usize) -> Result<Vec<Label>, KernelError> {
     let mut labels = Vec::new();
     let mut rest = text;
@@ -67,7 +67,7 @@ fn read(text: &str, dots: usize) -> Result<Vec<Label>, KernelError> {
     Ok(labels)
 }
 
-/// An operand's dimensions under its names, each name once: repeated ones are diagonals.
+/// Labels an operand's dimensions; repeated labels are replaced by diagonals.
 fn term(text: &str, x: &Tensor) -> Result<Term, KernelError> {
     let letters = text.chars().filter(char::is_ascii_alphabetic).count();
     let dots = if text.contains("...") { x.rank().saturating_sub(letters) } else { 0 };
@@ -89,7 +89,7 @@ fn term(text: &str, x: &Tensor) -> Result<Term, KernelError> {
         if x.sizes()[at] != x.sizes()[other] {
             return Err(wrong("subscript is repeated for an operand but the sizes don't match"));
         }
-        // The diagonal becomes the last dimension; back to where the first was.
+        // `diagonal` appends the dimension, which is moved back to the position of the first.
         x = x.diagonal(0, at as i64, other as i64)?.movedim(&[-1], &[at as i64])?;
         labels.remove(other);
     }
@@ -97,7 +97,7 @@ fn term(text: &str, x: &Tensor) -> Result<Term, KernelError> {
 }
 
 impl Term {
-    /// Without dimensions of size 1.
+    /// Removes dimensions of size 1.
     fn squeezed(self) -> Result<Term, KernelError> {
         let ones: Vec<i64> =
             (0..self.x.rank()).filter(|&d| self.x.sizes()[d] == 1).map(|d| d as i64).collect();
@@ -107,7 +107,7 @@ impl Term {
         Ok(Term { x, labels })
     }
 
-    /// With its names in order.
+    /// Permutes the dimensions into the order of labels.
     fn ordered(self, output: &[Label]) -> Result<Term, KernelError> {
         let mut order: Vec<usize> = (0..self.labels.len()).collect();
         order.sort_by_key(|&d| place(output, self.labels[d]));
@@ -115,7 +115,7 @@ impl Term {
         Ok(Term { x, labels: order.iter().map(|&d| self.labels[d]).collect() })
     }
 
-    /// With dimensions of size 1 for the names it lacks.
+    /// Inserts dimensions of size 1 for missing labels.
     fn among(&self, labels: &[Label]) -> Computed {
         let mut x = self.x.clone();
         for (d, l) in labels.iter().enumerate() {
@@ -126,7 +126,7 @@ impl Term {
         Ok(x)
     }
 
-    /// Summed over dimensions that nobody needs.
+    /// Sums over dimensions that are not needed.
     fn summed(self, needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
         let gone: Vec<i64> =
             (0..self.labels.len()).filter(|&d| !needed(self.labels[d])).map(|d| d as i64).collect();
@@ -137,7 +137,7 @@ impl Term {
         Ok(Term { x, labels: self.labels.into_iter().filter(|&l| needed(l)).collect() })
     }
 
-    /// The dimensions of these names, in this order, each group as one.
+    /// Permutes the dimensions into groups of labels and merges each group.
     fn grouped(&self, groups: [&[Label]; 3]) -> Computed {
         let at = |l: &Label| self.labels.iter().position(|m| m == l).map(|d| d as i64);
         let order: Vec<i64> = groups.iter().flat_map(|g| g.iter()).filter_map(at).collect();
@@ -152,7 +152,7 @@ impl Term {
     }
 }
 
-/// The product of two terms, summed over names that nobody needs later; names are in the order of `output`.
+/// Multiplies two terms and sums over labels that are not needed; labels are in the order of `output`.
 fn multiply(a: Term, b: Term, output: &[Label], needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
     let a = a.summed(|l| needed(l) || b.labels.contains(&l))?;
     let b = b.summed(|l| needed(l) || a.labels.contains(&l))?;
@@ -185,7 +185,7 @@ fn multiply(a: Term, b: Term, output: &[Label], needed: impl Fn(Label) -> bool) 
     Term { x: product.view(&sizes)?, labels }.ordered(output)
 }
 
-/// The names of the result that an equation without an arrow has: the ellipsis, then letters that occur once.
+/// Returns the result labels of an equation without an arrow: the ellipsis, then letters that occur once.
 fn implied(sides: &[&str], dots: usize) -> Vec<Label> {
     let mut counts = [0usize; 128];
     sides
@@ -197,7 +197,7 @@ fn implied(sides: &[&str], dots: usize) -> Vec<Label> {
     (0..dots).rev().map(Label::Dots).chain(letters).collect()
 }
 
-/// The value of an equation.
+/// Evaluates an equation.
 pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
     let (inputs, output) = match equation.split_once("->") {
         Some((inputs, output)) => (inputs, Some(output)),
@@ -239,7 +239,7 @@ pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
             return Err(wrong("output subscript does not appear in the equation for any input operand"));
         }
     }
-    // A single operand is summed over what has size 1, too: sums of integers are wide.
+    // A single operand is also summed over dimensions of size 1, because that widens integers.
     let alone = terms.len() == 1;
     let terms = terms.into_iter().map(|t| if alone { Ok(t) } else { t.squeezed() }?.ordered(&output));
     let mut terms = terms.collect::<Result<Vec<_>, KernelError>>()?.into_iter();
@@ -261,7 +261,8 @@ fn einsum(cx: &KernelCx<'_>) -> Computed {
     evaluate(&equation, &cx.tensors(1)?)
 }
 
-/// `(tensor, dimensions, tensor, dimensions, …)`, and perhaps those of the result: names are numbers below 52.
+/// `(tensor, dimensions, tensor, dimensions, …)`, optionally followed by those of the result: labels are numbers below
+/// 52.
 fn einsum_of_sublists(cx: &KernelCx<'_>) -> Computed {
     let letters = |i: usize| -> Result<String, KernelError> {
         let letter = |&name: &i64| match u8::try_from(name) {
@@ -332,8 +333,7 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
     Ok(product.x.permute(&order)?.reshape(&sizes)?.contiguous()?)
 }
 
-/// A dimension for each letter behind the arrow, as large as that letter's elsewhere. Where dots stand for dimensions, or
-/// there is no arrow, nothing is said.
+/// Shape: the size of each result letter in the operands. Unknown if the equation has an ellipsis or no arrow.
 fn named(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let equation = cx.constant(0)?.as_str()?.to_string();
     let (from, to) = equation.split_once("->").filter(|_| !equation.contains('.'))?;
@@ -344,7 +344,7 @@ fn named(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     for (part, dims) in from.split(',').zip(operands) {
         known.extend(letters(part).into_iter().zip(dims.unwrap_or_default()));
     }
-    // A size of 1 is broadcast to what the letter is elsewhere.
+    // Sizes of 1 are broadcast.
     let size = |c: char, cx: &mut ShapeCx<'_>| {
         let all: Dims = known.iter().filter(|(k, _)| *k == c).map(|(_, d)| *d).collect();
         let met = all.iter().try_fold(Dim::Known(1), |met, &d| cx.symbols.broadcast(met, d));
@@ -354,7 +354,7 @@ fn named(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(dims))
 }
 
-/// The dimensions of both operands that no sum goes over.
+/// Shape: the dimensions of both operands that are not summed.
 fn left_over(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut kept = Dims::new();
     for (tensor, summed) in [(0, 2), (1, 3)] {

@@ -1,4 +1,4 @@
-//! Matrix products and what is built on them.
+//! Matrix products and operators derived from them.
 
 mod einsum;
 mod vectors;
@@ -33,7 +33,7 @@ fn any_rank(cx: &KernelCx<'_>) -> Computed {
     Ok(matmul::matmul(cx.tensor(0)?, cx.tensor(1)?)?)
 }
 
-/// An operand of a product that is scaled by `alpha`: zeros where that is 0, so that no NaN comes of what does not count.
+/// Returns an operand of a product scaled by `alpha`; zeros if `alpha` is 0, so that NaN does not propagate.
 fn counted(x: &Tensor, alpha: Scalar) -> Result<Cow<'_, Tensor>, KernelError> {
     match alpha == Scalar::Int(0) || alpha == Scalar::Float(0.0) {
         true => Ok(Cow::Owned(Tensor::zeros(x.sizes(), x.dtype())?)),
@@ -76,7 +76,7 @@ fn addmv(cx: &KernelCx<'_>) -> Computed {
     scaled_sum(&bias.to_dtype(product.dtype())?, &product, cx.scalar(3)?, cx.scalar(4)?)
 }
 
-/// `beta * a + alpha * b`, promoted; `beta` 0 ignores `a` altogether.
+/// `beta * a + alpha * b`, promoted; if `beta` is 0, `a` is ignored.
 fn scaled_sum(a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Computed {
     use crate::pointwise::Number;
     let ignore = beta == Scalar::Int(0) || beta == Scalar::Float(0.0);
@@ -118,7 +118,8 @@ fn linear(cx: &KernelCx<'_>) -> Computed {
     if x.rank() == 2 {
         return Ok(matmul::addmm(bias, x, &transposed, one, one)?);
     }
-    // What lies as rows is one matrix, to whose product the bias is broadcast; else it is added to the product as in place.
+    // A contiguous input is viewed as one matrix, with the bias broadcast to the product; otherwise the bias is added
+    // to the product as if in place.
     if x.is_contiguous() && (x.rank() == 3 || bias.rank() == 1) {
         let (width, lead) = x.sizes().split_last().expect("invariant: it has dimensions");
         let rows = x.view(&[lead.iter().product(), *width])?;
@@ -131,7 +132,7 @@ fn linear(cx: &KernelCx<'_>) -> Computed {
     scaled_sum(&fitting(bias, product.dtype())?.expand(product.sizes())?, &product, one, one)
 }
 
-/// Tensors of the given sizes.
+/// Samples: tensors of the given sizes.
 fn sized(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g: &mut Gen<'_>| {
         let elements = flambeau_exec::sample::Elements::default();
@@ -221,7 +222,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "aten::outer",
-        doc: "All products of an element of one vector and one of another.",
+        doc: "The outer product of two vectors.",
         run: outer,
         shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
         dtype: || Dtype::promote([0, 1]),
@@ -229,7 +230,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "aten::ger",
-        doc: "All products of an element of one vector and one of another.",
+        doc: "The outer product of two vectors.",
         run: outer,
         shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
         dtype: || Dtype::promote([0, 1]),

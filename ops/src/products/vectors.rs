@@ -1,4 +1,4 @@
-//! Products of vectors, outer products, chains and powers of matrices.
+//! Vector products, outer products, matrix chains and matrix powers.
 
 use super::{counted, scaled_sum};
 use crate::compute::computing;
@@ -40,7 +40,7 @@ fn vecdot(cx: &KernelCx<'_>) -> Computed {
     if x.dtype() != y.dtype() {
         return Err(KernelError::input("linalg.vecdot: Expected x and y to have the same dtype"));
     }
-    // Two vectors are as long as each other.
+    // Two vectors must have equal lengths (no broadcasting).
     if x.rank() == 1 && y.rank() == 1 {
         wrap_dim(dim, 1)?;
         return Ok(matmul::dot(&conjugated(x)?, y)?);
@@ -85,12 +85,12 @@ fn addr(cx: &KernelCx<'_>) -> Computed {
     let bias = bias.expand(&[a.sizes()[0], b.sizes()[0]])?;
     let (a, b) = (a.unsqueeze(1)?, b.unsqueeze(0)?);
     let dtype = Promotion::new().tensor(&bias).tensor(&a).tensor(&b).result().unwrap_or(a.dtype());
-    // One vector is scaled before the products are taken, which shows in halves.
+    // One vector is scaled before the product, which is visible in f16.
     let scaled = product_of(&a.to_dtype(dtype)?, &Tensor::scalar(alpha, dtype)?)?;
     scaled_sum(&bias, &product_of(&scaled, &b)?, beta, Scalar::Int(1))
 }
 
-/// The products of the batch added one after the other, each sum rounded.
+/// Adds the products of a batch one by one, rounding each sum.
 fn addbmm(cx: &KernelCx<'_>) -> Computed {
     let (bias, a, b) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     if a.rank() != 3 || b.rank() != 3 {
@@ -188,12 +188,12 @@ fn cross(cx: &KernelCx<'_>) -> Computed {
     cross_along(a, b, dim)
 }
 
-/// Longest chain whose order of products is looked for, at a cost of its cube; a longer one goes from left to right.
+/// Maximal length of a chain whose order is optimized, in cubic time; longer ones are multiplied from left to right.
 const LONGEST: usize = 64;
 
-/// The product of matrices, the first and last of which may be vectors, in the order that takes the fewest
-/// multiplications: `splits[i][j]` is the last matrix of the left factor of those from `i` to `j`. Of orders that cost the
-/// same, PyTorch takes the first of three matrices from the left, of more from the right.
+/// Multiplies matrices (first and last may be vectors) in the order with the fewest scalar multiplications.
+/// `splits[i][j]` is the last matrix of the left factor of the range `i..=j`. For equal costs, PyTorch selects the
+/// first split from the left for three matrices, from the right for more.
 fn chain(tensors: &[Tensor]) -> Computed {
     let n = tensors.len();
     let (Some(first), true) = (tensors.first(), n <= LONGEST) else {
@@ -232,7 +232,7 @@ fn chain(tensors: &[Tensor]) -> Computed {
     product_of_range(tensors, &splits, 0, n - 1)
 }
 
-/// The product of the matrices from `i` to `j`; as deep as a chain is long.
+/// Multiplies the matrices `i..=j`; the recursion depth is at most the chain's length.
 fn product_of_range(tensors: &[Tensor], splits: &[Vec<usize>], i: usize, j: usize) -> Computed {
     if i == j {
         return Ok(tensors[i].clone());
@@ -330,7 +330,7 @@ fn inverse(x: &Tensor, side: usize) -> Computed {
     })
 }
 
-/// Tensors of given sizes.
+/// Samples: tensors of the given sizes.
 fn sized(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g| sizes.iter().map(|s| IValue::Tensor(draw(g, s))).collect())
 }
@@ -345,7 +345,7 @@ fn both() -> Shape {
     Shape::broadcast([0, 1])
 }
 
-/// What both broadcast to, without the dimension that argument `dim` names.
+/// Shape: the broadcast sizes without the dimension in argument 2.
 fn along_summed() -> Shape {
     Shape::from(|cx| {
         let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
@@ -356,7 +356,7 @@ fn along_summed() -> Shape {
     })
 }
 
-/// A matrix: the size of one operand's dimension by that of another's, each given as `(operand, dimension)`.
+/// Shape of a matrix: two sizes, each given as `(operand, dimension)`.
 fn matrix_of(rows: (usize, usize), columns: (usize, usize)) -> Shape {
     Shape::from(move |cx| {
         let rows = cx.take_dims(rows.0)?.get(rows.1).copied()?;
@@ -365,7 +365,7 @@ fn matrix_of(rows: (usize, usize), columns: (usize, usize)) -> Shape {
     })
 }
 
-/// All dimensions but the last of one, then of the other; numbers multiply.
+/// Shape: all dimensions but the last of both operands, concatenated; a scalar operand multiplies.
 fn inner_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let (mut x, mut y) = (cx.take_dims(0)?, cx.take_dims(1)?);
     if !x.is_empty() && !y.is_empty() {
@@ -376,7 +376,7 @@ fn inner_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(x))
 }
 
-/// Products of sizes from the last on.
+/// Shape: products of sizes, aligned at the last dimension.
 fn kron_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
     let rank = x.len().max(y.len());
@@ -384,7 +384,7 @@ fn kron_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims((0..rank).map(|i| cx.symbols.mul(at(&x, i), at(&y, i)))))
 }
 
-/// The rows of the first matrix and the columns of the last; vectors at the ends have none.
+/// Shape: rows of the first matrix and columns of the last; vectors have none.
 fn chain_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let all = cx.elements(0)?;
     let of = |fact: Option<&Fact>| fact?.as_tensor()?.dims.clone();
@@ -398,12 +398,19 @@ fn chain_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
 }
 
-/// Names, what it is, the function, its sizes, sizes of a sample, operands that promote.
+/// Names, documentation, function, shape rule, sample sizes, operands that are promoted.
 const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
-    ("vdot", "The product of two vectors, the first conjugated.", vdot, Shape::scalar, &[&[3], &[3]], &[0]),
+    (
+        "vdot",
+        "The dot product of two vectors, the first one conjugated.",
+        vdot,
+        Shape::scalar,
+        &[&[3], &[3]],
+        &[0],
+    ),
     (
         "linalg_vecdot",
-        "Products of vectors along a dimension, the first conjugated.",
+        "Dot products along a dimension, the first operand conjugated.",
         vecdot,
         along_summed,
         &[&[2, 3], &[2, 3]],
@@ -425,14 +432,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
         &[&[2, 3], &[2], &[3]],
         &[0, 1, 2],
     ),
-    (
-        "kron",
-        "Every element of one times the other.",
-        kron,
-        || Shape::from(kron_dims),
-        &[&[2, 3], &[3, 2]],
-        &[0, 1],
-    ),
+    ("kron", "The Kronecker product.", kron, || Shape::from(kron_dims), &[&[2, 3], &[3, 2]], &[0, 1]),
     ("linalg_cross", "Cross products along a dimension.", linalg_cross, both, &[&[2, 3], &[2, 3]], &[0, 1]),
     (
         "cross",
@@ -470,9 +470,9 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(op("linalg_multi_dot", "", doc).facts(list).one(multi_dot));
     defs.extend(op("chain_matmul", "", doc).facts(list).one(chain_matmul));
-    let doc = "A square matrix multiplied by itself; negative powers are of its inverse.";
+    let doc = "A power of a square matrix; negative powers are those of its inverse.";
     let power = |d: OpDef| {
-        // Inverses are column-major.
+        // Inverses are column-major, so the strides are unknown.
         d.with(Shape::dims(|cx| cx.take_dims(0))).with(Dtype::same_as(0)).with(
             Sample::args(|g| vec![IValue::Tensor(draw(g, &[3, 3])), IValue::Int(g.int(-2, 4))])
                 .tolerance(1e-3, 1e-3),

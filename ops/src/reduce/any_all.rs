@@ -1,4 +1,4 @@
-//! Whether any or all elements are nonzero.
+//! `any` and `all`: whether some or all elements are nonzero.
 
 use super::dims_sample;
 use crate::support::{Computed, op};
@@ -9,7 +9,7 @@ use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
 type Truth = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 
-/// Over several dimensions; an empty list means none, so every element stands for itself.
+/// Reduces several dimensions; an empty list reduces none.
 fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
     match dims {
         Some([]) => {
@@ -27,7 +27,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("all", "Whether all elements are nonzero.", reduce::all),
     ];
     for (name, doc, f) in rows {
-        // Bytes stay bytes, everything else becomes truth values.
+        // u8 stays u8, every other dtype becomes bool.
         let dtype =
             || Dtype::from(|cx| Some(if cx.dtype(0)? == DType::U8 { DType::U8 } else { DType::Bool }));
         let sample = || Sample::tensors(1).numbers().exact();

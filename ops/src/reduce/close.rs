@@ -1,4 +1,4 @@
-//! Whether tensors are equal or close.
+//! Comparison of tensors: equal or close.
 
 use crate::support::{Computed, kernel, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -9,7 +9,7 @@ use flambeau_tensor::math::Float;
 use flambeau_tensor::promote::promote;
 use flambeau_tensor::{Complex, Element, compare, dispatch, reduce};
 
-/// `|a - b| <= atol + rtol * |b|`; equal elements are close, NaN is close to NaN if asked for.
+/// `|a - b| <= atol + rtol * |b|`; equal elements are close, two NaNs are close if requested.
 fn isclose(cx: &KernelCx<'_>) -> Computed {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     let (rtol, atol, nan) = (cx.float(2)?, cx.float(3)?, cx.boolean(4)?);
@@ -23,7 +23,7 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
     if !(rtol >= 0.0 && atol >= 0.0) {
         return Err(KernelError::input("rtol and atol must be greater than or equal to zero"));
     }
-    // What is not a number on both sides is found in memory of the first one's sizes.
+    // PyTorch detects NaN pairs in place, in a tensor of the first operand's sizes.
     if nan && !a.dtype().is_integral(true) && !flambeau_tensor::expandable(b.sizes(), a.sizes()) {
         return Err(KernelError::input(format!(
             "output with shape {:?} doesn't match the broadcast shape with {:?}",
@@ -43,7 +43,7 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
     if a.dtype().is_integral(true) {
         let (rtol, atol) = (rtol as f32, atol as f32);
         return Ok(binary::<i64, i64, bool>(a, b, move |a, b| {
-            // Integers differ as the single floats nearest to them.
+            // The difference of integers is computed in f32.
             a == b || (a as f32 - b as f32).abs() <= atol + (rtol * b as f32).abs()
         })?);
     }
@@ -63,7 +63,7 @@ fn allclose(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Same sizes and elements; types may differ.
+/// Whether sizes and elements are equal; dtypes may differ.
 fn equal(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     let dtype = promote(a.dtype(), b.dtype());

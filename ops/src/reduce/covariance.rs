@@ -10,7 +10,7 @@ use flambeau_tensor::loops::unary;
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, matmul, reduce};
 
-/// Complex conjugates; real numbers as they are.
+/// Returns the complex conjugate; real tensors are unchanged.
 fn conjugate(x: &Tensor) -> Computed {
     Ok(match x.dtype() {
         DType::C64 => unary::<Complex<f32>, Complex<f32>>(x, |z: Complex<f32>| z.conj())?,
@@ -19,12 +19,12 @@ fn conjugate(x: &Tensor) -> Computed {
     })
 }
 
-/// The sum of all elements as a double.
+/// Returns the sum of all elements as f64.
 fn total(x: &Tensor) -> Result<f64, KernelError> {
     Ok(reduce::sum(x, None, false, None)?.item()?.to_f64())
 }
 
-/// Weights of the columns, checked: as many as there are columns, none negative.
+/// Checks column weights: one per column, none negative.
 fn weights(w: &Tensor, columns: i64, which: &str) -> Result<(), KernelError> {
     if w.rank() > 1 || w.numel() as i64 != columns {
         return Err(KernelError::input(format!(
@@ -39,7 +39,7 @@ fn weights(w: &Tensor, columns: i64, which: &str) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// A matrix of a row per variable.
+/// Reshapes to a matrix with one row per variable.
 fn rows_of(x: &Tensor) -> Computed {
     Ok(match x.rank() {
         0 | 1 => x.reshape(&[1, -1])?,
@@ -52,7 +52,7 @@ fn rows_of(x: &Tensor) -> Computed {
     })
 }
 
-/// Covariance of the rows, each column counted by its weights.
+/// Covariance of the rows, with weighted columns.
 fn covariance(
     x: &Tensor,
     correction: i64,
@@ -87,7 +87,7 @@ fn covariance(
         (Some(w), None) | (None, Some(w)) => Some(w.clone()),
         (None, None) => None,
     };
-    // Integers are those of their weights.
+    // Integers are converted to the dtype of the weights.
     let float = rows.to_dtype(match reliabilities {
         Some(w) if rows.dtype().is_integral(true) => w.dtype(),
         _ => to_float(rows.dtype()),
@@ -128,7 +128,7 @@ fn cov(cx: &KernelCx<'_>) -> Computed {
     covariance(cx.tensor(0)?, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?)
 }
 
-/// Covariance over the deviations of both rows, kept within -1 and 1.
+/// Correlation: covariance divided by the standard deviations of both rows, clamped to [-1, 1].
 fn corrcoef(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     if x.rank() > 2 {
@@ -157,18 +157,18 @@ fn corrcoef(cx: &KernelCx<'_>) -> Computed {
     Ok(limited.to_dtype(both.dtype())?)
 }
 
-/// A square with a row for each row; a vector gives a number.
+/// Shape: a square matrix with one row per variable; a scalar for a vector.
 fn between_rows(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     match cx.take_dims(0)?[..] {
         [] | [_] => Some(TensorFact::of_dims([])),
-        // A matrix of one row does, too.
+        // A matrix with one row also gives a scalar.
         [Dim::Known(1), _] => Some(TensorFact::of_dims([])),
         [rows @ Dim::Known(_), _] => Some(TensorFact::of_dims([rows, rows])),
         _ => None,
     }
 }
 
-/// Weights, which only `cov` has, may widen it.
+/// Dtype without weights, which may widen it; only `cov` has weights.
 fn unweighted(cx: &ShapeCx<'_>) -> Option<DType> {
     let plain = (2..cx.len()).all(|weights| cx.is_none(weights) == Some(true));
     cx.dtype(0).filter(|d| plain && !d.is_integral(true))

@@ -1,4 +1,4 @@
-//! Running reductions: each element and those before it along a dimension.
+//! Cumulative reductions along a dimension.
 
 use super::one_dim;
 use crate::support::{Computed, Several, op};
@@ -11,13 +11,13 @@ use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, re
 
 type Sum = fn(&Tensor, i64, Option<DType>) -> Result<Tensor, TensorError>;
 
-/// Only a NaN differs from itself.
+/// Only NaN differs from itself.
 #[allow(clippy::eq_op, reason = "tells NaN for any type")]
 fn is_nan<T: Element>(x: T) -> bool {
     x != x
 }
 
-/// Places of the extreme element so far, the last of equals.
+/// Computes the index of the extreme element so far, the last one of equal elements.
 fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: bool) {
     let mut best: Option<(T, i64)> = None;
     for ((&x, i), out) in row.iter().zip(0i64..).zip(out) {
@@ -33,7 +33,7 @@ fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: boo
 
 fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
-    // Of nothing at all, and of a number alone, neither the dimension nor the type matters.
+    // For an empty tensor or a scalar, neither the dimension nor the dtype is checked.
     if x.numel() == 0 || x.rank() == 0 {
         return Ok(vec![x.clone_contiguous()?, Tensor::zeros(x.sizes(), DType::I64)?]);
     }
@@ -44,7 +44,7 @@ fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
     Ok(vec![values, indices])
 }
 
-/// `ln(e^a + e^b)` without overflow; infinities keep their sign.
+/// `ln(e^a + e^b)` without overflow; equal infinities are returned unchanged.
 fn log_add<T: Real>(a: T, b: T) -> T {
     let (lo, hi) = (a.min_nan(b), a.max_nan(b));
     if lo == hi && (hi == T::INFINITY || hi == -T::INFINITY) {
@@ -69,10 +69,8 @@ fn logcumsumexp(cx: &KernelCx<'_>) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let rows: [(&str, &'static str, Sum); 2] = [
-        ("cumsum", "Sum of each element and those before it.", reduce::cumsum),
-        ("cumprod", "Product of each element and those before it.", reduce::cumprod),
-    ];
+    let rows: [(&str, &'static str, Sum); 2] =
+        [("cumsum", "Cumulative sum.", reduce::cumsum), ("cumprod", "Cumulative product.", reduce::cumprod)];
     for (name, doc, f) in rows {
         let facts =
             |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::sum_of(0))).with(one_dim());
@@ -84,12 +82,12 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
             .with(one_dim())
     };
-    let doc = "The largest element so far, and where it stands.";
+    let doc = "The cumulative maximum, and its index.";
     defs.extend(op("cummax", "", doc).facts(both).several(|cx| extremes(cx, true, "cummax_cpu")));
-    let doc = "The smallest element so far, and where it stands.";
+    let doc = "The cumulative minimum, and its index.";
     defs.extend(op("cummin", "", doc).facts(both).several(|cx| extremes(cx, false, "cummin_cpu")));
     let facts = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(one_dim());
-    let doc = "The logarithm of the sum of the exponentials of each element and those before it.";
+    let doc = "The logarithm of the cumulative sum of exponentials.";
     defs.extend(op("logcumsumexp", "", doc).facts(facts).one(logcumsumexp));
     defs
 }

@@ -1,4 +1,4 @@
-//! Differences between neighbours and sums over them: `diff`, `trapezoid`, `cumulative_trapezoid`.
+//! Differences of neighbours and trapezoidal sums: `diff`, `trapezoid`, `cumulative_trapezoid`.
 
 use crate::join::cat;
 use crate::pointwise::{difference_of, product_of, sum_of};
@@ -10,7 +10,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{DType, Scalar, Tensor, reduce, wrap_dim};
 
-/// All but the first and all but the last places of a dimension.
+/// Returns a tensor without the first and without the last position of a dimension.
 fn neighbours(x: &Tensor, d: i64) -> Result<(Tensor, Tensor), KernelError> {
     let n = x.size(d)?;
     Ok((x.narrow(d, 1.min(n), (n - 1).max(0))?, x.narrow(d, 0, (n - 1).max(0))?))
@@ -26,7 +26,7 @@ fn diff(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input(format!("order must be non-negative but got {n}")));
     }
     if n == 0 && before.is_none() && after.is_none() {
-        // Along whatever dimension, there or not.
+        // The dimension is not checked.
         return Ok(x.clone_data()?);
     }
     let d = wrap_dim(cx.int(2)?, x.rank())? as i64;
@@ -42,7 +42,7 @@ fn diff(cx: &KernelCx<'_>) -> Computed {
     Ok(x)
 }
 
-/// Distances between places, in the shape of `y`'s neighbours; `x` may be one row for all.
+/// Returns distances between neighbours of `x`, which is a vector or broadcast to `y`.
 fn distances(y: &Tensor, x: &Tensor, dim: i64) -> Computed {
     if x.rank() == 0 {
         return Err(KernelError::input("trapezoid: x must be at least one-dimensional"));
@@ -60,7 +60,7 @@ fn distances(y: &Tensor, x: &Tensor, dim: i64) -> Computed {
             x.reshape(&sizes)?
         }
         _ => {
-            // Missing dimensions stand in front.
+            // Missing dimensions are prepended.
             let mut sizes = vec![1; y.rank().saturating_sub(x.rank())];
             sizes.extend_from_slice(x.sizes());
             x.reshape(&sizes)?
@@ -70,17 +70,17 @@ fn distances(y: &Tensor, x: &Tensor, dim: i64) -> Computed {
     difference_of(&after, &before)
 }
 
-/// A tensor times a number, in a float type.
+/// Multiplies a tensor by a number, in a float dtype.
 fn times(x: &Tensor, by: Scalar) -> Computed {
     let dtype = to_float(Promotion::new().tensor(x).scalar(by).result().unwrap_or(x.dtype()));
     product_of(&x.to_dtype(dtype)?, &Tensor::scalar(by, dtype)?)
 }
 
-/// What stands under the lines between neighbours.
+/// Areas below the lines between neighbours.
 enum Areas {
-    /// Twice the areas, which are between the places of a tensor: products in the operands' own type.
+    /// Twice the areas for explicit coordinates: products in the operands' dtype.
     Doubled(Tensor),
-    /// Sums of neighbours, all places as far apart as the number says.
+    /// Sums of neighbours, for a constant distance.
     Sums(Tensor, Scalar),
 }
 
@@ -90,7 +90,7 @@ fn areas(cx: &KernelCx<'_>) -> Result<(Areas, i64), KernelError> {
     if y.rank() == 0 {
         return Err(KernelError::input("trapezoid: y must be at least one-dimensional"));
     }
-    // Counted from the front, whatever dimensions `x` brings there.
+    // Counted from the front, because `x` may add leading dimensions.
     let d = wrap_dim(dim, y.rank())? as i64;
     let (after, before) = neighbours(y, d)?;
     let sums = sum_of(&before, &after)?;
@@ -108,7 +108,7 @@ fn half_of(by: Scalar) -> Scalar {
     }
 }
 
-/// Truth values have no areas.
+/// Returns an error for boolean operands.
 fn no_truths(cx: &KernelCx<'_>, op: &str) -> Result<(), KernelError> {
     let x = cx.arg(1)?.as_tensor();
     if cx.tensor(0)?.dtype() == DType::Bool || x.is_some_and(|x| x.dtype() == DType::Bool) {
@@ -133,7 +133,7 @@ fn trapezoid(cx: &KernelCx<'_>) -> Computed {
             times(&reduce::sum(&areas, Some(&[d]), false, None)?, Scalar::Float(0.5))
         }
         (Areas::Sums(_, dx), d) => {
-            // All elements, but half of the first and of the last.
+            // The sum of all elements, minus half of the first and last.
             let sum = reduce::sum(y, Some(&[d]), false, None)?;
             let ends = times(&sum_of(&y.select(d, 0)?, &y.select(d, -1)?)?, Scalar::Float(0.5))?;
             times(&difference_of(&sum, &ends)?, dx)
@@ -149,11 +149,11 @@ fn cumulative(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// `(self, n, dim, prepend, append)`: the dimension shorter by `n`.
+/// Shape for `(self, n, dim, prepend, append)`: the dimension is shorter by `n`.
 fn shorter(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut dims = cx.take_dims(0)?;
     let at = cx.axis(2, dims.len())?;
-    // More differences than elements leave none, whatever is put in front or behind.
+    // If `n` exceeds the size, the dimension is empty, whatever is prepended or appended.
     dims[at] = match (cx.known_int(1), dims[at], cx.is_none(3)? && cx.is_none(4)?) {
         (Some(n), Dim::Known(size), true) => Dim::Known(size.saturating_sub(n).max(0)),
         _ => cx.fresh_size(),
@@ -161,8 +161,8 @@ fn shorter(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(dims))
 }
 
-/// `(y, x or dx, dim)`: the dimension gone, or shorter by one if areas are summed up step by step. Places of more than
-/// one dimension broadcast with the elements.
+/// Shape for `(y, x or dx, dim)`: the dimension is removed, or shorter by one for cumulative sums. Coordinates of rank
+/// above 1 are broadcast, so the shape is unknown.
 fn area_dims(step_by_step: bool) -> Shape {
     Shape::from(move |cx| {
         let mut dims = cx.take_dims(0)?;
@@ -179,7 +179,7 @@ fn area_dims(step_by_step: bool) -> Shape {
     })
 }
 
-/// The dtype of `(self, n, dim, prepend, append)`: what is joined promotes, unless there is no difference to take.
+/// Dtype for `(self, n, dim, prepend, append)`: promoted, unless `n` is 0.
 fn joined() -> Dtype {
     let promoted = Dtype::promote([0, 3, 4]);
     Dtype::from(move |cx| {
@@ -192,7 +192,7 @@ fn joined() -> Dtype {
     })
 }
 
-/// The dtype of `(y, x or dx, dim)`: a float, but where an empty dimension is summed at once, zeros of `y`'s own.
+/// Dtype for `(y, x or dx, dim)`: a float; for a total over an empty dimension, zeros of the dtype of `y`.
 fn area_dtype(at_once: bool) -> Dtype {
     let promoted = Dtype::float_promote([0, 1]);
     Dtype::from(move |cx| {
@@ -213,10 +213,10 @@ pub(super) fn family() -> Vec<OpDef> {
     let number = || vector().then([IValue::Float(0.5)]);
     for overload in ["x", "dx"] {
         let sample = || if overload == "x" { same() } else { number() };
-        let doc = "The area under lines between neighbours along a dimension.";
+        let doc = "The integral along a dimension by the trapezoidal rule.";
         let facts = |d: OpDef| d.with(area_dims(false)).with(area_dtype(true)).with(sample());
         defs.extend(op("trapezoid trapz", overload, doc).facts(facts).one(trapezoid));
-        let doc = "The areas under lines up to each neighbour along a dimension.";
+        let doc = "The cumulative integral along a dimension by the trapezoidal rule.";
         let facts = |d: OpDef| d.with(area_dims(true)).with(area_dtype(false)).with(sample());
         defs.extend(op("cumulative_trapezoid", overload, doc).facts(facts).one(cumulative));
     }

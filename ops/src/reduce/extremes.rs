@@ -1,4 +1,4 @@
-//! The largest and smallest elements, and where they stand.
+//! Maximum and minimum, and their indices.
 
 use super::{dims_sample, one_dim};
 use crate::support::{Computed, Several, op};
@@ -16,7 +16,7 @@ fn refused(op: &'static str, dtype: DType) -> KernelError {
     TensorError::DType { op, dtype }.into()
 }
 
-/// Over all elements.
+/// Reduces all elements.
 fn of_all(x: &Tensor, f: Extreme, op: &'static str) -> Computed {
     if x.dtype().is_complex() {
         return Err(refused(op, x.dtype()));
@@ -31,7 +31,7 @@ fn of_all(x: &Tensor, f: Extreme, op: &'static str) -> Computed {
     Ok(f(x, None, false)?)
 }
 
-/// `(self, dim, keepdim)` of `aminmax`; no dimension means all.
+/// `(self, dim, keepdim)` of `aminmax`; without a dimension, reduces all.
 fn aminmax(cx: &KernelCx<'_>, dim: Option<i64>, keep: bool) -> Several {
     let x = cx.tensor(0)?;
     if x.dtype().is_complex() {
@@ -66,7 +66,7 @@ fn along(cx: &KernelCx<'_>, f: WithIndices) -> Several {
 
 fn place(cx: &KernelCx<'_>, f: Place, op: &'static str) -> Computed {
     let (x, dim) = (cx.tensor(0)?, cx.opt_int(1)?);
-    // Where there is no choice, elements are not compared.
+    // A single element or an empty tensor requires no comparison, so its dtype is not checked.
     if let Some(dim) = dim.filter(|_| x.rank() > 0)
         && (x.numel() == 0 || x.sizes()[wrap_dim(dim, x.rank())?] == 1)
     {
@@ -98,7 +98,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let row = op(short, "", doc).out("unary_out").facts(facts);
         defs.extend(row.one(move |cx| of_all(cx.tensor(0)?, f, kernel)));
     }
-    let doc = "Extreme elements along a dimension, and where they stand.";
+    let doc = "The maxima or minima along a dimension, and their indices.";
     let both = |d: OpDef| {
         d.with(Shape::results([Shape::reduce(1, 2), Shape::reduce(1, 2)]))
             .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
@@ -114,7 +114,7 @@ pub(super) fn family() -> Vec<OpDef> {
     for (name, f, kernel) in rows {
         let facts =
             |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::fixed(DType::I64)).with(one_dim().exact());
-        let row = op(name, "", "Where the extreme element stands.").facts(facts);
+        let row = op(name, "", "The index of the maximum or minimum.").facts(facts);
         defs.extend(row.one(move |cx| place(cx, f, kernel)));
     }
     let doc = "The smallest and the largest element.";

@@ -1,4 +1,4 @@
-//! `gradient`: slopes between neighbours, of second order inside and of first or second order at both ends.
+//! `gradient`: numeric derivatives by central differences, with first- or second-order differences at both ends.
 
 use crate::join::cat;
 use crate::pointwise::{difference_of, no_bools, product_of, quotient_of, sum_of};
@@ -9,19 +9,19 @@ use flambeau_tensor::promote::to_float;
 use flambeau_tensor::reduce::dim_mask;
 use flambeau_tensor::{DType, Scalar, Tensor, wrap_dim};
 
-/// How far places are apart along a dimension: the same everywhere, or by coordinates.
+/// Spacing of the positions along a dimension: constant, or by coordinates.
 enum Spacing {
     Even(Scalar),
     Coordinates(Tensor),
 }
 
-/// A difference; truth values have none.
+/// Returns a difference; an error for booleans.
 fn apart(a: &Tensor, b: &Tensor) -> Computed {
     no_bools(a.dtype(), b.dtype())?;
     difference_of(a, b)
 }
 
-/// `length` places from `start`; negative starts count from the end.
+/// Returns `length` positions from `start`; a negative `start` counts from the end.
 fn part(x: &Tensor, d: i64, start: i64, length: i64) -> Computed {
     Ok(x.narrow(d, start, length)?)
 }
@@ -36,7 +36,7 @@ fn weighted(parts: [(&Tensor, &Tensor); 3]) -> Computed {
     sum_of(&sum_of(&product_of(a.0, a.1)?, &product_of(b.0, b.1)?)?, &product_of(c.0, c.1)?)
 }
 
-/// A quotient; of integers, it is floating.
+/// Returns a quotient; for integers, a float.
 fn ratio(a: &Tensor, b: &Tensor) -> Computed {
     let float = |t: &Tensor| t.to_dtype(to_float(t.dtype()));
     match b.dtype().is_integral(true) && a.dtype().is_integral(true) {
@@ -45,7 +45,7 @@ fn ratio(a: &Tensor, b: &Tensor) -> Computed {
     }
 }
 
-/// Slopes where places are equally far apart. Differences of integers wrap.
+/// Derivative for constant spacing. Differences of integers wrap.
 fn even(x: &Tensor, d: i64, by: Scalar, order: i64) -> Result<[Tensor; 3], KernelError> {
     let n = x.size(d)?;
     let by = Tensor::scalar(by, to_float(x.dtype()))?;
@@ -64,13 +64,13 @@ fn even(x: &Tensor, d: i64, by: Scalar, order: i64) -> Result<[Tensor; 3], Kerne
     Ok([end(0, 1, 2, 1.0)?, center, end(n - 1, n - 2, n - 3, -1.0)?])
 }
 
-/// Slopes where coordinates say how far places are apart.
+/// Derivative for spacing by coordinates.
 fn uneven(x: &Tensor, d: i64, coordinates: &Tensor, order: i64) -> Result<[Tensor; 3], KernelError> {
     let n = x.size(d)?;
     let mut sizes = vec![1; x.rank()];
     sizes[d as usize] = n - 1;
     let steps = apart(&part(coordinates, 0, 1, n - 1)?, &part(coordinates, 0, 0, n - 1)?)?.reshape(&sizes)?;
-    // Weights of a place, the next and the one after, from the two steps between them.
+    // Weights of a position and its two successors, from the two steps between them.
     let (h, k) = (part(&steps, d, 0, n - 2)?, part(&steps, d, 1, n - 2)?);
     let both = sum_of(&h, &k)?;
     let minus = |t: &Tensor| -> Computed { difference_of(&Tensor::zeros(&[], t.dtype())?, t) };
@@ -79,14 +79,14 @@ fn uneven(x: &Tensor, d: i64, coordinates: &Tensor, order: i64) -> Result<[Tenso
     let c = ratio(&h, &product_of(&k, &both)?)?;
     let at = |i: i64, length: i64| part(x, d, i, length);
     let center = weighted([(&a, &at(0, n - 2)?), (&b, &at(1, n - 2)?), (&c, &at(2, n - 2)?)])?;
-    // One step is a number, which does not widen what it divides.
+    // A single step is a rank-0 tensor, which does not affect promotion.
     let step = |i: i64| -> Computed { Ok(part(&steps, d, i, 1)?.reshape(&[])?) };
     if order == 1 {
         let first = ratio(&apart(&at(1, 1)?, &at(0, 1)?)?, &step(0)?)?;
         let last = ratio(&apart(&at(n - 1, 1)?, &at(n - 2, 1)?)?, &step(n - 2)?)?;
         return Ok([first, center, last]);
     }
-    // At an end: `h` is the step next to it, `k` the one behind.
+    // At an end: `h` is the adjacent step, `k` the next one.
     let end = |h: Tensor, k: Tensor, at: [Tensor; 3], sign: f64| -> Computed {
         let both = sum_of(&h, &k)?;
         let a = minus(&ratio(&sum_of(&h, &both)?, &product_of(&h, &both)?)?)?;
@@ -100,7 +100,7 @@ fn uneven(x: &Tensor, d: i64, coordinates: &Tensor, order: i64) -> Result<[Tenso
     Ok([first, center, last])
 }
 
-/// Slopes along each dimension.
+/// Returns the derivatives along each dimension.
 fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Several {
     if spacing.len() != dims.len() {
         return Err(KernelError::input(format!(
@@ -129,7 +129,7 @@ fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Severa
             Spacing::Coordinates(coordinates) => {
                 if coordinates.rank() != 1 || coordinates.numel() as i64 != x.size(d)? {
                     return Err(KernelError::input(
-                        "torch.gradient expected each element of spacing to have as many places as its dimension",
+                        "torch.gradient expected each element of spacing to have as many elements as its dimension",
                     ));
                 }
                 uneven(x, d, coordinates, order)?
@@ -140,7 +140,7 @@ fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Severa
     Ok(all)
 }
 
-/// The dimensions in argument `i`: an integer, a list, or `None` for all.
+/// Reads the dimensions in argument `i`: an integer, a list, or `None` for all.
 fn dims_of(cx: &KernelCx<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
     match cx.opt_ints(i)? {
         Some(dims) => Ok(dims.to_vec()),
@@ -148,7 +148,7 @@ fn dims_of(cx: &KernelCx<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
     }
 }
 
-/// Spacings in argument `i`: a number for all dimensions, or a list of numbers or tensors.
+/// Reads the spacings in argument `i`: a number for all dimensions, or a list of numbers or tensors.
 fn spacing_of(cx: &KernelCx<'_>, i: usize, count: usize) -> Result<Vec<Spacing>, KernelError> {
     let arg = cx.arg(i)?;
     if arg.is_none() {
@@ -182,7 +182,7 @@ fn plain(cx: &KernelCx<'_>) -> Several {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let doc = "Slopes along dimensions, from differences between neighbours.";
+    let doc = "Numeric derivatives along dimensions.";
     let sample = |args: Vec<IValue>| {
         Sample::args(move |g| {
             let x = flambeau_exec::sample::tensor(g, &[4], DType::F32, &Default::default());

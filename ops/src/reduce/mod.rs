@@ -1,4 +1,4 @@
-//! Reductions over all elements or over dimensions, running ones along a dimension, and comparisons of whole tensors.
+//! Reductions over all elements or over dimensions, cumulative reductions, and comparisons of whole tensors.
 
 mod any_all;
 mod close;
@@ -34,10 +34,10 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs
 }
 
-/// A reduction over dimensions (`None`: all), kept with size 1 or not, in a dtype.
+/// A reduction over dimensions (`None`: all), with `keepdim` and a result dtype.
 type Reduction = fn(&Tensor, Option<&[i64]>, bool, Option<DType>) -> Result<Tensor, TensorError>;
 
-/// The sizes that a reduction gives over the dimensions that argument 1 names, where naming none reduces nothing.
+/// Shape of a reduction over the dimensions in argument 1, where an empty list reduces nothing.
 fn over_named(reduced: Shape) -> Shape {
     Shape::from(move |cx| match cx.ints(1) {
         Some(dims) if dims.is_empty() => Some(Fact::Tensor(TensorFact::of_dims(cx.take_dims(0)?))),
@@ -45,12 +45,12 @@ fn over_named(reduced: Shape) -> Shape {
     })
 }
 
-/// Samples for operators over dimension 0.
+/// Samples for reductions over dimension 0.
 fn one_dim() -> Sample {
     Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)])
 }
 
-/// Samples for operators over the first and last dimension.
+/// Samples for reductions over the first and last dimension.
 fn dims_sample() -> Sample {
     Sample::tensors(1).floats().rank(2, 3).then([IValue::ints(vec![0, -1])])
 }

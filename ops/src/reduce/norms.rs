@@ -1,4 +1,4 @@
-//! Norms of vectors and what is computed by a largest element first: `norm`, `dist`, `renorm`, `logsumexp`.
+//! Vector norms and log-sum-exp: `norm`, `dist`, `renorm`, `logsumexp`.
 
 use super::dims_sample;
 use crate::pointwise::{difference_of, product_of};
@@ -12,7 +12,7 @@ use flambeau_tensor::promote::{promote, to_float};
 use flambeau_tensor::reduce::{self, Binary, dim_mask, fold};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
 
-/// Magnitudes, in the type norms run in: doubles for f64, else singles.
+/// Returns magnitudes in the computation type: f64 for f64, else f32.
 fn magnitudes(x: &Tensor) -> Computed {
     Ok(match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im))?,
@@ -45,7 +45,7 @@ fn folded<T: Real>(x: &Tensor, p: f64, mask: u64, keep: bool) -> Computed {
     })
 }
 
-/// The dtype of a norm: real, and the one asked for, which has to hold what the elements' does.
+/// Returns the dtype of a norm: real, from the requested dtype, which must be able to hold the elements.
 pub(crate) fn norm_dtype(x: &Tensor, dtype: Option<DType>, op: &str) -> Result<DType, KernelError> {
     let (from, to) = (x.dtype(), dtype.unwrap_or(x.dtype()));
     let refused = |wanted: &str| Err(KernelError::input(format!("{op}: {wanted}, but got {}", to.ir_name())));
@@ -72,7 +72,7 @@ pub(crate) fn norm_dtype(x: &Tensor, dtype: Option<DType>, op: &str) -> Result<D
     Ok(to.to_real())
 }
 
-/// An error if some of the dimensions in `mask` that a norm is taken over have no elements, and nothing has no such norm.
+/// Returns an error if a reduced dimension in `mask` is empty and the norm has no identity.
 pub(crate) fn check_identity(x: &Tensor, mask: u64, p: f64) -> Result<(), KernelError> {
     if (0.0..f64::INFINITY).contains(&p) || (0..x.rank()).all(|d| mask >> d & 1 == 0 || x.sizes()[d] > 0) {
         return Ok(());
@@ -84,7 +84,7 @@ pub(crate) fn check_identity(x: &Tensor, mask: u64, p: f64) -> Result<(), Kernel
     )))
 }
 
-/// The `p`-norm over dimensions (none named: all), in the real dtype of the input or of the one asked for.
+/// The `p`-norm over dimensions (`None`: all), in the real dtype of the input or the requested one.
 pub(crate) fn vector_norm(
     x: &Tensor,
     p: f64,
@@ -104,7 +104,7 @@ pub(crate) fn vector_norm(
     Ok(norm.to_dtype(x.dtype().to_real())?)
 }
 
-/// The order in argument `i`: 2 if there is none.
+/// Returns the order in argument `i`, by default 2.
 fn order(cx: &KernelCx<'_>, i: usize) -> Result<f64, KernelError> {
     Ok(cx.opt_scalar(i)?.map_or(2.0, |p| p.to_f64()))
 }
@@ -116,7 +116,7 @@ fn dist(cx: &KernelCx<'_>) -> Computed {
     vector_norm(&apart, order(cx, 2)?, None, false, None)
 }
 
-/// `(self, p, dim, maxnorm)`: slices whose norm is larger are scaled down to it.
+/// `(self, p, dim, maxnorm)`: scales slices with larger norm down to `maxnorm`.
 fn renorm(cx: &KernelCx<'_>) -> Computed {
     let (x, p, limit) = (cx.tensor(0)?, cx.scalar(1)?.to_f64(), cx.scalar(3)?.to_f64());
     if p <= 0.0 {
@@ -149,7 +149,7 @@ fn renorm(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn logsumexp_real<T: Float>(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
-    // In the type sums run in; an infinite largest element is not subtracted.
+    // In the accumulation type; an infinite maximum is not subtracted.
     let wide = x.to_dtype(<T::Acc as Element>::DTYPE)?;
     if x.numel() == 0 {
         let sums = reduce::sum(&wide, Some(dims), keep, None)?;
@@ -189,7 +189,7 @@ fn logsumexp(cx: &KernelCx<'_>) -> Computed {
     let (x, dims, keep) = (cx.tensor(0)?, cx.ints(1)?, cx.boolean(2)?);
     let x = x.to_dtype(to_float(x.dtype()))?;
     let all: Vec<i64> = (0..x.rank() as i64).collect();
-    // PyTorch sums over all dimensions then, but leaves those of the largest element.
+    // PyTorch then sums over all dimensions but keeps those of the maximum, which is an error.
     if dims.is_empty() && x.rank() > 0 && x.numel() > 0 && !keep {
         return Err(KernelError::input(format!(
             "output with shape [] doesn't match the broadcast shape {:?}",
@@ -260,7 +260,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let args = || [IValue::Float(2.0), IValue::Int(0), IValue::Float(1.0)];
     let matrix = || Sample::tensors(1).floats().rank(2, 3).not_differentiable();
     defs.extend(
-        op("renorm", "", "The tensor with slices along a dimension scaled down to a largest norm.")
+        op("renorm", "", "The tensor with slices along a dimension scaled down to a maximal norm.")
             .output_layout(OutputLayout::RowMajor)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(matrix().then(args())))
             .one(renorm),

@@ -1,4 +1,4 @@
-//! Sums, means and products; counts; what NaN takes no part in.
+//! Sums, means and products; counts; variants that ignore NaN.
 
 use super::{Reduction, dims_sample, one_dim};
 use crate::support::{Computed, op};
@@ -15,7 +15,7 @@ fn over_all(f: Reduction) -> impl Fn(&KernelCx<'_>) -> Computed + Copy {
     move |cx| Ok(f(cx.tensor(0)?, None, false, cx.opt_dtype(1)?)?)
 }
 
-/// Over dimensions: `(self, dims, keepdim, dtype)`; no dimensions named means all.
+/// Over dimensions: `(self, dims, keepdim, dtype)`; an empty list means all.
 fn over_dims(f: Reduction) -> impl Fn(&KernelCx<'_>) -> Computed + Copy {
     move |cx| {
         let dims = cx.opt_ints(1)?.filter(|d| !d.is_empty());
@@ -27,7 +27,7 @@ fn complex_refused(op: &str) -> TensorError {
     TensorError::value(format!("{op} does not support complex inputs"))
 }
 
-/// Zeros in place of NaN.
+/// Replaces NaN by zero.
 fn without_nan(x: &Tensor) -> Result<Tensor, TensorError> {
     dispatch!(carried_floats, x.dtype(), "nansum", T => {
         unary_in::<T>(x.dtype(), x, |v: T| if v.acc() == v.acc() { v } else { T::ZERO })
@@ -77,7 +77,7 @@ fn nanmean(
     })
 }
 
-/// The sum over what the size broadcasts from.
+/// Sums over the dimensions that are broadcast from the given size.
 fn sum_to_size(cx: &KernelCx<'_>) -> Computed {
     let (x, size) = (cx.tensor(0)?, cx.ints(1)?);
     if broadcast_shapes(&size, x.sizes()).ok().as_deref() != Some(x.sizes()) {
@@ -116,7 +116,7 @@ struct Row {
     name: &'static str,
     doc: &'static str,
     f: Reduction,
-    /// The overload over dimensions, and the `out=` variants of both.
+    /// The overload over dimensions, and the `out=` overloads of both.
     dims: &'static str,
     out: [&'static str; 2],
 }
@@ -147,19 +147,21 @@ pub(super) fn family() -> Vec<OpDef> {
         let dims = op(row.name, row.dims, row.doc)
             .out(row.out[1])
             .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype(row.name, 3)).with(sample()));
-        // The mean asks for the operand's own dtype first.
+        // The mean checks the operand's own dtype first.
         let dims = if row.name == "mean" { dims } else { dims.typed_at(3) };
         defs.extend(dims.one(over_dims(row.f)));
     }
-    let nan: [(&str, &'static str, Reduction); 2] =
-        [("nansum", "Sum; NaN counts as 0.", nansum), ("nanmean", "Mean of what is not NaN.", nanmean)];
+    let nan: [(&str, &'static str, Reduction); 2] = [
+        ("nansum", "Sum; NaN counts as 0.", nansum),
+        ("nanmean", "Mean of the elements that are not NaN.", nanmean),
+    ];
     for (name, doc, f) in nan {
         let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(dtype(name, 3)).with(dims_sample());
         let row = op(name, "", doc).facts(facts);
         defs.extend(if name == "nansum" { row.typed_at(3) } else { row }.one(over_dims(f)));
     }
     let doc = "The number of elements that are not zero.";
-    // Neither variant can keep the dimensions.
+    // Neither variant has `keepdim`.
     let counted = |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::fixed(DType::I64));
     defs.extend(op("count_nonzero", "", doc).facts(|d| counted(d).with(one_dim().exact())).one(|cx| {
         let dim = cx.opt_int(1)?;
@@ -170,7 +172,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let floating = || Dtype::from(|cx| cx.dtype(0).filter(|d| !d.is_integral(true)));
     let sample = || Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![1])]);
     defs.extend(
-        op("sum_to_size", "", "The sum over the dimensions in which a size would be broadcast.")
+        op("sum_to_size", "", "The sum over the dimensions along which a given size would be broadcast.")
             .facts(|d| d.with(Shape::of_size(1)).with(floating()).with(sample()))
             .one(sum_to_size),
     );

@@ -1,7 +1,7 @@
 //! Variance and standard deviation, with and without the mean.
 //!
-//! One pass: partial counts, means and sums of squared deviations are merged, in f64, as PyTorch does. Complex
-//! numbers vary by both parts.
+//! One pass: partial counts, means and sums of squared deviations are merged in f64, as in PyTorch. The variance of
+//! complex numbers is the sum of those of both components.
 
 use super::dims_sample;
 use crate::support::{Several, op};
@@ -12,7 +12,7 @@ use flambeau_tensor::loops::{binary, unary};
 use flambeau_tensor::reduce::{Reducer, dim_mask, fold};
 use flambeau_tensor::{Complex, Element, Tensor, dispatch};
 
-/// Count, mean, and sum of squared deviations from it.
+/// Count, mean, and sum of squared deviations from the mean.
 #[derive(Clone, Copy)]
 struct Moments {
     count: f64,
@@ -55,7 +55,7 @@ impl Reducer<f64> for Spread {
     }
 }
 
-/// What the overloads of `var` and its kin take: dimensions, correction, keepdim.
+/// Options of the overloads of `var` and its variants: dimensions, correction, keepdim.
 type Options = (Option<Vec<i64>>, f64, bool);
 
 fn options(cx: &KernelCx<'_>, overload: &str) -> Result<Options, KernelError> {
@@ -71,12 +71,12 @@ fn options(cx: &KernelCx<'_>, overload: &str) -> Result<Options, KernelError> {
     })
 }
 
-/// Variance and mean of real numbers, in f64.
+/// Returns variance and mean of real numbers, in f64.
 fn of_real(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelError> {
     let (dims, correction, keep) = options;
     let mask = dim_mask(dims.as_deref(), x.rank())?;
     let correction = *correction;
-    // Both results in one fold: the pair stands in a complex number.
+    // One fold computes both results, as a pair in a complex number.
     let both = fold::<f64, _, Complex<f64>>(x, mask, *keep, Spread, move |m: Moments| {
         let mean = if m.count == 0.0 { f64::NAN } else { m.mean };
         Complex::new(m.squares / (m.count - correction).max(0.0), mean)
@@ -84,7 +84,7 @@ fn of_real(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelErro
     Ok((unary::<Complex<f64>, f64>(&both, |z| z.re)?, unary::<Complex<f64>, f64>(&both, |z| z.im)?))
 }
 
-/// Variance (of the real dtype) and mean.
+/// Returns variance (in the real dtype) and mean.
 fn spread(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelError> {
     let dtype = x.dtype();
     if dtype.is_integral(true) {
@@ -138,7 +138,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     false => def.with(shape()).with(Dtype::real_of(0)),
                 }
             };
-            // Only the overloads with dimensions are declared with outputs, under names of their own.
+            // Only overloads with dimensions have `out=` variants, with separate names.
             let out = match (overload, with_mean) {
                 ("dim", false) => "out",
                 _ => "correction_out",

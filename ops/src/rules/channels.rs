@@ -1,9 +1,9 @@
-//! What passes need to know of operators that treat each channel by itself.
+//! Facets for passes: operators that are linear or affine per channel.
 
 use flambeau_ir::{IValue, RegistryBuilder};
 use flambeau_rewrite::facets::{ChannelAffine, ChannelLinear, Slices};
 
-/// States it.
+/// Adds the facets.
 pub(super) fn add(builder: &mut RegistryBuilder) {
     for (op, slices) in CONVOLUTIONS {
         builder.facet(op, ChannelLinear { weight: 1, bias: 2, slices: *slices, batched: true });
@@ -13,7 +13,7 @@ pub(super) fn add(builder: &mut RegistryBuilder) {
     builder.facet("aten::batch_norm", ChannelAffine(batch_norm));
 }
 
-/// Operators of `(input, weight, bias, …)`.
+/// Convolutions with arguments `(input, weight, bias, …)`.
 const CONVOLUTIONS: &[(&str, Slices)] = &[
     ("aten::conv1d", Slices::First),
     ("aten::conv1d.padding", Slices::First),
@@ -30,7 +30,8 @@ const CONVOLUTIONS: &[(&str, Slices)] = &[
     ("aten::_convolution.deprecated", Slices::Either { second: 6, groups: 8 }),
 ];
 
-/// `(input, weight, bias, mean, var, training, momentum, eps, …)`: by running statistics it is affine, by the batch's not.
+/// Returns scale and shift per channel for `(input, weight, bias, mean, var, training, momentum, eps, …)`. Batch
+/// normalization is affine with running statistics, but not with those of the batch.
 fn batch_norm(args: &[Option<IValue>]) -> Option<Vec<(f64, f64)>> {
     let constant = |i: usize| args.get(i)?.as_ref();
     let values = |i: usize| constant(i)?.as_tensor()?.to_vec::<f64>().ok();

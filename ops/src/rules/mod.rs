@@ -1,7 +1,7 @@
-//! Rules that belong to families of operators rather than to one, and what rewriting needs to know of some operators.
+//! Rewrite rules of whole operator families, and facets of single operators that rewriting uses.
 //!
-//! The language of the `.rules` files is described in `flambeau_rewrite::rules::parse`. Every rule is tried on drawn
-//! inputs against the reference evaluator by this module's test.
+//! `flambeau_rewrite::rules::parse` describes the language of the `.rules` files. This module's test compares both
+//! sides of every rule on sampled inputs with the reference evaluator.
 
 mod channels;
 
@@ -10,7 +10,7 @@ use flambeau_rewrite::facets::Chunk;
 use flambeau_rewrite::facets::Role;
 use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
-/// States rules and costs.
+/// Adds rules, roles and costs.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
     builder
         .facet("aten::mul.Scalar", Rules::file("pointwise.rules", include_str!("pointwise.rules")))
@@ -35,7 +35,7 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
     }
 }
 
-/// What passes look for.
+/// Roles by which passes find operators.
 const ROLES: &[(&str, Role)] = &[
     ("aten::add.int", Role::Sum),
     ("aten::sub.int", Role::Difference),
@@ -60,7 +60,7 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::elu", Role::Activation),
 ];
 
-/// What operators do with the elements of lists and dictionaries.
+/// Effect of operators on the elements of lists and dictionaries.
 const ELEMENTS: &[(&str, Elements)] = &[
     ("aten::len.t", Elements::Count),
     ("aten::len.Dict_str", Elements::Count),
@@ -78,7 +78,7 @@ const ELEMENTS: &[(&str, Elements)] = &[
     ("aten::_set_item.t", Elements::Replace),
 ];
 
-/// Operators that cost more or less than one sweep, in tenths of one.
+/// Costs of operators other than one pass over memory, in tenths of such a pass.
 const COSTS: &[(&str, u32)] = &[
     ("aten::add.int", 1),
     ("aten::sub.int", 1),
@@ -135,7 +135,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong}");
     }
 
-    /// By what the sides give (`first`), and by whether the right side runs where the left one does (`form`).
+    /// Detected by the results (`first`), and by whether the right side runs if the left one does (`form`).
     #[test]
     fn wrong_rules_are_found() {
         let registry = crate::registry();

@@ -10,19 +10,19 @@ use num_complex::Complex;
 
 type C64 = Complex<f64>;
 
-/// Overloads in which a double takes part and no complex number.
+/// Overloads with a float operand and no complex one.
 const MIXED: &[&str] = &["float", "int_float", "float_int"];
-/// Overloads in which a complex number takes part.
+/// Overloads with a complex operand.
 const COMPLEX: &[&str] = &["complex", "int_complex", "complex_int", "float_complex", "complex_float"];
 
-/// What an operator does on integers, doubles and complex numbers.
+/// Definition of an operator for integers, floats and complex numbers.
 struct Binary {
     name: &'static str,
     doc: &'static str,
     int: Option<ScalarOp>,
     float: ScalarOp,
     complex: Option<fn(C64, C64) -> IValue>,
-    /// Overloads with a complex number that are declared.
+    /// Declared overloads with a complex operand.
     complex_overloads: &'static [&'static str],
     raises: bool,
 }
@@ -109,7 +109,7 @@ const fn comparison(name: &'static str, doc: &'static str, int: ScalarOp, float:
 
 impl Binary {
     fn defs(&'static self) -> Vec<OpDef> {
-        // Where the types leave it open, a number may be complex.
+        // Overloads without static number types may receive complex numbers.
         let raises = |overload: &str| self.raises || overload.is_empty() && self.complex.is_none();
         let base = |overload: &str| {
             let effects = if raises(overload) { Effects::RAISES } else { Effects::PURE };
@@ -123,7 +123,7 @@ impl Binary {
         defs
     }
 
-    /// Operands of any number types.
+    /// Computes for operands of any number types.
     fn run(&self, cx: &mut KernelCx<'_>) -> KernelResult {
         let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
         let value = match (a, b, self.int) {
@@ -147,7 +147,7 @@ impl Binary {
     }
 }
 
-/// A number as a double; a complex number loses its imaginary part.
+/// Converts a number to f64; a complex number loses its imaginary part.
 pub(super) fn float(s: Scalar) -> f64 {
     match s {
         Scalar::Bool(b) => f64::from(u8::from(b)),
@@ -157,7 +157,7 @@ pub(super) fn float(s: Scalar) -> f64 {
     }
 }
 
-/// A number as an integer, truncated.
+/// Converts a number to an integer by truncation.
 pub(super) fn int(s: Scalar) -> i64 {
     match s {
         Scalar::Bool(b) => i64::from(b),
@@ -169,7 +169,7 @@ pub(super) fn int(s: Scalar) -> i64 {
     }
 }
 
-/// A number as a complex number.
+/// Converts a number to a complex number.
 pub(super) fn complex(s: Scalar) -> C64 {
     match s {
         Scalar::Complex(z) => z,
@@ -177,14 +177,14 @@ pub(super) fn complex(s: Scalar) -> C64 {
     }
 }
 
-/// Numbers as the schema asks for them, small and not zero.
+/// Draws numbers of the schema's types, small and nonzero.
 pub(super) fn numbers() -> Sample {
     Sample::by_schema().range(-3.0, 3.0).not_differentiable()
 }
 
-/// Division always gives a double (or a complex number).
+/// Division always returns a float (or a complex number).
 fn division() -> Vec<OpDef> {
-    let doc = Doc("`a / b`, as a double even for integers. Division by zero gives infinity or NaN.");
+    let doc = Doc("`a / b`, as a float even for integers. Division by zero gives infinity or NaN.");
     let base = |overload: &str| OpDef::overload("aten::div", overload).with(doc.clone()).with(numbers());
     vec![
         base("int").intrinsic(ScalarOp::FDiv),
@@ -204,9 +204,9 @@ fn division() -> Vec<OpDef> {
     ]
 }
 
-/// Powers: of integers as f64, as TorchScript has it.
+/// Powers: of integers in f64, as in TorchScript.
 fn powers() -> Vec<OpDef> {
-    let doc = Doc("`a ** b`, as a double even for integers.");
+    let doc = Doc("`a ** b`, as a float even for integers.");
     let base = |o: &str| {
         OpDef::overload("aten::pow", o)
             .with(doc.clone())
@@ -219,7 +219,7 @@ fn powers() -> Vec<OpDef> {
         .collect();
     defs.extend(["complex", "float_complex", "complex_float"].iter().map(|o| {
         base(o).with(kernel(|cx| {
-            // Zero to the power of zero is NaN by this formula, which is C's.
+            // Zero to the power of zero is NaN by this formula, as in C.
             let (base, exponent) = (complex(cx.scalar(0)?), complex(cx.scalar(1)?));
             cx.ret(number(functions::pow(base, exponent)));
             Ok(())
@@ -244,7 +244,7 @@ fn powers() -> Vec<OpDef> {
     defs
 }
 
-/// Logic and shifts on integers and truth values.
+/// Logic and shifts on integers and booleans.
 fn bits() -> Vec<OpDef> {
     let rows: &[(&str, &str, ScalarOp, &'static str)] = &[
         ("aten::__and__", "int", ScalarOp::IAnd, "`a & b`."),
@@ -253,8 +253,8 @@ fn bits() -> Vec<OpDef> {
         ("aten::__or__", "bool", ScalarOp::BOr, "`a | b`."),
         ("aten::__xor__", "int", ScalarOp::IXor, "`a ^ b`."),
         ("aten::__xor__", "bool", ScalarOp::BXor, "`a ^ b`."),
-        ("aten::__lshift__", "int", ScalarOp::IShl, "`a << b`, counting modulo 64."),
-        ("aten::__rshift__", "int", ScalarOp::IShr, "`a >> b`, counting modulo 64."),
+        ("aten::__lshift__", "int", ScalarOp::IShl, "`a << b`, with the count taken modulo 64."),
+        ("aten::__rshift__", "int", ScalarOp::IShr, "`a >> b`, with the count taken modulo 64."),
         ("aten::eq", "bool", ScalarOp::BEq, "`a == b`."),
         ("aten::ne", "bool", ScalarOp::BXor, "`a != b`."),
         ("aten::__not__", "", ScalarOp::BNot, "`not a`."),
@@ -295,7 +295,7 @@ fn divmods() -> Vec<OpDef> {
     defs
 }
 
-/// A number as a double, where a complex one has no meaning.
+/// Converts a number to f64; complex numbers are an error.
 pub(super) fn real(s: Scalar, name: &str) -> Result<f64, KernelError> {
     match s {
         Scalar::Complex(_) => Err(KernelError::input(format!("{name} is not defined for complex numbers"))),
@@ -303,7 +303,7 @@ pub(super) fn real(s: Scalar, name: &str) -> Result<f64, KernelError> {
     }
 }
 
-/// A double from two numbers, whatever their types.
+/// Defines a function of two numbers of any types that returns a float.
 pub(super) fn float_of_two(
     name: &'static str,
     doc: &'static str,
@@ -313,7 +313,7 @@ pub(super) fn float_of_two(
     overloads
         .iter()
         .map(|o| {
-            // Only where the types leave it open may a number be complex.
+            // Only overloads without static number types may receive complex numbers.
             let effects = if matches!(*o, "" | "Scalar_Scalar") { Effects::RAISES } else { Effects::PURE };
             let base = OpDef::overload(name, o).with(Doc(doc)).with(effects).with(numbers());
             base.with(kernel(move |cx| {

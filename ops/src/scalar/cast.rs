@@ -8,14 +8,14 @@ use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
 use flambeau_tensor::Scalar;
 use num_complex::Complex;
 
-/// Conversions that are operations of the machine.
+/// Conversions that are intrinsics.
 const ROWS: &[(&str, &str, ScalarOp, &str)] = &[
-    ("aten::Float", "int", ScalarOp::IToF, "An integer as a double."),
-    ("aten::Float", "bool", ScalarOp::BToF, "A truth value as a double."),
-    ("aten::Int", "float", ScalarOp::FToI, "A double truncated to an integer."),
-    ("aten::Int", "bool", ScalarOp::BToI, "A truth value as an integer."),
+    ("aten::Float", "int", ScalarOp::IToF, "An integer as a float."),
+    ("aten::Float", "bool", ScalarOp::BToF, "A boolean as a float."),
+    ("aten::Int", "float", ScalarOp::FToI, "A float truncated to an integer."),
+    ("aten::Int", "bool", ScalarOp::BToI, "A boolean as an integer."),
     ("aten::Bool", "int", ScalarOp::IToB, "Whether an integer is not zero."),
-    ("aten::Bool", "float", ScalarOp::FToB, "Whether a double is not zero."),
+    ("aten::Bool", "float", ScalarOp::FToB, "Whether a float is not zero."),
 ];
 
 fn text(s: &Str) -> String {
@@ -28,7 +28,7 @@ fn from_scalar() -> Vec<OpDef> {
     };
     let lossy = |what: &str| KernelError::input(format!("a complex number cannot be converted to {what}"));
     vec![
-        plain("aten::Float.Scalar", "A number as a double; the real part of a complex one.")
+        plain("aten::Float.Scalar", "A number as a float; the real part of a complex one.")
             .with(Converter::NumberToFloat)
             .with(kernel(move |cx| {
                 cx.ret(IValue::Float(cx.scalar(0)?.to_f64()));
@@ -79,13 +79,13 @@ fn complex_of_two() -> Vec<OpDef> {
         .collect()
 }
 
-/// A complex number from length and angle.
+/// A complex number from magnitude and angle.
 fn polar() -> Vec<OpDef> {
     ["int", "float", "int_float", "float_int", "Scalar_Scalar"]
         .iter()
         .map(|o| {
             let base =
-                OpDef::overload("aten::polar", o).with(Doc("A complex number from its length and angle."));
+                OpDef::overload("aten::polar", o).with(Doc("A complex number from its magnitude and angle."));
             base.with(numbers()).with(kernel(|cx| {
                 let (abs, angle) = (float(cx.scalar(0)?), float(cx.scalar(1)?));
                 cx.ret(IValue::complex(Complex::from_polar(abs, angle)));
@@ -99,7 +99,7 @@ fn from_string() -> Vec<OpDef> {
     let sample = || Sample::args(|g| vec![IValue::str(["12", "-7", "0", "33"][g.below(4)])]).exact();
     vec![
         OpDef::named("aten::Int.str")
-            .with(Doc("The integer a string spells in decimal."))
+            .with(Doc("A decimal string parsed as an integer."))
             .with(Effects::RAISES)
             .with(sample())
             .with(kernel(|cx| {
@@ -115,7 +115,7 @@ fn from_string() -> Vec<OpDef> {
                 Ok(())
             })),
         OpDef::named("aten::Float.str")
-            .with(Doc("The double a string spells."))
+            .with(Doc("A string parsed as a float."))
             .with(Effects::RAISES)
             .with(sample())
             .with(kernel(|cx| {

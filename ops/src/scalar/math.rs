@@ -1,4 +1,4 @@
-//! Mathematical functions of one number, and the few of integers.
+//! Mathematical functions of one number, and functions of integers.
 
 use super::arith::{complex, float, numbers};
 use crate::support::kernel;
@@ -10,7 +10,7 @@ use num_complex::Complex;
 
 type C64 = Complex<f64>;
 
-/// A function with its continuation to complex numbers, if TorchScript declares one.
+/// A function, with its complex counterpart if TorchScript declares one.
 type Function = (&'static str, &'static str, fn(f64) -> f64, Option<fn(C64) -> C64>);
 
 const FUNCTIONS: &[Function] = &[
@@ -41,15 +41,10 @@ const FUNCTIONS: &[Function] = &[
     ("aten::erfc", "One minus the error function.", libm::erfc, None),
     ("aten::gamma", "The gamma function.", gamma, None),
     ("aten::lgamma", "The logarithm of the absolute value of the gamma function.", lgamma, None),
-    ("aten::fabs", "The absolute value as a double.", f64::abs, None),
+    ("aten::fabs", "The absolute value as a float.", f64::abs, None),
     ("aten::degrees", "Radians as degrees.", |x| x * (180.0 / std::f64::consts::PI), None),
     ("aten::radians", "Degrees as radians.", |x| x * (std::f64::consts::PI / 180.0), None),
-    (
-        "aten::round",
-        "The nearest whole number as a double; halves to the even one.",
-        f64::round_ties_even,
-        None,
-    ),
+    ("aten::round", "The nearest integer as a float; ties to even.", f64::round_ties_even, None),
 ];
 
 fn gamma(x: f64) -> f64 {
@@ -94,7 +89,7 @@ fn function(&(name, doc, real, on_complex): &Function) -> Vec<OpDef> {
     defs
 }
 
-/// `floor` and `ceil` give integers, or raise where there is none.
+/// `floor` and `ceil` return integers, or raise an error if the result is not representable.
 fn rounding() -> Vec<OpDef> {
     let rows: [(&str, &'static str, fn(f64) -> f64); 2] = [
         ("aten::floor", "The largest integer that is not above `a`.", f64::floor),
@@ -118,9 +113,9 @@ fn rounding() -> Vec<OpDef> {
     defs
 }
 
-/// The integer that a double without fraction is.
+/// Converts an integral f64 to an integer.
 fn whole(x: f64) -> Result<i64, KernelError> {
-    // The bounds are powers of two, so they are f64; the upper one is no integer any more.
+    // The bounds are powers of two, so they are exact in f64; the upper one is not representable in i64.
     match x >= i64::MIN as f64 && x < i64::MAX as f64 {
         true => Ok(x as i64),
         false => Err(KernelError::input(format!("cannot convert float {x:?} to integer"))),
@@ -186,7 +181,7 @@ fn angles() -> Vec<OpDef> {
         .collect()
 }
 
-/// Whether a number is finite, infinite or not a number.
+/// Classification of numbers: finite, infinite, NaN.
 fn classes() -> Vec<OpDef> {
     let rows: [(&str, &'static str, fn(f64) -> bool, bool); 3] = [
         ("aten::isnan", "Whether `a` is not a number.", f64::is_nan, false),
@@ -208,7 +203,7 @@ fn classes() -> Vec<OpDef> {
     defs
 }
 
-/// Functions of integers, and those that take a number apart.
+/// Functions of integers, and decompositions of floats.
 fn others() -> Vec<OpDef> {
     vec![
         OpDef::named("aten::gcd.int").with(Doc("The greatest common divisor.")).with(numbers()).with(kernel(

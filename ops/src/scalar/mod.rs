@@ -1,8 +1,8 @@
 //! Operators on single numbers: arithmetic, comparison, logic, mathematical functions, conversions.
 //!
-//! TorchScript spells each of them once per combination of number types. One row of a table here stands for all
-//! combinations: what the machine does on integers and on doubles, and a formula for complex numbers and for operands
-//! whose type is only known at run time (`Scalar`).
+//! TorchScript declares each of them once per combination of number types. One row of a table here represents all
+//! combinations: the intrinsics for integers and floats, and a formula for complex numbers and for operands whose type
+//! is known only at run time (`Scalar`).
 
 mod arith;
 mod cast;

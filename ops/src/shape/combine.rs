@@ -1,4 +1,4 @@
-//! Several tensors put together: products, combinations, columns, grids.
+//! Combining several tensors: stacks, grids, products, combinations.
 
 use super::{sample, tensors};
 use crate::index::rows_of;
@@ -10,13 +10,13 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, broadcast_shapes, check_budget};
 
-/// Matrices of three dimensions or more, one behind the other.
+/// Concatenates along dimension 2 after extension to rank 3.
 fn dstack(cx: &KernelCx<'_>) -> Computed {
     let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(solid).collect();
     cat(&all?, 2)
 }
 
-/// At least three dimensions: vectors become the second of them.
+/// Extends to at least three dimensions: a vector becomes the second of them.
 fn solid(t: &Tensor) -> Computed {
     Ok(match t.rank() {
         0 => t.reshape(&[1, 1, 1])?,
@@ -26,7 +26,7 @@ fn solid(t: &Tensor) -> Computed {
     })
 }
 
-/// The sizes that [`solid`] gives.
+/// Returns the sizes of a [`solid`] result.
 fn solid_or_more(dims: Dims) -> Dims {
     let mut dims = matrix_or_more(dims);
     if dims.len() == 2 {
@@ -35,7 +35,7 @@ fn solid_or_more(dims: Dims) -> Dims {
     dims
 }
 
-/// The sizes of a vector as a column; others stay.
+/// Returns the sizes of a vector as a column; other sizes stay.
 fn column(dims: Dims) -> Dims {
     let mut dims = vector_or_more(dims);
     if dims.len() == 1 {
@@ -44,7 +44,7 @@ fn column(dims: Dims) -> Dims {
     dims
 }
 
-/// Vectors as columns, matrices side by side.
+/// Concatenates vectors as columns and matrices along dimension 1.
 fn column_stack(cx: &KernelCx<'_>) -> Computed {
     let column = |t: &Tensor| -> Computed {
         Ok(if t.rank() <= 1 { t.reshape(&[t.numel() as i64, 1])? } else { t.clone() })
@@ -53,7 +53,7 @@ fn column_stack(cx: &KernelCx<'_>) -> Computed {
     cat(&all?, 1)
 }
 
-/// Vectors along dimensions of their own, broadcast together; `swap`: the first runs along the second dimension.
+/// Broadcasts vectors to a grid, each along its own dimension; with `swap`, the first two dimensions are exchanged.
 fn grid(all: &[Tensor], swap: bool) -> Several {
     let mut vectors = Vec::with_capacity(all.len());
     for t in all {
@@ -114,7 +114,7 @@ fn broadcast(cx: &KernelCx<'_>) -> Several {
     Ok(all.iter().map(|t| t.expand(&shape)).collect::<Result<_, _>>()?)
 }
 
-/// All choices of one element from each vector, a row each.
+/// Cartesian product of vectors, one combination per row.
 fn cartesian_prod(cx: &KernelCx<'_>) -> Computed {
     let all = cx.tensors(0)?;
     if all.is_empty() || all.iter().any(|t| t.rank() != 1) {
@@ -128,7 +128,7 @@ fn cartesian_prod(cx: &KernelCx<'_>) -> Computed {
     cat(&columns?, 1)
 }
 
-/// `(self, r, with_replacement)`: all choices of `r` elements in order, a row each.
+/// `(self, r, with_replacement)`: all combinations of `r` elements in order, one per row.
 fn combinations(cx: &KernelCx<'_>) -> Computed {
     let (x, r, again) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
     if x.rank() != 1 {
@@ -144,7 +144,7 @@ fn combinations(cx: &KernelCx<'_>) -> Computed {
     let next_least = usize::from(!again);
     check_budget(r.saturating_mul(16))?;
     let mut rows: Vec<i64> = Vec::new();
-    // The choice as a counter whose digits never fall.
+    // The current combination, as a counter whose digits never decrease.
     let mut choice: Vec<usize> = (0..r).map(|i| i * next_least).collect();
     let highest = |i: usize| n.checked_sub(1 + (r - 1 - i) * next_least);
     let mut going = choice.iter().enumerate().all(|(i, &c)| highest(i).is_some_and(|h| c <= h));
@@ -163,7 +163,7 @@ fn combinations(cx: &KernelCx<'_>) -> Computed {
     Ok(rows_of(x, 0, &index)?.reshape(&[count as i64, r as i64])?)
 }
 
-/// At least `rank` dimensions, as `atleast_1d` and its kin have it.
+/// Extends to at least `rank` dimensions like `atleast_1d` and its variants.
 fn at_least_of(t: &Tensor, rank: usize) -> Computed {
     if rank == 3 { solid(t) } else { at_least(t, rank) }
 }
@@ -174,7 +174,7 @@ fn flatten_all(cx: &KernelCx<'_>) -> Computed {
     cat(&flat?, 0)
 }
 
-/// `(flat, tensors)`: pieces of a vector in the sizes of tensors.
+/// `(flat, tensors)`: splits a vector into pieces with the sizes of the tensors.
 fn unflatten_all(cx: &KernelCx<'_>) -> Several {
     let (flat, all) = (cx.tensor(0)?, cx.tensors(1)?);
     let mut at = 0;
@@ -190,7 +190,7 @@ fn unflatten_all(cx: &KernelCx<'_>) -> Several {
 pub(super) fn family() -> Vec<OpDef> {
     let elements = |d: OpDef| d.with(Dtype::from(|cx| crate::join::joined_dtype(cx.elements(0)?)));
     let flat = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
-    // As many rows as there are choices, each with one of every vector.
+    // A row per combination, with one element of every vector.
     let choices = || {
         Shape::from(|cx| match cx.elements(0)?.len() {
             1 => Some(TensorFact::of_dims([cx.fresh_size()])),
@@ -205,15 +205,15 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     let pair = || tensors(&[&[2, 3], &[2, 3]]);
     let vectors = || tensors(&[&[2], &[3]]);
-    let mut defs = op("dstack", "", "Tensors one behind the other, along the third dimension.")
+    let mut defs = op("dstack", "", "Tensors concatenated along the third dimension.")
         .facts(|d| elements(d).with(Shape::cat_lifted(0, solid_or_more, |_| 2)).with(pair()))
         .one(dstack);
     defs.extend(
-        op("column_stack", "", "Vectors as columns, matrices side by side.")
+        op("column_stack", "", "Vectors as columns and matrices, concatenated horizontally.")
             .facts(|d| elements(d).with(Shape::cat_lifted(0, column, |_| 1)).with(pair()))
             .one(column_stack),
     );
-    let doc = "Vectors along dimensions of their own, each repeated along the others.";
+    let doc = "Vectors broadcast to a grid, each along its own dimension.";
     defs.extend(op("meshgrid", "", doc).facts(|d| d.with(vectors())).list(|cx| grid(&cx.tensors(0)?, false)));
     let indexed = || vectors().then([IValue::str("xy")]);
     defs.extend(op("meshgrid", "indexing", doc).facts(|d| d.with(indexed())).list(meshgrid));
@@ -221,12 +221,12 @@ pub(super) fn family() -> Vec<OpDef> {
     let sample_of = || tensors(&[&[2, 1], &[3]]);
     defs.extend(op("broadcast_tensors", "", doc).facts(|d| d.with(sample_of())).list(broadcast));
     defs.extend(
-        op("cartesian_prod", "", "All choices of one element from each vector, a row each.")
+        op("cartesian_prod", "", "The Cartesian product of vectors, one combination per row.")
             .facts(|d| elements(d).with(choices()).with(vectors()))
             .one(cartesian_prod),
     );
     defs.extend(
-        op("combinations", "", "All choices of `r` elements of a vector in order, a row each.")
+        op("combinations", "", "All combinations of `r` elements of a vector, one per row.")
             .facts(|d| d.with(rows()).with(Dtype::same_as(0)).with(sample(1, vec![])))
             .one(combinations),
     );
@@ -243,7 +243,7 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op(name, "Sequence", doc).facts(facts).list(all));
     }
     defs.extend(
-        op("flatten_dense_tensors", "", "All elements of tensors as one vector.")
+        op("flatten_dense_tensors", "", "All elements of tensors concatenated into one vector.")
             .facts(|d| elements(d).with(flat()).with(pair()))
             .one(flatten_all),
     );
@@ -257,14 +257,14 @@ pub(super) fn family() -> Vec<OpDef> {
         .not_differentiable()
     };
     defs.extend(
-        op("unflatten_dense_tensors", "", "A vector as pieces in the sizes of tensors.")
+        op("unflatten_dense_tensors", "", "A vector split into pieces with the sizes of tensors.")
             .facts(|d| d.with(pieces()))
             .list(unflatten_all),
     );
     defs
 }
 
-/// A list of a vector of two and one of three.
+/// Draws a list of two vectors, of sizes 2 and 3.
 fn vectors_of(g: &mut flambeau_exec::Gen<'_>) -> Vec<IValue> {
     let elements = flambeau_exec::sample::Elements::default();
     let one =

@@ -1,4 +1,4 @@
-//! Diagonals taken out of matrices and put into them.
+//! Extraction and construction of diagonals.
 
 use super::{sample, tensors};
 use crate::join::matrix_or_more;
@@ -10,7 +10,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
 use flambeau_tensor::{Tensor, wrap_dim};
 
-/// Zeros with the last dimension of `x` as the diagonal of two dimensions.
+/// Returns zeros with the last dimension of `x` as the diagonal of two dimensions.
 fn embedded(x: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Computed {
     let rank = x.rank() + 1;
     let (a, b) = (wrap_dim(dim1, rank)?, wrap_dim(dim2, rank)?);
@@ -46,7 +46,7 @@ fn diag(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// Matrices along the diagonal of one; vectors count as rows.
+/// Block diagonal matrix; vectors count as rows.
 fn block_diag(cx: &KernelCx<'_>) -> Computed {
     let all = cx.tensors(0)?;
     let refs: Vec<&Tensor> = all.iter().collect();
@@ -77,7 +77,8 @@ fn block_diag(cx: &KernelCx<'_>) -> Computed {
     Ok(out)
 }
 
-/// `(self, fill_value, wrap)`: with `wrap`, tall matrices start a new diagonal below each one, a row between.
+/// `(self, fill_value, wrap)`: with `wrap`, tall matrices start a new diagonal one row below the end of the previous
+/// one.
 fn fill_diagonal(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (value, wrap) = (cx.scalar(1)?, cx.boolean(2)?);
     let rank = target.rank();
@@ -93,7 +94,7 @@ fn fill_diagonal(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> 
     let main = sizes.iter().copied().min().unwrap_or(0);
     target.as_strided(&[main], &[step], Some(target.offset()))?.fill_(value)?;
     if wrap && rank == 2 && rows > columns + 1 {
-        // Each further diagonal starts a row after the last one ended.
+        // Each further diagonal starts one row after the previous one ended.
         let mut start = columns + 1;
         while start < rows {
             let part = target.narrow(0, start, rows - start)?;
@@ -104,7 +105,7 @@ fn fill_diagonal(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> 
     Ok(())
 }
 
-/// A square whose diagonal, so far beside the middle one as argument 1 says, has this length.
+/// Returns the side of a square with a diagonal of this length, offset by argument 1.
 fn square(cx: &mut ShapeCx<'_>, length: Dim) -> Dim {
     match cx.known_int(1) {
         Some(offset) => cx.symbols.add(length, Dim::Known(offset.saturating_abs())),
@@ -144,7 +145,7 @@ fn either(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     }
 }
 
-/// One matrix behind and below the other; vectors count as rows, numbers as matrices of one element.
+/// Shape of a block diagonal matrix; vectors count as rows, numbers as 1x1 matrices.
 fn blocks(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let all: Option<Vec<Dims>> = cx.elements(0)?.iter().map(|f| f.as_tensor()?.dims.clone()).collect();
     let mut sides = [Dim::Known(0); 2];
@@ -166,7 +167,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("diagflat", "", doc).facts(same(flat, 2, vec![])).one(diagflat));
     let doc = "A vector as the diagonal of a matrix; the diagonal of a matrix as a vector.";
     defs.extend(op("diag", "", doc).facts(same(either, 1, vec![])).one(diag));
-    let doc = "Matrices along the diagonal of one, zeros elsewhere.";
+    let doc = "A block diagonal matrix of matrices.";
     let facts = |d: OpDef| {
         let joined = Dtype::from(|cx| crate::join::joined_dtype(cx.elements(0)?));
         d.with(Shape::from(blocks)).with(joined).with(tensors(&[&[2, 3], &[2], &[]]))

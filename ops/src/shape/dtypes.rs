@@ -1,11 +1,11 @@
-//! Dtypes that operands meet in, asked for as numbers.
+//! Queries of promoted dtypes, which programs represent as integers.
 
 use crate::support::kernel;
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
 
-/// The dtype two arguments, tensors or numbers, meet in.
+/// The promoted dtype of two arguments, tensors or numbers.
 fn result_type(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
     let mut meeting = Promotion::new();
     for i in 0..2 {
@@ -33,7 +33,7 @@ pub(super) fn family() -> Vec<OpDef> {
         [("Tensor", tensor(2)), ("Scalar", tensor(1).then([IValue::Float(1.5)])), ("Scalar_Tensor", first())];
     let row = |(overload, sample)| {
         OpDef::overload("aten::result_type", overload)
-            .with(Doc("The dtype two operands meet in."))
+            .with(Doc("The promoted dtype of two operands."))
             .with(sample)
             .with(kernel(result_type))
     };

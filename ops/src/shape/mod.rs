@@ -1,4 +1,4 @@
-//! Shapes changed by copying: triangles and diagonals, reordered and repeated places, tensors joined and combined.
+//! Shape operators that copy: triangles, diagonals, reordering, repetition, combination of tensors.
 
 mod combine;
 mod diagonals;
@@ -23,12 +23,12 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs
 }
 
-/// One tensor, then arguments.
+/// Samples: one tensor, then the given arguments.
 fn sample(rank: usize, args: Vec<IValue>) -> Sample {
     Sample::tensors(1).numbers().rank(rank, rank).then(args).exact().not_differentiable()
 }
 
-/// A list of tensors of these sizes.
+/// Samples: a list of tensors of these sizes.
 fn tensors(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g| {
         let elements = flambeau_exec::sample::Elements::default();

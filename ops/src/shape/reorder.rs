@@ -1,4 +1,4 @@
-//! Places in another order, or several times: `flip`, `roll`, `rot90`, `repeat_interleave`.
+//! Reordering and repetition of elements: `flip`, `roll`, `rot90`, `repeat_interleave`.
 
 use super::sample;
 use crate::index::rows_of;
@@ -11,10 +11,11 @@ use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::reduce::dim_mask;
 use flambeau_tensor::{DType, Tensor, check_budget, wrap_dim};
 
-/// The tensor with the places of its dimensions in a new order: `order(dimension, place)` says which comes there.
+/// Permutes positions within the dimensions of the bit set `changed`: `order(dimension, position)` returns the source
+/// position.
 fn reordered(x: &Tensor, changed: u64, order: impl Fn(usize, i64) -> i64) -> Computed {
     let (sizes, strides) = (x.sizes(), x.strides());
-    // What is behind the last changed dimension moves as it is.
+    // Elements after the last changed dimension are copied as blocks.
     let last = 63 - (changed | 1).leading_zeros() as usize;
     let offsets = |dims: std::ops::Range<usize>| {
         let mut all = vec![0usize];
@@ -45,7 +46,7 @@ fn flipped(x: &Tensor, dims: &[i64]) -> Computed {
     reordered(x, mask, |d, i| x.sizes()[d] - 1 - i)
 }
 
-/// `(self, shifts, dims)`; without dimensions, of all elements as one row.
+/// `(self, shifts, dims)`; without dimensions, the flattened tensor is shifted.
 fn roll(cx: &KernelCx<'_>) -> Computed {
     let (x, shifts, dims) = (cx.tensor(0)?, cx.ints(1)?, cx.ints(2)?);
     if shifts.is_empty() {
@@ -68,14 +69,14 @@ fn roll(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     if x.numel() == 0 {
-        // Along whatever dimensions, there or not.
+        // For rank 0 any dimension is accepted.
         return Ok(x.clone_data()?);
     }
     rolled(x, &dims, &shifts)
 }
 
-/// The places of dimensions moved by as many. As it joins two pieces per dimension, channels stay innermost only where they
-/// are in all pieces, and nowhere where nothing moves.
+/// Shifts positions along dimensions. PyTorch concatenates two pieces per dimension, so the result is channels last
+/// only if all pieces are, and never if nothing moves.
 pub(crate) fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
     let mut by = vec![0i64; x.rank().max(1)];
     let mut changed = 0u64;
@@ -102,7 +103,7 @@ pub(crate) fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
     OutputLayout::ByChannels.apply(x, result)
 }
 
-/// `(self, k, dims)`: quarter turns from the first dimension towards the second.
+/// `(self, k, dims)`: rotates by quarter turns from the first dimension towards the second.
 fn rot90(cx: &KernelCx<'_>) -> Computed {
     let (x, k, dims) = (cx.tensor(0)?, cx.int(1)?, cx.ints(2)?);
     let &[a, b] = &dims[..] else {
@@ -130,7 +131,7 @@ fn rot90(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// `0` as often as the first number says, `1` as often as the second, and so on.
+/// Repeats index `i` as often as `repeats[i]` specifies.
 fn interleaving(repeats: &Tensor, output_size: Option<i64>) -> Computed {
     if repeats.rank() != 1 {
         return Err(KernelError::input("repeat_interleave only accept 1D vector as repeat"));
@@ -181,7 +182,7 @@ fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
     rows_of(&x, d, &interleaving(&repeats, output_size)?)
 }
 
-/// `(self, k, dims)`: odd numbers of quarters exchange the two dimensions.
+/// Shape for `(self, k, dims)`: an odd number of quarter turns exchanges the two dimensions.
 fn turned(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut dims = cx.take_dims(0)?;
     let (quarters, plane) = (cx.known_int(1), cx.known_ints(2));
@@ -196,7 +197,7 @@ fn turned(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(dims))
 }
 
-/// `(self, repeats, dim, output_size)`: all elements as a vector, or a dimension stretched.
+/// Shape for `(self, repeats, dim, output_size)`: a flattened vector, or a larger dimension.
 fn interleaved(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let (mut dims, times) = (cx.take_dims(0)?, cx.int(1));
     let stretch = |size: Dim, cx: &mut ShapeCx<'_>| match times {
@@ -215,7 +216,7 @@ fn interleaved(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 pub(super) fn family() -> Vec<OpDef> {
     let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
     let both = || IValue::ints(vec![0, 1]);
-    let mut defs = op("flip", "", "Dimensions in reverse.")
+    let mut defs = op("flip", "", "Dimensions in reverse order of elements.")
         .output_layout(OutputLayout::AsOperand)
         .facts(|d| same(d).with(sample(2, vec![both()])))
         .one(|cx| flipped(cx.tensor(0)?, &cx.ints(1)?));
@@ -239,16 +240,16 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let args = || vec![IValue::ints(vec![1, -2]), both()];
     defs.extend(
-        op("roll", "", "Places moved along dimensions, those at the end to the front.")
+        op("roll", "", "Positions rotated along dimensions: those at the end move to the front.")
             .facts(|d| same(d).with(sample(2, args())))
             .one(roll),
     );
     defs.extend(
-        op("rot90", "", "Two dimensions turned by quarters.")
+        op("rot90", "", "Rotation by quarter turns in the plane of two dimensions.")
             .facts(|d| d.with(Shape::from(turned)).with(Dtype::same_as(0)).with(sample(2, vec![])))
             .one(rot90),
     );
-    let doc = "Places along a dimension, each several times.";
+    let doc = "Slices along a dimension, each repeated several times.";
     let counts =
         || IValue::Tensor(Tensor::from_slice(&[2i64], &[1]).expect("invariant: a vector can be made"));
     for overload in ["self_int", "self_Tensor"] {
@@ -264,7 +265,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let vector = Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
         d.with(vector).with(Dtype::same_as(0)).with(sample)
     };
-    let doc = "`0` as often as the first number says, `1` as often as the second, and so on.";
+    let doc = "Repeats index `i` as often as the `i`th number specifies.";
     let row = op("repeat_interleave", "Tensor", doc).out("Tensor_out").facts(facts);
     defs.extend(row.one(|cx| interleaving(cx.tensor(0)?, cx.opt_int(1)?)));
     defs.push(

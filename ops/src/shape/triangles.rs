@@ -1,4 +1,4 @@
-//! Triangles of matrices, and the indices of their elements.
+//! Triangular parts of matrices, and indices of their elements.
 
 use super::sample;
 use crate::support::{Computed, OutputLayout, op};
@@ -9,7 +9,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, positions, write_at};
 use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
 
-/// Columns of a row that the lower (or else the upper) triangle leaves out.
+/// Returns the columns of a row that are outside of the lower (or upper) triangle.
 fn outside(row: i64, columns: i64, diagonal: i64, lower: bool) -> std::ops::Range<i64> {
     match lower {
         true => row.saturating_add(diagonal).saturating_add(1).clamp(0, columns)..columns,
@@ -17,7 +17,7 @@ fn outside(row: i64, columns: i64, diagonal: i64, lower: bool) -> std::ops::Rang
     }
 }
 
-/// `(self, diagonal)`: zeros everything outside of the triangle.
+/// `(self, diagonal)`: sets the elements outside of the triangle to zero.
 fn cut(cx: &KernelCx<'_>, target: &Tensor, lower: bool) -> Result<(), KernelError> {
     let diagonal = cx.int(1)?;
     let Some(at) = target.rank().checked_sub(2) else {
@@ -46,7 +46,7 @@ fn triu(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     cut(cx, target, false)
 }
 
-/// `(row, col, offset, dtype)`: rows and columns of the elements inside, row by row.
+/// `(row, col, offset, dtype)`: returns row and column indices of the elements inside, row by row.
 fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
     let (rows, columns, offset) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
     if rows < 0 || columns < 0 {
@@ -54,7 +54,7 @@ fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
     }
     check_budget((rows as usize).saturating_mul(columns as usize).saturating_mul(16))?;
     let mut at: [Vec<i64>; 2] = Default::default();
-    // Rows without columns, however many, have no elements.
+    // Without columns the number of rows is irrelevant and may be large.
     for row in 0..if columns == 0 { 0 } else { rows } {
         let out = outside(row, columns, offset, lower);
         for column in (0..columns).filter(|c| !out.contains(c)) {
@@ -70,13 +70,13 @@ fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let same =
         |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(2, vec![IValue::Int(-1)]));
-    let mut defs = op("tril", "", "Matrices without what is above a diagonal.")
+    let mut defs = op("tril", "", "The lower triangular part of matrices.")
         .output_layout(OutputLayout::RowMajor)
         .facts(same)
         .overlapping()
         .editing(tril);
     defs.extend(
-        op("triu", "", "Matrices without what is below a diagonal.")
+        op("triu", "", "The upper triangular part of matrices.")
             .output_layout(OutputLayout::RowMajor)
             .facts(same)
             .overlapping()

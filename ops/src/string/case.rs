@@ -1,4 +1,4 @@
-//! Classes of characters, and case. Bytes outside ASCII are of no class.
+//! Character classes and case conversion. Bytes outside ASCII belong to no class.
 
 use super::{asked, mapped};
 use crate::per_type::OverloadRow;
@@ -7,7 +7,7 @@ fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }
 
-/// Whether a string has bytes and all are of a class.
+/// Whether a string is not empty and all its bytes are of a class.
 fn all(s: &[u8], class: fn(u8) -> bool) -> bool {
     !s.is_empty() && s.iter().all(|&b| class(b))
 }
@@ -16,7 +16,7 @@ fn digits(s: &[u8]) -> bool {
     all(s, |b| b.is_ascii_digit())
 }
 
-/// Changes each letter by whether it continues a word.
+/// Capitalizes the first letter of each word and lowercases the others.
 fn title(s: &[u8]) -> Vec<u8> {
     let mut inside = false;
     s.iter()
@@ -61,37 +61,45 @@ fn is_identifier(s: &[u8]) -> bool {
 
 pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
-        mapped("aten::lower", "Capital letters made small.", <[u8]>::to_ascii_lowercase),
-        mapped("aten::upper", "Small letters made capital.", <[u8]>::to_ascii_uppercase),
-        mapped("aten::swapcase", "Small letters made capital and capital ones small.", swap_case),
-        mapped("aten::capitalize", "The first letter made capital, all others small.", capitalize),
-        mapped("aten::title", "The first letter of every word made capital, all others small.", title),
-        asked("aten::isalnum", "Whether all bytes are letters or digits, and there are some.", |s| {
+        mapped("aten::lower", "Capital letters converted to lowercase.", <[u8]>::to_ascii_lowercase),
+        mapped("aten::upper", "Lowercase letters converted to uppercase.", <[u8]>::to_ascii_uppercase),
+        mapped("aten::swapcase", "Lowercase letters converted to uppercase and vice versa.", swap_case),
+        mapped(
+            "aten::capitalize",
+            "The first letter converted to uppercase, all others to lowercase.",
+            capitalize,
+        ),
+        mapped(
+            "aten::title",
+            "The first letter of every word converted to uppercase, all others to lowercase.",
+            title,
+        ),
+        asked("aten::isalnum", "Whether the string is not empty and all bytes are letters or digits.", |s| {
             all(s, |b| b.is_ascii_alphanumeric())
         }),
-        asked("aten::isalpha", "Whether all bytes are letters, and there are some.", |s| {
+        asked("aten::isalpha", "Whether the string is not empty and all bytes are letters.", |s| {
             all(s, |b| b.is_ascii_alphabetic())
         }),
-        asked("aten::isdecimal", "Whether all bytes are digits, and there are some.", digits),
-        asked("aten::isdigit", "Whether all bytes are digits, and there are some.", digits),
-        asked("aten::isnumeric", "Whether all bytes are digits, and there are some.", digits),
+        asked("aten::isdecimal", "Whether the string is not empty and all bytes are digits.", digits),
+        asked("aten::isdigit", "Whether the string is not empty and all bytes are digits.", digits),
+        asked("aten::isnumeric", "Whether the string is not empty and all bytes are digits.", digits),
         asked(
             "aten::isidentifier",
-            "Whether it is letters and digits, no digit first. `_` is not allowed.",
+            "Whether the string consists of letters and digits and does not begin with a digit. `_` is not allowed.",
             is_identifier,
         ),
-        asked("aten::islower", "Whether there are small letters and no capital ones.", |s| {
+        asked("aten::islower", "Whether there are lowercase letters and no uppercase ones.", |s| {
             s.iter().any(u8::is_ascii_lowercase) && !s.iter().any(u8::is_ascii_uppercase)
         }),
-        asked("aten::isupper", "Whether there are capital letters and no small ones.", |s| {
+        asked("aten::isupper", "Whether there are uppercase letters and no lowercase ones.", |s| {
             s.iter().any(u8::is_ascii_uppercase) && !s.iter().any(u8::is_ascii_lowercase)
         }),
         asked("aten::isprintable", "Whether all bytes are printable ASCII.", |s| {
             s.iter().all(|&b| matches!(b, b' '..=b'~'))
         }),
-        asked("aten::isspace", "Whether all bytes are white space, and there are some.", |s| {
+        asked("aten::isspace", "Whether the string is not empty and all bytes are white space.", |s| {
             all(s, is_space)
         }),
-        asked("aten::istitle", "Whether the capital letters are exactly the first ones of words.", is_title),
+        asked("aten::istitle", "Whether exactly the first letters of words are uppercase.", is_title),
     ]
 }

@@ -1,4 +1,4 @@
-//! Joining, cutting, padding, replacing.
+//! Joining, stripping, padding, replacing.
 
 use super::search::{find, find_all};
 use super::{draw, draw_short, give};
@@ -7,7 +7,7 @@ use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
-/// Pads to `width` with `fill`, of which `before(missing, width)` go before the string.
+/// Pads to `width` bytes with `fill`, of which `before(missing, width)` precede the string.
 fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize, usize) -> usize) -> KernelResult {
     let (s, width) = (cx.str_bytes(0)?, usize::try_from(cx.int(1)?).unwrap_or(0));
     let missing = width.saturating_sub(s.len());
@@ -29,7 +29,7 @@ fn padded(name: &'static str, doc: &'static str, before: fn(usize, usize) -> usi
         .sample(|g, _| vec![draw(g), IValue::Int(g.int(0, 9)), IValue::str(["*", " "][g.below(2)])])
 }
 
-/// Which ends [`stripped`] cuts at.
+/// Defines an operator that strips characters from the front, the back, or both.
 fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let (s, chars) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
@@ -42,7 +42,7 @@ fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> O
     .sample(|g, _| vec![draw(g), draw_short(g)])
 }
 
-/// The byte at an index, as a string.
+/// Returns the byte at an index, as a string.
 fn byte_at(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, i) = (cx.str_bytes(0)?, cx.int(1)?);
     let at = if i < 0 { i.wrapping_add(s.len() as i64) } else { i };
@@ -122,7 +122,8 @@ fn slice(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, out)
 }
 
-/// The string before, the separator, the string behind; the whole string first or last if there is no separator.
+/// Returns the string before the separator, the separator, and the string after it; without a separator the whole
+/// string is first or, if `last`, last.
 fn partition(cx: &mut KernelCx<'_>, last: bool) -> KernelResult {
     let (s, separator) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
     let parts = match find(s, separator, last) {
@@ -167,7 +168,7 @@ pub(super) fn rows() -> Vec<OverloadRow> {
         .sample(|g, _| vec![draw(g)]),
         padded(
             "aten::center",
-            "Padded on both sides to a width; of an odd number the left side gets more in an odd width.",
+            "Padded on both sides to a width; an odd padding is larger on the left if the width is odd.",
             |n, width| n / 2 + (n & width & 1),
         ),
         padded("aten::ljust", "Padded at the end to a width.", |_, _| 0),
@@ -197,13 +198,19 @@ pub(super) fn rows() -> Vec<OverloadRow> {
             let parts = (0..g.below(4)).map(|_| draw(g)).collect();
             vec![draw(g), IValue::list(Type::STR, parts)]
         }),
-        row("aten::partition", "", "What is before the first separator, the separator, the rest.", |cx| {
-            partition(cx, false)
-        })
+        row(
+            "aten::partition",
+            "",
+            "The part before the first separator, the separator, and the rest.",
+            |cx| partition(cx, false),
+        )
         .sample(|g, _| two(g)),
-        row("aten::rpartition", "", "What is before the last separator, the separator, the rest.", |cx| {
-            partition(cx, true)
-        })
+        row(
+            "aten::rpartition",
+            "",
+            "The part before the last separator, the separator, and the rest.",
+            |cx| partition(cx, true),
+        )
         .sample(|g, _| two(g)),
     ]
 }

@@ -1,4 +1,4 @@
-//! Values as text, and text as numbers.
+//! Conversion of values to text, and of text to numbers.
 
 use super::number::{fixed, scientific};
 use super::{draw, give};
@@ -6,7 +6,7 @@ use crate::per_type::{Elem, OverloadRow, check_bytes_fit, row};
 use flambeau_exec::{KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{IValue, Str};
 
-/// A value as `str()` has it. A string keeps its bytes.
+/// Appends a value as `str()` formats it. A string keeps its bytes.
 fn append(out: &mut Vec<u8>, value: &IValue) {
     match value {
         IValue::Str(s) => out.extend_from_slice(s.as_bytes()),
@@ -75,7 +75,8 @@ fn percent_format(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, out)
 }
 
-/// One argument under one specifier. Numbers are written from single precision, whole ones from 32 bits.
+/// Formats one argument by one specifier. As in TorchScript, floating-point specifiers round to f32, and `%d` converts
+/// floats to 32-bit integers.
 fn append_as(out: &mut Vec<u8>, specifier: u8, arg: &IValue) -> KernelResult {
     let shown = char::from(specifier);
     let wrong = |wanted: &str| {
@@ -121,7 +122,7 @@ fn append_as(out: &mut Vec<u8>, specifier: u8, arg: &IValue) -> KernelResult {
     Ok(())
 }
 
-/// An integer in another base, with prefix; the sign stands before that.
+/// Defines an operator that formats an integer in another base, with a prefix after the sign.
 fn in_base(name: &'static str, doc: &'static str, write: fn(u64) -> String) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let i = cx.int(0)?;
@@ -144,7 +145,7 @@ fn ord(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// One byte; of larger numbers the lowest eight bits.
+/// Returns one byte: the lowest eight bits of the number.
 fn chr(cx: &mut KernelCx<'_>) -> KernelResult {
     let i = cx.int(0)?;
     if !(0..1_114_111).contains(&i) {

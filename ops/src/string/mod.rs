@@ -1,5 +1,5 @@
-//! Strings: byte strings, as in TorchScript. Only ASCII letters have case, and positions count bytes, so a piece of a
-//! string may be half a character.
+//! String operators. Strings are byte strings, as in TorchScript: only ASCII letters have case, and positions count
+//! bytes, so a substring may contain part of a character.
 
 mod case;
 mod edit;
@@ -13,12 +13,12 @@ use flambeau_exec::{Gen, KernelCx, KernelResult};
 use flambeau_ir::OpDef;
 use flambeau_ir::value::{IValue, Str};
 
-/// A string to try operators on.
+/// Draws a string.
 fn draw(g: &mut Gen<'_>) -> IValue {
     IValue::str(["", "a", "ab", "b a b", "Hello World", "x\ty\nz", " é1 ", "A_b2"][g.below(8)])
 }
 
-/// A short string to look for.
+/// Draws a short string to search for.
 fn draw_short(g: &mut Gen<'_>) -> IValue {
     IValue::str(["a", "b", " ", "l", "lo", "\t"][g.below(6)])
 }

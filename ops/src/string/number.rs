@@ -1,6 +1,6 @@
-//! Numbers as C and C++ streams write them.
+//! Formats numbers as C and C++ streams do.
 
-/// `%e` with `precision` digits behind the point: `1.500000e+00`.
+/// `%e` with `precision` digits after the point: `1.500000e+00`.
 pub(crate) fn scientific(x: f64, precision: usize) -> String {
     if !x.is_finite() {
         return special(x);
@@ -27,7 +27,7 @@ pub(crate) fn general(x: f64, precision: usize) -> String {
     format!("{}e{}{:02}", trim(mantissa), if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// `%f` with `precision` digits behind the point.
+/// `%f` with `precision` digits after the point.
 pub(crate) fn fixed(x: f64, precision: usize) -> String {
     if x.is_finite() { format!("{x:.precision$}") } else { special(x) }
 }

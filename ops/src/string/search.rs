@@ -1,16 +1,16 @@
-//! Looking for strings in strings.
+//! Substring search.
 //!
-//! `start` and `end` count bytes; negative ones count from behind the end, so that `-1` is the whole string. What
-//! happens when they are out of order or outside the string differs between operators, as it does in TorchScript.
+//! `start` and `end` count bytes; negative ones count from one past the end, so `-1` is the end of the string. The
+//! behaviour for bounds that are out of order or out of range differs between operators, as in TorchScript.
 
 use super::{draw, draw_short};
 use crate::per_type::{OverloadRow, row};
 use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::IValue;
 
-/// Positions of non-overlapping occurrences from the front. An empty string occurs at every position.
+/// Returns the positions of non-overlapping occurrences from the front. An empty string occurs at every position.
 ///
-/// Linear, whatever is looked for (two-way search by the standard library is for text only, so: Knuth, Morris, Pratt).
+/// Linear time (Knuth-Morris-Pratt; the two-way search of the standard library supports only UTF-8 text).
 pub(super) fn find_all<'a>(s: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     let borders = borders(wanted);
     let (mut matched, mut i, mut next_empty) = (0, 0, 0);
@@ -34,7 +34,7 @@ pub(super) fn find_all<'a>(s: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item 
     })
 }
 
-/// Of each prefix, the length of its longest proper prefix that is also its end.
+/// Returns the KMP failure function: per prefix, the length of its longest proper prefix that is also a suffix.
 fn borders(s: &[u8]) -> Vec<usize> {
     let mut out = vec![0; s.len()];
     let mut k = 0;
@@ -48,7 +48,7 @@ fn borders(s: &[u8]) -> Vec<usize> {
     out
 }
 
-/// The first or last occurrence.
+/// Returns the first or last occurrence.
 pub(super) fn find(s: &[u8], wanted: &[u8], last: bool) -> Option<usize> {
     if !last {
         return find_all(s, wanted).next();
@@ -58,7 +58,7 @@ pub(super) fn find(s: &[u8], wanted: &[u8], last: bool) -> Option<usize> {
     find_all(&s_turned, &wanted_turned).next().map(|i| s.len() - i - wanted.len())
 }
 
-/// `start` and `end` counted from the front; they may lie outside.
+/// Returns `start` and `end` counted from the front; they may be out of range.
 fn bounds(cx: &KernelCx<'_>, len: usize) -> Result<(i64, i64), KernelError> {
     let n = len as i64;
     let (start, end) = (cx.int(2)?, cx.int(3)?);
@@ -67,7 +67,7 @@ fn bounds(cx: &KernelCx<'_>, len: usize) -> Result<(i64, i64), KernelError> {
     Ok((start, end))
 }
 
-/// The part from `start` to `end`, to the end of the string if `end` comes first.
+/// Returns the part from `start` to `end`, or to the end of the string if `end < start`.
 fn part(s: &[u8], start: i64, end: i64) -> Result<&[u8], KernelError> {
     let (from, n) = (start as usize, s.len());
     if from > n {
@@ -79,7 +79,7 @@ fn part(s: &[u8], start: i64, end: i64) -> Result<&[u8], KernelError> {
     Ok(&s[from..to])
 }
 
-/// Where argument 1 is found in argument 0.
+/// Returns the position of argument 1 in argument 0.
 fn located(cx: &KernelCx<'_>, last: bool) -> Result<Option<i64>, KernelError> {
     let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
     let (start, end) = bounds(cx, s.len())?;
@@ -121,13 +121,13 @@ fn edge(name: &'static str, doc: &'static str, is: fn(&[u8], &[u8]) -> bool) -> 
     .sample(|g, _| args(g))
 }
 
-/// Occurrences that begin between the bounds, none of which overlap.
+/// Counts non-overlapping occurrences that begin within the bounds.
 fn count(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
     let (start, end) = bounds(cx, s.len())?;
     let n = match usize::try_from(start) {
         Ok(from) if from <= s.len() => {
-            // An empty string is counted at the end as well, as Python counts it.
+            // An empty string also occurs at the end, as in Python.
             let limit = if wanted.is_empty() { end.saturating_add(1) } else { end };
             find_all(&s[from..], wanted).take_while(|&i| (i as i64 + start) < limit).count()
         }
@@ -151,13 +151,13 @@ pub(super) fn rows() -> Vec<OverloadRow> {
         found("aten::rfind", "The position of the last occurrence, or -1.", true),
         demanded("aten::index", "str", "The position of the first occurrence.", false),
         demanded("aten::rindex", "", "The position of the last occurrence.", true),
-        edge("aten::startswith", "Whether the part between the bounds begins with a string.", |s, w| {
+        edge("aten::startswith", "Whether the substring between the bounds begins with a string.", |s, w| {
             s.starts_with(w)
         }),
-        edge("aten::endswith", "Whether the part between the bounds ends with a string.", |s, w| {
+        edge("aten::endswith", "Whether the substring between the bounds ends with a string.", |s, w| {
             s.ends_with(w)
         }),
-        row("aten::count", "", "How many occurrences that do not overlap begin between the bounds.", count)
+        row("aten::count", "", "The number of non-overlapping occurrences between the bounds.", count)
             .sample(|g, _| args(g)),
     ]
 }

@@ -1,4 +1,4 @@
-//! Cutting strings into lists.
+//! Splitting strings into lists.
 
 use super::search::find_all;
 use super::{draw, draw_short};
@@ -14,7 +14,7 @@ fn give(cx: &mut KernelCx<'_>, parts: Vec<&[u8]>) -> KernelResult {
     Ok(())
 }
 
-/// The pieces between the separators at the given positions.
+/// Returns the pieces between separators of `width` bytes at the given positions.
 fn pieces<'a>(s: &'a [u8], at: &[usize], width: usize) -> Vec<&'a [u8]> {
     let mut from = 0;
     let mut out = Vec::with_capacity(at.len() + 1);
@@ -33,7 +33,7 @@ fn separator(separator: &[u8]) -> Result<&[u8], KernelError> {
     Ok(separator)
 }
 
-/// Without a separator: the words between white space and line ends, however many.
+/// Without a separator: splits at runs of white space and line ends.
 fn split(cx: &mut KernelCx<'_>) -> KernelResult {
     let s = cx.string(0)?.clone();
     let s = s.as_bytes();
@@ -47,7 +47,7 @@ fn split(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, pieces(s, &at, by.len()))
 }
 
-/// From the end: the last `max` separators count.
+/// Splits at the last `max` separators.
 fn rsplit(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, by) = (cx.string(0)?.clone(), cx.string(1)?.clone());
     let (s, by) = (s.as_bytes(), separator(by.as_bytes())?);
@@ -60,12 +60,12 @@ fn rsplit(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, pieces(s, &at, by.len()))
 }
 
-/// Bytes that end lines: ASCII's line breaks and separators, and the bytes of the Unicode ones, each by itself.
+/// Whether a byte ends a line: ASCII line breaks and separators, and single bytes of the Unicode ones.
 fn ends_line(b: u8) -> bool {
     matches!(b, b'\n'..=b'\r' | 0x1c..=0x1e | 0x85 | 0xe2 | 0x80 | 0xa8 | 0xa9)
 }
 
-/// Every ending counts by itself, also the two of `\r\n`; kept endings are elements of their own.
+/// Every line end counts separately, also the two of `\r\n`; kept line ends are separate elements.
 fn split_lines(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, keep) = (cx.string(0)?.clone(), cx.boolean(1)?);
     let s = s.as_bytes();
@@ -92,13 +92,13 @@ pub(super) fn rows() -> Vec<OverloadRow> {
                 let by = if g.flag() { IValue::None } else { draw_short(g) };
                 vec![draw(g), by, IValue::Int(g.int(-1, 2))]
             }),
-        row("aten::rsplit", "", "The pieces between separators, of which the last ones count.", rsplit)
+        row("aten::rsplit", "", "The pieces between the last `max` separators.", rsplit)
             .raises()
             .sample(|g, _| vec![draw(g), draw_short(g), IValue::Int(g.int(-1, 2))]),
         row(
             "aten::splitlines",
             "",
-            "The lines; with `keepends` their endings as elements between them.",
+            "The lines; with `keepends`, their line ends as separate elements.",
             split_lines,
         )
         .sample(|g, _| vec![draw(g), IValue::Bool(g.flag())]),

@@ -1,4 +1,4 @@
-//! In-place changes of shape: the tensor's own metadata changes, its elements stay.
+//! In-place changes of shape: only the tensor's metadata changes, its elements stay.
 
 use super::One;
 use crate::support::kernel;
@@ -8,7 +8,7 @@ use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::Tensor;
 
-/// In-place changes of shape: the tensor's own metadata changes.
+/// Operators that change the tensor's metadata like a functional view operator.
 const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
     ("aten::t_", "In place: a matrix transposed.", Shape::transpose_last, |cx| Ok(cx.tensor(0)?.t()?)),
     ("aten::transpose_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
@@ -16,7 +16,7 @@ const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
     ("aten::swapdims_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
     (
         "aten::squeeze_.dims",
-        "In place: without those of the dimensions whose size is 1.",
+        "In place: without those of the given dimensions whose size is 1.",
         || Shape::squeeze(Some(1.into())),
         |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
     ),
@@ -40,7 +40,7 @@ const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
     ),
     (
         "aten::as_strided_",
-        "In place: any size and strides over the storage.",
+        "In place: any size and strides on the storage.",
         || Shape::strided(1),
         |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
     ),
@@ -57,7 +57,7 @@ fn resized(tensor: &Tensor, sizes: &[i64]) -> Result<Tensor, KernelError> {
     Ok(tensor.alias())
 }
 
-/// `(self, source)`: from now on the same elements as the source's.
+/// `(self, source)`: makes the tensor share the source's elements.
 fn set_to(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
     let source = cx.take_tensor(1)?;
     let target = cx.take_tensor(0)?;
@@ -89,7 +89,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let def = OpDef::named(name).with(Doc(doc)).with(shape()).with(Dtype::same_as(0));
         def.with(changing(run))
     }));
-    // What no functional operator does as a view is tried on samples of its own.
+    // Operators without a functional view operator have their own samples.
     let own = |name: &str, doc: &'static str, shape: Shape, sample: Sample, kernel: Kernel| {
         let sample = sample.floats().exact().not_differentiable();
         OpDef::named(name).with(Doc(doc)).with(shape).with(Dtype::same_as(0)).with(sample).with(kernel)
@@ -98,14 +98,14 @@ pub(super) fn family() -> Vec<OpDef> {
         "aten::resize_",
         "In place: another size, elements kept in storage order.",
         Shape::strided(1),
-        // No more than there are: what lies behind is whatever it is.
+        // Not larger than before: additional elements would be uninitialized.
         Sample::tensors(1).then([IValue::ints(vec![1, 0])]),
         changing(|cx| resized(cx.tensor(0)?, &cx.ints(1)?)),
     ));
     defs.push(own(
         "aten::resize_as_",
         "In place: the size of another tensor.",
-        // One that has the size already keeps its strides.
+        // A tensor that already has the size keeps its strides.
         Shape::from(|cx| Some(TensorFact { dims: cx.tensor(1)?.dims.clone(), ..TensorFact::default() })),
         Sample::tensors(2),
         changing(|cx| resized(cx.tensor(0)?, cx.tensor(1)?.sizes())),

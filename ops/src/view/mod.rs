@@ -1,4 +1,5 @@
-//! Views: results that share the operand's storage. Those that may have to copy (`reshape`, `contiguous`) say so.
+//! Views: results that share the operand's storage. Operators that may have to copy (`reshape`, `contiguous`) are
+//! documented as such.
 
 mod in_place;
 mod pieces;
@@ -10,10 +11,10 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
 
-/// A kernel that gives one tensor.
+/// A function that returns one tensor.
 type One = fn(&KernelCx<'_>) -> Result<Tensor, KernelError>;
 
-/// A tensor of floats of this rank and further arguments, whose result is exact.
+/// Samples: a float tensor of this rank, then the given arguments, with an exact result.
 fn exact_sample(rank: usize, args: Vec<IValue>) -> Sample {
     Sample::tensors(1).floats().rank(rank, rank).then(args).exact()
 }
@@ -22,18 +23,18 @@ fn ints(values: &[i64]) -> IValue {
     IValue::ints(values.to_vec())
 }
 
-/// The number 0 as an index, of these sizes.
+/// Returns an index tensor of these sizes with the element 0.
 fn index_zero(sizes: &[i64]) -> Tensor {
     Tensor::zeros(sizes, DType::I64).expect("invariant: one element can be made")
 }
 
-/// Name and overload of the operator that copies what a view shows: `aten::select.int` has `aten::select_copy.int`.
+/// Returns name and overload of the copying variant of a view: `aten::select.int` has `aten::select_copy.int`.
 fn copying(full: &str) -> (String, String) {
     let (name, overload) = full.split_once('.').unwrap_or((full, ""));
     (format!("{name}_copy"), overload.to_owned())
 }
 
-const COPIED: &str = "A copy of what the view of the same name shows.";
+const COPIED: &str = "A copy of the result of the view operator of the same name.";
 
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = single::family().collect();

@@ -1,4 +1,4 @@
-//! Views that give several tensors, a row each; operators that copy what such a view shows follow from the rows.
+//! Views that return several tensors, one table row per operator. The copying variants are derived from the rows.
 
 use super::{COPIED, copying, exact_sample, index_zero, ints};
 use crate::support::{kernel, op};
@@ -10,7 +10,7 @@ use flambeau_tensor::{DType, Tensor};
 
 type Many = fn(&KernelCx<'_>) -> Result<Vec<Tensor>, KernelError>;
 
-/// As [`exact_sample`], of a tensor of these sizes.
+/// Like [`exact_sample`], for a tensor of these sizes.
 fn sized_sample(sizes: [i64; 2], args: Vec<IValue>) -> Sample {
     let args = move |g: &mut Gen<'_>| {
         let x = flambeau_exec::sample::tensor(g, &sizes, DType::F32, &Default::default());
@@ -23,14 +23,14 @@ fn unknown() -> Shape {
     Shape::from(|_| None::<flambeau_analysis::shape::Fact>)
 }
 
-/// Several views at once.
+/// A view operator with several results.
 struct Pieces {
-    /// All names, divided by spaces; behind a dot the overload.
+    /// All names, separated by spaces; the overload follows a dot.
     names: &'static str,
     doc: &'static str,
     run: Many,
     shape: fn() -> Shape,
-    /// Sizes of the tensor in samples, where they must fit the arguments.
+    /// Sizes of sample tensors, if the arguments require them.
     sizes: Option<[i64; 2]>,
     args: fn() -> Vec<IValue>,
 }
@@ -62,7 +62,7 @@ const PIECES: &[Pieces] = &[
     },
     Pieces {
         names: "aten::tensor_split.sections",
-        doc: "`sections` pieces along `dim`, the first ones larger by one if they must.",
+        doc: "`sections` pieces along `dim`; the first ones are larger by one if the size is not divisible.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
         shape: unknown,
         sizes: None,
@@ -70,7 +70,7 @@ const PIECES: &[Pieces] = &[
     },
     Pieces {
         names: "aten::tensor_split.indices",
-        doc: "Pieces between the given places along `dim`.",
+        doc: "Pieces between the given positions along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
         shape: unknown,
         sizes: None,
@@ -78,7 +78,7 @@ const PIECES: &[Pieces] = &[
     },
     Pieces {
         names: "aten::tensor_split.tensor_indices_or_sections",
-        doc: "As many pieces along `dim` as a number says, or pieces between places.",
+        doc: "A given number of pieces along `dim`, or pieces between given positions.",
         run: |cx| {
             let given = cx.tensor(1)?.dtype();
             if given != DType::I64 {
@@ -136,7 +136,7 @@ const PIECES: &[Pieces] = &[
     },
     Pieces {
         names: "aten::unbind.int",
-        doc: "Each place along `dim`, without the dimension.",
+        doc: "All slices along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
         shape: || Shape::unbind(1),
         sizes: None,
@@ -148,7 +148,7 @@ fn too_few(op: &str, rank: usize) -> KernelError {
     KernelError::input(format!("torch.{op} requires a tensor with at least {rank} dimension(s)"))
 }
 
-/// Equal pieces, or pieces between places, along a dimension.
+/// Splits a dimension into equal pieces, or at positions.
 fn split_along(cx: &KernelCx<'_>, dim: i64, op: &str) -> Result<Vec<Tensor>, KernelError> {
     let x = cx.tensor(0)?;
     let Some(sections) = cx.arg(1)?.as_int() else {
@@ -192,7 +192,7 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         let copied = if overload.is_empty() { copied } else { copied.out(&out) };
         let own = sample().not_differentiable();
         defs.extend(copied.facts(move |d| d.with(own.clone())).list(copies));
-        // Those whose callers promise that nobody looks at the pieces and the whole at once.
+        // The `unsafe_` variants, whose callers promise not to use pieces and original at the same time.
         let promised = full.replacen("aten::", "aten::unsafe_", 1);
         let (name, overload) = promised.split_once('.').unwrap_or((&promised, ""));
         let views = op(name, overload, row.doc).if_declared();

@@ -1,4 +1,4 @@
-//! Views that give one tensor, a row each; operators that copy what such a view shows follow from the rows.
+//! Views that return one tensor, one table row per operator. The copying variants are derived from the rows.
 
 use super::{COPIED, One, copying, exact_sample, index_zero, ints};
 use crate::pointwise::conj;
@@ -10,7 +10,7 @@ use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
 
 struct Row {
-    /// All names, divided by spaces; behind a dot the overload.
+    /// All names, separated by spaces; the overload follows a dot.
     names: &'static str,
     doc: &'static str,
     run: One,
@@ -20,16 +20,16 @@ struct Row {
     args: fn() -> Vec<IValue>,
 }
 
-/// What a view makes of the elements.
+/// Interpretation of the elements in a view.
 #[derive(Clone, Copy)]
 enum Elements {
-    /// They stay.
+    /// Unchanged.
     Kept,
-    /// Real numbers: the parts of complex ones (and of nothing else, if `only`).
+    /// Real components of complex numbers; `only` if the operator rejects real tensors.
     Parts { only: bool },
-    /// Complex numbers of pairs.
+    /// Complex numbers from pairs.
     Pairs,
-    /// The same bytes in the dtype that argument 1 names.
+    /// The same bytes in the dtype of argument 1.
     Bytes,
 }
 
@@ -49,7 +49,7 @@ fn sizes_only() -> Shape {
     Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
 }
 
-/// The sizes of operand 0, but for the last dimension.
+/// The sizes of operand 0, with an unknown last dimension.
 fn last_unknown() -> Shape {
     Shape::from(|cx| {
         let mut dims = cx.take_dims(0)?;
@@ -87,7 +87,7 @@ fn one_tensor() -> IValue {
 const ROWS: &[Row] = &[
     Row {
         names: "aten::select.int",
-        doc: "Place `index` along `dim`, without the dimension.",
+        doc: "The slice at `index` along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.select(dim0(cx)?, cx.int(2)?)?),
         shape: || Shape::select(1),
         elements: Elements::Kept,
@@ -96,7 +96,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::slice.Tensor",
-        doc: "Places `start` to `end` along `dim`, every `step`th.",
+        doc: "Positions `start` to `end` along `dim`, every `step`th.",
         run: |cx| Ok(cx.tensor(0)?.slice(dim0(cx)?, opt_int(cx, 2)?, opt_int(cx, 3)?, cx.int(4)?)?),
         shape: || Shape::slice(1, 2, 3, 4),
         elements: Elements::Kept,
@@ -105,7 +105,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::narrow",
-        doc: "`length` places from `start` along `dim`.",
+        doc: "`length` positions from `start` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.narrow(dim0(cx)?, cx.int(2)?, cx.int(3)?)?),
         shape: || Shape::narrow(1, 3),
         elements: Elements::Kept,
@@ -123,7 +123,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::t",
-        doc: "A matrix transposed; vectors stay as they are.",
+        doc: "A matrix transposed; vectors are unchanged.",
         run: |cx| Ok(cx.tensor(0)?.t()?),
         shape: Shape::transpose_last,
         elements: Elements::Kept,
@@ -202,7 +202,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::squeeze",
-        doc: "Without dimensions of size 1.",
+        doc: "A view without dimensions of size 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze_all()),
         shape: || Shape::squeeze(None),
         elements: Elements::Kept,
@@ -220,7 +220,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::squeeze.dims",
-        doc: "Without those of the dimensions whose size is 1.",
+        doc: "Without those of the given dimensions whose size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
         shape: || Shape::squeeze(Some(1.into())),
         elements: Elements::Kept,
@@ -229,7 +229,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::unsqueeze",
-        doc: "With a dimension of size 1 before `dim`.",
+        doc: "A view with a dimension of size 1 inserted at `dim`.",
         run: |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
         shape: || Shape::unsqueeze(1),
         elements: Elements::Kept,
@@ -238,7 +238,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::view aten::_unsafe_view",
-        doc: "Another shape over the same elements; fails where strides do not allow it.",
+        doc: "A view with another shape; an error if the strides do not allow it.",
         run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
         shape: || Shape::reshape(1),
         elements: Elements::Kept,
@@ -247,7 +247,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::view_as",
-        doc: "The shape of `other` over the same elements.",
+        doc: "A view with the shape of `other`.",
         run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
         shape: || Shape::dims(|cx| cx.take_dims(1)),
         elements: Elements::Kept,
@@ -283,7 +283,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::flatten.using_ints",
-        doc: "Dimensions `start_dim` to `end_dim` as one.",
+        doc: "Dimensions `start_dim` to `end_dim` merged into one.",
         run: |cx| Ok(cx.tensor(0)?.flatten(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::flatten(1, 2),
         elements: Elements::Kept,
@@ -292,7 +292,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::ravel",
-        doc: "All dimensions as one.",
+        doc: "All dimensions flattened into one.",
         run: |cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?),
         shape: || {
             Shape::from(|cx| {
@@ -306,7 +306,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::unflatten.int",
-        doc: "One dimension as several.",
+        doc: "One dimension split into several.",
         run: |cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?),
         shape: || Shape::unflatten(1, 2),
         elements: Elements::Kept,
@@ -324,7 +324,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::unfold",
-        doc: "Windows of `size` places, `step` apart, as a new last dimension.",
+        doc: "Windows of `size` elements at distance `step`, as a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
         shape: || Shape::windows(1, 2, 3),
         elements: Elements::Kept,
@@ -333,7 +333,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::as_strided",
-        doc: "Any size and strides over the storage.",
+        doc: "A view of the storage with any size and strides.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
         shape: || Shape::strided(1),
         elements: Elements::Kept,
@@ -372,7 +372,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::detach aten::alias aten::lift_fresh prim::data",
-        doc: "The same elements, apart from differentiation.",
+        doc: "A view of the same elements, detached from the gradient graph.",
         run: |cx| Ok(cx.tensor(0)?.alias()),
         shape: || Shape::same_as(0),
         elements: Elements::Kept,
@@ -381,7 +381,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::contiguous",
-        doc: "The tensor itself if its layout is as asked, else a copy.",
+        doc: "The tensor itself if it has the requested layout, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?),
         shape: || Shape::same_as(0),
         elements: Elements::Kept,
@@ -390,7 +390,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::positive",
-        doc: "The tensor itself, which is of numbers.",
+        doc: "The tensor itself, which must not be boolean.",
         run: |cx| match cx.tensor(0)? {
             truth if truth.dtype() == DType::Bool => {
                 Err(KernelError::input("The `+` operator, on a bool tensor is not supported."))
@@ -404,7 +404,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::resolve_conj aten::resolve_neg",
-        doc: "The tensor itself: conjugation and negation are never delayed here.",
+        doc: "The tensor itself: conjugation and negation are never lazy.",
         run: |cx| Ok(cx.tensor(0)?.clone()),
         shape: || Shape::same_as(0),
         elements: Elements::Kept,
@@ -469,7 +469,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::narrow.Tensor",
-        doc: "`length` places along `dim` from where a tensor of one element says.",
+        doc: "`length` positions along `dim`, starting at a one-element tensor's value.",
         run: |cx| {
             let start = cx.tensor(2)?;
             if start.rank() != 0 || !start.dtype().is_integral(false) {
@@ -484,7 +484,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::_reshape_alias",
-        doc: "Another shape over the same elements, its strides given.",
+        doc: "A view with another shape and given strides.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?),
         shape: || Shape::strided(1),
         elements: Elements::Kept,
@@ -504,7 +504,7 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     }
 }
 
-/// Views whose copying operators copy also what no view can show.
+/// Views whose copying variants support more cases than the view.
 const BEYOND: &[(&str, One)] = &[("aten::view", reshaped)];
 
 fn reshaped(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {

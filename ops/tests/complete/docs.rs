@@ -1,4 +1,4 @@
-//! `docs/ops.md`, written from the registry.
+//! Generates `docs/ops.md` from the registry.
 
 use crate::matrix::Exception;
 use flambeau_exec::{Intrinsic, Kernel};
@@ -28,14 +28,14 @@ writes (`ops/tests/complete/matrix.rs`). What PyTorch differentiates is differen
 is not needed any more fails the tests.
 ";
 
-/// Letters of the facts stated about a row.
+/// Returns the letters of an operator's facts.
 fn facts(registry: &Registry, id: OpId) -> String {
     let letters = [("shape", 's'), ("dtype", 'd'), ("pointwise", 'f'), ("intrinsic", 'i'), ("rules", 'r')];
     let stated: Vec<&str> = registry.facets_of(id).collect();
     letters.iter().filter(|(name, _)| stated.contains(name)).map(|(_, letter)| *letter).collect()
 }
 
-/// The first paragraph of a text, as a cell of a table.
+/// Returns the first paragraph of a text as a table cell.
 fn cell(text: &str) -> String {
     text.split("\n\n").next().unwrap_or_default().replace('\n', " ").replace('|', "\\|")
 }
@@ -44,7 +44,7 @@ fn line(registry: &Registry, name: Symbol, out: &mut String) {
     let all = registry.overloads(name);
     let run: Vec<OpId> = all.iter().copied().filter(|&id| registry.facet::<Kernel>(id).is_some()).collect();
     let Some(&first) = run.first() else { return };
-    // The functional overload describes the operator; variants only say that they are variants.
+    // The functional overload has the operator's documentation; variants only name it.
     let described = run.iter().find(|&&id| !registry.schema(id).overload.as_str().ends_with("out"));
     let doc = registry.facet::<Doc>(*described.unwrap_or(&first)).map_or("", |d| d.0);
     let overload = |&id: &OpId| match registry.schema(id).overload.as_str() {

@@ -1,8 +1,8 @@
-//! What `Shape` and `Dtype` rules claim holds: of every operator, on samples and at the borders of what it takes, told
-//! everything or a part; and rules answer any facts at all.
+//! Soundness and totality of `Shape` and `Dtype` rules of every operator, on sampled and boundary arguments, with
+//! complete or partial facts.
 //!
-//! `FLAMBEAU_TRIALS` multiplies the calls per operator, `FLAMBEAU_OPS` is a part of the names of those to try,
-//! `FLAMBEAU_SEED` is where draws start.
+//! `FLAMBEAU_TRIALS` multiplies the calls per operator, `FLAMBEAU_OPS` selects operators by a substring of the name,
+//! `FLAMBEAU_SEED` is the seed.
 
 use flambeau_analysis::Shape;
 use flambeau_analysis::shape::{Dim, TensorFact};
@@ -41,7 +41,7 @@ fn what_rules_claim_holds() {
     assert!(checked > 10_000 || !wanted.is_empty(), "only {checked} calls were checked");
 }
 
-/// An operator that sums all elements or, kept, gives them, with a rule for its sizes.
+/// Tests an operator that sums all elements (or returns them, with `keep`) with a given shape rule.
 fn planted(shape: Shape) -> Vec<String> {
     let op = OpDef::new("planted::total(Tensor self, bool keep) -> Tensor")
         .with(shape)

@@ -1,22 +1,23 @@
-//! What PyTorch differentiates is differentiated here, with respect to the same arguments, or there is a reason why not.
+//! Comparison with PyTorch's derivatives: operators must be differentiable with respect to the same arguments, or be
+//! listed as exceptions.
 
 use crate::matrix::Exception;
 use flambeau_exec::Kernel;
 use flambeau_ir::{FunctionSchema, Registry};
 use flambeau_rewrite::autodiff::{GradientEntry, GradientTable};
 
-/// Recorded by `tests/oracle/differentiable.py`: an operator, then its arguments that have gradients, or `*`.
+/// Recorded by `tests/oracle/differentiable.py`: an operator, then its differentiable arguments, or `*`.
 const DIFFERENTIABLE: &str = include_str!("../../../tests/oracle/differentiable.txt");
 
-/// Operators without a derivative, and why. None at present.
+/// Operators without a derivative, with reasons. None at present.
 pub(crate) const WITHOUT: &[Exception] = &[];
 
-/// A view: its gradient follows from where its elements are.
+/// Whether an operator is a view, whose gradient follows from its layout.
 fn is_view(schema: &FunctionSchema) -> bool {
     schema.returns.iter().any(|ret| ret.alias.is_some()) && !schema.is_mutable()
 }
 
-/// What is wrong with what is stated of an operator whose arguments `args` have gradients.
+/// Describes what is wrong with the derivative of an operator whose arguments `args` have gradients.
 fn wrong(table: &GradientTable, schema: &FunctionSchema, args: &[&str]) -> Option<String> {
     let name = schema.full_name();
     let Some(entry) = table.of(schema) else {
@@ -38,7 +39,7 @@ fn wrong(table: &GradientTable, schema: &FunctionSchema, args: &[&str]) -> Optio
     }
 }
 
-/// The operators that run here among those recorded, and their arguments that have gradients.
+/// Returns the recorded operators that have kernels, with their differentiable arguments.
 fn recorded(registry: &Registry) -> Vec<(&FunctionSchema, Vec<&'static str>)> {
     let runs = |line: &'static str| {
         let mut words = line.split(' ');

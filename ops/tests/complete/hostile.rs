@@ -1,10 +1,10 @@
-//! No argument makes an operator panic, hang or ask for memory without bound: samples with a few arguments made
-//! hostile, and arguments that are hostile altogether, are answered with a result or an error. A result is as the rules
-//! for shapes and dtypes predict, whatever they were told of the arguments.
+//! Robustness against hostile arguments: no operator panics, hangs or allocates without bound. Samples with a few
+//! arguments made hostile, and arbitrary arguments, must give a result or an error. Results must agree with the shape
+//! and dtype rules for complete and partial facts.
 //!
-//! The call that is being tried stands in the file `hostile.txt` of the target folder's `tmp`, for those that end the
-//! process. `FLAMBEAU_TRIALS` sets the rounds per operator, `FLAMBEAU_OPS` a part of the names of those to try, `FLAMBEAU_SEED`
-//! where draws start.
+//! The current call is written to the file `hostile.txt` in the target folder's `tmp`, in case it ends the process.
+//! `FLAMBEAU_TRIALS` sets the rounds per operator, `FLAMBEAU_OPS` selects operators by a substring of the name,
+//! `FLAMBEAU_SEED` is the seed.
 
 use flambeau_exec::soundness::{self, Forecast};
 use flambeau_exec::{Gen, Host, Kernel};
@@ -17,14 +17,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Rounds per operator where nothing else is asked for.
+/// Default number of rounds per operator.
 const ROUNDS: u64 = 6;
-/// What tensors of one call may hold.
+/// Memory limit of one call, in bytes.
 const MEMORY: usize = 64 << 20;
-/// How long one call may take, in a program that is not optimized and on a machine that does other things.
+/// Time limit of one call, in an unoptimized build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a call did that none may.
+/// Describes a violation by a call, if any.
 fn offence(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Option<String> {
     let schema: &FunctionSchema = registry.schema(id);
     let kernel = registry.facet::<Kernel>(id)?;
@@ -50,7 +50,7 @@ fn offence(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> O
     }
 }
 
-/// Whether a call is one that a verified program can make: effects are stated of no other.
+/// Whether a verified program can make the call: effects are declared only for such calls.
 fn is_well_typed(schema: &FunctionSchema, args: &[IValue]) -> bool {
     let types: Vec<Type> = args.iter().map(IValue::type_of).collect();
     accepts_types(schema, &types, &NoClasses)
@@ -92,7 +92,7 @@ fn no_arguments_break_an_operator() {
                 }
             }
         }
-        // Whoever listens has what it needs.
+        // The receiver may have stopped already.
         let _ = at.send(None);
         wrong
     });

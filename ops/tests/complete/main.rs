@@ -1,5 +1,6 @@
-//! Every operator that can be run is complete: documented, tried on samples, true to its declared types, shapes and
-//! aliasing; operators on plain values give PyTorch's recorded results; `docs/ops.md` is what the registry says.
+//! Completeness tests: every operator with a kernel is documented, runs on samples, and complies with its declared
+//! types, shapes and aliasing; operators without tensors give PyTorch's recorded results; `docs/ops.md` matches the
+//! registry.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 mod docs;

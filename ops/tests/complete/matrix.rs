@@ -1,4 +1,4 @@
-//! The matrix of operators and facts: what must be stated of every operator with a kernel, and whether it is true.
+//! The matrix of operators and facts: facts that every operator with a kernel must have, and checks that they are true.
 
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::soundness::{is_variant, sample};
@@ -18,18 +18,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Samples per operator.
 const TRIALS: u64 = 12;
 
-/// What is not asked of an operator.
+/// A check that an operator is exempt from.
 pub(crate) struct Exception {
     pub(crate) op: &'static str,
-    /// The check.
+    /// The name of the check.
     pub(crate) check: &'static str,
-    /// Why it would fail.
+    /// The reason for the failure.
     pub(crate) why: &'static str,
-    /// What it would take to ask it.
+    /// What is necessary to remove the exception.
     pub(crate) needed: &'static str,
 }
 
-/// What is not asked of some operators. None at present.
+/// Exceptions. None at present.
 pub(crate) const EXCEPTIONS: &[Exception] = &[];
 
 fn exception(op: &str, check: &str) -> Option<usize> {
@@ -49,12 +49,12 @@ fn run_on(
 ) -> Option<Result<Rets, KernelError>> {
     let kernel = registry.facet::<Kernel>(id)?;
     let schema = registry.schema(id);
-    // It is recorded, for those that ask for gradients; leaves are all that is asked about.
+    // Recorded with a tape without derivatives, for operators that compute gradients; samples contain only leaves.
     host.set_tape(Some(Tape::new(Arc::new(NoDerivatives))));
     catch_unwind(AssertUnwindSafe(|| kernel.call_on(schema, &mut args, host))).ok()
 }
 
-/// Whether a value may stand where a type with type variables is expected.
+/// Whether a value fits a type with type variables.
 fn fits(value: &IValue, ty: Type) -> bool {
     match ty.kind() {
         TypeKind::Var(_) => true,
@@ -77,7 +77,7 @@ fn fits(value: &IValue, ty: Type) -> bool {
     }
 }
 
-/// The sets an annotation names, of the value and its elements.
+/// Returns the alias sets of an annotation, including those of elements.
 fn sets(alias: Option<&AliasInfo>) -> Vec<AliasSet> {
     let mut all = Vec::new();
     let mut todo: Vec<&AliasInfo> = alias.into_iter().collect();
@@ -88,8 +88,8 @@ fn sets(alias: Option<&AliasInfo>) -> Vec<AliasSet> {
     all
 }
 
-/// Whether the schema allows that a result shares memory with an argument: it is of a set that the argument is of, or of
-/// one that an argument leaves for any.
+/// Whether the schema permits a result to share memory with an argument: both are in one alias set, or the argument
+/// escapes into the wildcard set.
 fn may_share(schema: &FunctionSchema, ret: &Argument, arg: &Argument) -> bool {
     let own = sets(ret.alias.as_ref());
     let meets = |other: &Argument| sets(other.alias.as_ref()).iter().any(|set| own.contains(set));
@@ -99,7 +99,7 @@ fn may_share(schema: &FunctionSchema, ret: &Argument, arg: &Argument) -> bool {
         || schema.args.iter().any(|other| meets(other) && leaves(other))
 }
 
-/// Tensors that a value is or, as a list, has.
+/// Returns the tensors of a value: the value itself, or the elements of a list.
 fn tensors(value: &IValue) -> Vec<Tensor> {
     match value {
         IValue::Tensor(t) => vec![t.clone()],
@@ -108,8 +108,7 @@ fn tensors(value: &IValue) -> Vec<Tensor> {
     }
 }
 
-/// Whether two values are, or have, the same mutable memory. Elements of a fresh list may be those of an argument that
-/// is a list.
+/// Whether two values share mutable memory. Elements of a new list may be those of an argument list.
 fn share(ret: &IValue, arg: &IValue) -> bool {
     if ret.is_list() && arg.is_list() || ret.is_dict() && arg.is_dict() {
         return ret.identity() == arg.identity();
@@ -118,7 +117,7 @@ fn share(ret: &IValue, arg: &IValue) -> bool {
     tensors(ret).iter().any(|a| tensors(arg).iter().any(|b| pair(a, b)))
 }
 
-/// An argument's tensors before the call: what they showed, where, in which version.
+/// Snapshot of an argument's tensors before the call: contents, storage, version.
 struct Before(Vec<Shown>);
 
 struct Shown {
@@ -145,7 +144,7 @@ struct Trial<'a> {
     id: OpId,
     name: String,
     wrong: Vec<String>,
-    /// The exceptions that were made.
+    /// Exceptions that were used.
     excused: BTreeSet<usize>,
 }
 
@@ -157,7 +156,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs the operator on one sample; whether it succeeded.
+    /// Runs the operator on one sample; returns whether it succeeded.
     fn once(&mut self, seed: u64) -> bool {
         let Some(args) = sample(self.registry, self.id, &mut Gen::from_seed(seed)) else { return false };
         let schema = self.registry.schema(self.id);
@@ -182,7 +181,7 @@ impl Trial<'_> {
             self.fail("results", format!("{} instead of {}", rets.len(), schema.returns.len()));
             return true;
         }
-        // Where the schema cannot tell, the effect says that anything is possible.
+        // With conservative effects the schema's alias annotations are not binding.
         let effects = self.effects();
         let anything = effects.contains(Effects::CONSERVATIVE);
         for (i, (ret, declared)) in rets.iter().zip(&schema.returns).enumerate() {
@@ -204,7 +203,7 @@ impl Trial<'_> {
         self.registry.effects(self.id)
     }
 
-    /// Runs the operator again with another seed, listening: what differs is random, what prints is I/O.
+    /// Runs the operator with two seeds: different results require the random effect, output requires the I/O effect.
     fn effects_hold(&mut self, seed: u64) {
         let watched = |random: u64| {
             let heard = Arc::new(AtomicBool::new(false));
@@ -232,7 +231,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Only marked arguments are written, and a write is a new version.
+    /// Checks that only annotated arguments are written, and that a write increments the version.
     fn writes(&mut self, schema: &FunctionSchema, args: &[IValue], before: &[Before]) {
         let written = |t: &Tensor| {
             let marked = schema
@@ -245,7 +244,7 @@ impl Trial<'_> {
         for Shown { tensor, copy, storage, version, strides } in before.iter().flat_map(|b| &b.0) {
             let changed = (tensor.sizes(), tensor.strides()) == (copy.sizes(), &strides[..])
                 && !compare::bitwise_equal(tensor, copy).unwrap_or(true);
-            // One that shows other memory now has the versions of that.
+            // A tensor that now has another storage has that storage's version.
             let left = !tensor.storage().ptr_eq(storage);
             let newer = tensor.version() != *version;
             if changed && !left && !newer {
@@ -261,7 +260,7 @@ impl Trial<'_> {
     }
 }
 
-/// A sink that only notes that it was written to.
+/// A sink that records only whether it was written to.
 struct Listener(Arc<AtomicBool>);
 
 impl std::io::Write for Listener {
@@ -275,7 +274,7 @@ impl std::io::Write for Listener {
     }
 }
 
-/// Operators whose facet states less than what they do, each with the check that has to notice.
+/// Operators whose facets are incomplete, each with the check that must detect it.
 fn liars() -> Vec<(OpDef, &'static str)> {
     let tensor =
         |name: &str| OpDef::new(name).with(Doc("Lies.")).with(Shape::same_as(0)).with(Dtype::same_as(0));
@@ -325,7 +324,7 @@ fn effects_that_are_not_stated_are_noticed() {
     }
 }
 
-/// What has to be stated of an operator.
+/// Checks that the required facts of an operator exist.
 fn is_stated(trial: &mut Trial<'_>) {
     let (registry, id) = (trial.registry, trial.id);
     let tensors = registry.schema(id).returns.iter().any(|r| r.ty == Type::TENSOR);

@@ -1,4 +1,4 @@
-//! Results recorded from PyTorch by `tests/oracle/builtins.py`, replayed by calling kernels.
+//! Replays results recorded from PyTorch by `tests/oracle/builtins.py`.
 
 use flambeau_exec::soundness::Forecast;
 use flambeau_exec::{Gen, Host, Kernel};
@@ -9,7 +9,7 @@ use flambeau_tensor::{Complex, Device, Tensor};
 
 const TABLE: &str = include_str!("../../../tests/oracle/builtins.txt");
 
-/// Reads the notation of the table.
+/// Parser for the notation of the table.
 struct Reader<'a> {
     text: &'a str,
 }
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The type before `stop`, and the bracket behind that.
+    /// Parses the type before `stop`, and skips the bracket after that.
     fn ty(&mut self, stop: char) -> Type {
         let ty = parse_ir_type(self.until(&[stop]), 0).unwrap().0;
         self.take(if stop == '|' { 2 } else { 1 });
@@ -157,7 +157,7 @@ fn written(values: &[IValue]) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// What calling the kernel gives, in the notation of the table. The result has to be as rules claim, too.
+/// Returns the kernel's results in the notation of the table; they must also agree with the rules.
 fn replay(registry: &Registry, id: OpId, kernel: &Kernel, args: &str) -> (String, String) {
     let schema = registry.schema(id);
     let mut args = values(args);
@@ -167,7 +167,7 @@ fn replay(registry: &Registry, id: OpId, kernel: &Kernel, args: &str) -> (String
     let mut told = Gen::from_seed(given as u64);
     let parts = (0..2).map(|_| Forecast::of_part(registry, id, &args, &mut told));
     let forecasts: Vec<Forecast> = parts.chain([Forecast::of_all(registry, id, &args)]).collect();
-    // A kernel may take its arguments; containers stay the same.
+    // A kernel may take its arguments; containers are shared with these copies.
     let kept: Vec<IValue> = args[..given].to_vec();
     match kernel.call_on(schema, &mut args, &mut Host::quiet()) {
         Ok(rets) => {

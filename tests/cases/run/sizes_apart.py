@@ -66,8 +66,8 @@ def running(y: Tensor, x: Tensor):
 
 def slopes(x: Tensor, a: Tensor, b: Tensor):
     return torch.gradient(x, spacing=[a, b])
-# run: slopes(tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), full([2], 1.0), full([1], 1.0)) raises "torch.gradient expected each element of spacing to have as many places as its dimension"
-# run: slopes(tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), tensor([[0.0, 1.0]]), tensor([0.0, 1.0, 2.0])) raises "torch.gradient expected each element of spacing to have as many places as its dimension"
+# run: slopes(tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), full([2], 1.0), full([1], 1.0)) raises "torch.gradient expected each element of spacing to have as many elements as its dimension"
+# run: slopes(tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), tensor([[0.0, 1.0]]), tensor([0.0, 1.0, 2.0])) raises "torch.gradient expected each element of spacing to have as many elements as its dimension"
 # run: slopes(tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), tensor([0.0, 1.0]), tensor([0.0, 1.0, 3.0])) ~= [tensor([[3.0, 3.0, 3.0], [3.0, 3.0, 3.0]], f32), tensor([[1.0, 0.8333334, 0.5], [1.0, 0.8333334, 0.5]], f32)]
 
 def inverse(x: Tensor, upper: bool):

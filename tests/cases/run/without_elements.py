@@ -133,7 +133,7 @@ def differences(x: Tensor, n: int, dim: int):
 # run: logs(full([2, 0], complex(1.0, 0.0), c64), [1]) == tensor([complex(-inf, 0.0), complex(-inf, 0.0)], c64)
 # run: apart(full([2, 0], 1.0, f32), full([2, 0], 1.0, f32), -1.0) raises "linalg.vector_norm cannot compute the -1 norm on an empty tensor or dimension because the operation does not have an identity"
 # run: apart(full([0, 2], 1.0, f32), full([0, 2], 1.0, f32), -1.0) ~= full([0], 0, f32)
-# run: runs(full([0], 1.0, f32), full([0], 1, i64), False) raises "segment_reduce(): There have to be lengths if they are checked."
+# run: runs(full([0], 1.0, f32), full([0], 1, i64), False) raises "segment_reduce(): Lengths are required unless `unsafe` is set."
 # run: runs(full([0], 1.0, f32), full([0], 1, i64), True) ~= full([0], 0, f32)
 # run: runs(full([4], 1.0, f32), tensor([1, 2], i32), False) raises "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) when !unsafe."
 # run: runs(full([4], 1.0, f32), tensor([1, 2], u8), True) raises "\"_segment_reduce_lengths_cpu_kernel1\" not implemented for 'Byte'"

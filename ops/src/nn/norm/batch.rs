@@ -1,6 +1,6 @@
-//! Normalization over batches, and of each of their elements (instances) by itself.
+//! Batch normalization and instance normalization.
 //!
-//! Sums over a batch run in f64. Running statistics are written where they are kept.
+//! Sums over a batch run in f64. Running statistics are updated in place.
 
 use super::{first_like_input, stats_dtype};
 use crate::nn::{Args, opt_values, ranged, sized};
@@ -13,10 +13,10 @@ use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, Kernel, Sets};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, reduce, threads};
 
-/// Operations that an element costs.
+/// Estimated cost per element, in operations.
 const COST: usize = 4;
 
-/// What a batch normalization takes.
+/// Arguments of batch normalization.
 struct Batch<'a> {
     x: &'a Tensor,
     weight: Option<&'a Tensor>,
@@ -28,8 +28,8 @@ struct Batch<'a> {
     eps: f64,
 }
 
-/// What it gives: the result, mean and inverse deviation of the batch (empty where they were given), and, in training,
-/// the new running mean and variance.
+/// Results: the normalized tensor; mean and inverse standard deviation of the batch (empty if running statistics are
+/// used); in training, the new running mean and variance.
 struct Normalized {
     out: Tensor,
     mean: Tensor,
@@ -111,7 +111,7 @@ impl Batch<'_> {
         Ok(Normalized { out, mean: stat(&mean)?, inverse: stat(&inverse)?, running })
     }
 
-    /// Without elements there are no statistics of the batch, and nobody looks at any others, or at weights.
+    /// Handles an empty input: it has no batch statistics, and running statistics and weights are not read.
     fn of_nothing(&self) -> Result<Normalized, KernelError> {
         if self.training {
             return Err(KernelError::input(format!(
@@ -124,7 +124,7 @@ impl Batch<'_> {
         Ok(Normalized { out: self.x.clone_data()?, mean: none()?, inverse: none()?, running: None })
     }
 
-    /// The running statistics, moved towards the batch's.
+    /// Returns the running statistics moved towards those of the batch.
     fn updated(
         &self,
         mean: &[f64],
@@ -146,10 +146,10 @@ impl Batch<'_> {
     }
 }
 
-/// Planes shorter than this are gathered by channel, or walked as what is broadcast.
+/// Planes shorter than this are gathered by channel, or processed by broadcasting.
 const SHORT: usize = 16;
 
-/// Mean and variance of each channel over batch and space.
+/// Returns mean and variance of each channel over batch and space.
 fn batch_moments<T: Float>(
     x: &Tensor,
     channels: usize,
@@ -157,7 +157,7 @@ fn batch_moments<T: Float>(
 ) -> Result<(Vec<f64>, Vec<f64>), KernelError> {
     let batch = x.numel() / (channels * plane).max(1);
     let gathered = plane < SHORT && batch > 1;
-    // Rows of one channel one behind the other, or all images' planes of it.
+    // Gather the planes of a channel from all images, so that they are contiguous.
     let (x, rows, plane) = if gathered {
         let by_image = x.view(&[batch as i64, channels as i64, plane as i64])?;
         (by_image.transpose(0, 1)?.contiguous()?, 1, batch * plane)
@@ -179,7 +179,7 @@ fn batch_moments<T: Float>(
     Ok(moments.into_iter().unzip())
 }
 
-/// Mean and variance of every `step`-th plane from `first` on.
+/// Mean and variance of every `step`-th plane, starting with `first`.
 struct Channel<'a, T: Element> {
     data: &'a [T::Raw],
     first: usize,
@@ -207,7 +207,7 @@ impl<T: Float> Kernel for Channel<'_, T> {
     }
 }
 
-/// `x * scale + shift` with a pair per channel.
+/// Computes `x * scale + shift` with a pair per channel.
 fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Computed {
     let channels = scales.len() as i64;
     if plane < SHORT {
@@ -225,7 +225,7 @@ fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Co
     Ok(wide.to_dtype(T::DTYPE)?.view(x.sizes())?)
 }
 
-/// Planes scaled and shifted by their channel's pair.
+/// Scales and shifts planes by their channel's pair.
 #[derive(Clone)]
 struct ChannelRows<'a, A> {
     scales: &'a [(A, A)],
@@ -239,7 +239,7 @@ impl<A: Real> RowMap<A, A> for ChannelRows<'_, A> {
     }
 }
 
-/// The running statistics written where they are kept.
+/// Writes the running statistics.
 fn keep(batch: &Batch<'_>, done: &Normalized) -> Result<(), KernelError> {
     if let Some((mean, var)) = &done.running {
         for (kept, new) in [(batch.mean, mean), (batch.var, var)] {
@@ -251,7 +251,7 @@ fn keep(batch: &Batch<'_>, done: &Normalized) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// `(input, weight, bias, running_mean, running_var)` and then training, momentum and eps from `at`.
+/// Reads `(input, weight, bias, running_mean, running_var)`, and training, momentum and eps from `at`.
 fn batch_of<'a>(
     cx: &'a KernelCx<'_>,
     stats: bool,
@@ -274,7 +274,7 @@ fn batch_of<'a>(
     })
 }
 
-/// Three results; running statistics are written in place.
+/// Returns three results and updates the running statistics in place.
 fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
     let batch = batch_of(cx, stats, training, if stats { 5 } else { 3 })?;
     let done = batch.run()?;
@@ -282,7 +282,7 @@ fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
     Ok(vec![done.out, done.mean, done.inverse])
 }
 
-/// A normalized tensor without elements: a copy, for which the first weight and bias have to be there.
+/// Returns a copy of an empty tensor; as in PyTorch, weight and bias must not be empty.
 fn unchanged(x: &Tensor, affine: [Option<&Tensor>; 2]) -> Computed {
     for t in affine.into_iter().flatten() {
         t.select(0, 0)?;
@@ -300,7 +300,7 @@ fn batch_norm(cx: &KernelCx<'_>) -> Computed {
     Ok(done.out)
 }
 
-/// Five results, of which the last two are the new running statistics.
+/// Returns five results; the last two are the new running statistics.
 fn functional(cx: &KernelCx<'_>) -> Several {
     let batch = batch_of(cx, true, None, 5)?;
     let done = batch.run()?;
@@ -313,7 +313,7 @@ fn functional(cx: &KernelCx<'_>) -> Several {
     Ok(vec![done.out, done.mean, done.inverse, kept(mean, batch.mean)?, kept(var, batch.var)?])
 }
 
-/// Each channel of each element of a batch by itself.
+/// Normalizes each channel of each batch element separately.
 fn instance_norm(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let sizes = x.sizes();
@@ -325,7 +325,7 @@ fn instance_norm(cx: &KernelCx<'_>) -> Computed {
     joined.extend_from_slice(&sizes[2..]);
     let repeated = |i: usize| -> Result<Option<Tensor>, KernelError> {
         let Some(t) = cx.opt_tensor(i)? else { return Ok(None) };
-        // Of no elements only statistics are looked at.
+        // For an empty input only the statistics are checked.
         if t.rank() > 1 || t.numel() as i64 != c && (x.numel() > 0 || i > 2) {
             return Err(KernelError::input(format!(
                 "a vector of {c} elements is expected, not {:?}",
@@ -341,7 +341,7 @@ fn instance_norm(cx: &KernelCx<'_>) -> Computed {
         ));
     }
     if x.numel() == 0 {
-        // What the running statistics become is the mean of as many copies of them as there are elements of the batch.
+        // PyTorch averages the running statistics over the batch, which is NaN for an empty batch.
         for kept in [cx.opt_tensor(3)?, cx.opt_tensor(4)?].into_iter().flatten().filter(|_| b == 0) {
             kept.fill_(Scalar::Float(f64::NAN))?;
         }
@@ -373,10 +373,10 @@ fn batch_args(training: bool) -> Vec<IValue> {
     vec![IValue::Bool(training), IValue::Float(0.1), IValue::Float(1e-5)]
 }
 
-/// Input, weight, bias and running statistics.
+/// Sizes of input, weight, bias and running statistics.
 const FIVE: &[&[i64]] = &[&[2, 3, 4], &[3], &[3], &[3], &[3]];
 
-/// Running statistics are written when the batch's own are taken, whatever the schema says.
+/// Alias rule: running statistics are written in training, although the schema does not declare it.
 const fn keeps_statistics(flag: &'static str) -> AliasRule {
     AliasRule::WritesWhen { flag, args: &["running_mean", "running_var"] }
 }
@@ -384,7 +384,7 @@ const fn keeps_statistics(flag: &'static str) -> AliasRule {
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let several = |def: OpDef| def.with(Shape::results([Shape::same_as(0)])).with(first_like_input());
-    let doc = "Each channel normalized over the batch, or by running statistics.";
+    let doc = "Batch normalization: each channel normalized over the batch, or by running statistics.";
     let flags = |more: &'static [bool]| -> Args {
         Box::new(move || {
             let mut args = batch_args(false);
@@ -403,15 +403,19 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(batch_norm),
     );
     defs.extend(
-        op("instance_norm", "", "Each channel of each element normalized by itself.")
-            .facts(|d| {
-                let args: Args = Box::new(|| {
-                    vec![IValue::Bool(false), IValue::Float(0.1), IValue::Float(1e-5), IValue::Bool(true)]
-                });
-                let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(args));
-                d.with(keeps_statistics("use_input_stats"))
-            })
-            .one(instance_norm),
+        op(
+            "instance_norm",
+            "",
+            "Instance normalization: each channel of each batch element normalized separately.",
+        )
+        .facts(|d| {
+            let args: Args = Box::new(|| {
+                vec![IValue::Bool(false), IValue::Float(0.1), IValue::Float(1e-5), IValue::Bool(true)]
+            });
+            let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(args));
+            d.with(keeps_statistics("use_input_stats"))
+        })
+        .one(instance_norm),
     );
     defs.extend(
         op("native_batch_norm", "", doc)
@@ -441,7 +445,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .several(functional),
     );
     for (name, training) in [("_batch_norm_with_update", true), ("_batch_norm_no_update", false)] {
-        // The fourth result is a reserve that only other devices use.
+        // The fourth result is reserved for other devices.
         defs.extend(
             op(name, "", doc)
                 .facts(|d| several(d).with(five(Box::new(|| batch_args(false)[1..].to_vec()))))

@@ -1,6 +1,6 @@
-//! Normalization: over batches and instances, of rows (layers, groups, root mean squares), and of weights.
+//! Normalization: over batches and instances, of rows (layer, group, RMS), and of weights.
 //!
-//! Parameters may be f32 where the input is a half; statistics are then singles too.
+//! Parameters may be f32 if the input is f16 or bf16; the statistics are then f32 too.
 
 mod batch;
 mod rows;
@@ -13,7 +13,7 @@ use flambeau_tensor::{DType, Tensor};
 
 pub(super) use rows::layer;
 
-/// The dtype of statistics: f32 where a half's parameters are f32, which all of them are then.
+/// Returns the dtype of statistics: f32 if the parameters of an f16 or bf16 input are f32.
 fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelError> {
     let mut given = params.iter().flatten();
     if given.clone().all(|p| p.dtype() == x.dtype()) {
@@ -28,7 +28,7 @@ fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelEr
     Ok(DType::F32)
 }
 
-/// The first result has the input's dtype; statistics may be wider.
+/// The first result has the input's dtype; the dtype of the statistics is unknown.
 fn first_like_input() -> Dtype {
     Dtype::results([Dtype::same_as(0), Dtype::from(|_| None)])
 }

@@ -1,6 +1,6 @@
-//! Normalization of rows: over the last dimensions, over groups of channels, and by root mean squares.
+//! Normalization of rows: layer normalization, group normalization and RMS normalization.
 //!
-//! Sums over a row run by lanes, of the type that halves compute in.
+//! Sums over a row use vector lanes of the computation type.
 
 use super::{first_like_input, stats_dtype};
 use crate::nn::{Args, opt_values, sized};
@@ -15,7 +15,7 @@ use flambeau_tensor::{DType, Element, Tensor, dispatch, lanes, loops, reduce};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Means and inverse deviations of the rows of a matrix, in a dtype and sizes.
+/// Returns means and inverse standard deviations of the rows of a matrix, with the given dtype and sizes.
 fn row_stats<T: Float>(
     flat: &Tensor,
     eps: f64,
@@ -32,7 +32,7 @@ fn row_stats<T: Float>(
     Ok([stat(0)?, stat(1)?])
 }
 
-/// The result of normalization over the last dimensions; means and inverse deviations too, if they are wanted.
+/// Returns the result of layer normalization and, if `stats`, means and inverse standard deviations.
 pub(in crate::nn) fn layer(
     x: &Tensor,
     shape: &[i64],
@@ -62,7 +62,7 @@ pub(in crate::nn) fn layer(
     let width: i64 = shape.iter().product();
     let dtype = stats_dtype(x, &[weight, bias])?;
     let x = &*x.as_contiguous()?;
-    // One dimension of rows is as good as any that come to as many.
+    // Several normalized dimensions are merged into one.
     let flat = &*if shape.len() == 1 {
         Cow::Borrowed(x)
     } else {
@@ -71,7 +71,7 @@ pub(in crate::nn) fn layer(
     dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
         type A = <T as Float>::Acc;
         let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
-        // One of the two alone counts as both, the other changing nothing.
+        // If only one of weight and bias is present, the other is neutral.
         let both = (weight.is_some() || bias.is_some()).then(|| {
             let or = |values: Option<Vec<A>>, neutral: A| values.unwrap_or_else(|| vec![neutral; width as usize]);
             (or(weight, A::ONE), or(bias, A::ZERO))
@@ -94,12 +94,12 @@ fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Result<(Tensor, Option<[Tensor; 2
     layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, stats)
 }
 
-/// Rows normalized by themselves, then scaled and shifted by an element of weight and bias per place.
+/// Normalizes rows, then applies weight and bias per position.
 #[derive(Clone)]
 struct LayerRows<'a, A> {
     affine: Option<(&'a [A], &'a [A])>,
     eps: A,
-    /// Means of some rows, and behind them inverse deviations.
+    /// Means of some rows, followed by inverse standard deviations.
     stats: SmallVec<[A; 2 * lanes::SIDE]>,
 }
 
@@ -117,13 +117,13 @@ impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
         lanes::sums_of_rows(means, n, rows, |_, x| x);
         means.iter_mut().for_each(|mean| *mean = *mean / width);
         lanes::sums_of_rows(inverses, n, rows, |i, x| (x - means[i]) * (x - means[i]));
-        // Three loops: the first and the last are vectorized, the one between rarely does more than compare.
+        // Three loops: the first and the last are vectorized, the middle one rarely does more than a comparison.
         inverses.iter_mut().for_each(|var| *var = *var / width);
         for (row, (mean, var)) in rows.chunks_exact(n).zip(means.iter_mut().zip(&mut *inverses)) {
             (*mean, *var) = lanes::refined(row, *mean, *var);
         }
         inverses.iter_mut().for_each(|var| *var = A::ONE / (*var + self.eps).sqrt());
-        // The mean is taken off first: multiplied out, the products of a large mean would cancel.
+        // The mean is subtracted first: in the expanded form, products with a large mean would cancel.
         let of_row = |i: usize| (means[i], inverses[i]);
         match self.affine {
             None => out.map_rows(n, rows, of_row, |(mean, inverse), x| (x - mean) * inverse),
@@ -134,7 +134,7 @@ impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
     }
 }
 
-/// Mean and inverse deviation of a row.
+/// Mean and inverse standard deviation of a row.
 #[derive(Clone)]
 struct RowStats<A>(A);
 
@@ -143,13 +143,13 @@ impl<A: Real> RowMap<A, f64> for RowStats<A> {
     fn row<'a>(&mut self, _: usize, row: &[A], out: Unwritten<'a, f64>) -> Written<'a> {
         let (mean, var) = lanes::moments(row);
         let inverse = A::ONE / (var + self.0).sqrt();
-        // PyTorch's running mean loses an infinity to the differences from it.
+        // PyTorch's running mean of an infinite row is NaN.
         let mean = if mean.is_finite() { mean } else { A::NAN };
         out.each(|i| if i == 0 { mean } else { inverse }.to_f64())
     }
 }
 
-/// Groups of channels normalized together: each group's planes have a pair of weight and bias per channel.
+/// Normalizes groups of channels; each channel has its weight and bias.
 #[derive(Clone)]
 struct GroupRows<'a, A> {
     weight: Option<&'a [A]>,
@@ -175,7 +175,7 @@ impl<A: Real> RowMap<A, A> for GroupRows<'_, A> {
     }
 }
 
-/// Groups of channels normalized together; means and inverse deviations too, if they are wanted.
+/// Returns the result of group normalization and, if `stats`, means and inverse standard deviations.
 #[allow(clippy::too_many_arguments, reason = "the operator's own, and whether statistics are wanted")]
 fn groups(
     x: &Tensor,
@@ -230,7 +230,7 @@ fn groups(
     })
 }
 
-/// The first of several results.
+/// Returns the first of several results.
 fn first(results: Several) -> Computed {
     results?.into_iter().next().ok_or_else(|| KernelError::internal("an operator without results"))
 }
@@ -285,7 +285,7 @@ fn rms_normalized(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: Option<
     })
 }
 
-/// Rows divided by the root of their mean square, then scaled by a weight per place.
+/// Divides rows by their root mean square, then applies a weight per position.
 #[derive(Clone)]
 struct RootRows<'a, A> {
     weight: Option<&'a [A]>,
@@ -304,7 +304,7 @@ impl<T: Float> RowMap<T::Acc, T> for RootRows<'_, T::Acc> {
         };
         let n = out.len();
         let (row, weight) = (&row[..n], &weight[..n]);
-        // Rounded before the weight counts, as two operators would.
+        // Rounded before the multiplication by the weight, as two operators would.
         out.each(|i| T::from_acc(T::from_acc(row[i] * scale).acc() * weight[i]))
     }
 }
@@ -339,24 +339,28 @@ pub(super) fn family() -> Vec<OpDef> {
         .tolerance(1e-4, 1e-5)
     };
     defs.extend(
-        op("layer_norm", "", "Normalized over the last dimensions.")
+        op("layer_norm", "", "Layer normalization over the last dimensions.")
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(row()))
             .one(|cx| Ok(layer_of(cx, false)?.0)),
     );
     defs.extend(
-        op("native_layer_norm", "", "Normalized over the last dimensions; means and inverse deviations.")
-            .facts(|d| {
-                d.with(Shape::results([Shape::same_as(0)]))
-                    .with(first_like_input())
-                    .with(row().then([IValue::Float(1e-5)]))
-            })
-            .several(|cx| {
-                let (out, stats) = layer_of(cx, true)?;
-                Ok(std::iter::once(out).chain(stats.into_iter().flatten()).collect())
-            }),
+        op(
+            "native_layer_norm",
+            "",
+            "Layer normalization over the last dimensions; means and inverse standard deviations.",
+        )
+        .facts(|d| {
+            d.with(Shape::results([Shape::same_as(0)]))
+                .with(first_like_input())
+                .with(row().then([IValue::Float(1e-5)]))
+        })
+        .several(|cx| {
+            let (out, stats) = layer_of(cx, true)?;
+            Ok(std::iter::once(out).chain(stats.into_iter().flatten()).collect())
+        }),
     );
     defs.extend(
-        op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")
+        op("rms_norm", "", "RMS normalization: division by the root mean square over the last dimensions.")
             .output_layout(OutputLayout::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(|g| {
@@ -368,7 +372,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(rms_norm),
     );
     defs.extend(
-        op("group_norm", "", "Groups of channels normalized together.")
+        op("group_norm", "", "Group normalization: groups of channels normalized together.")
             .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
                 let sample = Sample::args(|g| {
@@ -380,7 +384,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(group_norm),
     );
     defs.extend(
-        op("native_group_norm", "", "Groups of channels normalized together; means and inverse deviations.")
+        op("native_group_norm", "", "Group normalization; means and inverse standard deviations.")
             .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
                 let args: Args = Box::new(|| {

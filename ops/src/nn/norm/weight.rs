@@ -1,4 +1,4 @@
-//! Normalization of weights: norms of slices, and weights of given norms.
+//! Weight normalization: norms of slices, and weights scaled to given norms.
 
 use crate::nn::{nothing, ranged};
 use crate::support::{Computed, op};
@@ -9,18 +9,18 @@ use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
 use flambeau_tensor::{Element, Tensor, dispatch, loops, reduce};
 
-/// Norms of all slices along a dimension, the others kept as 1: `(v, pow, dim)`.
+/// Returns the norms of all slices along a dimension, with the other dimensions kept as 1: `(v, pow, dim)`.
 fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
     let others: Vec<i64> = (0..v.rank() as i64).filter(|d| dim == -1 || *d != dim).collect();
     dispatch!(floats, v.dtype(), "norm_except_dim", T => {
         let powers = loops::unary::<T, f64>(v, move |x: T| libm::pow(x.to_f64().abs(), p))?;
-        // No dimension at all would mean every one.
+        // An empty list of dimensions would mean all of them.
         let sums = if others.is_empty() { powers } else { reduce::sum(&powers, Some(&others), dim != -1, None)? };
         Ok(loops::unary::<f64, T>(&sums, move |s: f64| T::from_f64(libm::pow(s, 1.0 / p)))?)
     })
 }
 
-/// The sizes of [`norm_except`]'s result, the dimension in argument 2: no position but one as it stands is any.
+/// Shape rule of [`norm_except`]: only the dimension in argument 2 (not wrapped) keeps its size.
 fn norms_except() -> Shape {
     Shape::dims(|cx| {
         let (mut dims, dim) = (cx.take_dims(0)?, cx.known_int(2)?);
@@ -32,7 +32,7 @@ fn norms_except() -> Shape {
     })
 }
 
-/// `v * (g / norm(v))`, and the norms.
+/// Returns `v * (g / norm(v))` and the norms.
 fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<(Tensor, Tensor), KernelError> {
     let norms = norm_except(v, 2.0, dim)?;
     let out = dispatch!(floats, v.dtype(), "weight_norm", T => {
@@ -54,20 +54,24 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let pair = || ranged(&[&[3, 4], &[3, 1]], 0.5, 2.0, nothing());
     defs.extend(
-        op("_weight_norm", "", "A weight of given norms along a dimension.")
+        op("_weight_norm", "", "A weight rescaled to given norms along a dimension.")
             .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(pair()))
             .one(|cx| Ok(weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?.0)),
     );
     defs.extend(
-        op("_weight_norm_interface", "", "A weight of given norms along a dimension, and its former norms.")
-            .facts(|d| {
-                let shape = Shape::results([Shape::broadcast([0, 1]), norms_except()]);
-                d.with(shape).with(Dtype::same_as(0)).with(pair())
-            })
-            .several(|cx| {
-                let (out, norms) = weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?;
-                Ok(vec![out, norms])
-            }),
+        op(
+            "_weight_norm_interface",
+            "",
+            "A weight rescaled to given norms along a dimension, and its previous norms.",
+        )
+        .facts(|d| {
+            let shape = Shape::results([Shape::broadcast([0, 1]), norms_except()]);
+            d.with(shape).with(Dtype::same_as(0)).with(pair())
+        })
+        .several(|cx| {
+            let (out, norms) = weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?;
+            Ok(vec![out, norms])
+        }),
     );
     defs
 }
