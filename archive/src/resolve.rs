@@ -41,7 +41,7 @@ impl Resolver for ArchiveResolver {
         former_overloads(registry, name, self.version)
     }
 
-    fn knows_python_functions(&self) -> bool {
+    fn supports_python_functions(&self) -> bool {
         false
     }
 }

@@ -226,7 +226,7 @@ impl<'a> Cx<'a> {
 
     fn joined(&self, name: Symbol, a: Type, b: Type) -> Binding {
         let outside = match self.fun.env.borrow().find(name) {
-            Some(Binding::Typed(ty)) if !self.is_spoilt(name) => {
+            Some(Binding::Typed(ty)) if !self.is_poisoned(name) => {
                 self.count_read(name);
                 Some(*ty)
             }

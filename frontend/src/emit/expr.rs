@@ -142,7 +142,7 @@ impl<'a> Cx<'a> {
 
     /// Looks up a variable of the function. The inner error is the reason why the variable cannot be used.
     pub(crate) fn lookup(&self, name: Symbol) -> Option<Result<Sugar, String>> {
-        if self.is_spoilt(name) {
+        if self.is_poisoned(name) {
             return Some(Err(super::recover::SPOILT.to_owned()));
         }
         let entry = self.fun.env.borrow().find(name).cloned()?;
@@ -199,7 +199,7 @@ impl<'a> Cx<'a> {
         sugar: Sugar,
         annotated: Option<Type>,
     ) -> Res<()> {
-        if self.is_spoilt(name) {
+        if self.is_poisoned(name) {
             return Ok(());
         }
         let mut value = match &sugar {

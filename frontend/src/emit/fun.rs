@@ -91,7 +91,7 @@ pub(crate) struct Fun {
     /// Problems of the statements compiled so far.
     pub(crate) problems: RefCell<Vec<Diagnostic>>,
     /// Variables without a valid value because the statement that assigns them did not compile.
-    pub(crate) spoilt: RefCell<HashSet<Symbol, FxBuildHasher>>,
+    pub(crate) poisoned: RefCell<HashSet<Symbol, FxBuildHasher>>,
     /// Attributes of `prim::Store` and `prim::Load`, by variable.
     variables: RefCell<HashMap<Symbol, AttrsId, FxBuildHasher>>,
     /// Number literals, deduplicated, at the start of the graph.
@@ -128,7 +128,7 @@ impl Fun {
             exits: RefCell::default(),
             temporaries: Cell::new(0),
             problems: RefCell::default(),
-            spoilt: RefCell::default(),
+            poisoned: RefCell::default(),
             variables: RefCell::default(),
             numbers: RefCell::default(),
         }

@@ -3,8 +3,8 @@
 //!
 //! Partial effects of the statement are undone: its scopes are closed and the insertion point is restored. The graph is
 //! no longer valid and only serves to find further problems. Follow-up errors are suppressed: variables that the
-//! statement assigns or tests become *spoilt*, and problems that involve a spoilt variable are not reported. A variable
-//! stays spoilt until the end of the function, because a later assignment in one branch does not define it in the
+//! statement assigns or tests become *poisoned*, and problems that involve a poisoned variable are not reported. A variable
+//! stays poisoned until the end of the function, because a later assignment in one branch does not define it in the
 //! other.
 //!
 //! Invariant: a function with a problem never becomes a graph of the unit ([`Cx::verdict`]).
@@ -18,7 +18,7 @@ use super::fun::{Cx, LoopStatus, Res};
 use crate::deep::Task;
 use crate::tree::{TreeId, TreeKind};
 
-/// Message of the suppressed error for a use of a spoilt variable; never shown.
+/// Message of the suppressed error for a use of a poisoned variable; never shown.
 pub(crate) const SPOILT: &str = "the value of this variable does not compile";
 
 /// The state before a statement.
@@ -65,12 +65,12 @@ impl<'a> Cx<'a> {
         }
         self.enter(place.block);
         self.fun.loop_status.set(place.status);
-        self.spoil_head(tree);
+        self.poison_head(tree);
         match self.kind(tree) {
             TreeKind::Return | TreeKind::Raise => self.mark_exit(),
             TreeKind::If | TreeKind::While | TreeKind::For | TreeKind::With => {
                 self.deeper(self.clone().look_into(tree)).await?;
-                self.spoil_blocks(tree);
+                self.poison_blocks(tree);
             }
             _ => {}
         }
@@ -105,9 +105,9 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// Marks as spoilt the variables that a statement itself assigns and those that its condition may refine: variables
+    /// Marks as poisoned the variables that a statement itself assigns and those that its condition may refine: variables
     /// of optional, union or `Any` type.
-    fn spoil_head(&self, tree: TreeId) {
+    fn poison_head(&self, tree: TreeId) {
         let names = match self.kind(tree) {
             TreeKind::Assign | TreeKind::AugAssign | TreeKind::For | TreeKind::With => {
                 self.variables(self.ast().child(tree, 0))
@@ -128,18 +128,18 @@ impl<'a> Cx<'a> {
             }
             _ => Vec::new(),
         };
-        self.fun.spoilt.borrow_mut().extend(names);
+        self.fun.poisoned.borrow_mut().extend(names);
     }
 
-    /// Marks as spoilt the variables that the blocks of a statement assign.
-    fn spoil_blocks(&self, tree: TreeId) {
+    /// Marks as poisoned the variables that the blocks of a statement assign.
+    fn poison_blocks(&self, tree: TreeId) {
         let mut stack = self.ast().children(tree).to_vec();
         while let Some(part) = stack.pop() {
             if matches!(
                 self.kind(part),
                 TreeKind::Assign | TreeKind::AugAssign | TreeKind::For | TreeKind::With | TreeKind::Def
             ) {
-                self.spoil_head(part);
+                self.poison_head(part);
             }
             stack.extend(self.ast().children(part));
         }
@@ -158,8 +158,8 @@ impl<'a> Cx<'a> {
         names
     }
 
-    pub(crate) fn is_spoilt(&self, name: Symbol) -> bool {
-        self.fun.spoilt.borrow().contains(&name)
+    pub(crate) fn is_poisoned(&self, name: Symbol) -> bool {
+        self.fun.poisoned.borrow().contains(&name)
     }
 
     /// Returns the first problem of the function as an error, and reports all of them to the session.
@@ -172,7 +172,7 @@ impl<'a> Cx<'a> {
         match problems.first().cloned() {
             None => Ok(()),
             Some(first) => {
-                self.session.tell(self.fun.name, problems);
+                self.session.report(self.fun.name, problems);
                 Err(Box::new(first))
             }
         }

@@ -65,7 +65,7 @@ pub trait Resolver {
 
     /// Returns true if `torch.unique` and similar names denote PyTorch's Python functions, as in handwritten source. In
     /// printed and archived code they denote the operators of the same names.
-    fn knows_python_functions(&self) -> bool {
+    fn supports_python_functions(&self) -> bool {
         true
     }
 
@@ -290,7 +290,7 @@ impl<'s> Session<'s> {
             if state == State::Waiting
                 && let Err(problem) = self.compile(name)
             {
-                self.tell(name, [*problem]);
+                self.report(name, [*problem]);
             }
         }
         let problems = self.problems.take();
@@ -316,7 +316,7 @@ impl<'s> Session<'s> {
     /// Records problems of `function` for [`Session::finish`]. A problem of a common callee can reach several
     /// functions; it is recorded once, with the longest chain of calls. Problems of detached functions are dropped: an
     /// operator overload that does not compile, because an operator it needs is missing, is no overload.
-    pub(crate) fn tell(&self, function: Symbol, problems: impl IntoIterator<Item = Diagnostic>) {
+    pub(crate) fn report(&self, function: Symbol, problems: impl IntoIterator<Item = Diagnostic>) {
         if self.declared.borrow().get(&function).is_some_and(|d| d.detached) {
             return;
         }
@@ -408,7 +408,7 @@ impl<'s> Session<'s> {
 
     /// Returns the name of a library function that is written in TorchScript; declares the function at first use.
     pub(crate) fn library_function(&self, full: &str) -> Option<Symbol> {
-        if !self.resolver.knows_python_functions() {
+        if !self.resolver.supports_python_functions() {
             return None;
         }
         let name = Symbol::new(&format!("__torch__.{full}"));

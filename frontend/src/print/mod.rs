@@ -224,7 +224,7 @@ impl Resolver for Code {
         self.types.get(&Symbol::new(name)).copied()
     }
 
-    fn knows_python_functions(&self) -> bool {
+    fn supports_python_functions(&self) -> bool {
         false
     }
 }
