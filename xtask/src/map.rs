@@ -48,7 +48,7 @@ fn map(workspace: &Workspace) -> String {
 fn with_sizes(text: &str, sizes: &[(String, usize)]) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut inside = false;
-    let mut told = Vec::new();
+    let mut listed = Vec::new();
     let mut end_of_table = None;
     for line in text.split_inclusive('\n') {
         if line.starts_with("## ") {
@@ -63,7 +63,7 @@ fn with_sizes(text: &str, sizes: &[(String, usize)]) -> anyhow::Result<String> {
                 cells[2] = format!(" {lines} ");
                 out.push_str(&cells.join("|"));
                 out.push('\n');
-                told.push(folder.clone());
+                listed.push(folder.clone());
             }
             None if folder.is_some() => {} // a folder that no longer exists
             None => out.push_str(line),
@@ -73,7 +73,7 @@ fn with_sizes(text: &str, sizes: &[(String, usize)]) -> anyhow::Result<String> {
         }
     }
     let at = end_of_table.context("ARCHITECTURE.md has no table under `## Sizes`")?;
-    let missing = sizes.iter().filter(|(folder, _)| !told.contains(folder));
+    let missing = sizes.iter().filter(|(folder, _)| !listed.contains(folder));
     let rows: String = missing.map(|(folder, lines)| format!("| `{folder}` | {lines} |\n")).collect();
     out.insert_str(at, &rows);
     Ok(out)

@@ -133,8 +133,8 @@ impl Source {
         let end = (to + 1).min(self.text.len());
         let mut last = 0;
         let holds = |(i, b): (usize, u8)| {
-            let told = !b.is_ascii_whitespace() && self.kind(i) != Kind::Comment;
-            let line = if told { self.line_of(i) } else { last };
+            let significant = !b.is_ascii_whitespace() && self.kind(i) != Kind::Comment;
+            let line = if significant { self.line_of(i) } else { last };
             let new = line != last;
             last = line;
             new

@@ -32,14 +32,14 @@ pub(super) fn check(
     let mut listed = Vec::new();
     for row in &table.rows {
         let name = row.name(0);
-        let mut told = row.names(1);
-        told.sort();
+        let mut stated = row.names(1);
+        stated.sort();
         match used.get(&name) {
             None => report.find(row.place(), format!("no manifest names `{name}`")),
             Some(folders) => {
                 let mut folders = folders.clone();
                 folders.sort();
-                if folders != told {
+                if folders != stated {
                     report.find(row.place(), format!("`{name}` is used in {}", folders.join(", ")));
                 }
             }

@@ -27,12 +27,12 @@ pub(super) fn check(
         }
     }
     if let Some(page) = page {
-        check_told(workspace, page, report)?;
+        check_stated(workspace, page, report)?;
     }
     Ok(())
 }
 
-fn check_told(workspace: &Workspace, page: &Architecture, report: &mut Report) -> anyhow::Result<()> {
+fn check_stated(workspace: &Workspace, page: &Architecture, report: &mut Report) -> anyhow::Result<()> {
     let table = page.table("Sizes")?;
     for package in &workspace.packages {
         if !table.rows.iter().any(|r| r.name(0).trim_end_matches('/') == package.folder) {
@@ -43,11 +43,11 @@ fn check_told(workspace: &Workspace, page: &Architecture, report: &mut Report) -
         let folder = row.name(0).trim_end_matches('/').to_string();
         let lines: usize = workspace.sources_of(&folder).map(crate::source::Source::lines).sum();
         let digits: String = row.name(1).chars().filter(char::is_ascii_digit).collect();
-        let told: usize = digits.parse().unwrap_or(0);
-        if told.abs_diff(lines) * TOLERANCE > lines {
+        let stated: usize = digits.parse().unwrap_or(0);
+        if stated.abs_diff(lines) * TOLERANCE > lines {
             report.find(
                 row.place(),
-                format!("`{folder}` has {lines} lines, not {told} (`cargo xtask map --write`)"),
+                format!("`{folder}` has {lines} lines, not {stated} (`cargo xtask map --write`)"),
             );
         }
     }
