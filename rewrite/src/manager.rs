@@ -424,3 +424,68 @@ fn reproducer(command: &str, error: &PassError, before: &Graph) -> String {
     let first = error.message.lines().next().unwrap_or_default();
     format!("# flambeau opt -p '{command}' --checks every-edit THIS_FILE\n# {first}\n{before}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pass::Pass;
+    use crate::passes::{cse::Cse, dce::Dce};
+    use crate::schedule::Schedule;
+    use crate::testing::{read, toy};
+
+    /// Erases one node a run, from the end.
+    struct Shrink;
+    impl Pass for Shrink {
+        const NAME: &'static str = "shrink";
+        fn schedule(&self) -> Schedule {
+            Schedule::alone().first(Cse).then(Dce::default()).then_if_changed(Cse).rounds(3)
+        }
+        fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+            let last = cx.graph().nodes(cx.graph().root()).last();
+            let unused = last.filter(|&n| cx.graph().results(n).all(|v| cx.graph().use_count(v) == 0));
+            unused.into_iter().for_each(|n| cx.edit().erase(n));
+            Ok(())
+        }
+    }
+
+    /// Needs itself.
+    struct Endless;
+    impl Pass for Endless {
+        const NAME: &'static str = "endless";
+        fn schedule(&self) -> Schedule {
+            Schedule::alone().first(Endless)
+        }
+        fn run(&self, _: &mut PassCx<'_>) -> Result<(), PassError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn schedules_are_run_under_their_own_names() {
+        let text = "graph(%x : Tensor, %s : str):
+  %a : Tensor = toy::relu(%x)
+  %b : Tensor = toy::relu(%x)
+   = toy::warn(%s)
+   = toy::warn(%s)
+  return (%a)
+";
+        let mut graph = read(&toy(), text);
+        let report = Manager::new().run(&mut graph, &Pipeline::new().then(Shrink)).unwrap();
+        let names: Vec<&str> = report.passes.iter().map(|p| p.pass).collect();
+        let round = ["cse", "shrink", "dce", "cse"];
+        assert_eq!(names, [&round[..], &round, &["cse", "shrink", "dce"]].concat());
+        assert_eq!(graph.nodes_deep().count(), 1, "{graph}");
+        let mut limited = read(&toy(), text);
+        let mut control = Control::parse("cse=0,dce=0").unwrap();
+        let pipeline = Pipeline::new().then(Shrink);
+        Manager::new().run_with(&mut limited, &pipeline, &mut Analyses::new(), &mut control).unwrap();
+        assert_eq!(limited.nodes_deep().count(), 1, "three rounds erase three nodes: {limited}");
+    }
+
+    #[test]
+    fn schedules_without_end_are_an_error() {
+        let mut graph = read(&toy(), "graph(%x : Tensor):\n  return (%x)\n");
+        let error = Manager::new().run(&mut graph, &Pipeline::new().then(Endless)).unwrap_err();
+        assert_eq!(error.error.fault, Fault::Misuse, "{error}");
+    }
+}

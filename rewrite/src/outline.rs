@@ -19,7 +19,7 @@ use flambeau_ir::attr::names;
 use flambeau_ir::{
     At, Attr, BlockId, Editor, Fault, Graph, NodeId, Prim, Type, ValueId, ValueSubstitution, WalkStep,
 };
-use group::Group;
+use group::{Group, Scratch};
 use hashbrown::HashSet;
 use positions::Positions;
 use rustc_hash::FxBuildHasher;
@@ -51,6 +51,11 @@ const MOST_USES: usize = 1024;
 /// Nodes that may be in groups, block by block in program order.
 pub(crate) struct Members {
     blocks: Vec<(BlockId, Vec<NodeId>)>,
+    around: Surroundings,
+}
+
+/// What is known of members beside the graph.
+struct Surroundings {
     captures: Captures,
     positions: Positions,
 }
@@ -72,7 +77,7 @@ pub(crate) fn members(
     let blocks: Vec<(BlockId, Vec<NodeId>)> = blocks.collect();
     let positions =
         Positions::of(g, db, dominance, blocks.iter().flat_map(|(_, nodes)| nodes.iter().copied()));
-    Members { blocks, captures, positions }
+    Members { blocks, around: Surroundings { captures, positions } }
 }
 
 /// Puts members into groups, which become nodes of this operator. Each group is made before the next is looked for:
@@ -86,7 +91,8 @@ pub(crate) fn apply(
     bounds: Bounds,
     prim: Prim,
 ) -> Result<(), PassError> {
-    let Members { blocks, mut captures, mut positions } = members;
+    let Members { blocks, mut around } = members;
+    let mut scratch = Scratch::default();
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
         let mut free: SmallNodes = members.iter().copied().collect();
@@ -96,11 +102,12 @@ pub(crate) fn apply(
             if !free.contains(&root) || !g.has_node(root) {
                 continue;
             }
-            let Some(plan) = grow(g, &captures, &positions, block, root, &mut free, bounds) else { continue };
+            let grown = grow(g, &around, &mut scratch, block, root, &mut free, bounds);
+            let Some(plan) = grown else { continue };
             if !fuel.take("group", g, plan.at) {
                 return Ok(());
             }
-            make(&mut editor, &plan, prim, &mut captures, &mut positions)?;
+            make(&mut editor, &plan, prim, &mut around)?;
         }
     }
     Ok(())
@@ -119,15 +126,16 @@ struct GroupPlan {
 /// Grows a group from its last node; nodes that join are no longer free.
 fn grow(
     g: &Graph,
-    captures: &Captures,
-    positions: &Positions,
+    around: &Surroundings,
+    scratch: &mut Scratch,
     block: BlockId,
     root: NodeId,
     free: &mut SmallNodes,
     bounds: Bounds,
 ) -> Option<GroupPlan> {
     free.remove(&root);
-    let mut group = Group::new(g, captures, positions, block);
+    let captures = &around.captures;
+    let mut group = Group::new(g, around, block, scratch);
     let mut producers = Producers { graph: g, block, seen: SmallNodes::default(), waiting: Vec::new() };
     group.push(root);
     producers.add(captures.by(g, root));
@@ -190,8 +198,7 @@ fn make(
     editor: &mut Editor<'_>,
     plan: &GroupPlan,
     prim: Prim,
-    captures: &mut Captures,
-    positions: &mut Positions,
+    around: &mut Surroundings,
 ) -> Result<(), PassError> {
     let g = editor.graph();
     let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
@@ -199,11 +206,11 @@ fn make(
     let loc = g.loc(plan.at);
     let attrs = editor.attrs(vec![(names::subgraph(), Attr::Graph(Arc::new(body)))]);
     let group = editor.at(At::before(plan.at)).loc(loc).insert(prim, &plan.inputs, attrs, &types);
-    positions.stands_at(group, plan.at);
+    around.positions.stands_at(group, plan.at);
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
-        captures.replace(old, new);
+        around.captures.replace(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);

@@ -2,9 +2,7 @@
 //!
 //! Adding or removing a node costs what it takes and the uses of what it gives, not the size of the group.
 
-use super::captures::Captures;
-use super::positions::Positions;
-use super::{Bounds, SmallNodes};
+use super::{Bounds, SmallNodes, Surroundings};
 use flambeau_analysis::alias::Span;
 use flambeau_ir::{BlockId, Graph, NodeId, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -13,11 +11,18 @@ use std::cmp::Ordering;
 
 type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 
+/// A group that grows.
 pub(super) struct Group<'a> {
     graph: &'a Graph,
-    captures: &'a Captures,
-    positions: &'a Positions,
+    around: &'a Surroundings,
     block: BlockId,
+    scratch: &'a mut Scratch,
+}
+
+/// The collections of a group, emptied and used again by the next: most groups that are tried stay small, and allocating for
+/// each costs more than filling.
+#[derive(Default)]
+pub(super) struct Scratch {
     nodes: Vec<NodeId>,
     /// The writes next to members that read memory which is written.
     spans: Vec<(NodeId, Span)>,
@@ -31,74 +36,81 @@ pub(super) struct Group<'a> {
     outputs: Map<ValueId, Option<NodeId>>,
 }
 
+/// Tables of more rows are dropped, since emptying takes time in proportion to them.
+const MOST_KEPT: usize = 1024;
+
+impl Scratch {
+    fn clear(&mut self) {
+        if self.takes.capacity() > MOST_KEPT {
+            *self = Scratch::default();
+        }
+        self.nodes.clear();
+        self.spans.clear();
+        self.set.clear();
+        self.takes.clear();
+        self.inputs.clear();
+        self.outputs.clear();
+    }
+}
+
 impl<'a> Group<'a> {
     pub(super) fn new(
         graph: &'a Graph,
-        captures: &'a Captures,
-        positions: &'a Positions,
+        around: &'a Surroundings,
         block: BlockId,
+        scratch: &'a mut Scratch,
     ) -> Group<'a> {
-        Group {
-            graph,
-            captures,
-            positions,
-            block,
-            nodes: Vec::new(),
-            spans: Vec::new(),
-            set: SmallNodes::default(),
-            takes: Map::default(),
-            inputs: HashSet::default(),
-            outputs: Map::default(),
-        }
+        scratch.clear();
+        Group { graph, around, block, scratch }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+        self.scratch.nodes.len()
     }
 
     /// The nodes that joined since the group had `len`.
     pub(super) fn since(&self, len: usize) -> &[NodeId] {
-        &self.nodes[len..]
+        &self.scratch.nodes[len..]
     }
 
     pub(super) fn push(&mut self, node: NodeId) {
-        let (g, captures) = (self.graph, self.captures);
-        self.nodes.push(node);
-        self.set.insert(node);
-        self.spans.extend(self.positions.span(node).map(|span| (node, span)));
+        let (g, captures) = (self.graph, &self.around.captures);
+        self.scratch.nodes.push(node);
+        self.scratch.set.insert(node);
+        self.scratch.spans.extend(self.around.positions.span(node).map(|span| (node, span)));
         for v in captures.by(g, node) {
-            let times = self.takes.entry(v).or_insert(0);
+            let times = self.scratch.takes.entry(v).or_insert(0);
             *times += 1;
-            if *times == 1 && !self.set.contains(&g.def(v)) {
-                self.inputs.insert(v);
+            if *times == 1 && !self.scratch.set.contains(&g.def(v)) {
+                self.scratch.inputs.insert(v);
             }
             self.refresh(v);
         }
         for v in g.results(node) {
-            self.inputs.remove(&v);
+            self.scratch.inputs.remove(&v);
             self.refresh(v);
         }
     }
 
     /// Lets the nodes go that joined since the group had `len`.
     pub(super) fn truncate(&mut self, len: usize) {
-        let (g, captures) = (self.graph, self.captures);
-        while self.nodes.len() > len {
-            let Some(node) = self.nodes.pop() else { break };
-            self.set.remove(&node);
-            self.spans.pop_if(|(member, _)| *member == node);
+        let (g, captures) = (self.graph, &self.around.captures);
+        while self.scratch.nodes.len() > len {
+            let Some(node) = self.scratch.nodes.pop() else { break };
+            self.scratch.set.remove(&node);
+            self.scratch.spans.pop_if(|(member, _)| *member == node);
             for v in g.results(node) {
-                self.outputs.remove(&v);
-                if self.takes.contains_key(&v) {
-                    self.inputs.insert(v);
+                self.scratch.outputs.remove(&v);
+                if self.scratch.takes.contains_key(&v) {
+                    self.scratch.inputs.insert(v);
                 }
             }
             for v in captures.by(g, node) {
-                if let Some(times) = self.takes.get_mut(&v) {
+                if let Some(times) = self.scratch.takes.get_mut(&v) {
                     *times -= 1;
                     if *times == 0 {
-                        self.takes.remove(&v);
-                        self.inputs.remove(&v);
+                        self.scratch.takes.remove(&v);
+                        self.scratch.inputs.remove(&v);
                     }
                 }
                 self.refresh(v);
@@ -109,14 +121,14 @@ impl<'a> Group<'a> {
     /// Finds out whether a value of the group is used outside, and where first.
     fn refresh(&mut self, value: ValueId) {
         let g = self.graph;
-        if !self.set.contains(&g.def(value)) {
+        if !self.scratch.set.contains(&g.def(value)) {
             return;
         }
         let (mut is_given, mut first) = (false, None);
         for user in g.uses(value).map(|u| u.user) {
             // The end of the block has no node; it comes after all.
             let top = g.ancestor_in(user, self.block);
-            if top.is_some_and(|top| self.set.contains(&top)) {
+            if top.is_some_and(|top| self.scratch.set.contains(&top)) {
                 continue;
             }
             is_given = true;
@@ -127,16 +139,16 @@ impl<'a> Group<'a> {
             }
         }
         if is_given {
-            self.outputs.insert(value, first);
+            self.scratch.outputs.insert(value, first);
         } else {
-            self.outputs.remove(&value);
+            self.scratch.outputs.remove(&value);
         }
     }
 
     /// The first node of the block that uses an output from outside the group.
     pub(super) fn first_user(&self) -> Option<NodeId> {
         let g = self.graph;
-        let users = self.outputs.values().filter_map(|user| *user);
+        let users = self.scratch.outputs.values().filter_map(|user| *user);
         users.reduce(|first, user| if g.is_before(user, first) { user } else { first })
     }
 
@@ -153,22 +165,23 @@ impl<'a> Group<'a> {
     /// Whether it is within its bounds, all that is taken is there before the first that uses what is given, and no
     /// member passes a write of what it reads.
     pub(super) fn is_possible(&self, bounds: Bounds, root: NodeId) -> bool {
-        let within = self.inputs.len() <= bounds.values && self.outputs.len() <= bounds.values;
+        let within =
+            self.scratch.inputs.len() <= bounds.values && self.scratch.outputs.len() <= bounds.values;
         within && self.first_user().is_none_or(|user| self.has_all_before(user)) && self.passes_no_write(root)
     }
 
     fn passes_no_write(&self, root: NodeId) -> bool {
-        if self.spans.is_empty() {
+        if self.scratch.spans.is_empty() {
             return true;
         }
         let at = self.place(root);
-        self.spans.iter().all(|&(_, span)| self.positions.allows(span, at))
+        self.scratch.spans.iter().all(|&(_, span)| self.around.positions.allows(span, at))
     }
 
     /// Whether all inputs are there before a node of the block.
     fn has_all_before(&self, user: NodeId) -> bool {
         let g = self.graph;
-        self.inputs.iter().all(|&v| {
+        self.scratch.inputs.iter().all(|&v| {
             let def = g.def(v);
             def != user && (g.parent(def) != self.block || g.is_before(def, user))
         })
@@ -176,7 +189,7 @@ impl<'a> Group<'a> {
 
     /// The nodes in program order.
     pub(super) fn in_order(&self) -> Vec<NodeId> {
-        let mut nodes = self.nodes.clone();
+        let mut nodes = self.scratch.nodes.clone();
         let before = |a, b| if self.graph.is_before(a, b) { Ordering::Less } else { Ordering::Greater };
         nodes.sort_by(|&a, &b| before(a, b));
         nodes
@@ -185,13 +198,13 @@ impl<'a> Group<'a> {
     /// Values that come from outside, in order of first use.
     pub(super) fn inputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
         let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
-        let captures = in_order.iter().flat_map(|&n| self.captures.by(self.graph, n));
-        captures.filter(|&v| self.inputs.contains(&v) && seen.insert(v)).collect()
+        let captures = in_order.iter().flat_map(|&n| self.around.captures.by(self.graph, n));
+        captures.filter(|&v| self.scratch.inputs.contains(&v) && seen.insert(v)).collect()
     }
 
     /// Values that are used outside, in program order.
     pub(super) fn outputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
         let results = in_order.iter().flat_map(|&n| self.graph.results(n));
-        results.filter(|v| self.outputs.contains_key(v)).collect()
+        results.filter(|v| self.scratch.outputs.contains_key(v)).collect()
     }
 }

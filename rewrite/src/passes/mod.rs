@@ -109,3 +109,33 @@ pub(crate) const LACKING: &[(&str, &str)] = &[
     #[cfg(not(feature = "egraph"))]
     ("egraph", "egraph"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Lines of a folder's files, tests left out, that run a pass.
+    fn calls(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                calls(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let product = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+            let runs = product.filter(|line| line.contains(".run(cx)") || line.contains("Pass::run("));
+            found.extend(runs.map(|line| format!("{}: {}", path.display(), line.trim())));
+        }
+    }
+
+    #[test]
+    fn no_pass_calls_another() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut found = Vec::new();
+        ["passes", "rules", "egraph", "outline"]
+            .iter()
+            .for_each(|folder| calls(&source.join(folder), &mut found));
+        assert!(found.is_empty(), "a pass states what it needs in its schedule:\n{}", found.join("\n"));
+    }
+}

@@ -130,7 +130,14 @@ fn is_lanes(graph: &Graph, value: ValueId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::manager::{Checks, Manager};
+    use crate::pipeline::{PassLibrary, Pipeline};
     use crate::testing::{assert_passes, toy};
+    use flambeau_ir::Type;
+    use flambeau_ir::attr::names;
+    use flambeau_tensor::Tensor;
+    use std::sync::Arc;
 
     #[test]
     fn a_cell_is_one_group() {
@@ -169,6 +176,27 @@ with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor, %2 : Tensor, %3 : Ten
         );
     }
 
+    /// A constant tensor can be written through another name, so the group takes it as an operand; a number is copied.
+    #[test]
+    fn constant_memory_stays_outside_of_groups() {
+        let registry = toy();
+        let mut graph = Graph::new(Arc::clone(&registry));
+        let mut e = graph.edit();
+        let x = e.add_input(Type::TENSOR);
+        let tensor = Tensor::from_slice(&[1.0_f32, 2.0], &[2]).unwrap();
+        let (held, one) = (e.constant(IValue::Tensor(tensor)), e.constant(IValue::Int(1)));
+        let op = |name: &str| registry.lookup(name).unwrap();
+        let a = e.value(op("toy::mul.Tensor"), &[x, held], Type::TENSOR);
+        let b = e.value(op("toy::add.Tensor"), &[a, held, one], Type::TENSOR);
+        e.add_output(b);
+        let pipeline = Pipeline::parse("fuse", &PassLibrary::standard()).unwrap();
+        Manager::new().checks(Checks::EveryEdit).run(&mut graph, &pipeline).unwrap();
+        let group = graph.nodes_deep().find(|&n| graph.is_prim(n, Prim::FusionGroup)).unwrap();
+        assert_eq!(graph.operands(group).collect::<Vec<_>>(), [x, held], "{graph}");
+        let body = graph.attr(group, names::subgraph()).and_then(|a| a.as_graph()).unwrap();
+        assert!(body.nodes_deep().filter(|&n| body.is_prim(n, Prim::Constant)).count() == 1, "{graph}");
+    }
+
     #[test]
     fn groups_stop_at_writes_and_other_nodes() {
         let text = "graph(%x : Tensor, %y : Tensor, %s : str):
@@ -180,5 +208,38 @@ with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor, %2 : Tensor, %3 : Ten
   return (%d)
 ";
         assert_passes(&toy(), "fuse,dce", text, text);
+    }
+
+    /// Writes behind the group, and writes before its first member, are passed by none.
+    #[test]
+    fn groups_form_between_writes() {
+        assert_passes(
+            &toy(),
+            "fuse",
+            "graph(%x : Tensor, %y : Tensor):
+  %v : Tensor = toy::relu_(%x)
+  %a : Tensor = toy::mul(%x, %y)
+  %b : Tensor = toy::mul(%a, %x)
+  %w : Tensor = toy::relu_(%x)
+  %c : Tensor = toy::mul(%b, %x)
+  %d : Tensor = toy::relu(%c)
+  return (%d)
+",
+            "graph(%x : Tensor, %y : Tensor):
+  %v : Tensor = toy::relu_(%x)
+  %b : Tensor = prim::FusionGroup_0(%x, %y)
+  %w : Tensor = toy::relu_(%x)
+  %d : Tensor = prim::FusionGroup_1(%b, %x)
+  return (%d)
+with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor):
+  %a : Tensor = toy::mul(%0, %1)
+  %b : Tensor = toy::mul(%a, %0)
+  return (%b)
+with prim::FusionGroup_1 = graph(%0 : Tensor, %1 : Tensor):
+  %c : Tensor = toy::mul(%0, %1)
+  %d : Tensor = toy::relu(%c)
+  return (%d)
+",
+        );
     }
 }
