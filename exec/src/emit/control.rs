@@ -223,8 +223,8 @@ impl Emit<'_> {
         matches!(self.loc[value], Loc::Word(_)).then_some(value)
     }
 
-    /// Chooses registers for loop-carried values. A value that dies here passes on its register, unless the register is
-    /// reserved otherwise.
+    /// Registers for carried values. A value that dies here gives its register, if nothing else has a claim to it. A value
+    /// of an outer block keeps its register until the construct of that block is done: another branch may read it.
     fn loop_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
         let graph = self.graph;
         let limit = self.limit_in_place(node);
@@ -232,7 +232,8 @@ impl Emit<'_> {
         for (i, value) in graph.operands(node).skip(2).enumerate() {
             let result = graph.result(node, i);
             let is_word = kind_of(graph.ty(result)).is_some();
-            let dies = self.live.dies(node, i + 2) && limit != Some(value);
+            let is_outer = (self.depth[value] as usize) < self.opens.len();
+            let dies = self.live.dies(node, i + 2) && limit != Some(value) && !is_outer;
             let (hint, loc) = (self.hints[result], self.loc[value]);
             let bank = if is_word { &mut self.words } else { &mut self.values };
             let own = match loc {
