@@ -73,6 +73,8 @@ aten::set_.source_Tensor_storage_offset(Tensor(a! -> *) self, Tensor(b -> *) sou
 aten::set_.source_Storage(Tensor(a! -> *) self, Storage source) -> Tensor(a!)
 aten::set_.source_Storage_storage_offset(Tensor(a! -> *) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)
 aten::set_data(Tensor(a! -> *) self, Tensor(b -> *) new_data) -> ()
+aten::extend.t(t[](a!) self, t(b -> *)[] other) -> ()
+aten::add_.t(t[](a!) self, t(c -> *)[] b) -> t[](a!)
 aten::get.default_str(Dict(str, t) self, str key, t(b -> *) default_value) -> t(*)
 aten::get.default_int(Dict(int, t) self, int key, t(b -> *) default_value) -> t(*)
 aten::get.default_bool(Dict(bool, t) self, bool key, t(b -> *) default_value) -> t(*)

@@ -439,6 +439,9 @@ impl<'g> Builder<'g> {
             {
                 let inside = self.dag.contents(e);
                 self.bind(node, inside, inner, &mut bound);
+                if inner.is_wildcard_after() && !inner.is_wildcard_before() {
+                    self.dag.escape(inside);
+                }
             }
         }
         if !rebound.is_empty() {
