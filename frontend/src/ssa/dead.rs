@@ -12,12 +12,8 @@ use flambeau_ir::{
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Determines the liveness condition of nodes.
-#[derive(Default)]
-struct Doings {
-    /// For each container that is written: true if it does not escape.
-    private: HashMap<ValueId, bool, FxBuildHasher>,
-}
+/// For each container that is written: true if it does not escape.
+type Private = HashMap<ValueId, bool, FxBuildHasher>;
 
 /// Liveness condition of a node.
 enum When {
@@ -28,39 +24,52 @@ enum When {
     With(ValueId),
 }
 
-impl Doings {
-    fn when(&mut self, g: &Graph, node: NodeId) -> When {
-        let effects = g.effects(node);
-        match g.op(node).kind() {
-            OpKind::Prim(Prim::If | Prim::Loop) => When::Read,
-            OpKind::Prim(_) if g.block_count(node) > 0 => When::Always,
-            OpKind::Row(id) if effects.may_write() && !effects.has_side_effects() => {
-                let has_rule = g.registry().facet::<AliasRule>(id).is_some();
-                let written = if has_rule { None } else { self.written(g, node, g.registry().schema(id)) };
-                written.map_or(When::Always, When::With)
-            }
-            _ if effects.has_side_effects() => When::Always,
-            _ => When::Read,
+fn when(g: &Graph, node: NodeId, private: &mut Private) -> When {
+    let effects = g.effects(node);
+    match g.op(node).kind() {
+        OpKind::Prim(Prim::If | Prim::Loop) => When::Read,
+        OpKind::Prim(_) if g.block_count(node) > 0 => When::Always,
+        OpKind::Row(id) if effects.may_write() && !effects.has_side_effects() => {
+            let has_rule = g.registry().facet::<AliasRule>(id).is_some();
+            let written = if has_rule { None } else { written(g, node, g.registry().schema(id)) };
+            let is_private = |v: &ValueId| *private.entry(*v).or_insert_with(|| is_private(g, *v));
+            written.filter(is_private).map_or(When::Always, When::With)
         }
-    }
-
-    /// Returns the container that is not escaping and that is all that a node writes, if there is one.
-    fn written(&mut self, g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> {
-        let mut written = (0..g.operand_count(node).min(schema.args.len())).filter(|&i| schema.is_write(i));
-        let value = g.operand(node, written.next()?);
-        let is_all = written.next().is_none() && !schema.vararg;
-        (is_all && *self.private.entry(value).or_insert_with(|| is_private(g, value))).then_some(value)
+        _ if effects.has_side_effects() => When::Always,
+        _ => When::Read,
     }
 }
 
-/// Returns true if the value is a container created here that only the operators that take it as an operand can access.
+/// Returns the container that is all that a node writes, if there is one. What a container holds may be known
+/// elsewhere, so a write of elements does not count.
+fn written(g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> {
+    let mut written = schema.args.iter().zip(g.operands(node)).filter(|(arg, _)| arg.is_write());
+    let (arg, value) = written.next()?;
+    let is_all = written.next().is_none() && !schema.vararg;
+    let alias = arg.alias.as_ref()?;
+    let is_itself = alias.write && !alias.contained.iter().any(AliasInfo::writes);
+    (is_all && is_itself).then_some(value)
+}
+
+/// Returns true if the value is a container created here that only operators which take it, or which take what such an
+/// operator returns for it, can access.
 fn is_private(g: &Graph, value: ValueId) -> bool {
+    let mut names = vec![value];
     matches!(g.prim(g.def(value)), Some(Prim::ListConstruct | Prim::DictConstruct))
-        && g.uses(value).all(|at| keeps_private(g, at))
+        && std::iter::from_fn(|| {
+            let name = names.pop()?;
+            let mut is_kept = true;
+            for at in g.uses(name) {
+                is_kept &= keeps_private(g, at, &mut names);
+            }
+            Some(is_kept)
+        })
+        .all(|is_kept| is_kept)
 }
 
-/// Returns true if the operator does not make a container operand accessible through anything else.
-fn keeps_private(g: &Graph, at: Use) -> bool {
+/// Returns true if the operator makes a container operand accessible through nothing but results, which are added to
+/// `names`.
+fn keeps_private(g: &Graph, at: Use, names: &mut Vec<ValueId>) -> bool {
     let id = match g.op(at.user).kind() {
         OpKind::Row(id) => id,
         OpKind::Prim(prim) => return prim.memory().only_reads(),
@@ -73,18 +82,21 @@ fn keeps_private(g: &Graph, at: Use) -> bool {
     }
     let Some(arg) = schema.args.get(index) else { return false };
     let Some(alias) = &arg.alias else { return true };
-    let stays = |set| !alias.before.contains(&set);
-    let is_given_back =
-        |result: &AliasInfo| !result.before.iter().chain(&result.after).all(|&set| stays(set));
-    let mut results = g.results(at.user).zip(&schema.returns);
-    alias.contained.is_empty()
-        && !alias.is_wildcard_before()
-        && !alias.is_wildcard_after()
-        && !schema.varret
-        && results.all(|(result, declared)| {
-            let shares = declared.alias.as_ref().is_some_and(|a| is_given_back(a) || !a.contained.is_empty());
-            !shares || g.uses(result).next().is_none()
-        })
+    if alias.is_wildcard_before() || alias.is_wildcard_after() || schema.varret {
+        return false;
+    }
+    for (result, declared) in g.results(at.user).zip(&schema.returns) {
+        let Some(shared) = &declared.alias else { continue };
+        let is_shared =
+            |info: &AliasInfo| info.before.iter().chain(&info.after).any(|&set| alias.before.contains(&set));
+        if shared.contained.iter().any(|inner| is_shared(inner)) {
+            return false;
+        }
+        if is_shared(shared) {
+            names.push(result);
+        }
+    }
+    true
 }
 
 /// Removes dead nodes, outputs and carried values.
@@ -92,9 +104,9 @@ fn keeps_private(g: &Graph, at: Use) -> bool {
 /// `nodes` are all nodes of the graph in program order.
 pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut marker = MarkLive::new(g);
-    let mut doings = Doings::default();
+    let mut private = Private::default();
     for &node in nodes {
-        match doings.when(g, node) {
+        match when(g, node, &mut private) {
             When::With(container) => marker.tie(node, g.def(container)),
             when => marker.consider(node, matches!(when, When::Always)),
         }

@@ -22,6 +22,27 @@ def measures(x: List[int]) -> int:
     y.append(x[0])
     return len(y)
 
+def takes_apart(x: List[int], two: bool) -> int:
+    y = [x[0]]
+    y.append(x[1])
+    if two:
+        a, b = y
+    return 1
+
+def multiplies(x: List[int], n: int) -> int:
+    y = [n, n]
+    y *= n
+    for i in range(n):
+        a, b = y
+    return 1
+
+def stores(x: List[int], n: int) -> int:
+    y = [n, n]
+    y *= n
+    z = [y]
+    z.append(x)
+    return 1
+
 def hands_on(x: List[int], all: List[List[int]]) -> int:
     y: List[int] = []
     all.append(y)
