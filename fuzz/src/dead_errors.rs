@@ -4,7 +4,7 @@
 //! PyTorch's dead code elimination removes operators that may raise, and after other passes (tuples taken apart, loops
 //! unrolled, calls inlined) more operators are dead than before. Which results of a program that fails are right is
 //! therefore a question about its run, not about the form of its graph. This module answers it by runs that go on after
-//! the first, the first two, … operators that fail. What such an operator would have computed or written is *missing*,
+//! operators that fail, the first, the first two, …. What such an operator would have computed or written is *missing*,
 //! and so is everything computed from it. The errors may be removed only if nothing that is missing is needed: printed,
 //! raised, a condition, a result, or memory that the caller sees.
 
@@ -15,42 +15,62 @@ use flambeau_exec::reference::{ErrorPolicy, run_with_policy};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim};
 use flambeau_tensor::Tensor;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 
-/// Numbers of errors that runs go on after: after each of the first few, and after all.
-const TAKEN: [usize; 9] = [1, 2, 3, 4, 5, 6, 7, 8, usize::MAX];
+/// Runs of one program that are tried, at most, before the one that goes on after every error.
+const RUNS: usize = 24;
 
 /// What may be seen of a program that fails, in place of what is seen of it, where passes remove operators whose
-/// results nothing needs. Each item is one number of removed errors.
+/// results nothing needs. Each item goes with one choice of removed errors.
+///
+/// Mostly the first error that stays ends the run, so that a choice is a number of errors. A task that fails does not end
+/// it: then there are errors behind one that stays.
 pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
     let mut all = Vec::new();
-    for taken in TAKEN {
-        let mut run = GoesOn { left: taken, ..GoesOn::default() };
-        let seen = observe::run(case, |inputs, host| {
-            let handles = inputs.clone();
-            let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);
-            run.is_needed |= end.iter().flatten().chain(&handles).any(|value| run.is_missing(value));
-            end
-        });
-        if run.is_needed {
+    let mut choices = VecDeque::from([Vec::new()]);
+    let mut runs = 0;
+    while let Some(choice) = choices.pop_front() {
+        let rest = runs >= RUNS;
+        let (seen, asked) = go_on(case, GoesOn { choice: choice.clone(), rest, ..GoesOn::default() });
+        runs += 1;
+        let Some(seen) = seen else { continue };
+        if !choice.is_empty() || rest {
+            all.push(seen);
+        }
+        if rest {
             break;
         }
-        all.push(seen);
-        if !run.has_more {
-            break;
-        }
+        // Every choice is made once: as the shorter one that lacks its last removal, and that removal.
+        choices.extend((choice.len()..asked).map(|last| {
+            let mut more = choice.clone();
+            more.resize(last, false);
+            more.push(true);
+            more
+        }));
     }
     all
+}
+
+/// What is seen of a run, unless something is needed that is missing, and how many errors there were.
+fn go_on(case: &Case, mut run: GoesOn) -> (Option<Observation>, usize) {
+    let seen = observe::run(case, |inputs, host| {
+        let handles = inputs.clone();
+        let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);
+        run.is_needed |= end.iter().flatten().chain(&handles).any(|value| run.is_missing(value));
+        end
+    });
+    ((!run.is_needed).then_some(seen), run.asked)
 }
 
 /// A run that goes on after errors.
 #[derive(Default)]
 struct GoesOn {
-    /// Errors that it still goes on after.
-    left: usize,
-    /// Whether it ended in an error that it could have gone on after.
-    has_more: bool,
+    /// Of each error, whether it is removed; those behind stay, or go with `rest`.
+    choice: Vec<bool>,
+    rest: bool,
+    /// Errors so far.
+    asked: usize,
     /// Whether something was missing that is needed.
     is_needed: bool,
     /// Whether an error was taken.
@@ -177,11 +197,11 @@ impl ErrorPolicy for GoesOn {
         if graph.effects(node).has_side_effects() || error.fault() == Fault::Limit {
             return false;
         }
-        if self.left == 0 {
-            self.has_more = true;
+        let is_removed = self.choice.get(self.asked).copied().unwrap_or(self.rest);
+        self.asked += 1;
+        if !is_removed {
             return false;
         }
-        self.left -= 1;
         self.leave_unwritten(graph, node);
         true
     }
@@ -261,12 +281,18 @@ with prim::fork_0 = graph(%x : Tensor):
   return (%y)
 ";
         assert_eq!(ends(text), ["ok"]);
+        let kept = text.replace("  %r : Tensor = aten::wait(%f)\n", "  %r : Tensor = aten::mm(%x, %x)\n");
+        assert_eq!(
+            ends(&kept),
+            ["self must be a matrix", "ok", "ok"],
+            "the task fails or not, then the program or not"
+        );
         let raising = "graph(%x : Tensor):
   %text : str = prim::Constant[value=\"raised 1\"]()
   %none : NoneType = prim::Constant()
    = prim::RaiseException(%text, %none)
   return (%x)
 ";
-        assert_eq!(ends(raising), ["raised 1"], "as it is without any removal");
+        assert_eq!(ends(raising), [""; 0], "no error may be removed");
     }
 }

@@ -16,8 +16,8 @@ pub(super) struct World {
     special: bool,
     /// Whether the graph's inputs declare sizes and element types.
     typed: bool,
-    /// Whether tensors may share memory.
-    shared: bool,
+    /// Whether tensors share memory: then there are at least two, and operators that write are drawn more often.
+    pub(super) shared: bool,
 }
 
 /// Sizes of cases other than the usual 3 x 3.
@@ -49,7 +49,8 @@ impl World {
 
     /// A tensor argument and its type in the graph; it may share memory with one of `others`.
     pub(super) fn tensor(&self, g: &mut Gen<'_>, others: &[Tensor]) -> (Tensor, Type) {
-        let tensor = match self.shared && !others.is_empty() && g.flag() {
+        // The second tensor always, so that every such case has two that share.
+        let tensor = match self.shared && !others.is_empty() && (others.len() == 1 || g.flag()) {
             true => {
                 let other = g.pick(others).clone();
                 relative(g, &other)

@@ -56,7 +56,8 @@ pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>
 impl Maker<'_, '_> {
     fn main(&mut self) {
         let mut pool = Pool::default();
-        for _ in 0..1 + self.g.below(3) {
+        let least = if self.world.shared { 2 } else { 1 };
+        for _ in 0..least + self.g.below(4 - least) {
             self.add_tensor(&mut pool);
         }
         let small = self.g.int(0, 3);

@@ -31,15 +31,19 @@ pub struct OperatorPool {
     rows: Vec<OpId>,
     /// Those that every fourth draw is from, if there are any.
     favoured: Vec<OpId>,
+    /// Those that write an operand.
+    writers: Vec<OpId>,
     snippets: Arc<[snippets::Snippet]>,
 }
 
 impl OperatorPool {
     /// All operators of a registry that can be drawn.
     pub fn new(registry: &Arc<Registry>) -> OperatorPool {
-        let rows = registry.ids().filter(|&id| is_drawable(registry, id)).collect();
+        let rows: Vec<OpId> = registry.ids().filter(|&id| is_drawable(registry, id)).collect();
+        let is_writer = |id: &&OpId| registry.schema(**id).is_mutable();
+        let writers = rows.iter().filter(is_writer).copied().collect();
         let snippets = snippets::of(registry).into();
-        OperatorPool { registry: Arc::clone(registry), rows, favoured: Vec::new(), snippets }
+        OperatorPool { registry: Arc::clone(registry), rows, favoured: Vec::new(), writers, snippets }
     }
 
     /// Draws every fourth operator from these, given as `ns::name` or `ns::name.overload`.

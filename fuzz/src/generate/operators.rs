@@ -1,6 +1,6 @@
 //! Steps of one operator: on values at hand, on its own sample, or once more on the same operands.
 
-use super::SIDE;
+use super::{OperatorPool, SIDE};
 use super::maker::{Maker, Pool};
 use crate::case::deep_copy;
 use flambeau_exec::Sample;
@@ -13,8 +13,14 @@ const FIRST: usize = 3;
 
 impl Maker<'_, '_> {
     fn pick_operator(&mut self) -> Option<OpId> {
-        let favoured = &self.operators.favoured;
-        let rows = if !favoured.is_empty() && self.g.one_in(4) { favoured } else { &self.operators.rows };
+        let OperatorPool { rows, favoured, writers, .. } = self.operators;
+        let rows = if !favoured.is_empty() && self.g.one_in(4) {
+            favoured
+        } else if self.world.shared && self.g.one_in(4) {
+            writers
+        } else {
+            rows
+        };
         (!rows.is_empty()).then(|| *self.g.pick(rows))
     }
 

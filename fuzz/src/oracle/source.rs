@@ -1,8 +1,9 @@
-//! A graph printed as source compiles to a program that does the same, and prints as the same source from then on.
+//! A graph printed as source compiles to a program that does the same, whose source settles.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
-use crate::observe::{self, Precision};
+use crate::dead_errors::admitted;
+use crate::observe::{self, Observation, Precision};
 use flambeau_frontend::{Limits, print};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::{Arg, Call, match_call};
@@ -53,6 +54,22 @@ fn is_sayable(graph: &Graph) -> bool {
     })
 }
 
+/// Prints and compiles a function until its source stays the same. A round may only make it shorter: PyTorch's compiler
+/// keeps a write to a list that a dead list holds, and ours as well, so what only dead code knew of goes one round later.
+fn settles(unit: &CompilationUnit, first: &Function) -> Result<(), String> {
+    let (mut text, mut function) = again(unit, first)?;
+    loop {
+        let (next, compiled) = again(unit, &function)?;
+        if next == text {
+            return Ok(());
+        }
+        if next.len() >= text.len() {
+            return Err(format!("prints as\n{text}\nand then as\n{next}"));
+        }
+        (text, function) = (next, compiled);
+    }
+}
+
 /// Several results come back as a tuple.
 fn flat(results: Vec<IValue>) -> Vec<IValue> {
     match results.as_slice() {
@@ -72,11 +89,7 @@ impl Oracle for SourceRoundTrip {
         }
         let function = Function::of_graph(Symbol::new("f"), Arc::clone(&case.graph));
         let checked = again(&case.unit, &function).and_then(|(_, first)| {
-            let (text, second) = again(&case.unit, &first)?;
-            let (settled, _) = again(&case.unit, &second)?;
-            if settled != text {
-                return Err(format!("prints as\n{text}\nand then as\n{settled}"));
-            }
+            settles(&case.unit, &first)?;
             Ok(first)
         });
         let first = match checked {
@@ -91,6 +104,15 @@ impl Oracle for SourceRoundTrip {
             return Outcome::Rejected("a run fails");
         }
         (want.end, got.end) = (want.end.map(flat), got.end.map(flat));
-        observe::same(&want, &got, Precision::Bits).map_or_else(Outcome::Failed, |()| Outcome::Checked)
+        let Err(why) = observe::same(&want, &got, Precision::Bits) else { return Outcome::Checked };
+        // The run of a program with tasks does not fail where a task does, so its errors are compared here.
+        let is_admitted = |mut seen: Observation| {
+            seen.end = seen.end.map(flat);
+            observe::same(&seen, &got, Precision::Bits).is_ok()
+        };
+        match admitted(case).into_iter().any(is_admitted) {
+            true => Outcome::Checked,
+            false => Outcome::Failed(why),
+        }
     }
 }
