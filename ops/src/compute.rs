@@ -11,6 +11,7 @@
 
 #![cfg_attr(not(feature = "kernels"), allow(unused_variables, reason = "computations are dropped"))]
 
+#[cfg(not(feature = "kernels"))]
 use flambeau_exec::kernel::Site;
 use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult};
 use flambeau_tensor::Tensor;
@@ -27,7 +28,7 @@ pub(crate) fn kernel(run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sy
     #[cfg(feature = "kernels")]
     return Kernel::new(run);
     #[cfg(not(feature = "kernels"))]
-    Kernel::new(|cx| Err(absent(cx)))
+    lacking::kernel()
 }
 
 /// Creates a shared computation.
@@ -37,7 +38,7 @@ pub(crate) fn compute<T: 'static>(
     #[cfg(feature = "kernels")]
     return Arc::new(f);
     #[cfg(not(feature = "kernels"))]
-    Arc::new(|cx| Err(absent(cx)))
+    lacking::compute()
 }
 
 /// Creates a shared modification.
@@ -45,11 +46,11 @@ pub(crate) fn change(f: impl Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send +
     #[cfg(feature = "kernels")]
     return Arc::new(f);
     #[cfg(not(feature = "kernels"))]
-    Arc::new(|cx, _| Err(absent(cx)))
+    lacking::change()
 }
 
 /// Returns the rows of a constant table, one of whose fields is a function: `computing!(ROWS.2)`. If its signature
-/// differs from that of [`stub`], a stub must be given: `computing!(ROWS.2, lacking)`.
+/// differs from that of `lacking::stub`, a stub must be given: `computing!(ROWS.2, lacking)`.
 ///
 /// With the feature `kernels` it expands to `ROWS`. Without, it expands to a copy evaluated at compile time, so that
 /// the table and its functions are not linked:
@@ -68,7 +69,7 @@ pub(crate) fn change(f: impl Fn(&KernelCx<'_>, &Tensor) -> KernelResult + Send +
 /// ```
 macro_rules! computing {
     ($table:ident . $field:tt) => {
-        computing!($table.$field, $crate::compute::stub)
+        computing!($table.$field, $crate::compute::lacking::stub)
     };
     ($table:ident . $field:tt, $stub:expr) => {{
         #[cfg(feature = "kernels")]
@@ -93,19 +94,36 @@ macro_rules! computing {
 
 pub(crate) use computing;
 
-/// Replaces the functions in the rows of [`computing!`].
+/// Replacements of computations in a build without kernels. They do not depend on the type of the dropped function, so
+/// they are compiled once.
 #[cfg(not(feature = "kernels"))]
-pub(crate) fn stub(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
-    Err(absent(cx))
-}
+pub(crate) mod lacking {
+    use super::{Arc, Change, Compute, Kernel, KernelCx, KernelError, Site, Tensor};
 
-/// Returns the error of a call in a build without kernels.
-#[cold]
-#[cfg_attr(feature = "kernels", expect(dead_code, reason = "kernels are there"))]
-fn absent(cx: &KernelCx<'_>) -> KernelError {
-    let name = match cx.site() {
-        Site::Node(graph, node) => graph.op_name(node).to_string(),
-        Site::Schema(schema) => schema.full_name(),
-    };
-    KernelError::unsupported(format!("`{name}` cannot run: flambeau was built without the feature `kernels`"))
+    pub(super) fn kernel() -> Kernel {
+        Kernel::new(|cx| Err(error(cx)))
+    }
+
+    pub(super) fn compute<T: 'static>() -> Compute<T> {
+        Arc::new(|cx| Err(error(cx)))
+    }
+
+    pub(super) fn change() -> Change {
+        Arc::new(|cx, _| Err(error(cx)))
+    }
+
+    /// Replaces the functions in the rows of [`super::computing!`].
+    pub(crate) fn stub(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+        Err(error(cx))
+    }
+
+    /// Returns the error of a call.
+    #[cold]
+    fn error(cx: &KernelCx<'_>) -> KernelError {
+        let name = match cx.site() {
+            Site::Node(graph, node) => graph.op_name(node).to_string(),
+            Site::Schema(schema) => schema.full_name(),
+        };
+        KernelError::unsupported(format!("`{name}` cannot run: flambeau was built without the feature `kernels`"))
+    }
 }
