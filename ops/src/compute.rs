@@ -124,6 +124,8 @@ pub(crate) mod lacking {
             Site::Node(graph, node) => graph.op_name(node).to_string(),
             Site::Schema(schema) => schema.full_name(),
         };
-        KernelError::unsupported(format!("`{name}` cannot run: flambeau was built without the feature `kernels`"))
+        KernelError::unsupported(format!(
+            "`{name}` cannot run: flambeau was built without the feature `kernels`"
+        ))
     }
 }
