@@ -1,7 +1,7 @@
 //! Class declarations: classes, named tuples, enums and interfaces.
 //!
 //! Attributes of a class are those annotated in its body and those that `__init__` assigns at its top level. The latter
-//! are added when `__init__` is compiled.
+//! are added when `__init__` is compiled. `name: Final[T] = value` in the body is a constant of the class.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,6 +79,13 @@ impl Declaring<'_> {
         Some((Symbol::new(target.name()), assign.annotation(), assign.value()))
     }
 
+    /// Returns true for the annotation `Final[T]`.
+    fn is_final(&self, annotation: TreeId) -> bool {
+        let subscript = view::Subscript::of(&self.file.parsed.ast, annotation);
+        let base = subscript.and_then(|s| self.reader().dotted(s.value()));
+        base.is_some_and(|name| last_part(&name) == "Final")
+    }
+
     /// Returns the decorators that are dotted names.
     fn decorators(&self, trees: &[TreeId]) -> Vec<String> {
         trees.iter().filter_map(|&d| self.reader().dotted(d)).collect()
@@ -150,8 +157,15 @@ impl Declaring<'_> {
         self.session.name_type(Symbol::new(class.name()), ty);
         let mut made = Class::new(ty, is_module);
         for &tree in class.body() {
-            if let Some((name, Some(annotation), _)) = self.field(tree) {
+            if let Some((name, Some(annotation), value)) = self.field(tree) {
                 let held = self.reader().read(annotation)?;
+                if let Some(value) = value
+                    && self.is_final(annotation)
+                {
+                    let constant = self.reader().parameter_default(value, &Argument::new(name, held))?;
+                    made.constants.push((name, constant));
+                    continue;
+                }
                 if let Some(why) = refused_attribute(ty, name, held) {
                     return self.fail(annotation, &why);
                 }

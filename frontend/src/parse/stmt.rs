@@ -318,9 +318,9 @@ impl Parser<'_> {
             (TreeKind::Raise, Mode::Single)
         };
         let value = if self.ends_statement() { self.nothing() } else { self.expression_in(mode)? };
-        if self.peek() == Tok::From {
-            let span = self.token().span();
-            return Err(self.unsupported(span, "`raise ... from` is"));
+        // The cause of an exception is not evaluated, as in TorchScript.
+        if kind == TreeKind::Raise && self.eat(Tok::From) {
+            self.expression()?;
         }
         let span = self.span_from(token.start);
         Ok(self.ast.add(kind, span, Leaf::None, &[value]))

@@ -303,6 +303,13 @@ fn raw_f_strings_keep_backslashes() {
 }
 
 #[test]
+fn causes_of_exceptions_are_dropped() {
+    assert_eq!(sexpr("raise a from None\n"), sexpr("raise a\n"));
+    assert_eq!(problems("return a from b\n").len(), 1);
+    assert_eq!(problems("raise a from\n").len(), 1);
+}
+
+#[test]
 fn deep_blocks_are_harmless() {
     // The s-expression is quadratic in the depth: at 2,000 levels, one blank per level already makes 2 MB.
     let mut src = String::new();

@@ -16,7 +16,7 @@ mod variables;
 mod widen;
 mod withs;
 
-use flambeau_ir::{Graph, NodeId, Registry};
+use flambeau_ir::{Graph, NodeId, Prim, Registry};
 
 pub(crate) use canonical::{count_in_body, has_mixed_loops};
 pub(crate) use scopes::{Defined, Scopes};
@@ -88,11 +88,13 @@ struct Control {
 impl Control {
     /// Returns true if control leaves blocks only at the end of the function.
     fn is_structured(&self, g: &Graph) -> bool {
-        // No nodes are emitted after a return, so a return in the root block is at the end.
+        // No nodes are emitted after a return but the exits of the `with` statements that it leaves, so a return in the
+        // root block that is in no `with` is at the end.
+        let leaves_with = |n| std::iter::successors(g.next(n), |&n| g.next(n)).any(|n| g.is_prim(n, Prim::Exit));
         !self.leaves_loops
             && !self.raises
             && self.returns.len() == 1
-            && self.returns.iter().all(|&n| g.parent(n) == g.root())
+            && self.returns.iter().all(|&n| g.parent(n) == g.root() && !leaves_with(n))
     }
 }
 
