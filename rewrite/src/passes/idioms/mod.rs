@@ -54,11 +54,12 @@ impl Pass for Idioms {
             found.push((node, outcome));
         }
         let (mut editor, mut fuel) = cx.edit_fuelled();
+        let mut made = Made::default();
         for (node, outcome) in found {
             if !fuel.take(outcome.name(), editor.graph(), node) {
                 break;
             }
-            outcome.apply(&mut editor, node);
+            outcome.apply(&mut editor, node, &mut made);
         }
         Ok(())
     }
@@ -86,26 +87,38 @@ impl Outcome {
         }
     }
 
-    fn apply(self, editor: &mut Editor<'_>, node: NodeId) {
+    fn apply(self, editor: &mut Editor<'_>, node: NodeId, made: &mut Made) {
         let loc = editor.graph().loc(node);
+        let now = |value: ValueId| made.get(&value).copied().unwrap_or(value);
         match self {
-            Outcome::Values(values) => editor.replace_node(node, &values),
+            Outcome::Values(values) => {
+                let values: SmallVec<[ValueId; 2]> = values.into_iter().map(now).collect();
+                editor.replace_node(node, &values);
+            }
             Outcome::Result(index, value) => {
                 let result = editor.graph().result(node, index);
-                editor.replace_all_uses(result, value);
+                editor.replace_all_uses(result, now(value));
             }
             Outcome::Constant(value, ty) => {
                 let constant = editor.at(At::before(node)).loc(loc).constant_of(value, ty);
+                made.insert(editor.graph().result(node, 0), constant);
                 editor.replace_node(node, &[constant]);
             }
             Outcome::List(values) => {
-                let ty = editor.graph().ty(editor.graph().result(node, 0));
+                let values: Vec<ValueId> = values.into_iter().map(now).collect();
+                let result = editor.graph().result(node, 0);
+                let ty = editor.graph().ty(result);
                 let list = editor.at(At::before(node)).loc(loc).value(Prim::ListConstruct, &values, ty);
+                made.insert(result, list);
                 editor.replace_node(node, &[list]);
             }
         }
     }
 }
+
+/// Results of replaced nodes, and the values created for them. A later outcome was decided before the replacement and may
+/// name such a result, as the element of a list.
+type Made = HashMap<ValueId, ValueId, FxBuildHasher>;
 
 /// The graph with what was found out so far.
 struct View<'a> {
