@@ -9,6 +9,7 @@ mod effects;
 mod facet;
 mod host;
 mod prim;
+mod prim_arity;
 mod prim_effects;
 mod registry;
 mod scalar_overload;

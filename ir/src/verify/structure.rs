@@ -5,6 +5,7 @@ use crate::attr::{Attr, names};
 use crate::graph::{Graph, WalkStep};
 use crate::id::NodeId;
 use crate::op::Prim;
+use std::ops::RangeInclusive;
 
 pub(super) fn check(g: &Graph, findings: &mut Findings) {
     for step in g.walk(g.root()) {
@@ -23,11 +24,20 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
     let (operands, results, blocks) = (g.operand_count(node), g.result_count(node), g.block_count(node));
     let mut wrong =
         |code: &'static str, message: String| findings.push(VerifyError::new(code, node, message));
+    let arity = prim.arity();
+    for (count, range, what) in [(operands, arity.operands, "operands"), (results, arity.results, "results")]
+    {
+        if !range.contains(&count) {
+            wrong("V015", format!("{} has {count} {what}, needs {}", prim.name(), in_words(&range)));
+        }
+    }
     match prim {
         Prim::Param | Prim::Return => wrong("V010", format!("{} in the middle of a block", prim.name())),
-        Prim::If => {
-            if operands != 1 || blocks != 2 {
-                wrong("V011", format!("prim::If has {operands} operands and {blocks} blocks, needs 1 and 2"));
+        Prim::If | Prim::GradOf => {
+            let needed = if prim == Prim::If { 2 } else { 1 };
+            if blocks != needed || (prim == Prim::If && operands != 1) {
+                let found = format!("{} has {operands} operands and {blocks} blocks", prim.name());
+                wrong("V011", format!("{found}, needs {needed} blocks, and prim::If 1 operand"));
             }
             for b in g.blocks(node) {
                 let (ins, outs) = (g.block_inputs(b).len(), g.block_outputs(b).len());
@@ -35,7 +45,8 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
                     wrong(
                         "V012",
                         format!(
-                            "a block of prim::If has {ins} inputs and {outs} outputs, needs 0 and {results}"
+                            "a block of {} has {ins} inputs and {outs} outputs, needs 0 and {results}",
+                            prim.name()
                         ),
                     );
                 }
@@ -62,44 +73,25 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
                 );
             }
         }
-        Prim::Constant => {
-            if operands != 0 || results != 1 {
-                wrong(
-                    "V015",
-                    format!("prim::Constant has {operands} operands and {results} results, needs 0 and 1"),
-                );
-            }
-        }
-        Prim::TupleConstruct | Prim::ListConstruct | Prim::DictConstruct => {
-            if results != 1 || (prim == Prim::DictConstruct && operands % 2 == 1) {
-                wrong("V015", format!("{} has {operands} operands and {results} results", prim.name()));
-            }
-        }
-        Prim::Isinstance
-        | Prim::HasAttr
-        | Prim::UncheckedCast
-        | Prim::UncheckedUnwrapOptional
-        | Prim::Annotate => {
-            if operands != 1 || results != 1 {
-                wrong("V015", format!("{} has {operands} operands and {results} results", prim.name()));
-            }
-        }
-        Prim::TupleUnpack | Prim::ListUnpack => {
-            if operands != 1 {
-                wrong("V015", format!("{} has {operands} operands, needs 1", prim.name()));
-            }
+        Prim::DictConstruct if operands % 2 == 1 => {
+            wrong("V015", format!("prim::DictConstruct has {operands} operands, needs an even number"));
         }
         Prim::GetAttr | Prim::SetAttr | Prim::CallMethod => {
             if operands == 0 || g.attr(node, names::name()).and_then(Attr::as_str).is_none() {
                 wrong("V016", format!("{} needs an object and an attribute `name`", prim.name()));
             }
-            let least = usize::from(prim == Prim::SetAttr) + 1;
-            if operands < least {
-                wrong("V015", format!("{} has {operands} operands, needs {least}", prim.name()));
-            }
         }
         _ if prim.has_subgraph() => subgraph(g, node, prim, findings),
         _ => {}
+    }
+}
+
+/// Returns a range of counts as text.
+fn in_words(range: &RangeInclusive<usize>) -> String {
+    match (*range.start(), *range.end()) {
+        (least, usize::MAX) => format!("{least} or more"),
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
     }
 }
 

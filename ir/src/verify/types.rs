@@ -105,6 +105,7 @@ impl Checker<'_> {
             self.flow(node, g.operand(node, i + 2), carried, "an initial carried value");
             self.flow(node, g.operand(ret, i + 1), carried, "a carried value");
             self.flow(node, g.operand(ret, i + 1), g.result(node, i), "a final carried value");
+            self.flow(node, g.operand(node, i + 2), g.result(node, i), "the result of no iterations");
         }
     }
 
