@@ -143,7 +143,15 @@ fn equal_here(a: &IValue, b: &IValue) -> Result<Option<bool>, ValueError> {
             if x.ptr_eq(y) {
                 return Ok(Some(true));
             }
-            let (x, y) = (x.read(), y.read());
+            // Locks are taken in the order of addresses, so that `a == b` and `b == a` on two threads cannot wait for each
+            // other.
+            let (x, y) = if a.identity() < b.identity() {
+                let x = x.read();
+                (x, y.read())
+            } else {
+                let y = y.read();
+                (x.read(), y)
+            };
             match (&*x, &*y) {
                 (ListItems::Ints(x), ListItems::Ints(y)) => x == y,
                 (ListItems::Floats(x), ListItems::Floats(y)) => x == y,

@@ -157,6 +157,11 @@ fn copy(
             }
             Step::Tuple(original, n) => {
                 let items = done.split_off(done.len() - n);
+                // A tuple within its own contents, through a list for example, was copied with them.
+                if let Some(copy) = original.identity().and_then(|id| memo.copies.get(&id)) {
+                    done.push(copy.clone());
+                    continue;
+                }
                 let named = original.as_tuple().and_then(Tuple::named_type);
                 let made = IValue::Tuple(match named {
                     Some(ty) => Tuple::named(ty, items),
@@ -327,5 +332,14 @@ mod tests {
         assert_eq!(root.to_string(), "([1], [1], [[...]])");
         inner.write().truncate(0);
         ring.write().truncate(0);
+
+        let list = List::new(Type::ANY);
+        let tuple = IValue::tuple(vec![IValue::List(list.clone())]);
+        list.push(tuple.clone());
+        let copy = tuple.deep_copy(&mut CopyMemo::default(), &mut |t| Ok(t.clone())).unwrap();
+        let inner = copy.as_tuple().unwrap().items()[0].as_list().unwrap().clone();
+        assert!(inner.get(0).unwrap().is_same(&copy), "a tuple in its own contents is copied once");
+        inner.write().truncate(0);
+        list.write().truncate(0);
     }
 }
