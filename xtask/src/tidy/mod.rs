@@ -3,7 +3,6 @@
 mod code_map;
 mod codes;
 mod dependencies;
-mod families;
 mod invariants;
 mod links;
 mod modules;
@@ -23,7 +22,6 @@ const CHECKS: &[Check] = &[
     codes::check,
     words::check,
     modules::check,
-    families::check,
     unsafety::check,
     links::check,
     dependencies::check,
