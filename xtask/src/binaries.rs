@@ -32,12 +32,28 @@ pub(crate) enum Ended {
 /// # Errors
 /// Returns an error if the build fails.
 pub(crate) fn build(args: &[&str]) -> anyhow::Result<Vec<Binary>> {
-    let mut command = cargo(&["test", "--no-run", "--message-format", "json-render-diagnostics"]);
-    command.args(args).stderr(std::process::Stdio::inherit());
+    Ok(messages(cargo(&["test", "--no-run"]).args(args))?.lines().filter_map(read).collect())
+}
+
+/// Builds the workspace's examples; returns their names and executables.
+///
+/// # Errors
+/// Returns an error if the build fails.
+pub(crate) fn examples() -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let text = messages(&mut cargo(&["build", "--workspace", "--examples"]))?;
+    let example = |line: &str| {
+        let target = &line[line.find("\"target\":{\"kind\":[\"example\"]")?..];
+        Some((after(target, "\"name\":\"")?.to_owned(), PathBuf::from(after(line, "\"executable\":\"")?)))
+    };
+    Ok(text.lines().filter_map(example).collect())
+}
+
+/// Runs a command of cargo that builds; returns its messages in JSON, one a line.
+fn messages(command: &mut Command) -> anyhow::Result<String> {
+    command.args(["--message-format", "json-render-diagnostics"]).stderr(std::process::Stdio::inherit());
     let output = command.output().context("cannot start cargo")?;
-    anyhow::ensure!(output.status.success(), "the tests cannot be built");
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().filter_map(read).collect())
+    anyhow::ensure!(output.status.success(), "the build failed");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Parses a line of cargo's JSON messages; returns the test binary it describes. Programs that are built for

@@ -1,9 +1,11 @@
 //! What a change must pass: the format (with a warning where rustfmt is not installed), tidy, layers, every test of the
-//! workspace, those of the library without features and its check with each feature alone, and the tests of tensors and
+//! workspace, its examples, the tests of the library without features and its check with each feature alone, and the tests of tensors and
 //! kernels once more in guarded memory.
 //!
 //! All tests are built and run by one `cargo test`, which shares every dependency between them: on two cores and
 //! a fresh clone the time goes into compiling.
+
+use std::process::Command;
 
 use crate::process::{Steps, cargo, is_installed, run as run_command, run_watched};
 
@@ -33,8 +35,26 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
         let result = run_watched(&mut command, |line| count.see(line));
         result.map(|()| count.to_string()).map_err(|e| anyhow::anyhow!("{e}; {count}"))
     });
+    steps.step("examples", examples);
     steps.step("features", features);
     steps.step("guarded", crate::sanitize::short);
+}
+
+/// The examples that readers are pointed to. Each has to succeed and to print.
+const EXAMPLES: [&str; 5] = ["embed", "own_pass", "own_rule", "gradients", "fuzz_my_pass"];
+
+/// Runs the examples, which `cargo test` has built.
+fn examples() -> anyhow::Result<String> {
+    let built = crate::binaries::examples()?;
+    for name in EXAMPLES {
+        let path = built.iter().find(|(built, _)| built == name).map(|(_, path)| path);
+        let path = path.ok_or_else(|| anyhow::anyhow!("there is no example `{name}`"))?;
+        let output = Command::new(path).output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        anyhow::ensure!(output.status.success(), "example `{name}` failed ({}):\n{errors}", output.status);
+        anyhow::ensure!(!output.stdout.is_empty(), "example `{name}` prints nothing");
+    }
+    Ok(format!("{} ran", EXAMPLES.join(", ")))
 }
 
 /// The features of the library, each of which may be there or not.
