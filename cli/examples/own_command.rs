@@ -9,7 +9,7 @@ use flambeau::ir::{Doc, NodeId, OpDef, Prim};
 use flambeau::rewrite::{Cost, Pass, PassCx, PassEntry, PassError};
 use flambeau::tensor::dispatch;
 use flambeau::tensor::loops::unary;
-use flambeau::tensor::math::{Float, Real};
+use flambeau::tensor::math::Real;
 use flambeau::{Session, SessionBuilder};
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 }
 
 /// The standard operators, and what is one's own.
-pub fn session() -> SessionBuilder {
+pub(crate) fn session() -> SessionBuilder {
     Session::builder()
         .standard()
         .ops([twice()])
