@@ -391,7 +391,7 @@ fn walk(
 /// these sizes. For every index of the dimensions before it, a block of each tensor is copied in turn.
 ///
 /// The tensors must agree with `sizes` in all dimensions but `dim`. Returns `None` if dtypes differ, a tensor is not
-/// row-major, the result is empty, or the total number of elements is not that of `sizes`.
+/// row-major, the result is empty, or the numbers of elements do not fit `sizes`.
 ///
 /// # Errors
 /// Returns an error if memory is exhausted.
@@ -404,6 +404,10 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
         return Ok(None);
     }
     let lines = sizes[..dim].iter().product::<i64>() as usize;
+    // The blocks of all lines fill the result only if each tensor has a whole block for every line.
+    if tensors.iter().any(|t| t.numel() % lines != 0) {
+        return Ok(None);
+    }
     let metas: SmallVec<[&Meta; 4]> = tensors.iter().map(|t| t.meta()).collect();
     let guards = ReadAll::new(&metas)?;
     let blocks: SmallVec<[&[u8]; 4]> = metas.iter().map(|meta| guards.bytes(meta, dtype)).collect();

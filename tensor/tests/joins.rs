@@ -50,6 +50,12 @@ fn joined_tensors_lie_side_by_side_in_every_line() {
 }
 
 #[test]
+fn tensors_that_do_not_divide_into_lines_are_not_joined() {
+    let (a, b) = (counted(&[3], 0, DType::U8), counted(&[5], 0, DType::U8));
+    assert!(joined(&[&a, &b], &[4, 2], 1).unwrap().is_none());
+}
+
+#[test]
 fn rows_are_those_that_were_picked() {
     for dtype in DTYPES {
         for (rows, width, picked) in [(3, 4, 5), (1, 1, 7), (9, 0, 4), (5, 3, 0), (50, 300, 400)] {

@@ -623,7 +623,7 @@ fn flat_steps(metas: &[&Meta], layout: &Layout) -> [isize; FLAT] {
 /// How an input relates to the output's memory.
 enum Sharing {
     /// No common element.
-    SendPtr,
+    Disjoint,
     /// The same elements in the same order.
     Same,
     /// Possibly some common elements: the input is read from a copy.
@@ -640,7 +640,7 @@ pub fn is_shared(out: &Tensor, input: &Tensor) -> Result<bool> {
 
 fn sharing(out: &Tensor, input: &Tensor, a: &Meta, b: &Meta) -> Result<Sharing> {
     if !a.storage.ptr_eq(&b.storage) || a.layout.numel() == 0 || b.layout.numel() == 0 {
-        return Ok(Sharing::SendPtr);
+        return Ok(Sharing::Disjoint);
     }
     if a.layout == b.layout && out.dtype() == input.dtype() {
         return Ok(Sharing::Same);
@@ -652,7 +652,7 @@ fn sharing(out: &Tensor, input: &Tensor, a: &Meta, b: &Meta) -> Result<Sharing> 
     };
     let ((from, to), (start, end)) = (bytes(out, &a.layout), bytes(input, &b.layout));
     if from >= end || start >= to {
-        return Ok(Sharing::SendPtr);
+        return Ok(Sharing::Disjoint);
     }
     if dense { Err(TensorError::PartialOverlap) } else { Ok(Sharing::Unclear) }
 }

@@ -69,7 +69,7 @@ fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: b
 /// # Errors
 /// Returns an error if the dimension is out of range, there is no element, or the dtype is not supported.
 pub fn argmax(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-    let result = arg("argmax", &flattened(x, dim)?, dim, keepdim, true)?;
+    let result = arg("argmax", &flattened("argmax", x, dim)?, dim, keepdim, true)?;
     kept_flat(x, dim, keepdim, result)
 }
 
@@ -78,15 +78,14 @@ pub fn argmax(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
 /// # Errors
 /// As for [`argmax`].
 pub fn argmin(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-    let result = arg("argmin", &flattened(x, dim)?, dim, keepdim, false)?;
+    let result = arg("argmin", &flattened("argmin", x, dim)?, dim, keepdim, false)?;
     kept_flat(x, dim, keepdim, result)
 }
 
-fn flattened(x: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+fn flattened(op: &str, x: &Tensor, dim: Option<i64>) -> Result<Tensor> {
     if dim.is_none() && x.numel() == 0 {
-        return Err(TensorError::value(
-            "argmax(): Expected reduction dim to be specified for input.numel() == 0.",
-        ));
+        let message = format!("{op}(): Expected reduction dim to be specified for input.numel() == 0.");
+        return Err(TensorError::value(message));
     }
     Ok(x.clone())
 }
