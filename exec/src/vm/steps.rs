@@ -127,7 +127,8 @@ pub(super) fn unbox(
         OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
         OperandSource::Const(c) => &code.constants[c as usize],
         OperandSource::Scalar(own, r) => {
-            return kind.unboxed(&own.boxed(s[r as usize])).ok_or_else(|| wrong_kind(kind, &IValue::None));
+            let value = own.boxed(s[r as usize]);
+            return kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value));
         }
         OperandSource::Nowhere => &IValue::None,
     };
