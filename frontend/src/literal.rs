@@ -82,6 +82,13 @@ pub(crate) fn arithmetic(op: Op, a: &IValue, b: &IValue) -> Option<IValue> {
         IValue::Float(v) => Some(*v),
         _ => None,
     };
+    if let (Some(re), IValue::Complex(z), Op::Add | Op::Sub) = (float(a), b, op)
+        && z.re == 0.0
+    {
+        // The literal `re + imj`, whose parts are taken as they are: signs of zeros and infinities stay.
+        let im = if op == Op::Sub { -z.im } else { z.im };
+        return Some(IValue::complex(flambeau_tensor::Complex::new(re, im)));
+    }
     let (a, b) = (float(a)?, float(b)?);
     Some(IValue::Float(match op {
         Op::Add => a + b,
