@@ -1,0 +1,7 @@
+# test frontend
+# A default of a named tuple's field has the type of the field.
+class Wrong(NamedTuple):
+    n: int = "a"  # error: Expected a default value of type int
+
+def f() -> Wrong:
+    return Wrong()
