@@ -1,4 +1,4 @@
-# test frontend
+# test run
 # An augmented shift of a tensor's item works in place on the view; operators without an in-place form copy into it.
 def shift(t: Tensor, i: int):
     t[i] <<= 1
