@@ -8,6 +8,7 @@
 
 use super::Graph;
 use crate::id::{NodeId, ValueId, slot_of, split};
+use fixedbitset::FixedBitSet;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
@@ -184,7 +185,7 @@ impl<K: slotmap::Key, T: Copy> TrackedTable<K, T> {
 /// entity.
 #[derive(Clone, Debug, Default)]
 pub struct SlotSet<K> {
-    words: Vec<u64>,
+    bits: FixedBitSet,
     key: PhantomData<fn() -> K>,
 }
 
@@ -196,34 +197,28 @@ pub type ValueSet = SlotSet<ValueId>;
 impl<K: slotmap::Key> SlotSet<K> {
     /// Creates an empty set.
     pub fn new() -> Self {
-        SlotSet { words: Vec::new(), key: PhantomData }
+        SlotSet { bits: FixedBitSet::new(), key: PhantomData }
     }
 
     /// Adds `key`; returns whether it was absent.
     pub fn insert(&mut self, key: K) -> bool {
         let slot = slot_of(key) as usize;
-        if slot / 64 >= self.words.len() {
-            self.words.resize(slot / 64 + 1, 0);
-        }
-        let bit = 1 << (slot % 64);
-        let fresh = self.words[slot / 64] & bit == 0;
-        self.words[slot / 64] |= bit;
-        fresh
+        self.bits.grow(slot + 1);
+        !self.bits.put(slot)
     }
 
     /// Removes `key`; returns whether it was present.
     pub fn remove(&mut self, key: K) -> bool {
         let slot = slot_of(key) as usize;
-        let Some(word) = self.words.get_mut(slot / 64) else { return false };
-        let bit = 1 << (slot % 64);
-        let was = *word & bit != 0;
-        *word &= !bit;
+        let was = self.bits.contains(slot);
+        if was {
+            self.bits.set(slot, false);
+        }
         was
     }
 
     /// Returns whether `key` is in the set.
     pub fn contains(&self, key: K) -> bool {
-        let slot = slot_of(key) as usize;
-        self.words.get(slot / 64).is_some_and(|w| w & (1 << (slot % 64)) != 0)
+        self.bits.contains(slot_of(key) as usize)
     }
 }
