@@ -1,7 +1,7 @@
 //! Derivatives of operators, stated as TorchScript expressions.
 //!
-//! A `.grads` file has one entry per operator, a line that names it (or several) and indented lines with the gradient of
-//! each argument:
+//! A `.grads` file has one entry per operator: a line with one or more operator names, followed by indented lines with
+//! the gradient of each argument:
 //!
 //! ```text
 //! # A comment.
@@ -18,22 +18,22 @@
 //! layout aten::transpose_
 //! ```
 //!
-//! One expression may give the gradients of several arguments, as a tuple: what they share is computed once. `none` says
-//! that an argument gets no gradient; one that nothing is said of has none *known*, and asking for it is an error.
+//! One expression may compute the gradients of several arguments as a tuple, so that common subexpressions are computed
+//! once. `none`: the argument has no gradient. An argument without a line has no *known* gradient, and requesting it is
+//! an error.
 //!
-//! `by` says that the operator computes what the expression computes from the arguments: its gradients are those of the
-//! expression, which is run again and differentiated in turn. Composite operators need no formula of their own.
-//!
+//! `by`: the operator computes the same function of its arguments as the expression. Its gradients are those of the
+//! expression, which the backward pass runs again and differentiates. Composite operators need no formula of their own.
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; of others `grad1`,
-//! `grad2` …), `result` (`result1` …), `self_like` (of argument `self` only the sizes and type, as zeros: the elements
-//! need not be kept, and may change), and the functions of the texts given as [`Gradients::helpers`]. What was broadcast
-//! need not be summed, and types need not be converted back: whoever applies a formula does both.
-//! Each gradient is one line.
-//!
-//! `aten::add` speaks of all overloads; `aten::sum.dim_IntList` of one, and goes before. An in-place operator without an
-//! entry takes that of its functional twin. `constant` names operators whose results depend on nothing, as far as
-//! differentiation is concerned; `layout` those that change in place which elements a tensor shows: their gradients follow
-//! from the layouts before and after, as those of views do.
+//! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; `grad1`, `grad2` …
+//! of the others), `result` (`result1` …), `self_like` and the functions of the texts passed as [`Gradients::helpers`].
+//! `self_like` has the sizes and type of argument `self` and zeros as elements, so the elements of `self` need not be
+//! saved and may be overwritten. A formula need not sum over broadcast dimensions or convert types back: the code that
+//! applies the formula does both. Each gradient is one line.
+//! `aten::add` covers all overloads; `aten::sum.dim_IntList` covers one overload and precedes it. An in-place operator
+//! without an entry uses the entry of its functional variant. `constant` lists operators whose results are constants for
+//! differentiation. `layout` lists operators that change in place which elements of the storage a tensor has: their
+//! gradients follow from the layouts before and after, as for views.
 
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{IValue, List};
@@ -41,7 +41,7 @@ use flambeau_ir::{Facet, FunctionSchema, OpId, Registry, Symbol, Type, nearest};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Derivatives stated by an operator (for itself and others).
+/// Gradient formulas stated by an operator, for itself and for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradients {
     name: &'static str,
@@ -50,7 +50,7 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// Entries from a file: `Gradients::file("pointwise.grads", include_str!("pointwise.grads"))`.
+    /// Formulas from a file: `Gradients::file("pointwise.grads", include_str!("pointwise.grads"))`.
     pub const fn file(name: &'static str, entries: &'static str) -> Self {
         Gradients { name, entries, helpers: "" }
     }
@@ -72,8 +72,8 @@ impl Gradients {
         GradientsError { file: self.name, line: line + 1, what }
     }
 
-    /// The groups of operators that are spoken of together. A text that does not read has been refused by
-    /// [`GradientTable::from_registry`].
+    /// The groups of operators that share an entry. Assumes a well-formed text: [`GradientTable::from_registry`] rejects
+    /// others.
     fn groups(&self) -> Vec<Group> {
         let mut all: Vec<Group> = Vec::new();
         for (line, text) in self.entries.lines().enumerate() {
@@ -87,7 +87,7 @@ impl Gradients {
             }
             let listed = said.strip_prefix("constant ").or(said.strip_prefix("layout "));
             let names = listed.unwrap_or(said).split_whitespace().map(|name| (line, name));
-            // Lines of names behind each other are one group, as far as gradients follow.
+            // Consecutive lines of names form one group, up to the first gradient.
             match all.last_mut().filter(|group| group.lines.is_empty() && !group.listed && listed.is_none()) {
                 Some(group) => group.names.extend(names),
                 None => {
@@ -98,10 +98,11 @@ impl Gradients {
         all
     }
 
-    /// The operators of a registry that are spoken of.
+    /// Returns the operators of a registry that the text names.
     ///
     /// # Errors
-    /// Operators that are not registered, and arguments that no overload of an operator of their group has.
+    /// Returns one error per name of an operator that is not registered and per argument that no overload in its group
+    /// has.
     pub fn operators(&self, registry: &Registry) -> Result<Vec<OpId>, Vec<GradientsError>> {
         let (mut found, mut errors) = (Vec::new(), Vec::new());
         for Group { names, lines, .. } in self.groups() {
@@ -131,13 +132,13 @@ impl Gradients {
     }
 }
 
-/// Operators that a text speaks of together.
+/// Operators that share an entry.
 struct Group {
     /// The names, each with its line (from 0).
     names: Vec<(usize, &'static str)>,
     /// The lines of gradients.
     lines: Vec<(usize, &'static str)>,
-    /// Whether the names are a list of `constant` or `layout`, which no gradients follow.
+    /// Whether the names are a list of `constant` or `layout`, which has no gradient lines.
     listed: bool,
 }
 
@@ -159,7 +160,7 @@ impl Facet for Gradients {
     const NAME: &'static str = "gradients";
 }
 
-/// The gradient of an argument, or of several at once.
+/// The gradient of one argument, or of several at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgGradient {
     /// The arguments.
@@ -168,20 +169,20 @@ pub struct ArgGradient {
     pub text: Option<&'static str>,
 }
 
-/// What is stated about an operator.
+/// The entry of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GradientEntry {
-    /// No gradient goes through it.
+    /// No gradient propagates through the operator.
     Constant,
-    /// It changes in place which elements a tensor shows.
+    /// The operator changes in place which elements of the storage a tensor has.
     Layout,
     /// The gradients of its arguments.
     Formulas(Vec<ArgGradient>),
-    /// What it computes, as an expression of its arguments: the gradients are those of the expression.
+    /// An expression that computes the same from the arguments: the gradients are those of the expression.
     Body(&'static str),
 }
 
-/// An entry that cannot be read.
+/// An entry that does not parse or does not match the registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct GradientsError {
@@ -189,11 +190,11 @@ pub struct GradientsError {
     pub file: &'static str,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The message: what is wrong.
     pub what: String,
 }
 
-/// All that the operators of a registry state.
+/// The gradient entries of all operators of a registry.
 #[derive(Debug, Default)]
 pub struct GradientTable {
     entries: HashMap<Symbol, GradientEntry, FxBuildHasher>,
@@ -201,10 +202,10 @@ pub struct GradientTable {
 }
 
 impl GradientTable {
-    /// Reads the entries of all operators.
+    /// Reads the entries of all operators of a registry.
     ///
     /// # Errors
-    /// The first line that cannot be read.
+    /// Returns an error for the first line that does not parse.
     pub fn from_registry(registry: &Registry) -> Result<Self, GradientsError> {
         let mut table = GradientTable::default();
         for (_, gradients) in registry.column::<Gradients>().iter() {
@@ -248,7 +249,7 @@ impl GradientTable {
         self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))
     }
 
-    /// Ends the entry being read; the line of one that was stated before is an error.
+    /// Closes the current entry. Returns the line of an operator that already has an entry as an error.
     fn close(&mut self, open: &mut Vec<(Symbol, usize)>, said: &mut GradientEntry) -> Result<(), usize> {
         let said = std::mem::replace(said, GradientEntry::Formulas(Vec::new()));
         for (name, line) in open.drain(..) {
@@ -264,17 +265,17 @@ impl GradientTable {
         &self.helpers
     }
 
-    /// How many operators are spoken of.
+    /// Returns the number of operators that have an entry.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is stated.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What is stated about an operator: the gradients of arguments it has. Variants that write into `out` have none.
+    /// Returns the entry of an operator, restricted to arguments the operator has. `out` variants have no entry.
     pub fn of(&self, schema: &FunctionSchema) -> Option<GradientEntry> {
         if schema.args.iter().any(Argument::is_out) {
             return None;
@@ -297,8 +298,8 @@ impl GradientTable {
     }
 }
 
-/// What an in-place operator does whose functional twin gives constants: neither what was there before matters any more
-/// nor what it was compared with.
+/// The entry of an in-place operator whose functional variant is `constant`: all gradients are zero, because the result
+/// depends neither on the previous elements nor on the other operands.
 fn overwritten(schema: &FunctionSchema) -> GradientEntry {
     let tensors = schema.args.iter().filter(|arg| takes_gradient(schema, arg.name.as_str()));
     let gradient =
@@ -306,7 +307,7 @@ fn overwritten(schema: &FunctionSchema) -> GradientEntry {
     GradientEntry::Formulas(tensors.map(gradient).collect())
 }
 
-/// Adds one indented line to what is said of an operator.
+/// Adds one indented line to an entry.
 fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str> {
     let GradientEntry::Formulas(formulas) = said else { return Err("more than a body") };
     if let Some(body) = text.strip_prefix("by ") {
@@ -325,14 +326,14 @@ fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str>
     Ok(())
 }
 
-/// Whether an operator has an argument of this name that is a tensor, or tensors.
+/// Whether an operator has results and an argument of this name that is a tensor or a list of tensors.
 fn takes_gradient(schema: &FunctionSchema, arg: &str) -> bool {
     let ty = schema.arg_index(arg).map(|i| schema.args[i].ty.unwrap_optional());
     !schema.returns.is_empty()
         && ty.is_some_and(|ty| ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR)
 }
 
-/// The identifiers in an expression, each once, in order.
+/// The identifiers in an expression, without duplicates, in order of first occurrence.
 fn identifiers(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     let word = |c: char| c.is_alphanumeric() || c == '_';
@@ -351,14 +352,14 @@ fn identifiers(text: &str) -> Vec<&str> {
     found
 }
 
-/// Something an expression names.
+/// An identifier in a formula, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// The gradient of a result.
     Grad(usize),
     /// An argument.
     Arg(usize),
-    /// The sizes and type of an argument: a tensor of zeros.
+    /// A tensor of zeros with the sizes and type of an argument.
     Like(usize),
     /// A result.
     Result(usize),
@@ -373,13 +374,14 @@ pub struct FormulaSource {
     pub text: String,
 }
 
-/// A number as a type of its own: formulas see numbers as floats unless one is complex.
+/// The type with `number` replaced by `float`, or by `complex` if `complex` is set: formulas are typed TorchScript.
 fn concrete(ty: Type, complex: bool) -> Type {
     let number = if complex { Type::COMPLEX } else { Type::FLOAT };
     if ty == Type::NUMBER { number } else { ty.map_contained(|t| concrete(t, complex)) }
 }
 
-/// A value as the parameter of a formula takes it: numbers as floats (or complex numbers), in lists too.
+/// Converts a value to the parameter type of a formula: numbers, also those in lists, become floats (or complex
+/// numbers).
 pub fn concrete_value(value: IValue, ty: Type, complex: bool) -> IValue {
     let ty = ty.unwrap_optional();
     let number = |value: IValue| match value.as_scalar() {
@@ -397,22 +399,22 @@ pub fn concrete_value(value: IValue, ty: Type, complex: bool) -> IValue {
     }
 }
 
-/// The type of a gradient: that of a list is a list, that of a tensor may be missing.
+/// The TorchScript type of a gradient: a list for a list argument, else an optional tensor.
 fn gradient_type(schema: &FunctionSchema, arg: &str) -> &'static str {
     let of = schema.arg_index(arg).map_or(Type::TENSOR, |i| schema.args[i].ty);
     if of.unwrap_optional().list_elem().is_some() { "List[Tensor]" } else { "Optional[Tensor]" }
 }
 
 impl FormulaSource {
-    /// The function for gradients of an operator; `None` if there are none. `complex`: some number among its arguments is
-    /// complex.
+    /// The function for gradients of an operator; `None` if the arguments have no gradient. `complex`: one of the
+    /// numbers among the operator's arguments is complex.
     pub fn of_gradient(schema: &FunctionSchema, gradient: &ArgGradient, complex: bool) -> Option<Self> {
         let types: Vec<&str> = gradient.args.iter().map(|arg| gradient_type(schema, arg)).collect();
         let result = if types.len() == 1 { types[0].to_owned() } else { tuple_of(&types.join(", ")) };
         Some(Self::new(schema, gradient.text?, &result, complex))
     }
 
-    /// The function that computes what an operator computes.
+    /// The function for the body (`by`) of an operator.
     pub fn of_body(schema: &FunctionSchema, body: &str, complex: bool) -> Self {
         let types: Vec<String> = schema.returns.iter().map(|r| r.ty.annotation().to_string()).collect();
         let result = if types.len() == 1 { types[0].clone() } else { tuple_of(&types.join(", ")) };

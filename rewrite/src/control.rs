@@ -1,32 +1,33 @@
-//! Fuel: which rewrites a run may still do, and which one it did last.
+//! Fuel: limits on the number of rewrites in a run, and a record of the last rewrite.
 //!
-//! Every rewrite a pass does takes one unit first. A limit by pass name (`cse=12`) stops that pass after its twelfth
-//! rewrite; a limit on the total stops the whole run, which is what bisection turns. A pass that is refused goes on
-//! without rewriting, so every prefix of the rewrites is a valid program and the first bad one can be found by
-//! halving.
+//! A pass takes one unit of fuel before each rewrite. A limit by pass name (`cse=12`) stops that pass after its twelfth
+//! rewrite. A limit on the total stops the whole run; bisection varies this limit. A pass that gets no fuel continues
+//! without rewriting. Invariant: every prefix of the rewrites yields a valid program, so binary search finds the first
+//! wrong rewrite.
 //!
-//! [`Planted`] is off by default. It makes one pass wrong on purpose, so that a fuzzer can prove it would notice.
+//! [`Planted`] is off by default. It makes one pass wrong on purpose, to test that the fuzzer detects the
+//! miscompilation.
 
 use crate::trace::RewriteTrace;
 use flambeau_ir::{Graph, NodeId};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-/// A miscompilation done on purpose, for testing the tests.
+/// A deliberate miscompilation, for testing the tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Planted {
-    /// None: passes do what they should.
+    /// None: all passes are correct.
     #[default]
     None,
     /// Common subexpressions are merged although their memory is written.
     CseIgnoresWriters,
     /// Dead code elimination drops nodes that write to live memory.
     DceDropsWrites,
-    /// Constant propagation runs random operators once for good.
+    /// Constant propagation folds random operators, so the value no longer changes between runs.
     FoldsRandom,
-    /// A tuple's element is taken one too far.
+    /// A tuple access uses the index plus one.
     TupleOffByOne,
-    /// Rewrite rules are applied without looking at their conditions.
+    /// Rewrite rules are applied without checking their conditions.
     RulesWithoutConditions,
 }
 
@@ -65,7 +66,7 @@ impl Planted {
     }
 }
 
-/// The text of an opt limit is not `pass=N` entries.
+/// An entry of a limit text that is not of the form `pass=N`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("opt limit `{entry}`: expected `pass=N`, entries separated by `,` or `:`")]
 pub struct LimitError {
@@ -73,16 +74,16 @@ pub struct LimitError {
     pub entry: String,
 }
 
-/// A rewrite that was done.
+/// A rewrite that took fuel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spent {
     /// The pass.
     pub pass: &'static str,
     /// The rule or kind of rewrite.
     pub what: String,
-    /// The operator and results of the node it was done at, as printed before it.
+    /// The operator and results of the rewritten node, as printed before the rewrite.
     pub at: String,
-    /// Its number within the run, from 1.
+    /// The number of the rewrite within the run, from 1.
     pub number: u64,
 }
 
@@ -104,7 +105,10 @@ impl Control {
         Self::default()
     }
 
-    /// Limits by pass: `cse=12,dce=0`. Colons may separate as well as commas.
+    /// Limits by pass: `cse=12,dce=0`. Commas or colons separate entries.
+    ///
+    /// # Errors
+    /// Returns [`LimitError`] for the first entry that is not of the form `pass=N`.
     pub fn parse(text: &str) -> Result<Self, LimitError> {
         let mut limits = Vec::new();
         for entry in text.split([',', ':']).map(str::trim).filter(|e| !e.is_empty()) {
@@ -115,7 +119,10 @@ impl Control {
         Ok(Control { limits, ..Self::default() })
     }
 
-    /// Limits from `FLAMBEAU_OPT_LIMIT`, or `PYTORCH_JIT_OPT_LIMIT` where that is not set.
+    /// Limits from `FLAMBEAU_OPT_LIMIT`, or from `PYTORCH_JIT_OPT_LIMIT` if the former is not set.
+    ///
+    /// # Errors
+    /// As [`Control::parse`].
     pub fn from_env() -> Result<Self, LimitError> {
         let text = ["FLAMBEAU_OPT_LIMIT", "PYTORCH_JIT_OPT_LIMIT"].iter().find_map(|n| std::env::var(n).ok());
         text.map_or_else(|| Ok(Self::new()), |t| Self::parse(&t))
@@ -127,13 +134,13 @@ impl Control {
         self
     }
 
-    /// Has the run write down what it does to every value.
+    /// Records a [`RewriteTrace`] of the run.
     pub fn with_trace(mut self) -> Self {
         self.trace = Some(RewriteTrace::default());
         self
     }
 
-    /// What was written down.
+    /// Returns the recorded trace, if [`Control::with_trace`] was set.
     pub fn trace(&self) -> Option<&RewriteTrace> {
         self.trace.as_ref()
     }
@@ -142,29 +149,29 @@ impl Control {
         self.trace.as_mut()
     }
 
-    /// Makes one pass wrong on purpose.
+    /// Plants a bug: makes one pass wrong on purpose.
     #[doc(hidden)]
     pub fn with_planted(mut self, planted: Planted) -> Self {
         self.planted = planted;
         self
     }
 
-    /// The bug planted.
+    /// Returns the planted bug.
     pub fn planted(&self) -> Planted {
         self.planted
     }
 
-    /// Rewrites done so far.
+    /// Returns the number of units taken so far.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The last rewrite done before the total limit was reached.
+    /// Returns the last rewrite before the total limit was reached.
     pub fn last(&self) -> Option<&Spent> {
         self.last.as_ref()
     }
 
-    /// A fresh counter under the same limits.
+    /// Returns a control with the same limits and planted bug and with counters at zero.
     pub fn restarted(&self) -> Self {
         Control {
             limits: self.limits.clone(),
@@ -178,7 +185,7 @@ impl Control {
         self.limits.iter().find(|(n, _)| n == pass || aliases.contains(&n.as_str())).map(|(_, n)| *n)
     }
 
-    /// Takes the unit for starting a pass; only the total limit refuses it.
+    /// Takes the unit for starting a pass. Returns `false` only if the total limit is reached.
     pub(crate) fn start(&mut self, pass: &'static str) -> bool {
         if self.total_limit.is_some_and(|limit| self.total >= limit) {
             return false;
@@ -208,7 +215,7 @@ pub struct Fuel<'c> {
 }
 
 impl Fuel<'_> {
-    /// Takes one unit for doing `what` at `node`; without one, the rewrite must be left out.
+    /// Takes one unit for rewrite `what` at `node`. If this returns `false`, the pass must not do the rewrite.
     pub fn take(&mut self, what: &str, graph: &Graph, node: NodeId) -> bool {
         if self.used >= self.limit || self.control.total >= self.total_limit {
             return false;
@@ -244,19 +251,22 @@ pub(crate) fn describe(graph: &Graph, node: NodeId) -> String {
     }
 }
 
-/// What bisection found.
+/// The result of [`bisect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The full run is good.
     Good,
     /// The run is bad even when nothing is rewritten.
     BadBefore,
-    /// Up to here the run is good; with this rewrite it is bad.
+    /// The run is good up to this rewrite and bad with it.
     Guilty(Spent),
 }
 
-/// Finds the first rewrite that makes a run bad. `run` performs the run from its start under the control given and says
-/// whether the outcome is bad; it is called about log2(rewrites) + 3 times.
+/// Finds the first rewrite that makes a run bad. `run` performs the whole run under the given control and returns
+/// whether the outcome is bad. [`bisect`] calls `run` about log2(rewrites) + 3 times.
+///
+/// # Errors
+/// Returns the first error of `run`.
 pub fn bisect<E>(base: &Control, mut run: impl FnMut(&mut Control) -> Result<bool, E>) -> Result<Verdict, E> {
     let mut control = base.restarted();
     if !run(&mut control)? {

@@ -1,4 +1,4 @@
-//! Kinds of fact about operators that rewriting consumes.
+//! Facets that passes of this crate read.
 
 use flambeau_ir::{Facet, IValue};
 
@@ -17,14 +17,14 @@ impl Rules {
         Rules(vec![(name, text)])
     }
 
-    /// Together with further rules.
+    /// Returns these rules together with `more`.
     #[must_use]
     pub fn and(mut self, more: Rules) -> Self {
         self.0.extend(more.0);
         self
     }
 
-    /// Names and texts.
+    /// Returns the names and texts.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
         self.0.iter().copied()
     }
@@ -34,8 +34,8 @@ impl Facet for Rules {
     const NAME: &'static str = "rules";
 }
 
-/// Rewrite rules that change the shape of a program rather than making it cheaper (one operator as several, several as
-/// one): they apply only where a pipeline names them or their rule set.
+/// Rewrite rules that decompose or combine operators instead of lowering the cost. They apply only if a pipeline names
+/// them or their rule set.
 #[derive(Clone, Debug)]
 pub struct OnRequest(pub Rules);
 
@@ -43,15 +43,15 @@ impl Facet for OnRequest {
     const NAME: &'static str = "rules-on-request";
 }
 
-/// What running an operator costs, in units of one pointwise operation. Without this facet an operator costs
-/// [`Cost::POINTWISE`], or [`Cost::VIEW`] if its result shares memory with an operand.
+/// The run-time cost of an operator, in tenths of a pointwise operation. An operator without this facet costs
+/// [`Cost::POINTWISE`], or [`Cost::VIEW`] if its result aliases an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(pub u32);
 
 impl Cost {
-    /// A new view.
+    /// Creation of a view.
     pub const VIEW: Cost = Cost(2);
-    /// One sweep over the elements.
+    /// One pass over the elements.
     pub const POINTWISE: Cost = Cost(10);
     /// A matrix product.
     pub const PRODUCT: Cost = Cost(200);
@@ -61,8 +61,8 @@ impl Facet for Cost {
     const NAME: &'static str = "cost";
 }
 
-/// States that an operator's operands are a tensor, a number of chunks and a dimension, and that its result is the list
-/// of that tensor's chunks along the dimension, as views.
+/// The operands of the operator are a tensor, a number of chunks and a dimension; its result is the list of the
+/// tensor's chunks along the dimension, as views.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk;
 
@@ -70,27 +70,27 @@ impl Facet for Chunk {
     const NAME: &'static str = "chunk";
 }
 
-/// What an operator does with a list or dictionary, its first operand, stated so that it can be done before the program
-/// runs where the elements are in sight.
+/// The operation that an operator performs on a list or dictionary, which is its first operand. Passes evaluate the
+/// operation at compile time if the elements are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
-    /// Gives the number of elements.
+    /// Returns the number of elements.
     Count,
-    /// Gives the element at an index, from the end if negative.
+    /// Returns the element at an index; negative indices count from the end.
     Item,
-    /// Gives a new list of those from a start to an end, by a step.
+    /// Returns a new list with the elements from start to end by a step.
     Slice,
-    /// Gives a new list of the elements of both operands.
+    /// Returns a new list with the elements of both operands.
     Concat,
-    /// Gives a new list of the same elements.
+    /// Returns a new list with the same elements.
     Copy,
-    /// Gives the value under a key.
+    /// Returns the value of a key.
     Value,
-    /// Puts an element behind the last and gives the list.
+    /// Appends an element and returns the list.
     Append,
-    /// Puts an element before the one at an index.
+    /// Inserts an element before the one at an index.
     Insert,
-    /// Replaces the element at an index and gives the list.
+    /// Replaces the element at an index and returns the list.
     Replace,
 }
 
@@ -98,34 +98,34 @@ impl Facet for Elements {
     const NAME: &'static str = "elements";
 }
 
-/// What a pass looks for an operator as.
+/// The function of an operator that passes look up instead of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// `(int, int)`: the sum, wrapping around.
+    /// `(int, int)`: the sum, with wraparound.
     Sum,
-    /// `(int, int)`: the difference, wrapping around.
+    /// `(int, int)`: the difference, with wraparound.
     Difference,
-    /// `(int, int)`: the product, wrapping around.
+    /// `(int, int)`: the product, with wraparound.
     Product,
     /// `(int, int)`: the quotient, rounded towards zero.
     Quotient,
-    /// `(int, int)`: whether both are the same.
+    /// `(int, int)`: whether both are equal.
     Equal,
     /// `(int, int)`: whether they differ.
     Unequal,
-    /// `(bool)`: the other truth value.
+    /// `(bool)`: the negation.
     Not,
     /// `(matrix, matrix)`: their product.
     MatrixProduct,
-    /// `(tensor, tensor, number)`: the first and so many times the second.
+    /// `(tensor, tensor, number)`: the first plus the second times the number.
     ScaledSum,
-    /// `(future)`: what it resolves to.
+    /// `(future)`: the value of the future.
     Wait,
-    /// `(number)`: a tensor of no dimensions that holds it.
+    /// `(number)`: a zero-dimensional tensor with the number.
     AsTensor,
-    /// A function of one tensor (and numbers), element by element, that networks put behind their layers.
+    /// An activation: an elementwise function of one tensor (and numbers).
     Activation,
-    /// `(tensor)`: the number of its dimensions.
+    /// `(tensor)`: the number of dimensions.
     Rank,
 }
 
@@ -133,36 +133,36 @@ impl Facet for Role {
     const NAME: &'static str = "role";
 }
 
-/// States that an operator's result is linear in its weights and bias, and that a slice of the weights and an element of
-/// the bias make one channel of it alone. Where the result has the rank of the weights, dimension 1 holds the channels.
+/// The operator's result is linear in its weights and bias, and each channel of the result depends only on one slice of
+/// the weights and one element of the bias. If the result has the rank of the weights, dimension 1 holds the channels.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelLinear {
-    /// The operand that is the weights.
+    /// Index of the operand with the weights.
     pub weight: usize,
-    /// The operand that is the bias, `None` for none.
+    /// Index of the operand with the bias, whose value may be `None`.
     pub bias: usize,
-    /// Which slice of the weights belongs to a channel.
+    /// The slice of the weights that belongs to a channel.
     pub slices: Slices,
-    /// Whether an input of another rank than the weights' is a batch left out, and not one more dimension. Passes may
-    /// insist on the batch then.
+    /// Whether an input whose rank differs from that of the weights lacks the batch dimension, instead of having one
+    /// more dimension. Passes may then insert a check that the batch dimension is present.
     pub batched: bool,
 }
 
-/// Where the slices of the weights that belong to channels are.
+/// The position of a channel's slice in the weights.
 #[derive(Clone, Copy, Debug)]
 pub enum Slices {
     /// In dimension 0.
     First,
-    /// In dimension 1, within each of the groups that dimension 0 falls into: the operand with their number.
+    /// In dimension 1, separately for each of the groups that dimension 0 is divided into.
     Second {
-        /// The number of groups.
+        /// Index of the operand with the number of groups.
         groups: usize,
     },
-    /// As the operand `second` says: in dimension 1 if it is true, else in dimension 0.
+    /// Depends on the operand `second`: dimension 1 if it is true, else dimension 0.
     Either {
-        /// A boolean.
+        /// Index of a boolean operand.
         second: usize,
-        /// The number of groups.
+        /// Index of the operand with the number of groups.
         groups: usize,
     },
 }
@@ -171,9 +171,9 @@ impl Facet for ChannelLinear {
     const NAME: &'static str = "channel-linear";
 }
 
-/// States that an operator scales and shifts the channels (dimension 1) of its first operand: factors and summands as
-/// the other operands give them, where these are constants and it does nothing else. What the first operand is does
-/// not matter; a `None` is no constant.
+/// The operator multiplies each channel (dimension 1) of its first operand by a factor and adds a summand. The function
+/// returns (factor, summand) per channel if the other operands are suitable constants, else `None`. The first operand
+/// is not read; an entry `None` is an operand that is not a constant.
 #[derive(Clone, Copy)]
 pub struct ChannelAffine(pub fn(&[Option<IValue>]) -> Option<Vec<(f64, f64)>>);
 

@@ -1,9 +1,10 @@
-//! Operators that write their first operand, and those that compute the same into memory of their own.
+//! In-place variants: pairs of an operator that writes its first operand and one that computes the same into new
+//! memory.
 //!
-//! The two go by one name, the first with `_` behind it, and take the same. They give the same unless writing changes
-//! what is written to the operand's element type, so whoever replaces one by the other asks [`InplaceVariants::keeps_dtype`]. An
-//! operator that writes refuses what does not fit its operand; its twin may go on there, so a program that raised may
-//! give a value, never another value.
+//! The two have the same name, with the suffix `_` for the in-place variant, and the same arguments. Their results are
+//! equal unless the write converts to the operand's element type, so passes check [`InplaceVariants::keeps_dtype`]
+//! before a replacement. An in-place operator raises an error if the result does not fit its operand, where the
+//! functional variant may return a value. So a program that raised may return a value, but never a different value.
 
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::{Dtype, Fact, Operand, Shape, ShapeCx, Symbols, infer};
@@ -17,17 +18,17 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Finds twins in a registry, each once.
+/// Finds the variants of operators in a registry. Results are cached.
 pub(crate) struct InplaceVariants<'r> {
     registry: &'r Registry,
     functional: Known,
     inplace: Known,
 }
 
-/// The twins of operators asked about.
+/// Cache of variants by operator.
 type Known = RefCell<HashMap<OpId, Option<OpId>, FxBuildHasher>>;
 
-/// Most tensors of unknown element type for which all types are tried.
+/// Maximum number of tensors of unknown element type for which all types are tried.
 const MAX_UNKNOWN: usize = 2;
 
 impl<'r> InplaceVariants<'r> {
@@ -35,7 +36,7 @@ impl<'r> InplaceVariants<'r> {
         InplaceVariants { registry, functional: Known::default(), inplace: Known::default() }
     }
 
-    /// The operator that computes into new memory what `op` writes into its first operand.
+    /// The functional variant of in-place operator `op`.
     pub(crate) fn functional(&self, op: OpId) -> Option<OpId> {
         *self.functional.borrow_mut().entry(op).or_insert_with(|| self.find_functional(op))
     }
@@ -49,7 +50,7 @@ impl<'r> InplaceVariants<'r> {
             .filter(|&t| self.runs_as(op, t))
     }
 
-    /// The operator that writes into its first operand what `op` computes.
+    /// The in-place variant of functional operator `op`.
     pub(crate) fn inplace(&self, op: OpId) -> Option<OpId> {
         *self.inplace.borrow_mut().entry(op).or_insert_with(|| self.find_inplace(op))
     }
@@ -76,19 +77,20 @@ impl<'r> InplaceVariants<'r> {
             && !function.has_aliases()
     }
 
-    /// A twin that cannot be run is none for one that can.
+    /// Whether the variant has a kernel if `op` has one.
     fn runs_as(&self, op: OpId, variant: OpId) -> bool {
         self.registry.facet::<Kernel>(op).is_none() || self.registry.facet::<Kernel>(variant).is_some()
     }
 
-    /// Whether a node that writes can be its twin `function`: that gives the element type of the first operand, as far
-    /// as it can be written there at all, for all types that the operands may have.
+    /// Whether an in-place node can be replaced by its functional variant `function`: for all possible operand types,
+    /// the variant's result has the element type of the first operand, or cannot be cast to that type (the in-place
+    /// node raises then).
     pub(crate) fn keeps_dtype(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
         all_give(dtypes, node, function, |own, given| own == given || !can_cast(given, own))
     }
 
-    /// Whether a node that computes `function` can write into its first operand: that has the element type of the result,
-    /// for all types that the operands may have.
+    /// Whether a node of functional operator `function` can write its result into its first operand: for all possible
+    /// operand types, both have the same element type.
     pub(crate) fn fits_operand(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
         all_give(dtypes, node, function, |own, given| own == given)
     }
@@ -107,7 +109,7 @@ fn all_give(
     })
 }
 
-/// Asks dtype rules about nodes of one graph. The graph's symbols are copied once, not for every question.
+/// Evaluates dtype rules for nodes of one graph. The graph's symbols are copied once, not per query.
 pub(crate) struct DtypeRules<'a> {
     graph: &'a Graph,
     shapes: &'a Shapes,
@@ -119,7 +121,7 @@ impl<'a> DtypeRules<'a> {
         DtypeRules { graph, shapes, symbols: Arc::new(shapes.symbols().clone()) }
     }
 
-    /// Whether something holds of a node's operands for all element types that the unknown ones may have.
+    /// Whether a predicate holds for all element types that operands of unknown type may have.
     pub(crate) fn for_all(&self, node: NodeId, holds: impl Fn(&[Operand<'_>]) -> bool) -> bool {
         let (graph, shapes) = (self.graph, self.shapes);
         let mut operands: Vec<Operand<'_>> = graph
@@ -149,7 +151,7 @@ impl<'a> DtypeRules<'a> {
         })
     }
 
-    /// The element type that an operator gives for operands.
+    /// The element type of an operator's result for these operands.
     pub(crate) fn given(&self, op: OpId, operands: &[Operand<'_>]) -> Option<DType> {
         let registry = self.graph.registry();
         let mut symbols = Symbols::over(&self.symbols);

@@ -1,11 +1,12 @@
-//! Everything that changes a graph: passes and their manager, plans, and rewriting by rules.
+//! Graph rewriting: passes and their manager, patches, and rewriting by rules.
 //!
-//! A [`Pass`] sees a graph through its [`PassCx`]: analyses in step with it, an editor, plans, fuel, logs. A [`Pipeline`]
-//! is a list of passes read from text against a [`PassLibrary`]; a [`Manager`] runs it under [`Checks`] and [`Control`]
-//! and reports what each pass did. Rules over operators are text, checked against the registry ([`rules`]);
-//! they are applied wherever they fit, or (feature `egraph`) the cheapest equal program is searched for with them.
+//! A [`Pass`] accesses a graph through its [`PassCx`]: up-to-date analyses, an editor, patches, fuel, logs. A
+//! [`Pipeline`] is a list of passes, parsed from text with a [`PassLibrary`]. A [`Manager`] runs it under [`Checks`]
+//! and [`Control`] and reports what each pass did. Rules over operators are text, checked against the registry
+//! ([`rules`]). They are applied greedily or (feature `egraph`) by equality saturation, which searches for the cheapest
+//! equal program.
 //!
-//! This crate knows no operator by name: passes ask facets and effects.
+//! No code of this crate names an operator: passes query facets and effects.
 
 pub mod autodiff;
 pub mod control;

@@ -1,20 +1,21 @@
-//! Logging by pass and level, as a value: nothing global but the environment variable read when a session is made.
+//! Logging by pass and level. A [`Log`] is a value; the only global state is the environment variable that a session
+//! reads when created.
 //!
-//! A filter is `name` (dumps: the graph before and after), `>name` (also each rewrite) or `>>name` (also what was
-//! considered and refused); `*` names every pass. PyTorch's variable separates entries by colons, ours by commas; both
-//! are read in both.
+//! A filter is `name` (the graph before and after), `>name` (also each rewrite) or `>>name` (also rewrites that were
+//! considered and rejected); `*` matches every pass. PyTorch's variable separates entries by colons and ours by commas;
+//! both separators are accepted in both variables.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How much of a pass's work is told.
+/// The verbosity of the log of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// The graph before and after.
     Dump,
     /// Each rewrite.
     Update,
-    /// What was considered.
+    /// Rewrites that were considered.
     Debug,
 }
 
@@ -28,13 +29,13 @@ impl fmt::Display for Level {
     }
 }
 
-/// Where log lines go.
+/// Receiver of log messages.
 pub trait Sink: Send + Sync {
-    /// One message, of one or more lines.
+    /// Writes one message of one or more lines.
     fn write(&self, pass: &str, level: Level, text: &str);
 }
 
-/// Writes `[DUMP cse] …` with the prefix on every line to standard error.
+/// Writes messages to standard error, each line with a prefix such as `[DUMP cse]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 
@@ -46,7 +47,7 @@ impl Sink for Stderr {
     }
 }
 
-/// Which messages are wanted, and where they go.
+/// The filters for messages, and their sink.
 #[derive(Clone, Default)]
 pub struct Log {
     filters: Vec<(String, Level)>,
@@ -60,12 +61,12 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// No messages.
+    /// Logs nothing.
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// The messages a filter text asks for.
+    /// Logs the messages that match the text of filters.
     pub fn parse(filters: &str, sink: Arc<dyn Sink>) -> Self {
         let filters = filters
             .split([',', ':'])
@@ -84,19 +85,20 @@ impl Log {
         Log { filters, sink: Some(sink) }
     }
 
-    /// The messages `FLAMBEAU_LOG` asks for (or `PYTORCH_JIT_LOG_LEVEL` where that is not set), on standard error.
+    /// Logs the messages that `FLAMBEAU_LOG` selects (or `PYTORCH_JIT_LOG_LEVEL` if the former is not set) to standard
+    /// error.
     pub fn from_env() -> Self {
         let text = ["FLAMBEAU_LOG", "PYTORCH_JIT_LOG_LEVEL"].iter().find_map(|n| std::env::var(n).ok());
         text.map_or_else(Self::off, |t| Self::parse(&t, Arc::new(Stderr)))
     }
 
-    /// Whether messages of this level of a pass (known by any of `names`) are wanted.
+    /// Whether messages of this level are enabled for a pass; `names` are its name and aliases.
     pub fn wants(&self, names: &[&str], level: Level) -> bool {
         self.sink.is_some()
             && self.filters.iter().any(|(n, l)| *l >= level && (n == "*" || names.contains(&n.as_str())))
     }
 
-    /// Passes a message on, without asking whether it is wanted.
+    /// Writes a message to the sink without checking the filters.
     pub fn write(&self, pass: &str, level: Level, text: &str) {
         if let Some(sink) = &self.sink {
             sink.write(pass, level, text);

@@ -1,4 +1,5 @@
-//! Runs pipelines: fuel, checks, logs, reports, captures, and a reproducer when something fails.
+//! The pass manager: runs pipelines with fuel, checks, logs, reports and captures, and builds a reproducer for a
+//! failure.
 
 use crate::control::{Control, Verdict, bisect};
 use crate::log::{Level, Log};
@@ -13,22 +14,22 @@ use rustc_hash::FxBuildHasher;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How closely a run is watched.
+/// How often a run verifies the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Checks {
-    /// Not at all.
+    /// Never.
     #[default]
     Off,
-    /// The graph is verified before and after the pipeline.
+    /// Before and after the pipeline.
     Boundaries,
-    /// After every pass.
+    /// Also after every pass.
     EveryPass,
-    /// Also within passes: whenever a pass looks at the graph after an edit, it is verified and every analysis that
-    /// was brought in step is compared with one made afresh.
+    /// Also within passes: whenever a pass reads the graph after an edit, the graph is verified, and every analysis
+    /// that was updated incrementally is compared with a newly built one.
     EveryEdit,
 }
 
-/// Edits of a run by kind, read off the journal.
+/// Number of edits by kind, counted from the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
     /// Nodes inserted.
@@ -68,33 +69,33 @@ impl Edits {
     }
 }
 
-/// What one pass did.
+/// Report on one pass.
 #[derive(Clone, Debug)]
 pub struct PassReport {
     /// The pass.
     pub pass: &'static str,
     /// Its options, as text.
     pub options: String,
-    /// Nodes before and after.
+    /// Number of nodes before and after.
     pub nodes: (usize, usize),
     /// Revisions before and after.
     pub revisions: (Revision, Revision),
     /// Whether anything but names and locations changed.
     pub changed: bool,
-    /// Edits by kind; `None` if there were more than the journal keeps (their number is that of the revisions).
+    /// Edits by kind; `None` if the journal no longer holds them all (the difference of the revisions is their number).
     pub edits: Option<Edits>,
-    /// Applications by rule.
+    /// Number of applications by rule.
     pub counts: IndexMap<String, u64, FxBuildHasher>,
     /// Wall time.
     pub time: Duration,
-    /// Analyses that could be kept, and that had to be made (again).
+    /// How many analyses were kept, and how many were built or rebuilt.
     pub analyses: (u64, u64),
 }
 
-/// What a pipeline did.
+/// Report on a pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Passes in the order they ran.
+    /// The passes in execution order.
     pub passes: Vec<PassReport>,
 }
 
@@ -104,7 +105,7 @@ impl Report {
         self.passes.iter().any(|p| p.changed)
     }
 
-    /// All time spent in passes.
+    /// Returns the total time spent in passes.
     pub fn time(&self) -> Duration {
         self.passes.iter().map(|p| p.time).sum()
     }
@@ -124,28 +125,28 @@ impl fmt::Display for Report {
     }
 }
 
-/// A pipeline that failed, with what is needed to see it fail again.
+/// The failure of a pipeline, with a reproducer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("pass `{pass}`: {error}")]
 pub struct PipelineError {
-    /// The pass that failed, or whose result was found broken. `<input>` if the graph was broken before.
+    /// The pass that failed or whose result is invalid. `<input>` if the graph was invalid before the first pass.
     pub pass: String,
-    /// What went wrong.
+    /// The error.
     pub error: PassError,
-    /// The graph before the pass, behind the command that runs the pass on it. Only where the run was watched
-    /// ([`Checks::EveryPass`]) or the pass reported the error itself.
+    /// The graph before the pass, preceded by the command that runs the pass on it. Present only with
+    /// [`Checks::EveryPass`] or above, or if the pass returned the error itself.
     pub reproducer: Option<String>,
-    /// What was done until then.
+    /// The report on the passes that ran before the failure.
     pub report: Report,
 }
 
-/// What is shown after a pass that changed the graph.
+/// The state passed to the hook of [`Manager::on_change`].
 pub struct Capture<'a> {
     /// The pass; empty for the graph before the first pass.
     pub pass: &'static str,
     /// Its options.
     pub options: &'a Options,
-    /// The graph after it.
+    /// The graph after the pass.
     pub graph: &'a Graph,
 }
 
@@ -161,24 +162,24 @@ pub struct Manager<'a> {
 }
 
 impl<'a> Manager<'a> {
-    /// No checks, no logs.
+    /// A manager without checks and logs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How closely runs are watched.
+    /// Sets how often runs verify the graph.
     pub fn checks(mut self, checks: Checks) -> Self {
         self.checks = checks;
         self
     }
 
-    /// Where messages go.
+    /// Sets the log.
     pub fn log(mut self, log: Log) -> Self {
         self.log = log;
         self
     }
 
-    /// The functions and classes calls refer to.
+    /// Sets the unit that holds the functions and classes that calls refer to.
     pub fn unit(mut self, unit: &'a CompilationUnit) -> Self {
         self.unit = Some(unit);
         self
@@ -193,15 +194,15 @@ impl<'a> Manager<'a> {
     /// Runs a pipeline without limits.
     ///
     /// # Errors
-    /// When a pass fails, or a check finds the graph broken.
+    /// Returns an error if a pass fails or a check finds the graph invalid.
     pub fn run(&mut self, graph: &mut Graph, pipeline: &Pipeline) -> Result<Report, Box<PipelineError>> {
         self.run_with(graph, pipeline, &mut Analyses::new(), &mut Control::new())
     }
 
-    /// Runs a pipeline with analyses that may already be there, under limits.
+    /// Runs a pipeline with existing analyses and with limits.
     ///
     /// # Errors
-    /// As [`Manager::run`]; also if the analyses belong to another graph.
+    /// As [`Manager::run`]; also if `analyses` belong to another graph.
     pub fn run_with(
         &mut self,
         graph: &mut Graph,
@@ -252,7 +253,7 @@ impl<'a> Manager<'a> {
         Ok(report)
     }
 
-    /// Runs a pass with the passes of its schedule.
+    /// Runs a pass with the other passes of its schedule.
     fn run_scheduled(
         &mut self,
         pass: &dyn DynPass,
@@ -370,7 +371,7 @@ impl<'a> Manager<'a> {
         Err(failure(command, error, shown, report))
     }
 
-    /// Finds the first rewrite of a pipeline after which `is_bad` says the graph is bad.
+    /// Finds the first rewrite of a pipeline after which `is_bad` returns `true` for the graph.
     ///
     /// # Errors
     /// As [`Manager::run`].
@@ -389,10 +390,10 @@ impl<'a> Manager<'a> {
     }
 }
 
-/// Deepest chain of passes that need each other.
+/// Maximum depth of nested schedules.
 const MAX_DEPTH: u32 = 16;
 
-/// What the passes of a pipeline have in common.
+/// State shared by the passes of a pipeline.
 struct Run<'r> {
     graph: &'r mut Graph,
     analyses: &'r mut Analyses,
@@ -406,7 +407,7 @@ impl Run<'_> {
     }
 }
 
-/// How often analyses were kept, and made.
+/// The total numbers of analyses kept, and of analyses built.
 fn totals(analyses: &Analyses) -> (u64, u64) {
     analyses.stats().fold((0, 0), |(kept, made), s| (kept + s.kept, made + s.built + s.rebuilt))
 }

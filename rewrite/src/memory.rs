@@ -1,21 +1,21 @@
-//! The questions about memory that passes ask, in one place.
+//! Queries about memory that several passes share.
 
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{Effects, Graph, NodeId, ValueId};
 use smallvec::SmallVec;
 
-/// Whether an operand or result of a node may be written anywhere in the graph, or outside between runs.
+/// Whether an operand or result of a node may be written anywhere in the graph, or by the caller between runs.
 pub(crate) fn has_writers(db: &AliasDb, graph: &Graph, node: NodeId) -> bool {
     db.node_has_writers(graph, node)
 }
 
-/// Whether it goes unnoticed if two values come to share memory, or no longer do.
+/// Whether it is unobservable if two values start or stop sharing memory.
 pub(crate) fn may_share(db: &AliasDb, graph: &Graph, a: ValueId, b: ValueId) -> bool {
     !graph.ty(a).is_mutable() || !graph.ty(b).is_mutable() || db.safe_to_change_aliasing(&[a], &[b])
 }
 
-/// Whether nobody outside the graph can come to hold a value that nobody writes: all its uses only read it, or make
-/// views of which the same holds. `false` if that takes more than a few steps to see.
+/// Whether a value that has no writers cannot escape the graph: all its uses only read it or create views for which the
+/// same holds. Returns `false` if more than a bounded number of uses must be visited.
 pub(crate) fn stays_inside(graph: &Graph, value: ValueId) -> bool {
     let mut stack: SmallVec<[ValueId; 8]> = SmallVec::from_slice(&[value]);
     let mut budget = 64;
@@ -38,7 +38,7 @@ pub(crate) fn stays_inside(graph: &Graph, value: ValueId) -> bool {
     true
 }
 
-/// Whether an operator says nothing of what it does with memory.
+/// Whether the effects of a node's operator are unknown.
 pub(crate) fn is_opaque(graph: &Graph, node: NodeId) -> bool {
     let row = graph.op(node).row();
     row.is_some_and(|r| graph.registry().effects(r).contains(Effects::CONSERVATIVE))

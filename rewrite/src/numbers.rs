@@ -1,10 +1,10 @@
-//! Operators that take a number where others of their name take a tensor.
+//! Lookup of overloads that differ in one argument, such as a number in place of a tensor.
 
 use flambeau_exec::Kernel;
 use flambeau_ir::{OpId, Registry, Type};
 
-/// The overload of `op` that takes and gives the same but for argument `index`, whose type `is` as asked. One that
-/// cannot be run is none for one that can.
+/// Returns the overload of `op` with the same arguments and results except for argument `index`, whose type satisfies
+/// `is`. An overload without a kernel is skipped if `op` has one.
 pub(crate) fn overload(
     registry: &Registry,
     op: OpId,

@@ -1,12 +1,12 @@
 //! Outlining: moves a set of nodes into a subgraph that a single node evaluates.
 //!
-//! Precondition: the nodes have no effects and make memory of their own. Then dominance and writes say where they can
-//! stand. Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be defined
-//! before the first user of what it gives, and nothing may write what a member reads between the member and that place
-//! ([`positions::Positions`]); a producer that would break this stays outside.
+//! Precondition: the nodes have no effects and their results are new memory. So dominance and writes alone restrict
+//! their position. Groups grow from users to producers, latest producer first. A group has one position. All its inputs
+//! must be defined before the first user of its outputs, and no node may write memory that a member reads between the
+//! member and that position ([`positions::Positions`]). A producer that would violate this is not added.
 //!
-//! Constants are copied into the subgraph, except those that hold memory (tensors, lists): they stay outside and are
-//! operands of the group, so that the alias analysis sees who reads them.
+//! Constants are copied into the subgraph, except those that own memory (tensors, lists). These remain outside and
+//! become operands of the group, so that the alias analysis sees the group as their reader.
 
 mod captures;
 mod group;
@@ -26,29 +26,29 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How large groups are.
+/// Bounds on the size of groups.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Fewest nodes of a group, constants not counted.
+    /// Minimum number of nodes of a group, without constants.
     pub(crate) least: usize,
-    /// Most nodes of a group.
+    /// Maximum number of nodes of a group.
     pub(crate) most: usize,
-    /// Most inputs and outputs of a group.
+    /// Maximum number of inputs, and of outputs, of a group.
     pub(crate) values: usize,
-    /// Whether members join that only use what the group gives, where they stand in the way of a producer.
+    /// Whether nodes that only use outputs of the group may join if they prevent a producer from joining.
     pub(crate) siblings: bool,
 }
 
 impl Bounds {
-    /// Groups of two nodes and more.
+    /// Groups of two or more nodes.
     pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128, siblings: false };
 }
 
-/// A value with more uses has most of them outside any group; what makes it is in none, so that the uses are not looked
-/// through once for every group that takes it.
+/// Maximum number of uses of a value whose producer may join a group. A value with more uses has most of them outside
+/// any group, and its uses would be scanned once for every group that uses it.
 const MOST_USES: usize = 1024;
 
-/// Nodes that may be in groups, block by block in program order.
+/// Candidates for groups, by block in program order.
 pub(crate) struct Members {
     blocks: Vec<(BlockId, Vec<NodeId>)>,
     around: Surroundings,
@@ -60,7 +60,7 @@ struct Surroundings {
     positions: Positions,
 }
 
-/// The nodes that are accepted. O(nodes), with a search among the writes for each.
+/// The nodes that satisfy `accepts`. O(nodes), plus a search among the writes for each node.
 pub(crate) fn members(
     g: &Graph,
     db: &AliasDb,
@@ -80,11 +80,11 @@ pub(crate) fn members(
     Members { blocks, around: Surroundings { captures, positions } }
 }
 
-/// Puts members into groups, which become nodes of this operator. Each group is made before the next is looked for:
-/// where that one can stand depends on where this one stands.
+/// Moves members into groups, which become nodes with operator `prim`. Each group is built before the next one is
+/// planned, because the position of a group restricts those of later ones.
 ///
 /// # Errors
-/// If a group takes what is out of its sight, which would be a mistake of the plan.
+/// Returns an internal error if a group uses a value that does not dominate it, which would be a bug of the plan.
 pub(crate) fn apply(
     cx: &mut PassCx<'_>,
     members: Members,
@@ -98,7 +98,7 @@ pub(crate) fn apply(
         let mut free: SmallNodes = members.iter().copied().collect();
         for &root in members.iter().rev() {
             let g = editor.graph();
-            // A group of an outer block may have taken the whole block.
+            // A group of an outer block may have absorbed the whole block.
             if !free.contains(&root) || !g.has_node(root) {
                 continue;
             }
@@ -113,17 +113,17 @@ pub(crate) fn apply(
     Ok(())
 }
 
-/// Nodes that become one group.
+/// The plan of one group.
 struct GroupPlan {
     /// In program order.
     nodes: Vec<NodeId>,
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
-    /// The group is put before this node.
+    /// The group is inserted before this node.
     at: NodeId,
 }
 
-/// Grows a group from its last node; nodes that join are no longer free.
+/// Grows a group from its last node. Removes the nodes that join from `free`.
 fn grow(
     g: &Graph,
     around: &Surroundings,
@@ -140,7 +140,7 @@ fn grow(
     group.push(root);
     producers.add(captures.by(g, root));
     while group.len() < bounds.most {
-        // The latest producer not yet looked at: all its users that can be in the group are in it by then.
+        // The latest producer not yet visited: all its users that can join the group are members by then.
         let Some(producer) = producers.waiting.pop() else { break };
         if !free.contains(&producer) {
             continue;
@@ -170,7 +170,7 @@ fn grow(
     Some(GroupPlan { nodes, inputs, outputs, at })
 }
 
-/// Producers in one block of what a group takes, each seen once.
+/// Producers of the group's inputs within one block, each visited once.
 struct Producers<'g> {
     graph: &'g Graph,
     block: BlockId,
@@ -191,7 +191,7 @@ impl Producers<'_> {
     }
 }
 
-/// A few nodes of a large graph: a bit set by slot would cost the size of the graph to make.
+/// A hash set for a few nodes of a large graph: allocating a bit set would cost O(graph).
 type SmallNodes = HashSet<NodeId, FxBuildHasher>;
 
 fn make(
@@ -228,7 +228,7 @@ fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError
     }
     for v in plan.nodes.iter().flat_map(|&n| used_in(g, n)) {
         let def = g.def(v);
-        // One that stands in a block of a node is copied with that.
+        // A constant in a nested block of a member is copied with that member.
         let is_around = || g.ancestor_in(def, g.parent(plan.at)).is_none_or(|top| top == def);
         if captures::is_copied(g, v) && map.get(v).is_none() && is_around() {
             editor.copy_from(g, [def], &mut map)?;
@@ -242,7 +242,7 @@ fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError
     Ok(body)
 }
 
-/// What a node uses, and what is nested in it.
+/// The values that a node and the nodes nested in it use.
 fn used_in(g: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
     let inner = g.blocks(node).flat_map(move |b| {
         let blocks = g.nodes_deep_in(b).flat_map(move |n| g.blocks(n)).chain([b]);

@@ -1,8 +1,8 @@
-//! What a pass is, and what it is given.
+//! The trait [`Pass`] and the context [`PassCx`] of a running pass.
 //!
-//! A pass asks and edits through its [`PassCx`] alone. Analyses come in step with the graph or not at all: while one is
-//! borrowed the graph cannot be edited, and asking again after an edit brings it up to date. Passes do not say whether
-//! they changed anything; the graph's journal knows.
+//! A pass reads and edits the graph only through its [`PassCx`]. Analyses always match the current graph: the borrow of
+//! an analysis prevents edits, and a request after an edit updates the analysis. Passes do not report whether they
+//! changed the graph; the graph's journal records edits.
 
 use crate::control::{Control, Fuel, Planted, describe};
 use crate::log::{Level, Log};
@@ -20,24 +20,25 @@ use std::sync::Arc;
 pub trait Pass: Send + Sync + 'static {
     /// The name in pipelines, logs, limits and reports.
     const NAME: &'static str;
-    /// Other names it is called by, such as PyTorch's.
+    /// Other names of the pass, such as PyTorch's.
     const ALIASES: &'static [&'static str] = &[];
-    /// What it does, in one sentence without a final stop.
+    /// A one-sentence description without a final period.
     const DOC: &'static str = "";
 
-    /// What results may differ in after the pass. A pass that says nothing keeps every bit.
+    /// Returns how results may differ after the pass. The default is bit-exact.
     fn exactness(&self) -> Exactness {
         Exactness::Exact
     }
 
-    /// Errors that a program may raise before the pass and not after it, because PyTorch's pass of this name removes them
-    /// as well: texts that their messages start with. A program may end in any way after the pass where it ended in
-    /// such an error; all other errors are kept.
+    /// Returns prefixes of the messages of errors that a program may raise before the pass and not after it, because
+    /// PyTorch's pass of this name removes them as well. A program that ended in such an error may have any outcome
+    /// after the pass. All other errors are preserved.
     fn removed_errors(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The passes that run before and behind this one. A pass does not call another: it states here what it needs.
+    /// Returns the passes that run before and after this one. A pass does not call other passes; it states here which
+    /// ones it needs.
     fn schedule(&self) -> Schedule {
         Schedule::alone()
     }
@@ -45,11 +46,11 @@ pub trait Pass: Send + Sync + 'static {
     /// Transforms the graph of `cx`.
     ///
     /// # Errors
-    /// When the pass cannot do what it is for. The graph stays valid.
+    /// Returns an error if the pass cannot do its work. The graph remains valid.
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError>;
 }
 
-/// [`Pass`] behind a pointer.
+/// Object-safe version of [`Pass`].
 pub trait DynPass: Send + Sync {
     /// [`Pass::NAME`].
     fn name(&self) -> &'static str;
@@ -91,15 +92,15 @@ impl<P: Pass> DynPass for P {
     }
 }
 
-/// Why a pass gave up.
+/// The error of a pass.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}{}", place(.at))]
 pub struct PassError {
-    /// Whose fault it is.
+    /// The kind of fault: the input's, an unsupported feature, or an internal bug.
     pub fault: Fault,
-    /// What went wrong, one sentence without a final stop.
+    /// The message: one sentence without a final period.
     pub message: String,
-    /// The node it is about, as printed: `%3 = ns::op`.
+    /// The node concerned, as printed: `%3 = ns::op`.
     pub at: Option<String>,
 }
 
@@ -108,7 +109,7 @@ fn place(at: &Option<String>) -> String {
 }
 
 impl PassError {
-    /// An error about no node in particular.
+    /// An error without a node.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
         PassError { fault, message: message.into(), at: None }
     }
@@ -119,7 +120,7 @@ impl PassError {
     }
 }
 
-/// A pass that inserts a call which no operator takes is at fault, not its input.
+/// A call that no overload accepts is a bug of the pass, not of its input.
 impl From<InsertError> for PassError {
     fn from(error: InsertError) -> Self {
         PassError::new(Fault::Internal, error.to_string())
@@ -132,7 +133,7 @@ impl From<Stale> for PassError {
     }
 }
 
-/// What passes share in one run of a pipeline.
+/// The context of a pass: the graph and the state that the passes of one run share.
 pub struct PassCx<'a> {
     pub(crate) graph: &'a mut Graph,
     pub(crate) analyses: &'a mut Analyses,
@@ -142,15 +143,15 @@ pub struct PassCx<'a> {
     pub(crate) pass: &'static str,
     pub(crate) aliases: &'static [&'static str],
     pub(crate) counts: IndexMap<String, u64, FxBuildHasher>,
-    /// Verify and compare analyses whenever the pass looks at the graph again.
+    /// Whether to verify the graph and compare analyses whenever the pass reads the graph after an edit.
     pub(crate) paranoid: bool,
     pub(crate) checked: Revision,
-    /// What the paranoid checks found first.
+    /// The first problem that the paranoid checks found.
     pub(crate) broken: Option<String>,
 }
 
 impl<'a> PassCx<'a> {
-    /// A context for running one pass by hand, without a manager: no log, no limits.
+    /// A context for running one pass without a manager: no log, no limits.
     pub fn bare(
         graph: &'a mut Graph,
         analyses: &'a mut Analyses,
@@ -179,44 +180,44 @@ impl<'a> PassCx<'a> {
         self.graph
     }
 
-    /// The operators.
+    /// Returns the registry of operators.
     pub fn registry(&self) -> Arc<Registry> {
         Arc::clone(self.graph.registry())
     }
 
-    /// The functions and classes calls refer to, if the program has them.
+    /// Returns the unit with the functions and classes that calls refer to, if there is one.
     pub fn unit(&self) -> Option<&'a CompilationUnit> {
         self.unit
     }
 
-    /// The graph with analyses in step with it: `cx.with::<AliasDb>()`, `cx.with::<(AliasDb, Shapes)>()`.
+    /// Returns the graph with up-to-date analyses: `cx.with::<AliasDb>()`, `cx.with::<(AliasDb, Shapes)>()`.
     pub fn with<S: AnalysisSet>(&mut self) -> (&Graph, S::Refs<'_>) {
         self.check_step();
         self.analyses.with::<S>(self.graph)
     }
 
-    /// The door to change. Prefer a [`crate::patch::Patch`] where the decision needs analyses.
+    /// Returns an editor of the graph. Prefer a [`crate::patch::Patch`] if the decision needs analyses.
     pub fn edit(&mut self) -> Editor<'_> {
         self.check_step();
         self.graph.edit()
     }
 
-    /// An editor together with the pass's fuel, for loops that decide and edit in one go.
+    /// Returns an editor and the pass's fuel, for loops that interleave decisions and edits.
     pub fn edit_fuelled(&mut self) -> (Editor<'_>, Fuel<'_>) {
         self.check_step();
         (self.graph.edit(), self.control.meter(self.pass, self.aliases))
     }
 
-    /// Applies a plan made at this very revision.
+    /// Applies a plan made at the current revision.
     ///
     /// # Errors
-    /// [`Stale`] if the graph was edited since; nothing is changed then.
+    /// Returns [`Stale`] if the graph was edited since the plan was made; the graph is then unchanged.
     pub fn apply<P: Plan>(&mut self, plan: P) -> Result<P::Done, Stale> {
         self.check_step();
         plan.apply(&mut self.graph.edit())
     }
 
-    /// Takes fuel for doing `what` at `node`. Without it, the rewrite must be left out.
+    /// Takes fuel for rewrite `what` at `node`. If this returns `false`, the pass must not do the rewrite.
     pub fn fuel(&mut self, what: &str, node: NodeId) -> bool {
         let took = self.control.meter(self.pass, self.aliases).take(what, self.graph, node);
         if took {
@@ -225,19 +226,19 @@ impl<'a> PassCx<'a> {
         took
     }
 
-    /// Whether the run writes down what it does, so that proofs are wanted.
+    /// Whether the run records a rewrite trace, so that passes should supply proofs.
     pub fn is_tracing(&self) -> bool {
         self.control.trace().is_some()
     }
 
-    /// Gives the rewrite that took fuel last its proof, where the run writes down what it does.
+    /// Attaches a proof to the rewrite that took fuel last, if the run records a trace.
     pub fn prove(&mut self, proof: String) {
         if let Some(trace) = self.control.trace_mut() {
             trace.prove(proof);
         }
     }
 
-    /// Counts an application of a rule for the report.
+    /// Adds `times` applications of a rule to the report.
     pub fn count(&mut self, rule: &str, times: u64) {
         match self.counts.get_mut(rule) {
             Some(n) => *n += times,
@@ -247,7 +248,7 @@ impl<'a> PassCx<'a> {
         }
     }
 
-    /// Logs a message, made only if somebody wants it.
+    /// Logs a message. `text` runs only if the level is enabled.
     pub fn log(&self, level: Level, text: impl FnOnce(&Graph) -> String) {
         let names: smallvec::SmallVec<[&str; 4]> =
             std::iter::once(self.pass).chain(self.aliases.iter().copied()).collect();
@@ -256,12 +257,12 @@ impl<'a> PassCx<'a> {
         }
     }
 
-    /// The bug planted, for the fuzzer's test of itself.
+    /// The planted bug, for testing the fuzzer.
     pub(crate) fn planted(&self) -> Planted {
         self.control.planted()
     }
 
-    /// With paranoid checks, verifies the graph if it was edited since the last look.
+    /// With paranoid checks, verifies the graph if it was edited since the last check.
     pub(crate) fn check_step(&mut self) {
         let now = self.graph.journal().revision();
         if !self.paranoid || self.broken.is_some() || now == self.checked {

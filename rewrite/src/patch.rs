@@ -1,8 +1,9 @@
-//! Plans: edits decided on a shared borrow of the graph, applied later in one go, refused if the graph has moved on.
+//! Plans: edits decided with a shared borrow of the graph and applied later, atomically. A plan for an outdated graph
+//! is rejected.
 //!
-//! A [`Patch`] names values that exist and values its own new nodes will have alike ([`Planned`]), so whole
-//! replacement expressions can be planned. Applying it cannot fail half way: everything it refers to existed at its
-//! revision, and the revision is compared first.
+//! In a [`Patch`], existing values and results of planned nodes have the same type ([`Planned`]), so whole replacement
+//! expressions can be planned. Applying a patch cannot fail halfway: the revision is compared first, and everything the
+//! patch refers to existed at its revision.
 
 use flambeau_analysis::MovePlan;
 use flambeau_analysis::alias::MoveStep;
@@ -13,16 +14,17 @@ use smallvec::SmallVec;
 
 /// Edits planned at one revision of a graph.
 pub trait Plan {
-    /// What applying it yields.
+    /// The result of applying the plan.
     type Done;
 
-    /// The revision it was planned at.
+    /// Returns the revision that the plan was made at.
     fn revision(&self) -> Revision;
 
-    /// Does the edits.
+    /// Applies the edits.
     ///
     /// # Errors
-    /// [`Stale`] if the graph is another one (a clone included), or was edited since; nothing is changed then.
+    /// Returns [`Stale`] if the graph is another one (a clone included) or was edited since; the graph is then
+    /// unchanged.
     fn apply(self, editor: &mut Editor<'_>) -> Result<Self::Done, Stale>;
 }
 
@@ -64,7 +66,7 @@ enum Step {
     Move(MoveStep),
 }
 
-/// A list of edits, planned on a shared borrow. See the module's head.
+/// A list of edits, planned with a shared borrow. See the module documentation.
 #[derive(Debug)]
 pub struct Patch {
     revision: Revision,
@@ -73,29 +75,29 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// An empty patch for the graph as it stands.
+    /// Creates an empty patch for the current revision of the graph.
     pub fn new(graph: &Graph) -> Self {
         Patch { revision: graph.journal().revision(), steps: Vec::new(), nodes: 0 }
     }
 
-    /// Whether it does nothing.
+    /// Whether the patch has no edits.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Number of edits planned.
+    /// Returns the number of planned edits.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Forgets all but the first `len` edits. What the rest would have made must not be referred to any more.
+    /// Drops all but the first `len` edits. Results of dropped insertions must not be referred to afterwards.
     pub fn truncate(&mut self, len: usize) {
         let dropped = self.steps.drain(len.min(self.steps.len())..);
         let made = dropped.filter(|s| matches!(s, Step::Insert { .. })).count();
         self.nodes -= made as u32;
     }
 
-    /// Plans a node with one result, and gives that result.
+    /// Plans a node with one result. Returns that result.
     pub fn insert(
         &mut self,
         at: At,
@@ -109,7 +111,7 @@ impl Patch {
         Planned::New(self.nodes - 1, 0)
     }
 
-    /// Plans a node with several results; `Planned::New(number, i)` are its results.
+    /// Plans a node with several results. With the returned number, `Planned::New(number, i)` is result `i`.
     pub fn insert_many(
         &mut self,
         at: At,
@@ -131,7 +133,7 @@ impl Patch {
         self.nodes - 1
     }
 
-    /// Plans a constant.
+    /// Plans a constant. Returns its value.
     pub fn constant(&mut self, at: At, value: IValue, ty: Type, loc: LocId) -> Planned {
         let attrs = match value {
             IValue::None => Vec::new(),
@@ -140,23 +142,23 @@ impl Patch {
         self.insert(at, Prim::Constant, &[], attrs, ty, loc)
     }
 
-    /// Plans that every use of `old` becomes one of `new`.
+    /// Plans the replacement of every use of `old` by `new`.
     pub fn replace_all_uses(&mut self, old: ValueId, new: impl Into<Planned>) {
         self.steps.push(Step::ReplaceAll { old, new: new.into() });
     }
 
-    /// Plans a new operand.
+    /// Plans the replacement of operand `index`.
     pub fn set_operand(&mut self, node: NodeId, index: usize, value: impl Into<Planned>) {
         self.steps.push(Step::SetOperand { node, index: index as u32, value: value.into() });
     }
 
-    /// Takes in moves of nodes, within blocks or between them, which the alias analysis planned
+    /// Adds moves of nodes, within or between blocks, which the alias analysis planned
     /// ([`AliasDb::plan_move_before`](flambeau_analysis::AliasDb::plan_move_before),
-    /// [`Motion`](flambeau_analysis::Motion)): it has checked dominance, aliasing and effects on the graph as it is, so
-    /// the patch moves nodes before it edits what they use.
+    /// [`Motion`](flambeau_analysis::Motion)). The plan was checked for dominance, aliasing and effects against the
+    /// unchanged graph, so the moves must precede edits of the moved nodes' operands in the patch.
     ///
     /// # Errors
-    /// [`Stale`] if the moves were planned for another graph or revision than the patch.
+    /// Returns [`Stale`] if the moves were planned for another graph or revision than the patch.
     ///
     /// ```
     /// use flambeau_analysis::{AliasDb, Analyses, Dominance, Motion, NestedEffects};
@@ -195,7 +197,7 @@ impl Patch {
         Ok(())
     }
 
-    /// Plans the removal of a node that no longer has uses then.
+    /// Plans the removal of a node. The node must have no uses when the edit is applied.
     pub fn erase(&mut self, node: NodeId) {
         self.steps.push(Step::Erase(node));
     }

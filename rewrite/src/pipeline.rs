@@ -1,8 +1,8 @@
 //! Pipelines as text: `inline,dce,cse,peephole{accept=rounding},fix{8}(constant_propagation,dce)`.
 //!
 //! An item is a pass by name with options in braces, a named pipeline, or `fix{n}(…)`, which repeats its body until the
-//! graph no longer changes, at most `n` times (8 if not said). Parsing checks every name and option against a
-//! [`PassLibrary`] and points at what it does not know.
+//! graph no longer changes, at most `n` times (default 8). Parsing checks every name and option against a
+//! [`PassLibrary`]; a diagnostic points at the unknown name or option.
 
 use crate::pass::{DynPass, Pass};
 use crate::rules::{Exactness, Rulebook};
@@ -15,34 +15,37 @@ use rustc_hash::FxBuildHasher;
 use std::fmt;
 use std::sync::Arc;
 
-/// Options in braces behind a pass's name, in order.
+/// The options in braces after a pass's name, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options(Vec<(String, String)>);
 
 impl Options {
-    /// The value of an option; empty for one given without a value.
+    /// Returns the value of an option; the empty string for an option without a value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// Whether an option is given with no value or one that means yes.
+    /// Whether an option is present without a value or with one of the values `true`, `yes`, `1`.
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some("" | "true" | "yes" | "1"))
     }
 
-    /// An option as a number.
+    /// Returns an option as a number; `None` if it is absent.
+    ///
+    /// # Errors
+    /// Returns a message if the value is not a number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         self.get(name)
             .map(|v| v.parse().map_err(|_| format!("option `{name}` wants a number, not `{v}`")))
             .transpose()
     }
 
-    /// The parts of an option separated by `|`.
+    /// Returns the parts of an option that are separated by `|`.
     pub fn list(&self, name: &str) -> impl Iterator<Item = &str> {
         self.get(name).into_iter().flat_map(|v| v.split('|')).map(str::trim).filter(|s| !s.is_empty())
     }
 
-    /// All options.
+    /// Returns all options as names and values.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
     }
@@ -59,45 +62,48 @@ impl fmt::Display for Options {
     }
 }
 
-/// A pass that takes options.
+/// A pass with options.
 pub trait Configure: Pass + Sized {
-    /// The options it knows.
+    /// The options that the pass accepts.
     const OPTIONS: &'static [&'static str];
 
-    /// The pass under these options, or what is wrong with them.
+    /// Creates the pass from options.
+    ///
+    /// # Errors
+    /// Returns a message if the value of an option is invalid.
     fn configure(options: &Options) -> Result<Self, String>;
 }
 
 type Make = Arc<dyn Fn(&Options) -> Result<Arc<dyn DynPass>, String> + Send + Sync>;
 
-/// What a library knows of a pass.
+/// The entry of a pass in a library.
 #[derive(Clone)]
 pub struct PassEntry {
     /// The pass's name.
     pub name: &'static str,
-    /// Other names it is called by.
+    /// Other names of the pass.
     pub aliases: &'static [&'static str],
-    /// What it does, in one sentence.
+    /// A one-sentence description.
     pub doc: &'static str,
-    /// The options it takes.
+    /// The options that the pass accepts.
     pub options: &'static [&'static str],
     make: Make,
 }
 
 impl PassEntry {
-    /// A pass without options.
+    /// The entry of a pass without options.
     pub fn of<P: Pass + Default>() -> Self {
         let make: Make = Arc::new(|_| Ok(Arc::new(P::default())));
         PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options: &[], make }
     }
 
-    /// A pass with options.
+    /// The entry of a pass with options.
     pub fn configured<P: Configure>() -> Self {
         let make: Make = Arc::new(|options| Ok(Arc::new(P::configure(options)?)));
         PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options: P::OPTIONS, make }
     }
 
-    /// A pass that stands for every mention of its name, with options it reads itself.
+    /// The entry of a pass that `make` creates from the options at each mention of its name.
     pub fn made<P: Pass>(
         options: &'static [&'static str],
         make: impl Fn(&Options) -> Result<P, String> + Send + Sync + 'static,
@@ -107,7 +113,7 @@ impl PassEntry {
     }
 }
 
-/// The passes and named pipelines a session knows.
+/// The passes and named pipelines of a session.
 #[derive(Clone, Default)]
 pub struct PassLibrary {
     entries: IndexMap<&'static str, PassEntry, FxBuildHasher>,
@@ -116,12 +122,12 @@ pub struct PassLibrary {
 }
 
 impl PassLibrary {
-    /// Knows nothing.
+    /// A library without passes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Knows the passes of this crate.
+    /// A library with the passes and named pipelines of this crate.
     pub fn standard() -> Self {
         let mut library = Self::new();
         for entry in crate::passes::standard() {
@@ -133,7 +139,7 @@ impl PassLibrary {
         library
     }
 
-    /// Adds a pass; one of the same name is replaced.
+    /// Adds a pass, replacing one of the same name.
     pub fn add(&mut self, entry: PassEntry) -> &mut Self {
         for &alias in entry.aliases {
             self.aliases.insert(alias, entry.name);
@@ -142,7 +148,7 @@ impl PassLibrary {
         self
     }
 
-    /// Gives the passes that apply rules a book of them, beside the rules that operators state about themselves.
+    /// Sets the book of rules for the passes that apply rules, in addition to the rules that operators state.
     pub fn rules(&mut self, book: Rulebook) -> &mut Self {
         for entry in crate::passes::by_rules(book) {
             self.add(entry);
@@ -150,33 +156,33 @@ impl PassLibrary {
         self
     }
 
-    /// Names a pipeline, so that pipelines can mention it. Its text is read where it is mentioned.
+    /// Adds a named pipeline. Its text is parsed where a pipeline mentions the name.
     pub fn name_pipeline(&mut self, name: &str, text: &str) -> &mut Self {
         self.pipelines.insert(name.to_owned(), text.to_owned());
         self
     }
 
-    /// The passes, in order of addition.
+    /// Returns the passes, in order of addition.
     pub fn passes(&self) -> impl Iterator<Item = &PassEntry> {
         self.entries.values()
     }
 
-    /// The named pipelines and their texts.
+    /// Returns the named pipelines and their texts.
     pub fn pipelines(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pipelines.iter().map(|(n, t)| (n.as_str(), t.as_str()))
     }
 
-    /// A pass by name or alias.
+    /// Returns a pass by name or alias.
     pub fn find(&self, name: &str) -> Option<&PassEntry> {
         self.entries.get(self.aliases.get(name).copied().unwrap_or(name))
     }
 
-    /// Whether a pipeline may mention `name`: a pass, one of its aliases, or a named pipeline.
+    /// Whether a pipeline may mention `name`: as a pass, an alias or a named pipeline.
     pub fn knows(&self, name: &str) -> bool {
         self.find(name).is_some() || self.pipelines.contains_key(name)
     }
 
-    /// The known name most like `name`.
+    /// The known name closest to `name`.
     fn nearest(&self, name: &str) -> Option<&str> {
         let known =
             self.entries.keys().copied().chain(self.pipelines.keys().map(String::as_str)).chain(["fix"]);
@@ -184,14 +190,14 @@ impl PassLibrary {
     }
 }
 
-/// One step of a pipeline. Repetition is a pair of brackets in a flat list.
+/// One step of a pipeline. A repetition is a pair of steps in a flat list.
 #[derive(Clone)]
 pub(crate) enum PipelineStep {
     /// Run a pass.
     Run { pass: Arc<dyn DynPass>, options: Options },
-    /// Repeat until the matching `Until`, whose position is known.
+    /// Start of a repetition; `end` is the position of the matching `Until`.
     Repeat { end: usize, bound: u64 },
-    /// End of the repetition that starts at `begin`.
+    /// End of the repetition that starts at position `begin`.
     Until { begin: usize },
 }
 
@@ -207,7 +213,7 @@ impl fmt::Debug for Pipeline {
     }
 }
 
-/// The text of the pipeline, named pipelines spelled out.
+/// The text of the pipeline, with named pipelines expanded.
 impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
@@ -229,23 +235,24 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Repetitions of `fix` when the text does not say.
+/// Maximum number of repetitions of `fix` if the text gives none.
 const DEFAULT_BOUND: u64 = 8;
-/// Deepest nesting of `fix` and of named pipelines.
+/// Maximum nesting of `fix` and of named pipelines.
 const MAX_DEPTH: usize = 64;
-/// Longest pipeline after expansion of named ones.
+/// Maximum length of a pipeline after expansion of named ones.
 const MAX_STEPS: usize = 10_000;
 
 impl Pipeline {
-    /// No passes.
+    /// A pipeline without passes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads a pipeline.
+    /// Parses a pipeline.
     ///
     /// # Errors
-    /// A diagnostic with the place in `text`, if a pass, option or bracket is not right.
+    /// Returns a diagnostic with the position in `text` of the first unknown pass or option, invalid value or unmatched
+    /// bracket.
     pub fn parse(text: &str, library: &PassLibrary) -> Result<Self, Box<Diagnostic>> {
         let mut pipeline = Pipeline::new();
         let mut readers = vec![Reader::new("<pipeline>", text)];
@@ -293,13 +300,13 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// Appends a pass that is already made.
+    /// Appends a pass.
     pub fn then<P: Pass>(mut self, pass: P) -> Self {
         self.steps.push(PipelineStep::Run { pass: Arc::new(pass), options: Options::default() });
         self
     }
 
-    /// What results may differ in after the pipeline: as much as after the least exact of its passes.
+    /// Returns how results may differ after the pipeline: the least exact class of its passes.
     pub fn exactness(&self) -> Exactness {
         let of = |pass: &dyn DynPass| {
             let schedule = pass.schedule();
@@ -308,7 +315,7 @@ impl Pipeline {
         self.passes().map(of).max().unwrap_or_default()
     }
 
-    /// Errors that some pass may remove: texts that their messages start with. See
+    /// Returns prefixes of the messages of errors that a pass may remove. See
     /// [`Pass::removed_errors`](crate::pass::Pass::removed_errors).
     pub fn removed_errors(&self) -> impl Iterator<Item = &'static str> + '_ {
         let of = |pass: &dyn DynPass| {
@@ -319,7 +326,7 @@ impl Pipeline {
         self.passes().flat_map(of)
     }
 
-    /// Names of the passes in order of mention.
+    /// Returns the names of the passes in order.
     pub fn pass_names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.passes().map(DynPass::name)
     }
@@ -393,7 +400,7 @@ enum ItemKind {
 struct Reader {
     source: Arc<Source>,
     at: usize,
-    /// A comma, or the start, lies behind: an item may follow.
+    /// Whether the reader is at the start or after a comma, so that an item may follow.
     fresh: bool,
 }
 

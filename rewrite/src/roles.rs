@@ -1,13 +1,13 @@
-//! Finding the operators that passes build with, by what they are and not by name.
+//! Lookup of the operators that passes insert, by role instead of name.
 
 use crate::facets::Role;
 use crate::pass::PassError;
 use flambeau_ir::{Fault, OpId, Registry};
 
-/// The operator that has a role in a registry.
+/// Returns the operator with a role.
 ///
 /// # Errors
-/// If none has.
+/// Returns an error if no operator of the registry has the role.
 pub(crate) fn find(registry: &Registry, role: Role) -> Result<OpId, PassError> {
     let column = registry.column::<Role>();
     let found = column.iter().find(|(_, r)| **r == role).map(|(op, _)| op);

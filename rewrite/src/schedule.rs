@@ -1,7 +1,7 @@
-//! What a pass needs around it: passes that run before it, passes that clean up behind it, and repetition.
+//! The schedule of a pass: passes that run before it, passes that clean up after it, and repetition.
 //!
-//! A pass states its [`Schedule`] and the manager runs the passes in it, each with its own fuel, checks, log and line in the
-//! report. No pass calls another one.
+//! A pass returns its [`Schedule`] and the manager runs the passes in it, each with its own fuel, checks, log and entry
+//! in the report. Passes do not call each other.
 
 use crate::pass::{DynPass, Pass};
 use std::sync::Arc;
@@ -31,53 +31,53 @@ use std::sync::Arc;
 pub struct Schedule {
     pub(crate) before: Vec<Arc<dyn DynPass>>,
     pub(crate) after: Vec<Follower>,
-    /// Most repetitions beyond the first run.
+    /// Maximum number of repetitions after the first run.
     pub(crate) repeats: u32,
 }
 
-/// A pass that runs behind another one.
+/// A pass that runs after another one.
 #[derive(Clone)]
 pub(crate) struct Follower {
     pub(crate) pass: Arc<dyn DynPass>,
-    /// Whether it runs only if the other one changed the graph.
+    /// Whether the pass runs only if the other one changed the graph.
     pub(crate) if_changed: bool,
 }
 
 impl Schedule {
-    /// The pass and nothing else, once.
+    /// A schedule with only the pass itself, run once.
     pub fn alone() -> Schedule {
         Schedule::default()
     }
 
-    /// A pass that runs before, after those named already.
+    /// Adds a pass that runs before the pass itself, after those added earlier.
     #[must_use]
     pub fn first<P: Pass>(mut self, pass: P) -> Schedule {
         self.before.push(Arc::new(pass));
         self
     }
 
-    /// A pass that runs behind, after those named already.
+    /// Adds a pass that runs after the pass itself and those added earlier.
     #[must_use]
     pub fn then<P: Pass>(mut self, pass: P) -> Schedule {
         self.after.push(Follower { pass: Arc::new(pass), if_changed: false });
         self
     }
 
-    /// A pass that runs behind if the pass itself changed the graph.
+    /// Adds a pass that runs after the pass itself, if that changed the graph.
     #[must_use]
     pub fn then_if_changed<P: Pass>(mut self, pass: P) -> Schedule {
         self.after.push(Follower { pass: Arc::new(pass), if_changed: true });
         self
     }
 
-    /// All of it again until it changes nothing, `rounds` times at most.
+    /// Repeats the whole schedule until a round changes nothing, at most `rounds` times.
     #[must_use]
     pub fn rounds(mut self, rounds: u32) -> Schedule {
         self.repeats = rounds.saturating_sub(1);
         self
     }
 
-    /// The passes beside the pass itself.
+    /// Returns the passes of the schedule except the pass itself.
     pub(crate) fn others(&self) -> impl Iterator<Item = &dyn DynPass> {
         self.before.iter().map(|pass| &**pass).chain(self.after.iter().map(|follower| &*follower.pass))
     }

@@ -1,4 +1,4 @@
-//! A registry of a few operators and helpers for tests of this crate.
+//! A registry with a few operators, and helpers for the tests of this crate.
 
 use crate::autodiff::Gradients;
 use crate::control::Control;
@@ -45,7 +45,7 @@ toy::relu
   self = grad * (result > 0)
 ";
 
-/// Operators with aliasing and effects of every kind.
+/// A registry with operators of all kinds of aliasing and effects.
 pub(crate) fn toy() -> Arc<Registry> {
     let mut b = RegistryBuilder::new();
     b.add([
@@ -100,17 +100,17 @@ pub(crate) fn toy() -> Arc<Registry> {
     b.build().expect("the toy registry is right")
 }
 
-/// Reads a graph.
+/// Parses a graph.
 pub(crate) fn read(registry: &Arc<Registry>, text: &str) -> Graph {
     parse_graph(&Source::new("test.ir", text), registry).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs a pipeline under the closest checks.
+/// Runs a pipeline with the strictest checks.
 pub(crate) fn run(registry: &Arc<Registry>, pipeline: &str, before: &str) -> Graph {
     run_with(registry, pipeline, before, Control::new())
 }
 
-/// The same under a control.
+/// Like [`run`], with a control.
 pub(crate) fn run_with(
     registry: &Arc<Registry>,
     pipeline: &str,
@@ -126,7 +126,7 @@ pub(crate) fn run_with(
     graph
 }
 
-/// Asserts what a pipeline makes of a graph; `after` is compared up to names of values.
+/// Asserts the result of a pipeline; `after` is compared up to names of values.
 #[track_caller]
 pub(crate) fn assert_passes(registry: &Arc<Registry>, pipeline: &str, before: &str, after: &str) {
     let mut got = run(registry, pipeline, before);
@@ -136,7 +136,8 @@ pub(crate) fn assert_passes(registry: &Arc<Registry>, pipeline: &str, before: &s
     assert_eq!(got.to_string(), want.to_string());
 }
 
-/// Time of a pass per node on long graphs, printed: `cargo test --release -p flambeau-rewrite times -- --ignored --nocapture`.
+/// Prints the time of passes per node on long graphs: `cargo test --release -p flambeau-rewrite times -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn times() {
@@ -154,7 +155,7 @@ fn times() {
                     0 => e.value(op("toy::add.Tensor"), &[last[0], last[1], one], flambeau_ir::Type::TENSOR),
                     1 => e.value(op("toy::mul.Tensor"), &[last[0], x], flambeau_ir::Type::TENSOR),
                     2 => e.value(op("toy::relu"), &[last[0]], flambeau_ir::Type::TENSOR),
-                    // Dead, and the same as the one before.
+                    // Dead, and equal to the node before.
                     _ => e.value(op("toy::relu"), &[last[1]], flambeau_ir::Type::TENSOR),
                 };
                 if i % 4 != 3 {

@@ -1,16 +1,16 @@
-//! Stories: what became of values in a run of a pipeline, and why.
+//! Rewrite trace: the rewrites that created or replaced each value in a run of a pipeline, with proofs.
 //!
-//! A run that is asked to tell ([`crate::Control::with_trace`]) writes down every rewrite it takes fuel for, with the proof
-//! where there is one, and, from the journal, which value took the uses of which. From that the story of one value can
-//! be read: everything that led to it, and everything that came of it. Values are told apart by their ids, which keep
-//! their meaning when names change; the names told are those of the time.
+//! A run with [`crate::Control::with_trace`] records every rewrite that takes fuel, with the proof if there is one.
+//! From the graph's journal it records which value replaced which. The trace of one value is the set of events that led
+//! to it or followed from it. Events identify values by id, which stays valid if names change. Printed names are those
+//! at the time of the event.
 
 use flambeau_ir::{Change, Graph, NodeId, Revision, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use std::fmt;
 
-/// One thing that happened.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
     /// A pass rewrote a node.
@@ -19,33 +19,33 @@ pub enum TraceEvent {
         pass: &'static str,
         /// The rule, or kind of rewrite.
         what: String,
-        /// The node as it was printed before: `%3 = ns::op`.
+        /// The node as printed before the rewrite: `%3 = ns::op`.
         at: String,
-        /// The values it gave.
+        /// The results of the node.
         values: Vec<ValueId>,
-        /// The way from the old term to the new one.
+        /// The proof: rule applications from the old term to the new one.
         proof: Option<String>,
     },
-    /// A pass made a value on the way to another one, which took the uses of an older value.
+    /// A pass created a value as an operand of another new one, which replaced an older value.
     Made {
         /// The pass.
         pass: &'static str,
-        /// The value made.
+        /// The new value.
         value: ValueId,
-        /// The value that it was made for.
+        /// The value that it was created for.
         whole: ValueId,
-        /// Both, by name.
+        /// The names of `value` and `whole`.
         names: (String, String),
     },
     /// A value took the uses of another.
     Replaced {
         /// The pass.
         pass: &'static str,
-        /// The value that lost its uses.
+        /// The replaced value.
         old: ValueId,
-        /// The value that got them.
+        /// The replacement.
         new: ValueId,
-        /// Both, by name.
+        /// The names of `old` and `new`.
         names: (String, String),
     },
 }
@@ -70,17 +70,17 @@ impl fmt::Display for TraceEvent {
     }
 }
 
-/// Everything that happened in a run, in order.
+/// The events of a run, in order.
 #[derive(Clone, Debug, Default)]
 pub struct RewriteTrace {
     events: Vec<TraceEvent>,
 }
 
-/// What values are called at one time.
+/// The names of values at one time.
 pub(crate) struct Names(HashMap<ValueId, String, FxBuildHasher>);
 
 impl Names {
-    /// The names of all values of a graph.
+    /// Returns the names of all values of a graph.
     pub(crate) fn of(graph: &Graph) -> Names {
         Names(graph.values_in_order().map(|v| (v, name(graph, v))).collect())
     }
@@ -91,7 +91,7 @@ fn name(graph: &Graph, value: ValueId) -> String {
 }
 
 impl RewriteTrace {
-    /// All events.
+    /// Returns all events.
     pub fn events(&self) -> &[TraceEvent] {
         &self.events
     }
@@ -102,14 +102,14 @@ impl RewriteTrace {
         self.events.push(TraceEvent::Rewrite { pass, what: what.to_owned(), at, values, proof: None });
     }
 
-    /// Gives the last rewrite its proof.
+    /// Attaches a proof to the last event, if it is a rewrite.
     pub(crate) fn prove(&mut self, text: String) {
         if let Some(TraceEvent::Rewrite { proof, .. }) = self.events.last_mut() {
             *proof = Some(text);
         }
     }
 
-    /// Reads off the journal which values were replaced by which since a revision.
+    /// Records the replacements of values since a revision, from the journal.
     pub(crate) fn replaced(&mut self, pass: &'static str, graph: &Graph, since: Revision, before: &Names) {
         let called = |v: ValueId| match before.0.get(&v) {
             Some(name) => name.clone(),
@@ -139,7 +139,7 @@ impl RewriteTrace {
         }
     }
 
-    /// The values that a pass inserted on the way to `whole`: its operands, their operands, and so on, each told once.
+    /// Records the values that a pass inserted as direct or indirect operands of `whole`, each once.
     fn made(
         &mut self,
         pass: &'static str,
@@ -161,11 +161,11 @@ impl RewriteTrace {
         }
     }
 
-    /// What led to a value and what came of it, in order.
+    /// Returns the events that led to a value or followed from it, in order.
     pub fn of(&self, value: ValueId) -> Vec<&TraceEvent> {
         let mut family: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         family.insert(value);
-        // A value that was made for another one shares its history.
+        // A value created for another one shares its history.
         for event in self.events.iter().rev() {
             if let TraceEvent::Made { value, whole, .. } = event
                 && family.contains(value)
@@ -173,7 +173,7 @@ impl RewriteTrace {
                 family.insert(*whole);
             }
         }
-        // Forwards finds what came of the value, backwards what led to it.
+        // The forward traversal finds what followed from the value, the backward one what led to it.
         let link = |family: &mut HashSet<ValueId, FxBuildHasher>, event: &TraceEvent| {
             if let TraceEvent::Replaced { old, new, .. } = event
                 && (family.contains(old) || family.contains(new))
@@ -253,7 +253,7 @@ mod tests {
         let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
         run.unwrap_or_else(|e| panic!("{e}"));
         let trace = control.trace().expect("it was asked to tell");
-        // Factored out: `a * (b + c)`. The sum is new, and belongs to what stands where %z stood.
+        // Factored out: `a * (b + c)`. The sum is new and belongs to the value that replaced %z.
         let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
         let told: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
         for part in ["is made for", "stands where %z stood", "rewrite at %z = toy::add"] {

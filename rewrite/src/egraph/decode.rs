@@ -1,9 +1,9 @@
-//! From chosen nodes back to the program, as one atomic patch.
+//! Decoding: turns the extracted e-nodes back into nodes of the graph, as one atomic patch.
 //!
-//! Only what is needed outside the region is built, in program order. A term is placed directly before the node it
-//! replaces; where a node of the program already computes the chosen node it is used, with better operands if it makes
-//! memory of its own. A value is left as it is where its new term would share memory that it did not share, or no
-//! longer share what it did, and somebody could notice.
+//! Only terms with uses outside the region are built, in program order. A new term is inserted directly before the node
+//! that the term replaces. If a node of the program already computes the chosen e-node, that node is reused; if its
+//! result does not alias, its operands are replaced by cheaper ones. A value stays as it is if the new term would
+//! change which values it shares memory with and the change could be observed.
 
 use super::extract::Choice;
 use super::language::{ENode, Head};
@@ -22,9 +22,9 @@ pub(crate) struct Decoder<'d, 'a> {
     sharing: &'d mut Sharing<'a>,
     region: &'d Region,
     choice: &'d Choice,
-    /// The first member that computes each canonical node.
+    /// The first member that computes each canonical e-node.
     given: HashMap<ENode, u32, FxBuildHasher>,
-    /// Terms built: where from they may be used, and the value.
+    /// Terms already built: the member position from which each is usable, and its value.
     built: HashMap<Id, (u32, Planned), FxBuildHasher>,
     log: Vec<Id>,
 }
@@ -49,8 +49,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
         Decoder { graph, sharing, region, choice, given, built: HashMap::default(), log: Vec::new() }
     }
 
-    /// Plans all changes. Gives the nodes whose values are computed otherwise, each with the length of the patch once it
-    /// is done.
+    /// Plans all changes. Returns the nodes whose values are replaced, each with the length of the patch after its
+    /// edits.
     pub(crate) fn run(mut self, patch: &mut Patch) -> Vec<(NodeId, usize)> {
         let mut rewrites = Vec::new();
         for root in self.region.roots(self.graph) {
@@ -86,7 +86,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
         }
     }
 
-    /// The chosen term of a class, usable by member `at` (and at its place); `None` if it cannot be had there.
+    /// Plans the chosen term of a class so that member `at` can use it. Returns `None` if a leaf of the term is defined
+    /// after `at`.
     fn term(&mut self, class: Id, at: u32, patch: &mut Patch) -> Option<Planned> {
         if self.choice.since(class) > at {
             return None;
@@ -99,7 +100,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
                         continue;
                     }
                     let node = self.choice.node(class)?;
-                    // A member that computes it stands for itself; its operands are had at its own place.
+                    // If a member computes this e-node, that member is reused; its operands must be available at the
+                    // member's own position.
                     let place = self.given.get(node).copied().filter(|&g| g <= at).unwrap_or(at);
                     stack.push(Task::Build(class, at));
                     for &kid in node.kids.iter().rev() {
@@ -129,7 +131,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
             let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
             let same = operands.iter().zip(&wanted).all(|(&o, w)| w.is_none_or(|w| w == Planned::Value(o)));
             let aliases = self.graph.effects(member.node).result_aliases();
-            // Changing the operands of a view would change whose memory it shares for all its users.
+            // Changing the operands of a view would change the memory that all users of the view share.
             if same || !aliases {
                 for (i, w) in wanted.iter().enumerate() {
                     if let Some(w) = w.filter(|&w| w != Planned::Value(operands[i])) {
@@ -178,7 +180,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
         self.log.push(class);
     }
 
-    /// The type a new node gets: a member's of the same class if there is one, else the operator's own.
+    /// The type of a new node: that of a member of the same class if there is one, else the operator's declared type.
     fn result_type(&self, class: Id, id: flambeau_ir::OpId) -> Type {
         let declared = self.graph.registry().schema(id).returns.first().map_or(Type::ANY, |r| r.ty);
         let member = self.region.members.iter().find(|m| self.region.egraph.find(m.id) == class);

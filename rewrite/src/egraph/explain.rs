@@ -1,4 +1,4 @@
-//! Why a value is computed as it is: the rules that turn its old term into the new one, in order.
+//! Explanations of extracted terms: the rules that transform a value's original term into the chosen one, in order.
 
 use super::language::{ENode, Head};
 use super::region::Region;
@@ -17,20 +17,20 @@ use std::rc::Rc;
 pub struct RuleStep {
     /// The rule.
     pub rule: String,
-    /// Whether it was read from right to left.
+    /// Whether the rule was applied from right to left.
     pub backwards: bool,
-    /// The operator at the place it was applied to.
+    /// The operator at the root of the rewritten subterm.
     pub at: String,
 }
 
-/// The way from a value's term in the program to the one chosen for it.
+/// The proof that a value's term in the program equals the term chosen for the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The value's term before, as an expression.
+    /// The original term, as an expression.
     pub before: String,
     /// The chosen term.
     pub after: String,
-    /// The rules between, in order of the proof.
+    /// The rule applications between the two terms, in order of the proof.
     pub steps: Vec<RuleStep>,
 }
 
@@ -44,10 +44,11 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Longest expression that is explained, in nodes.
+/// Largest expression that is explained, in nodes.
 const MAX_TERM: usize = 400;
 
-/// Explains what saturation makes of a value; `None` if it leaves the value as it is, or does not look into it.
+/// Explains the term that saturation chooses for a value. Returns `None` if the value is unchanged or not in a searched
+/// region.
 pub fn explain(
     graph: &Graph,
     analyses: &mut Analyses,
@@ -64,8 +65,8 @@ pub fn explain(
     prove(&mut region, &choice, graph, value)
 }
 
-/// The proof that a value's chosen term equals its own; `None` if they are the same, or too long to tell. The region must
-/// have been built to explain.
+/// The proof that a value's chosen term equals its original one. Returns `None` if they are the same or a term has more
+/// than [`MAX_TERM`] nodes. The region must have been built with explanations enabled.
 pub(crate) fn prove(
     region: &mut Region,
     choice: &Choice,
@@ -86,7 +87,7 @@ pub(crate) fn prove(
     })
 }
 
-/// What nodes are called: leaves by the values they are, constants by what they hold.
+/// Printer for e-nodes: leaves are printed by value name, constants by value.
 struct Words<'r> {
     graph: &'r Graph,
     region: &'r Region,
@@ -105,7 +106,7 @@ impl Words<'_> {
         }
     }
 
-    /// The rules of a proof in order. Proofs share parts; each is told once.
+    /// The rule applications of a proof, in order. Proofs are DAGs; each shared part is visited once.
     fn steps(&self, trees: &[Rc<TreeTerm<ENode>>]) -> Vec<RuleStep> {
         let mut steps = Vec::new();
         let mut seen: HashSet<*const TreeTerm<ENode>, FxBuildHasher> = HashSet::default();
@@ -126,7 +127,7 @@ impl Words<'_> {
         steps
     }
 
-    /// A term as text. What is shared is written out again, up to a length.
+    /// Prints a term as text. Shared subterms are printed at each use, up to a total length.
     fn print(&self, expr: &RecExpr<ENode>) -> String {
         const LONGEST: usize = 2_000;
         enum Piece {
@@ -163,7 +164,7 @@ impl Words<'_> {
     }
 }
 
-/// Builds a term from its root by asking what each part is, parts shared.
+/// Builds a term from its root; `part` returns the node and operands of each key. Shared subterms are built once.
 fn term<K: Copy + Eq + std::hash::Hash>(
     root: K,
     mut part: impl FnMut(K) -> Option<(ENode, Vec<K>)>,

@@ -1,9 +1,10 @@
-//! Choosing one node for every class so that the program gets cheap: greedy over sets, so that what two operands
-//! share is paid for once, and deterministic down to the last tie.
+//! Extraction: chooses one e-node per class such that the program gets cheap. The algorithm is greedy over sets of
+//! classes, so a subterm that two operands share is counted once. Results are deterministic, including ties.
 //!
-//! A class's solution is the set of classes its chosen term needs, with each class's own cost. Nodes are tried until
-//! no class finds a cheaper set; a node whose operands need the class itself is never chosen, so terms are finite.
-//! Ties go to what already stands in the program, then to fewer nodes, then to the lesser node.
+//! The solution of a class is the set of classes that its chosen term contains, each with its own cost. A worklist
+//! revisits e-nodes until no class finds a cheaper set. An e-node whose operands contain the class itself is never
+//! chosen, so terms are finite. Ties prefer e-nodes that exist in the program, then fewer nodes, then the smaller
+//! e-node.
 
 use super::facts::Knowledge;
 use super::language::{ENode, Head};
@@ -16,7 +17,7 @@ use rustc_hash::FxBuildHasher;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// What classes are made of.
+/// The chosen e-node of each class.
 pub(crate) struct Choice {
     best: HashMap<Id, Solution, FxBuildHasher>,
 }
@@ -24,12 +25,12 @@ pub(crate) struct Choice {
 #[derive(Clone)]
 struct Solution {
     node: ENode,
-    /// The classes needed, this one included, with their own costs.
+    /// The classes of the term, this one included, with their own costs.
     needs: HashMap<Id, u64, FxBuildHasher>,
     total: u64,
-    /// Whether the node stands in the program.
+    /// Whether the e-node exists in the program.
     given: bool,
-    /// The last leaf needed, as a position among members.
+    /// Position among the members of the last leaf that the term uses.
     since: u32,
 }
 
@@ -39,7 +40,7 @@ impl Choice {
         self.best.get(&class).map(|s| &s.node)
     }
 
-    /// How many members stand before the chosen term can be computed.
+    /// The number of members that must precede the chosen term: all its leaves are defined by then.
     pub(crate) fn since(&self, class: Id) -> u32 {
         self.best.get(&class).map_or(u32::MAX, |s| s.since)
     }
@@ -57,7 +58,7 @@ impl Costs<'_> {
             let view = self.registry.schema(id).returns.iter().any(|r| r.alias.is_some());
             if view { Cost::VIEW } else { Cost::POINTWISE }
         });
-        // Scaled, so that lists and constants can cost less than any operator.
+        // Scaled by 4, so that lists and constants can cost less than any operator.
         4 * u64::from(cost.0) + 1
     }
 
@@ -71,7 +72,8 @@ impl Costs<'_> {
     }
 }
 
-/// Chooses a node for every class. `given` are the nodes that stand in the program, `since` where leaves come to be.
+/// Chooses an e-node for every class. `given` holds the e-nodes that exist in the program; `since` maps a leaf to the
+/// member position at which it is defined.
 pub(crate) fn extract(
     egraph: &EGraph<ENode, Knowledge>,
     costs: &Costs<'_>,
@@ -99,7 +101,7 @@ pub(crate) fn extract(
     let mut choice = Choice { best: HashMap::default() };
     let mut queue: VecDeque<Id> = classes.iter().copied().collect();
     let mut queued: HashSet<Id, FxBuildHasher> = classes.iter().copied().collect();
-    // Each improvement lowers a cost, so this ends; the bound is for the pathological.
+    // Each improvement lowers a cost, so the loop terminates; the budget bounds pathological cases.
     let mut budget = 64 * classes.len().max(16);
     while let Some(class) = queue.pop_front() {
         queued.remove(&class);

@@ -1,11 +1,11 @@
-//! What is known of every class of the e-graph: its type with shapes, and its constant.
+//! E-class analysis: the type with shapes and the constant of every class of the e-graph.
 //!
-//! Facts of a new node come from the operator's `Shape` and `Dtype` rules. When two classes become one, both classes'
-//! facts hold of it. They may contradict each other for one of two reasons: the class has no value, because every run
-//! of the block raises (`dot` of a `Float` and a `Long`: the facts of the two operands claim different element types of
-//! the product), or a rule is wrong. The e-graph cannot tell which, and in neither case is its choice of terms worth
-//! anything, so the first contradiction ends the search and the region stays as it is. Wrong rules are found by
-//! [`crate::rules::trial`].
+//! Facts of a new e-node come from the operator's `Shape` and `Dtype` rules. When two classes merge, the facts of both
+//! hold for the result. The facts can contradict each other for two reasons. Either the class has no value, because
+//! every run of the block raises (`dot` of a `Float` and a `Long`: the facts of the two operands imply different
+//! element types of the product), or a rule is wrong. The e-graph cannot distinguish the two, and in both cases
+//! extraction is meaningless. So the first contradiction ends the search and the region stays unchanged.
+//! [`crate::rules::trial`] finds wrong rules.
 
 use super::language::{ENode, Head};
 use crate::rules::contradiction::contradiction;
@@ -23,22 +23,22 @@ use std::sync::Arc;
 pub struct ClassFacts {
     /// The type.
     pub ty: Type,
-    /// The constant, by number.
+    /// Index of the constant in [`Knowledge`]'s table.
     pub constant: Option<u32>,
-    /// The rule that last added to them; `None` for the program itself.
+    /// The rule that last changed the facts; `None` for the program itself.
     rule: Option<usize>,
 }
 
-/// Facts of two classes that were made one, of which no value can have both.
+/// Facts of two merged classes that no value can satisfy together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    /// What contradicts what.
+    /// The two facts, as text.
     pub what: String,
-    /// The rules the facts come from; `None` for the program itself.
+    /// The rules that the facts come from; `None` for the program itself.
     pub rules: [Option<usize>; 2],
 }
 
-/// The e-graph's analysis: facts, and the tables e-nodes refer to.
+/// The e-graph's analysis: facts, and the tables that e-nodes refer to.
 pub struct Knowledge {
     registry: Arc<Registry>,
     symbols: Symbols,
@@ -64,7 +64,7 @@ impl Knowledge {
         }
     }
 
-    /// The number of a constant under a type.
+    /// Returns the index of a constant with a type, adding it to the table if needed.
     pub(crate) fn constant(&mut self, value: &IValue, ty: Type) -> u32 {
         let found = self.constants.iter().position(|(v, t)| *t == ty && same_constant(v, value));
         found.unwrap_or_else(|| {
@@ -73,7 +73,7 @@ impl Knowledge {
         }) as u32
     }
 
-    /// What conditions see of a class.
+    /// The view of a class that rule conditions get.
     pub(crate) fn fact(&self, facts: &ClassFacts) -> Fact<'_> {
         Fact::Value { ty: facts.ty, constant: facts.constant.map(|c| &self.constants[c as usize].0) }
     }
@@ -85,10 +85,10 @@ impl Knowledge {
     }
 }
 
-/// The constant list made of constants.
+/// The constant list whose elements are all constants.
 fn constant_list(egraph: &mut EGraph<ENode, Knowledge>, ty: Type, kids: &[Id]) -> Option<u32> {
     let elem = ty.list_elem()?;
-    // Lists of tensors are things of their own.
+    // Lists of mutable elements (tensors) are distinct objects and are never merged.
     if elem.is_mutable() {
         return None;
     }
@@ -155,7 +155,7 @@ impl Knowledge {
     }
 }
 
-/// What both types say of one value; the more telling one where they are not tensors.
+/// The meet of two types of one value. Of two types that are not tensors, the more specific one.
 pub(crate) fn meet(a: Type, b: Type) -> Type {
     if a == b {
         return a;

@@ -1,4 +1,4 @@
-//! What stands in the e-graph: operators by registry row, so custom ones take part without code of their own.
+//! The e-graph's language. Operators are identified by registry row, so custom operators need no code of their own.
 
 use egg::Id;
 use flambeau_ir::{OpId, Type};
@@ -6,20 +6,20 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// What an e-node is, beside its operands.
+/// The head of an e-node: everything except its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Head {
-    /// A value of the program that is not looked into, by number.
+    /// An opaque value of the program, by index.
     Leaf(u32),
-    /// A constant, by number.
+    /// A constant, by index.
     Constant(u32),
     /// A list made of the operands.
     List(ListType),
-    /// A row of the registry.
+    /// An operator, by registry row.
     Op(OpId),
 }
 
-/// The type of a list, ordered by its number.
+/// The type of a list, ordered by the type's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListType(pub Type);
 
@@ -38,7 +38,7 @@ impl Ord for ListType {
 /// A node of the e-graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ENode {
-    /// What it is.
+    /// The head.
     pub head: Head,
     /// The classes of its operands.
     pub kids: SmallVec<[Id; 4]>,

@@ -1,9 +1,9 @@
-//! Equality saturation: all ways to write an expression side by side, then the cheapest.
+//! Equality saturation: collects equal expressions in an e-graph and extracts the cheapest one.
 //!
-//! The pass `egraph` takes the pure, settled part of every block ([`region`]) as an e-graph whose nodes are registry
-//! rows ([`language`]), lets the text rules ([`crate::rules`]) find equal terms with facts about types, shapes and
-//! constants at hand ([`facts`]), within counted bounds ([`saturate`]), chooses one term per value ([`extract`]), and
-//! writes the changes as one patch ([`decode`]).
+//! The pass `egraph` builds an e-graph from the nodes of each block that are pure and not written ([`region`]); its
+//! e-nodes are registry rows ([`language`]). The text rules ([`crate::rules`]) add equal terms, with conditions on
+//! types, shapes and constants ([`facts`]), within deterministic bounds ([`saturate`]). Then one term per value is
+//! chosen ([`extract`]), and the changes are written as one patch ([`decode`]).
 
 mod decode;
 pub mod explain;
@@ -31,17 +31,17 @@ use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// The pass `egraph`. See the module's head.
+/// The pass `egraph`. See the module documentation.
 #[derive(Default)]
 pub struct Saturate {
-    /// Its rules.
+    /// The selected rules.
     pub select: Selection,
-    /// Its bounds.
+    /// The bounds on saturation.
     pub limits: Limits,
 }
 
 impl Saturate {
-    /// The pass with the rules of a book at hand.
+    /// The pass entry, with the rules of a book.
     pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options| Saturate::configure(options, &book))
     }
@@ -138,7 +138,7 @@ fn as_text(proof: Option<explain::Explanation>) -> Option<String> {
     proof.map(|p| p.to_string())
 }
 
-/// Why a region stays as it is.
+/// The log message for a region that stays unchanged because of a contradiction.
 fn left_alone(rules: &RuleSet, found: &facts::Contradiction) -> String {
     let name = |r: Option<usize>| r.map_or("the program itself", |r| rules.rules()[r].name.as_str());
     let [first, second] = found.rules.map(name);
@@ -149,12 +149,12 @@ fn left_alone(rules: &RuleSet, found: &facts::Contradiction) -> String {
     )
 }
 
-/// What a search reads.
+/// The inputs of a search.
 pub(crate) struct Inputs<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) db: &'a AliasDb,
     pub(crate) shapes: &'a Shapes,
-    /// The graph's symbols, which the table of every window stands over.
+    /// The graph's symbols; the symbol table of every window extends them.
     symbols: Arc<Symbols>,
     pub(crate) limits: &'a Limits,
 }
@@ -170,7 +170,7 @@ impl<'a> Inputs<'a> {
         Eligible { graph, db: self.db, writes }
     }
 
-    /// Stretches of all blocks that are worth searching.
+    /// The windows of all blocks that are worth searching.
     pub(crate) fn windows(&self) -> Vec<(BlockId, Vec<NodeId>)> {
         let eligible = self.eligible();
         let blocks = self.graph.walk(self.graph.root()).filter_map(|s| match s {
@@ -182,10 +182,10 @@ impl<'a> Inputs<'a> {
             .collect()
     }
 
-    /// Searches a window. Counts of applications by rule are added to `counts`.
+    /// Searches a window. Adds the number of applications of each rule to `counts`.
     ///
     /// # Errors
-    /// The first contradiction between facts: the window is to stay as it is.
+    /// Returns the first contradiction between facts. The window must then stay unchanged.
     pub(crate) fn search(
         &self,
         nodes: &[NodeId],
@@ -299,7 +299,7 @@ mod tests {
 ";
         assert_passes(&toy(), "egraph,dce", before, before);
         assert_passes(&toy(), "peephole,dce", before, before);
-        // What may share memory with one value may not make two values share with each other.
+        // A value that may share memory with one value must not make two values share memory with each other.
         let two = "graph(%x : Float(2)):
   %1 : int = prim::Constant[value=1]()
   %l : Float(2) = toy::relu(%x)

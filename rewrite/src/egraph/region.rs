@@ -1,8 +1,8 @@
-//! Which part of a block goes into an e-graph: nodes that are pure, deterministic and *settled*, that is, nobody writes
-//! the memory of their operands and results anywhere. All else is a leaf: a value whose inside is not looked at.
+//! Regions: the nodes of a block that enter an e-graph. A member is pure and deterministic, and no node of the graph
+//! writes the memory of its operands and results. Every other value is an opaque leaf.
 //!
-//! Because such nodes neither see nor make effects, where they stand among effects does not matter, and the whole block
-//! is one region (cut into windows of bounded length).
+//! Because members neither observe nor cause effects, their order relative to effects does not matter. So the whole
+//! block is one region, cut into windows of bounded length.
 
 use super::facts::{Knowledge, meet};
 use super::language::{ENode, Head, ListType};
@@ -15,29 +15,29 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// A node of the program that is in the e-graph.
+/// A node of the program that is part of the e-graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) node: NodeId,
     pub(crate) value: ValueId,
-    /// Its class when it was added.
+    /// The class at the time of insertion; not canonical after merges.
     pub(crate) id: Id,
 }
 
-/// A value of the program that is a leaf, and where it comes to be: after how many members.
+/// A value of the program that is a leaf. `since` is the number of members that precede its definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafValue {
     pub(crate) value: ValueId,
     pub(crate) since: u32,
 }
 
-/// A stretch of a block as an e-graph.
+/// A window of a block as an e-graph.
 pub(crate) struct Region {
     pub(crate) members: Vec<Member>,
     pub(crate) leaves: Vec<LeafValue>,
-    /// What each member is.
+    /// The head of each member.
     pub(crate) heads: Vec<Head>,
-    /// The classes of members and of the operands that are none, when they were added.
+    /// The classes of members and of leaf operands at the time of insertion.
     pub(crate) ids: HashMap<ValueId, Id, FxBuildHasher>,
     pub(crate) egraph: EGraph<ENode, Knowledge>,
 }
@@ -104,7 +104,7 @@ impl Region {
         if let Some(&id) = self.ids.get(&value) {
             return id;
         }
-        // A constant of an enclosing block is as good as one here.
+        // An immutable constant of an enclosing block is treated like a constant of this block.
         let outer = graph.is_prim(graph.def(value), Prim::Constant) && !graph.ty(value).is_mutable();
         let id = if outer {
             let number = self.constant(graph, value);
@@ -119,7 +119,7 @@ impl Region {
         id
     }
 
-    /// Members whose value is used by something that is not a member.
+    /// Members whose value has a use outside the region.
     pub(crate) fn roots(&self, graph: &Graph) -> Vec<u32> {
         let inside: hashbrown::HashSet<NodeId, FxBuildHasher> = self.members.iter().map(|m| m.node).collect();
         (0..self.members.len() as u32)

@@ -1,5 +1,5 @@
-//! Applying rules until nothing new is found or a cap is met. Caps are counts, looked at before every single
-//! application, never a clock: the same input gives the same e-graph on any machine.
+//! Saturation: applies rules until no rule adds anything or a bound is reached. Bounds are counts that are checked
+//! before every application, never wall-clock time: the same input yields the same e-graph on any machine.
 
 use super::facts::{ClassFacts, Contradiction, Knowledge};
 use super::language::{ENode, Head, ListType};
@@ -12,13 +12,13 @@ use std::sync::{Arc, OnceLock};
 /// Bounds of one saturation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most e-nodes.
+    /// Maximum number of e-nodes.
     pub nodes: usize,
-    /// Most rounds over all rules.
+    /// Maximum number of rounds over all rules.
     pub iterations: usize,
-    /// Most matches of one rule in one round.
+    /// Maximum number of matches of one rule per round.
     pub matches_per_rule: usize,
-    /// Longest region, in nodes of the program.
+    /// Maximum length of a window, in nodes of the program.
     pub region: usize,
 }
 
@@ -28,42 +28,42 @@ impl Default for Limits {
     }
 }
 
-/// Why a saturation ended.
+/// The reason why a saturation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// No rule finds anything new.
+    /// No rule adds anything new.
     Saturated,
-    /// Rounds are used up.
+    /// The maximum number of rounds is reached.
     Iterations,
-    /// The e-graph is full.
+    /// The maximum number of e-nodes is reached.
     Nodes,
 }
 
-/// The left sides of a rule set, compiled when first asked for. Each set has its own.
+/// The left sides of a rule set, compiled at first use. Each set has its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matchers(OnceLock<Arc<[Matcher]>>);
 
 impl Matchers {
-    /// Those of all instances of the set, in their order.
+    /// The matchers of all instances of the set, in order.
     fn of(&self, instances: &[Instance]) -> &[Matcher] {
         self.0.get_or_init(|| instances.iter().map(matcher).collect())
     }
 }
 
-/// A rule's left side as a pattern, with what egg's patterns cannot say.
+/// A rule's left side as an egg pattern, with the checks that egg patterns cannot express.
 #[derive(Clone, Debug)]
 struct Matcher {
     pattern: Pattern<ENode>,
     /// Pattern variables that stand for literals.
     literals: Vec<(Var, IValue)>,
-    /// The pattern variable of each variable of the rule that occurs.
+    /// The pattern variable of each rule variable that occurs in the left side.
     vars: Vec<(u16, Var)>,
 }
 
 fn matcher(instance: &Instance) -> Matcher {
     let mut ast: RecExpr<ENodeOrVar<ENode>> = RecExpr::default();
     let (mut literals, mut vars) = (Vec::new(), Vec::new());
-    // Subexpressions stand before their users; those of the right side come behind the left side's root.
+    // Operands precede their users; subexpressions of the right side follow the root of the left side.
     let mut ids: Vec<Id> = Vec::new();
     let literal_base = instance.var_types.len() as u32;
     for pat in &instance.pats[..=usize::from(instance.left)] {
@@ -96,10 +96,10 @@ fn matcher(instance: &Instance) -> Matcher {
     Matcher { pattern: Pattern::new(ast), literals, vars }
 }
 
-/// Applies rules to an e-graph. Counts of applications by rule are added to `counts`.
+/// Applies rules to an e-graph. Adds the number of applications of each rule to `counts`.
 ///
 /// # Errors
-/// The first contradiction between facts of one class. The e-graph is not to be used then.
+/// Returns the first contradiction between facts of one class. The e-graph must not be used afterwards.
 pub(crate) fn saturate(
     egraph: &mut EGraph<ENode, Knowledge>,
     rules: &RuleSet,
@@ -173,7 +173,7 @@ fn apply(
     egraph.union_trusted(class, right, rule.name.as_str())
 }
 
-/// Adds the right side. `None` if a constant cannot be computed.
+/// Adds the right side. Returns `None` if a computed constant has no value.
 fn instantiate(
     egraph: &mut EGraph<ENode, Knowledge>,
     rules: &RuleSet,
@@ -215,7 +215,8 @@ fn instantiate(
     ids[usize::from(instance.right)]
 }
 
-/// Adds a constant where a parameter of type `formal` stands. Lists are made where they are needed, not shared.
+/// Adds a constant as an argument of type `formal`. List constants become list e-nodes, because lists are constructed
+/// at each use and not shared.
 pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue, formal: Type) -> Id {
     if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
         let kids = list.to_vec().iter().map(|v| add_constant(egraph, v, elem)).collect();
@@ -225,7 +226,7 @@ pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue
     egraph.add(ENode::leaf(Head::Constant(number)))
 }
 
-/// Whether a class holds a node, canonicalised.
+/// The e-node with canonical operand classes.
 pub(crate) fn canonical(egraph: &EGraph<ENode, Knowledge>, node: &ENode) -> ENode {
     node.clone().map_children(|k| egraph.find(k))
 }

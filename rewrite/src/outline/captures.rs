@@ -1,7 +1,8 @@
-//! What nodes take from around them, those nested in them included, found once for a whole graph.
+//! Captures: for each node with blocks, the values that its blocks use from outside. Computed once for a whole graph.
 //!
-//! Invariant: a list has every value that is defined outside the node and used inside one of its blocks, each once, in
-//! order of first use, constants that hold no memory left out. Groups replace values; [`Captures::replace`] keeps the lists true.
+//! Invariant: a list holds every value that is defined outside the node and used inside one of its blocks, without
+//! duplicates, in order of first use, without constants that [`is_copied`] accepts. Outlining replaces values by
+//! results of groups; [`Captures::replace`] keeps the lists up to date.
 
 use flambeau_ir::{BlockId, Graph, IValue, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
@@ -9,29 +10,29 @@ use rustc_hash::FxBuildHasher;
 
 type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// A node whose blocks take more values from around it is in no group: lists of this length, one per level, would make
-/// deep nests quadratic.
+/// Maximum number of captures of a node that may join a group. Lists of unbounded length, one per nesting level, would
+/// make deep nests quadratic.
 const MOST: usize = 2048;
 
-/// Whether a value is a constant that holds no memory, so that a copy in a subgraph is as good: what can be written has to
-/// stay in sight of the alias analysis.
+/// Whether a value is a constant that owns no mutable memory, so that a subgraph can have its own copy. Mutable
+/// constants must remain visible to the alias analysis.
 pub(super) fn is_copied(g: &Graph, v: ValueId) -> bool {
     g.is_prim(g.def(v), Prim::Constant)
         && (!g.ty(v).is_mutable() || matches!(g.constant(v), None | Some(IValue::None)))
 }
 
-/// What nodes with blocks take.
+/// The captures of nodes with blocks.
 #[derive(Default)]
 pub(super) struct Captures {
-    /// By node: what is used in its blocks and comes from around it; `None` if that is more than [`MOST`].
+    /// By node: the captures of its blocks; `None` if there are more than [`MOST`].
     nested: Map<NodeId, Option<Vec<ValueId>>>,
-    /// Values of nodes that are in groups by now, and what gives them instead.
+    /// Values whose producers have moved into a group, and the group results that replace them.
     replaced: Map<ValueId, ValueId>,
 }
 
-/// A node with blocks that is being walked.
+/// A node with blocks whose walk is in progress.
 struct Frame {
-    /// The depth of the block that the node stands in.
+    /// The depth of the block that contains the node.
     depth: usize,
     seen: HashSet<ValueId, FxBuildHasher>,
     list: Vec<ValueId>,
@@ -48,8 +49,8 @@ impl Frame {
 }
 
 impl Captures {
-    /// One walk. Every value in sight belongs to a block that is open, so the depth of that block says whether it comes
-    /// from around a node.
+    /// Computes all captures in one walk. Every visible value belongs to an open block, so a value is defined outside a
+    /// node exactly if its block is not deeper than that of the node.
     pub(super) fn of_graph(g: &Graph) -> Captures {
         let mut captures = Captures::default();
         let mut depths: Map<BlockId, usize> = Map::default();
@@ -93,12 +94,12 @@ impl Captures {
         captures
     }
 
-    /// Whether all that a node takes is known.
+    /// Whether the list of captures of a node is complete.
     pub(super) fn is_known(&self, node: NodeId) -> bool {
         !matches!(self.nested.get(&node), Some(None))
     }
 
-    /// What a node takes, and what is nested in it; constants that are copied left out.
+    /// The operands of a node and the captures of its blocks, without constants that are copied.
     pub(super) fn by<'a>(&'a self, g: &'a Graph, node: NodeId) -> impl Iterator<Item = ValueId> + 'a {
         let inner = self.nested.get(&node).and_then(Option::as_deref).unwrap_or_default();
         let now = |v: &ValueId| self.replaced.get(v).copied().unwrap_or(*v);
@@ -106,7 +107,7 @@ impl Captures {
         own.chain(inner.iter().map(now))
     }
 
-    /// Notes that a value is given by something else now.
+    /// Records that `new` replaces `old`.
     pub(super) fn replace(&mut self, old: ValueId, new: ValueId) {
         self.replaced.insert(old, new);
     }

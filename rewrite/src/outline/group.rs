@@ -1,6 +1,7 @@
-//! A group while it grows: what it takes from outside and gives to it, kept up to date by every node that joins or leaves.
+//! A growing group: its inputs and outputs, updated incrementally when a node joins or leaves.
 //!
-//! Adding or removing a node costs what it takes and the uses of what it gives, not the size of the group.
+//! Adding or removing a node costs O(its operands and captures + uses of its results), independent of the size of the
+//! group.
 
 use super::{Bounds, SmallNodes, Surroundings};
 use flambeau_analysis::alias::Span;
@@ -24,15 +25,14 @@ pub(super) struct Group<'a> {
 #[derive(Default)]
 pub(super) struct Scratch {
     nodes: Vec<NodeId>,
-    /// The writes next to members that read memory which is written.
+    /// For members that read written memory: the adjacent writes.
     spans: Vec<(NodeId, Span)>,
     set: SmallNodes,
-    /// How often each value is taken by a node of the group.
+    /// The number of uses of each value by nodes of the group.
     takes: Map<ValueId, u32>,
-    /// Those of them that come from outside.
+    /// Values used by the group and defined outside.
     inputs: HashSet<ValueId, FxBuildHasher>,
-    /// Values that are used outside, each with the first node of the block that does so; `None` if only the block's
-    /// outputs do.
+    /// Values used outside the group, each with its first user in the block; `None` if only the block's outputs use it.
     outputs: Map<ValueId, Option<NodeId>>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Group<'a> {
         self.scratch.nodes.len()
     }
 
-    /// The nodes that joined since the group had `len`.
+    /// Returns the nodes that joined since the group had `len` nodes.
     pub(super) fn since(&self, len: usize) -> &[NodeId] {
         &self.scratch.nodes[len..]
     }
@@ -92,7 +92,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Lets the nodes go that joined since the group had `len`.
+    /// Removes the nodes that joined since the group had `len` nodes.
     pub(super) fn truncate(&mut self, len: usize) {
         let (g, captures) = (self.graph, &self.around.captures);
         while self.scratch.nodes.len() > len {
@@ -118,7 +118,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Finds out whether a value of the group is used outside, and where first.
+    /// Recomputes whether a value of the group has uses outside, and its first user.
     fn refresh(&mut self, value: ValueId) {
         let g = self.graph;
         if !self.scratch.set.contains(&g.def(value)) {
@@ -126,7 +126,7 @@ impl<'a> Group<'a> {
         }
         let (mut is_given, mut first) = (false, None);
         for user in g.uses(value).map(|u| u.user) {
-            // The end of the block has no node; it comes after all.
+            // The `Return` of the block has no ancestor in the block; it follows all nodes.
             let top = g.ancestor_in(user, self.block);
             if top.is_some_and(|top| self.scratch.set.contains(&top)) {
                 continue;
@@ -145,25 +145,26 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The first node of the block that uses an output from outside the group.
+    /// Returns the first node of the block, outside the group, that uses an output.
     pub(super) fn first_user(&self) -> Option<NodeId> {
         let g = self.graph;
         let users = self.scratch.outputs.values().filter_map(|user| *user);
         users.reduce(|first, user| if g.is_before(user, first) { user } else { first })
     }
 
-    /// The first user of what the group gives, if something that the group takes comes only after it.
+    /// Returns the first user of an output, if one of the inputs is defined only after that user.
     pub(super) fn in_the_way(&self) -> Option<NodeId> {
         self.first_user().filter(|&user| !self.has_all_before(user))
     }
 
-    /// Where the group stands: directly before the first node that uses what it gives, or where its last member is.
+    /// Returns the position of the group: directly before the first user of its outputs, or at its last member `root`
+    /// if that precedes the user.
     pub(super) fn place(&self, root: NodeId) -> NodeId {
         self.first_user().filter(|&user| self.graph.is_before(user, root)).unwrap_or(root)
     }
 
-    /// Whether it is within its bounds, all that is taken is there before the first that uses what is given, and no
-    /// member passes a write of what it reads.
+    /// Whether the group is within its bounds, all inputs are defined before the first user of an output, and no member
+    /// moves across a write of memory that it reads.
     pub(super) fn is_possible(&self, bounds: Bounds, root: NodeId) -> bool {
         let within =
             self.scratch.inputs.len() <= bounds.values && self.scratch.outputs.len() <= bounds.values;
@@ -178,7 +179,7 @@ impl<'a> Group<'a> {
         self.scratch.spans.iter().all(|&(_, span)| self.around.positions.allows(span, at))
     }
 
-    /// Whether all inputs are there before a node of the block.
+    /// Whether all inputs are defined before a node of the block.
     fn has_all_before(&self, user: NodeId) -> bool {
         let g = self.graph;
         self.scratch.inputs.iter().all(|&v| {
@@ -187,7 +188,7 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// The nodes in program order.
+    /// Returns the nodes in program order.
     pub(super) fn in_order(&self) -> Vec<NodeId> {
         let mut nodes = self.scratch.nodes.clone();
         let before = |a, b| if self.graph.is_before(a, b) { Ordering::Less } else { Ordering::Greater };
@@ -195,14 +196,14 @@ impl<'a> Group<'a> {
         nodes
     }
 
-    /// Values that come from outside, in order of first use.
+    /// Returns the inputs in order of first use.
     pub(super) fn inputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
         let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         let captures = in_order.iter().flat_map(|&n| self.around.captures.by(self.graph, n));
         captures.filter(|&v| self.scratch.inputs.contains(&v) && seen.insert(v)).collect()
     }
 
-    /// Values that are used outside, in program order.
+    /// Returns the values used outside the group, in program order.
     pub(super) fn outputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
         let results = in_order.iter().flat_map(|&n| self.graph.results(n));
         results.filter(|v| self.scratch.outputs.contains_key(v)).collect()

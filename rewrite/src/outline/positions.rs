@@ -1,7 +1,7 @@
-//! Where members of groups may stand, as far as writes to memory go.
+//! Positions that members of groups may have with respect to writes.
 //!
-//! A [`Positions`] is made once, from the graph without groups. Outlining adds nodes that write nothing and removes such
-//! nodes, so the writers keep their numbers, and a group has that of the node in front of which it stands.
+//! A [`Positions`] is built once, from the graph without groups. Outlining inserts and removes only nodes that do not
+//! write. So the numbers of writers remain valid, and a group gets the number of the node it is inserted before.
 
 use flambeau_analysis::alias::{Span, WriteOrder};
 use flambeau_analysis::{AliasDb, Dominance};
@@ -9,14 +9,14 @@ use flambeau_ir::{Graph, NodeId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Numbers of nodes in program order, and the writes next to members that read memory which is written.
+/// Program-order numbers of nodes, and for members that read written memory the adjacent writes.
 #[derive(Default)]
 pub(super) struct Positions {
-    /// The writes around members; those that are not listed may stand anywhere.
+    /// The adjacent writes of members; a member without an entry may have any position.
     spans: HashMap<NodeId, Span, FxBuildHasher>,
-    /// `None` if all members may stand anywhere.
+    /// `None` if no member has an entry in `spans`.
     numbers: Option<Dominance>,
-    /// Groups, each with the number of the node that it was put before.
+    /// The number of the node that each group was inserted before.
     groups: HashMap<NodeId, u32, FxBuildHasher>,
 }
 
@@ -44,12 +44,12 @@ impl Positions {
         positions
     }
 
-    /// The writes next to a member, if there are any.
+    /// Returns the adjacent writes of a member, if any.
     pub(super) fn span(&self, node: NodeId) -> Option<Span> {
         self.spans.get(&node).copied()
     }
 
-    /// Whether a member with this span may stand directly before `at`.
+    /// Whether a member with this span may be moved directly before `at`.
     pub(super) fn allows(&self, span: Span, at: NodeId) -> bool {
         let Some(number) = self.number(at) else { return true };
         span.after.is_none_or(|write| write < number) && span.before.is_none_or(|write| write >= number)
@@ -60,7 +60,7 @@ impl Positions {
         Some(self.groups.get(&node).copied().unwrap_or_else(|| numbers.order(node)))
     }
 
-    /// Notes that a new group stands directly before `at`.
+    /// Records that a new group is directly before `at`.
     pub(super) fn stands_at(&mut self, group: NodeId, at: NodeId) {
         if let Some(number) = self.number(at) {
             self.groups.insert(group, number);

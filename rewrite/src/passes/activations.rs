@@ -1,7 +1,7 @@
-//! Activations compute into the memory of their operand where that is not needed any more.
+//! Replaces activations by their in-place variants if their operand has no other use.
 //!
-//! The operand must be made in the same block by a node that makes a tensor of its own, the activation must be its only
-//! use, and the result must have its element type: then nobody can see that its memory is written.
+//! The operand must be new memory made in the same block, the activation must be its only use, and the result must have
+//! the operand's element type. Then the write is unobservable.
 
 use super::remove_mutation::is_fresh;
 use crate::facets::Role;
@@ -10,7 +10,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::Shapes;
 use flambeau_ir::{NodeId, OpId};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ActivationsInPlace;
 

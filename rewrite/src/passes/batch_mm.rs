@@ -1,9 +1,9 @@
-//! Products of matrices that stand together become one: sums of products (`a b + c d + ...`) as `prim::MMTreeReduce`,
-//! and products that share a side as `prim::MMBatchSide`.
+//! Batches matrix products: sums of products (`a b + c d + ...`) become `prim::MMTreeReduce`, and products that share
+//! an operand become `prim::MMBatchSide`.
 //!
-//! Both pay from a few products on. The products of a sum move down to it, those that share a side up to the first of them:
-//! nothing on the way may write what they take ([`WriteOrder`]). Sums that anything else uses stay. Results may differ by
-//! rounding.
+//! Both pay off from [`LEAST`] products on. The products of a sum move down to the sum, and products that share an
+//! operand move up to the first of them; no node in between may write memory that they read ([`WriteOrder`]). A partial
+//! sum with another use is not part of a batch. Results may differ by rounding.
 
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
@@ -14,10 +14,10 @@ use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Type, ValueId,
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// Fewest products that are worth it.
+/// Minimum number of products in a batch.
 const LEAST: usize = 4;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchMm;
 
@@ -36,7 +36,7 @@ impl Pass for BatchMm {
     }
 }
 
-/// What is looked for in a graph.
+/// The graph and the analyses that the search reads.
 struct Search<'g> {
     graph: &'g Graph,
     roles: Column<'g, Role>,
@@ -50,7 +50,7 @@ impl Search<'_> {
         self.roles.of(self.graph.op(node)) == Some(&role)
     }
 
-    /// Whether a node computes the same if it runs directly before `at`, a node of its block.
+    /// Whether a node computes the same if it runs directly before `at`, a node of the same block.
     fn may_run_at(&self, node: NodeId, at: NodeId) -> bool {
         let span = self.writes.around(self.graph, self.db, self.dominance, node);
         let place = self.dominance.order(at);
@@ -69,7 +69,7 @@ impl Search<'_> {
     }
 }
 
-/// What `in_block` finds in each block of the graph.
+/// The results of `in_block` for each block of the graph.
 fn find<T>(cx: &mut PassCx<'_>, in_block: fn(&Search<'_>, BlockId) -> Vec<T>) -> Vec<T> {
     let registry = cx.registry();
     let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
@@ -78,7 +78,7 @@ fn find<T>(cx: &mut PassCx<'_>, in_block: fn(&Search<'_>, BlockId) -> Vec<T>) ->
     search.blocks().into_iter().flat_map(|b| in_block(&search, b)).collect()
 }
 
-/// A sum of products: its last node, and the products in order.
+/// A sum of products: its last addition, and the products in order.
 struct Sum {
     root: NodeId,
     products: Vec<NodeId>,
@@ -97,16 +97,16 @@ fn sums(cx: &mut PassCx<'_>) {
         let (loc, ty) = (g.loc(sum.root), g.ty(g.result(sum.root, 0)));
         let value = editor.at(At::before(sum.root)).loc(loc).value(Prim::MMTreeReduce, &operands, ty);
         editor.replace_node(sum.root, &[value]);
-        // The products and the sums within are used by nobody now.
+        // The products and the partial sums are unused now.
         erase_unused(&mut editor, sum.products);
     }
 }
 
-/// Erases products, and what was only made of them.
+/// Erases products and the partial sums that have become unused.
 fn erase_unused(editor: &mut flambeau_ir::Editor<'_>, products: Vec<NodeId>) {
     let mut ready: Vec<NodeId> = Vec::new();
     for product in products {
-        // From the product on to the sums, which are used by one node each: the last first.
+        // The chain from the product to the sums, each of which has one user; erased from the end.
         let mut chain = vec![product];
         while let Some(user) = {
             let g = editor.graph();
@@ -124,7 +124,7 @@ fn erase_unused(editor: &mut flambeau_ir::Editor<'_>, products: Vec<NodeId>) {
 
 fn sums_in(search: &Search<'_>, block: BlockId) -> Vec<Sum> {
     let g = search.graph;
-    // Per value that is a product or a sum of some, and part of no sum yet: how many products.
+    // For each product or sum of products that is not yet part of a larger sum: its number of products.
     let mut parts: HashMap<ValueId, usize, FxBuildHasher> = HashMap::default();
     let mut roots = Vec::new();
     for node in g.nodes(block) {
@@ -160,7 +160,7 @@ fn products_of(search: &Search<'_>, root: NodeId) -> Vec<NodeId> {
     products
 }
 
-/// Products that share a side: they are put where the first of them stands.
+/// Products that share an operand. They are computed at the position of the first product.
 struct Side {
     shared: ValueId,
     side: usize,
@@ -191,7 +191,7 @@ fn sides(cx: &mut PassCx<'_>) {
 
 fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
     let g = search.graph;
-    // The results are parts of one product: none may be written by itself.
+    // The results become parts of one product, so none of them may be written.
     let is_product =
         |&n: &NodeId| search.has_role(n, Role::MatrixProduct) && !search.db.has_output_writers(g, n);
     let products: Vec<NodeId> = g.nodes(block).filter(is_product).collect();
@@ -208,7 +208,7 @@ fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
             });
             let group = &mut groups[at].products;
             let other = g.def(g.operand(node, 1 - side));
-            // The other side must be there where the first stands, with what it holds later.
+            // The other operand must be defined before the first product and hold the same elements there.
             let fits = |&first: &NodeId| {
                 (g.parent(other) != block || g.is_before(other, first)) && search.may_run_at(node, first)
             };
@@ -302,7 +302,7 @@ mod tests {
         assert_passes(&toy(), "batch_mm", written, written);
     }
 
-    /// Writes before the first product and behind the last are passed by none.
+    /// Writes before the first product and after the last one do not prevent batching.
     #[test]
     fn writes_beside_the_products_are_no_matter() {
         assert_passes(

@@ -1,14 +1,14 @@
-//! One spelling of one program: results of `prim::If` and `prim::Loop` stand in the order of their first use (unused
-//! ones last, among themselves as they were), and unnamed values are numbered in program order.
+//! Canonicalizes the order and names of values: results of `prim::If` and `prim::Loop` are sorted by first use (unused
+//! ones last, in their original order), and unnamed values are numbered in program order.
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use flambeau_ir::{Editor, Graph, NodeId, NodeMap, Prim, WalkStep};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Canonicalize {
-    /// Replace debug names by numbers, too.
+    /// Replace debug names by numbers too.
     pub drop_names: bool,
 }
 
@@ -40,9 +40,9 @@ impl Configure for Canonicalize {
     }
 }
 
-/// The nodes whose results are out of order, with the order they should have.
+/// The nodes whose results are out of order, with the new order.
 fn plan(graph: &Graph) -> Vec<(NodeId, Vec<u32>)> {
-    // Position of every node in program order, with a block's Return behind the block's nodes.
+    // Position of every node in program order; a block's `Return` follows the block's nodes.
     let mut position = NodeMap::for_nodes(graph, 0u32);
     let mut structural = Vec::new();
     let mut next = 1;
@@ -75,7 +75,8 @@ fn plan(graph: &Graph) -> Vec<(NodeId, Vec<u32>)> {
 
 fn permute(editor: &mut Editor<'_>, node: NodeId, order: &[u32]) {
     let is_loop = editor.graph().is_prim(node, Prim::Loop);
-    // A loop's carried values stand behind the trip count and condition, and behind the condition among outputs.
+    // The carried values of a loop follow the trip count and condition among operands, and the condition among block
+    // outputs.
     let blocks: Vec<_> = editor.graph().blocks(node).collect();
     for &block in &blocks {
         let ret = editor.graph().ret(block);

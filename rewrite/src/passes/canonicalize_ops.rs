@@ -1,7 +1,7 @@
-//! Chunks of known number as one node with that many results: a list of chunks that is taken apart at once becomes
-//! `prim::ConstantChunk`, which fusion can look through. Operators that make such lists say so with the [`Chunk`] facet.
-//! Dead code is removed at the end. PyTorch's pass also takes constant zero-dimensional tensors as numbers, which changes
-//! dtypes; here numbers are restored when an archive is loaded, and no pass does it.
+//! Replaces a list of chunks that is immediately unpacked by `prim::ConstantChunk`, a node with one result per chunk,
+//! which fusion can look through. The facet [`Chunk`] marks operators that return such lists. Dead code is removed at
+//! the end. PyTorch's pass also converts constant zero-dimensional tensors to numbers, which changes dtypes. Here the
+//! archive loader restores numbers, and no pass does so.
 
 use super::dce::Dce;
 use crate::facets::Chunk;
@@ -13,7 +13,7 @@ use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, Graph, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CanonicalizeOps;
 
@@ -67,7 +67,7 @@ struct Found {
     dim: i64,
 }
 
-/// A list of chunks whose only use is to be taken apart into as many values.
+/// A list of chunks whose only use is a `prim::ListUnpack` into as many values.
 fn plan(g: &Graph, node: NodeId) -> Option<Found> {
     let mut operands = g.operands(node);
     let (tensor, chunks, dim) = (operands.next()?, operands.next()?, operands.next()?);

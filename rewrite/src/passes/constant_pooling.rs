@@ -1,14 +1,14 @@
-//! Constants once, at the top: every `prim::Constant` moves to the start of the graph, and equal ones become one.
+//! Moves every `prim::Constant` to the start of the graph and merges equal ones.
 //!
-//! Attribute sets are interned, so "equal" is one comparison: numbers and strings by their bits, everything that can be
-//! changed (tensors, lists) only if it is the very same object. Sharing the node of one object changes no aliasing.
+//! Attribute sets are interned, so equality is one comparison. Numbers and strings are compared by their bits, mutable
+//! values (tensors, lists) by identity. Nodes with the same object can merge without a change of aliasing.
 
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{AttrsId, NodeId, Prim, Type};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantPooling;
 

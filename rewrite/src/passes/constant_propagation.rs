@@ -1,12 +1,13 @@
-//! What can be computed now is computed now.
+//! Constant propagation: evaluates nodes with constant operands and simplifies control flow with known conditions.
 //!
-//! A node whose operands are all constants is run, if it is deterministic and free of effects, nobody writes the memory
-//! involved, and no result that could be changed leaves the graph (a caller would change the constant). A branch whose
-//! condition is known gives way to the block taken, equal results of both blocks are used directly, a loop that never
-//! runs gives way to its initial values, and a value that a loop carries round unchanged is used from outside it.
+//! A node whose operands are all constants is evaluated if it is deterministic and free of effects, the memory involved
+//! has no writers, and no mutable result escapes the graph (a caller could change the constant). A branch with a known
+//! condition is replaced by the block taken. Equal results of both blocks are used directly. A loop with zero
+//! iterations is replaced by its initial values, and a loop-carried value that never changes by its initial value.
 //!
-//! One walk in program order decides on the graph as it stands, with constants and equalities found so far at hand; the
-//! edits follow in the same order, so any prefix of them is a valid program. Dead code is removed at the end.
+//! One walk in program order plans all edits on the unchanged graph, with side tables of constants and equalities found
+//! so far. The edits follow in the same order, so every prefix of them yields a valid program. Dead code is removed at
+//! the end.
 
 use super::dce::Dce;
 use crate::control::Planted;
@@ -23,14 +24,14 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantPropagation {
-    /// Fold only values that cannot be changed.
+    /// Fold only immutable values.
     pub immutable: bool,
-    /// Also fold what leaves the graph, though a caller could write it and would find it written in the next run.
+    /// Also fold values that escape the graph, although a caller could write them and the next run would see the write.
     pub escaping: bool,
-    /// Bounds on what folding one node may make.
+    /// Bounds on the evaluation of one node.
     pub limits: EvalLimits,
 }
 
@@ -84,17 +85,17 @@ impl Pass for ConstantPropagation {
 }
 
 enum Edit {
-    /// The results are these constants, under these types.
+    /// The results are these constants with these types.
     Fold(NodeId, Vec<(IValue, Type)>),
-    /// The block taken stands for the branch.
+    /// Block `.1` replaces the branch.
     Take(NodeId, usize),
-    /// Result `.1` is the one value that both blocks give.
+    /// Both blocks return the same value for result `.1`.
     Use(NodeId, usize),
-    /// Result `.1` is this constant.
+    /// Both blocks return this constant for result `.1`.
     Join(NodeId, usize, IValue),
-    /// The loop never runs.
+    /// The loop has zero iterations.
     Skip(NodeId),
-    /// Carried value `.1` is what it is at first.
+    /// Carried value `.1` keeps its initial value.
     Invariant(NodeId, usize),
 }
 
@@ -138,7 +139,7 @@ impl Edit {
             }
             Edit::Use(node, index) => {
                 let g = editor.graph();
-                // What both gave when it was decided may have become something else meanwhile, in both alike.
+                // Earlier edits may have replaced the common value, in both blocks alike.
                 let (result, value) = (g.result(node, index), g.operand(g.ret(g.block(node, 0)), index));
                 editor.replace_all_uses(result, value);
             }
@@ -165,11 +166,11 @@ impl Edit {
 }
 
 enum Task {
-    /// The nodes of a block from here on.
+    /// The nodes of a block from this one on.
     From(NodeId),
-    /// Both blocks of a branch, or a loop's body, are done.
+    /// Both blocks of a branch, or the body of a loop, have been visited.
     Done(NodeId),
-    /// The block taken is done.
+    /// The block taken has been visited.
     Taken(NodeId, usize),
 }
 
@@ -179,12 +180,12 @@ struct Search<'a> {
     fold_random: bool,
     pass: ConstantPropagation,
     host: Host,
-    /// Constants found, beside those that stand in the graph.
+    /// Constants found, in addition to those of the graph.
     known: HashMap<ValueId, IValue, FxBuildHasher>,
-    /// Values that are others.
+    /// Values found equal to other values.
     same: HashMap<ValueId, ValueId, FxBuildHasher>,
     edits: Vec<Edit>,
-    /// How many nodes this build cannot run, and why the first of them.
+    /// The number of nodes that this build cannot evaluate, and the error of the first one.
     refused: Option<(u64, KernelError)>,
 }
 
@@ -273,7 +274,7 @@ impl Search<'_> {
         stack.push(self.first(body));
     }
 
-    /// Results of a branch that are the same whichever block is taken.
+    /// Finds results of a branch that do not depend on the block taken.
     fn join(&mut self, node: NodeId) {
         let g = self.graph;
         let (a, b) = (g.block(node, 0), g.block(node, 1));
@@ -281,7 +282,7 @@ impl Search<'_> {
             let result = g.result(node, i);
             let (rx, ry) = (self.resolve(x), self.resolve(y));
             if rx == ry {
-                // Seen in both blocks, so it stands around them.
+                // Visible in both blocks, so it is defined outside of them.
                 self.same.insert(result, rx);
                 self.edits.push(Edit::Use(node, i));
                 continue;
@@ -323,7 +324,7 @@ impl Search<'_> {
 
     fn fold(&mut self, node: NodeId) {
         let g = self.graph;
-        // The cheapest question first: most nodes have an operand that is not known.
+        // The cheapest check first: most nodes have an operand that is not constant.
         let mut args = Vec::with_capacity(g.operand_count(node));
         for v in g.operands(node) {
             match self.constant(v) {
@@ -336,7 +337,7 @@ impl Search<'_> {
         }
         let values = match eval_node(g, node, &args, self.pass.limits, &mut self.host) {
             Ok(values) => values,
-            // What the node raises, it shall raise when the program runs.
+            // A node that raises is not folded: the program raises at run time.
             Err(error) => {
                 if error.fault() == Fault::Unsupported {
                     self.refused.get_or_insert((0, error)).0 += 1;
@@ -355,7 +356,7 @@ impl Search<'_> {
                 (value, ty)
             })
             .collect();
-        // A number that turns out to be a truth value has no constant of its type.
+        // A declared `number` whose value is a bool has no constant of its type.
         if typed.iter().any(|(value, ty)| !value.is_none() && !value.fits(*ty)) {
             return;
         }
@@ -366,7 +367,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether a value can stand in a program's text: no objects, futures, generators or things of the host.
+/// Whether a value can be a constant in IR text: no objects, futures, generators or host objects.
 fn is_storable(value: &IValue) -> bool {
     value
         .visit(|v| match v {
@@ -380,8 +381,8 @@ fn is_storable(value: &IValue) -> bool {
         .is_continue()
 }
 
-/// Whether a run that records gradients would record the node: a leaf has to be made in each run, and a tensor computed
-/// from one has to remember it, which no constant does.
+/// Whether autograd would record the node. A leaf must be created in each run, and a tensor computed from one must keep
+/// its graph, which a constant cannot.
 fn takes_part_in_gradients(args: &[IValue], results: &[IValue]) -> bool {
     let requires_grad = |values: &[IValue]| {
         let mut found = false;
@@ -393,7 +394,7 @@ fn takes_part_in_gradients(args: &[IValue], results: &[IValue]) -> bool {
     gives_tensors && (requires_grad(results) || requires_grad(args))
 }
 
-/// The type of a folded constant: the value's own where it says more than the result's.
+/// The type of a folded constant: that of the value if it is more specific than the declared result type.
 fn constant_type(value: &IValue, declared: Type) -> Type {
     if matches!(value, IValue::None | IValue::Tensor(_)) || declared.is_mutable() {
         return declared;

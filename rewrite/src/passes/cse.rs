@@ -1,12 +1,12 @@
-//! Common subexpressions: a node that computes what an earlier one in sight computes takes its results.
+//! Common subexpression elimination: replaces the results of a node by those of an earlier node that computes the same.
 //!
 //! Two nodes compute the same if operator, operands, attributes and result types agree, the operator is deterministic
-//! and free of effects, and nobody writes the memory involved. Merging lets results share memory that did not before;
-//! where that could be noticed (both leave the graph, in themselves or in what holds or views them), the nodes stay apart.
+//! and free of effects, and the memory involved has no writers. A merge makes results share memory that were distinct.
+//! If that is observable (both escape the graph, directly or through containers or views), the nodes are not merged.
 //!
-//! One walk decides everything on the graph as it stands, resolving operands through what is decided already; then the
-//! edits are made. Nodes of enclosing blocks are in sight of inner ones, not the other way round: what a block adds to
-//! the table is taken out again at its end.
+//! One walk plans all merges on the unchanged graph, resolving operands through merges already planned. Then the edits
+//! are made. A node is visible in nested blocks, but not the other way round: the table entries of a block are removed
+//! at its end.
 
 use crate::control::Planted;
 use crate::memory;
@@ -19,7 +19,7 @@ use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cse;
 
@@ -30,7 +30,7 @@ impl Pass for Cse {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let ignore_writers = cx.planted() == Planted::CseIgnoresWriters;
-        // Without a writer in the graph, memory matters only once there is something to merge.
+        // In a graph without writers, the alias analysis is needed only if there is something to merge.
         let plan = match Search::new(cx.graph(), None, ignore_writers).run() {
             Some(plan) => plan,
             None => {
@@ -55,23 +55,23 @@ struct Search<'a> {
     graph: &'a Graph,
     memory: Option<&'a AliasDb>,
     ignore_writers: bool,
-    /// The nodes that others may merge into, by what they compute: numbers, because looking up is as fast as the table is
-    /// small, and an id or a hash in it would double what large graphs fetch.
+    /// Hash table of the nodes that others may merge into. Entries are 32-bit node numbers: lookups are memory-bound,
+    /// and an id or a stored hash would double the memory traffic for large graphs.
     table: HashTable<u32>,
-    /// What a merged value has become; `None` for itself.
+    /// The replacement of a merged value; `None` for the value itself.
     stands_for: ValueMap<Option<ValueId>>,
-    /// Merged nodes whose results leave the graph, by the node kept: it takes over that they do. As a second one is
-    /// not merged, each list is short.
+    /// By kept node: the merged nodes whose results escape the graph. The kept node's results then escape too, so a
+    /// second such node is not merged and each list is short.
     leaving: HashMap<NodeId, SmallVec<[NodeId; 1]>, FxBuildHasher>,
     plan: Vec<(NodeId, NodeId)>,
-    /// Nodes to be looked up, with their hashes.
+    /// Nodes to look up, with their hashes.
     batch: Vec<(NodeId, u64)>,
-    /// Entries of nested blocks, with their hashes.
+    /// Table entries of nested blocks, with their hashes.
     made: Vec<(u64, u32)>,
 }
 
-/// Nodes hashed before the first of them is looked up. In a large graph the table is far from the processor, and one
-/// look after the other, with nothing between, waits for memory once for several.
+/// Number of nodes hashed before the first of them is looked up. For a large graph the table exceeds the caches.
+/// Consecutive lookups overlap their cache misses.
 const BATCH: usize = 32;
 
 impl<'a> Search<'a> {
@@ -89,10 +89,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Pairs of a node and the one it merges into, in program order; `None` if memory would have to be known.
+    /// Returns pairs of a node and the node it merges into, in program order; `None` if the alias analysis is needed.
     fn run(mut self) -> Option<Vec<(NodeId, NodeId)>> {
         let graph = self.graph;
-        // How many entries of nested blocks there were when each open block began. Those of the root stay.
+        // For each open block, the number of entries of nested blocks at its start. Entries of the root block stay.
         let mut open: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
             match step {
@@ -126,21 +126,21 @@ impl<'a> Search<'a> {
         Some(self.plan)
     }
 
-    /// Looks up the batch, whose nodes stand in one block.
+    /// Looks up the batch, whose nodes are all in one block.
     fn look_up(&mut self, nested: bool) -> Option<()> {
         let merged = self.plan.len();
         let mut batch = std::mem::take(&mut self.batch);
         for (node, mut hash) in batch.drain(..) {
             if self.plan.len() > merged {
-                // An operand may have become another since.
+                // A merge since the hash was computed may have changed an operand.
                 hash = hash_of(self.graph, &self.stands_for, node);
             }
             let (graph, stands_for) = (self.graph, &self.stands_for);
             let same = |&other: &u32| same(graph, stands_for, graph.numbered(other), node);
             let hash_of = |&other: &u32| hash_of(graph, stands_for, graph.numbered(other));
             match self.table.entry(hash, same, hash_of) {
-                // One entry stands for all alike, merged or not: a chain of equal entries would be walked again and
-                // again.
+                // One entry represents all equal nodes, merged or not: a chain of equal entries would be traversed
+                // repeatedly.
                 Entry::Occupied(entry) => {
                     let kept = graph.numbered(*entry.get());
                     if self.may_merge(node, kept)? {
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    /// Whether a node may be merged, or be what others merge into; `None` if memory would have to be known.
+    /// Whether a node may merge or be merged into; `None` if the alias analysis is needed.
     fn is_candidate(&self, node: NodeId) -> Option<bool> {
         let g = self.graph;
         let effects = g.effects(node);
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
         Some(self.memory.is_none_or(|db| self.ignore_writers || !memory::has_writers(db, g, node)))
     }
 
-    /// Whether `node`'s results may be `kept`'s; `None` if memory would have to be known.
+    /// Whether the results of `kept` may replace those of `node`; `None` if the alias analysis is needed.
     fn may_merge(&self, node: NodeId, kept: NodeId) -> Option<bool> {
         let g = self.graph;
         if g.results(node).all(|v| !g.ty(v).is_mutable()) {
@@ -209,7 +209,7 @@ fn resolve(stands_for: &ValueMap<Option<ValueId>>, value: ValueId) -> ValueId {
     stands_for[value].unwrap_or(value)
 }
 
-/// Whether two nodes compute the same.
+/// Whether two nodes compute the same: operator, attributes, result types, and operands after resolution.
 fn same(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, a: NodeId, b: NodeId) -> bool {
     g.op(a) == g.op(b)
         && g.attrs_id(a) == g.attrs_id(b)
@@ -221,8 +221,8 @@ fn same(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, a: NodeId, b: NodeId)
         && g.results(a).zip(g.results(b)).all(|(x, y)| g.ty(x) == g.ty(y))
 }
 
-/// What [`same`] compares, hashed; operands as they are resolved now. A node's operands come before it, so they
-/// are resolved the same ever after.
+/// Hash of everything that [`same`] compares, with operands as resolved now. Operands precede the node, so their
+/// resolution is final.
 fn hash_of(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, node: NodeId) -> u64 {
     let mut h = FxHasher::default();
     let op: Op = g.op(node);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn merges_what_became_alike() {
-        // Each pair is alike only once the pair before it is merged, across batches.
+        // Each pair becomes equal only after the previous pair has merged, across batches.
         let (mut before, mut after) = (String::new(), String::new());
         for i in 0..3 * super::BATCH {
             let (a, b) = if i == 0 {

@@ -1,10 +1,10 @@
-//! Dead code: nodes whose results nobody needs and that do nothing else, and results, outputs and carried values of
-//! branches and loops that nobody needs.
+//! Dead code elimination: removes nodes without effects whose results are dead, and dead results, outputs and carried
+//! values of branches and loops.
 //!
-//! [Needed](MarkLive) is what the graph returns, what has side effects, and what writes memory that a needed value reaches
-//! or that is known outside.
+//! [Live](MarkLive) are the values that the graph returns, nodes with side effects, and nodes that write memory which a
+//! live value reaches or which is visible outside the graph.
 //!
-//! Without writers in the graph no alias analysis is asked for.
+//! A graph without writers needs no alias analysis.
 
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
@@ -12,11 +12,11 @@ use crate::pipeline::{Configure, Options};
 use flambeau_analysis::{AliasDb, LiveWriters};
 use flambeau_ir::{BlockId, Editor, Graph, LiveNodes, MarkLive, NodeId, Prim, WalkStep};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dce {
-    /// Also drop nodes with side effects that nobody needs the results of, writes among them. What is left computes
-    /// something else unless the program was free of effects: for exporters, which want values and nothing else.
+    /// Also drop dead nodes with side effects, including writes. The result computes something else unless the program
+    /// was free of effects: for exporters, which need only the values.
     pub side_effects: bool,
 }
 
@@ -47,7 +47,7 @@ impl Pass for Dce {
         }
         let plan = Plan::read(cx.graph(), &live);
         let (mut editor, mut fuel) = cx.edit_fuelled();
-        // Users go before what they use, so whatever prefix the fuel allows is a valid program.
+        // Users precede their operands, so every prefix that the fuel allows yields a valid program.
         for step in plan.steps {
             let node = step.node();
             if !fuel.take(step.name(), editor.graph(), node) {
@@ -59,7 +59,7 @@ impl Pass for Dce {
     }
 }
 
-/// Needs what has side effects. Gives the nodes that may write memory.
+/// Marks nodes with side effects as live. Returns the nodes that may write memory.
 fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<NodeId> {
     let mut writers = Vec::new();
     for node in g.nodes_deep() {
@@ -73,8 +73,8 @@ fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<N
     writers
 }
 
-/// Marks the writers of live memory, until no more are found. A node that becomes live adds the memory it uses, and
-/// memory that becomes live its writers: each node and each location is looked at once.
+/// Marks the writers of live memory, up to a fixpoint. A node that becomes live adds the memory that it uses; memory
+/// that becomes live adds its writers. Each node and each location is visited once.
 fn mark_writes(marker: &mut MarkLive<'_>, g: &Graph, db: &AliasDb, writers: &[NodeId]) {
     let mut memory = LiveWriters::new(db, writers.iter().copied());
     let mut found = Vec::new();
@@ -99,7 +99,7 @@ fn mark_writes(marker: &mut MarkLive<'_>, g: &Graph, db: &AliasDb, writers: &[No
 
 enum Edit {
     Erase(NodeId),
-    /// Takes result `.1` of a branch or loop away, with the outputs and inputs that belong to it.
+    /// Removes result `.1` of a branch or loop, with its block outputs and, for a loop, the operand and body input.
     Drop(NodeId, usize),
 }
 
@@ -125,7 +125,7 @@ impl Edit {
     }
 }
 
-/// What to take away, users first.
+/// The removals, users first.
 struct Plan {
     steps: Vec<Edit>,
 }
@@ -133,8 +133,9 @@ struct Plan {
 impl Plan {
     fn read(g: &Graph, live: &LiveNodes) -> Self {
         let mut steps = Vec::new();
-        // What to look at, in program order; read backwards below. A dead node takes all in it along, so its inside is
-        // skipped; a branch or loop stands where it ends, so its results are dropped before what its blocks compute.
+        // The nodes to visit in program order; traversed backwards below. A dead node is removed with its blocks, so
+        // they are skipped. A branch or loop is listed at its end, so its results are dropped before the nodes of its
+        // blocks.
         let mut order: Vec<(NodeId, bool)> = Vec::new();
         let mut dead_depth = 0usize;
         for step in g.walk(g.root()) {
@@ -163,8 +164,8 @@ impl Plan {
     }
 }
 
-/// Takes a result of a branch or loop away. In a loop's body, dead nodes may still use what was carried; until they
-/// go they use its first value, which has the same type and is in sight.
+/// Removes a result of a branch or loop. Dead nodes of a loop's body may still use the carried value. Until they are
+/// removed they use its initial value, which has the same type and is visible there.
 fn drop_result(editor: &mut Editor<'_>, node: NodeId, index: usize) {
     let is_loop = editor.graph().is_prim(node, Prim::Loop);
     let blocks: Vec<BlockId> = editor.graph().blocks(node).collect();

@@ -1,7 +1,7 @@
-//! Connected operators that can be differentiated, as `prim::DifferentiableGraph` nodes, and back where a graph is too
-//! small to pay.
+//! Outlines connected differentiable operators into `prim::DifferentiableGraph` nodes, and inlines those that are too
+//! small to pay off.
 //!
-//! Those can whose derivative is stated ([`Gradients`](crate::autodiff::Gradients)).
+//! An operator is differentiable if it has a gradient entry ([`Gradients`](crate::autodiff::Gradients)).
 
 use super::cse::Cse;
 use super::dce::Dce;
@@ -16,10 +16,10 @@ use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
-/// Makes them.
+/// Creates the subgraphs.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateAutodiffSubgraphs {
-    /// Fewest nodes of one.
+    /// Minimum number of nodes of a subgraph.
     pub least: usize,
 }
 
@@ -61,7 +61,7 @@ impl Pass for CreateAutodiffSubgraphs {
     }
 }
 
-/// The operators of a graph whose derivative is stated.
+/// The operators of a graph that have a gradient entry.
 fn differentiable(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassError> {
     let registry = graph.registry();
     let table =
@@ -76,10 +76,10 @@ fn differentiable(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassErr
     Ok(ops)
 }
 
-/// Puts small ones back.
+/// Inlines small subgraphs.
 #[derive(Clone, Copy, Debug)]
 pub struct InlineAutodiffSubgraphs {
-    /// Those of fewer nodes.
+    /// Subgraphs with fewer nodes are inlined.
     pub threshold: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Forgetting what was found out about types.
+//! Erases inferred type information.
 
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{Type, ValueId};
 
-/// Types of tensors as programs declare them: no element types, sizes, strides, devices.
+/// Resets the types of tensors to `Tensor`, as declared: no element types, sizes, strides or devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EraseShapes;
 

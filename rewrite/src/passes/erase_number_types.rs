@@ -1,8 +1,8 @@
-//! Numbers that operators take beside tensors become tensors.
+//! Converts numbers that operators take in place of tensors to tensors.
 //!
-//! A constant number becomes a tensor without dimensions where the operator has an overload that takes a tensor in its
-//! place, and that gives the same element type: numbers count less than tensors when types are promoted, so the two
-//! do not always agree. Sizes, axes and other numbers that no overload takes as tensors stay numbers.
+//! A constant number becomes a zero-dimensional tensor if the operator has an overload with a tensor in that position
+//! and the overload's result has the same element type. Type promotion ranks numbers below tensors, so the element
+//! types can differ. Sizes, dimensions and other numbers without such an overload stay numbers.
 
 use super::dce::Dce;
 use crate::inplace::DtypeRules;
@@ -15,7 +15,7 @@ use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Registry, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EraseNumberTypes;
 
@@ -59,14 +59,14 @@ struct Found {
     tensor: Tensor,
 }
 
-/// The number of a node that can be a tensor.
+/// The number operand of a node that can be converted.
 fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -> Option<Found> {
     let op = g.op(node).row()?;
     let schema = registry.schema(op);
     if schema.args.len() != g.operand_count(node) || schema.is_mutable() {
         return None;
     }
-    // A number of any kind, that is: an int is a size or an axis.
+    // Only a `number` parameter: an `int` parameter is a size or a dimension.
     let index = schema.args.iter().position(|a| matches!(a.ty.kind(), TypeKind::Number))?;
     let scalar = g.constant(g.operand(node, index))?.as_scalar()?;
     let dtype = match scalar {

@@ -1,16 +1,17 @@
-//! What scales and shifts channels is folded into the weights that made them: batch normalization by running
-//! statistics into the convolution or linear layer in front of it, wherever all of them are constants.
+//! Folds channelwise affine operators into the weights of the preceding linear operator: inference-mode batch
+//! normalization into a convolution or linear layer, if all parameters are constants.
 //!
-//! Which operators these are they say themselves ([`ChannelLinear`], [`ChannelAffine`]). The result in between must have
-//! no other use but being asked for its rank; the new weights are new constants, so whoever shares the old ones keeps
-//! them. Only floats are folded, and only if all constants are of one dtype, or the layer's of a half one and those that
-//! scale of single floats, as normalization has it: the result then differs by rounding alone.
+//! The facets [`ChannelLinear`] and [`ChannelAffine`] mark the operators. The intermediate result must have no other
+//! use except rank queries. The folded weights are new constants, so other users of the original ones are unaffected.
+//! Only floating-point parameters are folded, and only if all constants have one dtype, or the linear operator's have a
+//! half-precision dtype and the affine operator's are f32, as for mixed-precision normalization. The result then
+//! differs only by rounding.
 //!
-//! Both operators must mean the same dimension by "channels", which depends on the rank. It is known from shapes, or from
-//! a check in front that raises for any other rank, as PyTorch's own modules make. With the option `batched`, such a check
-//! is put in front of convolutions that could be called without a batch, of an input of the graph if that settles it.
-//! What it refuses normalization, taking space for channels, nearly always refuses too, in other words: the pass keeps
-//! the meaning of programs without the option alone.
+//! Both operators must agree on the channel dimension, which depends on the rank. The rank is known from shapes, or
+//! from a preceding check that raises for any other rank, as PyTorch's modules have. With the option `batched`, the
+//! pass inserts such a check before convolutions that could be called without a batch dimension. The check is of a
+//! graph input if that suffices. Programs that the check rejects nearly always fail in the normalization as well, with
+//! a different message. So the pass preserves the meaning of programs exactly only without the option.
 
 use crate::facets::{ChannelAffine, ChannelLinear, Role, Slices};
 use crate::pass::{Pass, PassCx, PassError};
@@ -25,10 +26,10 @@ use flambeau_tensor::{DType, Tensor};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldChannels {
-    /// Insist on batches where folding needs it.
+    /// Insert rank checks where folding needs them.
     pub batched: bool,
 }
 
@@ -55,7 +56,7 @@ impl Pass for FoldChannels {
         let (ranks, differs) =
             match (roles::find(&registry, Role::Rank), roles::find(&registry, Role::Unequal)) {
                 (Ok(rank), Ok(differs)) => (rank, differs),
-                // Nobody can ask for ranks: no operator can depend on them either.
+                // Without operators for rank and inequality no program contains rank checks, and none can be inserted.
                 _ => return Ok(()),
             };
         let candidates = Candidates { graph: cx.graph(), linear, affine, ranks };
@@ -64,7 +65,7 @@ impl Pass for FoldChannels {
             return Ok(());
         }
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
-        // A constant that something writes is another one in the next run.
+        // A constant that is written has other elements in the next run.
         let lasting = |v: ValueId| graph.constant(v).is_none() || !db.has_writers(v);
         folds.retain(|f| graph.operands(f.linear).chain(graph.operands(f.affine)).all(lasting));
         let evidence = Evidence { graph, ranks, differs, batched: self.batched };
@@ -90,18 +91,18 @@ impl Pass for FoldChannels {
     }
 }
 
-/// Why the rank of a result is known to be that of the weights.
+/// Why the result of the linear operator is known to have the rank of the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     No,
     Yes,
-    /// Because of checks of the graph's inputs.
+    /// From checks of the graph's inputs.
     ByInputs,
-    /// Because of a check to be put in front.
+    /// From a check that the pass inserts.
     ByCheck,
 }
 
-/// An affine operator that can go.
+/// An affine operator that can be folded.
 struct Fold {
     linear: NodeId,
     affine: NodeId,
@@ -135,7 +136,7 @@ impl Fold {
     }
 }
 
-/// Puts in a check that raises an exception unless a tensor has a rank.
+/// Inserts a check that raises an exception unless a tensor has the given rank.
 fn insist(editor: &mut Editor<'_>, at: At, (value, rank): (ValueId, usize), (ranks, differs): (OpId, OpId)) {
     editor.at(at);
     let have = editor.value(ranks, &[value], Type::INT);
@@ -152,7 +153,7 @@ fn insist(editor: &mut Editor<'_>, at: At, (value, rank): (ValueId, usize), (ran
     editor.at(resume);
 }
 
-/// Where pairs of operators stand whose constants fit each other.
+/// The search for pairs of operators whose constants are compatible.
 struct Candidates<'a> {
     graph: &'a Graph,
     linear: Column<'a, ChannelLinear>,
@@ -206,23 +207,23 @@ impl Candidates<'_> {
     }
 }
 
-/// Values as a tensor of `dtype`, if all of them are finite in it.
+/// The values as a tensor of `dtype`, if all are finite in it.
 fn of_dtype(values: Vec<f64>, sizes: &[i64], dtype: DType) -> Option<Tensor> {
     let tensor = Tensor::from_vec(values, sizes).ok()?.to_dtype(dtype).ok()?;
     tensor.to_vec::<f64>().ok()?.iter().all(|v| v.is_finite()).then_some(tensor)
 }
 
-/// How the elements of weights, in order, fall to channels.
+/// The mapping of the elements of a weight tensor, in row-major order, to channels.
 struct Spread {
-    /// Rows of dimension 0 that make a group, with channels of their own.
+    /// Rows (dimension 0) per group; each group has its own channels.
     rows: usize,
-    /// Channels in a group, one after the other in each row.
+    /// Channels per group, consecutive within each row.
     channels: usize,
-    /// Elements in a row for each channel.
+    /// Elements per channel within a row.
     run: usize,
 }
 
-/// The spread of weights over `count` channels, if that is how many they have.
+/// The mapping of weights to `count` channels; `None` if the weights have another number of channels.
 fn channels(slices: Slices, weight: &Tensor, layer: &[Option<IValue>], count: usize) -> Option<Spread> {
     let sizes: Vec<usize> = weight.sizes().iter().map(|&s| s as usize).collect();
     let groups = |i: usize| usize::try_from(layer.get(i)?.as_ref()?.as_int()?).ok().filter(|&g| g > 0);
@@ -250,7 +251,7 @@ fn channels(slices: Slices, weight: &Tensor, layer: &[Option<IValue>], count: us
     }
 }
 
-/// Each slice of the weights times the factor of its channel.
+/// The weights, each multiplied by the factor of its channel.
 fn folded_weights(weight: &Tensor, pairs: &[(f64, f64)], spread: &Spread) -> Option<Tensor> {
     let mut values = weight.to_vec::<f64>().ok()?;
     for (i, run) in values.chunks_exact_mut(spread.run).enumerate() {
@@ -261,7 +262,7 @@ fn folded_weights(weight: &Tensor, pairs: &[(f64, f64)], spread: &Spread) -> Opt
     of_dtype(values, weight.sizes(), weight.dtype())
 }
 
-/// What is known of ranks.
+/// Evidence about ranks.
 struct Evidence<'a> {
     graph: &'a Graph,
     ranks: OpId,
@@ -270,7 +271,8 @@ struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Finds out for each fold whether its rank is known; inputs of the graph that have to be checked, with their ranks.
+    /// Determines for each fold whether its rank is known. Returns the graph inputs that need a check, with their
+    /// ranks.
     fn settle(&self, folds: &mut [Fold], db: &AliasDb, shapes: &Shapes) -> Vec<(ValueId, usize)> {
         let rank_of = |shapes: &Shapes, fold: &Fold| {
             let of = |value| shapes.tensor(value).and_then(TensorFact::rank);
@@ -304,7 +306,7 @@ impl Evidence<'_> {
         inputs
     }
 
-    /// Inputs of the graph that a check would be put in front of for certain: layers outside of branches take them.
+    /// Graph inputs that certainly need a check: linear operators outside of branches use them.
     fn assumable(&self, folds: &[Fold]) -> Vec<(ValueId, usize)> {
         let root = self.graph.root();
         let mut found: Vec<(ValueId, usize)> = Vec::new();
@@ -319,7 +321,7 @@ impl Evidence<'_> {
         found
     }
 
-    /// Checks of ranks by value: an `If` that raises unless the value has this one.
+    /// Rank checks by value: a `prim::If` that raises unless the value has this rank.
     fn checks(&self) -> HashMap<ValueId, Vec<(NodeId, i64)>, FxBuildHasher> {
         let mut found: HashMap<_, Vec<_>, _> = HashMap::default();
         let mut seen: HashSet<NodeId, FxBuildHasher> = HashSet::default();
@@ -335,7 +337,7 @@ impl Evidence<'_> {
         found
     }
 
-    /// The value and number of `rank(value) != number`.
+    /// The value and number of a condition `rank(value) != number`.
     fn difference(&self, condition: ValueId) -> Option<(ValueId, i64)> {
         let differs = self.graph.def(condition);
         if self.graph.op(differs).row() != Some(self.differs) {

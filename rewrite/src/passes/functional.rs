@@ -1,8 +1,7 @@
-//! Parts of a program that write nothing, as graphs of their own: `prim::FunctionalGraph`, and back.
+//! Outlines pure parts of a program into `prim::FunctionalGraph` nodes, and inlines such nodes.
 //!
-//! A node can be in such a graph if it computes the same whenever it runs and does nothing else, nobody writes what it
-//! takes and gives, and what it gives stays within the graph: who rewrites a functional graph may then change what shares
-//! memory with what.
+//! A node can be outlined if it is deterministic and has no effects, its operands and results have no writers, and its
+//! results do not escape the graph. So a pass over a functional graph may change which values share memory.
 
 use crate::memory;
 use crate::outline::{self, Bounds};
@@ -11,11 +10,11 @@ use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Fault, Graph, NodeId, NodeSet, Prim, ValueId, WalkStep};
 
-/// Makes them.
+/// Creates functional graphs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreateFunctionalGraphs;
 
-/// A smaller part is not worth a graph.
+/// Minimum number of nodes of a functional graph.
 const LEAST: usize = 6;
 
 impl Pass for CreateFunctionalGraphs {
@@ -31,10 +30,10 @@ impl Pass for CreateFunctionalGraphs {
     }
 }
 
-/// The nodes that are functional with all that is nested in them, found in one walk.
+/// The nodes that are functional including all nested nodes, found in one walk.
 fn functional_nodes(graph: &Graph, db: &AliasDb) -> NodeSet {
     let mut functional = NodeSet::new();
-    // Of each block that is open, whether all its nodes so far are.
+    // For each open block, whether all its nodes so far are functional.
     let mut open: Vec<bool> = Vec::new();
     let mut record = |node: NodeId, is: bool, open: &mut Vec<bool>| {
         if is {
@@ -44,7 +43,7 @@ fn functional_nodes(graph: &Graph, db: &AliasDb) -> NodeSet {
             *all &= is || graph.is_prim(node, Prim::Constant);
         }
     };
-    // Of each node whose blocks are open, whether those that are closed are functional.
+    // For each node with open blocks, whether its closed blocks are functional.
     let mut blocks: Vec<bool> = Vec::new();
     for step in graph.walk(graph.root()) {
         match step {
@@ -81,7 +80,7 @@ fn is_functional(g: &Graph, db: &AliasDb, node: NodeId) -> bool {
         && !memory::has_writers(db, g, node)
 }
 
-/// Puts them back.
+/// Inlines functional graphs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineFunctionalGraphs;
 
@@ -94,7 +93,7 @@ impl Pass for InlineFunctionalGraphs {
     }
 }
 
-/// Puts the subgraphs of this operator's nodes, of which `wanted` says yes, in the nodes' place.
+/// Inlines the subgraphs of nodes with operator `prim` that satisfy `wanted`.
 pub(super) fn inline_subgraphs(
     cx: &mut PassCx<'_>,
     prim: Prim,

@@ -1,9 +1,9 @@
 //! Loop-invariant code motion: nodes of a loop's body that compute the same in every iteration move before the loop.
 //!
-//! [`Motion`] decides: what a node takes is defined outside, nothing in the loop writes it, what it gives is not written or
-//! known outside, and the node may be speculated or runs first in a body that certainly runs. A node leaves as many loops
-//! directly around it as it can; one that may fail leaves one loop a run. Nodes with blocks stay, and constants only come
-//! along with nodes that use them: they cost nothing where they are.
+//! [`Motion`] decides legality. The operands are defined outside the loop and not written in it. The results are
+//! neither written nor visible outside. The node may be speculated, or runs first in a body that certainly runs. A node
+//! leaves as many directly enclosing loops as it can; a node that may fail leaves one loop per run. Nodes with blocks
+//! stay. Constants move only together with nodes that use them, because they cost nothing in place.
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::Patch;
@@ -11,11 +11,11 @@ use flambeau_analysis::{AliasDb, Dominance, Motion, MovePlan, NestedEffects};
 use flambeau_ir::{Graph, NodeId, Prim};
 use smallvec::SmallVec;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hoist;
 
-/// Most loops that a node leaves in one run.
+/// Maximum number of loops that a node leaves in one run.
 const MOST_LOOPS: usize = 8;
 
 impl Pass for Hoist {
@@ -30,7 +30,7 @@ impl Pass for Hoist {
         }
         let (graph, (db, dominance, effects)) = cx.with::<(AliasDb, Dominance, NestedEffects)>();
         let mut moves = plan(graph, Motion::new(graph, db, dominance, effects));
-        // Any prefix of the moves is a valid program.
+        // Every prefix of the moves yields a valid program.
         let nodes: Vec<NodeId> = moves.steps.iter().map(|step| step.node()).collect();
         let allowed = nodes.into_iter().take_while(|&node| cx.fuel("hoist", node)).count();
         moves.steps.truncate(allowed);
@@ -41,7 +41,7 @@ impl Pass for Hoist {
     }
 }
 
-/// Moves in program order, so that what a node takes has moved before it.
+/// Plans moves in program order, so that the operands of a node have moved before it.
 fn plan(graph: &Graph, mut motion: Motion<'_>) -> MovePlan {
     for node in graph.nodes_deep() {
         let stays = graph.block_count(node) > 0 || graph.is_prim(node, Prim::Constant);
@@ -54,7 +54,7 @@ fn plan(graph: &Graph, mut motion: Motion<'_>) -> MovePlan {
     motion.into_plan()
 }
 
-/// The loops directly around a node, innermost first.
+/// The directly enclosing loops of a node, innermost first.
 fn loops_around(graph: &Graph, node: NodeId) -> SmallVec<[NodeId; MOST_LOOPS]> {
     let around = std::iter::successors(graph.enclosing(node), |&outer| graph.enclosing(outer));
     around.take_while(|&outer| graph.is_prim(outer, Prim::Loop)).take(MOST_LOOPS).collect()
@@ -109,7 +109,7 @@ mod tests {
         );
     }
 
-    /// Without the write, the product moves: one loop a run, since it may fail.
+    /// Without the write the product moves, one loop per run because it may fail.
     #[test]
     fn what_may_fail_moves_if_it_runs_first() {
         let pure = NEST.replace("toy::add_(", "toy::add(");

@@ -1,8 +1,9 @@
-//! Calls of functions and methods become their bodies, all the way down.
+//! Replaces calls of functions and methods by their bodies, recursively.
 //!
-//! Callees are flattened once each in call order ([`CallGraph`]), so the work is linear in the size of the result however
-//! often a function is called. Calls through interfaces and of functions the unit does not hold stay. A function that reaches
-//! itself cannot be inlined, and programs that would grow beyond [`Inline::max_nodes`] are refused before they do.
+//! Callees are flattened once each, in call order ([`CallGraph`]), so the work is linear in the size of the result
+//! regardless of the number of calls. Calls through interfaces and calls of functions that the unit does not define
+//! stay. Recursive functions are an error. A result larger than [`Inline::max_nodes`] is an error too, detected before
+//! the graph grows.
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
@@ -13,10 +14,10 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Inline {
-    /// Most nodes the result may have.
+    /// Maximum number of nodes of the result.
     pub max_nodes: usize,
 }
 
@@ -65,7 +66,7 @@ impl Pass for Inline {
     }
 }
 
-/// Callees without calls of their own, made one by one in call order.
+/// Bodies of callees without calls, built in call order.
 struct Flattener<'u> {
     unit: &'u CompilationUnit,
     done: HashMap<Symbol, Arc<Graph>, FxBuildHasher>,
@@ -73,7 +74,7 @@ struct Flattener<'u> {
 }
 
 impl Flattener<'_> {
-    /// Flattens a function whose callees are flat.
+    /// Flattens a function whose callees are already flat.
     fn flatten(&mut self, function: &CalledFunction) -> Result<(), PassError> {
         let body = &self.unit.function(function.name).expect("invariant: the unit holds callees").graph;
         let flat = if function.calls.is_empty() {

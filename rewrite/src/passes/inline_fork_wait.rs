@@ -1,14 +1,14 @@
-//! Tasks that are only waited for are computed where they are forked.
+//! Inlines forked tasks whose futures are only waited for.
 //!
-//! That is one of the orders in which a program's tasks may run. An error of the task is raised by the fork then, and not
-//! where it is waited for. So a task is inlined only if a wait stands in the block of its fork, or if running it cannot be
-//! noticed. Futures that go anywhere else (into lists, out of the graph, around loops) stay futures.
+//! Running a task at its fork is one of the legal schedules of the program. An error of the task is then raised at the
+//! fork instead of the wait. So a task is inlined only if a wait is in the block of the fork, or if running the task is
+//! unobservable. Futures with other uses (in lists, returned, carried around loops) stay.
 
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, Fault, Graph, NodeId, Prim, ValueId};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineForkWait;
 
@@ -60,8 +60,8 @@ impl Pass for InlineForkWait {
     }
 }
 
-/// Whether the program waits for a task wherever it is forked, or could run it anyway: a task that is waited for on one
-/// branch only must not raise on the other.
+/// Whether every execution of the fork also waits for the task, or the task may be speculated: a task that only one
+/// branch waits for must not raise on the other.
 fn is_waited_for(graph: &Graph, fork: NodeId) -> bool {
     let body = graph.attr(fork, flambeau_ir::attr::names::subgraph()).and_then(|a| a.as_graph());
     let block = graph.parent(fork);

@@ -1,10 +1,11 @@
-//! No tuples: every tuple that enters, leaves or goes round the graph is its elements.
+//! Removes all tuples: every tuple that enters or leaves the graph or is carried around a loop is replaced by its
+//! elements.
 //!
-//! Inputs that are tuples become one input per element, constants are put together from constants, and where a tuple
-//! comes out of a branch or loop it is taken apart and put together first, so that the lowering of simple tuples finds
-//! a made tuple at every place it looks at. What the graph returns is returned element by element. This changes the
-//! graph's signature: for exporters. Tuples that operators give or take as a whole (lists of tuples, calls, objects)
-//! stay.
+//! A tuple input becomes one input per element, and a tuple constant becomes a `prim::TupleConstruct` of constants. A
+//! tuple that flows into a result of a branch or loop is first unpacked and repacked, so that the lowering of simple
+//! tuples finds a `prim::TupleConstruct` everywhere. The graph returns the elements instead of the tuple. This changes
+//! the graph's signature: for exporters. Tuples that operators take or return as a whole (lists of tuples, calls,
+//! objects) stay.
 
 use super::dce::Dce;
 use super::lower_simple_tuples::{Extent, elements, lower};
@@ -12,7 +13,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::schedule::Schedule;
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerAllTuples;
 
@@ -41,7 +42,7 @@ impl Pass for LowerAllTuples {
     }
 }
 
-/// Replaces inputs that are tuples by their elements, elements that are tuples in turn.
+/// Replaces tuple inputs by their elements, nested tuples included.
 fn spread_inputs(editor: &mut Editor<'_>) {
     let root = editor.graph().root();
     let mut index = 0;
@@ -65,7 +66,7 @@ fn spread_inputs(editor: &mut Editor<'_>) {
     }
 }
 
-/// Puts constant tuples together from constants.
+/// Replaces tuple constants by `prim::TupleConstruct` nodes over constants.
 fn make_constants(editor: &mut Editor<'_>) {
     let g = editor.graph();
     let is_tuple = |&n: &NodeId| g.is_prim(n, Prim::Constant) && g.ty(g.result(n, 0)).as_tuple().is_some();
@@ -88,7 +89,7 @@ fn make_constants(editor: &mut Editor<'_>) {
     }
 }
 
-/// Where a tuple flows into a result of a branch or loop, takes it apart and puts it together on the way.
+/// Unpacks and repacks each tuple that flows into a result of a branch or loop.
 fn make_flowing(editor: &mut Editor<'_>) {
     let g = editor.graph();
     let flows = |&n: &NodeId| matches!(g.prim(n), Some(Prim::If | Prim::Loop));
@@ -112,7 +113,7 @@ fn make_flowing(editor: &mut Editor<'_>) {
     }
 }
 
-/// Lets an operand that is a tuple be one that is made directly before its user, elements that are tuples too.
+/// Replaces a tuple operand by a tuple constructed directly before its user, nested tuples included.
 fn remake(editor: &mut Editor<'_>, user: NodeId, index: usize, ty: Type) {
     let value = editor.graph().operand(user, index);
     if editor.graph().ty(value) == ty && elements(editor.graph(), value).is_none() {
@@ -121,7 +122,7 @@ fn remake(editor: &mut Editor<'_>, user: NodeId, index: usize, ty: Type) {
     }
 }
 
-/// The tuple taken apart and put together before a node. Depth is that of the type, which is bounded.
+/// The tuple, unpacked and repacked before a node. Recursion depth is that of the type, which is bounded.
 fn remade(editor: &mut Editor<'_>, before: NodeId, value: ValueId) -> ValueId {
     let ty = editor.graph().ty(value);
     let Some(tuple) = ty.as_tuple() else { return value };
@@ -132,7 +133,7 @@ fn remade(editor: &mut Editor<'_>, before: NodeId, value: ValueId) -> ValueId {
     editor.at(At::before(before)).loc(loc).value(Prim::TupleConstruct, &parts, ty)
 }
 
-/// Returns the elements of made tuples in the tuples' place.
+/// Returns the elements of constructed tuples in place of the tuples.
 fn spread_outputs(editor: &mut Editor<'_>) {
     let root = editor.graph().root();
     let end = editor.graph().ret(root);

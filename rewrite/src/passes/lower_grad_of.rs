@@ -1,10 +1,10 @@
-//! Gradient formulas as branches: a `prim::GradOf` becomes a `prim::If` that computes its block where any incoming
-//! gradient is defined, and gives undefined gradients where none is.
+//! Lowers `prim::GradOf` to `prim::If`: the block is computed if any incoming gradient is defined; otherwise the
+//! results are undefined gradients.
 
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, NodeId, Prim, Type, ValueId};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerGradOf;
 

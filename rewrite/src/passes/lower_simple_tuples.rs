@@ -1,13 +1,13 @@
-//! Tuples that are taken apart where they were put together: the elements are used directly.
+//! Removes pairs of tuple construction and unpacking: the elements are used directly.
 //!
-//! Looks through `prim::If` and `prim::Loop`: where all ways into a result are tuples made on the spot, the result is
-//! split into one result per element. Tuples that enter or leave the graph, or go into other nodes, stay.
+//! Also handles `prim::If` and `prim::Loop`: if all sources of a tuple result are `prim::TupleConstruct`, the result is
+//! split into one result per element. Tuples that enter or leave the graph, or are operands of other nodes, stay.
 
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, Editor, Graph, NodeId, Prim, Type, ValueId};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LowerSimpleTuples;
 
@@ -22,20 +22,20 @@ impl Pass for LowerSimpleTuples {
     }
 }
 
-/// Which results of branches and loops are split.
+/// The results of branches and loops to split.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Those that somebody takes apart.
+    /// Those that a node unpacks.
     Taken,
     /// All.
     All,
 }
 
-/// Lowers accesses, and splits results.
+/// Lowers tuple accesses and splits results.
 pub(super) fn lower(cx: &mut PassCx<'_>, extent: Extent) {
     let shift = usize::from(cx.planted() == Planted::TupleOffByOne);
     let graph = cx.graph();
-    // Inner nodes first: a branch whose tuples are lowered shows its elements to the nodes around it.
+    // Inner nodes first: lowering the tuples of a branch exposes its elements to the enclosing nodes.
     let work: Vec<NodeId> = graph.nodes_deep().filter(|&n| is_candidate(graph, n)).collect();
     let (mut editor, mut fuel) = cx.edit_fuelled();
     let mut stack: Vec<NodeId> = work.into_iter().rev().collect();
@@ -58,7 +58,7 @@ pub(super) fn lower(cx: &mut PassCx<'_>, extent: Extent) {
                     return;
                 }
                 let tuple = split_result(&mut editor, node, index, arity);
-                // More results may be tuples, and those who take this one apart can be lowered now.
+                // Other results may be tuples, and users that unpack this one can be lowered now.
                 stack.push(node);
                 let users = editor.graph().uses(tuple).map(|u| u.user);
                 stack.extend(users.filter(|&u| is_candidate(editor.graph(), u)));
@@ -76,7 +76,7 @@ fn is_candidate(g: &Graph, node: NodeId) -> bool {
     }
 }
 
-/// The elements of a tuple that is put together in the graph.
+/// The elements of a tuple that is constructed in the graph.
 pub(super) fn elements(g: &Graph, tuple: ValueId) -> Option<Vec<ValueId>> {
     let def = g.def(tuple);
     g.is_prim(def, Prim::TupleConstruct).then(|| g.operands(def).collect())
@@ -108,7 +108,7 @@ fn plan_access(g: &Graph, node: NodeId, shift: usize) -> Option<Access> {
     }
 }
 
-/// An index from the front or, if negative, from the back.
+/// Converts an index that counts from the end if negative. Returns `None` if it is out of bounds.
 fn wrap(index: i64, len: usize) -> Option<usize> {
     let len_signed = i64::try_from(len).ok()?;
     let index = if index < 0 { index + len_signed } else { index };
@@ -127,7 +127,7 @@ fn apply_access(editor: &mut Editor<'_>, node: NodeId, plan: Access) {
     }
 }
 
-/// The first result all of whose sources are tuples made on the spot, with their arity.
+/// The first result whose sources are all `prim::TupleConstruct`, with the tuple's length.
 fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)> {
     let is_loop = g.is_prim(node, Prim::Loop);
     g.results(node).enumerate().find_map(|(i, v)| {
@@ -136,7 +136,7 @@ fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)>
         let outputs = usize::from(is_loop) + i;
         let all = g.blocks(node).all(|b| g.block_outputs(b).nth(outputs).is_some_and(made))
             && (!is_loop || made(g.operand(node, i + 2)));
-        // Splitting pays where somebody takes the tuple apart.
+        // Splitting pays off if a node unpacks the tuple.
         let taken = |v: ValueId| {
             g.uses(v).any(|u| {
                 matches!(
@@ -151,7 +151,7 @@ fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)>
     })
 }
 
-/// Splits tuple result `index` into `arity` results and puts the tuple together behind the node. Gives that tuple.
+/// Splits tuple result `index` into `arity` results and constructs the tuple after the node. Returns that tuple.
 fn split_result(editor: &mut Editor<'_>, node: NodeId, index: usize, arity: usize) -> ValueId {
     let is_loop = editor.graph().is_prim(node, Prim::Loop);
     let old = editor.graph().result(node, index);
@@ -189,7 +189,7 @@ fn split_result(editor: &mut Editor<'_>, node: NodeId, index: usize, arity: usiz
     tuple
 }
 
-/// Replaces an operand that is a tuple made on the spot by its elements.
+/// Replaces an operand that is a constructed tuple by its elements.
 fn spread_operand(editor: &mut Editor<'_>, node: NodeId, index: usize) {
     let tuple = editor.graph().operand(node, index);
     let elems = elements(editor.graph(), tuple).expect("invariant: looked at before");

@@ -1,4 +1,4 @@
-//! Passes, one file each. All ask facets and effects, none knows an operator by name.
+//! The passes, one file each. All query facets and effects; no pass names an operator.
 
 pub mod activations;
 pub mod batch_mm;
@@ -35,7 +35,7 @@ use crate::pipeline::PassEntry;
 use crate::rules::{Rewrite, Rulebook};
 use std::sync::Arc;
 
-/// The passes of this crate, in order: those without options, then those with some.
+/// The passes of this crate that apply no rules: first those without options, then those with options.
 const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<activations::ActivationsInPlace>,
     PassEntry::of::<batch_mm::BatchMm>,
@@ -68,7 +68,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::configured::<unroll::Unroll>,
 ];
 
-/// Pipelines that are known by a name, most of them PyTorch's.
+/// Named pipelines; most names are PyTorch's.
 pub(crate) const PIPELINES: &[(&str, &str)] = &[
     ("dce_with_side_effects", "dce{side_effects}"),
     ("constant_propagation_immutable_types", "constant_propagation{immutable}"),
@@ -86,14 +86,14 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
     ("run_decompositions", "decompose_ops,fix{2}(peephole,constant_propagation)"),
 ];
 
-/// Entries of all passes of this crate.
+/// Returns the entries of all passes of this crate.
 pub(crate) fn standard() -> Vec<PassEntry> {
     let mut all: Vec<PassEntry> = PASSES.iter().map(|entry| entry()).collect();
     all.extend(by_rules(Rulebook::new()));
     all
 }
 
-/// Entries of the passes that apply rules, with a book of them at hand.
+/// Returns the entries of the passes that apply rules, with a book of additional rules.
 pub(crate) fn by_rules(book: Rulebook) -> Vec<PassEntry> {
     let book = Arc::new(book);
     vec![
@@ -104,7 +104,7 @@ pub(crate) fn by_rules(book: Rulebook) -> Vec<PassEntry> {
     ]
 }
 
-/// Passes that this build lacks, each with the feature that brings it.
+/// Passes missing in this build, each with the feature that enables it.
 pub(crate) const LACKING: &[(&str, &str)] = &[
     #[cfg(not(feature = "egraph"))]
     ("egraph", "egraph"),

@@ -1,8 +1,8 @@
-//! Small rewrites wherever they fit: the exact rules that operators state, idioms of containers and types ([`super::idioms`]),
-//! and the removal of what they leave over.
+//! Peephole optimization: the exact rules that operators state, idioms of containers and types ([`super::idioms`]), and
+//! dead code elimination.
 //!
-//! The pass itself applies the rules; its schedule adds the idioms and dead code elimination, in rounds until one changes
-//! nothing.
+//! The pass itself applies the rules. Its schedule adds the idioms and dead code elimination and repeats all three
+//! until a round changes nothing.
 
 use super::dce::Dce;
 use super::idioms::Idioms;
@@ -13,18 +13,18 @@ use crate::rules::{Exactness, Rewrite, Rulebook};
 use crate::schedule::Schedule;
 use std::sync::Arc;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Default)]
 pub struct Peephole {
-    /// The rules.
+    /// The rules to apply.
     pub rules: Rewrite,
 }
 
-/// Most rounds of rules and idioms.
+/// Maximum number of rounds of rules and idioms.
 const MAX_ROUNDS: u32 = 8;
 
 impl Peephole {
-    /// The pass with the rules of a book at hand.
+    /// The pass entry, with the rules of a book.
     pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options: &Options| {
             Ok(Peephole { rules: Rewrite::configure(options, &book)? })
@@ -40,7 +40,7 @@ impl Pass for Peephole {
         self.rules.exactness()
     }
 
-    /// Rules that are named run alone.
+    /// If rules are selected by name, the pass applies only those, without idioms and dead code elimination.
     fn schedule(&self) -> Schedule {
         let named_only = !self.rules.select.only.is_empty();
         if named_only {

@@ -1,4 +1,4 @@
-//! What shape analysis found out about tensors, written into their types.
+//! Writes the results of shape analysis into tensor types.
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
@@ -6,10 +6,10 @@ use flambeau_analysis::Shapes;
 use flambeau_ir::types::TensorType;
 use flambeau_ir::{Prim, Type, ValueId};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PropagateShapes {
-    /// Only element types, no sizes.
+    /// Write element types only, no sizes.
     pub dtypes_only: bool,
 }
 

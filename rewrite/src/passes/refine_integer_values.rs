@@ -1,18 +1,18 @@
-//! Where a program has asked whether an integer is a certain number, it is that number.
+//! Replaces integers by constants where a dominating comparison determines their value.
 //!
-//! In the block taken when `x == 3` holds, `x` is the constant 3; after a branch whose other block only raises, as well.
-//! Conditions are looked through as far as `and`, `or` and `not` make them: branches that give truth values.
+//! In the block taken if `x == 3` holds, `x` is the constant 3; also after a branch whose other block only raises.
+//! Conditions made by `and`, `or` and `not`, which are branches with bool results, are decomposed.
 
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, BlockId, Column, Editor, Graph, IValue, NodeId, Prim, ValueId};
 use smallvec::SmallVec;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineIntegerValues;
 
-/// Most conditions within one that are looked at.
+/// Maximum number of nested conditions that are decomposed.
 const MAX_DEPTH: usize = 32;
 
 impl Pass for RefineIntegerValues {
@@ -39,7 +39,7 @@ impl Pass for RefineIntegerValues {
     }
 }
 
-/// Where a value is a number.
+/// Where the value of an integer is known.
 #[derive(Clone, Copy)]
 enum Place {
     /// In this block of the branch.
@@ -96,12 +96,12 @@ fn refinements(g: &Graph, roles: &Column<'_, Role>, node: NodeId) -> Vec<Found> 
     found
 }
 
-/// Whether a block ends in an exception, whatever happens in it.
+/// Whether a block always ends in an exception.
 fn raises(g: &Graph, block: BlockId) -> bool {
     g.nodes(block).any(|n| g.is_prim(n, Prim::RaiseException))
 }
 
-/// What integers are if a condition holds, or if it does not.
+/// The values of integers implied if a condition holds, or if it does not.
 fn facts(
     g: &Graph,
     roles: &Column<'_, Role>,
@@ -138,7 +138,8 @@ fn equality(g: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
     }
 }
 
-/// What else is known if a branch gave a truth value: where one block always gives the other one, this block was taken.
+/// The conditions implied by the result of a branch: if one block always returns the other truth value, this block was
+/// taken.
 fn through(g: &Graph, node: NodeId, value: ValueId, holds: bool) -> SmallVec<[(ValueId, bool); 2]> {
     let mut known = SmallVec::new();
     let Some(at) = g.results(node).position(|v| v == value) else { return known };

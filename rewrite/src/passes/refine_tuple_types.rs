@@ -1,10 +1,10 @@
-//! The types of tuples as their elements' types say.
+//! Refines the types of tuples by the types of their elements.
 
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{NodeId, Prim, Type};
 use smallvec::SmallVec;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefineTupleTypes;
 
@@ -20,7 +20,7 @@ impl Pass for RefineTupleTypes {
         for node in tuples {
             let g = editor.graph();
             let whole = g.result(node, 0);
-            // Only what is known of tensors; a declared type of another kind is meant.
+            // Only shape information of tensors is refined; otherwise the declared type is kept.
             let parts: SmallVec<[Type; 8]> = g.operands(node).map(|v| g.ty(v)).collect();
             let mut parts = parts.into_iter();
             let refined = g.ty(whole).map_contained(|declared| match parts.next() {

@@ -1,12 +1,13 @@
-//! Writes to memory that nobody else has yet become new values.
+//! Removes writes to new memory that has no other references yet.
 //!
-//! A list that is put together and then appended to (inserted into, changed at a known index) is put together with the
-//! new elements, as long as nothing looks at it in between. A tensor that a node makes, and that is then written by an
-//! operator with a twin that computes into memory of its own ([`crate::inplace`]), becomes the twin's result from there
-//! on, as long as nobody holds a view of it before the write.
+//! A list that is constructed and then appended to (inserted into, changed at a known index) is constructed with the
+//! new elements, if no node uses it in between. If a node creates a tensor and an in-place operator then writes it, the
+//! functional variant ([`crate::inplace`]) replaces the write and its result replaces the tensor from there on, if no
+//! view of the tensor exists before the write.
 //!
-//! Both follow the uses of a value in program order from where it is made: reading is no matter, writing is what is
-//! removed, and anything else (a view, a container, the graph's end) ends the walk, for from there on others see it.
+//! Both visit the uses of a value in program order, starting at its definition. Reads are skipped and writes are
+//! removed. Any other use (a view, a container, the graph's outputs) ends the walk, because the value is visible
+//! elsewhere from there on.
 
 use crate::facets::{Elements, Role};
 use crate::inplace::{DtypeRules, InplaceVariants};
@@ -19,14 +20,14 @@ use rustc_hash::FxBuildHasher;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoveMutation {
-    /// Of lists.
+    /// Remove writes to lists.
     pub lists: bool,
-    /// Of tensors.
+    /// Remove writes to tensors.
     pub tensors: bool,
-    /// Of tensors, only by [`Role::Activation`]s.
+    /// Of the writes to tensors, remove only those by [`Role::Activation`]s.
     pub activations_only: bool,
 }
 
@@ -46,7 +47,7 @@ impl Pass for RemoveMutation {
     const NAME: &'static str = "remove_mutation";
     const DOC: &'static str = "makes new values of writes to lists and tensors that nobody else has yet";
 
-    /// An operator that writes refuses a result that does not fit its operand in element type or sizes. The functional
+    /// An in-place operator raises if the result does not match its operand in element type or sizes. The functional
     /// variant returns the result.
     fn removed_errors(&self) -> &'static [&'static str] {
         if self.tensors { &["result type ", "output with shape "] } else { &[] }
@@ -84,7 +85,7 @@ fn lists(cx: &mut PassCx<'_>, registry: &Registry) {
     }
 }
 
-/// The first to use a list, if it is one that changes it in a known way, and the elements after that.
+/// The first user of a list, if it changes the list in a known way, and the elements after the change.
 fn next_list_write(
     g: &Graph,
     list: NodeId,
@@ -92,7 +93,7 @@ fn next_list_write(
 ) -> Option<(NodeId, Vec<ValueId>)> {
     let value = g.result(list, 0);
     let block = g.parent(list);
-    // The first use alone is wanted; a long list of uses is not sorted for it.
+    // Only the first use is needed, so the uses are not sorted.
     let mut first: Option<NodeId> = None;
     for u in g.uses(value) {
         let user = g.ancestor_in(u.user, block)?;
@@ -112,7 +113,7 @@ fn next_list_write(
     match what {
         Elements::Append => members.push(element(1)?),
         Elements::Insert => {
-            // As in Python, an index past an end means that end.
+            // As in Python, an index beyond an end means that end.
             let len = members.len() as i64;
             let at = index()?;
             let at = if at < 0 { at.saturating_add(len).max(0) } else { at.min(len) };
@@ -127,10 +128,10 @@ fn next_list_write(
     Some((write, members))
 }
 
-/// Longest list that grows this way: every element costs a new node.
+/// Maximum length of the resulting list: every element costs a new node.
 const MAX_ELEMENTS: usize = 256;
 
-/// Puts the list together where it is written. Gives the node that does.
+/// Constructs the list at the position of the write. Returns the new node.
 fn fold_element(editor: &mut Editor<'_>, list: NodeId, write: NodeId, members: &[ValueId]) -> NodeId {
     let g = editor.graph();
     let (old, loc) = (g.result(list, 0), g.loc(list));
@@ -144,13 +145,14 @@ fn fold_element(editor: &mut Editor<'_>, list: NodeId, write: NodeId, members: &
 
 // --- tensors ---------------------------------------------------------------------------------------------------------
 
-/// A tensor made on the spot, and what its writes become.
+/// A new tensor and the replacements of its writes.
 struct Chain {
-    /// The tensor as it is made.
+    /// The tensor as created.
     made: ValueId,
-    /// Writes that become their twins, in order.
+    /// Writes with the functional variants that replace them, in order.
     writes: Vec<(NodeId, OpId)>,
-    /// Which value each use takes: the one made, or the result of as many twins.
+    /// Uses as (user, operand index, n): the use takes the original tensor if n is 0, else the result of the n-th
+    /// variant.
     uses: Vec<(NodeId, usize, usize)>,
 }
 
@@ -201,7 +203,7 @@ fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
     }
 }
 
-/// Follows the uses of a tensor from where it is made.
+/// Visits the uses of a new tensor in program order.
 fn follow(
     g: &Graph,
     position: &NodeMap<u32>,
@@ -212,7 +214,7 @@ fn follow(
     let mut chain = Chain { made, writes: Vec::new(), uses: Vec::new() };
     let mut names: HashSet<ValueId, FxBuildHasher> = HashSet::default();
     names.insert(made);
-    // A block's end stands behind everything in it.
+    // The `Return` of a block follows all its nodes.
     let place = |user: NodeId| if g.is_prim(user, Prim::Return) { u32::MAX } else { position[user] };
     let mut queue: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
     let mut pending: Vec<(NodeId, NodeId, u32)> = Vec::new();
@@ -250,7 +252,8 @@ fn follow(
     (!chain.writes.is_empty()).then_some(chain)
 }
 
-/// Puts the twins in place. `became` remembers those of all chains: a write of one may take a value of another.
+/// Inserts the functional variants. `became` maps the writes of all chains to their replacements, because a write of
+/// one chain may use a value of another.
 fn replace_writes(
     editor: &mut Editor<'_>,
     chain: &Chain,
@@ -278,7 +281,7 @@ fn replace_writes(
     }
 }
 
-/// Whether a node makes a tensor of its own.
+/// Whether the result of a node is a tensor in new memory.
 pub(super) fn is_fresh(g: &Graph, node: NodeId) -> bool {
     let effects = g.effects(node);
     let alias_free = |op: OpId| !g.registry().schema(op).has_aliases();
@@ -288,7 +291,7 @@ pub(super) fn is_fresh(g: &Graph, node: NodeId) -> bool {
         && g.result_count(node) == 1
 }
 
-/// Whether a node does nothing with a value but look at it.
+/// Whether a node only reads a value.
 fn only_reads(g: &Graph, user: NodeId, value: ValueId) -> bool {
     let Some(op) = g.op(user).row() else { return false };
     let schema = g.registry().schema(op);

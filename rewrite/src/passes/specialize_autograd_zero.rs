@@ -1,14 +1,14 @@
-//! Gradients that are known to be undefined, or to be defined, taken account of.
+//! Specializes gradient code for gradients that are known to be undefined or defined.
 //!
-//! Walks the program once and notes of every value whether it is an undefined gradient, a tensor, or may be either:
-//! inputs by their types, what operators give is a tensor. A sum with an undefined side is the other side, a formula of
-//! undefined gradients gives undefined ones, one whose gradients are all defined is computed, and questions about
-//! definedness are answered.
+//! Walks the program once and classifies each value as an undefined gradient, a tensor, or either. Inputs are
+//! classified by type; operator results are tensors. A sum with an undefined operand becomes the other operand. A
+//! `prim::GradOf` whose gradients are all undefined has undefined results; one whose gradients are all defined is
+//! inlined. Queries for definedness are folded.
 
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, ValueMap};
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpecializeAutogradZero;
 
@@ -30,7 +30,7 @@ impl Pass for SpecializeAutogradZero {
     }
 }
 
-/// Whether a gradient is there.
+/// Whether a gradient is defined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -40,13 +40,13 @@ enum State {
 }
 
 enum Edit {
-    /// The result is operand `.0`.
+    /// The result is operand number `.0`.
     Operand(usize),
     /// The results are undefined.
     Undefined,
-    /// The block is computed in any case.
+    /// The block is always computed.
     Computed,
-    /// The answer.
+    /// The query has this answer.
     Answer(bool),
 }
 
@@ -110,7 +110,7 @@ impl<'g> Search<'g> {
     fn run(mut self) -> Vec<(NodeId, Edit)> {
         let g = self.graph;
         let mut found = Vec::new();
-        // What stands in a formula that is not computed is not looked at.
+        // Nodes in a block that is not computed are skipped.
         let mut skipped = flambeau_ir::NodeSet::new();
         for node in g.nodes_deep() {
             if g.enclosing(node).is_some_and(|n| skipped.contains(n)) {

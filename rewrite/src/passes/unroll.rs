@@ -1,9 +1,9 @@
-//! Loops that count are written out: wholly, if the number of iterations is known and small, else several iterations at
-//! a time with a rest loop behind.
+//! Loop unrolling: counted loops are unrolled completely if the number of iterations is known and small, else by a
+//! constant factor with a remainder loop.
 //!
-//! A loop counts if its condition is true at first and after every iteration. Inner loops go first, so a loop around one
-//! that was written out is too large itself. Iteration numbers are computed from the number of the round; where nobody
-//! asks for them, nothing is.
+//! A loop is counted if its condition is true initially and after every iteration. Inner loops are unrolled first, so a
+//! loop around an unrolled one is usually too large itself. The original iteration number is computed from that of the
+//! unrolled loop, only if it is used.
 
 use super::dce::Dce;
 use crate::facets::Role;
@@ -16,18 +16,18 @@ use flambeau_ir::{
     WalkStep,
 };
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unroll {
-    /// Leave loops alone whose number of iterations is not known.
+    /// Only unroll loops whose number of iterations is known.
     pub constant_only: bool,
 }
 
-/// Most nodes of a body that is repeated.
+/// Maximum number of nodes of an unrolled body.
 const MAX_BODY: usize = 32;
-/// A loop of fewer iterations is written out wholly.
+/// A loop with fewer iterations is unrolled completely.
 const MAX_WHOLE: u64 = 64;
-/// Iterations written out of a loop of unknown length.
+/// Unroll factor for other loops.
 const FACTOR: i64 = 8;
 
 impl Configure for Unroll {
@@ -49,7 +49,7 @@ impl Pass for Unroll {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
-        // A loop is left after all in it.
+        // An inner loop is done before the loops around it.
         let loops: Vec<LoopView> = graph
             .walk(graph.root())
             .filter_map(|step| match step {
@@ -84,7 +84,7 @@ impl Pass for Unroll {
     }
 }
 
-/// Arithmetic on iteration numbers.
+/// Operators for arithmetic on iteration numbers.
 struct Ops {
     sum: OpId,
     difference: OpId,
@@ -103,12 +103,12 @@ impl Ops {
     }
 }
 
-/// Number of nodes in a block with all nested in it, as far as it matters.
+/// Number of nodes in a block including nested ones, counted up to [`MAX_BODY`] + 1.
 fn body_size(g: &Graph, block: BlockId) -> usize {
     g.nodes_deep_in(block).take(MAX_BODY + 1).count()
 }
 
-/// A loop's parts, read before it changes.
+/// The parts of a loop, read before the loop changes.
 struct Body {
     block: BlockId,
     nodes: Vec<NodeId>,
@@ -134,7 +134,7 @@ impl Body {
         g.use_count(self.number) > 0
     }
 
-    /// Writes an iteration to the cursor. Gives what it carries on.
+    /// Inserts a copy of the body at the cursor. Returns the values that the iteration carries to the next one.
     fn repeat(&self, editor: &mut Editor<'_>, number: Option<ValueId>, carried: &[ValueId]) -> Vec<ValueId> {
         let mut map = ValueSubstitution::new();
         if let Some(number) = number {
@@ -148,7 +148,7 @@ impl Body {
     }
 }
 
-/// Puts all iterations in the loop's place.
+/// Replaces a loop by `trips` copies of its body.
 fn write_out(editor: &mut Editor<'_>, view: LoopView, trips: u64) {
     let node = view.node();
     let body = Body::read(editor.graph(), view);
@@ -163,7 +163,7 @@ fn write_out(editor: &mut Editor<'_>, view: LoopView, trips: u64) {
     editor.replace_node(node, &carried);
 }
 
-/// Lets the loop do several iterations a round, and puts a loop behind it for the rest.
+/// Unrolls the loop by [`FACTOR`] and adds a remainder loop after it.
 fn write_rounds(editor: &mut Editor<'_>, view: LoopView, ops: &Ops) {
     let node = view.node();
     let loc = editor.graph().loc(node);
@@ -200,7 +200,7 @@ fn write_rounds(editor: &mut Editor<'_>, view: LoopView, ops: &Ops) {
     }
 }
 
-/// A copy of the loop behind it, for the iterations left over, `done` being done before.
+/// Inserts a copy of the loop after it, for the `left` remaining iterations; `done` iterations precede them.
 fn rest_loop(editor: &mut Editor<'_>, view: LoopView, left: ValueId, done: ValueId, ops: &Ops) {
     let node = view.node();
     let loc = editor.graph().loc(node);

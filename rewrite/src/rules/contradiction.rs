@@ -1,9 +1,9 @@
-//! Whether two types can be of one value.
+//! Whether two types can describe the same value.
 
 use flambeau_ir::Type;
 use flambeau_ir::types::Dim;
 
-/// Why no value can be of both types.
+/// The reason why no value can have both types; `None` if one can.
 pub(crate) fn contradiction(a: Type, b: Type) -> Option<String> {
     let (x, y) = (a.as_tensor()?, b.as_tensor()?);
     let differ = |what: &str| Some(format!("{what} of `{a}` and `{b}`"));

@@ -1,11 +1,11 @@
-//! Which nodes rules may look into: those that are pure, deterministic and *settled*, that is, no node writes the memory of
-//! their operands and results anywhere. Such nodes neither see nor make effects.
+//! The nodes that rules may match: those that are pure and deterministic and whose operands and results have no
+//! writers. Such nodes neither observe nor cause effects.
 
 use crate::memory;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{AttrsId, Graph, NodeId, Prim};
 
-/// What is needed to say whether a node may be looked into.
+/// Decides whether a node is eligible.
 pub(crate) struct Eligible<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) db: &'a AliasDb,
@@ -14,14 +14,14 @@ pub(crate) struct Eligible<'a> {
 }
 
 impl Eligible<'_> {
-    /// Whether the node may be replaced by others that compute the same.
+    /// Whether the node may be replaced by nodes that compute the same.
     pub(crate) fn is_member(&self, node: NodeId) -> bool {
         let g = self.graph;
         if g.result_count(node) != 1 {
             return false;
         }
         let known = match g.prim(node) {
-            // A constant that can be changed is an object of its own.
+            // A mutable constant is a distinct object.
             Some(Prim::Constant) => !g.ty(g.result(node, 0)).is_mutable(),
             Some(Prim::ListConstruct) => true,
             Some(_) => false,

@@ -1,12 +1,12 @@
-//! Rewriting by rules: text that says which terms over operators are equal.
+//! Rewrite rules: text that states which terms over operators are equal.
 //!
-//! [`parse`] reads the language and [`rule`] resolves it against a registry; conditions and functions are words of a
-//! [`vocabulary`]. Rules come from the `Rules` facet of the graph's operators and from the [`Rulebook`] of the library the
-//! pass is from. A pass applies rules up to the exactness it accepts, which is [`Exactness::Exact`] unless it is told
-//! otherwise. [`trial`] runs both sides of rules on drawn inputs.
+//! [`parse`] parses the language and [`rule`] resolves it against a registry; conditions and functions come from a
+//! [`vocabulary`]. Rules come from the `Rules` facet of the graph's operators and from the [`Rulebook`] of the pass
+//! library. A pass applies rules up to an exactness, by default [`Exactness::Exact`]. [`trial`] evaluates both sides of
+//! rules on random inputs.
 //!
-//! [`worklist`] applies rules one way, wherever they fit; that is the pass `rewrite`. Equality saturation searches with the
-//! same rules for the cheapest program (the pass `egraph`, behind the feature of that name).
+//! [`worklist`] applies rules greedily from left to right (the pass `rewrite`). Equality saturation uses the same rules
+//! to search for the cheapest program (the pass `egraph`, feature `egraph`).
 
 pub(crate) mod contradiction;
 pub(crate) mod eligible;

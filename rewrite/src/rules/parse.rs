@@ -1,4 +1,4 @@
-//! The text of rewrite rules.
+//! Parser for the text of rewrite rules.
 //!
 //! ```text
 //! # What the file's rules are called together, and where bare operator names are looked up.
@@ -12,37 +12,40 @@
 //!
 //! - A statement begins in the first column; indented lines continue it. `#` starts a comment.
 //! - `rule` rewrites from left to right, `law` both ways. Names are unique within a rule set.
-//! - The class in brackets says what may differ between the two sides: nothing at all (`exact`: bit for bit, with NaN,
-//!   infinities and signed zeros, and in errors raised), last digits (`rounding`), what happens to NaN and infinities
-//!   (`finite`), or it is `shape-only`: the values may be anything, only types and shapes must agree.
-//! - `%x` is a variable; the same name means the same value. `%_` is any value. `%n:int` binds only values of a type.
-//! - `op(…)` is an operator of the namespace in `use`, `ns::op(…)` of another; all overloads that fit are meant, or
-//!   `op.overload(…)` just one. Arguments go by position or `name=…`; one that is left out must have its default.
-//! - Literals: `1`, `-2`, `0.5`, `true`, `false`, `None`, `"text"`, `[1, 2]`. A literal stands for a constant of equal
+//! - The class in brackets states how the two sides may differ: not at all (`exact`: bit for bit, including NaN,
+//!   infinities, signed zeros and errors raised), in the last digits (`rounding`), in NaN and infinities (`finite`), or
+//!   in all values with equal types and shapes (`shape-only`).
+//! - `%x` is a variable; all occurrences of a name match the same value. `%_` matches any value. `%n:int` matches only
+//!   values of a type.
+//! - `op(…)` is an operator of the namespace in `use`, `ns::op(…)` of another one. It stands for all overloads that
+//!   fit; `op.overload(…)` names one. Arguments are positional or `name=…`; an omitted argument must have its default
+//!   value.
+//! - Literals: `1`, `-2`, `0.5`, `true`, `false`, `None`, `"text"`, `[1, 2]`. A literal matches a constant of equal
 //!   value, also of another numeric type (`1` matches `1.0` where the argument is a `Scalar` or `float`). `[%a, %b]` is
-//!   a list made of these elements.
-//! - `@function(…)`, on the right only, computes a constant from constants when the rule is applied; if it cannot, the
-//!   rule does not apply.
-//! - Conditions behind `where` are named functions of variables, literals and `root` (the value being rewritten); all
-//!   must hold. `not` in front of one negates it. What is not known does not hold, negated or not.
+//!   a list constructed from these elements.
+//! - `@function(…)`, on the right side only, computes a constant from constants when the rule is applied. If the
+//!   computation fails, the rule does not apply.
+//! - Conditions after `where` are named functions of variables, literals and `root` (the value being rewritten); all
+//!   must hold. `not` negates a condition. An undecided condition does not hold, negated or not.
 //!
-//! That a rule must not change who shares memory with whom is not said in rules: the engine sees to it.
+//! Rules do not state aliasing conditions: the engine ensures that no rewrite observably changes which values share
+//! memory.
 
 use flambeau_ir::{Diagnostic, Fault, IValue, Source, SourceRange};
 use std::fmt;
 use std::sync::Arc;
 
-/// What the two sides of a rule may differ in, from nothing to everything but shapes.
+/// How the two sides of a rule may differ, strictest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exactness {
-    /// Nothing.
+    /// Not at all.
     #[default]
     Exact,
-    /// Last digits of floating point results.
+    /// In the last digits of floating-point results.
     Rounding,
-    /// What happens to NaN, infinities and signed zeros, and last digits.
+    /// In NaN, infinities, signed zeros and the last digits.
     Finite,
-    /// All values; types and shapes agree.
+    /// In all values; types and shapes agree.
     ShapeOnly,
 }
 
@@ -50,7 +53,7 @@ impl Exactness {
     /// All classes, strictest first.
     pub const ALL: [Exactness; 4] = [Self::Exact, Self::Rounding, Self::Finite, Self::ShapeOnly];
 
-    /// The class's name in rules.
+    /// Returns the class's name in rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -60,7 +63,7 @@ impl Exactness {
         }
     }
 
-    /// The class with a name.
+    /// Returns the class with a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|c| c.name() == name)
     }
@@ -72,27 +75,27 @@ impl fmt::Display for Exactness {
     }
 }
 
-/// A subexpression of a [`RuleAst`], by number; operands come before their users.
+/// Index of a subexpression of a [`RuleAst`]; operands precede their users.
 pub type ExprId = u16;
 
 /// A subexpression.
 #[derive(Clone, Debug)]
 pub enum Expr {
-    /// A variable, by number.
+    /// A variable, by index.
     Var(u16),
     /// A constant.
     Literal(IValue),
-    /// A list made of elements.
+    /// A list constructed from elements.
     List(Vec<ExprId>),
     /// An operator.
     Op {
         /// The qualified name.
         name: String,
-        /// One overload, if the rule says which.
+        /// The overload, if the rule names one.
         overload: Option<String>,
-        /// Arguments with the names they were given.
+        /// Arguments, with names for keyword arguments.
         args: Vec<(Option<String>, ExprId)>,
-        /// Where the operator stands.
+        /// Source range of the operator.
         at: SourceRange,
     },
     /// A constant computed when the rule is applied.
@@ -101,7 +104,7 @@ pub enum Expr {
         function: String,
         /// Its arguments: variables and literals.
         args: Vec<ExprId>,
-        /// Where it stands.
+        /// Source range of the call.
         at: SourceRange,
     },
 }
@@ -122,18 +125,18 @@ pub enum ConditionArg {
 pub struct Condition {
     /// The function.
     pub name: String,
-    /// What it is asked about.
+    /// The arguments.
     pub args: Vec<ConditionArg>,
-    /// Whether it must fail instead of hold.
+    /// Whether the condition is negated.
     pub negated: bool,
-    /// Where it stands.
+    /// Source range of the condition.
     pub at: SourceRange,
 }
 
 /// A variable of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name, without the percent sign.
+    /// The name, without the percent sign.
     pub name: String,
     /// The type it is restricted to, as text.
     pub ty: Option<String>,
@@ -142,13 +145,13 @@ pub struct Variable {
 /// A rule as written.
 #[derive(Clone, Debug)]
 pub struct RuleAst {
-    /// The rule set it belongs to, `/`, and its name.
+    /// The qualified name: name of the rule set, `/`, name of the rule.
     pub name: String,
-    /// What the sides may differ in.
+    /// How the sides may differ.
     pub class: Exactness,
-    /// Whether it goes both ways.
+    /// Whether the rule applies in both directions.
     pub both_ways: bool,
-    /// All subexpressions of both sides.
+    /// The subexpressions of both sides.
     pub exprs: Vec<Expr>,
     /// The left side.
     pub left: ExprId,
@@ -158,26 +161,26 @@ pub struct RuleAst {
     pub vars: Vec<Variable>,
     /// The conditions.
     pub conditions: Vec<Condition>,
-    /// The statement's place.
+    /// Source range of the statement.
     pub at: SourceRange,
 }
 
 impl RuleAst {
-    /// The statement as written.
+    /// Returns the statement as written.
     pub fn text(&self) -> &str {
         &self.at.source.text[self.at.range.start as usize..self.at.range.end as usize]
     }
 }
 
-/// Deepest nesting of a side.
+/// Maximum nesting of a side.
 const MAX_DEPTH: usize = 32;
-/// Most subexpressions of a rule.
+/// Maximum number of subexpressions of a rule.
 const MAX_EXPRS: usize = 256;
 
-/// Reads rules. All statements are read; each that is wrong gives one diagnostic.
+/// Parses rules. Parsing continues after an invalid statement.
 ///
 /// # Errors
-/// Everything that is wrong with the text.
+/// Returns one diagnostic per invalid statement.
 pub fn parse_rules(source: &Arc<Source>) -> Result<Vec<RuleAst>, Vec<Diagnostic>> {
     let mut set = String::new();
     let mut namespace = String::new();
@@ -217,7 +220,7 @@ pub fn parse_rules(source: &Arc<Source>) -> Result<Vec<RuleAst>, Vec<Diagnostic>
     if errors.is_empty() { Ok(rules) } else { Err(errors) }
 }
 
-/// Byte ranges of statements: a line that begins in the first column with those that are indented behind it.
+/// Byte ranges of statements: a line that begins in the first column and the indented lines that follow it.
 fn statements(text: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
@@ -304,7 +307,7 @@ impl<'s> Parser<'s> {
         Ok(&rest[..len])
     }
 
-    /// A word with dashes: the name of a rule, a class, a set.
+    /// A name with dashes: of a rule, class or rule set.
     fn word(&mut self) -> Parsed<&'s str> {
         self.take("a name", |c| c.is_alphanumeric() || matches!(c, '_' | '-'))
     }
@@ -420,7 +423,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `name=` in front of an argument.
+    /// `name=` before an argument.
     fn keyword(&mut self) -> Option<String> {
         self.skip();
         let rest = self.rest();
@@ -501,7 +504,7 @@ impl<'s> Parser<'s> {
         let number = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-' || c == '+';
         let mut len = 0;
         for (i, c) in rest.char_indices() {
-            // A sign belongs to the number only in front or behind the exponent's letter.
+            // A sign belongs to the number only at its start or after the exponent's letter.
             let signed = i == 0 || matches!(rest.as_bytes()[i - 1], b'e' | b'E');
             if !number(c) || (matches!(c, '-' | '+') && !signed) {
                 break;

@@ -1,9 +1,9 @@
-//! Rules resolved against a registry: every way a rule's text can be meant, as patterns over operator rows.
+//! Rules resolved against a registry: for each rule, all choices of overloads, as patterns over registry rows.
 //!
-//! A rule's operator names stand for families of overloads. Resolution tries every choice of overloads on the left side
-//! that agrees with the arguments given, finds the types variables then have, and picks the overloads of the right side
-//! by those types. Each choice that works is an [`Instance`]; a rule without any is an error, so a misspelt rule is
-//! found when the rule set is made and not by never applying.
+//! An operator name in a rule stands for a family of overloads. Resolution tries every choice of overloads on the left
+//! side that accepts the arguments, infers the types of the variables, and selects the overloads of the right side by
+//! those types. Each valid choice is an [`Instance`]. A rule without an instance is an error, so a misspelt rule is
+//! reported when the rule set is built.
 
 use super::parse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
 use super::vocabulary::{ComputeFn, ConditionFn, Fact, Vocabulary};
@@ -17,46 +17,46 @@ use flambeau_tensor::Scalar;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A subexpression of an [`Instance`]; operands stand before their users.
+/// A subexpression of an [`Instance`]; operands precede their users.
 #[derive(Clone, Debug)]
 pub enum Pat {
-    /// A variable, by number.
+    /// A variable, by index.
     Var(u16),
-    /// A constant of this value where a parameter of this type stands.
+    /// A constant of this value as an argument of this type.
     Literal(IValue, Type),
     /// An operator with all its arguments.
     Op(OpId, SmallVec<[u16; 4]>),
-    /// A list made of elements of this type.
+    /// A list constructed from elements of this type.
     List(Type, SmallVec<[u16; 4]>),
-    /// A computed constant where a parameter of this type stands.
+    /// A computed constant as an argument of this type: function index, argument patterns, type.
     Compute(usize, SmallVec<[u16; 4]>, Type),
 }
 
-/// One way a rule can be meant: both sides over operator rows, and the types of its variables.
+/// One choice of overloads for a rule: both sides over registry rows, and the types of the variables.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// The rule, by number in its set.
+    /// Index of the rule in its set.
     pub rule: usize,
-    /// Whether left and right of a law are exchanged.
+    /// Whether the sides of a law are swapped.
     pub reversed: bool,
-    /// Subexpressions of both sides.
+    /// The subexpressions of both sides.
     pub pats: Vec<Pat>,
-    /// The left side.
+    /// Index of the left side in `pats`.
     pub left: u16,
-    /// The right side.
+    /// Index of the right side in `pats`.
     pub right: u16,
     /// Types of the variables.
     pub var_types: Vec<Type>,
-    /// The type of the left side by its operator's schema.
+    /// The type of the left side according to its operator's schema.
     pub root_type: Type,
 }
 
 /// A rule of a set.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The rule set's name, `/`, and the rule's.
+    /// The qualified name: name of the rule set, `/`, name of the rule.
     pub name: String,
-    /// What its sides may differ in.
+    /// How the sides may differ.
     pub class: Exactness,
     /// The rule as written.
     pub ast: RuleAst,
@@ -81,7 +81,7 @@ impl Rule {
         })
     }
 
-    /// Computes a constant of the right side.
+    /// Computes a constant of the right side; `None` if the function is not defined for the arguments.
     pub(crate) fn compute(&self, function: usize, args: &[Fact<'_>]) -> Option<IValue> {
         (self.functions[function])(args)
     }
@@ -92,36 +92,37 @@ impl Rule {
 pub struct RuleSet {
     rules: Vec<Rule>,
     instances: Vec<Instance>,
-    /// The left sides of `instances` as equality saturation has them.
+    /// The left sides of `instances`, compiled for equality saturation.
     pub(crate) matchers: Matchers,
 }
 
-/// Without equality saturation there are none.
+/// Placeholder: without equality saturation there are no matchers.
 #[cfg(not(feature = "egraph"))]
 type Matchers = ();
 
-/// Most ways one rule may be meant.
+/// Maximum number of instances of a rule.
 const MAX_INSTANCES: usize = 512;
 
 impl RuleSet {
-    /// No rules.
+    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The rules that operators state about themselves in their [`Rules`] facet, in order of rows.
+    /// Creates the set of the rules that operators state in their [`Rules`] facet, in order of registry rows.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// Returns all diagnostics of their texts.
     pub fn from_registry(registry: &Registry, vocabulary: &Vocabulary) -> Result<Self, Vec<Diagnostic>> {
         let column = registry.column::<Rules>();
         Self::from_texts(column.iter().map(|(_, rules)| rules), registry, vocabulary)
     }
 
-    /// The rules that apply only where a pipeline names them: the [`OnRequest`] facet, in order of rows.
+    /// Creates the set of the rules that apply only if a pipeline names them: the [`OnRequest`] facet, in order of
+    /// registry rows.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// Returns all diagnostics of their texts.
     pub fn on_request(registry: &Registry, vocabulary: &Vocabulary) -> Result<Self, Vec<Diagnostic>> {
         let column = registry.column::<OnRequest>();
         Self::from_texts(column.iter().map(|(_, rules)| &rules.0), registry, vocabulary)
@@ -147,7 +148,7 @@ impl RuleSet {
     /// Adds the rules of a text.
     ///
     /// # Errors
-    /// Everything that is wrong with it; nothing is added then.
+    /// Returns all diagnostics of the text; the set is then unchanged.
     pub fn add(
         &mut self,
         source: &Arc<Source>,
@@ -180,17 +181,17 @@ impl RuleSet {
         }
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// All ways the rules can be meant.
+    /// Returns the instances of all rules.
     pub fn instances(&self) -> &[Instance] {
         &self.instances
     }
 
-    /// Adds the rules of another set; ones whose name is taken are left out.
+    /// Adds the rules of another set, except those whose name exists already.
     pub fn append(&mut self, other: &RuleSet) {
         self.matchers = Matchers::default();
         let mut number = Vec::with_capacity(other.rules.len());
@@ -206,7 +207,7 @@ impl RuleSet {
         self.instances.extend(renumbered);
     }
 
-    /// The set without the rules for which `keep` says no.
+    /// Returns the set restricted to the rules that satisfy `keep`.
     pub fn filtered(&self, keep: impl Fn(&Rule) -> bool) -> Self {
         let mut number = vec![None; self.rules.len()];
         let mut out = RuleSet::new();
@@ -225,7 +226,7 @@ impl RuleSet {
     }
 }
 
-/// Subexpressions of the right side, operands before users.
+/// The subexpressions of the right side, operands before users.
 pub(crate) fn right_side(instance: &Instance) -> Vec<u16> {
     let mut needed = vec![false; instance.pats.len()];
     let mut stack = vec![instance.right];
@@ -242,7 +243,7 @@ pub(crate) fn right_side(instance: &Instance) -> Vec<u16> {
     (0..instance.pats.len() as u16).filter(|&i| needed[usize::from(i)]).collect()
 }
 
-/// Whether a constant may stand for a literal where a parameter of type `formal` stands, and as which value.
+/// The value that a literal has as an argument of type `formal`; `None` if the literal does not fit that type.
 pub(crate) fn literal_for(value: &IValue, formal: Type) -> Option<IValue> {
     let inner = formal.unwrap_optional();
     match (value, inner.kind()) {
@@ -261,7 +262,7 @@ pub(crate) fn literal_for(value: &IValue, formal: Type) -> Option<IValue> {
     }
 }
 
-/// Whether a program's constant is what a rule's literal means.
+/// Whether a constant of the program matches a literal of a rule.
 pub(crate) fn literal_matches(literal: &IValue, constant: &IValue) -> bool {
     match (literal, constant) {
         (IValue::Int(_) | IValue::Float(_), IValue::Int(_) | IValue::Float(_)) => {
@@ -281,10 +282,10 @@ pub(crate) fn literal_matches(literal: &IValue, constant: &IValue) -> bool {
     }
 }
 
-/// Whether two constants are interchangeable: numbers and strings by their bits, shared things by identity.
+/// Whether two constants are interchangeable: numbers and strings are compared by bits, shared objects by identity.
 pub(crate) fn same_constant(a: &IValue, b: &IValue) -> bool {
     match (a, b) {
-        // Lists of numbers and texts: what is in them decides, and their elements have no lists inside.
+        // Lists of numbers and strings are compared by their elements, which contain no lists.
         (IValue::List(x), IValue::List(y)) if !x.ptr_eq(y) => {
             if x.elem_type() != y.elem_type() {
                 return false;
@@ -297,8 +298,8 @@ pub(crate) fn same_constant(a: &IValue, b: &IValue) -> bool {
     }
 }
 
-/// Whether a value of type `actual` may be bound where `formal` is asked for. A schema's type variable takes anything.
-/// Depth is that of schemas' types.
+/// Whether a value of type `actual` is accepted as an argument of type `formal`. A type variable accepts any type.
+/// Recursion depth is that of types in schemas.
 pub(crate) fn fits(actual: Type, formal: Type) -> bool {
     match formal.kind() {
         TypeKind::Var(_) => return true,
@@ -372,14 +373,14 @@ fn candidates(registry: &Registry, name: &str, overload: Option<&str>) -> SmallV
     }
 }
 
-/// An argument in a schema's place: what the rule gives, or the default.
+/// An argument in schema order: from the rule, or the default.
 #[derive(Clone)]
 enum Given {
     Expr(ExprId),
     Default(IValue),
 }
 
-/// The arguments of a rule's operator in the order of one overload; `None` if they do not fit it.
+/// The arguments of an operator in a rule, in the order of an overload's schema; `None` if they do not match it.
 fn arrange(args: &[(Option<String>, ExprId)], formals: &[Argument]) -> Option<Vec<Given>> {
     let mut given: Vec<Option<Given>> = vec![None; formals.len()];
     for (i, (name, expr)) in args.iter().enumerate() {
@@ -407,7 +408,7 @@ impl Search<'_> {
         if self.reversed { (self.ast.right, self.ast.left) } else { (self.ast.left, self.ast.right) }
     }
 
-    /// Subexpressions of a side, users before operands.
+    /// The subexpressions of a side, users before operands.
     fn reach(&self, root: ExprId) -> Vec<ExprId> {
         let (mut found, mut stack) = (Vec::new(), vec![root]);
         while let Some(e) = stack.pop() {
@@ -436,7 +437,7 @@ impl Search<'_> {
                 Some(text) => Some(named_type(text).ok_or_else(|| format!("`{text}` is no type"))?),
             });
         }
-        // Depth first over the choices of overloads; an explicit stack, as choices multiply.
+        // Depth-first search over the choices of overloads, with an explicit stack.
         let mut stack: Vec<(usize, Vec<Option<Type>>, Vec<(ExprId, OpId)>)> = vec![(0, bound, Vec::new())];
         while let Some((at, bound, chosen)) = stack.pop() {
             if out.len() >= MAX_INSTANCES {
@@ -450,7 +451,7 @@ impl Search<'_> {
                 continue;
             };
             let Expr::Op { name, overload, args, .. } = &self.ast.exprs[expr as usize] else { continue };
-            // Pushed backwards, so that instances come in order of registration.
+            // Pushed in reverse, so that instances come in order of registration.
             for &id in candidates(self.registry, name, overload.as_deref()).iter().rev() {
                 let mut bound = bound.clone();
                 if self.choose(id, args, &mut bound) {
@@ -463,7 +464,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Whether an overload takes the arguments, narrowing the types of variables.
+    /// Whether an overload accepts the arguments. Narrows the types of variables.
     fn choose(&self, id: OpId, args: &[(Option<String>, ExprId)], bound: &mut [Option<Type>]) -> bool {
         let schema = self.registry.schema(id);
         if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
@@ -496,7 +497,7 @@ impl Search<'_> {
                 .unwrap_optional()
                 .list_elem()
                 .is_some_and(|elem| items.iter().all(|&i| self.narrow(i, elem, bound))),
-            // Checked when all are chosen.
+            // Checked after all overloads are chosen.
             Expr::Op { .. } => true,
             Expr::Compute { .. } => true,
         }
@@ -529,7 +530,7 @@ impl Search<'_> {
         })
     }
 
-    /// Number of the first computed constant of each expression, by expression.
+    /// For each expression, the number of computed constants before it.
     fn first_function(&self) -> Vec<usize> {
         let mut n = 0;
         let each = |e: &Expr| {
@@ -541,7 +542,7 @@ impl Search<'_> {
     }
 }
 
-/// A type written in a rule.
+/// Parses a type in a rule.
 fn named_type(text: &str) -> Option<Type> {
     let (ty, end) = parse_ir_type(text, 0).ok()?;
     (end == text.len()).then_some(ty)
@@ -560,8 +561,8 @@ impl Build<'_, '_> {
         (self.pats.len() - 1) as u16
     }
 
-    /// Builds a subexpression where `formal` is asked for. `chosen` names the overloads of the left side; operators
-    /// that are not in it are chosen by the types of their arguments. Nesting is bounded by the parser.
+    /// Builds a subexpression as an argument of type `formal`. `chosen` holds the overloads of the left side; overloads
+    /// of other operators are selected by the types of their arguments. The parser bounds the nesting.
     fn expr(
         &mut self,
         expr: ExprId,

@@ -1,7 +1,7 @@
-//! Which rules a pass applies: those of the registry and of a [`Rulebook`], up to the exactness it accepts.
+//! Selection of the rules that a pass applies: those of the registry and of a [`Rulebook`], up to an exactness.
 //!
-//! A rulebook holds texts, not operators: it is read against the registry of the graph that a pass is given, so the rows
-//! its rules name are always that graph's.
+//! A rulebook holds texts. It is resolved against the registry of the graph that a pass runs on, so rows in its rules
+//! always belong to that graph's registry.
 
 use super::parse::Exactness;
 use super::rule::{Rule, RuleSet};
@@ -11,16 +11,16 @@ use crate::pipeline::Options;
 use flambeau_ir::{Diagnostic, Fault, Registry, Source};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rules beside those that operators state about themselves, and the words all rules may use.
+/// Rules in addition to those that operators state, and the vocabulary of all rules.
 #[derive(Clone, Default)]
 pub struct Rulebook {
     texts: Vec<Arc<Source>>,
     words: Vocabulary,
-    /// What the last registry asked for made of it: all passes of a library share one book, so rules are read once.
+    /// The rules resolved against the last registry. All passes of a library share one book, so rules are parsed once.
     read: Arc<Mutex<Option<ReadBook>>>,
 }
 
-/// The rules of a book over a registry: those that apply by default, and those on request.
+/// The rules of a book over a registry: those that apply by default, and those that apply on request.
 #[derive(Clone)]
 struct ReadBook {
     registry: Arc<Registry>,
@@ -29,30 +29,30 @@ struct ReadBook {
 }
 
 impl Rulebook {
-    /// No rules, and the standard words.
+    /// A book without rules, with the standard vocabulary.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the rules of a text, which is read when the registry is known.
+    /// Adds the rules of a text. The text is parsed when the registry is known.
     pub fn add(&mut self, source: Arc<Source>) -> &mut Self {
         self.texts.push(source);
         self.read = Arc::default();
         self
     }
 
-    /// The words rules may use, to add to.
+    /// Returns the vocabulary for additions.
     pub fn words(&mut self) -> &mut Vocabulary {
         self.read = Arc::default();
         &mut self.words
     }
 
-    /// Whether it has no rules of its own.
+    /// Whether the book has no rules.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// [`Rulebook::resolve`] and the rules on request, read once for a registry.
+    /// [`Rulebook::resolve`] and the rules on request, cached for the last registry.
     fn read(&self, registry: &Arc<Registry>) -> Result<ReadBook, Vec<Diagnostic>> {
         let mut cache = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = cache.as_ref().filter(|read| Arc::ptr_eq(&read.registry, registry)) {
@@ -65,10 +65,10 @@ impl Rulebook {
         Ok(read)
     }
 
-    /// All rules over a registry: those its operators state, then the book's own.
+    /// Resolves all rules over a registry: those that its operators state, then those of the book.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// Returns all diagnostics of the texts.
     pub fn resolve(&self, registry: &Registry) -> Result<RuleSet, Vec<Diagnostic>> {
         let mut all = RuleSet::from_registry(registry, &self.words)?;
         let mut errors = Vec::new();
@@ -79,25 +79,25 @@ impl Rulebook {
     }
 }
 
-/// Where a pass's rules come from, and which of them it applies.
+/// The source of a pass's rules, and the selection among them.
 #[derive(Default)]
 pub struct Selection {
-    /// Applies rules up to this class.
+    /// The least strict class of rules to apply.
     pub accept: Exactness,
-    /// If not empty: applies only rules with these names, or of these rule sets.
+    /// If not empty, only rules with these names or of these rule sets apply.
     pub only: Vec<String>,
-    /// Rules beside those of the registry.
+    /// Rules in addition to those of the registry.
     pub book: Arc<Rulebook>,
     cache: Mutex<Option<(Arc<Registry>, Arc<RuleSet>)>>,
 }
 
 impl Selection {
-    /// All exact rules of the registry and of a book.
+    /// Selects all exact rules of the registry and of a book.
     pub fn from_book(book: Rulebook) -> Self {
         Selection { book: Arc::new(book), ..Selection::default() }
     }
 
-    /// What a pass's options choose of the registry's rules and of a book's.
+    /// Selects the rules of the registry and of a book that match a pass's options.
     pub(crate) fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
         let accept = match options.get("accept") {
             None => Exactness::Exact,
@@ -116,10 +116,10 @@ impl Selection {
             && (self.only.is_empty() || self.only.iter().any(|o| *o == rule.name || o == short || o == set))
     }
 
-    /// The rules to apply to graphs over `registry`.
+    /// Returns the rules to apply to graphs over `registry`.
     ///
     /// # Errors
-    /// If the rules are wrong, or a name in `only` is none.
+    /// Returns an error if a rule is invalid or an entry of `only` names no rule or rule set.
     pub fn rules(&self, registry: &Arc<Registry>) -> Result<Arc<RuleSet>, PassError> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, rules)) = &*cache

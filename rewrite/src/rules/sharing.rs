@@ -1,8 +1,8 @@
-//! Whether it goes unnoticed that a value comes to share memory with others, or no longer does: the condition the
-//! engine puts on every rewrite.
+//! Checks that no rewrite observably changes which values share memory. The engine imposes this condition on every
+//! rewrite.
 //!
-//! The alias analysis answers for pairs of values of the program as it was. Rewrites of one plan build on each other, so
-//! this keeps what earlier ones did: what a value has become, and which values now share memory with which.
+//! The alias analysis answers queries for pairs of values of the original program. Rewrites of one plan build on each
+//! other, so [`Sharing`] tracks their effect: the replacement of each value, and which values newly share memory.
 
 use crate::memory;
 use crate::patch::Planned;
@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// The values whose memory something may be part of. Empty for new memory of its own.
+/// The values that a value may share memory with. Empty for new memory.
 pub(crate) type Bases = SmallVec<[ValueId; 2]>;
 
 pub(crate) struct Sharing<'a> {
@@ -20,8 +20,8 @@ pub(crate) struct Sharing<'a> {
     db: &'a AliasDb,
     becomes: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
     planned: HashMap<Planned, Bases, FxBuildHasher>,
-    /// Values that came to share memory with a value. Only those are kept that leave the graph or are written, and of
-    /// such no second one is let in, so the lists are short.
+    /// Values that newly share memory with a value. Only values that escape the graph or are written are recorded. A
+    /// second such value is rejected, so the lists are short.
     joined: HashMap<ValueId, SmallVec<[ValueId; 1]>, FxBuildHasher>,
 }
 
@@ -36,29 +36,29 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// What a value of the program is called in the plan: itself, or what it has become.
+    /// The value of the plan that replaces a value of the program, or the value itself.
     pub(crate) fn resolve(&self, value: ValueId) -> Planned {
         self.becomes.get(&value).map_or(Planned::Value(value), |b| b.0)
     }
 
-    /// Notes that a planned value is a view of memory of others.
+    /// Records that a planned value is a view of the memory of others.
     pub(crate) fn plan_view(&mut self, planned: Planned, bases: Bases) {
         self.planned.insert(planned, bases);
     }
 
-    /// Forgets a planned value that is not planned any more.
+    /// Removes a planned value that is no longer part of the plan.
     #[cfg(feature = "egraph")]
     pub(crate) fn forget(&mut self, planned: Planned) {
         self.planned.remove(&planned);
     }
 
-    /// The values whose memory a value may be part of.
+    /// The values that a value may share memory with.
     pub(crate) fn bases(&self, of: Planned) -> Bases {
         let Planned::Value(value) = of else { return self.planned.get(&of).cloned().unwrap_or_default() };
         let g = self.graph;
         let mut found = Bases::new();
         let mut stack: SmallVec<[ValueId; 4]> = SmallVec::from_slice(&[value]);
-        // Chains of views are short; one that is not counts as memory known elsewhere.
+        // Chains of views are short; a chain beyond the budget is treated as escaped memory.
         let mut budget = 1_000;
         while let Some(v) = stack.pop() {
             if let Some((_, bases)) = self.becomes.get(&v) {
@@ -82,7 +82,7 @@ impl<'a> Sharing<'a> {
         found
     }
 
-    /// Lets `old` become `new` if that goes unnoticed.
+    /// Replaces `old` by `new` if the change of sharing is unobservable. Returns whether it did.
     pub(crate) fn become_if_unnoticed(&mut self, old: ValueId, new: Planned) -> bool {
         if !self.graph.ty(old).is_mutable() {
             self.becomes.insert(old, (new, Bases::new()));
@@ -117,7 +117,7 @@ impl<'a> Sharing<'a> {
         std::iter::once(value).chain(joined.iter().copied()).collect()
     }
 
-    /// Whether two values and all that share memory with them may share memory with each other.
+    /// Whether two values, and all values that share memory with them, may share memory with each other.
     fn may_join(&self, a: ValueId, b: ValueId) -> bool {
         let (left, right) = (self.group(a), self.group(b));
         left.iter().all(|&x| right.iter().all(|&y| memory::may_share(self.db, self.graph, x, y)))

@@ -1,14 +1,15 @@
-//! Trying rules: both sides run on drawn inputs by the reference evaluator, and compared as the rule's class asks.
+//! Randomized testing of rules: the reference evaluator runs both sides on random inputs, and the results are compared
+//! according to the rule's class.
 //!
-//! Inputs are drawn so that conditions have a chance to hold: tensors share a shape or broadcast, small sizes recur so
-//! that matrix products fit, lists are permutations or shapes. An attempt counts if the conditions hold and the left
-//! side runs; the right side must then run as well and agree. `exact` is tried with NaN, infinities and signed zeros,
-//! the other classes without.
+//! Inputs are drawn such that conditions are likely to hold: tensors have equal or broadcastable shapes, sizes are
+//! small and repeat so that matrix products fit, lists are permutations or shapes. An attempt counts if the conditions
+//! hold and the left side runs; then the right side must run and agree. `exact` rules are tried with NaN, infinities
+//! and signed zeros, other classes without.
 //!
-//! Conditions see what the engine sees: types of which some know less than everything. Where they hold and the left side
-//! runs, what shape propagation claims of the two sides must not contradict itself. Where the left side raises, nothing
-//! is asked: its claims are about a value that there is not, and the engine leaves a region with contradictory facts as
-//! it is.
+//! Conditions get the same facts as in the engine: types, some of them with partial information. If the conditions hold
+//! and the left side runs, the results of shape propagation for the two sides must not contradict each other. If the
+//! left side raises, nothing is checked, because facts about its value are void; the engine leaves a region with
+//! contradictory facts unchanged.
 
 use super::contradiction::contradiction;
 use super::parse::Exactness;
@@ -22,14 +23,14 @@ use flambeau_ir::{CompilationUnit, Editor, Graph, IValue, Prim, Registry, Type, 
 use flambeau_tensor::{DType, Tensor, compare};
 use std::sync::Arc;
 
-/// How much is tried.
+/// Bounds on the number of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Attempts at one instance.
+    /// Maximum number of attempts per instance.
     pub attempts: u64,
-    /// Attempts that count after which an instance is believed.
+    /// Number of attempts that count after which an instance passes.
     pub enough: u64,
-    /// Where the choices start.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -39,29 +40,29 @@ impl Default for Effort {
     }
 }
 
-/// What trying one way to read a rule gave.
+/// The result of testing one instance.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The rule.
     pub rule: String,
     /// The operators of both sides, as text.
     pub instance: String,
-    /// Attempts that counted.
+    /// Number of attempts that counted.
     pub tried: u64,
-    /// Why the last attempt that did not count did not.
+    /// The reason why the last rejected attempt did not count.
     pub refused: Option<String>,
-    /// The first attempt that went wrong.
+    /// The first attempt that failed.
     pub failure: Option<CounterExample>,
 }
 
 /// Inputs on which the two sides differ.
 #[derive(Clone, Debug)]
 pub struct CounterExample {
-    /// The variables, as text.
+    /// The names and values of the variables, as text.
     pub inputs: Vec<(String, String)>,
-    /// What the left side gives.
+    /// The result of the left side.
     pub left: String,
-    /// What the right side gives, or the error it raises.
+    /// The result of the right side, or the error that it raises.
     pub right: String,
 }
 
@@ -75,12 +76,12 @@ impl std::fmt::Display for CounterExample {
     }
 }
 
-/// Tries every way the rules of a set can be read.
+/// Tests every instance of the rules of a set.
 pub fn try_rules(registry: &Arc<Registry>, rules: &RuleSet, effort: Effort) -> Vec<Trial> {
     rules.instances().iter().map(|i| try_instance(registry, rules, i, effort)).collect()
 }
 
-/// Tries one way a rule can be read.
+/// Tests one instance.
 pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instance, effort: Effort) -> Trial {
     let rule = &rules.rules()[instance.rule];
     let mut trial = Trial {
@@ -140,13 +141,13 @@ pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instan
     trial
 }
 
-/// What conditions are told of a variable. A tensor's elements are not known when rules are applied.
+/// The fact that conditions get for a variable. The elements of a tensor are not known when rules are applied.
 fn told<'v>(vars: &'v [IValue], types: &[Type], v: u16) -> Fact<'v> {
     let i = usize::from(v);
     Fact::Value { ty: types[i], constant: (!vars[i].is_tensor()).then_some(&vars[i]) }
 }
 
-/// The type of a tensor, now and then without some of what is known of it.
+/// A tensor type, sometimes with part of its information removed.
 fn forgetting(ty: Type, g: &mut Gen<'_>) -> Type {
     let Some(tensor) = ty.as_tensor().filter(|_| g.one_in(4)) else { return ty };
     let mut less = tensor.clone();
@@ -159,7 +160,7 @@ fn forgetting(ty: Type, g: &mut Gen<'_>) -> Type {
     Type::tensor(less)
 }
 
-/// A contradiction between what is claimed of the two sides, on variables for which the conditions hold.
+/// A contradiction between the inferred types of the two sides, for variables that satisfy the conditions.
 fn claims_differ(
     registry: &Arc<Registry>,
     instance: &Instance,
@@ -193,7 +194,7 @@ fn claims_differ(
     })
 }
 
-/// Computed constants of the right side, by subexpression.
+/// The computed constants of the right side, by subexpression.
 fn compute<'f>(
     instance: &Instance,
     rule: &super::rule::Rule,
@@ -217,7 +218,7 @@ fn compute<'f>(
     Some(found)
 }
 
-/// A graph that computes one side from the variables.
+/// Builds a graph that computes one side from the variables.
 fn side(
     registry: &Arc<Registry>,
     instance: &Instance,
@@ -269,7 +270,7 @@ fn constant(editor: &mut Editor<'_>, value: &IValue, formal: Type) -> ValueId {
     editor.constant(value.clone())
 }
 
-/// The type of an actual value, with everything known of a tensor.
+/// The type of a value, with the complete information about a tensor.
 fn type_of(value: &IValue) -> Type {
     match value {
         IValue::Tensor(_) => shape::Fact::of(value).refine(Type::TENSOR),
@@ -277,7 +278,7 @@ fn type_of(value: &IValue) -> Type {
     }
 }
 
-/// Draws values for the variables.
+/// Draws random values for the variables.
 fn draw(instance: &Instance, class: Exactness, g: &mut Gen<'_>) -> Vec<IValue> {
     const DTYPES: [DType; 7] =
         [DType::F32, DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool];
@@ -340,7 +341,8 @@ fn draw_leaf(ty: Type, g: &mut Gen<'_>) -> IValue {
     }
 }
 
-/// Integers that mean something to views: an order of the dimensions, or the same elements under other sizes.
+/// Integers that are meaningful for views: a permutation of the dimensions, or other sizes with the same number of
+/// elements.
 fn draw_ints(full: &[i64], rank: usize, g: &mut Gen<'_>) -> Vec<i64> {
     match g.below(4) {
         0 | 1 => {
@@ -394,7 +396,7 @@ fn same(class: Exactness, a: &Tensor, b: &Tensor) -> bool {
     verdict.unwrap_or(false)
 }
 
-/// Whether zeros have the same signs.
+/// Whether zeros have equal signs.
 fn signs_agree(a: &Tensor, b: &Tensor) -> flambeau_tensor::Result<bool> {
     if !a.dtype().is_floating() {
         return Ok(true);

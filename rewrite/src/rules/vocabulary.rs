@@ -1,7 +1,7 @@
-//! The words rules may use beside operators: conditions behind `where`, and functions that compute constants.
+//! The vocabulary of rules: conditions after `where`, and functions that compute constants.
 //!
-//! Both see facts only: the type of a value, with what shape analysis found out, and its constant if it has one. An
-//! answer is `None` when the facts do not decide it; the rule then does not apply, negated or not.
+//! Both read only facts: the type of a value, refined by shape analysis, and its constant if it has one. A condition
+//! returns `None` if the facts do not decide it; the rule then does not apply, negated or not.
 
 use super::rule::same_constant;
 use flambeau_ir::types::Dim;
@@ -11,14 +11,14 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::cmp::Ordering;
 
-/// What is known of a value, or a literal of a rule.
+/// The facts about a value, or a literal of a rule.
 #[derive(Clone, Copy)]
 pub enum Fact<'a> {
     /// A value of the program.
     Value {
         /// Its type.
         ty: Type,
-        /// Its constant.
+        /// The constant, if the value is one.
         constant: Option<&'a IValue>,
     },
     /// A literal.
@@ -26,7 +26,7 @@ pub enum Fact<'a> {
 }
 
 impl<'a> Fact<'a> {
-    /// The constant, if there is one.
+    /// Returns the constant, if there is one.
     pub fn constant(self) -> Option<&'a IValue> {
         match self {
             Fact::Value { constant, .. } => constant,
@@ -34,7 +34,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The type.
+    /// Returns the type.
     pub fn ty(self) -> Type {
         match self {
             Fact::Value { ty, .. } => ty,
@@ -42,12 +42,12 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The integer, if it is a constant one.
+    /// Returns the value of a constant integer.
     pub fn int(self) -> Option<i64> {
         self.constant()?.as_int()
     }
 
-    /// The number, if it is a constant one.
+    /// Returns the value of a constant integer or float.
     pub fn number(self) -> Option<f64> {
         match self.constant()?.as_scalar()? {
             Scalar::Int(i) => Some(i as f64),
@@ -56,33 +56,33 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The integers, if it is a constant list of them.
+    /// Returns the elements of a constant list of integers.
     pub fn ints(self) -> Option<Vec<i64>> {
         self.constant()?.as_list()?.to_ints()
     }
 
-    /// The element type, if it is a tensor of a known one.
+    /// Returns the element type of a tensor, if known.
     pub fn dtype(self) -> Option<DType> {
         self.ty().as_tensor()?.dtype
     }
 
-    /// The dimensions, if it is a tensor of known rank.
+    /// Returns the dimensions of a tensor, if its rank is known.
     pub fn dims(self) -> Option<&'static [Dim]> {
         self.ty().as_tensor()?.sizes.as_deref()
     }
 
-    /// The rank, if it is a tensor of known rank.
+    /// Returns the rank of a tensor, if known.
     pub fn rank(self) -> Option<i64> {
         Some(self.dims()?.len() as i64)
     }
 }
 
-/// A condition: whether it holds, if the facts decide it.
+/// A condition: returns whether it holds, or `None` if the facts do not decide it.
 pub type ConditionFn = fn(&[Fact<'_>]) -> Option<bool>;
-/// A function that computes a constant.
+/// A function that computes a constant, or `None` if it is not defined for the arguments.
 pub type ComputeFn = fn(&[Fact<'_>]) -> Option<IValue>;
 
-/// The conditions and functions rules may use.
+/// The conditions and functions that rules may use.
 #[derive(Clone)]
 pub struct Vocabulary {
     conditions: IndexMap<&'static str, (usize, ConditionFn, &'static str), FxBuildHasher>,
@@ -96,7 +96,7 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// The words every rule may use.
+    /// Returns the standard vocabulary.
     pub fn standard() -> Self {
         let mut v = Vocabulary { conditions: IndexMap::default(), functions: IndexMap::default() };
         v.standard_conditions();
@@ -104,7 +104,7 @@ impl Vocabulary {
         v
     }
 
-    /// Adds a condition of `arity` arguments; `doc` says in one sentence when it holds.
+    /// Adds a condition with `arity` arguments; `doc` states in one sentence when it holds.
     pub fn condition(
         &mut self,
         name: &'static str,
@@ -116,7 +116,7 @@ impl Vocabulary {
         self
     }
 
-    /// Adds a function of `arity` arguments; `doc` says in one sentence what it computes.
+    /// Adds a function with `arity` arguments; `doc` states in one sentence what it computes.
     pub fn function(
         &mut self,
         name: &'static str,
@@ -136,7 +136,7 @@ impl Vocabulary {
         self.functions.get(name).map(|&(n, f, _)| (n, f))
     }
 
-    /// All words with their arities and documentation; functions are written `@name`.
+    /// Returns all names with arities and documentation; functions are written `@name`.
     pub fn words(&self) -> impl Iterator<Item = (String, usize, &'static str)> + '_ {
         let conditions = self.conditions.iter().map(|(n, c)| ((*n).to_owned(), c.0, c.2));
         conditions.chain(self.functions.iter().map(|(n, f)| (format!("@{n}"), f.0, f.2)))
@@ -395,8 +395,8 @@ fn sizes_are(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
     let mut all = Some(true);
     for (d, &n) in dims.iter().zip(&sizes) {
         match d {
-            // A size left out is the one that fits: the others being right, it is this tensor's. Where another size is 0,
-            // the one left out cannot be told.
+            // A size of -1 is inferred: if the others match, it is this tensor's size. If another size is 0, it cannot
+            // be inferred.
             Dim::Known(0) if sizes.contains(&-1) => return Some(false),
             Dim::Known(m) if n != -1 && *m != n => return Some(false),
             Dim::Known(_) => {}
@@ -420,7 +420,7 @@ fn is_contiguous(tensor: Fact<'_>) -> Option<bool> {
 }
 
 fn is_power_of_two(x: f64) -> bool {
-    // Exponents that leave room in half precision too.
+    // Exponents small enough for half precision.
     x != 0.0
         && x.is_finite()
         && x.to_bits() & ((1 << 52) - 1) == 0
@@ -449,7 +449,7 @@ fn number_op(args: &[Fact<'_>], f: fn(f64, f64) -> f64) -> Option<IValue> {
     Some(IValue::Float(f(args[0].number()?, args[1].number()?)))
 }
 
-/// Whether a tensor has the sizes of a product of two matrices.
+/// Whether a tensor has the sizes of the product of two matrices.
 fn is_matrix_shape(of: Fact<'_>, a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
     let (of, a, b) = (of.dims()?, a.dims()?, b.dims()?);
     let ([rows, columns], [m, _], [_, n]) = (of, a, b) else { return Some(false) };
@@ -469,7 +469,7 @@ fn negate(x: Fact<'_>) -> Option<IValue> {
     }
 }
 
-/// The first of two numbers of one type if `wanted` says so of how they compare, else the second.
+/// The first of two numbers of the same type if `wanted` accepts their ordering, else the second.
 fn pick(args: &[Fact<'_>], wanted: fn(Ordering) -> bool) -> Option<IValue> {
     let (a, b) = (args[0].constant()?, args[1].constant()?);
     let order = match (a, b) {

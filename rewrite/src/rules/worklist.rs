@@ -1,9 +1,9 @@
-//! The same rules applied one way, at once: the pass `rewrite`, for large graphs and linear chains.
+//! Greedy rule application: the pass `rewrite`, for large graphs and linear chains.
 //!
-//! A sweep walks the graph in program order and matches every node against the rules rooted at its operator, the first
-//! that fits winning. What a sweep decides is applied as one patch; sweeps follow each other until nothing fits or a
-//! bound is met, so analyses are made once a sweep and not once a rewrite. Within a sweep a value that is already
-//! rewritten counts as what it becomes when sharing of memory is looked at.
+//! A sweep walks the graph in program order and matches every node against the rules rooted at its operator; the first
+//! match is applied. The rewrites of a sweep form one patch. Sweeps repeat until no rule matches or a bound is reached,
+//! so analyses are built once per sweep, not per rewrite. Within a sweep, checks of memory sharing resolve a rewritten
+//! value to its replacement.
 
 use super::eligible::Eligible;
 use super::parse::Exactness;
@@ -22,11 +22,11 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The pass `rewrite`. See the module's head.
+/// The pass `rewrite`. See the module documentation.
 pub struct Rewrite {
-    /// Its rules.
+    /// The selected rules.
     pub select: Selection,
-    /// Most sweeps.
+    /// Maximum number of sweeps.
     pub sweeps: usize,
 }
 
@@ -36,11 +36,11 @@ impl Default for Rewrite {
     }
 }
 
-/// The options of passes that rewrite by rules.
+/// The options of passes that apply rules greedily.
 pub(crate) const OPTIONS: &[&str] = &["accept", "only", "sweeps"];
 
 impl Rewrite {
-    /// The pass with the rules of a book at hand.
+    /// The pass entry, with the rules of a book.
     pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options| Rewrite::configure(options, &book))
     }
@@ -65,7 +65,7 @@ impl Pass for Rewrite {
 }
 
 impl Rewrite {
-    /// Applies the rules in sweeps over the graph, as the pass that is at work.
+    /// Applies the rules in sweeps over the graph, on behalf of the running pass.
     pub(crate) fn apply(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
@@ -79,7 +79,7 @@ impl Rewrite {
     }
 }
 
-/// One sweep over the graph. Says whether another may find more.
+/// Runs one sweep over the graph. Returns whether another sweep may find more.
 fn sweep(cx: &mut PassCx<'_>, rules: &RuleSet, by_root: &ByRoot) -> Result<bool, PassError> {
     let is_rooted = |g: &Graph, n: NodeId| g.op(n).row().is_some_and(|id| by_root.contains_key(&id));
     let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| is_rooted(cx.graph(), n)).collect();
@@ -115,7 +115,7 @@ fn sweep(cx: &mut PassCx<'_>, rules: &RuleSet, by_root: &ByRoot) -> Result<bool,
 
 type ByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;
 
-/// Instances by the operator at their root. A law is applied from left to right only: it would never end.
+/// Instances by the operator at their root. Laws are left out: applied in a fixed direction they need not terminate.
 fn by_root(rules: &RuleSet) -> ByRoot {
     let mut map: ByRoot = HashMap::default();
     for (i, instance) in rules.instances().iter().enumerate() {
@@ -134,12 +134,12 @@ struct Sweep<'a> {
     rules: &'a RuleSet,
     ignore_conditions: bool,
     patch: Patch,
-    /// Rewritten nodes with the rule and the length of the patch after it.
+    /// Rewritten nodes, each with the rule and the length of the patch after the rewrite.
     done: Vec<(NodeId, usize, usize)>,
     sharing: Sharing<'a>,
 }
 
-/// What variables of a rule are bound to.
+/// The values that the variables of a rule are bound to.
 type Binding = SmallVec<[Option<ValueId>; 8]>;
 
 impl<'a> Sweep<'a> {
@@ -172,7 +172,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Matches the left side at a node. Depth is that of the rule, which the parser bounds.
+    /// Matches the left side at a node. The parser bounds the depth of a rule.
     fn matches(&self, instance: &Instance, node: NodeId) -> Option<Binding> {
         let mut binding: Binding = SmallVec::from_elem(None, instance.var_types.len());
         let mut stack: SmallVec<[(u16, ValueId); 8]> = SmallVec::new();
@@ -223,7 +223,7 @@ impl<'a> Sweep<'a> {
         matches!((self.constant(a), self.constant(b)), (Some(x), Some(y)) if same_constant(&x, &y))
     }
 
-    /// The constant of a value: a `prim::Constant`, or a list made of them that nobody changes.
+    /// The constant of a value: a `prim::Constant`, or a list of constants without writers.
     fn constant(&self, value: ValueId) -> Option<IValue> {
         if let Some(constant) = self.graph.constant(value) {
             return Some(constant);
@@ -265,7 +265,7 @@ impl<'a> Sweep<'a> {
         true
     }
 
-    /// Plans the right side and gives its value.
+    /// Plans the right side. Returns its value.
     fn build<'f>(
         &mut self,
         instance: &Instance,

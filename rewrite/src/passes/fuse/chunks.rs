@@ -1,17 +1,18 @@
-//! Moving chunks up: the chunks of `f(a, b)` are `f` of the chunks of `a` and `b`, broadcast together first.
+//! Moves chunks up past pointwise operators: the chunks of `f(a, b)` are `f` of the chunks of `a` and `b` after
+//! broadcasting.
 
 use super::Fusible;
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, Editor, Graph, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
-/// A chunk node and the operand whose producer it moves past.
+/// A chunk node and the index of the operand whose producer it moves past.
 pub(super) struct MoveChunk {
     pub(super) chunk: NodeId,
     operand: usize,
 }
 
-/// Chunks that can move past the only producer of one of their operands, at most one move a chunk.
+/// Chunk nodes that can move past the producer of an operand; at most one move per node.
 pub(super) fn plan(fusible: &Fusible<'_>) -> Vec<MoveChunk> {
     let g = fusible.graph;
     let chunks =
@@ -25,7 +26,7 @@ pub(super) fn plan(fusible: &Fusible<'_>) -> Vec<MoveChunk> {
         .collect()
 }
 
-/// Whether all that is made of the chunks can be fused.
+/// Whether all uses of the chunks can be fused.
 fn feeds_fusible(fusible: &Fusible<'_>, chunk: NodeId) -> bool {
     let g = fusible.graph;
     let known =
@@ -36,7 +37,7 @@ fn feeds_fusible(fusible: &Fusible<'_>, chunk: NodeId) -> bool {
         })
 }
 
-/// Whether a chunk may move past the producer of `value`: it can be fused, and nothing else uses it.
+/// Whether a chunk node may move past the producer of `value`: the producer can be fused and has no other use.
 fn can_pass(fusible: &Fusible<'_>, chunk: NodeId, value: ValueId) -> bool {
     let g = fusible.graph;
     let def = g.def(value);
@@ -60,7 +61,7 @@ pub(super) fn apply(editor: &mut Editor<'_>, plan: &MoveChunk) {
     let moved =
         editor.at(At::before(chunk)).loc(loc).insert(Prim::BroadcastingChunk, &operands, attrs, &types);
     let piece = |g: &Graph, operand: usize, j: usize| g.result(moved, operand * n + j);
-    // The producer, once per chunk.
+    // One copy of the producer per chunk.
     let mut pieces: Vec<ValueId> = Vec::with_capacity(n);
     for j in 0..n {
         let g = editor.graph();

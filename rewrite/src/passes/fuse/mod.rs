@@ -1,12 +1,13 @@
-//! Pointwise operators as one sweep: connected ones become a `prim::FusionGroup` around a graph of their own.
+//! Pointwise fusion: outlines connected pointwise operators into `prim::FusionGroup` nodes, which run as one loop.
 //!
-//! A node can be fused if its operator has a `Pointwise` formula that takes its constant operands, its tensors are of
-//! floating types or of types not known (the machine looks at run time and else runs the group node by node). Chunks between such nodes are first moved up ([`chunks`]), so that what is computed from
-//! the chunks of a sum is one group with the chunks of the summands as inputs.
+//! A node can be fused if its operator has a `Pointwise` formula for its constant operands, and its tensors have
+//! floating-point or unknown types. (The interpreter checks unknown types at run time and otherwise runs the group node
+//! by node.) Chunks between such nodes are moved up first ([`chunks`]): what is computed from the chunks of a sum
+//! becomes one group, with the chunks of the summands as inputs.
 //!
-//! Nodes that compute the same are merged before, and dead code is removed behind.
+//! Common subexpressions are merged before, and dead code is removed after.
 //!
-//! How groups grow and where they stand, so that no write is passed, is said in [`crate::outline`].
+//! [`crate::outline`] documents how groups grow and how their positions respect writes.
 
 mod chunks;
 
@@ -22,7 +23,7 @@ use flambeau_ir::{Graph, IValue, NodeId, Prim, Registry, ValueId};
 use flambeau_tensor::DType;
 use smallvec::SmallVec;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fuse;
 
@@ -37,7 +38,7 @@ impl Pass for Fuse {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        // A chain of sums above a chunk is moved one link a round.
+        // Each round moves a chunk past one operator of a chain.
         for _ in 0..MAX_ROUNDS {
             let (graph, db) = cx.with::<AliasDb>();
             let plans = chunks::plan(&Fusible { graph, db, registry: &registry });
@@ -59,10 +60,10 @@ impl Pass for Fuse {
     }
 }
 
-/// Longest chain of nodes a chunk is moved up.
+/// Maximum number of operators that a chunk moves past.
 const MAX_ROUNDS: usize = 32;
 
-/// What is needed to say whether a node can be fused.
+/// Decides whether a node can be fused.
 struct Fusible<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
@@ -70,18 +71,18 @@ struct Fusible<'a> {
 }
 
 impl Fusible<'_> {
-    /// Whether a node can be in a group.
+    /// Whether a node can join a group.
     fn accepts(&self, node: NodeId) -> bool {
         let mut builder = TileBuilder::new();
         self.is_plain(node) && self.formula(node, &mut builder, true).is_some()
     }
 
-    /// Whether a node can be fused, and nothing writes what it takes or gives: it can stand anywhere.
+    /// Whether a node can be fused and its operands and results have no writers, so that it may have any position.
     fn accepts_anywhere(&self, node: NodeId) -> bool {
         self.accepts(node) && !memory::has_writers(self.db, self.graph, node)
     }
 
-    /// Whether a node is a pointwise row on tensors.
+    /// Whether a node is a pointwise operator on tensors.
     fn is_plain(&self, node: NodeId) -> bool {
         let g = self.graph;
         let Some(row) = g.op(node).row() else { return false };
@@ -93,8 +94,8 @@ impl Fusible<'_> {
         pure && is_lanes(g, g.result(node, 0))
     }
 
-    /// The node's formula, if there is one for its constants. A producer that gives truth values is looked into, since
-    /// only they can be chosen by.
+    /// The node's formula, if there is one for its constants. With `look`, an operand whose producer's formula is a mask
+    /// is replaced by that mask, because only masks can be the condition of a select.
     fn formula(&self, node: NodeId, builder: &mut TileBuilder, look: bool) -> Option<TileVal> {
         let g = self.graph;
         let mut inputs = 0;
@@ -122,7 +123,7 @@ impl Fusible<'_> {
     }
 }
 
-/// Whether a value is a tensor of a floating type, of truth values, or of a type not known.
+/// Whether a value is a tensor of floating-point, bool or unknown type.
 fn is_lanes(graph: &Graph, value: ValueId) -> bool {
     let Some(facts) = graph.ty(value).as_tensor() else { return false };
     facts.dtype.is_none_or(|d| d.is_floating() || d == DType::Bool)

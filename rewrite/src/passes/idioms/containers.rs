@@ -1,7 +1,7 @@
-//! Operators on lists and dictionaries whose elements are in sight.
+//! Simplification of operators on lists and dictionaries whose elements are known.
 //!
-//! An element is the very object that was put in, so it may be used in place of what is read out, whoever writes *it*;
-//! only the container must be nobody's to write.
+//! An element read from a container is the same object that was put in, so its value may be used directly even if the
+//! element itself is written. Only the container must have no writers.
 
 use super::{Outcome, View};
 use crate::facets::Elements;
@@ -9,7 +9,7 @@ use crate::rules::rule::same_constant;
 use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
-/// What a node on a container comes to.
+/// The outcome of a node that operates on a container.
 pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outcome> {
     let g = view.graph;
     let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
@@ -52,7 +52,7 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outc
     }
 }
 
-/// A list taken apart where it was put together.
+/// Simplifies the unpacking of a list that was constructed in the graph.
 pub(super) fn unpack(view: &View<'_>, node: NodeId) -> Option<Outcome> {
     let g = view.graph;
     let elements = list_of(view, g.operand(node, 0))?;
@@ -64,10 +64,10 @@ pub(super) fn unpack(view: &View<'_>, node: NodeId) -> Option<Outcome> {
     same.then(|| Outcome::Values(SmallVec::from_vec(elements)))
 }
 
-/// Longest list that is spelt out.
+/// Maximum length of a list that is constructed element by element.
 const MAX_ELEMENTS: usize = 1_000;
 
-/// The element, if it can stand for the result by its type.
+/// The element, if its type is that of the result up to shapes.
 fn fitting(view: &View<'_>, node: NodeId, element: ValueId) -> Option<Outcome> {
     let g = view.graph;
     let result = g.ty(g.result(node, 0));
@@ -75,7 +75,7 @@ fn fitting(view: &View<'_>, node: NodeId, element: ValueId) -> Option<Outcome> {
     fits.then(|| Outcome::Values(SmallVec::from_slice(&[element])))
 }
 
-/// The elements of a list that was put together in the graph and that nobody writes.
+/// The elements of a list that was constructed in the graph and has no writers.
 fn list_of(view: &View<'_>, list: ValueId) -> Option<Vec<ValueId>> {
     let list = view.resolve(list);
     if view.db.is_written(list) {
@@ -90,7 +90,7 @@ fn list_of(view: &View<'_>, list: ValueId) -> Option<Vec<ValueId>> {
     made.then(|| g.operands(def).map(|v| view.resolve(v)).collect())
 }
 
-/// Keys and values of a dictionary that was put together from different constant keys and that nobody writes.
+/// Keys and values of a dictionary that was constructed from distinct constant keys and has no writers.
 fn entries_of(view: &View<'_>, dict: ValueId) -> Option<Vec<(IValue, ValueId)>> {
     let g = view.graph;
     let dict = view.resolve(dict);
@@ -111,16 +111,16 @@ fn entries_of(view: &View<'_>, dict: ValueId) -> Option<Vec<(IValue, ValueId)>> 
     Some(entries)
 }
 
-/// Largest dictionary that is looked into: its keys are compared with each other.
+/// Maximum size of a dictionary that is analyzed: its keys are compared pairwise.
 const MAX_KEYS: usize = 64;
 
-/// An index from the front or, if negative, from the back.
+/// Converts an index that counts from the end if negative. Returns `None` if it is out of bounds.
 pub(in crate::passes) fn place(index: i64, len: usize) -> Option<usize> {
     let index = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(index).ok().filter(|&i| i < len)
 }
 
-/// The elements that a slice takes. A step below one raises when the program runs.
+/// The elements that a slice selects. Returns `None` for a step below one, which raises at run time.
 fn slice(elements: &[ValueId], start: Option<i64>, end: Option<i64>, step: i64) -> Option<Vec<ValueId>> {
     let len = i64::try_from(elements.len()).ok()?;
     let clamp =

@@ -1,11 +1,12 @@
-//! What can be read off containers, casts and branches without running anything.
+//! Simplifies operators on containers, casts and branches without evaluating anything.
 //!
-//! Operators on lists and dictionaries put together on the spot ([`containers`]) give their elements, as long as nobody
-//! writes the container; which operators those are, they say with the [`Elements`] facet. Casts to what a value is
-//! already, and branches that only choose between true and false, are the value and the condition ([`structure`]).
+//! Operators on lists and dictionaries that were constructed in the graph ([`containers`]) are replaced by the
+//! elements, if the container has no writers; the facet [`Elements`] marks these operators. A cast to the type that a
+//! value already has is replaced by the value, and a branch that returns true or false by its condition
+//! ([`structure`]).
 //!
-//! One walk in program order decides on the graph as it stands, seeing each value as what it has become so far; the edits
-//! follow in the same order.
+//! One walk in program order plans all edits on the unchanged graph, resolving each value through edits planned so far.
+//! The edits follow in the same order.
 
 mod containers;
 
@@ -20,7 +21,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// See the module's head.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Idioms;
 
@@ -65,9 +66,9 @@ impl Pass for Idioms {
     }
 }
 
-/// What the results of a node are.
+/// The replacement for the results of a node.
 enum Outcome {
-    /// These values. A branch keeps standing, others go.
+    /// These values. A branch remains; other nodes are erased.
     Values(SmallVec<[ValueId; 2]>),
     /// Result `.0` of a branch is this value.
     Result(usize, ValueId),
@@ -124,14 +125,15 @@ type Made = HashMap<ValueId, ValueId, FxBuildHasher>;
 struct View<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
-    /// Values that have become others.
+    /// Values replaced by other values.
     same: HashMap<ValueId, ValueId, FxBuildHasher>,
-    /// Lists that have become new ones of these elements.
+    /// Lists replaced by new lists with these elements.
     lists: HashMap<ValueId, Vec<ValueId>, FxBuildHasher>,
 }
 
 impl View<'_> {
-    /// What a value has become. Chains are as short as the values found equal before it was looked at.
+    /// The replacement of a value. The length of a chain is the number of equalities found before the value was
+    /// visited.
     fn resolve(&self, mut value: ValueId) -> ValueId {
         while let Some(&other) = self.same.get(&value) {
             value = other;

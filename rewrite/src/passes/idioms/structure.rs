@@ -1,4 +1,4 @@
-//! Casts to what a value is already, and branches that give their condition.
+//! Simplification of redundant casts, and of branches that return their condition.
 
 use super::{Outcome, View};
 use flambeau_ir::types::{NoClasses, is_subtype};
@@ -23,13 +23,13 @@ pub(super) fn plan(view: &View<'_>, node: NodeId) -> Option<Outcome> {
     plain.then(|| Outcome::Values(SmallVec::from_slice(&[value])))
 }
 
-/// Whether whoever takes a value does so whatever narrower type it has.
+/// Whether all users of the node's first result accept a value of a narrower type.
 fn looks_only(g: &Graph, node: NodeId) -> bool {
     let takes = |user| matches!(g.prim(user), Some(Prim::Isinstance | Prim::UncheckedCast | Prim::Return));
     g.uses(g.result(node, 0)).all(|u| takes(u.user))
 }
 
-/// A result that is true if the condition is and false if it is not.
+/// Simplifies a result that is true exactly if the condition is.
 fn choice(view: &View<'_>, node: NodeId) -> Option<Outcome> {
     let g = view.graph;
     let (yes, no) = (g.block(node, 0), g.block(node, 1));
