@@ -1,8 +1,9 @@
-//! What an analysis is: something built from a graph, brought in step with its journal, and compared with a fresh one.
+//! The trait [`Analysis`]: data computed from a graph, updated from its journal, and compared with a newly built
+//! instance.
 //!
-//! An analysis may lag behind the graph only in the conservative direction: what it says after [`Analysis::update`]
-//! must be true of the graph as it is, though a fresh one may know more. Checks rebuild after every synchronisation and
-//! ask [`Analysis::agrees`].
+//! An analysis may differ from a new one only in the conservative direction: after [`Analysis::update`] its facts must
+//! be true of the current graph, though a new analysis may be more precise. Checks build a new analysis after every
+//! synchronization and call [`Analysis::agrees`].
 
 use crate::cache::Analyses;
 use flambeau_ir::{Change, Graph};
@@ -11,16 +12,16 @@ use rustc_hash::FxBuildHasher;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What [`Analysis::update`] achieved.
+/// The result of [`Analysis::update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// The analysis is true of the graph as it is.
+    /// The analysis is valid for the current graph.
     Kept,
-    /// It has to be built anew.
+    /// The analysis must be rebuilt.
     Rebuild,
 }
 
-/// A fact about a whole graph.
+/// An analysis of a whole graph.
 ///
 /// ```
 /// use flambeau_analysis::{Analyses, Analysis, AnalysisCx};
@@ -43,56 +44,56 @@ pub enum Update {
 /// assert_eq!(analyses.get::<NodeCount>(&graph).0, 0);
 /// ```
 pub trait Analysis: Sized + Send + Sync + 'static {
-    /// The name, for reports; of an outside crate with its own prefix: `acme/use-depth`.
+    /// The name, for reports. Other crates use a prefix: `acme/use-depth`.
     const NAME: &'static str;
 
-    /// Builds it for the graph as it is.
+    /// Builds the analysis for the current graph.
     fn build(cx: &AnalysisCx<'_>) -> Self;
 
-    /// Brings it in step after `changes`, oldest first, or says that it must be rebuilt.
+    /// Updates the analysis for `changes`, oldest first, or returns [`Update::Rebuild`].
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
         let _ = cx;
         if changes.iter().all(Change::is_metadata) { Update::Kept } else { Update::Rebuild }
     }
 
-    /// Whether nothing that this (updated) analysis states contradicts a fresh one: it may be less precise, never wrong.
+    /// Checks that no fact of this (updated) analysis contradicts a newly built one: it may be less precise, never
+    /// wrong.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// Returns a sentence that describes the contradiction.
     fn agrees(&self, cx: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
         let _ = (cx, fresh);
         Ok(())
     }
 }
 
-/// Which constants are memory of the graph alone.
+/// The constants whose memory belongs to the graph alone.
 ///
-/// A constant may be a tensor or container that the outside has as well: the embedder put it there, or passes it as an argument. So
-/// alias analysis assumes, by default, that a write to memory from outside may write any constant. The maker of
-/// constants can know better: freezing turns attributes into constants of which nothing else in the program shows the
-/// memory, and states that here ([`Analyses::set_constant_owner`]). Constants whose memory is listed
-/// as shared keep the assumption.
+/// A constant may be a tensor or container that the embedder also holds or passes as an argument. So by default, alias
+/// analysis assumes that a write to outside memory may write any constant. The creator of constants may know better:
+/// freezing turns attributes into constants whose memory no other part of the program references, and states that here
+/// ([`Analyses::set_constant_owner`]). Constants whose memory is listed as shared keep the assumption.
 #[derive(Clone, Debug, Default)]
 pub struct ConstantOwner {
-    /// Addresses of storages and identities of containers that are shared; `None` if all may be.
+    /// Addresses of storages and identities of containers that are shared; `None` if any may be shared.
     shared: Option<Arc<HashSet<usize, FxBuildHasher>>>,
 }
 
 impl ConstantOwner {
-    /// The graph owns all constants but storages at these addresses (`Storage::address`) and containers of these
+    /// The graph owns all constants except storages with these addresses (`Storage::address`) and containers with these
     /// identities (`IValue::identity`).
     #[must_use]
     pub fn all_but(shared: impl IntoIterator<Item = usize>) -> Self {
         ConstantOwner { shared: Some(Arc::new(shared.into_iter().collect())) }
     }
 
-    /// Whether a constant's storage or container is memory of the graph alone.
+    /// Whether a constant's storage or container belongs to the graph alone.
     pub(crate) fn owns(&self, memory: usize) -> bool {
         self.shared.as_ref().is_some_and(|shared| !shared.contains(&memory))
     }
 }
 
-/// What an analysis is built from: the graph, and other analyses of it.
+/// The inputs of an analysis: the graph, and other analyses of it.
 pub struct AnalysisCx<'a> {
     graph: &'a Graph,
     others: RefCell<&'a mut Analyses>,
@@ -103,19 +104,22 @@ impl<'a> AnalysisCx<'a> {
         AnalysisCx { graph, others: RefCell::new(others) }
     }
 
-    /// The graph.
+    /// Returns the graph.
     #[must_use]
     pub fn graph(&self) -> &'a Graph {
         self.graph
     }
 
-    /// Which constants are memory of the graph alone.
+    /// Returns the constants whose memory belongs to the graph alone.
     #[must_use]
     pub fn constant_owner(&self) -> ConstantOwner {
         self.others.borrow().constant_owner().clone()
     }
 
-    /// Another analysis, in step with the graph. Panics if analyses ask for each other in a circle.
+    /// Returns another analysis, up to date with the graph.
+    ///
+    /// # Panics
+    /// Panics if analyses depend on each other cyclically.
     #[must_use]
     pub fn get<A: Analysis>(&self) -> Arc<A> {
         self.others.borrow_mut().shared::<A>(self.graph)

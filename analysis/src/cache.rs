@@ -1,11 +1,12 @@
-//! Analyses of one graph, obtained by type and always in step with it.
+//! Cache of the analyses of one graph, accessed by type and always up to date.
 //!
-//! [`Analyses::get`] compares the revision at which an analysis was last true with the journal's, hands it the changes in
-//! between, and rebuilds it if it cannot follow (or if the journal no longer goes back so far). How often each was
-//! built, kept and rebuilt is counted: a pass that makes an analysis rebuild for every edit shows in the report.
+//! [`Analyses::get`] compares the revision of an analysis with the journal's and passes the changes in between to
+//! [`Analysis::update`]. It rebuilds the analysis if the update fails or the journal no longer reaches back that far.
+//! The cache counts how often each analysis was built, kept and rebuilt, so the report shows a pass that forces a
+//! rebuild after every edit.
 //!
-//! A cache belongs to the graph it was first used with, until [`Analyses::clear`]: another graph, be it a clone, is refused.
-//! The references a cache gives borrow the graph, so no edit can make them stale.
+//! A cache belongs to the graph it was first used with, until [`Analyses::clear`]; any other graph is rejected, even a
+//! clone. The returned references borrow the graph, so no edit can make them stale.
 
 use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 use flambeau_ir::{Change, Graph, Revision, Stale};
@@ -17,30 +18,30 @@ use std::sync::Arc;
 type Check = fn(&mut Analyses, &Graph) -> Result<(), String>;
 
 struct Slot {
-    /// `None` while it is being built.
+    /// `None` while the analysis is being built.
     value: Option<Arc<dyn Any + Send + Sync>>,
-    /// The revision it is true of.
+    /// The revision that the analysis is valid for.
     revision: Revision,
     check: Check,
     stats: Stats,
 }
 
-/// How an analysis has fared.
+/// Counters of one analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// The analysis.
     pub name: &'static str,
-    /// Times it was built for the first time or after [`Analyses::clear`].
+    /// Number of builds for the first time or after [`Analyses::clear`].
     pub built: u64,
-    /// Times it followed edits.
+    /// Number of successful updates.
     pub kept: u64,
-    /// Times edits forced it to be built anew.
+    /// Number of rebuilds forced by edits.
     pub rebuilt: u64,
 }
 
 /// The analyses of one graph.
 ///
-/// What is lent borrows the graph. An analysis that is obtained, used and obtained again around an edit compiles:
+/// Returned references borrow the graph. Code that requests an analysis again after an edit compiles:
 ///
 /// ```
 /// use flambeau_analysis::{AliasDb, Analyses};
@@ -54,7 +55,7 @@ pub struct Stats {
 /// assert_eq!(analyses.get::<AliasDb>(&graph).has_writers(input), written);
 /// ```
 ///
-/// One that is held across the edit, where it could be stale, does not:
+/// Code that holds a reference across an edit, where the analysis could be stale, does not compile:
 ///
 /// ```compile_fail,E0502
 /// use flambeau_analysis::{AliasDb, Analyses};
@@ -70,21 +71,21 @@ pub struct Stats {
 #[derive(Default)]
 pub struct Analyses {
     slots: HashMap<TypeId, Slot, FxBuildHasher>,
-    /// In order of first use.
+    /// Analyses in order of first use.
     order: Vec<TypeId>,
-    /// The graph they are of, as it was when first seen.
+    /// The revision of the cache's graph at first use.
     of: Option<Revision>,
     owner: ConstantOwner,
 }
 
 impl Analyses {
-    /// No analysis yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// States which constants are memory of the graph alone, before any analysis is built (what is there is forgotten).
+    /// Sets the constants whose memory belongs to the graph alone. Drops all analyses built so far.
     pub fn set_constant_owner(&mut self, owner: ConstantOwner) {
         self.clear();
         self.owner = owner;
@@ -94,20 +95,20 @@ impl Analyses {
         &self.owner
     }
 
-    /// Makes the cache that of a graph, if it is of none yet.
+    /// Binds the cache to a graph, if it is not bound yet.
     ///
     /// # Errors
-    /// [`Stale`] if it is the cache of another graph (a clone is another graph).
+    /// Returns [`Stale`] if the cache is bound to another graph (a clone is another graph).
     pub fn bind(&mut self, graph: &Graph) -> Result<(), Stale> {
         let now = graph.journal().revision();
         let made = *self.of.get_or_insert(now);
         if made.graph() == now.graph() { Ok(()) } else { Err(Stale { made, now }) }
     }
 
-    /// [`Analyses::with`] for a graph that may be another than the cache's.
+    /// [`Analyses::with`] for a graph that may not be the cache's.
     ///
     /// # Errors
-    /// [`Stale`] if it is; the cache is as it was.
+    /// Returns [`Stale`] if the cache is bound to another graph; the cache is then unchanged.
     ///
     /// ```
     /// use flambeau_analysis::{AliasDb, Analyses};
@@ -127,7 +128,7 @@ impl Analyses {
         Ok(self.with::<S>(graph))
     }
 
-    /// An analysis, in step with the graph.
+    /// Returns an analysis, up to date with the graph.
     ///
     /// # Panics
     /// As [`Analyses::sync`].
@@ -136,7 +137,7 @@ impl Analyses {
         self.read::<A>()
     }
 
-    /// Several analyses at once, in step with the graph: `with::<(AliasDb, Shapes)>(&graph)`.
+    /// Returns several analyses, up to date with the graph: `with::<(AliasDb, Shapes)>(&graph)`.
     ///
     /// # Panics
     /// As [`Analyses::sync`].
@@ -145,7 +146,7 @@ impl Analyses {
         (graph, S::refs(self))
     }
 
-    /// An analysis as a shared handle. As long as it is held, edits make the analysis be rebuilt instead of updated.
+    /// Returns an analysis as a shared handle. While the handle exists, edits cause a rebuild instead of an update.
     ///
     /// # Panics
     /// As [`Analyses::sync`].
@@ -154,10 +155,11 @@ impl Analyses {
         self.value::<A>().clone().downcast::<A>().expect("invariant: a slot holds its own analysis")
     }
 
-    /// Brings an analysis in step with the graph.
+    /// Updates or builds an analysis for the current graph.
     ///
     /// # Panics
-    /// If the cache belongs to another graph, which [`Analyses::bind`] and [`Analyses::try_with`] answer with an error.
+    /// Panics if the cache belongs to another graph, for which [`Analyses::bind`] and [`Analyses::try_with`] return an
+    /// error.
     pub fn sync<A: Analysis>(&mut self, graph: &Graph) {
         if let Err(stale) = self.bind(graph) {
             panic!("the analyses were {stale}");
@@ -191,7 +193,7 @@ impl Analyses {
         }
     }
 
-    /// The analysis after the edits since a revision; `None` if it cannot follow.
+    /// Updates an analysis for the edits since a revision. Returns `None` if it must be rebuilt.
     fn follow<A: Analysis>(
         &mut self,
         graph: &Graph,
@@ -229,7 +231,7 @@ impl Analyses {
         self.value::<A>().downcast_ref::<A>().expect("invariant: a slot holds its own analysis")
     }
 
-    /// Forgets all analyses (counts stay), for use with another graph.
+    /// Drops all analyses, for use with another graph. The counters remain.
     pub fn clear(&mut self) {
         self.of = None;
         for id in &self.order {
@@ -239,15 +241,15 @@ impl Analyses {
         }
     }
 
-    /// How each analysis has fared, in order of first use.
+    /// Returns the counters of each analysis, in order of first use.
     pub fn stats(&self) -> impl Iterator<Item = Stats> + '_ {
         self.order.iter().map(|id| self.slots[id].stats)
     }
 
-    /// Brings every analysis in step, builds each anew beside it, and compares: what updates left wrong shows here.
+    /// Updates every analysis, builds a new instance of each, and compares the two: this detects wrong updates.
     ///
     /// # Errors
-    /// One sentence per analysis that contradicts a fresh one.
+    /// Returns one sentence per analysis that contradicts the new instance.
     pub fn check(&mut self, graph: &Graph) -> Result<(), Vec<String>> {
         let checks: Vec<Check> = self.order.iter().map(|id| self.slots[id].check).collect();
         let errors: Vec<String> = checks.into_iter().filter_map(|check| check(self, graph).err()).collect();
@@ -264,13 +266,13 @@ fn check<A: Analysis>(analyses: &mut Analyses, graph: &Graph) -> Result<(), Stri
 
 /// One analysis, or a tuple of several, for [`Analyses::with`].
 pub trait AnalysisSet {
-    /// Shared references to all of them.
+    /// Shared references to all analyses of the set.
     type Refs<'a>;
 
-    /// Brings all in step.
+    /// Updates all analyses of the set.
     fn sync(analyses: &mut Analyses, graph: &Graph);
 
-    /// Lends all. They must be in step.
+    /// Returns references to all analyses of the set, which must be up to date.
     fn refs(analyses: &Analyses) -> Self::Refs<'_>;
 }
 

@@ -1,8 +1,8 @@
-//! Calls between functions: which function a node calls, and the functions that a graph reaches, as a petgraph graph.
+//! Calls between functions: the callee of a node, and the functions reachable from a graph as a petgraph graph.
 //!
 //! A [`CallGraph`] has one vertex per function of the unit that is reachable from a graph, and one edge per call. It
 //! borrows nothing and is built in O(nodes of the reachable functions). Calls through interfaces, of functions that the
-//! unit does not hold and of host objects have no edge: their callee is not known before the program runs.
+//! unit does not define and of host objects have no edge, because their callee is unknown before run time.
 
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
@@ -12,7 +12,7 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxBuildHasher;
 
-/// The function a call node calls, if the unit holds it.
+/// Returns the function that a call node calls, if the unit defines it.
 #[must_use]
 pub fn callee(graph: &Graph, node: NodeId, unit: &CompilationUnit) -> Option<Symbol> {
     match graph.prim(node)? {
@@ -34,7 +34,7 @@ pub fn callee(graph: &Graph, node: NodeId, unit: &CompilationUnit) -> Option<Sym
     }
 }
 
-/// The calls of a graph whose callee the unit holds, in program order, nested blocks included.
+/// Returns the calls of a graph whose callee the unit defines, in program order, nested blocks included.
 #[must_use]
 pub fn calls_in(graph: &Graph, unit: &CompilationUnit) -> Vec<(NodeId, Symbol)> {
     graph.nodes_deep().filter_map(|n| Some((n, callee(graph, n, unit)?))).collect()
@@ -43,33 +43,33 @@ pub fn calls_in(graph: &Graph, unit: &CompilationUnit) -> Vec<(NodeId, Symbol)> 
 /// A function in a [`CallGraph`].
 #[derive(Clone, Debug)]
 pub struct CalledFunction {
-    /// Its qualified name.
+    /// The qualified name.
     pub name: Symbol,
     /// The calls in its graph, in program order.
     pub calls: Vec<(NodeId, Symbol)>,
 }
 
-/// The functions that a graph reaches by calls. See the [module](self).
+/// The functions reachable from a graph by calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct CallGraph {
-    /// Calls of the graph itself, in program order.
+    /// Calls in the graph itself, in program order.
     calls: Vec<(NodeId, Symbol)>,
-    /// Vertices in order of discovery; an edge leads from the caller to the callee.
+    /// Vertices in order of discovery; edges point from caller to callee.
     graph: DiGraph<CalledFunction, ()>,
 }
 
-/// A cycle of calls: the function that is reached first, and the number of functions in it.
+/// The error for recursive functions: a cycle of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("function `{function}` calls itself")]
 pub struct Recursion {
-    /// The function of the cycle that is reached first.
+    /// The function of the cycle that is discovered first.
     pub function: Symbol,
-    /// How many functions the cycle has.
+    /// The number of functions in the cycle.
     pub functions: usize,
 }
 
 impl CallGraph {
-    /// The functions of `unit` that `graph` reaches.
+    /// Builds the call graph of the functions of `unit` that are reachable from `graph`.
     #[must_use]
     pub fn reached_from(graph: &Graph, unit: &CompilationUnit) -> CallGraph {
         let mut found = CallGraph { calls: calls_in(graph, unit), graph: DiGraph::new() };
@@ -92,22 +92,22 @@ impl CallGraph {
         found
     }
 
-    /// Calls of the graph itself, in program order.
+    /// Returns the calls in the graph itself, in program order.
     #[must_use]
     pub fn calls(&self) -> &[(NodeId, Symbol)] {
         &self.calls
     }
 
-    /// Functions and calls between them, for algorithms of petgraph. Vertices are numbered in order of discovery.
+    /// Returns the functions and calls, for algorithms of petgraph. Vertices are numbered in order of discovery.
     #[must_use]
     pub fn functions(&self) -> &DiGraph<CalledFunction, ()> {
         &self.graph
     }
 
-    /// The functions in call order: each after all that it calls. O(functions + calls), without recursion.
+    /// Returns the functions in call order: each after all its callees. O(functions + calls), not recursive.
     ///
     /// # Errors
-    /// [`Recursion`] if a function reaches itself: then there is no such order.
+    /// Returns [`Recursion`] if a function is reachable from itself: then there is no such order.
     pub fn callees_first(&self) -> Result<Vec<&CalledFunction>, Recursion> {
         let mut order = Vec::with_capacity(self.graph.node_count());
         // Strongly connected components come in reverse topological order.

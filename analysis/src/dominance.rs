@@ -1,8 +1,8 @@
-//! Dominance in structured programs: which nodes have certainly run when a node runs.
+//! Dominance in structured programs: the nodes that have certainly run when a node runs.
 //!
-//! Blocks nest, so dominance is a matter of intervals: numbering nodes in program order (a node before what is nested in
-//! it) gives each node the interval of what it contains and each block the interval of its nodes. Every question is then
-//! a few comparisons, however deep the nest.
+//! Blocks nest, so intervals represent dominance. Nodes are numbered in program order (a node before its nested nodes).
+//! The interval of a node covers the node and its nested nodes, that of a block its nodes. Every query is a few
+//! comparisons, independent of the nesting depth.
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
 use flambeau_ir::{Change, Graph, NodeId, NodeMap, WalkStep};
@@ -12,25 +12,25 @@ use std::ops::Range;
 struct Interval {
     first: u32,
     last: u32,
-    /// The end of the block it stands in.
+    /// The number of the end of the enclosing block.
     block_last: u32,
 }
 
 /// Program order, nesting and dominance of one graph.
 #[derive(Clone, Debug)]
 pub struct Dominance {
-    /// Blocks' brackets have entries as well: `prim::Param` that of the block's start, `prim::Return` its end.
+    /// `prim::Param` and `prim::Return` have entries as well: the start and the end of the block.
     nodes: NodeMap<Interval>,
 }
 
 impl Dominance {
-    /// Numbers a graph. O(nodes).
+    /// Numbers the nodes of a graph. O(nodes).
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
         let none = Interval { first: 0, last: 0, block_last: 0 };
         let mut nodes = NodeMap::for_nodes(graph, none);
         let mut next = 0;
-        // Nodes of the blocks being walked, to be told where their block ends.
+        // Nodes of the open blocks, whose `block_last` is set when the block ends.
         let mut members: Vec<NodeId> = Vec::new();
         let mut starts: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
@@ -62,21 +62,21 @@ impl Dominance {
         Dominance { nodes }
     }
 
-    /// The number of a node in program order, from 0; block brackets are numbered too.
+    /// Returns the number of a node in program order, from 0; `prim::Param` and `prim::Return` are numbered too.
     #[must_use]
     pub fn order(&self, node: NodeId) -> u32 {
         self.nodes[node].first
     }
 
-    /// The numbers of a node and of all that is nested in it.
+    /// Returns the numbers of a node and its nested nodes.
     #[must_use]
     pub fn span(&self, node: NodeId) -> Range<u32> {
         let interval = self.nodes[node];
         interval.first..interval.last + 1
     }
 
-    /// Whether `a` has certainly run to its end whenever `b` starts: it comes earlier, in the block of `b` or in one
-    /// around it. A node does not dominate itself, nor what is nested in it.
+    /// Whether `a` has certainly run to completion whenever `b` starts: `a` is earlier, in the block of `b` or an
+    /// enclosing one. A node dominates neither itself nor its nested nodes.
     #[must_use]
     pub fn dominates(&self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (self.nodes[a], self.nodes[b]);
@@ -90,8 +90,8 @@ impl Dominance {
         outer.first < inner.first && inner.first <= outer.last
     }
 
-    /// Whether what is put directly before `at` has certainly run whenever `node` starts: `node` is `at`, is nested in it,
-    /// or comes after it in its block or in one nested there.
+    /// Whether a node inserted directly before `at` has certainly run whenever `node` starts: `node` is `at` or nested
+    /// in it, or follows `at` in the same block or in a block nested there.
     #[must_use]
     pub fn starts_by(&self, at: NodeId, node: NodeId) -> bool {
         let (at, node) = (self.nodes[at], self.nodes[node]);

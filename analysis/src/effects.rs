@@ -1,20 +1,20 @@
-//! Effects with nested blocks: [`Graph::effects`] says what a node does itself, this file what it does with all that is
-//! nested in it.
+//! Effects including nested blocks: [`Graph::effects`] returns the effects of a node itself, the functions here those
+//! of the node and all its nested nodes.
 //!
-//! One query is a walk over what is nested ([`effects_in`]). A pass that asks of every node takes the analysis
-//! [`NestedEffects`], made in one walk over the graph: asking by walks would cost depth times nodes.
+//! A single query walks the nested nodes ([`effects_in`]). A pass that queries every node uses the analysis
+//! [`NestedEffects`], which is built in one walk over the graph: separate walks would cost O(depth * nodes).
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
 use flambeau_ir::{Change, Effects, Graph, NodeId, TrackedNodeMap, WalkStep};
 
-/// The effects of a node and of all nodes nested in it. O(nested nodes).
+/// Returns the effects of a node and of all nodes nested in it. O(nested nodes).
 #[must_use]
 pub fn effects_in(graph: &Graph, node: NodeId) -> Effects {
     let nested = graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block));
     nested.fold(graph.effects(node), |all, inner| all | graph.effects(inner))
 }
 
-/// The effects of every node with all that is nested in it, as a table.
+/// Table of the effects of every node including its nested nodes.
 ///
 /// ```
 /// use flambeau_analysis::{Analyses, effects::NestedEffects};
@@ -32,18 +32,18 @@ pub fn effects_in(graph: &Graph, node: NodeId) -> Effects {
 /// ```
 #[derive(Debug)]
 pub struct NestedEffects {
-    /// Of nodes with blocks: the union over all that is nested. Others read as pure.
+    /// For nodes with blocks: the union over all nested nodes. The default for other nodes is pure.
     nested: TrackedNodeMap<Effects>,
 }
 
 impl NestedEffects {
-    /// What running `node` does, nested blocks included.
+    /// Returns the effects of `node`, nested blocks included.
     #[must_use]
     pub fn of(&self, graph: &Graph, node: NodeId) -> Effects {
         graph.effects(node) | self.nested.get(node)
     }
 
-    /// Adds effects to the nodes around `node`, as far as they are news.
+    /// Adds the effects of a node to its enclosing nodes, until a node already has them.
     fn spread(&mut self, graph: &Graph, node: NodeId) {
         let mut effects = graph.effects(node) | self.nested.get(node);
         let mut at = graph.enclosing(node);
@@ -61,7 +61,7 @@ impl Analysis for NestedEffects {
     fn build(cx: &AnalysisCx<'_>) -> Self {
         let graph = cx.graph();
         let mut nested = TrackedNodeMap::sparse(Effects::PURE);
-        // The union of each open block; the first is the root's.
+        // The union of effects of each open block; the first is the root's.
         let mut open = vec![Effects::PURE];
         for step in graph.walk(graph.root()) {
             match step {
@@ -86,8 +86,8 @@ impl Analysis for NestedEffects {
         NestedEffects { nested }
     }
 
-    /// What is inserted or moved adds to what is around it; what is gone leaves its effects behind, which claims too
-    /// much and never too little.
+    /// Inserted and moved nodes add their effects to the enclosing nodes. Effects of erased nodes remain, which is
+    /// conservative.
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
         let graph = cx.graph();
         for change in changes {
@@ -103,7 +103,7 @@ impl Analysis for NestedEffects {
                     self.spread(graph, node);
                 }
                 Change::Inserted(_) | Change::Moved(_) | Change::OpSet(_) => {}
-                // Operands refine the effects of the few operators that write under a condition.
+                // The effects of a few operators depend on operands, such as a flag that enables writing.
                 Change::OperandSet { node, .. } | Change::OperandsChanged(node) => {
                     if graph.has_node(node) {
                         self.spread(graph, node);

@@ -1,7 +1,7 @@
-//! Facts about a graph, kept in step with it and never changing it.
+//! Analyses of a graph, kept up to date with it. They never change the graph.
 //!
-//! Every fact is an [`Analysis`], obtained by type from [`Analyses`], which first brings it in step with the graph's
-//! journal.
+//! Every analysis implements [`Analysis`] and is accessed by type through [`Analyses`], which first updates it from the
+//! graph's journal.
 
 pub mod alias;
 mod analysis;

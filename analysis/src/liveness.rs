@@ -1,19 +1,20 @@
-//! Last uses: where each value is needed for the last time, so that code can move it instead of copying and its memory
-//! is freed as early as the program allows.
+//! Liveness: the last use of each value, so that the interpreter can move the value instead of copying it and free its
+//! memory as early as possible.
 //!
-//! A value dies in one of these places, and in exactly one on every way through the block that defines it:
-//! - at an operand ([`Liveness::dies`]): the node takes the value away with it;
-//! - on entry of a block ([`Liveness::on_entry`]): another branch needs it, this one does not (or it is an input of the
-//!   block that nobody uses);
-//! - after a node ([`Liveness::after`]): the node's blocks use it and may do so more than once (a loop), or it is used so
-//!   deep in nested branches that following it would not be linear;
-//! - nowhere: results without uses are not listed, code drops them at once ([`Graph::use_count`] is 0).
+//! A value dies at exactly one of these points on every path through the block that defines it:
+//! - at an operand ([`Liveness::dies`]): the node consumes the value;
+//! - on entry of a block ([`Liveness::on_entry`]): another branch uses the value and this one does not, or the value is
+//!   an unused input of the block;
+//! - after a node ([`Liveness::after`]): the node's blocks use the value, possibly more than once (a loop), or the use
+//!   is nested in so many branches that tracking it would not be linear;
+//! - nowhere: results without uses are not listed, because code emission drops them at once ([`Graph::use_count`] is
+//!   0).
 //!
-//! Code emission moves values by these answers: a register is emptied where its value dies, in the branch where that is,
-//! so its memory is free before the branch ends.
+//! Code emission relies on this: a register is cleared where its value dies, within the branch, so its memory is free
+//! before the branch ends.
 //!
-//! Nodes are walked backwards once. A value's first sighting in a block is its last use there; for branches, the frame
-//! of the `prim::If` on the walk's stack remembers which branches have seen which dying values.
+//! Nodes are visited backwards once. The first visited use of a value in a block is its last use there. For branches,
+//! the frame of the `prim::If` on the stack records which branches use which dying values.
 
 use crate::analysis::{Analysis, AnalysisCx};
 use flambeau_ir::{BlockId, Graph, NodeId, NodeMap, NodeSet, Prim, ValueId, ValueMap};
@@ -21,10 +22,10 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// Where values of one graph are used for the last time. See the [module](self).
+/// The last uses of the values of one graph. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Liveness {
-    /// Operand positions that take their value away, as bits; with the top bit, they are in `wide`.
+    /// Operand positions that consume their value, as bits; if the top bit is set, the positions are in `wide`.
     dying: NodeMap<u64>,
     wide: HashMap<NodeId, Vec<u32>, FxBuildHasher>,
     after: HashMap<NodeId, Vec<ValueId>, FxBuildHasher>,
@@ -33,19 +34,19 @@ pub struct Liveness {
 }
 
 const WIDE: u64 = 1 << 63;
-/// Values used in branches nested deeper than this below their definition die after the outermost branch.
+/// A value used in branches nested deeper than this below its definition dies after the outermost branch.
 const MAX_BRANCHES: usize = 8;
 
 impl Liveness {
-    /// Finds the last uses. O(nodes + uses).
+    /// Computes the last uses. O(nodes + uses).
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
         Self::with_deferred(graph, &NodeSet::new())
     }
 
-    /// [`Liveness::new`] for code that evaluates the nodes of `deferred` where their result is used: their operands are
-    /// read there, and die there at the earliest. Each must have one result, one use, that in its
-    /// own block, and no operand that is deferred in turn.
+    /// [`Liveness::new`] for code that evaluates the nodes of `deferred` at the use of their result: their operands are
+    /// read there, so they die there at the earliest. Each deferred node must have one result with one use, in the same
+    /// block, and no deferred operand.
     #[must_use]
     pub fn with_deferred(graph: &Graph, deferred: &NodeSet) -> Self {
         let mut walk = Walk {
@@ -65,8 +66,8 @@ impl Liveness {
         walk.out
     }
 
-    /// Whether operand `index` of a node is the last use of its value on this way through the program. Of several
-    /// equal operands, the last one.
+    /// Whether operand `index` of a node is the last use of its value on this path. If several operands are equal, only
+    /// the last one is.
     #[must_use]
     pub fn dies(&self, node: NodeId, index: usize) -> bool {
         let bits = self.dying[node];
@@ -76,20 +77,20 @@ impl Liveness {
         self.wide.get(&node).is_some_and(|list| list.binary_search(&(index as u32)).is_ok())
     }
 
-    /// The node of a value's own block that uses it last, or in whose blocks that happens; `None` for values without
-    /// uses.
+    /// Returns the node of a value's own block that is the last use or contains it; `None` for values without uses.
     #[must_use]
     pub fn last(&self, value: ValueId) -> Option<NodeId> {
         self.values[value].last
     }
 
-    /// Values of outer blocks that are needed no more once a node with blocks has finished.
+    /// Returns the values of outer blocks that are dead after a node with blocks has finished.
     #[must_use]
     pub fn after(&self, node: NodeId) -> &[ValueId] {
         self.after.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    /// Values that are needed no more when a block is entered: its unused inputs, and what only other branches use.
+    /// Returns the values that are dead on entry of a block: its unused inputs, and values that only other branches
+    /// use.
     #[must_use]
     pub fn on_entry(&self, block: BlockId) -> &[ValueId] {
         self.on_entry.get(&block).map_or(&[], Vec::as_slice)
@@ -106,7 +107,7 @@ impl Liveness {
             list.extend((0..63).filter(|i| bits & (1 << i) != 0).rev());
             self.dying[node] = WIDE;
         }
-        // Operands are seen from the last to the first; sorted when the node is done.
+        // Operands are visited from the last to the first; sorted when the node is finished.
         list.push(index as u32);
     }
 
@@ -119,25 +120,25 @@ impl Liveness {
     }
 }
 
-/// What the backward walk knows of a value.
+/// The state of a value in the backward walk.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// The depth of the block that defines it, plus one; 0 while not looked up.
+    /// The depth of the block that defines the value, plus one; 0 if not computed.
     depth: u32,
-    /// The node of that block at which (or in which, or after which) it dies.
+    /// The node of that block at which, inside which or after which the value dies.
     last: Option<NodeId>,
 }
 
-/// A node with blocks that is being walked.
+/// A node with blocks whose walk is in progress.
 struct Frame {
     node: NodeId,
     blocks: SmallVec<[BlockId; 2]>,
-    /// Index of the block being walked.
+    /// Index of the current block.
     current: usize,
     is_if: bool,
-    /// How many frames up to and including this one until the innermost that is no `prim::If`; 0 if there is none.
+    /// Number of frames from this one to the innermost that is not a `prim::If`, both included; 0 if there is none.
     barrier: usize,
-    /// Values that die inside, with the blocks that have seen them.
+    /// Values that die inside, each with a bit set of the blocks that use it.
     dying: Vec<(ValueId, u64)>,
     index: HashMap<ValueId, usize, FxBuildHasher>,
 }
@@ -147,7 +148,7 @@ struct Walk<'g> {
     deferred: &'g NodeSet,
     out: Liveness,
     frames: Vec<Frame>,
-    /// How many frames are around each block entered so far.
+    /// Number of frames around each block entered so far.
     depths: HashMap<BlockId, u32, FxBuildHasher>,
 }
 
@@ -157,10 +158,10 @@ impl Walk<'_> {
         self.depths.insert(g.root(), 0);
         let mut at = g.ret(g.root());
         loop {
-            // `at` is done with its blocks, or has none.
+            // `at` has no blocks, or they have been visited.
             self.node(at);
             let Some(prev) = g.prev(at) else {
-                // The start of a block: its inputs come into being.
+                // The start of a block, where its inputs are defined.
                 let block = g.parent(at);
                 for v in g.results(at) {
                     if g.use_count(v) == 0 {
@@ -177,7 +178,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes to a node: to the end of its last block if it has any.
+    /// Visits a node: returns the end of its last block, or the node itself if it has none.
     fn enter(&mut self, node: NodeId) -> NodeId {
         let g = self.g;
         if g.block_count(node) == 0 {
@@ -202,7 +203,7 @@ impl Walk<'_> {
         last
     }
 
-    /// From the start of a block to the end of the one before it, or to the node that holds them; `None` at the root.
+    /// Moves from the start of a block to the end of the preceding one, or to the owning node; `None` at the root.
     fn leave_block(&mut self) -> Option<NodeId> {
         let frame = self.frames.last_mut()?;
         if frame.current > 0 {
@@ -227,7 +228,7 @@ impl Walk<'_> {
         self.out.finish(node);
     }
 
-    /// Takes note of what `reader` reads when `user` runs: its own operands, and those of deferred nodes among them.
+    /// Records the values that `reader` reads when `user` runs: its operands, and those of deferred nodes among them.
     fn operands(&mut self, reader: NodeId, user: NodeId) {
         for index in (0..self.g.operand_count(reader)).rev() {
             let v = self.g.operand(reader, index);
@@ -241,7 +242,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Depth of the block that defines a value: how many frames are around it.
+    /// Number of frames around the block that defines a value.
     fn depth_of(&mut self, v: ValueId) -> usize {
         let known = self.out.values[v].depth;
         if known != 0 {
@@ -253,7 +254,7 @@ impl Walk<'_> {
         depth as usize
     }
 
-    /// Takes note of a use; says whether it takes the value away.
+    /// Records a use. Returns whether the use consumes the value.
     fn is_last_use(&mut self, v: ValueId, user: NodeId) -> bool {
         let depth = self.depth_of(v);
         let here = self.frames.len();
@@ -276,8 +277,8 @@ impl Walk<'_> {
                 return false;
             }
         }
-        // From the outside in: at each level the value dies in this branch, has died further down in it, or dies
-        // further in.
+        // From the outermost level inwards: at each level the value dies in this branch, or already died later in it,
+        // or dies at an inner level.
         let mut first_here = last.is_none();
         for level in depth..here {
             let frame = &mut self.frames[level];
@@ -292,7 +293,7 @@ impl Walk<'_> {
                     let seen = &mut frame.dying[at].1;
                     first_here = *seen & bit == 0;
                     if first_here && !branches_only {
-                        // The branch's own last use is not a single operand.
+                        // The last use in this branch is not a single operand.
                         *seen |= bit;
                         let inner = self.frames[level + 1].node;
                         self.out.after.entry(inner).or_default().push(v);
@@ -482,8 +483,8 @@ mod tests {
         assert_eq!((plain.last(k), later.last(k)), (Some(sum), g.nodes(g.root()).nth(2)));
     }
 
-    /// Runs a program of random branches and loops on a machine that loses what dies: no lost value is ever read, and
-    /// at the end of each block nothing of it is left.
+    /// Runs random programs with branches and loops on a machine that drops dead values: no dropped value is ever read,
+    /// and no value of a block remains at the block's end.
     #[test]
     fn on_every_way_values_die_exactly_once() {
         for seed in 1..100 {

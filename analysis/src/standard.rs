@@ -1,9 +1,9 @@
-//! The analyses of this crate as a list, for tools that try or time all of them.
+//! List of the analyses of this crate, for tools that test or time all of them.
 
 use crate::{AliasDb, Analyses, Analysis, Dominance, Liveness, NestedEffects, Shapes};
 use flambeau_ir::Graph;
 
-/// An analysis by name.
+/// A named analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct StandardAnalysis {
     /// [`Analysis::NAME`].
@@ -16,7 +16,7 @@ impl StandardAnalysis {
         StandardAnalysis { name: A::NAME, build: |graph| drop(Analyses::new().shared::<A>(graph)) }
     }
 
-    /// Builds the analysis, with those that it is built from, and drops it.
+    /// Builds the analysis and those it depends on, and drops them.
     pub fn build(&self, graph: &Graph) {
         (self.build)(graph);
     }
@@ -39,7 +39,7 @@ mod tests {
     /// Counts the implementations in the files of a folder.
     fn implementations(folder: &Path) -> usize {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        // Implementations in modules of tests are indented.
+        // Implementations in test modules are indented.
         let of_file = |path: &Path| {
             let text = std::fs::read_to_string(path).unwrap();
             text.lines().filter(|line| line.starts_with("impl Analysis for ")).count()

@@ -1,4 +1,4 @@
-//! A small registry and readers for this crate's tests.
+//! A small registry and graph parsers for this crate's tests.
 
 use crate::shape::{Dtype, Shape};
 use flambeau_ir::loc::Source;
@@ -71,7 +71,7 @@ pub(crate) fn def(g: &Graph, name: &str) -> NodeId {
     g.def(value(g, name))
 }
 
-/// A small generator for property tests.
+/// A small random number generator for property tests.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

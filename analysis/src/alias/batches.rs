@@ -1,9 +1,10 @@
-//! Property: after any batch of edits, an updated database answers no less than a fresh one.
+//! Property test: after any batch of edits, an updated database reports every alias and write that a newly built one
+//! reports.
 //!
-//! Edits of a batch are made between two synchronisations, so that the journal tells of values and nodes that are gone,
-//! of slots that were used again, and of operands that were set to what was inserted later. Every answer is compared, for
-//! all pairs of values. The test is itself tested: a planted update that forgets the element of an inserted value (as a
-//! replay of the journal did) must be found.
+//! The edits of a batch happen between two synchronizations. So the journal mentions erased values and nodes, reused
+//! slots, and operands that were set to values inserted later. Every answer is compared, for all pairs of values. The
+//! test itself is tested: the planted bug, an update that drops the element of an inserted value (as replaying the
+//! journal did), must be detected.
 
 use super::tests::random_graph;
 use super::*;
@@ -11,7 +12,7 @@ use crate::testing::{Random, registry};
 use flambeau_ir::{At, Editor, Graph, IValue, OpKind, Prim, Type};
 use flambeau_tensor::Tensor;
 
-/// What a fresh database knows and `db` denies.
+/// A fact that a newly built database reports and `db` does not.
 fn denied(g: &Graph, db: &AliasDb, fresh: &AliasDb) -> Option<String> {
     let values: Vec<ValueId> = g.values_in_order().filter(|&v| g.ty(v).is_mutable()).collect();
     let name = |v: ValueId| format!("%{}", g.name(v));
@@ -47,7 +48,7 @@ fn denied(g: &Graph, db: &AliasDb, fresh: &AliasDb) -> Option<String> {
     None
 }
 
-/// Edits of one batch.
+/// The edits of one batch.
 struct Batch<'a> {
     g: &'a mut Graph,
     random: &'a mut Random,
@@ -59,7 +60,7 @@ impl Batch<'_> {
         self.g.nodes_deep().collect()
     }
 
-    /// A tensor value that is in sight before `node`: an operand of it, or an input.
+    /// A tensor that is visible before `node`: one of its operands, or an input.
     fn in_sight(&mut self, node: NodeId) -> ValueId {
         let operands: Vec<ValueId> =
             self.g.operands(node).filter(|&v| self.g.ty(v) == Type::TENSOR).collect();
@@ -72,7 +73,7 @@ impl Batch<'_> {
         registry().lookup(name).unwrap()
     }
 
-    /// A new node before `node`, its result a tensor.
+    /// Inserts a new node with a tensor result before `node`.
     fn insert(&mut self, node: NodeId, of: ValueId) -> ValueId {
         let kind = self.random.below(6);
         let constant = if self.random.below(2) == 0 {
@@ -98,7 +99,8 @@ impl Batch<'_> {
         let node = nodes[self.random.below(nodes.len())];
         let of = self.in_sight(node);
         match self.random.below(8) {
-            // As the fault that replaying the journal has: an operand is set to what was inserted after its user.
+            // The bug of replaying the journal: an operand is set to a value that was inserted after the operand's
+            // user.
             0 | 1 => {
                 let v = self.insert(node, of);
                 let user = self.g.def(v);
@@ -121,7 +123,7 @@ impl Batch<'_> {
                     self.g.edit().replace_all_uses(v, of);
                 }
             }
-            // A chain of replacements whose middle is gone at the end.
+            // A chain of replacements whose middle value is erased at the end.
             4 => {
                 let results: Vec<ValueId> =
                     self.g.results(node).filter(|&v| self.g.ty(v) == Type::TENSOR).collect();
@@ -145,7 +147,7 @@ impl Batch<'_> {
                     self.g.edit().set_operand(ret, i, v);
                 }
             }
-            // Slots that become free are used again by the next insertion.
+            // The next insertion reuses freed slots.
             _ => {
                 let unused =
                     |g: &Graph, n: NodeId| g.block_count(n) == 0 && g.results(n).all(|v| g.use_count(v) == 0);
@@ -160,7 +162,8 @@ impl Batch<'_> {
     }
 }
 
-/// Runs batches on random graphs; says what the first wrong update denies, and how many updates were kept and rebuilt.
+/// Runs batches on random graphs. Returns what the first wrong update misses, and the numbers of updates kept and
+/// rebuilt.
 fn run(graphs: u64, batches: usize, plant: bool) -> (Option<String>, usize, usize) {
     let (mut kept, mut rebuilt) = (0, 0);
     for seed in 1..=graphs {
@@ -205,7 +208,7 @@ fn a_stale_element_is_found() {
     assert!(run(300, 10, true).0.is_some(), "a forgotten element goes unseen");
 }
 
-/// The fault by name: `n` is bound to what `y` was before `y`'s own node was looked at.
+/// A minimal example of the bug: `n` is bound to the previous operand of `y` before the node of `y` is visited.
 #[test]
 fn an_operand_set_to_what_came_later() {
     let r = registry();

@@ -1,8 +1,8 @@
-//! Stating constraints: one walk over the graph in program order.
+//! Constraint generation: one walk over the graph in program order.
 //!
-//! A value without an entry in `of_value` is new memory that nothing but itself refers to (or immutable): most nodes
-//! are pure with plain results and cost one look-up here. An element is made for a value when something first points
-//! to it, writes it or stores it.
+//! A value without an entry in `of_value` is immutable or new memory that no other value refers to. Most nodes are pure
+//! with such results and cost one lookup. An element for a value is created when a constraint first points to the
+//! value, writes it or stores it.
 
 use super::constant::Constants;
 use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_location};
@@ -16,28 +16,28 @@ use flambeau_ir::{
 };
 use smallvec::SmallVec;
 
-/// What the graph's inputs are.
+/// The assumption about the graph's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inputs {
-    /// Anything from outside; any two may be one.
+    /// Any memory of the caller; any two inputs may alias.
     Unknown,
-    /// Each a thing of its own: for learning what a subgraph does to each.
+    /// Distinct memory: for computing the effect of a subgraph on each input.
     Distinct,
 }
 
-/// A container with more uses than this counts as changed and kept in ways that are not followed.
+/// A container with more uses is treated as modified and stored by unknown code.
 pub(crate) const MOST_READERS: usize = 8;
 
-/// A write of one node.
+/// A write by one node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) element: ElementId,
-    /// Whether everything that can be reached from it is written as well.
+    /// Whether all memory reachable from the element is written as well.
     pub(crate) deep: bool,
     pub(crate) next: u32,
 }
 
-/// The writes of all nodes: a chain per node that has any.
+/// The writes of all nodes: a linked list per node that writes.
 #[derive(Clone)]
 pub(crate) struct Writes {
     pub(crate) rows: Vec<Write>,
@@ -52,7 +52,7 @@ impl Writes {
         first.set(node, row);
     }
 
-    /// What a node (not those nested in it) writes.
+    /// Returns the writes of a node, without those of nested nodes.
     pub(crate) fn of(&self, node: NodeId) -> impl Iterator<Item = Write> + '_ {
         let mut at = self.first.as_ref().map_or(NONE, |first| first.get(node));
         std::iter::from_fn(move || {
@@ -66,17 +66,17 @@ impl Writes {
 pub(crate) struct Builder<'g> {
     pub(crate) g: &'g Graph,
     pub(crate) dag: MemoryDag,
-    /// The element of a value, plus one; 0 for none.
+    /// The element of a value, plus one; 0 if it has none.
     pub(crate) of_value: TrackedValueMap<u32>,
     pub(crate) writes: Writes,
     pub(crate) classes: Classes,
     pub(crate) outputs: Vec<ElementId>,
     pub(crate) summaries: Summaries,
     pub(crate) constants: Constants,
-    /// Whether some node's constraints depend on a constant of immutable type.
+    /// Whether the constraints of some node depend on a constant of immutable type.
     pub(crate) reads_constants: bool,
     inputs: Inputs,
-    /// Attributes that may be assigned in the run, found when first asked for.
+    /// Attributes that may be assigned during the run, computed at first use.
     assigned: Option<Assigned>,
 }
 
@@ -130,7 +130,7 @@ impl<'g> Builder<'g> {
         self.g.ty(v).is_mutable()
     }
 
-    /// The element of a mutable value, made if there is none: then the value is new memory.
+    /// The element of a mutable value. A value without an element gets one for new memory.
     pub(crate) fn element(&mut self, v: ValueId) -> ElementId {
         match self.of_value.get(v) {
             0 => {
@@ -147,7 +147,7 @@ impl<'g> Builder<'g> {
         self.of_value.set(v, e.0 + 1);
     }
 
-    /// The value is one of these elements.
+    /// Constrains the value to be one of these elements.
     pub(crate) fn any_of(&mut self, v: ValueId, targets: &[ElementId]) {
         match targets {
             [] => {}
@@ -162,7 +162,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// The value comes from the outside.
+    /// Constrains the value to be a wildcard.
     pub(crate) fn set_wildcard(&mut self, v: ValueId) {
         if self.is_mutable(v) {
             let e = self.dag.wildcard(self.g.ty(v));
@@ -170,7 +170,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// The value comes from the outside, which had it before the run.
+    /// Constrains the value to be a wildcard that existed before the run.
     pub(crate) fn set_input_wildcard(&mut self, v: ValueId) {
         if self.is_mutable(v) {
             let e = self.dag.input_wildcard(self.g.ty(v));
@@ -178,7 +178,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// The value is new, and so is all in it.
+    /// Constrains the value to be new memory, including its contents.
     pub(crate) fn fresh(&mut self, v: ValueId) {
         let ty = self.g.ty(v);
         if !ty.is_mutable() || is_plain(ty) {
@@ -205,7 +205,7 @@ impl<'g> Builder<'g> {
         self.dag.open(element);
     }
 
-    /// A new container: unless all uses are followed, what is in it may be had from elsewhere and more may be put in.
+    /// Constrains a new container. Unless all uses are tracked, its contents escape and other values may be put in.
     pub(crate) fn container_made(&mut self, v: ValueId, e: ElementId) {
         if contents_type(self.dag.ty(e)).is_some() && !self.is_closed(v) {
             let inside = self.dag.contents(e);
@@ -214,7 +214,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// Whether every use of a container only reads it, in a way that is followed.
+    /// Whether every use of a container is a tracked read.
     fn is_closed(&mut self, v: ValueId) -> bool {
         let g = self.g;
         if g.use_count(v) > MOST_READERS {
@@ -268,7 +268,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// What `v` is, `e` may be.
+    /// Constrains `e` to possibly be `v`.
     fn flow(&mut self, v: ValueId, e: ElementId) {
         if self.is_mutable(v) {
             let from = self.element(v);
@@ -306,7 +306,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// Carried values are what they were at first, and what the body leaves: the edge back makes the cycle.
+    /// Carried values are their initial values or the body's outputs; the back edge makes a cycle.
     fn loop_done(&mut self, node: NodeId) {
         let g = self.g;
         let Some(body) = g.blocks(node).next() else {
@@ -335,7 +335,8 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// The value of an attribute: older than the run, if nothing can assign it meanwhile.
+    /// Constrains the value of an attribute. It existed before the run unless the attribute may be assigned during the
+    /// run.
     pub(crate) fn attribute(&mut self, node: NodeId) {
         let g = self.g;
         let assigned = self.assigned.take().unwrap_or_else(|| self.find_assigned());
@@ -402,7 +403,7 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// The result is an operand, a tensor.
+    /// Constrains the result to be operand `arg`, a tensor.
     fn view(&mut self, node: NodeId, arg: usize, write: bool) {
         let Some(operand) = self.g.operands(node).nth(arg) else { return };
         let e = match self.of_value.get(operand) {
@@ -445,7 +446,7 @@ impl<'g> Builder<'g> {
             }
         }
         if !rebound.is_empty() {
-            // Made to show other memory: that of the arguments which are kept, or any if there is none.
+            // The tensor gets other storage: that of the `kept` arguments, or any if there are none.
             if kept.is_empty() {
                 kept.push(self.dag.wildcard(Type::TENSOR));
             }
@@ -497,7 +498,7 @@ impl<'g> Builder<'g> {
         self.set(v, e);
         let items = of_sets(inner);
         if items.is_empty() {
-            // New contents: a location of their own.
+            // New contents get a location of their own.
             let inside = self.dag.contents(e);
             let what = self.dag.ty(inside);
             let new = self.dag.add(Of::Helper, what, owns_location(what));
@@ -509,8 +510,8 @@ impl<'g> Builder<'g> {
         self.container_made(v, e);
     }
 
-    /// A result the schema says nothing about: new, but a container may hold what operands hold, and a value of open
-    /// type may be it.
+    /// Constrains a result without alias annotation. It is new memory, but a container may hold members of the
+    /// operands, and a value of open type may be an operand.
     fn derived(&mut self, node: NodeId, v: ValueId) {
         let ty = self.g.ty(v);
         if !ty.is_mutable() || is_plain(ty) && !self.returns_open_type(node, v) {
@@ -541,7 +542,8 @@ impl<'g> Builder<'g> {
         self.container_made(v, e);
     }
 
-    /// Whether the schema gives the result's type by a variable (or not at all), so that it may be an operand itself.
+    /// Whether the schema declares the result's type by a type variable (or not at all), so that the result may be an
+    /// operand.
     fn returns_open_type(&self, node: NodeId, v: ValueId) -> bool {
         let Some(schema) = self.g.registry().schema_of(self.g.op(node)) else { return true };
         match schema.returns.get(self.g.result_index(v)) {
@@ -555,8 +557,8 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// A node that may do anything to what it is given and to whatever the outside has, constants among it: write it,
-    /// keep it, make tensors show each other's storages.
+    /// Constrains a node that may do anything with its operands, constants and all other wildcard memory: write it,
+    /// store it, make tensors share storages.
     pub(crate) fn anything(&mut self, node: NodeId) {
         for v in self.mutable_operands(node) {
             let e = self.element(v);
@@ -567,8 +569,8 @@ impl<'g> Builder<'g> {
         self.g.results(node).for_each(|v| self.set_wildcard(v));
     }
 
-    /// A node that runs code which is not followed: it may write whatever the outside has, and make tensors that the
-    /// outside had before the run show the storages of tensors made in it.
+    /// Constrains a node that runs unknown code: it may write all wildcard memory, and make tensors that existed before
+    /// the run share the storages of tensors created during the run.
     pub(crate) fn write_wildcards(&mut self, node: NodeId) {
         let all = self.dag.everything();
         self.write(node, all, true);
@@ -577,16 +579,16 @@ impl<'g> Builder<'g> {
     }
 }
 
-/// What a graph may assign to objects.
+/// The attributes that a graph may assign.
 pub(crate) enum Assigned {
-    /// Attributes of these names.
+    /// Attributes with these names.
     Names(SmallVec<[Symbol; 8]>),
-    /// Any: it calls what is not looked into.
+    /// Any attribute: the graph calls unknown code.
     Anything,
 }
 
-/// Whether a result is a list of exactly what `info` annotates: then it does not join the wildcards for being put into a
-/// list, since that list is followed.
+/// Whether a result is a list of exactly the values that `info` annotates. Then the list is tracked, so storing the
+/// value in it does not make the value a wildcard.
 fn is_held_by_result(schema: &FunctionSchema, info: &AliasInfo) -> bool {
     schema
         .returns

@@ -1,12 +1,12 @@
-//! Memory of constants: one element per storage, wherever the program names it.
+//! Memory of constants: one element per storage, shared by all constants with that storage.
 //!
-//! A `prim::Constant` node holds a value, not memory of its own: two nodes can hold one tensor, views of one storage, or
-//! containers with one tensor inside, and a write through one of them is seen through the others. So the element of a
-//! tensor constant belongs to the address of its storage. Tuples cannot change and are followed; every other container
-//! can be changed and kept by code elsewhere, so it escapes together with all storages in it.
+//! A `prim::Constant` node holds a value, not memory of its own. Two nodes can hold one tensor, views of one storage,
+//! or containers with one tensor inside, and a write through one is visible through the others. So the element of a
+//! tensor constant is keyed by the address of its storage. Tuples are immutable and are tracked. Every other container
+//! may be modified and stored by other code, so it escapes with all storages in it.
 //!
-//! Addresses are only looked up, never listed: no order and no output depends on them. The address of a storage that was
-//! freed may be used again by a later constant, which then counts as an alias of what is gone.
+//! Addresses are only looked up, never enumerated: no order and no output depends on them. A later constant may reuse
+//! the address of a freed storage; it is then treated as an alias of the old one.
 
 use super::build::Builder;
 use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, owns_location};
@@ -17,11 +17,11 @@ use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// The memory of constants: elements of storages, by address, and locations of containers.
+/// The memory of constants: elements of storages by address, and locations of containers.
 #[derive(Clone, Default)]
 pub(crate) struct Constants {
     by_address: HashMap<usize, ElementId, FxBuildHasher>,
-    /// The location of each container met, by identity.
+    /// The location of each container, by identity.
     containers: HashMap<usize, u32, FxBuildHasher>,
     owner: ConstantOwner,
 }
@@ -31,12 +31,12 @@ impl Constants {
         Constants { owner, ..Constants::default() }
     }
 
-    /// The element of a tensor's storage, if some constant met before has that storage.
+    /// The element of a tensor's storage, if an earlier constant has that storage.
     pub(crate) fn known(&self, tensor: &Tensor) -> Option<ElementId> {
         self.by_address.get(&tensor.storage().address()).copied()
     }
 
-    /// Records the element of a storage, whose location becomes that of a constant.
+    /// Records the element of a storage and marks its location as a constant.
     pub(crate) fn record(&mut self, dag: &mut MemoryDag, tensor: &Tensor, e: ElementId) {
         let address = tensor.storage().address();
         let shared = if self.owner.owns(address) { Flags::NONE } else { Flags::SHARED_TENSOR };
@@ -44,7 +44,7 @@ impl Constants {
         self.by_address.insert(address, e);
     }
 
-    /// Makes a location that of a constant container: one with those of other constants that are the same container.
+    /// Marks a location as a constant container. Merges it with those of other constants that are the same container.
     fn container(&mut self, dag: &mut MemoryDag, value: &IValue, location: u32) {
         let identity = value.identity();
         let shared = if identity.is_some_and(|id| self.owner.owns(id)) {
@@ -69,7 +69,7 @@ impl Constants {
 }
 
 impl Builder<'_> {
-    /// A constant: memory that stays from run to run.
+    /// Constrains a constant: memory that persists from run to run.
     pub(crate) fn constant(&mut self, v: ValueId) {
         if !self.is_mutable(v) {
             return;
@@ -79,7 +79,7 @@ impl Builder<'_> {
         self.set(v, e);
     }
 
-    /// The element of a constant of a mutable type. Types have bounded depth, and so has the recursion over tuples.
+    /// The element of a constant of a mutable type. Types have bounded depth, which bounds the recursion over tuples.
     fn constant_memory(&mut self, value: &IValue, ty: Type, of: Of) -> ElementId {
         match (value, ty.unwrap_optional().as_tuple()) {
             (IValue::Tensor(tensor), _) => self.constants.of(&mut self.dag, tensor, of),
@@ -97,7 +97,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A constant that is changed and kept in ways that are not followed, or of a type that says little.
+    /// A constant that untracked code may modify and store, or whose type is imprecise.
     fn constant_container(&mut self, value: &IValue, ty: Type, of: Of) -> ElementId {
         let e = self.dag.add(of, ty, owns_location(ty));
         match self.dag.elements[e].location {
@@ -133,8 +133,8 @@ mod tests {
         Tensor::from_slice(&[1.0_f32], &[1]).unwrap()
     }
 
-    /// Whether constants are written: `shared`, `owned` and `returned`, which is owned too, beside a node that waits, a
-    /// write to an input and an owned list of numbers.
+    /// Whether constants are written: `shared`, `owned` and `returned` (also owned), in a graph with a node that waits,
+    /// a write to an input and an owned list of numbers.
     fn written(owner: impl Fn(&Tensor) -> ConstantOwner) -> [bool; 4] {
         let registry = registry();
         let op = |name: &str| registry.lookup(name).unwrap();
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(written(|_| ConstantOwner::all_but([])), [false, false, true, false]);
     }
 
-    /// What is made in the run and escapes is no constant.
+    /// Escaped memory that was created during the run is not a constant.
     #[test]
     fn a_write_to_new_memory_that_escapes_writes_no_constant() {
         for fresh in [true, false] {

@@ -1,15 +1,15 @@
-//! The memory graph: elements, what they may point to, and what they contain.
+//! The memory graph: elements, points-to edges and contents edges.
 //!
-//! An [`Element`] stands for the value of some variable, for the contents of a container, or for the outside (the
-//! *wildcards*). `a` points to `b`: the value `a` may be the value `b`. An element with a location of its own is memory
-//! that came into being with it. Contents are one element per container, made when first asked for, and follow what
-//! the container points to: if `a` points to `b`, the contents of `a` point to the contents of `b`, at whatever time
-//! either is added. So constraints may come in any order, and loops may make cycles.
+//! An [`Element`] represents a value, the contents of a container, or memory outside the graph (a *wildcard*). `a`
+//! points to `b`: the value `a` may be the value `b`. An element with its own location represents memory allocated with
+//! it. A container has one contents element, created at first use. Contents follow points-to edges: if `a` points to
+//! `b`, the contents of `a` point to the contents of `b`, whichever is added first. So constraints may be added in any
+//! order, and loops may make cycles.
 //!
-//! There is one wildcard per tensor type, list type, dictionary type and class, and one for each kind of mutable thing
-//! above them; the wildcard of a type that may be several kinds points to all of these. What escapes becomes one with
-//! the wildcard of its type. Tensors that the outside had before the run are a wildcard of their own, which that of
-//! tensors points to: nothing made in the run can be one of them.
+//! There is one wildcard per tensor type, list type, dictionary type and class, and above them one per kind of mutable
+//! object. The wildcard of a type with several kinds points to all of them. An element that escapes is merged with the
+//! wildcard of its type. Tensors that existed outside before the run have a wildcard of their own, which the tensor
+//! wildcard points to: no tensor created during the run can be one of them.
 
 use super::locations::{Flags, Locations};
 use flambeau_ir::types::{Mutability, TypeKind};
@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ElementId(pub(crate) u32);
 
-/// Ids of four bytes, since there may be one per value.
+/// Four-byte ids, since there may be one element per value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SmallIds;
 
@@ -49,16 +49,16 @@ impl ArenaBehavior for SmallIds {
 
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What an element is of.
+/// What an element represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// A value of the graph.
     Value(ValueId),
     /// The contents of another element.
     Contents(ElementId),
-    /// The outside, by type.
+    /// Memory outside the graph, by type.
     Wildcard,
-    /// Something met while building.
+    /// An auxiliary element created during constraint generation.
     Helper,
 }
 
@@ -66,12 +66,12 @@ pub(crate) enum Of {
 pub(crate) struct Element {
     pub(crate) of: Of,
     pub(crate) ty: Type,
-    /// The location it owns, or `NONE`.
+    /// The location of the element's own memory, or `NONE`.
     pub(crate) location: u32,
-    /// The element of its contents, or `NONE` while nobody asked.
+    /// The element of the contents, or `NONE` before the first use.
     pub(crate) contents: u32,
     first_edge: u32,
-    /// Contents are those that were added, nothing came with it.
+    /// Whether the contents are only those added explicitly.
     exact: bool,
     escaped: bool,
     opened: bool,
@@ -90,18 +90,18 @@ pub(crate) struct MemoryDag {
     edges: Vec<Edge>,
     pub(crate) locations: Locations,
     wildcards: HashMap<Type, ElementId, FxBuildHasher>,
-    /// In order of creation.
+    /// Wildcards in order of creation.
     pub(crate) wildcard_list: Vec<ElementId>,
     all: ElementId,
     kinds: [ElementId; 5],
-    /// Tensors that are older than the run.
+    /// The wildcard of tensors that existed before the run.
     input_wildcard: ElementId,
-    /// Whether some element points to a younger one, so that order of age is no order of dependence.
+    /// Whether some element points to a younger one, so that order of creation is not a topological order.
     pub(crate) late: bool,
     pub(crate) has_contents: bool,
     escaping: Vec<ElementId>,
     opening: Vec<ElementId>,
-    /// Elements that come to share memory: whatever one of a group may be, all others may be too. See
+    /// Groups of elements that share memory: whatever one element of a group may be, all others may be too. See
     /// [`MemoryDag::unify`].
     unified: Vec<SmallVec<[ElementId; 2]>>,
 }
@@ -109,7 +109,7 @@ pub(crate) struct MemoryDag {
 const KINDS: [Mutability; 5] =
     [Mutability::TENSOR, Mutability::LIST, Mutability::DICT, Mutability::OBJECT, Mutability::HOST];
 
-/// The types of what a value of this type directly holds.
+/// The types of the direct members of a value of this type.
 fn contained(ty: Type) -> SmallVec<[Type; 4]> {
     match ty.kind() {
         TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Tuple(_) => ty.kind().contained(),
@@ -123,7 +123,7 @@ fn contained(ty: Type) -> SmallVec<[Type; 4]> {
     }
 }
 
-/// The type of the contents of a value: `None` if nothing in it can change, `Any` if several types can be.
+/// The type of the contents of a value: `None` if all members are immutable, `Any` if several types are possible.
 pub(crate) fn contents_type(ty: Type) -> Option<Type> {
     if ty.is_tensor() {
         return None;
@@ -143,13 +143,13 @@ pub(crate) fn contents_type(ty: Type) -> Option<Type> {
     found
 }
 
-/// Whether a value of this type is one thing of one mutable kind, so that a new one owns one location.
+/// Whether a value of this type is one object of one mutable kind, so that a new value owns one location.
 pub(crate) fn owns_location(ty: Type) -> bool {
     let ty = ty.unwrap_optional();
     ty.is_tensor() || matches!(ty.kind(), TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Class(_))
 }
 
-/// Whether a new value of this type is just a location: nothing inside can be aliased.
+/// Whether a new value of this type is just a location, without contents that can be aliased.
 pub(crate) fn is_plain(ty: Type) -> bool {
     ty.is_tensor() || (owns_location(ty) && contents_type(ty).is_none())
 }
@@ -174,8 +174,8 @@ impl MemoryDag {
         dag.all = dag.add(Of::Wildcard, Type::ANY, false);
         let types = [Type::TENSOR, Type::ANY_LIST, Type::ANY, Type::ANY_CLASS, Type::PY_OBJECT];
         for (i, ty) in types.into_iter().enumerate() {
-            // Objects and host objects of unknown type, and tensors, are things themselves; lists and dictionaries
-            // have wildcards by type below their kind.
+            // Tensors, and objects and host objects of unknown type, own a location; lists and dictionaries have
+            // wildcards per type below their kind.
             let kind = dag.add(Of::Wildcard, ty, matches!(i, 0 | 3 | 4));
             dag.kinds[i] = kind;
             dag.edge(dag.all, kind);
@@ -190,7 +190,7 @@ impl MemoryDag {
         dag
     }
 
-    /// A new element.
+    /// Adds an element.
     pub(crate) fn add(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
         let location = if owns { self.locations.add(Flags::NONE) } else { NONE };
         let e = self.elements.alloc(Element {
@@ -213,7 +213,7 @@ impl MemoryDag {
         e
     }
 
-    /// A new container whose contents are what will be added, nothing else.
+    /// Adds a container with only the contents that are added explicitly.
     pub(crate) fn add_exact(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
         let e = self.add(of, ty, owns);
         self.elements[e].exact = true;
@@ -224,7 +224,7 @@ impl MemoryDag {
         self.elements[e].ty
     }
 
-    /// What an element points to, latest first.
+    /// Returns the targets of an element's points-to edges, latest first.
     pub(crate) fn points_to(&self, e: ElementId) -> impl Iterator<Item = ElementId> + '_ {
         let mut at = self.elements[e].first_edge;
         std::iter::from_fn(move || {
@@ -234,12 +234,12 @@ impl MemoryDag {
         })
     }
 
-    /// The latest edge of an element, for [`MemoryDag::edge_at`].
+    /// Returns the latest edge of an element, for [`MemoryDag::edge_at`].
     pub(crate) fn first_edge(&self, e: ElementId) -> u32 {
         self.elements[e].first_edge
     }
 
-    /// Where an edge goes, and the edge before it; `None` at the end.
+    /// Returns the target of an edge and the edge before it; `None` at the end.
     pub(crate) fn edge_at(&self, edge: u32) -> Option<(ElementId, u32)> {
         self.edges.get(edge as usize).map(|e| (e.to, e.next))
     }
@@ -250,7 +250,7 @@ impl MemoryDag {
         self.edges.push(Edge { to, next });
     }
 
-    /// States that `from` may be `to`.
+    /// Adds the constraint that `from` may be `to`.
     pub(crate) fn point(&mut self, from: ElementId, to: ElementId) {
         let mut todo: SmallVec<[(ElementId, ElementId); 4]> = SmallVec::new();
         let mut done: SmallVec<[(ElementId, ElementId); 4]> = SmallVec::new();
@@ -270,7 +270,7 @@ impl MemoryDag {
         }
     }
 
-    /// The element of what a container holds. Must be asked only of types that hold something mutable.
+    /// Returns the contents element. The type of `e` must have mutable contents.
     pub(crate) fn contents(&mut self, e: ElementId) -> ElementId {
         if self.elements[e].contents != NONE {
             return ElementId(self.elements[e].contents);
@@ -300,7 +300,7 @@ impl MemoryDag {
     fn make_contents(&mut self, e: ElementId, todo: &mut SmallVec<[ElementId; 8]>) -> ElementId {
         let Element { ty, location, exact, escaped, opened, .. } = self.elements[e];
         let inner = contents_type(ty).unwrap_or(Type::ANY);
-        // What a new container came with is new as well, and can be had from it more than once.
+        // The initial members of a new container are new as well, and can be read from it more than once.
         let fresh = location != NONE && !exact;
         let owns = fresh && owns_location(inner);
         let inside = self.add(Of::Contents(e), inner, owns);
@@ -313,13 +313,13 @@ impl MemoryDag {
         inside
     }
 
-    /// Puts an element into a container.
+    /// Adds the constraint that a container holds an element.
     pub(crate) fn put(&mut self, container: ElementId, item: ElementId) {
         let inside = self.contents(container);
         self.point(inside, item);
     }
 
-    /// Everything that could be had from outside under a type.
+    /// Returns the wildcard of a type: all memory outside the graph that a value of the type may be.
     pub(crate) fn wildcard(&mut self, ty: Type) -> ElementId {
         if ty == Type::TENSOR {
             return self.kinds[0];
@@ -352,23 +352,23 @@ impl MemoryDag {
         if self.elements[e].contents == NONE
             && let Some(inner) = contents_type(ty)
         {
-            // Recorded before its own contents are asked for, which may be of the same type.
+            // Recorded before the request for the wildcard's contents, which may have the same type.
             self.elements[e].contents = self.wildcard(inner).0;
         }
         e
     }
 
-    /// Everything under a type that the outside had before the run.
+    /// Returns the wildcard of memory of a type that existed outside before the run.
     pub(crate) fn input_wildcard(&mut self, ty: Type) -> ElementId {
         if ty.unwrap_optional().is_tensor() { self.input_wildcard } else { self.wildcard(ty) }
     }
 
-    /// Whether an element is the tensors that the outside had before the run.
+    /// Whether an element is the wildcard of tensors that existed before the run.
     pub(crate) fn is_input_wildcard(&self, e: ElementId) -> bool {
         e == self.input_wildcard
     }
 
-    /// The wildcard of a type that may be several kinds of thing (or, like a tuple, is none itself).
+    /// The wildcard of a type that may be several kinds of object (or, like a tuple, is immutable itself).
     fn wildcard_of_parts(&mut self, ty: Type) -> ElementId {
         let e = self.add(Of::Wildcard, ty, false);
         if matches!(ty.kind(), TypeKind::Tuple(_)) {
@@ -391,48 +391,49 @@ impl MemoryDag {
         e
     }
 
-    /// The wildcard of everything.
+    /// Returns the wildcard of all memory.
     pub(crate) fn everything(&self) -> ElementId {
         self.all
     }
 
-    /// Lets the outside have an element, and all that can be reached from it.
+    /// Marks an element and everything reachable from it as escaped.
     pub(crate) fn escape(&mut self, e: ElementId) {
         if self.elements[e].of != Of::Wildcard && !self.elements[e].escaped {
             self.escaping.push(e);
         }
     }
 
-    /// States that elements share memory once a node has run, although none of them is another: the node makes a tensor
-    /// show the storage of another one (`set_`).
+    /// Adds the constraint that elements share memory after a node, although none of them is another: the node gives a
+    /// tensor the storage of another one (`set_`).
     ///
-    /// A location stands for a storage, and the node changes which storage a tensor has. The tensor is any that the
-    /// element may be, and after the node all values that are this tensor show the new storage, whichever way they came
-    /// by it (branches, loops, containers, attributes). So everything that one of the elements may be or hold becomes
-    /// one location with everything that the others may be or hold: the only answer that holds for all of them, since
-    /// the analysis does not know which tensor it was nor the order of writes.
+    /// A location represents a storage, and the node changes the storage of a tensor. The tensor is any that the
+    /// element may be. After the node, all values that are this tensor have the new storage, whichever way they
+    /// obtained it (branches, loops, containers, attributes). So everything that one of the elements may be or hold is
+    /// merged into one location with everything that the others may be or hold. No more precise answer is sound for all
+    /// of them, since the analysis has neither the identity of the tensor nor the order of writes.
     pub(crate) fn unify(&mut self, elements: impl IntoIterator<Item = ElementId>) {
         self.unified.push(elements.into_iter().collect());
     }
 
-    /// The groups that [`MemoryDag::unify`] noted.
+    /// Returns the groups recorded by [`MemoryDag::unify`].
     pub(crate) fn unified(&self) -> &[SmallVec<[ElementId; 2]>] {
         &self.unified
     }
 
-    /// A location that stands for tensors of the outside.
+    /// Returns a location that represents tensors outside the graph.
     pub(crate) fn input_location(&self) -> u32 {
         self.elements[self.input_wildcard].location
     }
 
-    /// Notes that a container is changed in ways that are not followed: it may hold anything from outside.
+    /// Records that a container is modified by untracked code: it may hold any wildcard memory.
     pub(crate) fn open(&mut self, e: ElementId) {
         if contents_type(self.ty(e)).is_some() && self.elements[e].of != Of::Wildcard {
             self.opening.push(e);
         }
     }
 
-    /// Carries out what [`MemoryDag::escape`] and [`MemoryDag::open`] noted. To be called when all is stated.
+    /// Propagates what [`MemoryDag::escape`] and [`MemoryDag::open`] recorded. Must be called after all constraints are
+    /// added.
     pub(crate) fn settle(&mut self) {
         let mut todo = std::mem::take(&mut self.opening);
         while let Some(e) = todo.pop() {
@@ -475,7 +476,7 @@ impl MemoryDag {
     }
 }
 
-/// Whether an element is of the outside.
+/// Whether an element is a wildcard.
 pub(crate) fn is_wildcard(dag: &MemoryDag, e: ElementId) -> bool {
     dag.elements[e].of == Of::Wildcard
 }

@@ -1,4 +1,4 @@
-//! The memory graph as text and as a Graphviz picture. Both depend on the program alone, never on addresses.
+//! The memory graph as text and as a Graphviz graph. Both depend only on the program, never on addresses.
 
 use super::dag::{ElementId, MemoryDag, NONE, Of, is_wildcard};
 use super::{AliasDb, Flags};
@@ -6,7 +6,7 @@ use flambeau_ir::{Graph, NodeId, ValueId, WalkStep};
 use std::fmt::Write;
 
 impl AliasDb {
-    /// One line per mutable value in program order, saying what it may be and hold, then one per node that writes.
+    /// Prints one line per mutable value in program order with what it may be and hold, then one per node that writes.
     ///
     /// ```text
     /// %a : Tensor -> *Tensor
@@ -15,8 +15,8 @@ impl AliasDb {
     /// writes:
     ///   aten::add_(%r, %one): %r
     /// ```
-    /// `*T` is the outside under type `T`, `new` memory of the value's own; then flags of what it may be: `written` (by
-    /// any node, or from outside between runs), `wildcard` (also had from elsewhere), `returned`.
+    /// `*T` is the wildcard of type `T`; `new` is memory of the value's own. Flags of the memory follow: `written` (by
+    /// any node, or by the caller between runs), `wildcard` (may also be reached from outside), `returned`.
     #[must_use]
     pub fn dump(&self, graph: &Graph) -> String {
         let mut text = String::new();
@@ -70,7 +70,7 @@ impl AliasDb {
         text.push('\n');
     }
 
-    /// What an element may be, and what it holds.
+    /// Appends what an element may be and hold.
     fn dump_element(&self, g: &Graph, e: ElementId, text: &mut String) {
         let element = &self.dag.elements[e];
         let mut parts: Vec<String> = Vec::new();
@@ -95,7 +95,7 @@ impl AliasDb {
         }
     }
 
-    /// What an element points to, oldest statement first, each once.
+    /// The names of the targets of an element, oldest edge first, without duplicates.
     fn target_names(&self, g: &Graph, e: ElementId) -> Vec<String> {
         let mut targets: Vec<ElementId> = self.dag.points_to(e).collect();
         targets.reverse();
@@ -111,7 +111,7 @@ impl AliasDb {
 
     pub(super) fn element_name(&self, g: &Graph, mut e: ElementId) -> String {
         let mut prefix = String::new();
-        // Contents of contents: as deep as types nest.
+        // Contents of contents: the loop is bounded by the nesting of the type.
         loop {
             match self.dag.elements[e].of {
                 Of::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
@@ -143,8 +143,8 @@ impl AliasDb {
         let _ = writeln!(text, "  {}({}): {}", g.op_name(node), operands.join(", "), written.join(", "));
     }
 
-    /// The memory graph for Graphviz: solid arrows point to, dashed ones go to contents; grey is the outside, boxes own
-    /// memory, written memory is red.
+    /// Prints the memory graph for Graphviz. Solid arrows are points-to edges, dashed ones lead to contents. Wildcards
+    /// are grey, boxes own memory, written memory is red.
     #[must_use]
     pub fn to_dot(&self, graph: &Graph) -> String {
         let mut text = String::from("digraph memory {\n  rankdir=LR;\n  node [fontname=\"monospace\"];\n");
@@ -181,7 +181,7 @@ impl AliasDb {
     }
 }
 
-/// Elements worth drawing: not the kinds of wildcard that nothing points to.
+/// The elements to draw: all but unreachable wildcards.
 fn used(dag: &MemoryDag) -> Vec<bool> {
     let mut used = vec![false; dag.elements.len()];
     let mut todo: Vec<ElementId> =

@@ -1,75 +1,75 @@
 //! Memory locations and interned sets of them.
 //!
-//! A location is a number standing for memory that some value owns: a fresh tensor, a list, "any tensor from outside".
-//! Locations can be merged (a value that escapes becomes one with the outside), so they live in a union-find; what is
-//! known of a location are flags of its class.
+//! A location is an index that represents memory owned by some value: a new tensor, a list, "any tensor outside".
+//! Locations can be merged (an escaped value merges with a wildcard), so they form a union-find structure. Flags belong
+//! to a class of merged locations.
 //!
-//! A constant may be memory that the outside has as well: an input, or an attribute of a module that shares its storage.
-//! So the location of a tensor constant overlaps the locations that stand for tensors of the outside, and that of a
-//! constant container those of containers, while two constants of different memory do not overlap each other. That
-//! relation is not transitive, so it cannot be a merge: it follows from the flags, in [`Sets::meet`] and
-//! [`Locations::flags`]. Constants that are owned ([`crate::ConstantOwner`]) overlap nothing of the outside until the
-//! graph returns or stores them.
+//! A constant may share memory with the outside: with an input, or with an attribute of a module. So the location of a
+//! tensor constant overlaps the locations of tensor wildcards, and that of a constant container those of container
+//! wildcards, while two constants of different memory do not overlap. This relation is not transitive, so it cannot be
+//! a merge. It is computed from the flags, in [`Sets::meet`] and [`Locations::flags`]. Owned constants
+//! ([`crate::ConstantOwner`]) overlap no wildcard until the graph returns or stores them.
 //!
-//! A [`LocSet`] is four bytes: nothing, one location, or a row of a table of sparse bit sets. Most values have one
-//! location or none, and then there is no row. A set that would grow past a bound has its members merged instead: less
-//! precise, still true, and all sets together stay linear in the program.
+//! A [`LocSet`] has four bytes: the empty set, one location, or an index into a table of sparse bit sets. Most values
+//! have at most one location and need no row. A set that would exceed a bound has its members merged instead. That is
+//! less precise but sound, and keeps the total size of all sets linear in the program.
 
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use std::hash::Hasher;
 
-/// What is known of a location.
+/// Properties of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flags(pub(crate) u16);
 
 impl Flags {
     pub(crate) const NONE: Flags = Flags(0);
-    /// Some node, or somebody outside between runs, writes it.
+    /// Some node, or the caller between runs, writes the location.
     pub(crate) const WRITTEN: Flags = Flags(1);
-    /// It belongs to the outside.
+    /// The location represents memory reachable from outside.
     pub(crate) const WILDCARD: Flags = Flags(2);
-    /// The graph returns it, or something that holds it.
+    /// The graph returns the location, or a value that holds it.
     pub(crate) const OUTPUT: Flags = Flags(4);
-    /// It is the storage of a tensor constant, which stays from run to run.
+    /// The storage of a tensor constant, which persists from run to run.
     pub(crate) const CONSTANT_TENSOR: Flags = Flags(8);
-    /// It is a constant container, which stays from run to run.
+    /// A constant container, which persists from run to run.
     pub(crate) const CONSTANT_CONTAINER: Flags = Flags(16);
-    /// It stands for tensors of the outside: constants may be among them.
+    /// Represents tensors outside the graph, which may include constants.
     pub(crate) const OUTSIDE_TENSOR: Flags = Flags(32);
-    /// It stands for containers of the outside: constants may be among them.
+    /// Represents containers outside the graph, which may include constants.
     pub(crate) const OUTSIDE_CONTAINER: Flags = Flags(64);
-    /// It is the storage of a tensor constant that the outside may have too.
+    /// The storage of a tensor constant that may be shared with the outside.
     pub(crate) const SHARED_TENSOR: Flags = Flags(128);
-    /// It is a constant container that the outside may have too.
+    /// A constant container that may be shared with the outside.
     pub(crate) const SHARED_CONTAINER: Flags = Flags(256);
 
     pub(crate) fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether it is a constant, of any kind.
+    /// Whether the location is a constant of any kind.
     pub(crate) fn is_constant(self) -> bool {
         self.constant_kinds() != 0
     }
 
-    /// The kinds of constant it is: bit 0 for tensors, bit 1 for containers.
+    /// The kinds of constant that the location is: bit 0 for tensors, bit 1 for containers.
     fn constant_kinds(self) -> u8 {
         (self.0 >> 3 & 3) as u8
     }
 
-    /// The kinds of constant it is that the outside may have, with the bits of [`Flags::constant_kinds`].
+    /// The kinds of constant that the location is and the outside may share, with the bits of
+    /// [`Flags::constant_kinds`].
     fn shared_kinds(self) -> u8 {
         let reachable = self.has(Flags(Flags::OUTPUT.0 | Flags::WILDCARD.0));
         if reachable { self.constant_kinds() } else { self.constant_kinds() & (self.0 >> 7 & 3) as u8 }
     }
 
-    /// The kinds of outside memory it stands for, with the bits of [`Flags::constant_kinds`].
+    /// The kinds of outside memory that the location represents, with the bits of [`Flags::constant_kinds`].
     fn outside_kinds(self) -> u8 {
         (self.0 >> 5 & 3) as u8
     }
 
-    /// Whether locations with these flags overlap by their flags alone.
+    /// Whether locations with these flags overlap because of the flags alone.
     pub(crate) fn overlap(self, other: Flags) -> bool {
         self.shared_kinds() & other.outside_kinds() != 0 || other.shared_kinds() & self.outside_kinds() != 0
     }
@@ -80,13 +80,13 @@ impl Flags {
 pub(crate) struct Locations {
     parent: Vec<u32>,
     flags: Vec<Flags>,
-    /// How deep the class below a name can be.
+    /// Upper bound on the depth of the tree below each representative.
     rank: Vec<u8>,
-    /// Whether any merge happened since sets were normal.
+    /// Whether locations were merged since the sets were normalized.
     pub(crate) merged: bool,
-    /// The kinds of constants that the outside may have, as [`Flags::shared_kinds`] gives them.
+    /// The kinds of constants that the outside may share, as returned by [`Flags::shared_kinds`].
     shared: u8,
-    /// Those of them that nodes write.
+    /// The kinds among `shared` that nodes write.
     shared_written: u8,
     /// The kinds of outside memory that nodes write.
     outside_written: u8,
@@ -105,7 +105,7 @@ impl Locations {
         self.parent.len()
     }
 
-    /// The location that stands for the class.
+    /// Returns the representative of a location's class.
     pub(crate) fn find(&self, mut loc: u32) -> u32 {
         while self.parent[loc as usize] != loc {
             loc = self.parent[loc as usize];
@@ -113,8 +113,9 @@ impl Locations {
         loc
     }
 
-    /// What is known of a location, what follows from the overlap of constants and the outside included: a constant is
-    /// written if tensors of the outside are, if it can be reached from outside after a run, and the other way round.
+    /// Returns the flags of a location, including those implied by the overlap of constants and outside memory. A
+    /// constant counts as written if overlapping outside memory is written, or if it is reachable from outside after a
+    /// run, and vice versa.
     pub(crate) fn flags(&self, loc: u32) -> Flags {
         let mut flags = self.flags[self.find(loc) as usize];
         let constants = flags.constant_kinds();
@@ -128,7 +129,8 @@ impl Locations {
         flags
     }
 
-    /// The location that stands for the class when overlap counts as equality: all that overlap are `outside`.
+    /// Returns the representative when overlapping locations count as equal: all that overlap are represented by
+    /// `outside`.
     pub(crate) fn find_overlapping(&self, loc: u32, outside: u32) -> u32 {
         let rep = self.find(loc);
         let flags = self.flags[rep as usize];
@@ -136,7 +138,7 @@ impl Locations {
         if self.shared & overlaps != 0 { self.find(outside) } else { rep }
     }
 
-    /// Whether there are constants that the outside may have, so that overlap has to be asked for.
+    /// Whether there are constants that the outside may share, so that overlaps must be checked.
     pub(crate) fn has_shared(&self) -> bool {
         self.shared != 0
     }
@@ -147,7 +149,7 @@ impl Locations {
         self.note(rep);
     }
 
-    /// Makes two locations one; gives the name of both.
+    /// Merges two locations. Returns the representative.
     pub(crate) fn merge(&mut self, a: u32, b: u32) -> u32 {
         let (a, b) = (self.halve(a), self.halve(b));
         if a == b {
@@ -174,14 +176,14 @@ impl Locations {
         loc
     }
 
-    /// Makes every location point at its name directly.
+    /// Makes every location point directly at its representative.
     pub(crate) fn flatten(&mut self) {
         for loc in 0..self.parent.len() as u32 {
             self.parent[loc as usize] = self.find(loc);
         }
     }
 
-    /// Keeps the summaries over all classes after one has changed.
+    /// Updates the summaries over all classes after a change to one class.
     fn note(&mut self, rep: usize) {
         let flags = self.flags[rep];
         self.shared |= flags.shared_kinds();
@@ -213,7 +215,7 @@ impl LocSet {
         self.0 == 0
     }
 
-    /// The row, for sets that have one.
+    /// Returns the row index, for sets with more than one member.
     pub(crate) fn row(self) -> Option<usize> {
         (self.0 != 0 && self.0 & SINGLE == 0).then_some(self.0 as usize)
     }
@@ -231,10 +233,10 @@ pub(crate) struct Sets {
     unions: HashMap<(u32, u32), LocSet, FxBuildHasher>,
 }
 
-/// Sets longer than this many words of 64 locations have their members merged.
+/// The members of a set with more words (of 64 locations each) are merged.
 const MAX_WORDS: usize = 1024;
-/// The same once all sets together are long for the number of locations: then many are, which is no program's nature but
-/// a chain of ever growing sets.
+/// The same bound once the total size of the sets is large for the number of locations. That happens only for chains of
+/// growing sets.
 const MAX_WORDS_WHEN_FULL: usize = 8;
 
 impl Sets {
@@ -251,7 +253,7 @@ impl Sets {
         &self.words[start as usize..(start + len) as usize]
     }
 
-    /// The members, in order.
+    /// Returns the members, in order.
     pub(crate) fn iter(&self, set: LocSet) -> impl Iterator<Item = u32> + '_ {
         let one = set.as_single();
         let words = if one.is_some() { &[] } else { self.row_words(set.0 as usize) };
@@ -268,7 +270,7 @@ impl Sets {
         }
     }
 
-    /// The union; past the bound, one location with which all members are merged.
+    /// Returns the union. Above the size bound, merges all members into one location.
     pub(crate) fn union(&mut self, a: LocSet, b: LocSet, locations: &mut Locations) -> LocSet {
         if a == b || b.is_empty() {
             return a;
@@ -320,7 +322,7 @@ impl Sets {
         LocSet(row)
     }
 
-    /// All sets over the names of merged locations. Gives, for each old row, the set it has become.
+    /// Rewrites all sets in terms of representatives. Returns, for each old row, the new set.
     pub(crate) fn normalise(&mut self, locations: &Locations) -> Vec<LocSet> {
         let old = std::mem::replace(self, Sets::new());
         (0..old.rows.len())
@@ -340,7 +342,7 @@ impl Sets {
             .collect()
     }
 
-    /// The flags of all members.
+    /// Returns the union of the flags of all members.
     pub(crate) fn flags(&self, set: LocSet, locations: &Locations) -> Flags {
         Flags(self.iter(set).fold(0, |flags, loc| flags | locations.flags(loc).0))
     }

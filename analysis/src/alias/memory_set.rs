@@ -1,23 +1,23 @@
-//! A set of memory that grows and is asked: what a walk has met so far.
+//! A growing set of memory with membership queries.
 
 use super::locations::LocSet;
 use super::{AliasDb, Flags};
 use fixedbitset::FixedBitSet;
 use flambeau_ir::{NodeId, ValueId, ValueSet};
 
-/// Memory as a set of locations of one [`AliasDb`]: what walks collect ("memory that is still needed") and ask about, in
-/// time independent of how much was collected.
+/// A set of locations of one [`AliasDb`], which walks collect ("memory that is still live") and query. The time of a
+/// query does not depend on the size of the set.
 #[derive(Clone)]
 pub struct MemorySet {
     locations: FixedBitSet,
-    /// The flags of all locations, for memory that overlaps by its flags alone (constants and the outside).
+    /// The union of the flags of all locations, for overlaps that depend on flags alone (constants and the outside).
     flags: Flags,
-    /// Values that are memory of their own without a location: nothing else refers to it.
+    /// Values that have memory of their own without a location: no other value refers to it.
     plain: ValueSet,
 }
 
 impl MemorySet {
-    /// No memory.
+    /// Creates an empty set.
     #[must_use]
     pub fn new(db: &AliasDb) -> Self {
         MemorySet {
@@ -46,7 +46,7 @@ impl MemorySet {
         })
     }
 
-    /// Adds what a value may be or hold; says whether that was new.
+    /// Adds the memory that a value may be or hold. Returns whether any of it is new.
     pub fn add(&mut self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {
             Some(e) => self.add_set(db, db.set_of(e, true)),
@@ -54,7 +54,7 @@ impl MemorySet {
         }
     }
 
-    /// Adds what the node itself (nested blocks left out) writes.
+    /// Adds the memory that the node itself writes, without nested blocks.
     pub fn add_writes_of(&mut self, db: &AliasDb, node: NodeId) {
         for set in db.own_writes(node) {
             self.add_set(db, set);
@@ -79,7 +79,7 @@ impl MemorySet {
         }
     }
 
-    /// Whether the node itself (nested blocks left out) may write memory of the set.
+    /// Whether the node itself, without nested blocks, may write memory of the set.
     #[must_use]
     pub fn written_by(&self, db: &AliasDb, node: NodeId) -> bool {
         db.own_writes(node).any(|set| self.meets_set(db, set))

@@ -1,22 +1,23 @@
-//! Alias analysis: which values may share memory, and who writes it.
+//! Alias analysis: which values may share memory, and which nodes write it.
 //!
-//! [`AliasDb`] answers by location sets over a memory graph (`dag.rs`): an element per value that something refers to,
-//! points-to and contents edges, wildcards for the outside, leaves that are memory locations. It is flow-insensitive: "has writers"
-//! means that some node anywhere in the graph, or the outside between runs, may write what the value refers to.
+//! [`AliasDb`] answers queries by location sets over a memory graph (`dag.rs`): elements for values, points-to and
+//! contents edges, wildcards for memory outside the graph, memory locations as leaves. The analysis is
+//! flow-insensitive: "has writers" means that some node anywhere in the graph, or the caller between runs, may write
+//! the memory of the value.
 //!
-//! Every answer errs on the side of aliasing:
-//! - graph inputs are wildcards of their type, so any two of them may be one;
-//! - what is stored in a container whose uses are not all followed may be had from anywhere;
-//! - values carried around loops are what they are in any iteration;
-//! - objects behind interfaces and objects of the host are mutable, host callbacks and unknown operators may write
+//! Every answer is conservative:
+//! - graph inputs are wildcards of their type, so any two of them may alias;
+//! - a value stored in a container with untracked uses is a wildcard;
+//! - loop-carried values are what they may be in any iteration;
+//! - objects behind interfaces and host objects are mutable, and host callbacks and unknown operators may write
 //!   anything reachable;
-//! - constants that share a storage are one memory, at any depth of containers; a constant may be a tensor that the
-//!   outside had before the run (an input, an attribute), so writes to either count for both, unless the constant is
-//!   owned ([`ConstantOwner`](crate::ConstantOwner)); it is no memory made in the run;
-//! - a constant that can be reached from outside after a run (returned, stored) counts as written;
-//! - where a tensor is made to show another one's storage (`set_`), all that either may be is one memory.
+//! - constants that share a storage are one memory, at any depth of containers. A constant may be a tensor that existed
+//!   outside before the run (an input, an attribute), so writes to either count for both, unless the constant is owned
+//!   ([`ConstantOwner`](crate::ConstantOwner)). A constant is never memory created during the run;
+//! - a constant that is reachable from outside after a run (returned, stored) counts as written;
+//! - if a tensor gets the storage of another one (`set_`), everything that either may be is one memory.
 //!
-//! A value always may alias itself. Values of immutable type alias nothing else.
+//! A value always may alias itself. Values of immutable type alias no other value.
 
 #[cfg(test)]
 mod batches;
@@ -64,24 +65,24 @@ use summary::Summaries;
 pub struct AliasDb {
     dag: MemoryDag,
     solution: Solution,
-    /// The element of a value, plus one; 0 for none.
+    /// The element of a value, plus one; 0 if it has none.
     of_value: TrackedValueMap<u32>,
     writes: Writes,
     classes: Classes,
     constants: Constants,
-    /// Whether some node's constraints depend on a constant of immutable type.
+    /// Whether the constraints of some node depend on a constant of immutable type.
     reads_constants: bool,
     revision: Revision,
 }
 
 impl AliasDb {
-    /// Analyses a graph. O(nodes) for everything but sets of possible locations, which are bounded.
+    /// Analyzes a graph. O(nodes), plus the work on location sets, whose size is bounded.
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
         Self::with_owner(graph, ConstantOwner::default())
     }
 
-    /// [`AliasDb::new`] where more is known of constants than the graph says.
+    /// [`AliasDb::new`] with information about the ownership of constants.
     fn with_owner(graph: &Graph, owner: ConstantOwner) -> Self {
         let mut builder = Builder::new(graph, Inputs::Unknown, Summaries::default());
         builder.constants = Constants::of_owner(owner);
@@ -117,7 +118,7 @@ impl AliasDb {
         }
     }
 
-    /// The revision of the graph this is true of.
+    /// Returns the revision of the graph that the database is valid for.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
@@ -159,50 +160,48 @@ impl AliasDb {
 
     // --- values ----------------------------------------------------------------------------------------------------
 
-    /// Whether two values may be one piece of memory. Near-constant time.
+    /// Whether two values may be the same memory. Near-constant time.
     #[must_use]
     pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
         a == b || self.meet(self.locs(a), self.locs(b))
     }
 
-    /// Whether two values may be, or hold at any depth, one piece of memory.
+    /// Whether two values may be, or hold at any depth, the same memory.
     #[must_use]
     pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
         a == b || self.meet(self.deep(a), self.deep(b))
     }
 
-    /// Whether anything writes memory that the value may be or hold: nodes of this graph at any place, or the outside
-    /// between runs.
+    /// Whether memory that the value may be or hold is written anywhere in this graph, or by the caller between runs.
     #[must_use]
     pub fn has_writers(&self, v: ValueId) -> bool {
         self.deep_flags(v).has(Flags::WRITTEN)
     }
 
-    /// As [`AliasDb::has_writers`], for the value itself and not what it holds.
+    /// Like [`AliasDb::has_writers`], for the value itself without the values it holds.
     #[must_use]
     pub fn is_written(&self, v: ValueId) -> bool {
         self.set_flags(self.locs(v)).has(Flags::WRITTEN)
     }
 
-    /// Whether the value may be, or hold, memory that the outside has.
+    /// Whether the value may be, or hold, memory that is reachable from outside.
     #[must_use]
     pub fn may_be_wildcard(&self, v: ValueId) -> bool {
         self.deep_flags(v).has(Flags::WILDCARD)
     }
 
-    /// Whether any of the values may be seen from outside: is an input or an output of the graph, is held by one, or
-    /// is stored where others can find it.
+    /// Whether any of the values may be visible outside: as an input or output of the graph, held by one, or stored.
     #[must_use]
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
         values.iter().any(|&v| self.deep_flags(v).has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0)))
     }
 
-    /// Whether `a` may stand for `b` (or `b` for `a`) when they were different memory before, or become different
-    /// memory when they were one: neither is written, and not both are seen from outside.
+    /// Whether `a` may replace `b` (or `b` replace `a`) although they were distinct memory before, or may become
+    /// distinct although they were the same: neither is written, and at most one is visible outside.
     ///
-    /// A constant may be memory of an input or attribute, and stays from run to run, so it counts as seen from outside
-    /// beside a value that is: a caller that writes a result must not change a constant. Two constants of which at most
-    /// one is returned may become one.
+    /// A constant may be memory of an input or attribute and persists from run to run. So it counts as visible outside
+    /// next to a value that is: a caller that writes a result must not change a constant. Two constants of which at
+    /// most one is returned may be merged.
     #[must_use]
     pub fn safe_to_change_aliasing(&self, a: &[ValueId], b: &[ValueId]) -> bool {
         let flags = |values: &[ValueId]| Flags(values.iter().fold(0, |all, &v| all | self.deep_flags(v).0));
@@ -215,49 +214,49 @@ impl AliasDb {
 
     // --- nodes -----------------------------------------------------------------------------------------------------
 
-    /// Whether the node writes memory, in itself or in nested blocks.
+    /// Whether the node or a nested node writes memory.
     #[must_use]
     pub fn is_mutable(&self, graph: &Graph, node: NodeId) -> bool {
         self.any_write(graph, node, |_| true)
     }
 
-    /// Whether the node itself, nested blocks left out, writes memory. Constant time.
+    /// Whether the node itself, without nested blocks, writes memory. Constant time.
     #[must_use]
     pub fn writes_itself(&self, node: NodeId) -> bool {
         self.writes.of(node).next().is_some()
     }
 
-    /// Whether the node, or one nested in it, may write memory that one of `values` may be or hold.
+    /// Whether the node or a nested node may write memory that one of `values` may be or hold.
     #[must_use]
     pub fn writes_to(&self, graph: &Graph, node: NodeId, values: &[ValueId]) -> bool {
         self.any_write(graph, node, |set| values.iter().any(|&v| self.meet(set, self.deep(v))))
     }
 
-    /// Whether the node, or one nested in it, may write memory that the outside has.
+    /// Whether the node or a nested node may write memory that is reachable from outside.
     #[must_use]
     pub fn writes_to_wildcard(&self, graph: &Graph, node: NodeId) -> bool {
         self.any_write(graph, node, |set| self.set_flags(set).has(Flags::WILDCARD))
     }
 
-    /// Whether something writes what an operand of the node (nested nodes left out) may be or hold.
+    /// Whether memory that an operand of the node (not of nested nodes) may be or hold has writers.
     #[must_use]
     pub fn has_input_writers(&self, graph: &Graph, node: NodeId) -> bool {
         graph.operands(node).any(|v| self.has_writers(v))
     }
 
-    /// Whether something writes what a result of the node may be or hold.
+    /// Whether memory that a result of the node may be or hold has writers.
     #[must_use]
     pub fn has_output_writers(&self, graph: &Graph, node: NodeId) -> bool {
         graph.results(node).any(|v| self.has_writers(v))
     }
 
-    /// Whether something writes what the node reads or makes.
+    /// Whether memory of an operand or result of the node has writers.
     #[must_use]
     pub fn node_has_writers(&self, graph: &Graph, node: NodeId) -> bool {
         self.has_input_writers(graph, node) || self.has_output_writers(graph, node)
     }
 
-    /// What a node itself writes.
+    /// The location sets that a node itself writes.
     fn own_writes(&self, node: NodeId) -> impl Iterator<Item = LocSet> + '_ {
         self.writes.of(node).map(|w| self.set_of(w.element, w.deep))
     }
@@ -274,7 +273,7 @@ impl AliasDb {
             .any(|block| graph.nodes_deep_in(block).any(|inner| self.own_writes(inner).any(&mut test)))
     }
 
-    /// The name of a location where locations that overlap (constants and the outside) count as one.
+    /// Returns the representative of a location when overlapping locations (constants and the outside) count as equal.
     pub(crate) fn overlapping(&self, loc: u32) -> u32 {
         self.dag.locations.find_overlapping(loc, self.dag.input_location())
     }

@@ -1,16 +1,17 @@
-//! Moving nodes without effects from block to block: several moves, decided on one borrowed graph.
+//! Code motion: moves nodes without effects between blocks. Several moves are planned on one borrowed graph.
 //!
-//! [`AliasDb::plan_move_before`] moves any node within its block, together with what depends on it. [`Motion`] moves
-//! single nodes that write nothing, in any direction, also out of and into branches and loops. A move is allowed if
+//! [`AliasDb::plan_move_before`] moves any node within its block, together with dependent nodes. [`Motion`] moves
+//! single nodes that do not write, in any direction, also out of and into branches and loops. A move is allowed if
 //!
-//! - **dominance**: all that the node reads is defined before the new place, and the new place dominates all uses of what it
-//!   makes (nodes planned before count where they will be);
-//! - **aliasing**: nothing that is passed writes what the node reads ([`WriteOrder`]); what leaves or enters a loop passes
-//!   the whole loop. Where a loop makes one thing of many or many of one, the results must not be written or known outside;
-//! - **effects**: the node is pure, and runs at its new place only if it would have run anyway, or may be speculated
-//!   ([`Effects::may_speculate`]). The first nodes of a body that certainly runs do run anyway.
+//! - **dominance**: all operands are defined before the new position, and the new position dominates all uses of the
+//!   results (nodes with a planned move count at their new position);
+//! - **aliasing**: no node that is passed writes memory that the node reads ([`WriteOrder`]); a node that leaves or
+//!   enters a loop passes the whole loop. If a loop then creates one object instead of many or vice versa, the results
+//!   must be neither written nor visible outside;
+//! - **effects**: the node is pure, and either it would run anyway whenever it runs at its new position, or it may be
+//!   speculated ([`Effects::may_speculate`]). The first nodes of a body that certainly runs do run anyway.
 //!
-//! Nodes that write never move here, so moves cannot invalidate each other: any prefix of the plan is valid.
+//! Nodes that write never move here, so moves cannot invalidate each other: every prefix of the plan is valid.
 
 use super::write_order::{WriteOrder, read_in};
 use super::{AliasDb, MovePlan, MoveStep};
@@ -23,30 +24,31 @@ use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Why a node cannot be put where it was asked to.
+/// The reason why a node cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// The place is no place for the node: its own block bracket, itself, nested in it, or about to move as well.
+    /// The position is invalid for the node: a block's `Param` or `Return`, the node itself, nested in it, or about to
+    /// move as well.
     #[error("the place is the node itself, nested in it, or moves as well")]
     Place,
-    /// A value that the node reads is not defined there.
+    /// An operand is not defined at the new position.
     #[error("an operand is not defined at the new place")]
     Operand(ValueId),
-    /// A result is used where the new place does not dominate.
+    /// The new position does not dominate a use of this result.
     #[error("a result is used where the new place does not dominate")]
     Use(ValueId),
-    /// The node has these effects with all that is nested in it, which the move would add, drop or reorder.
+    /// The node, including nested nodes, has these effects, which the move would add, drop or reorder.
     #[error("the node has effects that the move would change: {0}")]
     Effects(Effects),
-    /// Something on the way writes what the value may be or hold.
+    /// A node that is passed writes memory that the value may be or hold.
     #[error("an operand is written on the way")]
     Written(ValueId),
-    /// The result would be one object where a loop makes several, or the reverse, and that shows.
+    /// The result would be one object where a loop creates several, or vice versa, and the difference is observable.
     #[error("a result is written or known outside, and would no longer be made once per iteration")]
     Shared(ValueId),
 }
 
-/// Moves of nodes over one graph. See the [module](self).
+/// Planned moves of nodes in one graph. See the [module](self).
 ///
 /// ```
 /// use flambeau_analysis::{AliasDb, Analyses, Dominance, Motion, NestedEffects};
@@ -79,19 +81,19 @@ pub struct Motion<'a> {
     dominance: &'a Dominance,
     effects: &'a NestedEffects,
     writes: WriteOrder,
-    /// Numbers of nodes that may not be speculated, ascending: what a node that may fail must not overtake.
+    /// Numbers of nodes that may not be speculated, ascending: a node that may fail must not move before them.
     barriers: Vec<u32>,
-    /// By loop: how many of `barriers` at the start of its body are known to move before it.
+    /// By loop: how many of `barriers` at the start of its body are known to move before the loop.
     cleared: HashMap<NodeId, usize, FxBuildHasher>,
-    /// Nodes that move, each with the node it will stand before.
+    /// Nodes that move, each with the node that it will precede directly.
     placed: HashMap<NodeId, NodeId, FxBuildHasher>,
-    /// Numbers of nodes that others will stand before: they stay, and so does what they are nested in.
+    /// Numbers of nodes that others will directly precede: they and their enclosing nodes must stay.
     anchors: BTreeSet<u32>,
     steps: Vec<MoveStep>,
 }
 
 impl<'a> Motion<'a> {
-    /// No moves yet. O(nodes).
+    /// Creates an empty plan. O(nodes).
     #[must_use]
     pub fn new(
         graph: &'a Graph,
@@ -116,23 +118,23 @@ impl<'a> Motion<'a> {
         }
     }
 
-    /// The moves planned so far, in order.
+    /// Returns the moves planned so far, in order.
     #[must_use]
     pub fn steps(&self) -> &[MoveStep] {
         &self.steps
     }
 
-    /// The plan, for the graph at the revision it has now.
+    /// Returns the plan, for the graph at its current revision.
     #[must_use]
     pub fn into_plan(self) -> MovePlan {
         MovePlan { revision: self.graph.journal().revision(), steps: self.steps }
     }
 
-    /// Plans that `node` stands directly before `at`, in whatever blocks the two are. Constants that it reads come along
-    /// where they have to. O(operands + uses + nesting between the two), with a search among the writes.
+    /// Plans to move `node` directly before `at`, in any blocks. Constants among its operands move along if necessary.
+    /// O(operands + uses + nesting between the two), plus a search among the writes.
     ///
     /// # Errors
-    /// What is in the way; nothing is planned then.
+    /// Returns the [`Obstacle`] that prevents the move; the plan is then unchanged.
     pub fn move_before(&mut self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
         self.check_place(node, at)?;
         let constants = self.constants_to_move(node, at)?;
@@ -169,7 +171,7 @@ impl<'a> Motion<'a> {
         if is_wrong { Err(Obstacle::Place) } else { Ok(()) }
     }
 
-    /// Constants among what a node reads that are not defined at a place and have to come along.
+    /// The constants among a node's operands that are not defined at the new position and must move along.
     fn constants_to_move(&self, node: NodeId, at: NodeId) -> Result<SmallVec<[NodeId; 2]>, Obstacle> {
         let mut constants: SmallVec<[NodeId; 2]> = SmallVec::new();
         let own = self.dominance.span(node);
@@ -181,7 +183,7 @@ impl<'a> Motion<'a> {
             }
             let is_free =
                 !self.placed.contains_key(&def) && !self.anchors.contains(&self.dominance.order(def));
-            // Moved up, a constant is defined earlier for its other uses as well.
+            // A constant that moves up is still defined before its other uses.
             if !(self.graph.is_prim(def, Prim::Constant) && is_free && self.dominance.starts_by(at, def)) {
                 return Err(Obstacle::Operand(value));
             }
@@ -190,7 +192,7 @@ impl<'a> Motion<'a> {
         Ok(constants)
     }
 
-    /// Whether what `def` makes is defined where a node is put that stands directly before `at`.
+    /// Whether the results of `def` are defined at the position directly before `at`.
     fn is_defined_at(&self, def: NodeId, at: NodeId) -> bool {
         match self.placed.get(&def) {
             Some(&place) => self.dominance.starts_by(place, at),
@@ -198,7 +200,7 @@ impl<'a> Motion<'a> {
         }
     }
 
-    /// Whether all uses of a node's results are after a place.
+    /// Checks that all uses of a node's results follow the new position.
     fn check_uses(&self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
         for value in self.graph.results(node) {
             for user in self.graph.uses(value).map(|u| u.user) {
@@ -214,7 +216,7 @@ impl<'a> Motion<'a> {
         Ok(())
     }
 
-    /// Says whether the node may be speculated.
+    /// Checks the effects. Returns whether the node may be speculated.
     fn check_effects(&self, node: NodeId, at: NodeId, crossed: &Crossed) -> Result<bool, Obstacle> {
         let effects = self.effects.of(self.graph, node);
         let speculated = effects.may_speculate();
@@ -226,8 +228,8 @@ impl<'a> Motion<'a> {
         Ok(speculated)
     }
 
-    /// Whether a node that may fail runs at its new place in any case: that is before a loop whose body certainly runs,
-    /// and nothing runs in between that may fail or shows, except for nodes that move there too.
+    /// Whether a node that may fail certainly runs at its new position: directly before a loop whose body certainly
+    /// runs, and every node in between is without effects and cannot fail, or moves there too.
     fn runs_first(&self, node: NodeId, at: NodeId, crossed: &Crossed) -> bool {
         let body = self.graph.parent(node);
         let is_out_of_loop = crossed.left.as_slice() == [at] && crossed.entered.is_empty();
@@ -260,15 +262,15 @@ impl<'a> Motion<'a> {
     }
 }
 
-/// What a move passes.
+/// The nodes that a move passes.
 struct Crossed {
     /// Nodes whose blocks are left, innermost first.
     left: SmallVec<[NodeId; 4]>,
     /// Nodes whose blocks are entered, innermost first.
     entered: SmallVec<[NodeId; 4]>,
-    /// Whether a node that is no branch is left or entered: the number of runs changes.
+    /// Whether a node other than a branch is left or entered, so that the number of executions changes.
     loops: bool,
-    /// Numbers of all nodes that may run between the old and the new place.
+    /// Numbers of all nodes that may run between the old and the new position.
     passed: Range<u32>,
 }
 
@@ -310,7 +312,7 @@ mod tests {
 
     type All = (AliasDb, Dominance, NestedEffects);
 
-    /// Plans the moves, checks what each answers, applies the plan and verifies.
+    /// Plans the moves, checks each result, applies the plan and verifies the graph.
     fn moves(text: &str, wanted: &[(&str, &str, Result<(), &str>)]) -> Graph {
         let mut g = graph(text);
         let mut analyses = Analyses::new();

@@ -1,35 +1,35 @@
-//! Moving a node next to another one of its block without changing what the program does, as a plan made on a borrowed
-//! graph. Moves between blocks are in `motion.rs`.
+//! Moves a node next to another one of its block without changing the program's behavior, as a plan made on a borrowed
+//! graph. `motion.rs` moves nodes between blocks.
 //!
-//! Between the node and where it goes, everything that depends on it (uses its results, gives its operands, writes what
-//! it reads or reads what it writes) has to come along, in order; that working set must in the end not depend on the
-//! node it is moved past. Nodes with side effects neither move nor are passed.
+//! Between the node and its new position, every node that depends on it (uses its results, defines its operands, writes
+//! memory it reads or reads memory it writes) must move along, in order. In the end, this working set must not depend
+//! on the node that it moves past. Nodes with side effects are neither moved nor passed.
 
 use super::{AliasDb, MemorySet};
 use crate::effects::effects_in;
 use flambeau_ir::{Editor, Graph, NodeId, NodeSet, Revision, Stale, ValueId};
 
-/// One relinking of a [`MovePlan`].
+/// One move of a [`MovePlan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveStep {
-    /// Put `node` directly before `next`.
+    /// Move `node` directly before `next`.
     Before {
-        /// What is moved.
+        /// The node to move.
         node: NodeId,
-        /// What it comes before.
+        /// The node that follows it.
         next: NodeId,
     },
-    /// Put `node` directly after `prev`.
+    /// Move `node` directly after `prev`.
     After {
-        /// What is moved.
+        /// The node to move.
         node: NodeId,
-        /// What it comes after.
+        /// The node that precedes it.
         prev: NodeId,
     },
 }
 
 impl MoveStep {
-    /// The node that is moved.
+    /// Returns the node to move.
     #[must_use]
     pub fn node(self) -> NodeId {
         match self {
@@ -37,7 +37,7 @@ impl MoveStep {
         }
     }
 
-    /// Relinks the node.
+    /// Moves the node.
     pub fn apply(self, editor: &mut Editor<'_>) {
         match self {
             MoveStep::Before { node, next } => editor.move_before(node, next),
@@ -46,20 +46,21 @@ impl MoveStep {
     }
 }
 
-/// A move that keeps the program's meaning, to be applied to the graph at the revision it was made for.
+/// Moves that preserve the program's behavior, valid for one revision of the graph.
 #[derive(Clone, Debug)]
 pub struct MovePlan {
-    /// The revision it was made for.
+    /// The revision that the plan was made for.
     pub revision: Revision,
-    /// The relinkings, in order.
+    /// The moves, in order.
     pub steps: Vec<MoveStep>,
 }
 
 impl MovePlan {
-    /// Carries the plan out.
+    /// Applies the moves.
     ///
     /// # Errors
-    /// If the graph is another one, or has changed since the plan was made; nothing is done then.
+    /// Returns [`Stale`] if the graph is another one or has changed since the plan was made; the graph is then
+    /// unchanged.
     pub fn apply(&self, editor: &mut Editor<'_>) -> Result<(), Stale> {
         self.revision.check(editor.graph().journal().revision())?;
         self.steps.iter().for_each(|step| step.apply(editor));
@@ -74,21 +75,21 @@ enum Side {
 }
 
 impl AliasDb {
-    /// How to move `node` directly before `at`; `None` if that could change what the program does. Both must stand in
-    /// one block. O(nodes between them).
+    /// Plans to move `node` directly before `at`. Returns `None` if that could change the program's behavior. Both must
+    /// be in the same block. O(nodes between them).
     #[must_use]
     pub fn plan_move_before(&self, graph: &Graph, node: NodeId, at: NodeId) -> Option<MovePlan> {
         self.plan(graph, node, at, Side::Before)
     }
 
-    /// How to move `node` directly after `at`; see [`AliasDb::plan_move_before`].
+    /// Plans to move `node` directly after `at`; see [`AliasDb::plan_move_before`].
     #[must_use]
     pub fn plan_move_after(&self, graph: &Graph, node: NodeId, at: NodeId) -> Option<MovePlan> {
         self.plan(graph, node, at, Side::After)
     }
 
-    /// How to bring a node next to the one that uses it: `producer` directly before `consumer`, or, where that cannot
-    /// be, `consumer` directly after `producer`.
+    /// Plans to make a node and its user adjacent: moves `producer` directly before `consumer` or, if that is not
+    /// possible, `consumer` directly after `producer`.
     #[must_use]
     pub fn plan_couple_move(&self, graph: &Graph, producer: NodeId, consumer: NodeId) -> Option<MovePlan> {
         self.plan_move_before(graph, producer, consumer)
@@ -125,7 +126,7 @@ impl AliasDb {
             current = step(current)?;
         }
         if on_side {
-            // The node goes to this side of `at`, what depends on it past it.
+            // The node moves to this side of `at`, its dependent nodes past it.
             let rest: Vec<NodeId> = set.nodes[1..].to_vec();
             let mut set = WorkingSet::new(self, g);
             rest.iter().for_each(|&n| set.add(n));
@@ -161,18 +162,18 @@ fn place(node: NodeId, at: NodeId, side: Side) -> MoveStep {
     }
 }
 
-/// Nodes that have to move together, and the memory they read and write.
+/// Nodes that must move together, and the memory that they read and write.
 struct WorkingSet<'a> {
     db: &'a AliasDb,
     g: &'a Graph,
     nodes: Vec<NodeId>,
     reads: MemorySet,
     writes: MemorySet,
-    /// Nodes of the block that use what the set makes, themselves or nested.
+    /// Nodes of the block that use results of the set, directly or in nested blocks.
     users: NodeSet,
-    /// Nodes that make what the set uses.
+    /// Nodes that define operands of the set.
     sources: NodeSet,
-    /// Whether one draws random numbers: the order of those that do matters.
+    /// Whether a node of the set draws random numbers: the order of such nodes matters.
     random: bool,
 }
 
@@ -235,8 +236,8 @@ impl<'a> WorkingSet<'a> {
     }
 }
 
-/// Calls `f` for a node and all nested in it: once with `None`, then with each operand (those of `prim::Return` too,
-/// since what a branch gives out is read).
+/// Calls `f` for a node and all nested nodes: once with `None`, then with each operand. Operands of `prim::Return` are
+/// included, because block outputs are reads.
 fn with_nested(g: &Graph, node: NodeId, mut f: impl FnMut(NodeId, Option<ValueId>)) {
     let mut each = |n: NodeId| {
         f(n, None);

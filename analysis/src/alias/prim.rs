@@ -1,4 +1,4 @@
-//! What structural operators do to memory: the interpretation of [`MemoryTransfer`] as constraints of the points-to graph.
+//! Structural operators: interprets [`MemoryTransfer`] as constraints of the points-to graph.
 
 use super::build::Builder;
 use super::dag::{ElementId, Of, contents_type, owns_location};
@@ -129,7 +129,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A task reads its operands, and may write them if its code can, at any time from here on.
+    /// A task reads its operands, and may write them if its code can, at any time from this node on.
     fn task(&mut self, node: NodeId) {
         let g = self.g;
         let writes = match g.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
@@ -206,7 +206,7 @@ impl Builder<'_> {
     }
 }
 
-/// The operand of `made` that a result of an unpacking or indexing is.
+/// The operand of `made` that a result of an unpacking or indexing node equals.
 pub(crate) fn tuple_item(
     g: &Graph,
     node: NodeId,

@@ -1,39 +1,39 @@
-//! How an operator of the registry treats memory: read off its schema's annotations once per row, corrected by the
-//! [`AliasRule`] and [`Effects`] facets where the annotations do not tell.
+//! Aliasing behavior of registry operators: computed once per row from the schema's annotations, corrected by the
+//! facets [`AliasRule`] and [`Effects`].
 
 use super::dag::is_plain;
 use flambeau_ir::schema::AliasSet;
 use flambeau_ir::{AliasRule, Effects, FunctionSchema, OpId, Registry};
 
-/// How a row is treated.
+/// The aliasing class of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Writes nothing, stores nothing, and results are plain new memory: nothing to record.
+    /// Writes and stores nothing, and its results are plain new memory: no constraints.
     Fast,
-    /// As `Fast`, but a result may be a container of what operands hold, depending on types.
+    /// Like `Fast`, but depending on types a result may be a container with members of operands.
     Derive,
-    /// The commonest annotations: the one result is argument `arg`, which is written or only viewed.
+    /// The most common annotations: the only result is argument `arg`, which is written or viewed.
     View {
-        /// The argument.
+        /// Position of the argument.
         arg: u8,
-        /// Whether it is written.
+        /// Whether the argument is written.
         write: bool,
     },
-    /// As its annotations say.
+    /// Described by its annotations.
     Annotated,
-    /// As its annotations and its rule say.
+    /// Described by its annotations and its rule.
     Ruled(AliasRule),
-    /// Anything is possible.
+    /// May do anything.
     Conservative,
 }
 
-/// The class of every row met so far.
+/// Cache of the classes of rows.
 ///
-/// A registry has thousands of rows and a graph few operators, so a row's entry is small: most graphs are too, and
-/// clearing a table of classes would cost more than reading them.
+/// A registry has thousands of rows and a graph uses few operators, so a row's entry is two bytes: clearing a table of
+/// classes would cost more than reading them.
 #[derive(Clone, Default)]
 pub(crate) struct Classes {
-    /// By row: where its class stands in `known`, plus one.
+    /// By row: index of its class in `known`, plus one.
     of_row: Vec<u16>,
     known: Vec<Class>,
 }
@@ -53,7 +53,7 @@ impl Classes {
             self.of_row.resize(registry.len(), 0);
         }
         let class = classify(registry, id);
-        // Beyond what an entry can name, classes are found anew each time.
+        // Classes beyond the range of an entry are recomputed each time.
         if let Ok(at) = u16::try_from(self.known.len() + 1) {
             self.known.push(class);
             self.of_row[id.index()] = at;
@@ -85,7 +85,7 @@ fn classify(registry: &Registry, id: OpId) -> Class {
     }
 }
 
-/// The class of `(Tensor(a) self, …) -> Tensor(a)` and its like.
+/// The class of `(Tensor(a) self, …) -> Tensor(a)` and similar schemas.
 fn as_view(schema: &FunctionSchema) -> Option<Class> {
     let mut annotated = schema.args.iter().enumerate().filter(|(_, a)| a.alias.is_some());
     let (arg, argument) = annotated.next()?;
@@ -105,7 +105,7 @@ fn as_view(schema: &FunctionSchema) -> Option<Class> {
     plain.then_some(Class::View { arg, write: from.write })
 }
 
-/// Whether results can come from the outside by the schema's annotations.
+/// Whether a result can be a wildcard according to the schema's annotations.
 pub(crate) fn returns_wildcard(schema: &FunctionSchema) -> bool {
     let wild = |sets: &[AliasSet]| sets.contains(&AliasSet::Wildcard);
     schema.returns.iter().filter_map(|r| r.alias.as_ref()).any(|info| {

@@ -1,19 +1,19 @@
-//! From points-to constraints to location sets, in time linear in elements and edges.
+//! Solves points-to constraints to location sets, in time linear in elements and edges.
 //!
-//! The set of an element is its own location and the sets of all it points to. Without cycles and with everything
-//! pointing to older elements, one sweep in order of age computes it; loops make cycles, and then Tarjan's algorithm
-//! gives every element of a cycle the same set. Both are iterative.
+//! The set of an element is the union of its own location and the sets of all elements it points to. If all edges point
+//! to older elements, one sweep in order of creation computes the sets. Loops make cycles; then Tarjan's algorithm
+//! assigns the same set to every element of a strongly connected component. Both are iterative.
 
 use super::dag::{ElementId, MemoryDag, NONE};
 use super::locations::{LocSet, Sets};
 
-/// The sets of all elements.
+/// The location sets of all elements.
 #[derive(Clone)]
 pub(crate) struct Solution {
     pub(crate) sets: Sets,
-    /// What the element may be.
+    /// The locations that each element may be.
     pub(crate) locs: Vec<LocSet>,
-    /// What the element may be or hold, at any depth.
+    /// The locations that each element may be or hold, at any depth.
     pub(crate) deep: Vec<LocSet>,
 }
 
@@ -29,8 +29,8 @@ pub(crate) fn solve(dag: &mut MemoryDag) -> Solution {
 }
 
 impl Solution {
-    /// Merges the locations of elements that share memory after some node; see [`MemoryDag::unify`]. Merging adds no
-    /// member to a set but what is one with a member already, so one pass over all groups is complete.
+    /// Merges the locations of elements that share memory after some node; see [`MemoryDag::unify`]. A merge adds to a
+    /// set only locations merged with one of its members, so one pass over all groups suffices.
     pub(crate) fn unify(&mut self, dag: &mut MemoryDag) {
         for at in 0..dag.unified().len() {
             let group = &dag.unified()[at];
@@ -43,7 +43,7 @@ impl Solution {
         self.normalise(dag);
     }
 
-    /// Brings all sets in terms of the names of merged locations.
+    /// Rewrites all sets in terms of representatives.
     fn normalise(&mut self, dag: &mut MemoryDag) {
         if !dag.locations.merged {
             return;
@@ -66,7 +66,6 @@ fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSe
     let mut search = Search {
         with_contents,
         out: vec![LocSet::EMPTY; n],
-        // The outside first: it points nowhere else, and everything may point to it.
         index: vec![0; n],
         low: Vec::new(),
         count: 0,
@@ -75,6 +74,7 @@ fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSe
     };
     let cyclic = dag.late || (with_contents && dag.has_contents);
     search.low = vec![0; if cyclic { n } else { dag.wildcard_list.last().map_or(0, |e| e.0 as usize + 1) }];
+    // Wildcards first: they point only to each other, and any element may point to them.
     for at in 0..dag.wildcard_list.len() {
         search.from(dag, sets, dag.wildcard_list[at]);
     }
@@ -90,7 +90,7 @@ fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSe
 
 struct Frame {
     element: ElementId,
-    /// The next edge: `CONTENTS`, then the chain of edges.
+    /// The next edge to visit: `CONTENTS`, then the list of points-to edges.
     next: Cursor,
 }
 
@@ -103,16 +103,16 @@ enum Cursor {
 struct Search {
     with_contents: bool,
     out: Vec<LocSet>,
-    /// Order of discovery from 1; 0 is undiscovered.
+    /// Order of discovery from 1; 0 if not discovered.
     index: Vec<u32>,
     low: Vec<u32>,
     count: u32,
-    /// Discovered, and not yet given to a component.
+    /// Elements discovered but not yet assigned to a component.
     open: Vec<ElementId>,
     frames: Vec<Frame>,
 }
 
-/// Marks in `low` an element whose component is done.
+/// Marks in `low` an element whose component is complete.
 const DONE: u32 = u32::MAX;
 
 impl Search {
@@ -182,7 +182,7 @@ impl Search {
         }
     }
 
-    /// The element's own location and the sets of what it points to, as far as they are known.
+    /// The element's own location and the sets of its targets, as far as they are computed.
     fn total(&self, dag: &mut MemoryDag, sets: &mut Sets, e: ElementId) -> LocSet {
         let element = &dag.elements[e];
         let mut set = match element.location {

@@ -1,4 +1,4 @@
-//! Tests: tensors that come to share storages by `set_`, and constants that share them from the start.
+//! Tests of tensors that come to share storages by `set_`, and of constants with shared storages.
 
 use super::*;
 use crate::testing::{graph, registry, value};
@@ -95,7 +95,8 @@ fn numbers() -> Tensor {
     Tensor::from_slice(&[1.0_f32, 2.0], &[2]).unwrap()
 }
 
-/// A graph with constants, an input, and whatever `more` adds; the constants' values and the input.
+/// Builds a graph with constants, an input, and the nodes that `more` adds. Returns the constants' values and the
+/// input.
 fn with_constants(
     constants: &[(IValue, Type)],
     more: impl FnOnce(&mut Editor<'_>, &[ValueId], ValueId),
@@ -120,7 +121,7 @@ fn constants_of_one_storage_are_one_memory() {
         (IValue::list(Type::TENSOR, vec![IValue::Tensor(shared)]), Type::LIST_TENSOR),
     ];
     let write = registry().lookup("aten::add_.Tensor").unwrap();
-    // A list is known outside with all it holds, but another storage is none of that.
+    // A list and its members are visible outside, but a tensor with another storage is not.
     for count in [4, 5] {
         let (g, c, x) = with_constants(&constants[..count], |e, c, _| {
             let one = e.constant(IValue::Int(1));
@@ -137,7 +138,7 @@ fn constants_of_one_storage_are_one_memory() {
             assert!(db.may_contain_alias(c[0], list) && db.may_contain_alias(c[2], list), "{dump}");
             assert!(db.has_writers(list), "{dump}");
         }
-        // The input may be any of the constants, and is written with them.
+        // The input may be any of the constants, and is written together with them.
         assert!(db.may_alias(x, c[3]) && db.may_alias(x, c[0]) && db.has_writers(x), "{dump}");
     }
 }

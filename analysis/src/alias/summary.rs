@@ -1,4 +1,4 @@
-//! What a subgraph does to the operands of the node that carries it: made once per subgraph.
+//! Summaries of subgraphs: the effect of a subgraph on the operands of its node, computed once per subgraph.
 
 use super::AliasDb;
 use super::build::{Builder, Inputs};
@@ -8,38 +8,38 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// What happens to one input.
+/// The effect on one input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InputEffect {
-    /// It, or something in it, is written.
+    /// Whether the input or its contents are written.
     pub(crate) written: bool,
-    /// It is stored where others can find it.
+    /// Whether the input is stored outside.
     pub(crate) escapes: bool,
 }
 
-/// What one output is.
+/// The possible origins of one output.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputOrigin {
-    /// Inputs it may be.
+    /// Inputs that the output may be.
     pub(crate) inputs: Vec<u32>,
-    /// It may be new.
+    /// Whether the output may be new memory.
     pub(crate) fresh: bool,
-    /// It may come from elsewhere.
+    /// Whether the output may be other outside memory.
     pub(crate) outside: bool,
 }
 
-/// What a subgraph does.
+/// The summary of a subgraph.
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) inputs: Vec<InputEffect>,
     pub(crate) outputs: Vec<OutputOrigin>,
     pub(crate) writes_outside: bool,
-    /// Some tensor is made to show the storage of another one: what inputs share afterwards is not told apart.
+    /// Whether a tensor gets the storage of another one: sharing between inputs is then unknown.
     pub(crate) rebinds: bool,
 }
 
-/// The summaries of the subgraphs met while building, by the graph's address (they live as long as the graph that
-/// holds them, which is borrowed meanwhile).
+/// The summaries of subgraphs, keyed by address. Subgraphs live as long as the graph that holds them, which is borrowed
+/// during the build.
 #[derive(Default)]
 pub(crate) struct Summaries {
     known: HashMap<usize, Option<Arc<Summary>>, FxBuildHasher>,
@@ -47,7 +47,7 @@ pub(crate) struct Summaries {
     depth: u32,
 }
 
-/// Subgraphs nested deeper count as doing anything.
+/// A more deeply nested subgraph is treated as arbitrary code.
 const MAX_DEPTH: u32 = 16;
 
 impl Summaries {
@@ -69,7 +69,7 @@ impl Summaries {
         summary
     }
 
-    /// Whether some node of a graph may write memory it was given.
+    /// Whether some node of a graph may write the graph's inputs or outside memory.
     pub(crate) fn writes_anything(&mut self, body: &Arc<Graph>) -> bool {
         *self.writers.entry(Arc::as_ptr(body) as usize).or_insert_with(|| {
             body.all_effects()
@@ -79,7 +79,7 @@ impl Summaries {
 }
 
 fn summarise(body: &Graph, db: &AliasDb) -> Summary {
-    // A constant of the subgraph may be a constant of the graph around it, which counts as the outside's.
+    // A constant of the subgraph may be a constant of the enclosing graph, which counts as outside memory.
     let elsewhere = Flags(Flags::WILDCARD.0 | Flags::CONSTANT_TENSOR.0 | Flags::CONSTANT_CONTAINER.0);
     let inputs = body
         .inputs()

@@ -1,11 +1,12 @@
-//! Programs and what must be known of them; the loops, interfaces, callbacks and constants that PyTorch gets wrong.
+//! Programs with their expected facts, including cases that PyTorch gets wrong: loops, interfaces, callbacks,
+//! constants.
 
 use super::*;
 use crate::cache::Analyses;
 use crate::testing::{Random, def, graph, registry, value};
 use flambeau_ir::{Editor, IValue, Prim, Type};
 
-/// `a ~ b` for may-alias and `a !~ b` for not, by names.
+/// Checks facts by value names: `a ~ b` for may-alias and `a !~ b` for its negation.
 fn check(text: &str, facts: &[&str]) -> (Graph, AliasDb) {
     let g = graph(text);
     let db = AliasDb::new(&g);
@@ -346,7 +347,7 @@ fn moves_keep_their_dependencies() {
     let mut g = graph(text);
     let db = AliasDb::new(&g);
     let n = |g: &Graph, name: &str| def(g, name);
-    // `a` feeds the write, which feeds `e`: they go along.
+    // `a` feeds the write, which feeds `e`: they move along.
     let plan = db.plan_move_after(&g, n(&g, "a"), n(&g, "c")).unwrap();
     assert_eq!(plan.steps.len(), 2);
     assert!(db.plan_move_before(&g, n(&g, "e"), n(&g, "b")).is_none(), "e reads what b writes");
@@ -394,7 +395,7 @@ fn sets_of_memory() {
     assert!(set.add(&db, v("c")) && set.meets(&db, v("c")));
 }
 
-/// Random programs with branches, loops, views, writes, lists and tuples.
+/// Builds random programs with branches, loops, views, writes, lists and tuples.
 pub(super) fn random_graph(random: &mut Random, size: usize) -> Graph {
     let r = registry();
     let op = |name: &str| r.lookup(name).unwrap();
@@ -492,12 +493,12 @@ fn what_is_made_is_nothing_that_was_there() {
   return (%got)"
         )
     };
-    // The input may be the attribute, what is made is neither, and what the list holds may be any of them.
+    // The input may be the attribute; the new tensor is neither; the list element may be any of them.
     let facts = ["x ~ w", "w written", "m !~ w", "m !~ x", "got ~ m", "got ~ w", "m wildcard"];
     check(&text(""), &facts);
     let unwritten = text("").replace("add_(%x", "add(%x");
     check(&unwritten, &["w !written", "x !written", "got written"]);
-    // An attribute that is assigned, or may be, can be what was made.
+    // An attribute that is or may be assigned can be the new tensor.
     let assigned = "  = prim::SetAttr[name=\"w\"](%self, %m)\n";
     check(&unwritten.replace("  %got", &format!("{assigned}  %got")), &["w ~ m", "w written", "x !written"]);
     let other = assigned.replace("\"w\"", "\"v\"");
@@ -519,7 +520,7 @@ fn updates_never_forget() {
             let relu = registry().lookup("aten::relu").unwrap();
             match random.below(5) {
                 0 => {
-                    // As common subexpression elimination does.
+                    // As in common subexpression elimination.
                     let results: Vec<_> = g.results(node).filter(|&v| g.ty(v) == Type::TENSOR).collect();
                     let inputs: Vec<_> = g.inputs().filter(|&v| g.ty(v) == Type::TENSOR).collect();
                     if let [v] = results[..] {
@@ -560,7 +561,7 @@ fn updates_never_forget() {
     }
 }
 
-/// Pointwise nodes with a view, a write, a list and a branch now and then.
+/// Builds a chain of pointwise nodes with occasional views, writes, lists and branches.
 fn large(n: usize, kind: usize) -> Graph {
     let r = registry();
     let op = |name: &str| r.lookup(name).unwrap();

@@ -1,31 +1,33 @@
-//! Following edits: what can be patched in time proportional to the edit, and what needs a rebuild.
+//! Incremental updates after edits: either patched in time proportional to the edit, or a rebuild.
 //!
-//! # Why an updated database answers no less than a fresh one
+//! # Why an updated database reports everything that a newly built one reports
 //!
 //! A database is the least solution of the constraints of all nodes ("this result may be that operand", "this node
-//! writes that operand"). Each node's constraints depend on that node alone: its operator, attributes, operands, results
-//! and their types; the exceptions are listed below. Edits are therefore not replayed. Of a batch of changes, [`Touched`]
-//! collects the nodes whose constraints may differ from those at the last synchronisation, and [`Patch`] adds the
-//! constraints that these nodes have *in the graph as it is now*. Then every constraint of the final graph holds in the
+//! writes that operand"). The constraints of a node depend only on the node: its operator, attributes, operands,
+//! results and their types; the exceptions are listed below. Edits are therefore not replayed. From a batch of changes,
+//! [`Touched`] collects the nodes whose constraints may differ from those at the last synchronization, and [`Patch`]
+//! adds the constraints that these nodes have *in the current graph*. Then every constraint of the current graph holds
+//! in the database:
 //! database:
-//! - a node that was not touched has the constraints it had, which are in the database already;
-//! - a touched node had its constraints added, or the database is rebuilt.
+//! - a node that was not touched has unchanged constraints, which are in the database already;
+//! - the constraints of a touched node were added, or the database was rebuilt.
 //!
-//! Nothing is ever taken back, so the order in which nodes are patched does not matter: a value that has an element keeps
-//! it, and "this may be that" merges the locations of both, which only adds answers. Constraints of what is gone stay as
-//! over-approximation until the next rebuild. A slot of the graph that was used again cannot be mistaken for what it held
-//! before, since rows of the tables carry the generation of their key.
+//! Constraints are never removed, so the order in which nodes are patched does not matter. A value keeps its element,
+//! and a new constraint "this may be that" merges the locations of both, which only adds answers. Constraints of erased
+//! nodes remain as over-approximation until the next rebuild. A reused slot of the graph cannot be confused with its
+//! previous content, because rows of the tables are tagged with the generation of their key.
 //!
-//! Constraints that do not depend on one node alone:
-//! - taking apart a tuple that is made in sight reads the operands of the node that makes it, so users of a touched
-//!   `prim::TupleConstruct` are touched;
-//! - some nodes read the constant an operand of immutable type holds (an index, a flag that switches writing on): if there
-//!   are any, users of replaced immutable values are touched as well;
-//! - outputs of blocks belong to the constraints of the branch or loop around them;
-//! - a new container is private as long as few uses only read it: a touched reader of a container with more is a rebuild;
-//! - assignments of attributes and code that is not followed concern all attributes: always a rebuild.
+//! Constraints that do not depend on a single node:
+//! - unpacking a tuple that was constructed in the graph reads the operands of the `prim::TupleConstruct`, so users of
+//!   a touched `prim::TupleConstruct` are touched;
+//! - some nodes read a constant operand of immutable type (an index, a flag that enables writing): if there are any,
+//!   users of replaced immutable values are touched as well;
+//! - block outputs belong to the constraints of the enclosing branch or loop;
+//! - a new container is private while it has few uses that only read it: a touched reader of a container with more uses
+//!   forces a rebuild;
+//! - assignments of attributes and unknown code affect all attributes: they always force a rebuild.
 //!
-//! Cleaning passes (erase, replace uses, insert constants, views, writes and pure nodes) do not rebuild.
+//! Cleanup passes (erase, replace uses, insert constants, views, writes and pure nodes) do not force a rebuild.
 
 use super::build::{MOST_READERS, Write};
 use super::dag::{ElementId, NONE, Of, contents_type, is_plain, owns_location};
@@ -53,12 +55,12 @@ pub(super) fn update(db: &mut AliasDb, g: &Graph, changes: &[Change]) -> Update 
     Update::Kept
 }
 
-/// Live nodes whose constraints may differ from those in the database, each once.
+/// Existing nodes whose constraints may differ from those in the database, without duplicates.
 #[derive(Default)]
 struct Touched {
     nodes: Vec<NodeId>,
     seen: HashSet<NodeId, FxBuildHasher>,
-    /// Values whose users are touched.
+    /// Values whose users have been added.
     values: HashSet<ValueId, FxBuildHasher>,
 }
 
@@ -75,7 +77,7 @@ impl Touched {
         }
     }
 
-    /// Adds what a change touches; `false` if that cannot be patched.
+    /// Adds the nodes that a change touches. Returns `false` if the change forces a rebuild.
     fn change(&mut self, db: &AliasDb, g: &Graph, change: &Change) -> bool {
         match *change {
             Change::Metadata | Change::Moved(_) | Change::Erased(_) => {}
@@ -90,7 +92,7 @@ impl Touched {
                 }
             }
             Change::UsesReplaced { new, .. } => {
-                // A value that is gone has no uses: those it got were replaced by a later change.
+                // An erased value has no uses: a later change replaced those it had.
                 if g.has_value(new) && (g.ty(new).is_mutable() || db.reads_constants) {
                     self.users(g, new);
                 }
@@ -109,7 +111,7 @@ fn same_memory(a: Type, b: Type) -> bool {
     (!a.is_mutable() && !b.is_mutable()) || essence(a) == essence(b)
 }
 
-/// Adds the constraints of touched nodes to a database. Methods answer `false` where that cannot be done.
+/// Adds the constraints of touched nodes to a database. Methods return `false` if a rebuild is necessary.
 struct Patch<'a> {
     db: &'a mut AliasDb,
     g: &'a Graph,
@@ -132,7 +134,7 @@ impl Patch<'_> {
         self.g.ty(v).is_mutable()
     }
 
-    /// Whether nothing about the value can be said to a database but that it is one piece of memory.
+    /// Whether the only fact about the value that the database can hold is that it is one piece of memory.
     fn is_plain(&self, v: ValueId) -> bool {
         let ty = self.g.ty(v);
         is_plain(ty) && owns_location(ty)
@@ -156,7 +158,7 @@ impl Patch<'_> {
 
     // --- elements --------------------------------------------------------------------------------------------------
 
-    /// The element of a plain value, made now if it has none.
+    /// The element of a plain value, created if it has none.
     fn element(&mut self, v: ValueId) -> Option<ElementId> {
         if let Some(e) = self.db.element(v) {
             return Some(e);
@@ -172,7 +174,7 @@ impl Patch<'_> {
         Some(e)
     }
 
-    /// States that `v`, which is plain, may be `target`.
+    /// Adds the constraint that `v`, a plain value, may be `target`.
     fn may_be(&mut self, v: ValueId, target: ElementId) -> bool {
         if !self.is_plain(v) || contents_type(self.db.dag.ty(target)).is_some() {
             return false;
@@ -191,7 +193,7 @@ impl Patch<'_> {
         !self.is_mutable(other) || self.element(other).is_some_and(|e| self.may_be(v, e))
     }
 
-    /// Makes one memory of all that two elements may be.
+    /// Merges all locations that two elements may be.
     fn merge(&mut self, a: ElementId, b: ElementId) -> bool {
         let (x, y) = (self.db.set_of(a, false), self.db.set_of(b, false));
         if x.is_empty() || y.is_empty() {
@@ -203,7 +205,7 @@ impl Patch<'_> {
         let mut all: SmallVec<[u32; 8]> = self.db.solution.sets.iter(x).collect();
         all.extend(self.db.solution.sets.iter(y));
         let dag = &mut self.db.dag;
-        // That something of the outside escapes is not recorded, and what becomes one with it may have escaped too.
+        // Escapes of wildcard memory are not recorded, and memory merged with a wildcard may have escaped too.
         if all.iter().any(|&loc| dag.locations.flags(loc).has(Flags::WILDCARD)) {
             let tensors = dag.wildcard(Type::TENSOR);
             all.push(dag.elements[tensors].location);
@@ -233,7 +235,7 @@ impl Patch<'_> {
 
     // --- operators of the registry ---------------------------------------------------------------------------------
 
-    /// Whether reading its operands leaves containers as private as they were.
+    /// Whether containers stay private although the node reads its operands.
     fn only_reads(&mut self, node: NodeId) -> bool {
         let g = self.g;
         g.operands(node).all(|v| {
@@ -255,7 +257,7 @@ impl Patch<'_> {
         true
     }
 
-    /// A node that views or writes tensors.
+    /// Adds the constraints of a node that views or writes tensors.
     fn annotated(&mut self, node: NodeId, schema: &FunctionSchema) -> bool {
         let g = self.g;
         if returns_wildcard(schema) || !self.only_reads(node) {
@@ -315,7 +317,7 @@ impl Patch<'_> {
         }
     }
 
-    /// [`Patch::may_be_value`] where a value of immutable type says nothing about what a mutable one is.
+    /// [`Patch::may_be_value`] for mutable values; an immutable operand adds no constraint.
     fn may_be_mutable(&mut self, v: ValueId, other: ValueId) -> bool {
         self.is_mutable(other) && self.may_be_value(v, other)
     }
@@ -333,7 +335,7 @@ impl Patch<'_> {
         true
     }
 
-    /// A container made in sight that gets another item: what it holds may be that too.
+    /// A tracked new container that gets another member: its contents may be that member too.
     fn construct(&mut self, node: NodeId) -> bool {
         let g = self.g;
         let v = g.result(node, 0);
@@ -378,7 +380,7 @@ impl Patch<'_> {
         })
     }
 
-    /// Outputs of a block.
+    /// The outputs of a block.
     fn returned(&mut self, node: NodeId) -> bool {
         let g = self.g;
         if let Some(owner) = g.enclosing(node) {
@@ -393,7 +395,7 @@ impl Patch<'_> {
         })
     }
 
-    /// A branch or loop: results are what blocks give, carried values what they are at first and what the body leaves.
+    /// A branch or loop: results are block outputs; carried values are initial values or outputs of the body.
     fn join(&mut self, node: NodeId) -> bool {
         let g = self.g;
         let is_loop = match g.prim(node) {

@@ -1,5 +1,5 @@
-//! Why two values may, or cannot, share memory, as text for people: the ways through the memory graph that meet, or what
-//! each value can be where none do.
+//! Explanations of may-alias answers as text: the paths through the memory graph that meet, or what each value can be
+//! if no paths meet.
 
 use super::dag::{ElementId, NONE};
 use super::{AliasDb, Flags};
@@ -9,17 +9,17 @@ use rustc_hash::FxBuildHasher;
 use std::collections::VecDeque;
 use std::fmt::Write;
 
-/// Most places told for one value.
+/// Maximum number of paths printed per value.
 const MOST: usize = 8;
 
-/// The elements a value leads to that own memory, nearest first, each with the one it was reached from.
+/// The elements reachable from a value that own memory, nearest first; `from` maps each element to its predecessor.
 struct Reach {
     from: HashMap<ElementId, Option<ElementId>, FxBuildHasher>,
     owners: Vec<ElementId>,
 }
 
 impl AliasDb {
-    /// Tells why [`AliasDb::may_alias`] answers as it does.
+    /// Explains the answer of [`AliasDb::may_alias`].
     ///
     /// ```text
     /// %r may be %a: both may be *input Tensor
@@ -91,7 +91,7 @@ impl AliasDb {
         reach
     }
 
-    /// An element that owns memory: its value's name where it is one, what it is otherwise.
+    /// An element that owns memory, by the name of its value if it represents one, else by its kind.
     fn owner_name(&self, graph: &Graph, e: ElementId) -> String {
         let name = self.element_name(graph, e);
         if self.dag.locations.flags(self.dag.elements[e].location).has(Flags::WILDCARD)
@@ -109,7 +109,7 @@ impl AliasDb {
         }
         let mut names: Vec<String> = way.iter().rev().map(|&e| self.element_name(graph, e)).collect();
         let own = format!("%{}", graph.name(value));
-        // A value that is all another is shares its element.
+        // A value that has a single possible target shares the target's element.
         if names.first() != Some(&own) {
             names.insert(0, own);
         }
@@ -135,7 +135,7 @@ impl AliasDb {
         let _ = writeln!(text, "  {own} is {what}");
     }
 
-    /// The nodes that write a place.
+    /// Appends the nodes that write a location.
     fn tell_writers(&self, graph: &Graph, location: u32, text: &mut String) {
         let mut names: Vec<&'static str> = Vec::new();
         for node in graph.nodes_deep().filter(|&n| self.writes_itself(n)) {
@@ -185,7 +185,7 @@ mod tests {
             why("r", "c")
         );
         assert_eq!(why("one", "a"), "%one cannot be %a: %one is a int, which nothing can change\n");
-        // What is told agrees with what is answered, for all pairs.
+        // Explanations agree with the answers for all pairs.
         for a in g.values_in_order() {
             for b in g.values_in_order() {
                 let told = db.why(&g, a, b);

@@ -1,12 +1,12 @@
-//! Positions of writes in program order, by memory location: whether something writes what a node reads between two
-//! places of the program.
+//! Positions of writes in program order, by memory location: whether memory that a node reads is written between two
+//! positions of the program.
 //!
-//! [`AliasDb::has_writers`] asks for writes anywhere in the graph. A node without effects that is put elsewhere computes
-//! the same as long as none of the nodes it passes writes what it reads. [`WriteOrder`] answers that in O(log writes)
-//! per location, for nodes in any blocks, by the numbers of [`Dominance`].
+//! [`AliasDb::has_writers`] reports writes anywhere in the graph. A node without effects that moves computes the same
+//! if no node it passes writes memory it reads. [`WriteOrder`] answers that in O(log writes) per location, for nodes in
+//! any blocks, by the numbers of [`Dominance`].
 //!
-//! Every write is listed under at most [`MOST`] locations, and a query looks at no more: writes and reads of larger sets
-//! meet every other one. So building is linear, and answers err on the side of a write.
+//! Every write is listed under at most [`MOST`] locations, and a query inspects at most that many; writes and reads of
+//! larger sets conflict with every other one. So construction is linear, and answers are conservative.
 
 use super::AliasDb;
 use super::locations::LocSet;
@@ -16,13 +16,13 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 
-/// A set of more locations meets all others.
+/// A larger set of locations conflicts with all others.
 const MOST: usize = 64;
 
-/// Where the nodes of a graph write, as it was when this was made. See the [module](self).
+/// The positions of writes in a graph at the time of construction. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct WriteOrder {
-    /// By location (those that overlap as one): numbers of its writers, ascending.
+    /// By location (overlapping ones counted as equal): numbers of its writers, ascending.
     by_location: HashMap<u32, Vec<u32>, FxBuildHasher>,
     /// Numbers of all writers, ascending.
     all: Vec<u32>,
@@ -30,7 +30,7 @@ pub struct WriteOrder {
     large: Vec<u32>,
 }
 
-/// The writes next to a node, of memory that the node reads: a place between them is as good as the node's own.
+/// The writes nearest to a node of memory that the node reads: between them the node computes the same at any position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The number of the last writer before the node.
@@ -40,7 +40,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether no write is next to the node on either side.
+    /// Whether there is no such write on either side.
     #[must_use]
     pub fn is_unbounded(self) -> bool {
         self == Span::default()
@@ -88,7 +88,7 @@ impl WriteOrder {
         }
     }
 
-    /// Whether nothing in the graph writes.
+    /// Whether no node of the graph writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -100,13 +100,14 @@ impl WriteOrder {
         hits(&self.all, &range)
     }
 
-    /// Whether a node with a number in `range` may write what a value may be or hold.
+    /// Whether a node with a number in `range` may write memory that a value may be or hold.
     #[must_use]
     pub fn writes_to(&self, db: &AliasDb, value: ValueId, range: Range<u32>) -> bool {
         self.any_in(range.clone()) && self.lists(db, value).any(|list| hits(list, &range))
     }
 
-    /// The writes next to a node, of what it and all nested in it read. A node that writes is no bound of its own.
+    /// Returns the writes nearest to a node, of memory that it and its nested nodes read. The node's own writes are
+    /// ignored.
     #[must_use]
     pub fn around(&self, graph: &Graph, db: &AliasDb, dominance: &Dominance, node: NodeId) -> Span {
         let mut span = Span::default();
@@ -119,7 +120,7 @@ impl WriteOrder {
         span
     }
 
-    /// The lists of writes that may meet a value.
+    /// The lists of writes that may affect a value.
     fn lists<'a>(&'a self, db: &'a AliasDb, value: ValueId) -> impl Iterator<Item = &'a [u32]> {
         // A value without an element is memory that no node writes.
         let set = db.deep(value);
@@ -134,7 +135,7 @@ impl WriteOrder {
     }
 }
 
-/// The locations of a set, those that overlap as one; `None` if there are too many.
+/// The locations of a set, with overlapping ones mapped to one representative; `None` if there are too many.
 fn locations(db: &AliasDb, set: LocSet) -> Option<impl Iterator<Item = u32> + '_> {
     let few = db.solution.sets.iter(set).nth(MOST).is_none();
     few.then(|| db.solution.sets.iter(set).map(|loc| db.overlapping(loc)))
@@ -145,7 +146,7 @@ fn hits(list: &[u32], range: &Range<u32>) -> bool {
     list.get(first).is_some_and(|&at| at < range.end)
 }
 
-/// What a node and all nested in it use: operands, and what blocks give out.
+/// The values that a node and its nested nodes use: operands and block outputs.
 pub(super) fn read_in(graph: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
     let nested = graph.blocks(node).flat_map(move |block| {
         graph.walk(block).filter_map(move |step| match step {

@@ -1,11 +1,11 @@
-//! Which writers matter: memory that becomes live, and the nodes that write it, each found once.
+//! Live writers: finds the nodes that write memory that becomes live, each once.
 //!
-//! Dead code elimination grows a set of live memory from live nodes and needs the writers of whatever joins it. Writers
-//! are listed by the set of locations they write, and sets by location, so the whole search costs time proportional to
-//! the sets of the points-to solution and not rounds times writers.
+//! Dead code elimination grows a set of live memory from live nodes and needs the writers of memory that joins it.
+//! Writers are indexed by the set of locations they write, and sets by location. So the whole search costs time
+//! proportional to the sets of the points-to solution, not to rounds times writers.
 //!
-//! Constants overlap the memory of the outside without being one with it, so that a write to either is live with the
-//! other: locations that overlap count as one here ([`AliasDb::overlapping`]).
+//! Constants overlap outside memory without being merged with it, so a write to either is live with the other:
+//! overlapping locations count as equal here ([`AliasDb::overlapping`]).
 
 use super::locations::LocSet;
 use super::{AliasDb, Flags};
@@ -14,20 +14,20 @@ use flambeau_ir::{NodeId, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// Live memory, and writers whose memory is not live yet.
+/// Live memory, and the writers of memory that is not live yet.
 pub struct LiveWriters<'a> {
     db: &'a AliasDb,
     live: FixedBitSet,
-    /// Sets all of whose locations are live.
+    /// Sets whose locations are all live.
     whole: HashSet<LocSet, FxBuildHasher>,
-    /// By set, the writers of it that were not found yet.
+    /// By set: its writers that have not been found yet.
     writers: HashMap<LocSet, Vec<NodeId>, FxBuildHasher>,
-    /// By location, the sets in `writers` that hold it.
+    /// By location: the sets in `writers` that contain it.
     sets: HashMap<u32, Vec<LocSet>, FxBuildHasher>,
 }
 
 impl<'a> LiveWriters<'a> {
-    /// No live memory; `writers` are the nodes to find. Nested blocks of a writer are not looked into.
+    /// Creates an index of `writers` with no live memory. Nested blocks of a writer are not visited.
     #[must_use]
     pub fn new(db: &'a AliasDb, writers: impl IntoIterator<Item = NodeId>) -> Self {
         let mut by_set: HashMap<LocSet, Vec<NodeId>, FxBuildHasher> = HashMap::default();
@@ -47,8 +47,8 @@ impl<'a> LiveWriters<'a> {
         LiveWriters { db, live, whole: HashSet::default(), writers: by_set, sets }
     }
 
-    /// Makes live what a value may be or hold, and appends writers of it to `found`. A writer of several sets may be
-    /// found once for each.
+    /// Makes the memory that a value may be or hold live, and appends its writers to `found`. A writer of several sets
+    /// may be appended once per set.
     pub fn add(&mut self, v: ValueId, found: &mut Vec<NodeId>) {
         // A value without an element is memory that no node writes.
         let Some(e) = self.db.element(v) else { return };
@@ -59,7 +59,7 @@ impl<'a> LiveWriters<'a> {
         }
     }
 
-    /// Makes live all that the outside has, and all that the graph returns.
+    /// Makes all memory live that is reachable from outside or returned by the graph.
     pub fn add_visible(&mut self, found: &mut Vec<NodeId>) {
         let visible = Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0);
         for loc in 0..self.db.dag.locations.len() as u32 {

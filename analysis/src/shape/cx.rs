@@ -1,7 +1,7 @@
-//! What a shape or dtype rule is given: the operands as far as they are known, and a source of symbols.
+//! The context of a shape or dtype rule: facts about the operands, and a source of symbols.
 //!
-//! Operands are named by [`Arg`], by position or by the schema's name. An operand that is not there, or not known,
-//! reads as `None` or [`Fact::Unknown`], so a rule is written for what it needs and answers less when it gets less.
+//! Operands are identified by [`Arg`], by position or by name in the schema. A missing or unknown operand is `None` or
+//! [`Fact::Unknown`]. So a rule accesses what it needs, and its result is less precise if facts are missing.
 
 use super::{Dims, Fact, Range, Symbols, TensorFact};
 use flambeau_ir::types::{Dim, Type, TypeKind};
@@ -43,26 +43,26 @@ impl From<&&'static str> for Arg {
     }
 }
 
-/// One operand as far as it is known.
+/// The facts about one operand.
 #[derive(Clone, Debug)]
 pub struct Operand<'a> {
-    /// What is known.
+    /// The fact.
     pub fact: Cow<'a, Fact>,
-    /// Its type.
+    /// The type.
     pub ty: Type,
-    /// Its value, if it is a constant.
+    /// The value, if the operand is a constant.
     pub constant: Option<IValue>,
 }
 
 impl Operand<'_> {
-    /// A value that is at hand, as a constant: for running a rule on actual operands.
+    /// Creates a constant operand from a value, for applying a rule to actual values.
     #[must_use]
     pub fn of(value: &IValue) -> Operand<'static> {
         Operand { fact: Cow::Owned(Fact::of(value)), ty: value.type_of(), constant: Some(value.clone()) }
     }
 }
 
-/// The operands of one node, for [`Shape`](super::Shape) and [`Dtype`](super::Dtype) rules.
+/// The operands of one node, for rules of the facets [`Shape`](super::Shape) and [`Dtype`](super::Dtype).
 pub struct ShapeCx<'a> {
     schema: Option<&'a FunctionSchema>,
     operands: SmallVec<[Operand<'a>; 8]>,
@@ -71,7 +71,7 @@ pub struct ShapeCx<'a> {
 }
 
 impl<'a> ShapeCx<'a> {
-    /// A context for one node. Operands that are left out at the end are the schema's defaults.
+    /// Creates a context for one node. Omitted trailing operands have the schema's defaults.
     pub fn new(
         schema: Option<&'a FunctionSchema>,
         operands: impl IntoIterator<Item = Operand<'a>>,
@@ -84,7 +84,7 @@ impl<'a> ShapeCx<'a> {
         ShapeCx { schema, operands, symbols }
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     #[must_use]
     pub fn len(&self) -> usize {
         self.operands.len()
@@ -96,7 +96,7 @@ impl<'a> ShapeCx<'a> {
         self.operands.is_empty()
     }
 
-    /// The position of an argument.
+    /// Returns the position of an argument.
     #[must_use]
     pub fn position(&self, arg: impl Into<Arg>) -> Option<usize> {
         match arg.into() {
@@ -105,7 +105,7 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
-    /// The position of the argument that takes result `index` of an `out=` variant.
+    /// Returns the position of the `out` argument for result `index` of an `out=` variant.
     #[must_use]
     pub fn output(&self, index: usize) -> Option<usize> {
         let args = self.schema?.args.iter().enumerate();
@@ -116,25 +116,25 @@ impl<'a> ShapeCx<'a> {
         self.operands.get(self.position(arg)?)
     }
 
-    /// What is known of an operand.
+    /// Returns the fact about an operand.
     #[must_use]
     pub fn fact(&self, arg: impl Into<Arg>) -> &Fact {
         self.operand(arg).map_or(&Fact::Unknown, |o| &o.fact)
     }
 
-    /// The type of an operand.
+    /// Returns the type of an operand.
     #[must_use]
     pub fn ty(&self, arg: impl Into<Arg>) -> Option<Type> {
         self.operand(arg).map(|o| o.ty)
     }
 
-    /// An operand's value, if it is a constant.
+    /// Returns the value of an operand, if it is a constant.
     #[must_use]
     pub fn constant(&self, arg: impl Into<Arg>) -> Option<&IValue> {
         self.operand(arg)?.constant.as_ref()
     }
 
-    /// Whether an operand is known to be `None` (`Some(true)`) or known not to be.
+    /// Whether an operand is `None`; the result is `None` if that is unknown.
     #[must_use]
     pub fn is_none(&self, arg: impl Into<Arg>) -> Option<bool> {
         let operand = self.operand(arg)?;
@@ -148,31 +148,31 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
-    /// The tensor an operand is known to be.
+    /// Returns the fact about a tensor operand.
     #[must_use]
     pub fn tensor(&self, arg: impl Into<Arg>) -> Option<&TensorFact> {
         self.fact(arg).as_tensor()
     }
 
-    /// The sizes of a tensor operand of known rank.
+    /// Returns the sizes of a tensor operand of known rank.
     #[must_use]
     pub fn dims(&self, arg: impl Into<Arg>) -> Option<&Dims> {
         self.tensor(arg)?.dims.as_ref()
     }
 
-    /// The rank of a tensor operand.
+    /// Returns the rank of a tensor operand, if known.
     #[must_use]
     pub fn rank(&self, arg: impl Into<Arg>) -> Option<usize> {
         self.tensor(arg)?.rank()
     }
 
-    /// The dtype of a tensor operand.
+    /// Returns the dtype of a tensor operand, if known.
     #[must_use]
     pub fn dtype(&self, arg: impl Into<Arg>) -> Option<DType> {
         self.tensor(arg)?.dtype
     }
 
-    /// An integer operand, as far as it is known ([`Dim::Unknown`] for any integer); `None` if it may be no integer.
+    /// Returns an integer operand ([`Dim::Unknown`] if it may be any integer); `None` if it may not be an integer.
     #[must_use]
     pub fn int(&self, arg: impl Into<Arg>) -> Option<Dim> {
         let operand = self.operand(arg)?;
@@ -183,13 +183,13 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
-    /// An integer operand whose value is known.
+    /// Returns the value of an integer operand, if known.
     #[must_use]
     pub fn known_int(&self, arg: impl Into<Arg>) -> Option<i64> {
         self.int(arg)?.known()
     }
 
-    /// A truth value that is known.
+    /// Returns the value of a bool operand, if known.
     #[must_use]
     pub fn bool(&self, arg: impl Into<Arg>) -> Option<bool> {
         match self.fact(arg) {
@@ -198,7 +198,7 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
-    /// A list of integers of known length. A single integer reads as a list of one, as in `int[1]`.
+    /// Returns a list of integers of known length. A single integer is a list of one, as in `int[1]`.
     #[must_use]
     pub fn ints(&self, arg: impl Into<Arg>) -> Option<Dims> {
         match self.fact(arg) {
@@ -215,13 +215,13 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
-    /// A list of integers that are all known.
+    /// Returns a list of integers, if all are known.
     #[must_use]
     pub fn known_ints(&self, arg: impl Into<Arg>) -> Option<SmallVec<[i64; 4]>> {
         self.ints(arg)?.into_iter().map(Dim::known).collect()
     }
 
-    /// The elements of a list or tuple operand of known length.
+    /// Returns the elements of a list or tuple operand of known length.
     #[must_use]
     pub fn elements(&self, arg: impl Into<Arg>) -> Option<&[Fact]> {
         match self.fact(arg) {
@@ -230,7 +230,7 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
-    /// The dtype that an optional `dtype` argument names: `Some(None)` if it is known to be `None`.
+    /// Returns the value of an optional `dtype` argument, if known: `Some(None)` if it is `None`.
     #[must_use]
     pub fn dtype_arg(&self, arg: impl Into<Arg> + Copy) -> Option<Option<DType>> {
         if self.is_none(arg) == Some(true) {
@@ -239,7 +239,7 @@ impl<'a> ShapeCx<'a> {
         DType::from_scalar_type(self.known_int(arg)?).map(Some)
     }
 
-    /// The device that an optional `device` argument names: `Some(None)` if it is known to be `None`.
+    /// Returns the value of an optional `device` argument, if known: `Some(None)` if it is `None`.
     #[must_use]
     pub fn device_arg(&self, arg: impl Into<Arg> + Copy) -> Option<Option<Device>> {
         if self.is_none(arg) == Some(true) {
@@ -248,7 +248,7 @@ impl<'a> ShapeCx<'a> {
         self.constant(arg)?.as_device().map(Some)
     }
 
-    /// Whether an operand is a number of the program rather than a tensor, going by its type.
+    /// Whether the type of an operand is a number instead of a tensor.
     #[must_use]
     pub fn is_number(&self, arg: impl Into<Arg>) -> bool {
         self.operand(arg).is_some_and(|o| {
@@ -259,49 +259,49 @@ impl<'a> ShapeCx<'a> {
         })
     }
 
-    /// A new symbol for a size.
+    /// Creates a symbol for a size.
     pub fn fresh_size(&mut self) -> Dim {
         self.symbols.fresh(Range::SIZE)
     }
 
-    /// New symbols for a tensor of this rank.
+    /// Creates symbols for the sizes of a tensor of this rank.
     pub fn fresh_dims(&mut self, rank: usize) -> Dims {
         (0..rank).map(|_| self.fresh_size()).collect()
     }
 
-    /// `dim`, or a new symbol for a size if it is unknown.
+    /// Returns `dim`, or a new symbol for a size if it is unknown.
     pub fn size_or_fresh(&mut self, dim: Dim) -> Dim {
         if dim == Dim::Unknown { self.fresh_size() } else { dim }
     }
 
-    /// The sizes of a tensor operand for changing, unknown ones given symbols.
+    /// Returns a copy of the sizes of a tensor operand, with new symbols for unknown ones.
     pub fn take_dims(&mut self, arg: impl Into<Arg>) -> Option<Dims> {
         let dims = self.dims(arg)?.clone();
         Some(dims.into_iter().map(|d| self.size_or_fresh(d)).collect())
     }
 
-    /// The position that a `dim` argument names among `rank` dimensions, counting from the end if negative; `None`
-    /// if it is not known or out of range (the node then fails when it runs).
+    /// Returns the position that a `dim` argument denotes among `rank` dimensions; negative values count from the end.
+    /// `None` if the argument is unknown or out of range (the node then raises at run time).
     #[must_use]
     pub fn wrap(&self, arg: impl Into<Arg>, rank: usize) -> Option<usize> {
         wrap(self.known_int(arg)?, rank)
     }
 
-    /// As [`ShapeCx::wrap`], an index below `rank`: for a tensor without dimensions there is none.
+    /// Like [`ShapeCx::wrap`], but an index below `rank`: a zero-dimensional tensor has none.
     #[must_use]
     pub fn axis(&self, arg: impl Into<Arg>, rank: usize) -> Option<usize> {
         axis(self.known_int(arg)?, rank)
     }
 }
 
-/// The dimension that `dim` names among `rank`, counting from the end if negative: an index below `rank`.
+/// Returns the dimension that `dim` denotes, an index below `rank`; negative values count from the end.
 #[must_use]
 pub fn axis(dim: i64, rank: usize) -> Option<usize> {
     wrap(dim, rank).filter(|&at| at < rank)
 }
 
-/// Position `dim` among `rank` dimensions, counting from the end if negative. A 0-dimensional tensor has position 0
-/// and -1, as in PyTorch, so this is no index of its sizes: see [`axis`].
+/// Returns the position that `dim` denotes among `rank` dimensions; negative values count from the end. As in PyTorch,
+/// a zero-dimensional tensor accepts 0 and -1, so the result is not an index into its sizes: see [`axis`].
 #[must_use]
 pub fn wrap(dim: i64, rank: usize) -> Option<usize> {
     flambeau_tensor::wrap_dim(dim, rank).ok()

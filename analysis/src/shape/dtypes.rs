@@ -1,4 +1,4 @@
-//! Rules for dtypes.
+//! Combinators for dtype rules.
 
 use super::{Arg, Dtype, Fact, ShapeCx};
 use flambeau_ir::types::{Type, TypeKind};
@@ -7,40 +7,41 @@ use flambeau_tensor::promote::{Promotion, to_float};
 use smallvec::SmallVec;
 
 impl Dtype {
-    /// Always this one.
+    /// A fixed dtype.
     pub fn fixed(dtype: DType) -> Dtype {
         Dtype::from(move |_| Some(dtype))
     }
 
-    /// `bool`, as comparisons give.
+    /// `bool`, as for comparisons.
     pub fn bool() -> Dtype {
         Dtype::fixed(DType::Bool)
     }
 
-    /// That of an operand; of the first tensor in it, if it is a list.
+    /// The dtype of an operand; for a list, of its first tensor.
     pub fn same_as(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| dtype_of(cx.fact(arg)))
     }
 
-    /// Those of the tensors that take the results of an `out=` variant, one for each.
+    /// The dtypes of the `out` arguments of an `out=` variant, one per result.
     pub fn of_outputs() -> Dtype {
         Dtype::by_position(|cx, index| dtype_of(cx.fact(cx.output(index)?)))
     }
 
-    /// What the operands promote to: tensors (also those in lists) and numbers.
+    /// The promoted dtype of the operands: tensors (also those in lists) and numbers.
     pub fn promote<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| promoted(cx, &args))
     }
 
-    /// As [`Dtype::promote`], but integers and bool become the default float: true division, `exp`, `mean` and the like.
+    /// Like [`Dtype::promote`], but integers and bool become the default float: true division, `exp`, `mean` and
+    /// similar operators.
     pub fn float_promote<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| promoted(cx, &args).map(to_float))
     }
 
-    /// That of an operand, integers and bool widened to `int64`: `sum`, `prod`, `cumsum`.
+    /// The dtype of an operand, with integers and bool widened to `int64`: `sum`, `prod`, `cumsum`.
     pub fn sum_of(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| {
@@ -48,8 +49,8 @@ impl Dtype {
         })
     }
 
-    /// That of the two operands of a matrix product. PyTorch refuses operands of different dtypes only where it multiplies
-    /// elements, so the dtype is known if both operands have it, or if `a` has columns.
+    /// The dtype of the two operands of a matrix product. PyTorch rejects operands of different dtypes only if it
+    /// multiplies elements, so the dtype is known if both operands have it, or if `a` has columns.
     pub fn of_product(a: impl Into<Arg>, b: impl Into<Arg>) -> Dtype {
         let (a, b) = (a.into(), b.into());
         Dtype::from(move |cx| {
@@ -66,7 +67,7 @@ impl Dtype {
         })
     }
 
-    /// The dtype of operands that all must have the same one. Nothing is known where they differ: such a call raises.
+    /// The dtype of operands that must all have the same one. Unknown if they differ: such a call raises.
     pub fn common<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| {
@@ -76,20 +77,20 @@ impl Dtype {
         })
     }
 
-    /// That of an operand whose elements may be summed, where integers are summed as `int64` or not at all: known of
-    /// floating and complex numbers alone.
+    /// The dtype of an operand for operators that either sum integers as `int64` or reject them: known only for
+    /// floating-point and complex operands.
     pub fn of_inexact(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| dtype_of(cx.fact(arg)).filter(|d| !d.is_integral(true)))
     }
 
-    /// The real counterpart of an operand's: `abs`, `real`.
+    /// The real counterpart of an operand's dtype: `abs`, `real`.
     pub fn real_of(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| dtype_of(cx.fact(arg)).map(DType::to_real))
     }
 
-    /// The one an optional `dtype` argument names; where that is `None`, what `other` says.
+    /// The value of an optional `dtype` argument; if that is `None`, the result of `other`.
     pub fn named_or(arg: impl Into<Arg>, other: Dtype) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| match cx.dtype_arg(arg)? {
@@ -98,13 +99,14 @@ impl Dtype {
         })
     }
 
-    /// What a function makes of the dtype.
+    /// The result of a function applied to the dtype.
     #[must_use]
     pub fn then(self, f: fn(DType) -> DType) -> Dtype {
         Dtype::from(move |cx| self.result(0, cx).map(f))
     }
 
-    /// That of evenly spaced numbers: integers if all operands are, else the default float; complex ones are not known.
+    /// The dtype of evenly spaced numbers: `int64` if all operands are integers, else the default float; unknown for
+    /// complex ones.
     pub fn of_numbers<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| {
@@ -120,13 +122,13 @@ impl Dtype {
         })
     }
 
-    /// The dtype that holds a number of the program as it is, without rounding.
+    /// The dtype that holds a number without rounding.
     pub fn holding(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| number(cx.ty(arg)?))
     }
 
-    /// The dtype that a number of the program becomes as a tensor: `full`, `tensor`, `scalar_tensor`.
+    /// The dtype of a tensor created from a number: `full`, `tensor`, `scalar_tensor`.
     pub fn of_number(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| match number(cx.ty(arg)?)? {
@@ -150,7 +152,7 @@ fn dtype_of(fact: &Fact) -> Option<DType> {
     }
 }
 
-/// The dtype of a number by its type.
+/// The dtype of a number, by its type.
 fn number(ty: Type) -> Option<DType> {
     match ty.kind() {
         TypeKind::Bool => Some(DType::Bool),
@@ -161,7 +163,7 @@ fn number(ty: Type) -> Option<DType> {
     }
 }
 
-/// Operands whose rank is not known are tried both as having dimensions and as having none, up to this many.
+/// Maximum number of operands of unknown rank that are tried both with and without dimensions.
 const MAX_OPEN: usize = 4;
 
 fn promoted(cx: &ShapeCx<'_>, args: &[Arg]) -> Option<DType> {
@@ -196,7 +198,8 @@ fn promoted(cx: &ShapeCx<'_>, args: &[Arg]) -> Option<DType> {
             }
         }
     }
-    // The same dtype open twice may stand on both sides at once, so each is left out, has dimensions or has none.
+    // Two operands with the same open dtype may have ranks of both kinds, so each dtype is left out, has dimensions or
+    // has none.
     let mut answer = None;
     let cases = 3_usize.pow(open.len() as u32);
     for case in 0..cases {

@@ -1,9 +1,8 @@
-//! What can be known about a value: of a tensor its dtype, device, sizes, strides and gradient; of an integer or a
-//! list of integers its value, symbolically; of a tuple or list what is known of its elements.
+//! Facts about values: dtype, device, sizes, strides and gradient of a tensor; symbolic values of integers and lists of
+//! integers; facts about the elements of tuples and lists.
 //!
-//! Facts form a lattice: [`Fact::join`] is what holds whichever of two values it is (where branches meet),
-//! [`Fact::meet`] what holds if both statements are true. Facts are bounded in size, so that keeping one per value
-//! stays linear.
+//! Facts form a lattice: [`Fact::join`] holds for either of two values (where branches meet), [`Fact::meet`] combines
+//! two facts about one value. Facts are bounded in size, so that storing one per value is linear.
 
 use super::{Range, Symbols};
 use flambeau_ir::types::{Dim, TensorType, Type, TypeKind};
@@ -14,80 +13,81 @@ use smallvec::SmallVec;
 /// The sizes of a tensor.
 pub type Dims = SmallVec<[Dim; 4]>;
 
-/// What is known of the strides.
+/// Facts about the strides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strides {
-    /// Nothing.
+    /// Nothing is known.
     #[default]
     Unknown,
     /// The tensor is contiguous.
     Contiguous,
 }
 
-/// What is known of a tensor.
+/// Facts about a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TensorFact {
-    /// Element type.
+    /// The element type.
     pub dtype: Option<DType>,
-    /// Device.
+    /// The device.
     pub device: Option<Device>,
     /// The sizes, if the rank is known.
     pub dims: Option<Dims>,
     /// The strides.
     pub strides: Strides,
-    /// Whether it requires a gradient.
+    /// Whether the tensor requires a gradient.
     pub requires_grad: Option<bool>,
-    /// Whether it is known to be an undefined gradient.
+    /// Whether the tensor is known to be an undefined gradient.
     pub undefined: bool,
 }
 
-/// What is known of a value.
+/// Facts about a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// Nothing.
+    /// Nothing is known.
     #[default]
     Unknown,
-    /// It is `None`.
+    /// The value is `None`.
     None,
-    /// It is this truth value.
+    /// The value is this bool.
     Bool(bool),
-    /// It is this integer.
+    /// The value is this integer.
     Int(Dim),
-    /// It is a value of type `Tensor`: a tensor, or the undefined tensor, which runs hold as `None`, unless what is known
-    /// excludes that ([`TensorFact::admits_undefined`]). An undefined tensor is not the `None` of an optional.
+    /// The value has type `Tensor`: a tensor, or the undefined tensor, which the interpreter represents as `None`,
+    /// unless the facts exclude it ([`TensorFact::admits_undefined`]). An undefined tensor differs from the `None` of
+    /// an optional.
     Tensor(TensorFact),
-    /// It is a list of as many elements.
+    /// The value is a list with exactly these elements.
     List(Vec<Fact>),
-    /// It is a list, of each of whose elements this holds.
+    /// The value is a list; the fact holds for each element.
     ListOf(Box<Fact>),
-    /// It is a tuple of these elements.
+    /// The value is a tuple of these elements.
     Tuple(Vec<Fact>),
 }
 
-/// Facts inside facts, at most; what would be bigger is not kept.
+/// Maximum number of facts nested in a fact; a larger one is made less precise.
 const MAX_WEIGHT: usize = 256;
 
 impl TensorFact {
-    /// A tensor of these sizes.
+    /// A tensor with these sizes.
     #[must_use]
     pub fn of_dims(dims: impl IntoIterator<Item = Dim>) -> Self {
         TensorFact { dims: Some(dims.into_iter().collect()), ..Self::default() }
     }
 
-    /// A contiguous tensor of these sizes.
+    /// A contiguous tensor with these sizes.
     #[must_use]
     pub fn contiguous(dims: impl IntoIterator<Item = Dim>) -> Self {
         TensorFact { strides: Strides::Contiguous, ..Self::of_dims(dims) }
     }
 
-    /// The same with another dtype.
+    /// Returns the fact with another dtype.
     #[must_use]
     pub fn with_dtype(mut self, dtype: Option<DType>) -> Self {
         self.dtype = dtype;
         self
     }
 
-    /// Everything about an actual tensor.
+    /// Returns all facts about an actual tensor.
     #[must_use]
     pub fn of(tensor: &Tensor) -> Self {
         TensorFact {
@@ -100,7 +100,7 @@ impl TensorFact {
         }
     }
 
-    /// What a type says.
+    /// Returns the facts that a type states.
     #[must_use]
     pub fn of_type(ty: &TensorType) -> Self {
         let dims: Option<Dims> = ty.sizes.as_ref().map(|sizes| sizes.iter().copied().collect());
@@ -118,7 +118,7 @@ impl TensorFact {
         }
     }
 
-    /// The type that says as much. Strides are stated only where every size but the outermost is known.
+    /// Returns the type that states these facts. Strides are included only if every size but the outermost is known.
     #[must_use]
     pub fn to_type(&self) -> TensorType {
         let sizes: Option<Box<[Dim]>> = self.dims.as_ref().map(|dims| dims.iter().copied().collect());
@@ -136,19 +136,19 @@ impl TensorFact {
         }
     }
 
-    /// Whether the undefined tensor is such a tensor: nothing is known that only a defined one has.
+    /// Whether the undefined tensor satisfies the facts: none of them implies a defined tensor.
     #[must_use]
     pub fn admits_undefined(&self) -> bool {
         self.undefined || *self == TensorFact::default()
     }
 
-    /// How many dimensions, if known.
+    /// Returns the number of dimensions, if known.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
         self.dims.as_ref().map(SmallVec::len)
     }
 
-    /// What holds of both; sizes that differ become new symbols.
+    /// Returns the facts that hold for both; differing sizes become new symbols.
     #[must_use]
     pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Self {
         self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
@@ -174,7 +174,7 @@ impl TensorFact {
         }
     }
 
-    /// What is known if both are true; where they contradict each other, what `self` says.
+    /// Combines the facts of both; contradictions are resolved in favor of `self`.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         let dims = match (&self.dims, &other.dims) {
@@ -195,14 +195,14 @@ impl TensorFact {
     }
 }
 
-/// What an integer is used for.
+/// The meaning of an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Size,
     Number,
 }
 
-/// What becomes of two numbers that differ.
+/// Computes the join of two numbers that differ.
 type Differ<'a> = dyn FnMut(Dim, Dim, Kind) -> Dim + 'a;
 
 fn symbol_for(symbols: &mut Symbols, a: Dim, b: Dim, kind: Kind) -> Dim {
@@ -226,7 +226,7 @@ fn meet_dims(a: Dim, b: Dim) -> Dim {
     }
 }
 
-/// Whether strides are those of a contiguous tensor. The outermost size need not be known.
+/// Whether strides are those of a contiguous tensor. The outermost size may be unknown.
 fn is_contiguous(dims: &[Dim], strides: &[Option<i64>]) -> bool {
     let mut step = Some(1_i64);
     dims.len() == strides.len()
@@ -255,13 +255,13 @@ impl From<TensorFact> for Fact {
 }
 
 impl Fact {
-    /// A tensor of which nothing is known.
+    /// A tensor without further facts.
     #[must_use]
     pub fn any_tensor() -> Fact {
         Fact::Tensor(TensorFact::default())
     }
 
-    /// A list of these elements; of what they have in common, if they are too many.
+    /// A list of these elements; of their common facts, if there are too many.
     #[must_use]
     pub fn list(elems: Vec<Fact>) -> Fact {
         if weight(&elems) <= MAX_WEIGHT {
@@ -273,14 +273,14 @@ impl Fact {
         }
     }
 
-    /// A tuple of these elements.
+    /// A tuple of these elements; unknown if there are too many.
     #[must_use]
     pub fn tuple(elems: Vec<Fact>) -> Fact {
         if weight(&elems) <= MAX_WEIGHT { Fact::Tuple(elems) } else { Fact::Unknown }
     }
 
-    /// What a type says. Of the elements of a list it says their kind alone: elements are replaced without a look at what
-    /// else is stated of them.
+    /// Returns the facts that a type states. For list elements these are only their kind: operators replace elements
+    /// without a check of other properties in the element type.
     #[must_use]
     pub fn of_type(ty: Type) -> Fact {
         if ty.weight() as usize > MAX_WEIGHT {
@@ -298,7 +298,7 @@ impl Fact {
         }
     }
 
-    /// Everything about an actual value.
+    /// Returns all facts about an actual value.
     #[must_use]
     pub fn of(value: &IValue) -> Fact {
         Self::of_bounded(value, 8)
@@ -330,7 +330,7 @@ impl Fact {
         }
     }
 
-    /// How many facts are inside, itself included.
+    /// Returns the number of nested facts, including this one.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {
@@ -340,7 +340,7 @@ impl Fact {
         }
     }
 
-    /// The tensor's facts, if it is a tensor.
+    /// Returns the facts about a tensor, if the value is one.
     #[must_use]
     pub fn as_tensor(&self) -> Option<&TensorFact> {
         match self {
@@ -349,14 +349,14 @@ impl Fact {
         }
     }
 
-    /// What holds whichever of the two it is; numbers that differ become new symbols.
+    /// Returns the fact that holds for either value; differing numbers become new symbols.
     #[must_use]
     pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Fact {
         self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
     }
 
-    /// As [`Fact::join`], where the numbers in `own` stand for whatever they have to: what a loop carries after one more
-    /// iteration. New numbers are added to `own`.
+    /// Like [`Fact::join`], where the symbols in `own` may take any value: the facts about loop-carried values after
+    /// one more iteration. New symbols are added to `own`.
     pub(crate) fn widen(&self, next: &Self, own: &mut Vec<i64>, symbols: &mut Symbols) -> Fact {
         self.join_by(next, &mut |a, _, kind| match a {
             Dim::Sym(s) if own.contains(&s) => a,
@@ -370,7 +370,8 @@ impl Fact {
         })
     }
 
-    /// What holds of both at once: numbers that differ are unknown, since one symbol would say they are equal.
+    /// Returns the fact that holds for both values at once. Differing numbers become unknown, since one symbol would
+    /// imply that they are equal.
     #[must_use]
     pub fn common(&self, other: &Self) -> Fact {
         self.join_by(other, &mut |_, _, _| Dim::Unknown)
@@ -389,7 +390,7 @@ impl Fact {
             (Fact::List(_) | Fact::ListOf(_), Fact::List(_) | Fact::ListOf(_)) => {
                 let all = match (self.element(), other.element()) {
                     (Some(a), Some(b)) => a.common(&b),
-                    // An empty list says nothing about elements.
+                    // An empty list has no element fact.
                     (a, b) => a.or(b).unwrap_or_default(),
                 };
                 Fact::ListOf(Box::new(all))
@@ -399,7 +400,8 @@ impl Fact {
         }
     }
 
-    /// What holds of every element of a list; `None` if it is empty or not known to be a list.
+    /// Returns the fact that holds for every element of a list; `None` if the list is empty or the value is not known
+    /// to be a list.
     #[must_use]
     pub fn element(&self) -> Option<Fact> {
         match self {
@@ -412,7 +414,7 @@ impl Fact {
         }
     }
 
-    /// What is known if both are true; where they contradict each other, what `self` says.
+    /// Combines both facts; contradictions are resolved in favor of `self`.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Fact {
         match (self, other) {
@@ -432,7 +434,7 @@ impl Fact {
         }
     }
 
-    /// `ty`, refined by what is known of the tensors in it.
+    /// Returns `ty` refined by the facts about its tensors.
     #[must_use]
     pub fn refine(&self, ty: Type) -> Type {
         match (self, ty.kind()) {
@@ -449,7 +451,7 @@ impl Fact {
         }
     }
 
-    /// The range of the integer it is.
+    /// Returns the range of an integer.
     #[must_use]
     pub fn int_range(&self, symbols: &Symbols) -> Range {
         match self {

@@ -1,8 +1,8 @@
-//! Shapes and dtypes: what is known of tensors (and of the integers their sizes are computed from) without running.
+//! Shape analysis: facts about tensors, and about the integers that their sizes are computed from, without execution.
 //!
-//! Operators state [`Shape`] and [`Dtype`] rules as facets. [`Shapes`] carries the [`Fact`]s of a graph's inputs through
-//! all its nodes, joins them where branches meet and widens them around loops until nothing changes. Sizes that are not
-//! known are symbols with ranges ([`Symbols`]), so that "the same unknown size" can be said.
+//! Operators state [`Shape`] and [`Dtype`] rules as facets. [`Shapes`] propagates the [`Fact`]s of a graph's inputs
+//! through all nodes, joins them where branches meet, and widens them around loops up to a fixpoint. Unknown sizes are
+//! symbols with ranges ([`Symbols`]), so that facts can express the equality of unknown sizes.
 
 mod cx;
 mod dtypes;

@@ -1,27 +1,27 @@
-//! Rules put together from parts: sizes of operands, numbers among the arguments, and what follows from both.
+//! Building blocks for rules: sizes of operands, numeric arguments, and values derived from both.
 //!
-//! A part that is not known is [`Dim::Unknown`]; in the rule's result it becomes a size of its own. So a rule names the
-//! parts and need not ask whether each is known, as long as the rank follows from what it does ask.
+//! An unknown part is [`Dim::Unknown`]; in the result of a rule it becomes a new symbol. So a rule can use parts
+//! without checking whether each is known, as long as the rank is determined.
 
 use super::cx::wrap;
 use super::{Arg, Dims, Fact, Shape, ShapeCx, Symbols, TensorFact, broadcast_dims};
 use flambeau_ir::types::Dim;
 
 impl ShapeCx<'_> {
-    /// The size of a tensor operand at a position, counted from the end if negative.
+    /// Returns the size of a tensor operand at a position; negative positions count from the end.
     #[must_use]
     pub fn size(&self, arg: impl Into<Arg>, at: i64) -> Dim {
         let size = self.dims(arg).and_then(|dims| dims.get(wrap(at, dims.len())?).copied());
         size.unwrap_or(Dim::Unknown)
     }
 
-    /// An integer argument.
+    /// Returns an integer argument.
     #[must_use]
     pub fn number(&self, arg: impl Into<Arg>) -> Dim {
         self.int(arg).unwrap_or(Dim::Unknown)
     }
 
-    /// Number `d` of a list of integers, one of which may stand for all.
+    /// Returns element `d` of a list of integers; a list of one element applies to all positions.
     #[must_use]
     pub fn along(&self, arg: impl Into<Arg>, d: usize) -> Dim {
         match self.ints(arg).as_deref() {
@@ -31,14 +31,14 @@ impl ShapeCx<'_> {
         }
     }
 
-    /// The sizes of a tensor operand but for the last `n`, if its rank is known and allows that.
+    /// Returns the sizes of a tensor operand without the last `n`, if its rank is known and at least `n`.
     #[must_use]
     pub fn lead(&self, arg: impl Into<Arg>, n: usize) -> Option<Dims> {
         let dims = self.dims(arg)?;
         Some(Dims::from_slice(&dims[..dims.len().checked_sub(n)?]))
     }
 
-    /// Which of two sizes a truth value chooses.
+    /// Returns the one of two sizes that a bool argument selects.
     #[must_use]
     pub fn either(&self, flag: impl Into<Arg>, yes: Dim, no: Dim) -> Dim {
         match self.bool(flag) {
@@ -49,13 +49,13 @@ impl ShapeCx<'_> {
         }
     }
 
-    /// The sizes that all of these broadcast to; `None` if they never do.
+    /// Returns the broadcast of several size lists; `None` if they are incompatible.
     #[must_use]
     pub fn broadcast(&mut self, all: &[&[Dim]]) -> Option<Dims> {
         broadcast_dims(all, self.symbols)
     }
 
-    /// The text of a string argument that is a constant.
+    /// Returns the text of a constant string argument.
     #[must_use]
     pub fn text(&self, arg: impl Into<Arg>) -> Option<&[u8]> {
         Some(self.constant(arg)?.as_str()?.as_bytes())
@@ -63,21 +63,21 @@ impl ShapeCx<'_> {
 }
 
 impl Symbols {
-    /// How many windows of `kernel` elements, each `dilation` from the next, there are in `n` elements widened by
-    /// `padding` on both sides, if they start `stride` apart.
+    /// Returns the number of windows of `kernel` elements with spacing `dilation` in `n` elements, padded by `padding`
+    /// on both sides, with starts `stride` apart.
     pub fn windows(&mut self, n: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim) -> Dim {
         let sides = self.mul(padding, Dim::Known(2));
         let wide = self.sub(sides, Dim::Known(1));
         let steps = self.sub(kernel, Dim::Known(1));
         let reach = self.mul(dilation, steps);
-        // One more window, taken before the division: what keeps a size is then the size itself.
+        // The extra window is added before the division, so that a size-preserving window yields the same symbol.
         let more = self.sub(wide, reach);
         let more = self.add(more, stride);
         let last = self.add(n, more);
         self.floor_div(last, stride)
     }
 
-    /// The inverse of [`Symbols::windows`]: how many elements `n` windows touch, those of the padding left out.
+    /// The inverse of [`Symbols::windows`]: returns the number of elements that `n` windows cover, without the padding.
     pub fn spread(&mut self, n: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim) -> Dim {
         let sides = self.mul(padding, Dim::Known(2));
         let steps = self.sub(kernel, Dim::Known(1));
@@ -91,7 +91,8 @@ impl Symbols {
 }
 
 impl Shape {
-    /// The sizes that a rule gives, those that are unknown each a size of its own; where it gives none, a tensor.
+    /// A tensor with the sizes that the rule returns, where unknown ones become new symbols; if the rule returns
+    /// `None`, a tensor.
     pub fn dims<D: IntoIterator<Item = Dim>>(
         rule: impl Fn(&mut ShapeCx<'_>) -> Option<D> + Send + Sync + 'static,
     ) -> Shape {
@@ -99,35 +100,35 @@ impl Shape {
             let Some(dims) = rule(cx) else { return Some(TensorFact::default()) };
             let dims: Dims = dims.into_iter().collect();
             if dims.iter().any(|&d| cx.symbols.range(d).max < 0) {
-                // The node fails when it runs.
+                // The node raises at run time.
                 return None;
             }
             Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
         })
     }
 
-    /// A tensor with so many dimensions.
+    /// A tensor with this rank.
     pub fn ranked(rank: usize) -> Shape {
         Shape::dims(move |_| Some(std::iter::repeat_n(Dim::Unknown, rank)))
     }
 
-    /// A tensor with as many dimensions as an operand has.
+    /// A tensor with the rank of an operand.
     pub fn ranked_as(arg: impl Into<Arg>) -> Shape {
         let arg = arg.into();
         Shape::dims(move |cx| Some(std::iter::repeat_n(Dim::Unknown, cx.rank(arg)?)))
     }
 
-    /// A vector without elements: what stands for a result that was not asked for.
+    /// An empty vector, the placeholder for a result that was not requested.
     pub fn nothing() -> Shape {
         Shape::dims(|_| Some([Dim::Known(0)]))
     }
 
-    /// A tensor of which nothing can be said: how many dimensions it has depends on elements.
+    /// A tensor without facts: its rank depends on elements.
     pub fn any() -> Shape {
         Shape::from(|_| Some(TensorFact::default()))
     }
 
-    /// What a truth value chooses; what both have in common if it is not known.
+    /// The shape that a bool argument selects; the common facts of both if it is unknown.
     pub fn either(flag: impl Into<Arg>, yes: Shape, no: Shape) -> Shape {
         let flag = flag.into();
         Shape::from(move |cx| match cx.bool(flag) {
@@ -140,12 +141,12 @@ impl Shape {
         })
     }
 
-    /// A result that a flag asks for; a vector without elements otherwise.
+    /// A result that a flag requests; otherwise an empty vector.
     pub fn wanted(flag: impl Into<Arg>, shape: Shape) -> Shape {
         Shape::either(flag, shape, Shape::nothing())
     }
 
-    /// A loss: its elements if the integer `reduction` is 0, else their mean or sum.
+    /// A loss: the shape of its elements if the integer `reduction` is 0, else a scalar (their mean or sum).
     pub fn loss(reduction: impl Into<Arg>, elements: Shape) -> Shape {
         let reduction = reduction.into();
         Shape::from(move |cx| match cx.known_int(reduction) {
@@ -155,7 +156,7 @@ impl Shape {
         })
     }
 
-    /// What each matrix of a batch gives: the batch's sizes, then those that the rule gives of rows and columns.
+    /// A batched matrix function: the batch sizes, followed by the sizes that the rule computes from rows and columns.
     pub fn per_matrix<const N: usize>(
         arg: impl Into<Arg>,
         rule: impl Fn(&mut ShapeCx<'_>, Dim, Dim) -> [Dim; N] + Send + Sync + 'static,
@@ -169,7 +170,8 @@ impl Shape {
         })
     }
 
-    /// Matrices as large as those of `of`, in the batch that its and `with`'s broadcast to: systems of equations.
+    /// Matrices with the sizes of those of `of`, batched by the broadcast of the batch sizes of `of` and `with`: linear
+    /// systems.
     pub fn matrices_with(of: impl Into<Arg>, with: impl Into<Arg>) -> Shape {
         let (of, with) = (of.into(), with.into());
         Shape::dims(move |cx| {
@@ -180,7 +182,7 @@ impl Shape {
         })
     }
 
-    /// Operand 0 with its last `space` sizes replaced by those of a list argument, one of which may stand for all.
+    /// Operand 0 with its last `space` sizes replaced by a list argument; a list of one element applies to all.
     pub fn resized(space: usize, sizes: impl Into<Arg>) -> Shape {
         let sizes = sizes.into();
         Shape::dims(move |cx| {

@@ -1,13 +1,13 @@
-//! Facts of all values of a graph, by one forward walk.
+//! Shape propagation: computes the facts of all values of a graph by one forward walk.
 //!
-//! Branches are walked one after the other and joined. A loop's body is walked with what its carried values are at
-//! first; where an iteration leaves something else, the carried value is widened (a size becomes a symbol of the loop's
-//! own) and the body is walked again. After a few rounds, and in deep nests at once, carried values are taken to be just
-//! what their types say, so the number of walks is bounded.
+//! Branches are walked one after the other and joined. A loop's body is first walked with the initial facts of the
+//! carried values. If an iteration yields other facts, they are widened (a size becomes a symbol of the loop) and the
+//! body is walked again. After a few rounds, and immediately in deep nests, carried values only have the facts of their
+//! types. So the number of walks is bounded.
 //!
-//! Values are facts about tensors *as objects*, and those can be changed in place: what a node may resize (it writes a
-//! tensor and its shape rule does not say that sizes stay) has no sizes at any time, a list that is written has no known
-//! elements. The alias analysis says which values that concerns.
+//! Facts describe tensors *as objects*, which can be modified in place. A tensor that a node may resize (the node
+//! writes the tensor and its shape rule does not state that sizes are kept) never has known sizes, and a list that is
+//! written has no known elements. The alias analysis determines which values are affected.
 
 use super::{Fact, Operand, Range, ShapeCx, Strides, Symbols, TensorFact, conclude};
 use crate::alias::{AliasDb, MemorySet};
@@ -19,30 +19,30 @@ use flambeau_ir::{Change, Column, Graph, NodeId, OpId, OpKind, Prim, Type, Value
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// What is known of every value of one graph. See the [module](self).
+/// The facts about every value of one graph. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Shapes {
-    /// Row of `facts`; 0 for what the type says.
+    /// Row of `facts`; 0 for the facts of the type.
     of_value: ValueMap<u32>,
     facts: Vec<Fact>,
     symbols: Symbols,
 }
 
 impl Shapes {
-    /// Propagates what the types of the inputs say.
+    /// Propagates the facts of the inputs' types.
     #[must_use]
     pub fn new(graph: &Graph, db: &AliasDb) -> Self {
         let facts = graph.inputs().map(|v| Fact::of_type(graph.ty(v))).collect();
         Self::with_inputs(graph, db, facts)
     }
 
-    /// Propagates from given facts about the inputs (one per input; what is missing is not known).
+    /// Propagates the given facts about the inputs (one per input; missing ones are unknown).
     #[must_use]
     pub fn with_inputs(graph: &Graph, db: &AliasDb, inputs: Vec<Fact>) -> Self {
         Self::with_symbols(graph, db, inputs, Symbols::new())
     }
 
-    /// As [`Shapes::with_inputs`], where the facts mention symbols of which more is known.
+    /// Like [`Shapes::with_inputs`], with a table of the symbols in the facts.
     #[must_use]
     pub fn with_symbols(graph: &Graph, db: &AliasDb, inputs: Vec<Fact>, mut symbols: Symbols) -> Self {
         symbols.note_types(graph);
@@ -50,25 +50,25 @@ impl Shapes {
         run(graph, db, inputs, symbols, 0)
     }
 
-    /// What is known of a value.
+    /// Returns the fact about a value.
     #[must_use]
     pub fn fact(&self, v: ValueId) -> &Fact {
         &self.facts[self.of_value[v] as usize]
     }
 
-    /// What is known of a tensor.
+    /// Returns the facts about a tensor.
     #[must_use]
     pub fn tensor(&self, v: ValueId) -> Option<&TensorFact> {
         self.fact(v).as_tensor()
     }
 
-    /// The type of a value as far as it holds: its kind, refined by what is known of it.
+    /// Returns the sound type of a value: its kind, refined by the facts about it.
     #[must_use]
     pub fn refined_type(&self, graph: &Graph, v: ValueId) -> Type {
         self.fact(v).refine(graph.ty(v).erase_shapes())
     }
 
-    /// The symbols that facts mention.
+    /// Returns the symbols that occur in facts.
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
@@ -99,9 +99,9 @@ fn note_fact(fact: &Fact, symbols: &mut Symbols) {
     }
 }
 
-/// What can be believed of the type of a value: all of it where it is checked whenever the value is made (arguments, and
-/// the nodes that guard or make what their type says), else the kind alone. Anything may write other types into a graph,
-/// as a claim that nothing checks.
+/// The part of a value's type that is sound. It is the whole type if the type is checked whenever the value is defined
+/// (graph inputs, and nodes that guard or create what their type states), else only the kind, because any tool may
+/// write unchecked types into a graph.
 fn believed(g: &Graph, v: ValueId) -> Type {
     let ty = g.ty(v);
     let node = g.def(v);
@@ -114,7 +114,7 @@ fn believed(g: &Graph, v: ValueId) -> Type {
 }
 
 impl Symbols {
-    /// Takes note of the symbols that the types of a graph mention.
+    /// Registers the symbols that occur in the types of a graph.
     pub fn note_types(&mut self, graph: &Graph) {
         for v in graph.values_in_order() {
             if let Some(sizes) = graph.ty(v).as_tensor().and_then(|t| t.sizes.as_ref()) {
@@ -128,11 +128,11 @@ impl Symbols {
     }
 }
 
-/// Walks of a loop's body before carried values are given up.
+/// Maximum number of walks of a loop's body before carried values fall back to their types.
 const MAX_ROUNDS: u32 = 2;
-/// Loops in loops deeper than this carry only what types say.
+/// Carried values of more deeply nested loops have only the facts of their types.
 const MAX_LOOPS: usize = 3;
-/// Subgraphs in subgraphs deeper than this are not looked into.
+/// More deeply nested subgraphs are not analyzed.
 const MAX_SUBGRAPHS: u32 = 8;
 
 fn run(g: &Graph, db: &AliasDb, inputs: Vec<Fact>, symbols: Symbols, depth: u32) -> Shapes {
@@ -173,7 +173,7 @@ struct Propagation<'g> {
     db: &'g AliasDb,
     shapes: Shapes,
     frames: Vec<Frame>,
-    /// Frames that are loops.
+    /// Number of frames that are loops.
     loops: usize,
     depth: u32,
     /// Memory whose sizes or elements may change.
@@ -193,7 +193,7 @@ impl Propagation<'_> {
         set
     }
 
-    /// Whether a node that writes changes elements of tensors only.
+    /// Whether a node that writes changes only elements of tensors.
     fn keeps_sizes(&self, node: NodeId) -> bool {
         let OpKind::Row(id) = self.g.op(node).kind() else { return false };
         let schema = self.g.registry().schema(id);
@@ -272,7 +272,7 @@ impl Propagation<'_> {
         Range { min: 0, max: most.max.saturating_sub(1).max(0) }
     }
 
-    /// The end of the innermost block: on to the next, round again, or out.
+    /// Handles the end of the innermost block: continues with the next block, another iteration, or after the node.
     fn end_of_block(&mut self) -> Option<NodeId> {
         let g = self.g;
         let mut frame = self.frames.pop()?;
@@ -317,7 +317,7 @@ impl Propagation<'_> {
         for block in g.blocks(node) {
             let Some(out) = g.block_outputs(block).nth(index) else { return Fact::Unknown };
             if g.is_prim(g.def(out), Prim::Uninitialized) {
-                // Never looked at.
+                // The branch was not visited.
                 continue;
             }
             let fact = self.shapes.fact(out).clone();
@@ -329,7 +329,7 @@ impl Propagation<'_> {
         all.unwrap_or_default()
     }
 
-    /// Whether carried values turned out to be more than was assumed, and are now assumed to be that.
+    /// Widens the facts of carried values. Returns whether any changed, so that the body must be walked again.
     fn widen(&mut self, node: NodeId, rounds: &mut u32, own: &mut Vec<i64>) -> bool {
         let g = self.g;
         let body = g.block(node, 0);
@@ -340,7 +340,7 @@ impl Propagation<'_> {
             let was = self.shapes.fact(param).clone();
             let next = self.shapes.fact(out).clone();
             let widened = was.widen(&next, own, &mut self.shapes.symbols);
-            // Definition weakens by type and memory, which the fact had been through already.
+            // `define` weakens the fact by type and memory, as it did for the previous fact.
             if widened != was {
                 self.define(param, widened);
                 changed |= *self.shapes.fact(param) != was;
@@ -352,7 +352,8 @@ impl Propagation<'_> {
         *rounds += 1;
         if *rounds >= MAX_ROUNDS {
             if *rounds > MAX_ROUNDS {
-                // Only types were assumed: nothing can be more than that, but meeting types may still differ in form.
+                // The facts were already those of the types; they cannot be weaker, though a meet of types may differ
+                // in form.
                 return false;
             }
             for &(param, _) in &pairs {
@@ -362,7 +363,7 @@ impl Propagation<'_> {
         true
     }
 
-    /// Records what a value is: what is known, what its type says, less what may change under it.
+    /// Records the fact about a value, combined with its type, without what may be modified later.
     fn define(&mut self, v: ValueId, fact: Fact) {
         let ty = believed(self.g, v);
         let mut fact = match fact {
@@ -479,7 +480,7 @@ impl Propagation<'_> {
         }
     }
 
-    /// The outputs of a subgraph that runs on the operands.
+    /// The facts about the outputs of a subgraph that runs on the operands.
     fn subgraph(&mut self, node: NodeId) -> SmallVec<[Fact; 4]> {
         let g = self.g;
         let runs_now = g.prim(node).is_some_and(Prim::runs_subgraph);
@@ -496,7 +497,7 @@ impl Propagation<'_> {
     }
 }
 
-/// A fact without sizes and strides of the value itself.
+/// Removes the sizes and strides of the value itself from a fact.
 fn without_sizes(fact: Fact) -> Fact {
     match fact {
         Fact::Tensor(t) => Fact::Tensor(TensorFact { dims: None, strides: Strides::Unknown, ..t }),
@@ -504,8 +505,8 @@ fn without_sizes(fact: Fact) -> Fact {
     }
 }
 
-/// A fact of a container some of whose members may be resized: which of them is not known, so no tensor inside keeps its
-/// sizes, and no list inside its elements.
+/// Weakens the fact of a container with members that may be resized: no tensor inside keeps its sizes, and no list
+/// inside its elements, because it is unknown which members are affected.
 fn without_sizes_inside(fact: Fact) -> Fact {
     let member = |fact: Fact| match fact {
         Fact::List(_) | Fact::ListOf(_) => Fact::Unknown,
@@ -519,7 +520,7 @@ fn without_sizes_inside(fact: Fact) -> Fact {
     }
 }
 
-/// Forgets which tensors require gradients, in a value that is written or holds what is written.
+/// Removes `requires_grad` from the facts of a value that is written or holds written members.
 fn forget_gradients(fact: &mut Fact) {
     match fact {
         Fact::Tensor(t) => t.requires_grad = None,
@@ -529,7 +530,7 @@ fn forget_gradients(fact: &mut Fact) {
     }
 }
 
-/// Whether a fact can be true of a value of this type: a rule may have been stated for another overload's result.
+/// Whether a fact is possible for a value of this type: the rule may belong to an overload with another result type.
 fn fits(fact: &Fact, ty: Type) -> bool {
     let ty = ty.unwrap_optional();
     match (fact, ty.kind()) {
@@ -556,7 +557,7 @@ impl Analysis for Shapes {
         Shapes::new(cx.graph(), &cx.get::<AliasDb>())
     }
 
-    /// Values keep their facts when nodes move or go; of new ones nothing is known yet.
+    /// Values keep their facts when nodes are moved or erased; new values have no facts yet.
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
         let g = cx.graph();
         for change in changes {

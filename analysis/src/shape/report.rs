@@ -1,4 +1,4 @@
-//! What is known of each value, as text for people.
+//! Facts about values as text.
 
 use super::symbols::Expr;
 use super::{Dim, Fact, Range, Shapes, Strides, TensorFact};
@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::fmt::Write;
 
-/// Names symbols `s0`, `s1`, … in order of appearance.
+/// Names symbols `s0`, `s1`, … in order of first occurrence.
 #[derive(Default)]
 struct SymbolNames {
     numbers: HashMap<i64, usize, FxBuildHasher>,
@@ -33,7 +33,7 @@ impl SymbolNames {
 }
 
 impl Shapes {
-    /// One line per value of which more is known than its type, nested blocks indented; then what is known of symbols.
+    /// Prints one line per value with facts beyond its type, indented by block nesting, then the facts about symbols.
     ///
     /// ```text
     /// %x : Float(s0, 3) contiguous cpu
@@ -77,7 +77,7 @@ impl Shapes {
 
     fn where_clauses(&self, names: &mut SymbolNames, text: &mut String) {
         let mut at = 0;
-        // Origins may mention symbols that were not met before; they are appended and explained in turn.
+        // Origins may mention symbols that have not occurred yet; these are appended and printed in turn.
         while at < names.order.len() {
             let symbol = names.order[at];
             at += 1;

@@ -1,9 +1,9 @@
-//! The facets `Shape` and `Dtype`: what an operator's results are, given what is known of its operands.
+//! The facets `Shape` and `Dtype`: facts about an operator's results, computed from facts about its operands.
 //!
-//! A rule is a function of a [`ShapeCx`]; the combinators in [`super::sizes`], [`super::views`] and [`super::dtypes`]
-//! make those that operators share. `Shape` says everything but dtypes: that a result is a tensor of these sizes, an
-//! integer, a list of as many elements. `Dtype` gives the dtype of every tensor in a result. A rule that cannot tell
-//! answers `None`. A rule never guesses: what it states holds whenever the operator succeeds.
+//! A rule is a function of a [`ShapeCx`]; [`super::sizes`], [`super::views`] and [`super::dtypes`] provide combinators
+//! for common rules. `Shape` computes everything but dtypes: that a result is a tensor with these sizes, an integer, a
+//! list of this length. `Dtype` computes the dtype of every tensor in a result. A rule returns `None` if the result is
+//! unknown. Invariant: whatever a rule returns holds whenever the operator succeeds.
 
 use super::{Arg, Fact, ShapeCx, Strides, TensorFact};
 use flambeau_ir::{Facet, FunctionSchema};
@@ -11,14 +11,14 @@ use flambeau_tensor::{DType, Device};
 use smallvec::{SmallVec, smallvec};
 
 type ShapeRule = Box<dyn Fn(&mut ShapeCx<'_>) -> Option<Fact> + Send + Sync>;
-/// Of the result at a position.
+/// Computes the dtype of the result at a position.
 type DtypeRule = Box<dyn Fn(&ShapeCx<'_>, usize) -> Option<DType> + Send + Sync>;
 
-/// What the results of an operator are, but for dtypes.
+/// The facts about the results of an operator, except dtypes.
 pub struct Shape {
-    /// One per result; results beyond are not known.
+    /// One rule per result; further results are unknown.
     rules: SmallVec<[ShapeRule; 1]>,
-    /// The operand whose sizes the (first) result has.
+    /// The operand whose sizes the first result has.
     keeps: Option<Arg>,
 }
 
@@ -36,7 +36,7 @@ impl Facet for Dtype {
 }
 
 impl Shape {
-    /// A rule for an operator with one result.
+    /// Creates the rule for an operator with one result.
     ///
     /// ```
     /// use flambeau_analysis::shape::{Shape, TensorFact};
@@ -56,7 +56,7 @@ impl Shape {
         }
     }
 
-    /// One rule per result, each the first rule of what is given.
+    /// Creates rules for several results from the first rule of each item.
     pub fn results(rules: impl IntoIterator<Item = Shape>) -> Shape {
         let mut keeps = None;
         let mut all = SmallVec::new();
@@ -69,15 +69,15 @@ impl Shape {
         Shape { rules: all, keeps }
     }
 
-    /// States that the rule gives the sizes of operand `arg`. For an operator that writes that operand, this says that
-    /// it changes elements only, never sizes or strides.
+    /// States that the result has the sizes of operand `arg`. If the operator writes that operand, the write changes
+    /// only elements, never sizes or strides.
     #[must_use]
     pub fn keeping(mut self, arg: impl Into<Arg>) -> Shape {
         self.keeps = Some(arg.into());
         self
     }
 
-    /// The same sizes in new memory, laid out row by row: for operators that copy what a view shows.
+    /// The same sizes in new contiguous memory: for operators that copy the elements of a view.
     #[must_use]
     pub fn copied(self) -> Shape {
         let afresh = |rule: ShapeRule| -> ShapeRule {
@@ -90,7 +90,7 @@ impl Shape {
         Shape { rules: self.rules.into_iter().map(afresh).collect(), keeps: None }
     }
 
-    /// The position of the operand whose sizes the first result certainly has.
+    /// Returns the position of the operand whose sizes the first result certainly has.
     #[must_use]
     pub fn keeps(&self, schema: Option<&FunctionSchema>) -> Option<usize> {
         match self.keeps? {
@@ -99,29 +99,29 @@ impl Shape {
         }
     }
 
-    /// What result `index` is; `None` if the rule cannot tell.
+    /// Returns the fact about result `index`; `None` if it is unknown.
     pub fn result(&self, index: usize, cx: &mut ShapeCx<'_>) -> Option<Fact> {
         self.rules.get(index)?(cx)
     }
 }
 
 impl Dtype {
-    /// A rule for an operator with one result (or whose results have one dtype).
+    /// Creates the rule for an operator with one result (or whose results have the same dtype).
     pub fn from(rule: impl Fn(&ShapeCx<'_>) -> Option<DType> + Send + Sync + 'static) -> Dtype {
         Dtype { rules: smallvec![Box::new(move |cx: &ShapeCx<'_>, _: usize| rule(cx)) as _] }
     }
 
-    /// One rule for all results, which is told the position.
+    /// Creates one rule for all results, which takes the position.
     pub fn by_position(rule: impl Fn(&ShapeCx<'_>, usize) -> Option<DType> + Send + Sync + 'static) -> Dtype {
         Dtype { rules: smallvec![Box::new(rule) as _] }
     }
 
-    /// One rule per result, each the first rule of what is given.
+    /// Creates rules for several results from the first rule of each item.
     pub fn results(rules: impl IntoIterator<Item = Dtype>) -> Dtype {
         Dtype { rules: rules.into_iter().flat_map(|d| d.rules.into_iter().take(1)).collect() }
     }
 
-    /// The dtype of the tensors of result `index`. The only rule of a single one is every result's.
+    /// Returns the dtype of the tensors of result `index`. If there is only one rule, it applies to all results.
     #[must_use]
     pub fn result(&self, index: usize, cx: &ShapeCx<'_>) -> Option<DType> {
         let rule = if self.rules.len() == 1 { 0 } else { index };
@@ -129,11 +129,11 @@ impl Dtype {
     }
 }
 
-/// What the two facets together say of result `index`.
+/// Returns the fact about result `index` by both facets.
 #[must_use]
 pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
     let mut fact = shape.and_then(|s| s.result(index, cx)).unwrap_or_default();
-    // What takes the result keeps its strides, if it has the sizes.
+    // An `out` tensor that already has the sizes keeps its strides.
     if let Fact::Tensor(t) = &mut fact
         && cx.output(index).is_some()
     {
@@ -145,7 +145,7 @@ pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mu
     }
 }
 
-/// As [`infer`], with what follows from the operands alone: the device, and that no gradient is required.
+/// Like [`infer`], with facts implied by the operands alone: the device, and whether no gradient is required.
 #[must_use]
 pub fn conclude(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
     let mut fact = infer(shape, dtype, index, cx);
@@ -155,7 +155,7 @@ pub fn conclude(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: 
     fact
 }
 
-/// Device and gradient of a result, from the operands.
+/// Sets device and gradient of a result from the operands.
 fn complete(result: &mut TensorFact, cx: &ShapeCx<'_>) {
     let mut tensors: SmallVec<[&TensorFact; 8]> = SmallVec::new();
     let mut all_known = true;
@@ -199,7 +199,7 @@ fn complete(result: &mut TensorFact, cx: &ShapeCx<'_>) {
     }
 }
 
-/// The dtype set in every tensor of a fact that does not say one itself.
+/// Sets the dtype of every tensor of a fact that has no dtype yet.
 fn with_dtype(fact: Fact, dtype: DType) -> Fact {
     match fact {
         Fact::Tensor(mut t) => {

@@ -1,4 +1,4 @@
-//! Rules for sizes: pointwise operators, reductions, matrix products, creation, joining and splitting.
+//! Combinators for size rules: pointwise operators, reductions, matrix products, creation, joining and splitting.
 
 use super::cx::wrap;
 use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, Symbols, TensorFact};
@@ -9,7 +9,7 @@ fn collect<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Vec<Arg> {
     args.into_iter().map(Into::into).collect()
 }
 
-/// The sizes that all of these broadcast to; `None` if they never do.
+/// Returns the broadcast of several size lists; `None` if they are incompatible.
 pub fn broadcast_dims(all: &[&[Dim]], symbols: &mut Symbols) -> Option<Dims> {
     let rank = all.iter().map(|d| d.len()).max().unwrap_or(0);
     let mut result: Dims = smallvec![Dim::Known(1); rank];
@@ -23,16 +23,16 @@ pub fn broadcast_dims(all: &[&[Dim]], symbols: &mut Symbols) -> Option<Dims> {
 }
 
 impl Shape {
-    /// The sizes of an operand; strides as the operand's. For an operator that writes the operand this also says that
-    /// its sizes stay (see [`Shape::keeping`]).
+    /// The sizes and strides of an operand. If the operator writes the operand, this also states that its sizes are
+    /// kept (see [`Shape::keeping`]).
     pub fn same_as(arg: impl Into<Arg>) -> Shape {
         let arg = arg.into();
         Shape::like(arg).keeping(arg)
     }
 
-    /// The sizes that the operands broadcast to. Numbers and `None` take no part; tensors in lists do. Contiguous operands
-    /// give a contiguous result if one of them has all its sizes: where each is stretched, strides of dimensions of size 1
-    /// decide, and those may be any.
+    /// The broadcast of the operands. Numbers and `None` do not take part; tensors in lists do. Contiguous operands
+    /// have a contiguous result if one of them has all sizes of the result. If every operand is expanded, the strides
+    /// of dimensions of size 1 determine the layout, and those are arbitrary.
     pub fn broadcast<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Shape {
         let args = collect(args);
         Shape::from(move |cx| {
@@ -63,18 +63,18 @@ impl Shape {
         })
     }
 
-    /// A tensor without dimensions.
+    /// A zero-dimensional tensor.
     pub fn scalar() -> Shape {
         Shape::from(|_| Some(TensorFact::contiguous([])))
     }
 
     /// A reduction of operand 0 over the dimensions in `dim` (an integer or a list; all of them if `None` or empty),
-    /// which stay with size 1 if `keepdim` is true.
+    /// which have size 1 in the result if `keepdim` is true.
     pub fn reduce(dim: impl Into<Arg>, keepdim: impl Into<Arg>) -> Shape {
         Shape::reduce_of(0, dim, keepdim)
     }
 
-    /// As [`Shape::reduce`], of any operand.
+    /// Like [`Shape::reduce`], for any operand.
     pub fn reduce_of(tensor: impl Into<Arg>, dim: impl Into<Arg>, keepdim: impl Into<Arg>) -> Shape {
         let (tensor, dim, keepdim) = (tensor.into(), dim.into(), keepdim.into());
         Shape::from(move |cx| {
@@ -96,7 +96,7 @@ impl Shape {
         })
     }
 
-    /// The matrix product of two operands, as `matmul` defines it for vectors, matrices and batches.
+    /// The matrix product of two operands, for vectors, matrices and batches as in `matmul`.
     pub fn matmul(a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
         let (a, b) = (a.into(), b.into());
         Shape::from(move |cx| {
@@ -110,7 +110,8 @@ impl Shape {
         })
     }
 
-    /// `input @ weight.T`: the last size of `input` replaced by the first of `weight`, if that has two.
+    /// `input @ weight.T`: replaces the last size of `input` by the first of `weight`; removes it if `weight` has one
+    /// dimension.
     pub fn linear(input: impl Into<Arg>, weight: impl Into<Arg>) -> Shape {
         let (input, weight) = (input.into(), weight.into());
         Shape::from(move |cx| {
@@ -125,7 +126,7 @@ impl Shape {
         })
     }
 
-    /// A new contiguous tensor whose sizes are a list argument.
+    /// A new contiguous tensor with the sizes of a list argument.
     pub fn of_size(size: impl Into<Arg>) -> Shape {
         let size = size.into();
         Shape::from(move |cx| {
@@ -134,8 +135,8 @@ impl Shape {
         })
     }
 
-    /// A new tensor of the sizes of an operand (`*_like`): dense operands keep their strides, so a contiguous one
-    /// gives a contiguous one, unless another memory format is asked for.
+    /// A new tensor with the sizes of an operand (`*_like`). Dense operands keep their strides, so the result of a
+    /// contiguous operand is contiguous, unless another memory format is requested.
     pub fn like(arg: impl Into<Arg>) -> Shape {
         let arg = arg.into();
         Shape::from(move |cx| {
@@ -145,7 +146,7 @@ impl Shape {
         })
     }
 
-    /// The tensors of a list joined along a dimension that they have.
+    /// The concatenation of the tensors of a list along an existing dimension.
     pub fn cat(tensors: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
         let (tensors, dim) = (tensors.into(), dim.into());
         Shape::from(move |cx| {
@@ -156,8 +157,8 @@ impl Shape {
         })
     }
 
-    /// The tensors of a list, each first given the sizes that `lift` makes of its own, joined along the dimension that
-    /// `along` says for their rank.
+    /// The concatenation of the tensors of a list along dimension `along(rank)`, after `lift` has changed the sizes of
+    /// each.
     pub fn cat_lifted(tensors: impl Into<Arg>, lift: fn(Dims) -> Dims, along: fn(usize) -> usize) -> Shape {
         let tensors = tensors.into();
         Shape::from(move |cx| {
@@ -167,7 +168,7 @@ impl Shape {
         })
     }
 
-    /// The tensors of a list, all of one size, joined along a new dimension.
+    /// The tensors of a list, all with equal sizes, stacked along a new dimension.
     pub fn stack(tensors: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
         let (tensors, dim) = (tensors.into(), dim.into());
         Shape::from(move |cx| {
@@ -187,7 +188,8 @@ impl Shape {
         })
     }
 
-    /// A list of `chunks` parts of operand 0 along a dimension: as many as fit when each has `ceil(size / chunks)`.
+    /// A list of at most `chunks` parts of operand 0 along a dimension, each of size `ceil(size / chunks)` except the
+    /// last.
     pub fn chunk(chunks: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
         let (chunks, dim) = (chunks.into(), dim.into());
         Shape::from(move |cx| {
@@ -209,7 +211,7 @@ impl Shape {
         })
     }
 
-    /// A list of parts of operand 0 along a dimension, each of `size` but the last (an integer argument), or of the
+    /// A list of parts of operand 0 along a dimension: of size `size` except the last (an integer argument), or of the
     /// sizes in a list argument.
     pub fn split(size: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
         let (size, dim) = (size.into(), dim.into());
@@ -236,7 +238,7 @@ impl Shape {
         })
     }
 
-    /// A list of the slices of operand 0 along a dimension, which they lose.
+    /// A list of the slices of operand 0 along a dimension, which is removed.
     pub fn unbind(dim: impl Into<Arg>) -> Shape {
         let dim = dim.into();
         Shape::from(move |cx| {
@@ -251,7 +253,7 @@ impl Shape {
         })
     }
 
-    /// Rows of `table` (its sizes but the first) for every index of `indices`: embedding look-ups.
+    /// The rows of `table` (its sizes without the first) for every index in `indices`: embedding lookups.
     pub fn lookup(table: impl Into<Arg>, indices: impl Into<Arg>) -> Shape {
         let (table, indices) = (table.into(), indices.into());
         Shape::from(move |cx| {
@@ -263,7 +265,7 @@ impl Shape {
         })
     }
 
-    /// An integer: one an argument is, computed from numbers.
+    /// An integer computed by the rule.
     pub fn int(rule: impl Fn(&mut ShapeCx<'_>) -> Option<Dim> + Send + Sync + 'static) -> Shape {
         Shape::from(move |cx| rule(cx).map(Fact::Int))
     }
@@ -297,7 +299,7 @@ impl Shape {
     }
 }
 
-/// Whether no argument asks for a memory format other than row-major (0) or as it is (1).
+/// Whether no argument requests a memory format other than contiguous (0) or preserve (1).
 fn keeps_format(cx: &ShapeCx<'_>) -> bool {
     let format = "memory_format";
     cx.position(format).is_none()
@@ -310,7 +312,7 @@ fn reduced(cx: &mut ShapeCx<'_>, dims: Dims, over: &[Dim], keep: bool) -> Option
     let mut gone = vec![over.is_empty(); rank];
     for &d in over {
         let Some(d) = d.known() else {
-            // Which ones is not known, how many is.
+            // The dimensions are unknown, but their number is known.
             let left = if keep { rank } else { rank.checked_sub(over.len())? };
             return Some(cx.fresh_dims(left));
         };
@@ -349,19 +351,19 @@ fn matmul_dims(x: &[Dim], y: &[Dim], symbols: &mut Symbols) -> Option<Dims> {
     Some(dims)
 }
 
-/// Tensors of these sizes joined along a dimension.
+/// The concatenation of tensors with these sizes along a dimension.
 fn joined(
     cx: &mut ShapeCx<'_>,
     mut all: Vec<Dims>,
     along: impl Fn(&ShapeCx<'_>, usize) -> Option<usize>,
 ) -> Option<TensorFact> {
-    // A one-dimensional empty tensor joins with anything.
+    // A one-dimensional empty tensor can be concatenated with any tensor.
     if all.iter().any(|d| d.len() > 1) {
         all.retain(|d| d[..] != [Dim::Known(0)]);
     }
     let rank = all.first()?.len();
     if all.iter().any(|d| d.len() != rank) {
-        // One of symbolic size may be the empty one.
+        // A one-dimensional tensor of symbolic size may be empty.
         return Some(TensorFact::default());
     }
     let Some(at) = along(cx, rank).filter(|&at| at < rank) else {
@@ -372,11 +374,11 @@ fn joined(
     Some(TensorFact::of_dims(result.into_iter().map(|d| cx.size_or_fresh(d))))
 }
 
-/// The size that all have at `at`, as far as it is known.
+/// The most precise known size at `at` among tensors that must agree there.
 fn common_size(all: &[Dims], at: usize) -> Dim {
     let mut size = all[0][at];
     for dims in &all[1..] {
-        // They must be equal when the node runs, so the best known one is everyone's.
+        // The sizes must be equal at run time, so the most precise one holds for all.
         if size.known().is_none()
             && dims[at] != Dim::Unknown
             && (size == Dim::Unknown || dims[at].known().is_some())
@@ -392,7 +394,7 @@ fn list_of_tensors(rank: Option<usize>) -> Fact {
     Fact::ListOf(Box::new(Fact::Tensor(TensorFact { dims, ..TensorFact::default() })))
 }
 
-/// Parts that differ along `at` only, and nobody knows how.
+/// A list of parts that differ only along `at`, with unknown sizes there.
 fn list_along(dims: &Dims, at: usize) -> Fact {
     let mut part = dims.clone();
     part[at] = Dim::Unknown;

@@ -1,73 +1,74 @@
-//! Symbolic integers: sizes (and the integers computed from them) that are not known but can be compared.
+//! Symbolic integers: unknown sizes (and integers computed from them) that can be compared.
 //!
-//! A symbol is a number of [`Dim::Sym`]; here is its range and, if it was computed, from what. Computed symbols are
-//! hash-consed, so `s0 * 2` asked for twice is one symbol and two sizes derived alike are known to be equal.
+//! A symbol is a number of [`Dim::Sym`]; the table holds its range and, if it was computed, its expression. Computed
+//! symbols are hash-consed, so two computations of `s0 * 2` yield one symbol, and two sizes derived alike are known to
+//! be equal.
 //!
-//! A table can stand over a shared one ([`Symbols::over`]): what a search finds out beside the graph's own symbols goes to
-//! the upper table, so starting one costs nothing in proportion to the graph.
+//! A table can extend a shared one ([`Symbols::over`]): a search stores its additional symbols in the upper table, so
+//! starting a search costs no time proportional to the graph.
 //!
-//! Symbols met in types keep their numbers; new ones are numbered downwards from there, as PyTorch numbers its own.
+//! Symbols that occur in types keep their numbers; new ones are numbered downwards from there, as in PyTorch.
 
 use flambeau_ir::types::Dim;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// The integers from `min` to `max`, both included.
+/// The integers from `min` to `max`, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Range {
-    /// The least.
+    /// The minimum.
     pub min: i64,
-    /// The greatest.
+    /// The maximum.
     pub max: i64,
 }
 
 impl Range {
     /// Every integer.
     pub const ALL: Range = Range { min: i64::MIN, max: i64::MAX };
-    /// What a size can be.
+    /// The possible values of a size.
     pub const SIZE: Range = Range { min: 0, max: i64::MAX };
 
-    /// One integer.
+    /// A single integer.
     #[must_use]
     pub fn only(value: i64) -> Range {
         Range { min: value, max: value }
     }
 
-    /// Whether `value` is in it.
+    /// Whether the range contains `value`.
     #[must_use]
     pub fn contains(self, value: i64) -> bool {
         self.min <= value && value <= self.max
     }
 
-    /// The least range that holds both.
+    /// Returns the smallest range that contains both.
     #[must_use]
     pub fn join(self, other: Range) -> Range {
         Range { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
 
-/// How a symbol was computed.
+/// The expression that a symbol was computed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
     /// The sum.
     Add(Dim, Dim),
     /// The product.
     Mul(Dim, Dim),
-    /// The quotient rounded down.
+    /// The quotient, rounded down.
     FloorDiv(Dim, Dim),
-    /// The greater.
+    /// The maximum.
     Max(Dim, Dim),
-    /// The lesser.
+    /// The minimum.
     Min(Dim, Dim),
-    /// The size two sizes broadcast to.
+    /// The size that two sizes broadcast to.
     Broadcast(Dim, Dim),
 }
 
 /// The symbols of one graph.
 #[derive(Clone, Debug)]
 pub struct Symbols {
-    /// The table below, which is read and never changed. It has none below itself.
+    /// The base table, which is read-only. It has no base itself.
     base: Option<Arc<Symbols>>,
     ranges: HashMap<i64, Range, FxBuildHasher>,
     exprs: HashMap<Expr, i64, FxBuildHasher>,
@@ -82,7 +83,7 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// No symbol yet.
+    /// Creates an empty table.
     #[must_use]
     pub fn new() -> Self {
         Symbols {
@@ -94,7 +95,7 @@ impl Symbols {
         }
     }
 
-    /// A table that knows all of `base` and keeps what is added to itself. O(1) if `base` stands over no other table.
+    /// Creates a table that extends `base`; additions go to the new table. O(1) if `base` has no base itself.
     #[must_use]
     pub fn over(base: &Arc<Symbols>) -> Self {
         if base.base.is_some() {
@@ -103,12 +104,12 @@ impl Symbols {
         Symbols { next: base.next, base: Some(Arc::clone(base)), ..Symbols::new() }
     }
 
-    /// What is found in this table, else in the one below.
+    /// Looks up in this table, then in the base.
     fn find<T>(&self, look: impl Fn(&Symbols) -> Option<T>) -> Option<T> {
         look(self).or_else(|| look(self.base.as_ref()?))
     }
 
-    /// Takes note of a symbol that a type mentions, so that no new one gets its number.
+    /// Registers a symbol that occurs in a type, so that no new symbol gets its number.
     pub fn note(&mut self, symbol: i64) {
         self.next = self.next.min(symbol.saturating_sub(1));
         if self.find(|s| s.ranges.get(&symbol).copied()).is_none() {
@@ -116,7 +117,7 @@ impl Symbols {
         }
     }
 
-    /// A new symbol for a number in `range`; the number itself if there is only one.
+    /// Creates a symbol for a number in `range`; returns the number itself if the range has only one.
     pub fn fresh(&mut self, range: Range) -> Dim {
         if range.min == range.max {
             return Dim::Known(range.min);
@@ -128,13 +129,13 @@ impl Symbols {
         Dim::Sym(symbol)
     }
 
-    /// What a symbol was computed from, if it was.
+    /// Returns the expression that a symbol was computed by, if any.
     #[must_use]
     pub fn origin(&self, symbol: i64) -> Option<Expr> {
         self.find(|s| s.origins.get(&symbol).copied())
     }
 
-    /// What a number can be.
+    /// Returns the possible values of a number.
     #[must_use]
     pub fn range(&self, dim: Dim) -> Range {
         match dim {
@@ -144,14 +145,14 @@ impl Symbols {
         }
     }
 
-    /// What a size can be: [`Symbols::range`], and not negative.
+    /// Returns the possible values of a size: [`Symbols::range`] without negative values.
     #[must_use]
     pub fn size_range(&self, dim: Dim) -> Range {
         let range = self.range(dim);
         Range { min: range.min.max(0), max: range.max.max(0) }
     }
 
-    /// Whether the two are certainly one number.
+    /// Whether both are certainly equal.
     #[must_use]
     pub fn same(&self, a: Dim, b: Dim) -> bool {
         a == b && a != Dim::Unknown
@@ -172,7 +173,7 @@ impl Symbols {
         dim
     }
 
-    /// `a + b`.
+    /// Returns `a + b`.
     pub fn add(&mut self, a: Dim, b: Dim) -> Dim {
         let (x, y) = (self.range(a), self.range(b));
         match (a, b) {
@@ -188,7 +189,7 @@ impl Symbols {
         }
     }
 
-    /// `a - b`.
+    /// Returns `a - b`.
     pub fn sub(&mut self, a: Dim, b: Dim) -> Dim {
         if self.same(a, b) {
             return Dim::Known(0);
@@ -197,7 +198,7 @@ impl Symbols {
         self.add(a, minus)
     }
 
-    /// `a * b`.
+    /// Returns `a * b`.
     pub fn mul(&mut self, a: Dim, b: Dim) -> Dim {
         let (x, y) = (self.range(a), self.range(b));
         match (a, b) {
@@ -219,7 +220,7 @@ impl Symbols {
         }
     }
 
-    /// `a // b` rounded down; [`Dim::Unknown`] for division by zero.
+    /// Returns `a // b`, rounded down; [`Dim::Unknown`] for division by zero.
     pub fn floor_div(&mut self, a: Dim, b: Dim) -> Dim {
         let x = self.range(a);
         match (a, b) {
@@ -238,14 +239,14 @@ impl Symbols {
         }
     }
 
-    /// `a / b` rounded up, for a positive `b`.
+    /// Returns `a / b`, rounded up, for a positive `b`.
     pub fn ceil_div(&mut self, a: Dim, b: Dim) -> Dim {
         let minus_one = self.sub(b, Dim::Known(1));
         let sum = self.add(a, minus_one);
         self.floor_div(sum, b)
     }
 
-    /// The greater.
+    /// Returns the maximum.
     pub fn max(&mut self, a: Dim, b: Dim) -> Dim {
         let (x, y) = (self.range(a), self.range(b));
         if a == Dim::Unknown || b == Dim::Unknown {
@@ -261,7 +262,7 @@ impl Symbols {
         self.computed(Expr::Max(a, b), Range { min: x.min.max(y.min), max: x.max.max(y.max) })
     }
 
-    /// The lesser.
+    /// Returns the minimum.
     pub fn min(&mut self, a: Dim, b: Dim) -> Dim {
         let (x, y) = (self.range(a), self.range(b));
         if a == Dim::Unknown || b == Dim::Unknown {
@@ -277,7 +278,7 @@ impl Symbols {
         self.computed(Expr::Min(a, b), Range { min: x.min.min(y.min), max: x.max.min(y.max) })
     }
 
-    /// The size that two sizes broadcast to; `None` if they never do.
+    /// Returns the size that two sizes broadcast to; `None` if they are incompatible.
     pub fn broadcast(&mut self, a: Dim, b: Dim) -> Option<Dim> {
         let (x, y) = (self.size_range(a), self.size_range(b));
         Some(match (a, b) {
@@ -286,7 +287,7 @@ impl Symbols {
             (Dim::Known(n), _) | (_, Dim::Known(n)) => Dim::Known(n),
             (Dim::Unknown, Dim::Unknown) => Dim::Unknown,
             _ if a == b => a,
-            // What is not 1 is the result, whatever the other is.
+            // A size that is not 1 is the result, whatever the other one is.
             _ if x.min > 1 && a != Dim::Unknown => a,
             _ if y.min > 1 && b != Dim::Unknown => b,
             (Dim::Unknown, _) | (_, Dim::Unknown) => Dim::Unknown,
@@ -297,7 +298,7 @@ impl Symbols {
         })
     }
 
-    /// The product of all. Factors are ordered first, so equal multisets of factors give one symbol.
+    /// Returns the product of all. Factors are sorted first, so equal multisets of factors yield one symbol.
     pub fn product(&mut self, dims: &[Dim]) -> Dim {
         let mut known: i64 = 1;
         let mut symbols: Vec<i64> = Vec::new();
@@ -318,7 +319,7 @@ impl Symbols {
         self.mul(product, Dim::Known(known))
     }
 
-    /// `a / b` for products of sizes where `b` divides `a`: equal factors cancel first.
+    /// Returns `a / b` for products of sizes where `b` divides `a`: equal factors cancel first.
     pub fn quotient(&mut self, a: &[Dim], b: &[Dim]) -> Dim {
         let known = |dims: &[Dim]| dims.iter().filter_map(|d| d.known()).try_fold(1_i64, i64::checked_mul);
         let (Some(mut over), Some(mut under)) = (known(a), known(b)) else { return Dim::Unknown };
@@ -340,8 +341,8 @@ impl Symbols {
     }
 }
 
-/// The range from the least to the greatest of these. Where one of them overflows, integers of a program wrap, so the
-/// result may be any; sizes do not: what would make a tensor that large raises.
+/// The smallest range that contains the given ends, `None` being an overflow. Overflowing program integers wrap around,
+/// so the result may be any integer. Overflowing sizes do not wrap, because creating such a tensor raises.
 fn spanned(ends: &[Option<i64>], sizes: bool) -> Range {
     let known = ends.iter().copied().flatten();
     let (min, max) = known.fold((i64::MAX, i64::MIN), |(min, max), end| (min.min(end), max.max(end)));
@@ -361,7 +362,7 @@ fn ordered(a: Dim, b: Dim) -> (Dim, Dim) {
     if key(a) <= key(b) { (a, b) } else { (b, a) }
 }
 
-/// The quotient rounded down; `None` for division by zero or overflow.
+/// The quotient, rounded down; `None` for division by zero or overflow.
 pub(super) fn floor_div(m: i64, n: i64) -> Option<i64> {
     let quotient = m.checked_div(n)?;
     Some(if m % n != 0 && (m < 0) != (n < 0) { quotient - 1 } else { quotient })

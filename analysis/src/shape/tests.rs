@@ -1,4 +1,4 @@
-//! Rules on symbolic and actual operands.
+//! Tests of rules on symbolic and actual operands.
 
 use super::*;
 use flambeau_ir::{IValue, Type};

@@ -1,12 +1,12 @@
-//! Soundness of facts, checked against a run: does an observed value lie in what was claimed of it?
+//! Soundness checks of facts against a run: does an observed value satisfy its fact?
 //!
-//! A [`Valuation`] maps symbols to the integers they stand for in one run. A symbol of a claim is either bound (a size
-//! of an operand), or computed from others ([`Symbols::origin`]), or free: the first observation binds it, and every
-//! later one has to agree. Bindings are undone in the order they were made ([`Valuation::undo`]), because a symbol of a
-//! loop's body stands for another number in every iteration.
+//! A [`Valuation`] maps symbols to the integers they represent in one run. A symbol in a fact is bound (a size of an
+//! operand), computed from other symbols ([`Symbols::origin`]), or free: the first observation binds it, and later ones
+//! must agree. Bindings can be undone in reverse order ([`Valuation::undo`]), because a symbol of a loop's body
+//! represents another number in every iteration.
 //!
-//! This is the definition of what a rule may state, `observed ∈ γ(claimed)` for each component of a fact, and what every
-//! oracle of facts uses.
+//! This defines soundness of rules, `observed ∈ γ(claimed)` for each component of a fact. All test oracles for facts
+//! use it.
 
 use super::symbols::Expr;
 use super::{Dim, Fact, Range, Strides, Symbols, TensorFact};
@@ -15,11 +15,11 @@ use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// What symbols stand for in one run. See the [module](self).
+/// The values of symbols in one run. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Valuation {
     bound: HashMap<i64, i64, FxBuildHasher>,
-    /// Symbols in the order they were bound.
+    /// Symbols in the order of binding.
     trail: Vec<i64>,
 }
 
@@ -28,13 +28,13 @@ pub struct Valuation {
 pub struct Mark(usize);
 
 impl Valuation {
-    /// No symbol is bound.
+    /// Creates a valuation without bindings.
     #[must_use]
     pub fn new() -> Self {
         Valuation::default()
     }
 
-    /// Binds a symbol, unless it is bound.
+    /// Binds a symbol that is not bound yet.
     pub fn bind(&mut self, symbol: i64, value: i64) {
         if let hashbrown::hash_map::Entry::Vacant(free) = self.bound.entry(symbol) {
             free.insert(value);
@@ -42,26 +42,26 @@ impl Valuation {
         }
     }
 
-    /// A bound symbol that stands for `value`, the one bound first.
+    /// Returns the symbol bound first among those with this value.
     #[must_use]
     pub fn symbol_of(&self, value: i64) -> Option<i64> {
         self.trail.iter().copied().find(|s| self.bound.get(s) == Some(&value))
     }
 
-    /// The bindings so far, for [`Valuation::undo`].
+    /// Returns the current position in the order of bindings, for [`Valuation::undo`].
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark(self.trail.len())
     }
 
-    /// Forgets the bindings made since.
+    /// Removes the bindings made since `mark`.
     pub fn undo(&mut self, mark: Mark) {
         for symbol in self.trail.drain(mark.0.min(self.trail.len())..) {
             self.bound.remove(&symbol);
         }
     }
 
-    /// The integer a number stands for, if that follows from what is bound.
+    /// Returns the value of a number, if the bindings determine it.
     #[must_use]
     pub fn value(&self, dim: Dim, symbols: &Symbols) -> Option<i64> {
         let mut known: HashMap<i64, Option<i64>, FxBuildHasher> = HashMap::default();
@@ -93,10 +93,10 @@ impl Valuation {
         self.bound.get(&s).copied().or_else(|| known.get(&s).copied().flatten())
     }
 
-    /// Checks that a value is as claimed, and binds the symbols it decides.
+    /// Checks that a value satisfies a fact, and binds the free symbols that the value determines.
     ///
     /// # Errors
-    /// The component that is not as claimed, in words.
+    /// Returns a description of the component that violates the fact.
     pub fn check(&mut self, fact: &Fact, value: &IValue, symbols: &Symbols) -> Result<(), String> {
         let other = || Err(format!("is {}, claimed {fact:?}", value.tag()));
         match (fact, value) {
@@ -173,10 +173,11 @@ impl Valuation {
         Ok(())
     }
 
-    /// Checks that every bound symbol that was computed from others is what they give, now that more may be bound.
+    /// Checks that every bound symbol that was computed from others has the value of its expression under the current
+    /// bindings.
     ///
     /// # Errors
-    /// The first symbol that is not.
+    /// Returns a description of the first symbol that violates this.
     pub fn consistent(&self, symbols: &Symbols) -> Result<(), String> {
         for &s in &self.trail {
             let Some(origin) = symbols.origin(s) else { continue };
@@ -203,7 +204,7 @@ fn parts(origin: Expr) -> (Dim, Dim) {
     }
 }
 
-/// What an expression gives; `None` where it overflows or divides by zero.
+/// The value of an expression; `None` for overflow and division by zero.
 fn computed(origin: Expr, a: i64, b: i64) -> Option<i64> {
     match origin {
         Expr::Add(..) => a.checked_add(b),

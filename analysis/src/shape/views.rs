@@ -1,11 +1,11 @@
-//! Rules for views: the sizes after transposing, slicing, reshaping, expanding.
+//! Combinators for rules of views: the sizes after transposing, slicing, reshaping, expanding.
 
 use super::cx::wrap;
 use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::SmallVec;
 
-/// A rule that changes the sizes of operand 0, if its rank is known.
+/// A rule that changes the sizes of operand 0; a tensor of unknown rank yields one.
 fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 'static) -> Shape {
     Shape::from(move |cx| match cx.take_dims(0) {
         Some(dims) => rule(cx, dims).map(TensorFact::of_dims),
@@ -14,7 +14,7 @@ fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 
 }
 
 impl Shape {
-    /// Two dimensions of operand 0 change places.
+    /// Operand 0 with two dimensions swapped.
     pub fn transpose(a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
         let (a, b) = (a.into(), b.into());
         change(move |cx, mut dims| {
@@ -31,7 +31,7 @@ impl Shape {
         })
     }
 
-    /// The last two dimensions of operand 0 change places; a vector stays as it is (`t`, `mT`).
+    /// Operand 0 with its last two dimensions swapped; a vector is unchanged (`t`, `mT`).
     pub fn transpose_last() -> Shape {
         change(|_, mut dims| {
             let rank = dims.len();
@@ -42,7 +42,7 @@ impl Shape {
         })
     }
 
-    /// All dimensions of operand 0 in reverse order.
+    /// Operand 0 with its dimensions in reverse order.
     pub fn reversed() -> Shape {
         change(|_, mut dims| {
             dims.reverse();
@@ -50,8 +50,8 @@ impl Shape {
         })
     }
 
-    /// The dimensions of operand 0 that `from` names (one, or a list) at the places that `to` names, the others in order
-    /// around them: `movedim`.
+    /// Operand 0 with the dimensions `from` (an integer or a list) at the positions `to`, and the others around them in
+    /// their original order: `movedim`.
     pub fn moved(from: impl Into<Arg>, to: impl Into<Arg>) -> Shape {
         let (from, to) = (from.into(), to.into());
         change(move |cx, dims| {
@@ -72,7 +72,7 @@ impl Shape {
         })
     }
 
-    /// Two dimensions of operand 0 become one at the end, their diagonal beside the middle by `offset`.
+    /// Operand 0 with two dimensions replaced by their diagonal, shifted by `offset`, as the last dimension.
     pub fn diagonal(offset: impl Into<Arg>, a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
         let (offset, a, b) = (offset.into(), a.into(), b.into());
         change(move |cx, mut dims| {
@@ -101,7 +101,8 @@ impl Shape {
         })
     }
 
-    /// Windows of `size` elements of operand 0 along `dim`, `step` apart, the elements of each in a last dimension.
+    /// Windows of `size` elements of operand 0 along `dim`, `step` apart; the elements of a window are the last
+    /// dimension.
     pub fn windows(dim: impl Into<Arg>, size: impl Into<Arg>, step: impl Into<Arg>) -> Shape {
         let (dim, size, step) = (dim.into(), size.into(), step.into());
         change(move |cx, mut dims| {
@@ -121,7 +122,7 @@ impl Shape {
         })
     }
 
-    /// One dimension of operand 0 as several, of the sizes in a list, of which one may be -1.
+    /// Operand 0 with one dimension split into the sizes of a list, one of which may be -1.
     pub fn unflatten(dim: impl Into<Arg>, sizes: impl Into<Arg>) -> Shape {
         let (dim, sizes) = (dim.into(), sizes.into());
         change(move |cx, mut dims| {
@@ -144,7 +145,7 @@ impl Shape {
         })
     }
 
-    /// The dimensions of operand 0 in the order of a list argument.
+    /// Operand 0 with its dimensions in the order of a list argument.
     pub fn permute(order: impl Into<Arg>) -> Shape {
         let order = order.into();
         change(move |cx, dims| {
@@ -156,7 +157,7 @@ impl Shape {
         })
     }
 
-    /// The elements of operand 0 in the sizes of a list argument, of which one may be -1: `view`, `reshape`.
+    /// Operand 0 with the sizes of a list argument, one of which may be -1: `view`, `reshape`.
     pub fn reshape(size: impl Into<Arg>) -> Shape {
         let size = size.into();
         Shape::from(move |cx| {
@@ -167,7 +168,7 @@ impl Shape {
         })
     }
 
-    /// Operand 0 with the dimensions from `start` to `end` made one: `flatten`.
+    /// Operand 0 with the dimensions from `start` to `end` merged into one: `flatten`.
     pub fn flatten(start: impl Into<Arg>, end: impl Into<Arg>) -> Shape {
         let (start, end) = (start.into(), end.into());
         Shape::from(move |cx| {
@@ -212,7 +213,7 @@ impl Shape {
         })
     }
 
-    /// Operand 0 without its dimensions of size 1; with `dim` (an integer or a list), only without those of them.
+    /// Operand 0 without its dimensions of size 1; with `dim` (an integer or a list), only those among them.
     pub fn squeeze(dim: Option<Arg>) -> Shape {
         change(move |cx, dims| {
             let rank = dims.len();
@@ -230,7 +231,7 @@ impl Shape {
                         continue;
                     }
                     if cx.symbols.size_range(d).contains(1) {
-                        // Whether it goes is not known, so neither is the rank.
+                        // Whether the dimension is removed is unknown, so the rank is unknown too.
                         return None;
                     }
                 }
@@ -254,7 +255,7 @@ impl Shape {
         })
     }
 
-    /// Operand 0 at one index of a dimension, which it loses.
+    /// Operand 0 at one index of a dimension, which is removed.
     pub fn select(dim: impl Into<Arg>) -> Shape {
         let dim = dim.into();
         change(move |cx, mut dims| {
@@ -308,7 +309,7 @@ impl Shape {
         })
     }
 
-    /// A tensor with the sizes of a list argument and strides of its own: `as_strided`.
+    /// A tensor with the sizes of a list argument and arbitrary strides: `as_strided`.
     pub fn strided(size: impl Into<Arg>) -> Shape {
         let size = size.into();
         Shape::from(move |cx| {
@@ -335,7 +336,7 @@ fn sliced(cx: &mut ShapeCx<'_>, size: Dim, from: i64, to: i64, step: i64) -> Dim
     cx.symbols.fresh(Range { min: 0, max: range.max.min(most) })
 }
 
-/// Sizes asked for, without the symbols that may be -1 and then stand for another size.
+/// The requested sizes, with symbols replaced by unknown if they may be -1, which denotes an inferred size.
 fn never_open(cx: &ShapeCx<'_>, wanted: &[Dim]) -> Dims {
     let certain = |&d: &Dim| match d {
         Dim::Sym(_) if cx.symbols.range(d).min < 0 => Dim::Unknown,
