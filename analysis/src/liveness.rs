@@ -136,7 +136,7 @@ struct Frame {
     /// Index of the current block.
     current: usize,
     is_if: bool,
-    /// Number of frames from this one to the innermost that is not a `prim::If`, both included; 0 if there is none.
+    /// Number of frames from the outermost to the innermost that is not a `prim::If`, inclusive; 0 if there is none.
     barrier: usize,
     /// Values that die inside, each with a bit set of the blocks that use it.
     dying: Vec<(ValueId, u64)>,

@@ -31,7 +31,7 @@
 //! saved and may be overwritten. A formula need not sum over broadcast dimensions or convert types back: the code that
 //! applies the formula does both. Each gradient is one line.
 //! `aten::add` covers all overloads; `aten::sum.dim_IntList` covers one overload and precedes it. An in-place operator
-//! without an entry uses the entry of its functional variant. `constant` lists operators whose results are constants for
+//! without an entry uses the one of its functional variant. `constant` lists operators whose results are constants for
 //! differentiation. `layout` lists operators that change in place which elements of the storage a tensor has: their
 //! gradients follow from the layouts before and after, as for views.
 
@@ -72,8 +72,8 @@ impl Gradients {
         GradientsError { file: self.name, line: line + 1, what }
     }
 
-    /// The groups of operators that share an entry. Assumes a well-formed text: [`GradientTable::from_registry`] rejects
-    /// others.
+    /// The groups of operators that share an entry. Assumes a well-formed text:
+    /// [`GradientTable::from_registry`] rejects others.
     fn groups(&self) -> Vec<Group> {
         let mut all: Vec<Group> = Vec::new();
         for (line, text) in self.entries.lines().enumerate() {
@@ -309,10 +309,10 @@ fn overwritten(schema: &FunctionSchema) -> GradientEntry {
 
 /// Adds one indented line to an entry.
 fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str> {
-    let GradientEntry::Formulas(formulas) = said else { return Err("more than a body") };
+    let GradientEntry::Formulas(formulas) = said else { return Err("unexpected line after `by`") };
     if let Some(body) = text.strip_prefix("by ") {
         if !formulas.is_empty() {
-            return Err("a body beside formulas");
+            return Err("`by` must be the only line of an entry");
         }
         *said = GradientEntry::Body(body.trim_start());
         return Ok(());
@@ -492,7 +492,7 @@ mod tests {
         let both = Gradients::file("x.grads", "aten::k\n  a = grad\n  by h(a)\n");
         assert_eq!(
             table.read(&both).map_err(|e| e.to_string()),
-            Err("x.grads:3: a body beside formulas".to_owned())
+            Err("x.grads:3: `by` must be the only line of an entry".to_owned())
         );
     }
 

@@ -36,7 +36,7 @@ impl Options {
     /// Returns a message if the value is not a number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         self.get(name)
-            .map(|v| v.parse().map_err(|_| format!("option `{name}` wants a number, not `{v}`")))
+            .map(|v| v.parse().map_err(|_| format!("option `{name}`: expected a number, found `{v}`")))
             .transpose()
     }
 
@@ -269,7 +269,7 @@ impl Pipeline {
             };
             if pipeline.steps.len() >= MAX_STEPS || open.len() + depth > MAX_DEPTH {
                 return Err(reader
-                    .error("the pipeline is too long or nested too deep", item.len)
+                    .error("the pipeline has too many steps or is nested too deep", item.len)
                     .with_fault(Fault::Limit));
             }
             match item.kind {
@@ -363,7 +363,7 @@ fn make_step(
             let known = match nearest(option, entry.options.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if entry.options.is_empty() => "it takes none".to_owned(),
-                None => format!("it knows {}", entry.options.join(", ")),
+                None => format!("its options are {}", entry.options.join(", ")),
             };
             let text = format!("pass `{name}` has no option `{option}`");
             return Err(Box::new(reader.error_at(text, start, len).help(known)));
@@ -468,7 +468,7 @@ impl Reader {
             None => DEFAULT_BOUND,
             Some((n, v)) => {
                 let text = if v.is_empty() { n } else { v };
-                text.parse().map_err(|_| self.error_at("`fix` wants a number of repetitions", start, len))?
+                text.parse().map_err(|_| self.error_at("expected a number in `fix{n}`", start, len))?
             }
         };
         Ok(Some(Item { kind: ItemKind::Fix { bound }, start, len }))
@@ -539,7 +539,7 @@ mod tests {
         assert_eq!(error("alpha,alhpa").help.as_deref(), Some("did you mean `alpha`?"));
         assert_eq!(error("alpha,alhpa").primary.unwrap().at.range, 6..11);
         assert!(error("beta{m=2}").help.unwrap().contains("n, deep"));
-        assert!(error("beta{n=x}").message.contains("wants a number"));
+        assert!(error("beta{n=x}").message.contains("expected a number"));
         assert!(error("fix(alpha").message.contains("not closed"));
         assert!(error("alpha)").message.contains("without"));
         assert!(error("alpha beta").message.contains("expected `,`"));

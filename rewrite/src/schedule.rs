@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// impl Pass for Tidy {
 ///     const NAME: &'static str = "tidy";
 ///
-///     /// Equal nodes are one before this pass, and what it leaves unused is removed behind it.
+///     /// Merges equal nodes before this pass, and removes unused nodes after it.
 ///     fn schedule(&self) -> Schedule {
 ///         Schedule::alone().first(Cse).then(Dce::default())
 ///     }

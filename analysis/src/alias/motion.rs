@@ -29,22 +29,22 @@ use std::ops::Range;
 pub enum Obstacle {
     /// The position is invalid for the node: a block's `Param` or `Return`, the node itself, nested in it, or about to
     /// move as well.
-    #[error("the place is the node itself, nested in it, or moves as well")]
+    #[error("the new position is the node itself, nested in it, or moves as well")]
     Place,
     /// An operand is not defined at the new position.
-    #[error("an operand is not defined at the new place")]
+    #[error("an operand is not defined at the new position")]
     Operand(ValueId),
     /// The new position does not dominate a use of this result.
-    #[error("a result is used where the new place does not dominate")]
+    #[error("the new position does not dominate a use of a result")]
     Use(ValueId),
     /// The node, including nested nodes, has these effects, which the move would add, drop or reorder.
     #[error("the node has effects that the move would change: {0}")]
     Effects(Effects),
     /// A node that is passed writes memory that the value may be or hold.
-    #[error("an operand is written on the way")]
+    #[error("an operand is written between the old and the new position")]
     Written(ValueId),
     /// The result would be one object where a loop creates several, or vice versa, and the difference is observable.
-    #[error("a result is written or known outside, and would no longer be made once per iteration")]
+    #[error("a result is written or visible outside, and would no longer be created once per iteration")]
     Shared(ValueId),
 }
 

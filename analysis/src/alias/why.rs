@@ -66,7 +66,7 @@ impl AliasDb {
         self.tell_way(graph, b, &from_b, y, &mut text);
         if x != y {
             let other = self.owner_name(graph, y);
-            let _ = writeln!(text, "  {place} and {other} may be one: both are known outside");
+            let _ = writeln!(text, "  {place} and {other} may be one: both are reachable from outside");
         }
         self.tell_writers(graph, find(x), &mut text);
         text
@@ -97,7 +97,7 @@ impl AliasDb {
         if self.dag.locations.flags(self.dag.elements[e].location).has(Flags::WILDCARD)
             && name.starts_with('%')
         {
-            return format!("{name}, which is known outside");
+            return format!("{name}, which is reachable from outside");
         }
         name
     }

@@ -163,7 +163,7 @@ fn number(ty: Type) -> Option<DType> {
     }
 }
 
-/// Maximum number of operands of unknown rank that are tried both with and without dimensions.
+/// Maximum number of distinct dtypes of operands of unknown rank, for which all combinations of ranks are tried.
 const MAX_OPEN: usize = 4;
 
 fn promoted(cx: &ShapeCx<'_>, args: &[Arg]) -> Option<DType> {

@@ -5,7 +5,7 @@ use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::SmallVec;
 
-/// A rule that changes the sizes of operand 0; a tensor of unknown rank yields one.
+/// A rule that changes the sizes of operand 0. If its rank is unknown, so is that of the result.
 fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 'static) -> Shape {
     Shape::from(move |cx| match cx.take_dims(0) {
         Some(dims) => rule(cx, dims).map(TensorFact::of_dims),

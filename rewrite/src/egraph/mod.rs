@@ -143,8 +143,8 @@ fn left_alone(rules: &RuleSet, found: &facts::Contradiction) -> String {
     let name = |r: Option<usize>| r.map_or("the program itself", |r| rules.rules()[r].name.as_str());
     let [first, second] = found.rules.map(name);
     format!(
-        "a region is left as it is, since no value can have both {}, by {first} and {second}: it always raises, or \
-         a rule is wrong",
+        "a region stays unchanged because no value can have both {}, by {first} and {second}: the region always \
+         raises, or a rule is wrong",
         found.what
     )
 }

@@ -89,7 +89,7 @@ fn matcher(instance: &Instance) -> Matcher {
                 let head = Head::List(ListType(Type::list(*elem)));
                 ast.add(ENodeOrVar::ENode(ENode { head, kids }))
             }
-            Pat::Compute(..) => unreachable!("invariant: computed constants stand on the right side only"),
+            Pat::Compute(..) => unreachable!("invariant: computed constants occur on the right side only"),
         };
         ids.push(id);
     }

@@ -1,7 +1,7 @@
 //! Batches matrix products: sums of products (`a b + c d + ...`) become `prim::MMTreeReduce`, and products that share
 //! an operand become `prim::MMBatchSide`.
 //!
-//! Both pay off from [`LEAST`] products on. The products of a sum move down to the sum, and products that share an
+//! Both pay off from `LEAST` products on. The products of a sum move down to the sum, and products that share an
 //! operand move up to the first of them; no node in between may write memory that they read ([`WriteOrder`]). A partial
 //! sum with another use is not part of a batch. Results may differ by rounding.
 

@@ -70,7 +70,7 @@ impl Pass for ConstantPropagation {
         let (edits, refused) = (search.edits, search.refused);
         if let Some((count, first)) = refused {
             cx.log(Level::Debug, |_| {
-                format!("{count} nodes on constants stay, which cannot run here; the first: {first}")
+                format!("{count} nodes with constant operands cannot be evaluated and stay; the first error: {first}")
             });
         }
         let (mut editor, mut fuel) = cx.edit_fuelled();

@@ -144,7 +144,7 @@ fn insist(editor: &mut Editor<'_>, at: At, (value, rank): (ValueId, usize), (ran
     let wrong = editor.value(differs, &[have, want], Type::BOOL);
     let check = editor.node(Prim::If, &[wrong], &[]);
     let (raising, _) = (editor.add_block(check), editor.add_block(check));
-    let message = format!("a frozen layer takes batches alone: inputs of {rank} dimensions");
+    let message = format!("a frozen layer requires a batch dimension: expected {rank} dimensions");
     let resume = At::after(check);
     editor.at(At::start(raising));
     let message = editor.constant(IValue::str(&message));

@@ -100,7 +100,7 @@ impl Flattener<'_> {
         let grown =
             calls.iter().fold(graph.node_count(), |n, c| n.saturating_add(self.graph_of(c.1).node_count()));
         if grown > self.max_nodes {
-            let text = format!("inlining would make {grown} nodes, more than {}", self.max_nodes);
+            let text = format!("inlining would yield {grown} nodes, the limit is {}", self.max_nodes);
             return Err(PassError::new(Fault::Limit, text));
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Flattener<'_> {
         let args: Vec<ValueId> = g.operands(node).skip(skip).collect();
         let loc = g.loc(node);
         if args.len() != body.inputs().len() || body.outputs().len() != g.result_count(node) {
-            let text = format!("the call of `{callee}` does not fit its graph's inputs and outputs");
+            let text = format!("the call of `{callee}` does not match its inputs and outputs");
             return Err(PassError::at(g, node, Fault::Input, text));
         }
         let outputs = editor

@@ -47,9 +47,9 @@ impl Pass for InlineForkWait {
                 let outputs = editor
                     .at(At::before(fork))
                     .inline_graph(&body, &inputs, None)
-                    .map_err(|e| PassError::new(Fault::Input, format!("the graph of a fork: {e}")))?;
+                    .map_err(|e| PassError::new(Fault::Input, format!("the subgraph of a fork: {e}")))?;
                 let [value] = outputs[..] else {
-                    return Err(PassError::new(Fault::Input, "the graph of a fork gives one value"));
+                    return Err(PassError::new(Fault::Input, "the subgraph of a fork must have one output"));
                 };
                 for wait in waiting {
                     editor.replace_node(wait, &[value]);

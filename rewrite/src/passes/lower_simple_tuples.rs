@@ -136,7 +136,7 @@ fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)>
         let outputs = usize::from(is_loop) + i;
         let all = g.blocks(node).all(|b| g.block_outputs(b).nth(outputs).is_some_and(made))
             && (!is_loop || made(g.operand(node, i + 2)));
-        // Splitting pays off if a node unpacks the tuple.
+        // Splitting pays off if a node unpacks the tuple or a nested block returns it.
         let taken = |v: ValueId| {
             g.uses(v).any(|u| {
                 matches!(

@@ -293,7 +293,7 @@ impl<'s> Parser<'s> {
 
     fn finish(&mut self) -> Parsed<()> {
         self.skip();
-        if self.rest().is_empty() { Ok(()) } else { Err(self.error("the statement should end here")) }
+        if self.rest().is_empty() { Ok(()) } else { Err(self.error("expected the end of the statement")) }
     }
 
     fn take(&mut self, what: &str, accept: impl Fn(char) -> bool) -> Parsed<&'s str> {
@@ -324,7 +324,7 @@ impl<'s> Parser<'s> {
         let class = self.word()?;
         let Some(class) = Exactness::parse(class) else {
             let known: Vec<_> = Exactness::ALL.iter().map(|c| c.name()).collect();
-            let text = format!("there is no class `{class}`; it is one of {}", known.join(", "));
+            let text = format!("there is no class `{class}`; expected one of {}", known.join(", "));
             return Err(self.error_at(text, class_at, self.at));
         };
         self.expect("]")?;
@@ -385,7 +385,7 @@ impl<'s> Parser<'s> {
         if self.eat("@") {
             let function = self.identifier()?.to_owned();
             if !right {
-                return Err(self.error_at("computed constants stand on the right side only", start, self.at));
+                return Err(self.error_at("`@name` is allowed on the right side only", start, self.at));
             }
             let at = self.range(start, self.at);
             self.expect("(")?;
@@ -467,7 +467,7 @@ impl<'s> Parser<'s> {
         };
         if name == "_" {
             if right {
-                return Err(self.error_at("`%_` stands on the left side only", start, self.at));
+                return Err(self.error_at("`%_` is allowed on the left side only", start, self.at));
             }
         } else if let Some(i) = self.vars.iter().position(|v| v.name == name) {
             if ty.is_some() && self.vars[i].ty.is_none() {
@@ -518,7 +518,7 @@ impl<'s> Parser<'s> {
             (Err(_), _) => match text.parse::<f64>() {
                 Ok(x) => IValue::Float(x),
                 Err(_) => {
-                    return Err(self.error_at(format!("`{text}` is no number"), self.at, self.at + len));
+                    return Err(self.error_at(format!("`{text}` is not a number"), self.at, self.at + len));
                 }
             },
         };
@@ -597,10 +597,10 @@ mod tests {
             ("rule a [exact]: %x => %x", "must be an operator"),
             ("rule a [exact]: f(%x => %x", "expected `,`"),
             ("rule a [exact]: f(%x) => %x where g(%z)", "does not occur in the rule"),
-            ("rule a [exact]: f(%x) => %x %x", "should end here"),
+            ("rule a [exact]: f(%x) => %x %x", "expected the end"),
             ("rule a [exact]: f(%x) => %x\nrule a [exact]: f(%x) => %x", "twice"),
             ("rool a", "expected `rule`"),
-            ("rule a [exact]: f(1x) => 1", "no number"),
+            ("rule a [exact]: f(1x) => 1", "not a number"),
         ] {
             let errors = parse(text).unwrap_err();
             assert!(errors[0].message.contains(part), "{text}: {}", errors[0].message);

@@ -434,14 +434,14 @@ impl Search<'_> {
         for v in &self.ast.vars {
             bound.push(match &v.ty {
                 None => None,
-                Some(text) => Some(named_type(text).ok_or_else(|| format!("`{text}` is no type"))?),
+                Some(text) => Some(named_type(text).ok_or_else(|| format!("`{text}` is not a type"))?),
             });
         }
         // Depth-first search over the choices of overloads, with an explicit stack.
         let mut stack: Vec<(usize, Vec<Option<Type>>, Vec<(ExprId, OpId)>)> = vec![(0, bound, Vec::new())];
         while let Some((at, bound, chosen)) = stack.pop() {
             if out.len() >= MAX_INSTANCES {
-                return Err(format!("more than {MAX_INSTANCES} ways to read the rule; name overloads"));
+                return Err(format!("more than {MAX_INSTANCES} choices of overloads; name overloads"));
             }
             let Some(&expr) = ops.get(at) else {
                 match self.finish(left, right, &bound, &chosen) {
@@ -516,7 +516,7 @@ impl Search<'_> {
         let (l, root_type) = build.expr(left, None, chosen)?;
         let (r, right_type) = build.expr(right, Some(root_type), &[])?;
         if !fits(right_type, root_type) {
-            return Err(format!("the right side is a `{right_type}` where the left is a `{root_type}`"));
+            return Err(format!("the left side has type `{root_type}`, the right side `{right_type}`"));
         }
         let pats = build.pats;
         Ok(Instance {
@@ -576,18 +576,18 @@ impl Build<'_, '_> {
             }
             Expr::Literal(value) => {
                 let ty = formal.unwrap_or_else(|| value.type_of());
-                let value = literal_for(value, ty).ok_or_else(|| format!("the literal is no `{ty}`"))?;
+                let value = literal_for(value, ty).ok_or_else(|| format!("the literal is not a `{ty}`"))?;
                 let own = value.type_of();
                 Ok((self.push(Pat::Literal(value, ty)), own))
             }
             Expr::List(items) => {
                 let elem = formal.and_then(|f| f.unwrap_optional().list_elem());
-                let Some(elem) = elem else { return Err("a list stands where none is expected".to_owned()) };
+                let Some(elem) = elem else { return Err("unexpected list".to_owned()) };
                 let mut pats = SmallVec::new();
                 for &i in items {
                     let (pat, ty) = self.expr(i, Some(elem), chosen)?;
                     if !fits(ty, elem) {
-                        return Err(format!("a list of `{elem}` holds a `{ty}`"));
+                        return Err(format!("expected list elements of type `{elem}`, found `{ty}`"));
                     }
                     pats.push(pat);
                 }
@@ -606,7 +606,7 @@ impl Build<'_, '_> {
                 if let Some(&(_, id)) = chosen.iter().find(|c| c.0 == expr) {
                     return self.op(id, args, chosen);
                 }
-                let mut why = format!("no overload of `{name}` takes the arguments");
+                let mut why = format!("no overload of `{name}` accepts the arguments");
                 for id in candidates(self.search.registry, name, overload.as_deref()) {
                     let mark = self.pats.len();
                     match self.op(id, args, chosen) {
@@ -631,10 +631,10 @@ impl Build<'_, '_> {
         let registry = self.search.registry;
         let schema = registry.schema(id);
         if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
-            return Err(format!("`{}` cannot stand in a rule", schema.full_name()));
+            return Err(format!("`{}` cannot be used in a rule", schema.full_name()));
         }
         let given = arrange(args, &schema.args)
-            .ok_or_else(|| format!("`{}` takes other arguments", schema.full_name()))?;
+            .ok_or_else(|| format!("the arguments do not match the schema of `{}`", schema.full_name()))?;
         let mut pats = SmallVec::new();
         for (g, formal) in given.into_iter().zip(&schema.args) {
             pats.push(match g {

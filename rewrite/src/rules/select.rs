@@ -68,7 +68,7 @@ impl Rulebook {
     /// Resolves all rules over a registry: those that its operators state, then those of the book.
     ///
     /// # Errors
-    /// Returns all diagnostics of the texts.
+    /// Returns all diagnostics of the operators' rules or, if those are valid, of the book's texts.
     pub fn resolve(&self, registry: &Registry) -> Result<RuleSet, Vec<Diagnostic>> {
         let mut all = RuleSet::from_registry(registry, &self.words)?;
         let mut errors = Vec::new();
@@ -103,7 +103,7 @@ impl Selection {
             None => Exactness::Exact,
             Some(name) => Exactness::parse(name).ok_or_else(|| {
                 let known: Vec<_> = Exactness::ALL.iter().map(|c| c.name()).collect();
-                format!("`accept` is one of {}, not `{name}`", known.join(", "))
+                format!("option `accept`: expected one of {}, found `{name}`", known.join(", "))
             })?,
         };
         let only = options.list("only").map(str::to_owned).collect();
@@ -129,7 +129,7 @@ impl Selection {
         }
         let wrong = |errors: Vec<Diagnostic>| {
             let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
-            PassError::new(Fault::Input, format!("rules are wrong:\n{}", texts.join("")))
+            PassError::new(Fault::Input, format!("invalid rules:\n{}", texts.join("")))
         };
         let read = self.book.read(registry).map_err(wrong)?;
         let mut all = RuleSet::clone(&read.standard);

@@ -58,7 +58,7 @@ impl<'a> Sharing<'a> {
         let g = self.graph;
         let mut found = Bases::new();
         let mut stack: SmallVec<[ValueId; 4]> = SmallVec::from_slice(&[value]);
-        // Chains of views are short; a chain beyond the budget is treated as escaped memory.
+        // Chains of views are short; beyond the budget the view itself counts as a base.
         let mut budget = 1_000;
         while let Some(v) = stack.pop() {
             if let Some((_, bases)) = self.becomes.get(&v) {

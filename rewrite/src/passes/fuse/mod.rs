@@ -94,8 +94,8 @@ impl Fusible<'_> {
         pure && is_lanes(g, g.result(node, 0))
     }
 
-    /// The node's formula, if there is one for its constants. With `look`, an operand whose producer's formula is a mask
-    /// is replaced by that mask, because only masks can be the condition of a select.
+    /// The node's formula, if there is one for its constants. With `look`, an operand whose producer's formula is a
+    /// mask is replaced by that mask, because only masks can be the condition of a select.
     fn formula(&self, node: NodeId, builder: &mut TileBuilder, look: bool) -> Option<TileVal> {
         let g = self.graph;
         let mut inputs = 0;
