@@ -224,7 +224,7 @@ impl Analyses {
 
     fn value<A: Analysis>(&self) -> &Arc<dyn Any + Send + Sync> {
         let slot = self.slots.get(&TypeId::of::<A>()).expect("invariant: an analysis in use has a slot");
-        slot.value.as_ref().expect("analyses ask for each other in a circle")
+        slot.value.as_ref().expect("analyses depend on each other cyclically")
     }
 
     fn read<A: Analysis>(&self) -> &A {
