@@ -241,109 +241,88 @@ pub mod names {
     use crate::symbol::Symbol;
     use std::sync::OnceLock;
 
-    /// The texts, in the order of the functions below.
-    const TEXTS: [&str; 12] = [
-        "value",
-        "name",
-        "Subgraph",
-        "ReverseSubgraph",
-        "types",
-        "beg",
-        "end",
-        "chunks",
-        "side",
-        "dim",
-        "index",
-        "scalar_args",
-    ];
+    /// A name that is interned when it is first used.
+    struct Name(&'static str, OnceLock<Symbol>);
 
-    /// The symbol of a text, all of which are interned together.
-    fn interned(index: usize) -> Symbol {
-        static ALL: OnceLock<[Symbol; TEXTS.len()]> = OnceLock::new();
-        ALL.get_or_init(|| TEXTS.map(Symbol::new))[index]
+    impl Name {
+        const fn new(text: &'static str) -> Name {
+            Name(text, OnceLock::new())
+        }
+
+        fn symbol(&self) -> Symbol {
+            *self.1.get_or_init(|| Symbol::new(self.0))
+        }
     }
 
     /// The value of a constant.
     pub fn value() -> Symbol {
-        interned(0)
+        static NAME: Name = Name::new("value");
+        NAME.symbol()
     }
 
     /// A name: of a variable, an attribute, a method.
     pub fn name() -> Symbol {
-        interned(1)
+        static NAME: Name = Name::new("name");
+        NAME.symbol()
     }
 
     /// The subgraph of a node.
     pub fn subgraph() -> Symbol {
-        interned(2)
+        static NAME: Name = Name::new("Subgraph");
+        NAME.symbol()
     }
 
     /// The derivative of a differentiable subgraph.
     pub fn reverse_subgraph() -> Symbol {
-        interned(3)
+        static NAME: Name = Name::new("ReverseSubgraph");
+        NAME.symbol()
     }
 
     /// Types to test against.
     pub fn types() -> Symbol {
-        interned(4)
+        static NAME: Name = Name::new("types");
+        NAME.symbol()
     }
 
     /// First element of a slice.
     pub fn beg() -> Symbol {
-        interned(5)
+        static NAME: Name = Name::new("beg");
+        NAME.symbol()
     }
 
     /// End of a slice.
     pub fn end() -> Symbol {
-        interned(6)
+        static NAME: Name = Name::new("end");
+        NAME.symbol()
     }
 
     /// Number of chunks.
     pub fn chunks() -> Symbol {
-        interned(7)
+        static NAME: Name = Name::new("chunks");
+        NAME.symbol()
     }
 
     /// Which operand products share.
     pub fn side() -> Symbol {
-        interned(8)
+        static NAME: Name = Name::new("side");
+        NAME.symbol()
     }
 
     /// A dimension.
     pub fn dim() -> Symbol {
-        interned(9)
+        static NAME: Name = Name::new("dim");
+        NAME.symbol()
     }
 
     /// An index.
     pub fn index() -> Symbol {
-        interned(10)
+        static NAME: Name = Name::new("index");
+        NAME.symbol()
     }
 
     /// Words that a call of the host was compiled with.
     pub fn scalar_args() -> Symbol {
-        interned(11)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn names_are_in_the_order_of_their_texts() {
-            let all = [
-                value(),
-                name(),
-                subgraph(),
-                reverse_subgraph(),
-                types(),
-                beg(),
-                end(),
-                chunks(),
-                side(),
-                dim(),
-                index(),
-                scalar_args(),
-            ];
-            assert_eq!(all.map(|name| name.as_str()), TEXTS);
-        }
+        static NAME: Name = Name::new("scalar_args");
+        NAME.symbol()
     }
 }
