@@ -320,7 +320,7 @@ fn mixed(
                     Err(_) => scalars(instrs, at, s, &mut env.fuel),
                 };
                 match pause {
-                    Pause::Other if *at == before => return Err(nobody_runs(i.op)),
+                    Pause::Other if *at == before => return Err(not_executable(i.op)),
                     Pause::Other => {}
                     Pause::Fuel => env.fuel = env.host.grant(SLICE)?,
                     Pause::Fault(fault) => return Err(fault.into()),
@@ -333,7 +333,7 @@ fn mixed(
 }
 
 #[cold]
-fn nobody_runs(op: Opcode) -> KernelError {
+fn not_executable(op: Opcode) -> KernelError {
     KernelError::internal(format!("unhandled opcode {op:?}"))
 }
 
