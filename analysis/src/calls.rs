@@ -98,12 +98,6 @@ impl CallGraph {
         &self.calls
     }
 
-    /// Returns the functions and calls, for algorithms of petgraph. Vertices are numbered in order of discovery.
-    #[must_use]
-    pub fn functions(&self) -> &DiGraph<CalledFunction, ()> {
-        &self.graph
-    }
-
     /// Returns the functions in call order: each after all its callees. O(functions + calls), not recursive.
     ///
     /// # Errors

@@ -118,12 +118,6 @@ impl<'a> Motion<'a> {
         }
     }
 
-    /// Returns the moves planned so far, in order.
-    #[must_use]
-    pub fn steps(&self) -> &[MoveStep] {
-        &self.steps
-    }
-
     /// Returns the plan, for the graph at its current revision.
     #[must_use]
     pub fn into_plan(self) -> MovePlan {
@@ -164,7 +158,8 @@ impl<'a> Motion<'a> {
         let span = self.dominance.span(node);
         let is_wrong = is_bracket(node)
             || self.graph.is_prim(at, Prim::Param)
-            || span.contains(&self.dominance.order(at))
+            || node == at
+            || self.dominance.contains(node, at)
             || self.anchors.range(span).next().is_some()
             || moves(node)
             || moves(at);
