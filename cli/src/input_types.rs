@@ -80,7 +80,12 @@ fn no_parameter(entry: &Entry, name: &str) -> Error {
     let known: Vec<&str> = entry.params().iter().map(|p| p.name.as_str()).collect();
     let mut error =
         wrong(format!("{} has no parameter `{name}`; its parameters are {}", entry.name(), known.join(", ")));
-    error.help = did_you_mean(name, known.iter().copied());
+    // Names of graphs have a number behind a dot: `x.1`.
+    let stem = |known: &&&str| known.rsplit_once('.').is_some_and(|(stem, _)| stem == name);
+    error.help = match known.iter().find(stem) {
+        Some(known) => Some(format!("did you mean `{known}`?")),
+        None => did_you_mean(name, known.iter().copied()),
+    };
     error
 }
 

@@ -1,12 +1,14 @@
 //! Rules that fit a graph and were not applied because the pipeline does not accept their class: they promise less than
 //! equal bits (`rounding`, `finite`, `shape-only`), and passes apply exact rules unless their option `accept` says more.
 //!
-//! Found by applying all rules, of whatever class, to a copy of the graph after the pipeline, once.
+//! Found by applying all rules, of whatever class, once to a copy of the graph that the last pass with rules left: later
+//! passes may move nodes into subgraphs, where rules do not look.
 
+use crate::setup::control;
 use anyhow::Result;
 use flambeau::analysis::Analyses;
 use flambeau::ir::CompilationUnit;
-use flambeau::rewrite::{Control, Exactness, Manager, Pipeline, RewriteTrace, TraceEvent};
+use flambeau::rewrite::{Control, Exactness, Manager, Pipeline, Report, RewriteTrace, TraceEvent};
 use flambeau::{Graph, Session};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -22,28 +24,36 @@ pub(crate) struct Skipped {
     pub(crate) at: String,
 }
 
-/// What a pipeline left out, and the trace of the run that found it.
+/// A run of a pipeline.
+pub(crate) struct Run<'a> {
+    pub(crate) unit: &'a CompilationUnit,
+    pub(crate) pipeline: &'a Pipeline,
+    pub(crate) before: &'a Graph,
+    pub(crate) after: &'a Graph,
+    pub(crate) report: &'a Report,
+}
+
+/// What a pipeline left out, with the graph that was looked at and the trace of the run that found it.
 pub(crate) struct LeftOut {
     pub(crate) rules: Vec<Skipped>,
+    pub(crate) graph: Graph,
     trace: RewriteTrace,
     classes: Vec<(String, Exactness)>,
 }
 
 impl LeftOut {
-    /// Rules that fit `graph`, which the pipeline made, and that the pipeline did not accept. None if the pipeline has no
-    /// pass that applies rules.
-    pub(crate) fn find(
-        session: &Session,
-        unit: &CompilationUnit,
-        graph: &Graph,
-        pipeline: &Pipeline,
-    ) -> Result<LeftOut> {
-        let accepted = pipeline.exactness();
+    /// Rules that fit and that the pipeline did not accept. None if the pipeline has no pass that applies rules.
+    pub(crate) fn find(session: &Session, run: &Run<'_>) -> Result<LeftOut> {
+        let accepted = run.pipeline.exactness();
         let applies_rules = |name| session.passes().find(name).is_some_and(|p| p.options.contains(&ACCEPT));
-        let mut found = LeftOut { rules: Vec::new(), trace: RewriteTrace::default(), classes: Vec::new() };
-        if !pipeline.pass_names().any(applies_rules) || !session.has_pass("rewrite") {
-            return Ok(found);
-        }
+        let mut found = LeftOut {
+            rules: Vec::new(),
+            graph: run.after.clone(),
+            trace: RewriteTrace::default(),
+            classes: Vec::new(),
+        };
+        let last = run.report.passes.iter().rposition(|p| applies_rules(p.pass));
+        let Some(last) = last.filter(|_| session.has_pass("rewrite")) else { return Ok(found) };
         let rules = session.rules()?;
         let is_left_out = |class| class > accepted;
         found.classes = rules
@@ -56,8 +66,9 @@ impl LeftOut {
             return Ok(found);
         }
         let all = session.pipeline(&format!("rewrite{{{ACCEPT}={},sweeps=1}}", Exactness::ShapeOnly))?;
-        let (mut copy, mut control) = (graph.clone(), Control::new().with_trace());
-        Manager::new().unit(unit).run_with(&mut copy, &all, &mut Analyses::new(), &mut control)?;
+        found.graph = run.graph_after(last)?;
+        let (mut copy, mut control) = (found.graph.clone(), Control::new().with_trace());
+        Manager::new().unit(run.unit).run_with(&mut copy, &all, &mut Analyses::new(), &mut control)?;
         found.trace = control.trace().cloned().unwrap_or_default();
         found.rules = found.trace.events().iter().filter_map(|event| found.skipped(event)).collect();
         Ok(found)
@@ -90,7 +101,7 @@ impl LeftOut {
         self.rules.iter().map(line).collect()
     }
 
-    /// A line for each rule that concerns a value.
+    /// A line for each rule that concerns a value of [`LeftOut::graph`].
     pub(crate) fn text_of(&self, value: flambeau::ir::ValueId) -> String {
         self.trace.of(value).into_iter().filter_map(|event| self.skipped(event)).map(|s| line(&s)).collect()
     }
@@ -98,6 +109,29 @@ impl LeftOut {
     pub(crate) fn json(&self) -> Value {
         let one = |s: &Skipped| json!({"rule": s.rule, "class": s.class.name(), "at": s.at});
         self.rules.iter().map(one).collect()
+    }
+}
+
+impl Run<'_> {
+    /// The graph after the pass at this place of the report. If later passes changed it, the pipeline runs again.
+    fn graph_after(&self, place: usize) -> Result<Graph> {
+        let (upto, later) = self.report.passes.split_at(place + 1);
+        if later.iter().all(|pass| !pass.changed) {
+            return Ok(self.after.clone());
+        }
+        // The graph is shown before the first pass and after each that changed it.
+        let wanted = upto.iter().filter(|pass| pass.changed).count();
+        let (mut shown, mut kept) = (0, None);
+        let mut copy = self.before.clone();
+        let mut manager = Manager::new().unit(self.unit).on_change(|capture| {
+            if shown == wanted {
+                kept = Some(capture.graph.clone());
+            }
+            shown += 1;
+        });
+        manager.run_with(&mut copy, self.pipeline, &mut Analyses::new(), &mut control()?)?;
+        drop(manager);
+        Ok(kept.unwrap_or(copy))
     }
 }
 

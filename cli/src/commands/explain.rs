@@ -5,7 +5,7 @@ use crate::input_types::InputTypeArgs;
 use crate::output::{did_you_mean, misuse, usage};
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
-use crate::skipped::LeftOut;
+use crate::skipped::{LeftOut, Run};
 use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
@@ -69,10 +69,12 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         let mut control = control()?.with_trace();
         let pipeline = pipeline(&session, &args.passes)?;
         let mut manager = Manager::new().unit(program.unit());
-        manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
+        let report = manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
         print!("{}", tell(before, &after, control.trace(), value)?);
-        if let Some(value) = find(&after, value) {
-            print!("{}", LeftOut::find(&session, program.unit(), &after, &pipeline)?.text_of(value));
+        let run = Run { unit: program.unit(), pipeline: &pipeline, before, after: &after, report: &report };
+        let left_out = LeftOut::find(&session, &run)?;
+        if let Some(value) = find(&left_out.graph, value) {
+            print!("{}", left_out.text_of(value));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::input_types::InputTypeArgs;
 use crate::output::graph_text;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
-use crate::skipped::LeftOut;
+use crate::skipped::{LeftOut, Run};
 use anstream::{eprint, eprintln, print, println};
 use anyhow::{Context, Result};
 use flambeau::analysis::Analyses;
@@ -126,7 +126,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     for name in &args.explain {
         eprint!("{}", tell(&before, &graph, control.trace(), name)?);
     }
-    let left_out = LeftOut::find(&session, program.unit(), &graph, &pipeline)?;
+    let run =
+        Run { unit: program.unit(), pipeline: &pipeline, before: &before, after: &graph, report: &report };
+    let left_out = LeftOut::find(&session, &run)?;
     match args.report {
         Some(ReportForm::Text) => eprint!("{report}{}", left_out.text()),
         Some(ReportForm::Json) => {}

@@ -120,6 +120,9 @@ fn rules_that_are_skipped_for_their_class_are_named() {
         serde_json::from_str(&opt(&["-p", "peephole", "--report", "json"]).out).expect("JSON");
     let skipped = report["skipped"].as_array().expect("a list");
     assert!(skipped.iter().any(|s| s["rule"] == "mine/drop" && s["class"] == "rounding"), "{report}");
+    // Nodes that a later pass moves into a group are looked at before.
+    let ran = opt(&["-p", "peephole,fuse,dce", "--report"]);
+    assert!(ran.out.contains("FusionGroup") && ran.err.contains(line), "{}{}", ran.out, ran.err);
     // Applied where the class is accepted; nothing to say of pipelines without rules.
     let ran = opt(&["-p", "peephole{accept=rounding},dce"]);
     assert!(!ran.out.contains("relu") && !ran.err.contains("mine"), "{}{}", ran.out, ran.err);

@@ -83,6 +83,8 @@ fn what_contradicts_is_refused() {
     let g = file("input_types", "g.ir", "graph(%x : Float(2, *)):\n  return (%x)\n");
     refused(&["opt", &g, "-a", "x=f32[3,3]"], &["declared Float(2, *), which Float(3, 3) is not"]);
     assert!(accepted(&["opt", &g, "-a", "x=f32[*,3]"]).contains("%x : Float(2, 3)"));
+    let h = file("input_types", "h.ir", "graph(%x.1 : Tensor):\n  return (%x.1)\n");
+    refused(&["opt", &h, "-a", "x=f32[3]"], &["did you mean `x.1`?"]);
     // A call wants a value.
     refused(&["run", &f, "-a", "x=f32[2,3]"], &["is no value", "rand:f32[2,3]"]);
 }
