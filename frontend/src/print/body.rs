@@ -5,11 +5,12 @@
 //! is assigned to a variable before its use, together with all pending expressions that are evaluated before it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use flambeau_ir::attr::names as attrs;
 use flambeau_ir::module::Function;
 use flambeau_ir::types::{TypeKind, unify};
-use flambeau_ir::{BlockId, Diagnostic, Graph, NodeId, Prim, ValueId, WalkStep};
+use flambeau_ir::{Attr, BlockId, Diagnostic, Graph, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -68,7 +69,7 @@ impl Printer<'_> {
         receiver: Receiver,
         level: usize,
     ) -> Res<()> {
-        let graph = prepared(&function.graph);
+        let graph = prepared(&function.graph, 0)?;
         file.names.begin_function();
         let name = function.name.as_str();
         let name = name.rsplit_once('.').map_or(name, |(_, last)| last);
@@ -106,14 +107,36 @@ impl Printer<'_> {
     }
 }
 
-/// Rewrites loops with both a trip count and a condition, which have no source form.
-fn prepared(graph: &std::sync::Arc<Graph>) -> std::sync::Arc<Graph> {
-    if !crate::ssa::has_mixed_loops(graph) {
-        return std::sync::Arc::clone(graph);
+/// Tasks in tasks deeper than this are not printed.
+const MAX_TASKS: usize = 100;
+
+/// Rewrites loops with both a trip count and a condition, which have no source form, in a graph and the bodies of its
+/// tasks. `depth` is the number of tasks around the graph.
+fn prepared(graph: &Arc<Graph>, depth: usize) -> Res<Arc<Graph>> {
+    if depth > MAX_TASKS {
+        return Err(unprintable("a task in so many tasks"));
+    }
+    let mut bodies = Vec::new();
+    for node in graph.nodes_deep().filter(|&n| matches!(graph.prim(n), Some(Prim::Fork | Prim::Awaitable))) {
+        if let Some(Attr::Graph(body)) = graph.attr(node, attrs::subgraph()) {
+            let rewritten = prepared(body, depth + 1)?;
+            if !Arc::ptr_eq(body, &rewritten) {
+                bodies.push((node, rewritten));
+            }
+        }
+    }
+    let has_mixed = crate::ssa::has_mixed_loops(graph);
+    if bodies.is_empty() && !has_mixed {
+        return Ok(Arc::clone(graph));
     }
     let mut graph = (**graph).clone();
-    crate::ssa::count_in_body(&mut graph);
-    std::sync::Arc::new(graph)
+    for (node, body) in bodies {
+        graph.edit().set_attr(node, attrs::subgraph(), Attr::Graph(body));
+    }
+    if has_mixed {
+        crate::ssa::count_in_body(&mut graph);
+    }
+    Ok(Arc::new(graph))
 }
 
 /// The loop statements of the language.

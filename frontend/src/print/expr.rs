@@ -214,8 +214,9 @@ impl Body<'_, '_, '_> {
             });
         }
         if let ("aten::_unwrap_optional", [value]) = (name, operands) {
-            // The type of a `None` constant does not determine the optional type, so annotate it.
-            if g.ty(g.operand(node, 0)) == Type::NONE {
+            // The text of a `None` constant does not determine the optional type, so annotate it.
+            let operand = g.operand(node, 0);
+            if g.ty(operand) == Type::NONE || g.constant(operand).is_some_and(|c| c.is_none()) {
                 let ty = Type::optional(self.result_type(node));
                 let none = self.annotated(ty, false, value.to_string());
                 return Ok(format!("torch._unwrap_optional({none})"));
