@@ -5,10 +5,11 @@ use crate::case::Case;
 use crate::dead_errors::admitted;
 use crate::observe::{self, Observation, Precision};
 use flambeau_frontend::{Limits, print};
+use flambeau_ir::attr::names;
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::{Arg, Call, match_call};
 use flambeau_ir::types::NoClasses;
-use flambeau_ir::{CompilationUnit, FunctionSchema, Graph, IValue, Symbol};
+use flambeau_ir::{CompilationUnit, FunctionSchema, Graph, IValue, NodeId, Symbol};
 use std::sync::Arc;
 
 /// Print, compile, print, compile, print.
@@ -39,19 +40,30 @@ fn again(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Fun
 /// and some overloads always stand behind another (`aten::pow.int_to_int`, and `aten::view.dtype`, whose number is taken
 /// for a list of one size).
 fn is_sayable(graph: &Graph) -> bool {
+    let mut graphs = vec![graph];
+    while let Some(graph) = graphs.pop() {
+        if !graph.nodes_deep().all(|node| names_itself(graph, node)) {
+            return false;
+        }
+        let bodies = graph.nodes_deep().filter_map(|node| graph.attr(node, names::subgraph()));
+        graphs.extend(bodies.filter_map(|body| body.as_graph()).map(|body| &**body));
+    }
+    true
+}
+
+/// Whether a call by the name of a node's operator, with the node's operands, means that operator.
+fn names_itself(graph: &Graph, node: NodeId) -> bool {
     let registry = graph.registry();
-    graph.nodes_deep().all(|node| {
-        let Some(own) = graph.op(node).row() else { return true };
-        let schema = registry.schema(own);
-        let overloads = registry.overloads(schema.name);
-        let given = || schema.args.iter().zip(graph.operands(node).map(|v| Arg::from(graph.ty(v))));
-        let args: Vec<Arg> = given().filter(|(arg, _)| !arg.kwarg_only).map(|(_, given)| given).collect();
-        let kwargs: Vec<(Symbol, Arg)> =
-            given().filter(|(arg, _)| arg.kwarg_only).map(|(arg, given)| (arg.name, given)).collect();
-        let call = Call { receiver: None, args: &args, kwargs: &kwargs };
-        let schemas: Vec<&FunctionSchema> = overloads.iter().map(|&id| registry.schema(id)).collect();
-        match_call(&schemas, call, &NoClasses).is_ok_and(|meant| overloads[meant.schema] == own)
-    })
+    let Some(own) = graph.op(node).row() else { return true };
+    let schema = registry.schema(own);
+    let overloads = registry.overloads(schema.name);
+    let given = || schema.args.iter().zip(graph.operands(node).map(|v| Arg::from(graph.ty(v))));
+    let args: Vec<Arg> = given().filter(|(arg, _)| !arg.kwarg_only).map(|(_, given)| given).collect();
+    let kwargs: Vec<(Symbol, Arg)> =
+        given().filter(|(arg, _)| arg.kwarg_only).map(|(arg, given)| (arg.name, given)).collect();
+    let call = Call { receiver: None, args: &args, kwargs: &kwargs };
+    let schemas: Vec<&FunctionSchema> = overloads.iter().map(|&id| registry.schema(id)).collect();
+    match_call(&schemas, call, &NoClasses).is_ok_and(|meant| overloads[meant.schema] == own)
 }
 
 /// Prints and compiles a function until its source stays the same. A round may only make it shorter: PyTorch's compiler
@@ -114,5 +126,68 @@ impl Oracle for SourceRoundTrip {
             true => Outcome::Checked,
             false => Outcome::Failed(why),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selftest::session;
+    use flambeau_ir::Source;
+    use flambeau_ir::text::parse_graph;
+    use flambeau_tensor::Tensor;
+
+    fn outcome(text: &str) -> Outcome {
+        let session = session();
+        let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
+        let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
+        SourceRoundTrip.check(&Case::new(graph, vec![input]))
+    }
+
+    #[test]
+    fn loops_of_tasks_keep_their_limits() {
+        let text = "graph(%x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  return (%f)
+with prim::fork_0 = graph(%a : Tensor):
+  %go : bool = prim::is_xpu(%a)
+  %n : int = prim::Constant[value=-1]()
+  %yes : bool = prim::Constant[value=1]()
+  %r : Tensor = prim::Loop(%n, %yes, %a)
+    block0(%i : int, %c : Tensor):
+      %d : Tensor = aten::neg(%c)
+      -> (%go, %d)
+  return (%r)
+";
+        assert_eq!(outcome(text), Outcome::Checked);
+    }
+
+    #[test]
+    fn missing_values_keep_their_types() {
+        let text = "graph(%x : Tensor):
+  %n : int = prim::Constant[value=0]()
+  %yes : bool = prim::Constant[value=1]()
+   = prim::Loop(%n, %yes)
+    block0(%i : int):
+      %none : str? = prim::Constant()
+      %s : str = aten::_unwrap_optional(%none)
+       = prim::Print(%s)
+      -> (%yes)
+  return (%x)
+";
+        assert_eq!(outcome(text), Outcome::Checked);
+    }
+
+    #[test]
+    fn a_task_may_not_name_what_means_another_overload() {
+        let text = "graph(%x : Tensor):
+  %f : Future(int) = prim::fork_0()
+  return (%f)
+with prim::fork_0 = graph():
+  %two : int = prim::Constant[value=2]()
+  %r : int = aten::pow(%two, %two)
+  return (%r)
+";
+        assert!(matches!(outcome(text), Outcome::Rejected(_)), "{:?}", outcome(text));
     }
 }
