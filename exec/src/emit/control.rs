@@ -212,7 +212,12 @@ impl Emit<'_> {
         held.push(Loc::Word(trip));
         self.label = self.here();
         let body = Loop { trip, max, top: self.label, exits, held };
-        let ended = limit_value.filter(|_| held_operand.is_some()).into_iter().collect();
+        let mut ended = Vec::new();
+        if let Some(limit) = limit_value.filter(|_| held_operand.is_some()) {
+            // A limit of an outer block lives until the construct of that block is done: another branch may read it.
+            let outer = self.opens.get_mut(self.depth[limit] as usize);
+            outer.map_or(&mut ended, |open| &mut open.ended).push(limit);
+        }
         self.opens.push(Open { node, kind: Kinds::Loop(body), dests, ended });
     }
 
