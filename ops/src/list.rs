@@ -140,8 +140,6 @@ fn changes() -> Vec<OverloadRow> {
             cx.ret(list);
             Ok(())
         })
-        // The schema does not declare that the result is the first list.
-        .effects(Effects::CONSERVATIVE)
         .sample(two),
         row("aten::mul", "left_t", "`l * n`: the elements `n` times over.", |cx| repeat(cx, 0, 1))
             .raises()

@@ -7,3 +7,15 @@ def f(x, y):
         return x * 2
     fut = torch.jit.fork(g)
     return torch.jit.wait(fut)
+
+# == frontend
+# def f
+# graph(%x.1 : Tensor,
+#       %y.1 : Tensor):
+#   %fut.1 : Future[Tensor] = prim::fork_0(%x.1)
+#   %9 : Tensor = aten::wait(%fut.1)
+#   return (%9)
+# with prim::fork_0 = graph(%x.1 : Tensor):
+#   %7 : int = prim::Constant[value=2]()
+#   %8 : Tensor = aten::mul(%x.1, %7)
+#   return (%8)

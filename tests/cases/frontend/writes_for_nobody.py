@@ -100,6 +100,26 @@ def writes(x: Tensor) -> int:
 #   %8 : int = aten::len(%y.1)
 #   return (%8)
 #
+# def takes_apart
+# graph(%x.1 : int[],
+#       %two.1 : bool):
+#   %8 : int = prim::Constant[value=1]()
+#   return (%8)
+#
+# def multiplies
+# graph(%x : int[],
+#       %n.1 : int):
+#   %16 : int = prim::Constant[value=1]()
+#   return (%16)
+#
+# def stores
+# graph(%x.1 : int[],
+#       %n.1 : int):
+#   %13 : int = prim::Constant[value=1]()
+#   %y.1 : int[] = prim::ListConstruct(%n.1, %n.1)
+#   %y.5 : int[] = aten::mul_(%y.1, %n.1)
+#   return (%13)
+#
 # def hands_on
 # graph(%x.1 : int[],
 #       %all.1 : int[][]):
