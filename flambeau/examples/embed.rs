@@ -12,7 +12,7 @@ def normalize(x: Tensor, eps: float = 1e-5) -> Tensor:
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = Session::standard()?;
-    // `session.load_archive("model.pt")` gives a program of the same kind.
+    // `session.load_archive("model.pt")` returns a program of the same type.
     let program = session.compile_source(SOURCE, "normalize.py")?;
     let entry = program.entry("normalize")?;
     println!("{}", entry.schema());
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let y = entry.call(&[IValue::Tensor(x)], &[("eps", IValue::Float(0.0))])?;
     println!("{y}");
 
-    // An error of the program names its line.
+    // A run-time error of the program has its line.
     let error = entry.call(&[IValue::Int(3)], &[]).expect_err("an int is no tensor");
     println!("{error}");
     Ok(())

@@ -1,4 +1,4 @@
-//! Gradients: a call is recorded on a tape, then the gradients of its inputs are asked for.
+//! Gradients: records a call on a tape, then computes the gradients of its inputs.
 //!
 //! Run: `cargo run --release -p flambeau --example gradients`
 

@@ -1,4 +1,4 @@
-//! A pass of one's own: replaces `x + x` by `x * 2` and runs it, checked, beside the default pipeline.
+//! A custom pass: replaces `x + x` by `x * 2` and runs with checks, followed by the default pipeline.
 //!
 //! Run: `cargo run --release -p flambeau --example own_pass`
 
@@ -6,11 +6,11 @@ use flambeau::ir::{At, NodeId};
 use flambeau::rewrite::{Checks, Manager, Pass, PassCx, PassEntry, PassError};
 use flambeau::{Graph, Session};
 
-/// The pass. Its name is what pipelines, logs and `FLAMBEAU_OPT_LIMIT` call it.
+/// The pass. Pipelines, logs and `FLAMBEAU_OPT_LIMIT` use its name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Double;
 
-/// Whether a node adds a tensor to itself.
+/// Returns whether a node adds a tensor to itself.
 fn is_double(graph: &Graph, node: NodeId) -> bool {
     graph.op_name(node).as_str() == "aten::add"
         && graph.operand_count(node) == 3

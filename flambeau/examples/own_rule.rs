@@ -1,11 +1,12 @@
-//! A rewrite rule of one's own, given as text: it is tried against the reference evaluator before it is used.
+//! A custom rewrite rule, given as text: the reference evaluator tests it before its use.
 //!
 //! Run: `cargo run --release -p flambeau --example own_rule`
 
 use flambeau::Session;
 use flambeau::rewrite::rules::trial::{Effort, try_rules};
 
-/// `exact` promises equal bits; a rule that rounds differently says `rounding`, and the default pipeline ignores it.
+/// `exact` promises bitwise equal results; a rule with different rounding is `rounding`, and the default pipeline
+/// ignores it.
 const RULES: &str = "ruleset mine
 use aten
 

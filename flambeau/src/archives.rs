@@ -1,4 +1,4 @@
-//! What the feature `archive` adds to sessions, programs and modules: loading, weights, freezing.
+//! Parts of sessions, programs and modules that the feature `archive` adds: loading, weights, freezing.
 
 use crate::error::Error;
 use crate::module::{Module, join};
@@ -14,27 +14,27 @@ use flambeau_ir::{CompilationUnit, Fault, IValue, Symbol};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// Entries a state dict may have: modules shared along many paths could ask for more than there is memory.
+/// Limit on the entries of a state dict. Modules shared along many paths could otherwise exhaust memory.
 const STATE_LIMIT: usize = 1 << 20;
 
-/// How a state dict and a module differ.
+/// Differences between the names of a state dict and of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateMismatch {
-    /// What the module has and the state dict doesn't.
+    /// Names in the module but not in the state dict.
     pub missing: Vec<String>,
-    /// What the state dict has and the module doesn't.
+    /// Names in the state dict but not in the module.
     pub unexpected: Vec<String>,
 }
 
 impl StateMismatch {
-    /// Whether there is no difference.
+    /// Returns whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.unexpected.is_empty()
     }
 }
 
 impl SessionBuilder {
-    /// Sets how archives are loaded, and with it the bounds on archives and source.
+    /// Sets the options for loading archives, including the bounds on archives and source.
     pub fn load_options(mut self, options: LoadOptions) -> Self {
         self.settings.load = options;
         self
@@ -42,12 +42,12 @@ impl SessionBuilder {
 }
 
 impl Session {
-    /// How archives are loaded.
+    /// Returns the options for loading archives.
     pub fn load_options(&self) -> &LoadOptions {
         &self.settings.load
     }
 
-    /// The same session with other options for loading archives, the bounds on archives and source among them.
+    /// Returns the same session with other options for loading archives, including the bounds on archives and source.
     pub fn with_load_options(&self, load: LoadOptions) -> Session {
         self.with(|settings| settings.load = load)
     }
@@ -55,7 +55,7 @@ impl Session {
     /// Loads a `.pt` archive.
     ///
     /// # Errors
-    /// `A…` with record and offset, `F…` for its code.
+    /// `A…` with record and offset, `F…` for errors in its code.
     pub fn load_archive(&self, path: impl AsRef<Path>) -> Result<Program, Error> {
         let module = flambeau_archive::load_file(path.as_ref(), self.registry(), &self.settings.load)?;
         Program::of_module(self, module)
@@ -70,8 +70,8 @@ impl Session {
         Program::of_module(self, module)
     }
 
-    /// The tensors in a file, by name: a state dict or tensor of `torch.save`, a safetensors file, or the parameters
-    /// and buffers of a `.pt` archive's module.
+    /// Returns the tensors of a file by name. The file is a state dict or tensor of `torch.save`, a safetensors file,
+    /// or a `.pt` archive, of which it returns the module's parameters and buffers.
     ///
     /// # Errors
     /// `A…` with record and offset.
@@ -99,7 +99,7 @@ impl Program {
         Ok(program)
     }
 
-    /// The program with other code, whose module is `object`.
+    /// Returns the program with other code, whose module is `object`.
     pub(crate) fn with_unit(&self, unit: CompilationUnit, object: Object) -> Result<Program, Error> {
         let (name, extra_files) = (self.archive_name().to_owned(), self.extra_files().to_vec());
         let version = self.archive_version().unwrap_or_default();
@@ -108,18 +108,18 @@ impl Program {
         Ok(Program::with_root(&self.session, Arc::new(unit), root))
     }
 
-    /// The module with its weights and settings made part of its code: only `forward`, and the methods and attributes
-    /// (as dotted paths) in `preserved`, are left. What nothing changes becomes constants. This program stays as it is;
-    /// tensors that remain attributes are shared with it.
+    /// Returns the module with its weights and settings folded into its code. Only `forward`, and the methods and
+    /// attributes (as dotted paths) in `preserved`, remain. Attributes that no code changes become constants. This
+    /// program is not changed; it shares the tensors that remain attributes.
     ///
     /// # Errors
-    /// `X0003` for a module that is training, a program without one, or a name that is not there; `X0006` for modules
-    /// that cannot be frozen.
+    /// `X0003` for a module in training mode, a program without a module, or an unknown name; `X0006` for modules that
+    /// cannot be frozen.
     pub fn freeze(&self, preserved: &[&str]) -> Result<Program, Error> {
         crate::freeze::freeze(self, preserved)
     }
 
-    /// Calls a method of any object of the program; its results as one value.
+    /// Calls a method of an object of the program and returns its results as one value.
     pub(crate) fn call_method(
         &self,
         object: &Object,
@@ -137,7 +137,7 @@ impl Program {
         self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)
     }
 
-    /// Runs the `__setstate__` of an object that restores itself.
+    /// Runs the `__setstate__` method of an object.
     fn restore(&self, object: &Object, state: IValue) -> Result<(), Error> {
         self.call_method(object, "__setstate__", vec![state]).map(drop)
     }
@@ -148,10 +148,11 @@ fn no_method(object: &Object, name: &str) -> Error {
 }
 
 impl Module {
-    /// Parameters and buffers by name, as PyTorch's `state_dict` has them. The tensors are the module's own.
+    /// Returns parameters and buffers by name, like PyTorch's `state_dict`. The tensors are the module's own, not
+    /// copies.
     ///
     /// # Errors
-    /// `X0005` where shared modules give more than a million entries.
+    /// `X0005` if shared modules lead to more than a million entries.
     pub fn state_dict(&self) -> Result<Weights, Error> {
         let mut out = Weights::default();
         let mut visited = 0;
@@ -159,7 +160,7 @@ impl Module {
         while let Some((prefix, module)) = stack.pop() {
             visited += 1;
             if visited > STATE_LIMIT || out.len() > STATE_LIMIT {
-                let message = format!("a state dict of more than {STATE_LIMIT} entries");
+                let message = format!("the state dict has more than {STATE_LIMIT} entries");
                 return Err(Error::new(Fault::Limit, "X0005", message));
             }
             for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
@@ -171,11 +172,11 @@ impl Module {
         Ok(out)
     }
 
-    /// Copies tensors into the parameters and buffers of the same names, which keep their types and places. Nothing is
-    /// copied if a size differs.
+    /// Copies tensors into the parameters and buffers of the same names, which keep their dtypes and storages. Copies
+    /// nothing if a size differs.
     ///
     /// # Errors
-    /// `X0005` where sizes differ, or, if `strict`, where the names do: all of them are told.
+    /// `X0005` if sizes differ, or, with `strict`, if names differ. The error lists all differences.
     pub fn load_state_dict(&self, weights: &Weights, strict: bool) -> Result<StateMismatch, Error> {
         let own = self.state_dict()?;
         let refuse = |message: String| Error::new(Fault::Input, "X0005", message);
@@ -185,7 +186,7 @@ impl Module {
         let mut both = Vec::new();
         for (name, tensor) in &own {
             let Some(new) = weights.get(name) else { continue };
-            // Before tensors could be without dimensions, numbers were saved as lists of one.
+            // Old versions of PyTorch had no tensors without dimensions and saved numbers as tensors of one element.
             let first = tensor.rank() == 0 && new.rank() == 1 && new.numel() > 0;
             let new = match first {
                 true => new.select(0, 0).map_err(|e| refuse(format!("`{name}`: {e}")))?,
@@ -205,7 +206,7 @@ impl Module {
         }));
         if !problems.is_empty() {
             let all = problems.join("\n  ");
-            return Err(refuse(format!("the state dict does not fit {}\n  {all}", self.class_name())));
+            return Err(refuse(format!("the state dict does not match {}\n  {all}", self.class_name())));
         }
         for (name, tensor, new) in &both {
             tensor.copy_(new).map_err(|e| refuse(format!("`{name}`: {e}")))?;

@@ -1,4 +1,4 @@
-//! Functions as methods: what has no module of its own is given one that holds nothing, so that it can be saved.
+//! Wraps functions as methods: a program without a module gets an empty module, so that it can be saved.
 
 use crate::error::Error;
 use crate::program::Program;
@@ -8,18 +8,18 @@ use flambeau_ir::value::Object;
 use flambeau_ir::{Symbol, Type};
 use std::sync::Arc;
 
-/// The class that PyTorch gives to functions it saves.
+/// Class of the module in which PyTorch saves functions.
 const PLACEHOLDER: &str = "__torch__.PlaceholderModule";
 
 impl Program {
-    /// A program whose module's methods are the entries of this one: pairs of an entry and the name of its method.
-    /// Functions that they call stay functions. An archive of a single function has it as `forward`.
+    /// Returns a program with a module whose methods are entries of this program, given as pairs of entry name and
+    /// method name. Functions that they call remain functions. An archive of a single function names it `forward`.
     ///
     /// # Errors
-    /// `X0003` for programs that are a module already, entries that are not there, or a parameter named `self`.
+    /// `X0003` for programs that already have a module, unknown entries, or a parameter named `self`.
     pub fn to_module(&self, methods: &[(&str, &str)]) -> Result<Program, Error> {
         if self.module().is_some() {
-            return Err(Error::misuse("the program is a module already"));
+            return Err(Error::misuse("the program already has a module"));
         }
         let ty = Type::class(Symbol::new(PLACEHOLDER), 0);
         let receiver = Symbol::new("self");

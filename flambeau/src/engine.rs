@@ -1,8 +1,7 @@
-//! How a program's functions become something that runs: plans made once, machines kept warm.
+//! Preparation of functions for execution: cached plans and reusable machines.
 //!
-//! One [`Engine`] belongs to one loaded program. It compiles a function when it is first called, in the way the
-//! session's [`Execution`] says, and lends its machines to the calls that come: a machine that has run once runs again
-//! without allocating.
+//! Each loaded program has one [`Engine`]. The engine compiles a function at its first call, according to the session's
+//! [`Execution`], and keeps its machines between calls: the second run on a machine does not allocate.
 
 use crate::error::Error;
 use crate::session::{Execution, Session};
@@ -16,11 +15,11 @@ use flambeau_tensor::threads;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Functions of a unit, prepared as the session says.
+/// Functions of a unit, prepared according to the session's settings.
 struct Prepared {
     session: Session,
     unit: Arc<CompilationUnit>,
-    /// Whether anything in the unit asks for gradients.
+    /// Whether any function in the unit requests gradients.
     asks: OnceLock<bool>,
 }
 
@@ -29,7 +28,7 @@ impl Prepared {
         Prepared { session: session.clone(), unit: Arc::clone(unit), asks: OnceLock::new() }
     }
 
-    /// Whether a graph, or any function it may call, asks for gradients of what it does.
+    /// Returns whether a graph, or any function that it may call, requests gradients.
     fn asks_for_gradients(&self, graph: &Graph) -> bool {
         let asks = |g: &Graph| {
             let column = g.registry().column::<AsksForGradients>();
@@ -38,11 +37,12 @@ impl Prepared {
         asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
     }
 
-    /// The graph that the machine runs for a function: as loaded, or optimized if the session says so.
+    /// Returns the graph that the machine runs for a function: as loaded, or optimized if the session's settings
+    /// require it.
     ///
     /// # Errors
-    /// What an optimization fails with, in a session that checks its passes. In others the failure is reported and the
-    /// graph is the loaded one.
+    /// The error of a failed optimization, in a session that checks its passes. Other sessions record the failure and
+    /// return the loaded graph.
     fn prepare(&self, graph: &Arc<Graph>, name: Option<Symbol>) -> Result<Arc<Graph>, Error> {
         if self.session.execution() != Execution::Optimized {
             return Ok(Arc::clone(graph));
@@ -77,7 +77,7 @@ impl Callees for Prepared {
     }
 }
 
-/// That a called function can't be made ready, as an error of the call.
+/// Converts the failed preparation of a called function into an error of the call.
 fn of_callee(error: &Error) -> KernelError {
     KernelError::new(error.fault, "RuntimeError", error.message.clone())
 }
@@ -86,18 +86,18 @@ fn of_callee(error: &Error) -> KernelError {
 pub(crate) struct Engine {
     unit: Arc<CompilationUnit>,
     execution: Execution,
-    /// Bytes of freed tensors that each machine keeps.
+    /// Bytes of freed tensors that each machine keeps for reuse.
     recycled: usize,
-    /// How many threads may work on a loop of a run; 0: as many as the machine has.
+    /// Number of threads that may work on a loop of a run; 0 selects the number of processors.
     threads: usize,
-    /// Prepares graphs called from outside.
+    /// Prepares graphs that the embedder calls.
     entry: Prepared,
     functions: Arc<Functions>,
-    /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
+    /// Code of graphs that the embedder calls, by the address of the graph. The code keeps the graph alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
-    /// The machine that calls use when no other is at work, made by the first.
+    /// The machine for calls while no other call runs, created by the first call.
     machine: TryCell<Option<Vm>>,
-    /// Machines for calls beside others.
+    /// Further machines, for concurrent calls.
     others: Mutex<Vec<Vm>>,
 }
 
@@ -116,12 +116,12 @@ impl Engine {
         })
     }
 
-    /// What the program defines.
+    /// Returns the unit of the program.
     pub(crate) fn unit(&self) -> &CompilationUnit {
         &self.unit
     }
 
-    /// The code that a call of `graph` runs.
+    /// Returns the code for calls of `graph`, and compiles it at the first call.
     pub(crate) fn code(&self, graph: &Arc<Graph>) -> Result<Arc<Code>, Error> {
         let key = Arc::as_ptr(graph) as usize;
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
@@ -133,8 +133,8 @@ impl Engine {
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
     }
 
-    /// Runs `graph` on the arguments that `bind` gives: complete, in order. Its code is kept in `plan`. Several results come
-    /// as a tuple.
+    /// Runs `graph` on the arguments that `bind` returns: complete, in order. Caches the code in `plan`. Several
+    /// results are returned as a tuple.
     pub(crate) fn run(
         &self,
         graph: &Arc<Graph>,
@@ -167,8 +167,8 @@ impl Engine {
         self.on_machine(|machine| machine.run_bound(code, host, bind))
     }
 
-    /// Runs `graph` as it was loaded, by the reference evaluator, which records what it does if gradients are asked for;
-    /// the machine does not.
+    /// Runs `graph` as it was loaded, with the reference evaluator. The evaluator records its operations if gradients
+    /// are requested; the machine cannot record.
     fn run_reference(
         &self,
         graph: &Arc<Graph>,
@@ -188,7 +188,7 @@ impl Engine {
         Ok(one_value(results?.into_iter()))
     }
 
-    /// Does something on a machine that is at rest, or on one more.
+    /// Runs a closure with an idle machine, or with a new one if none is idle.
     #[inline]
     fn on_machine<R>(&self, work: impl FnOnce(&mut Vm) -> R) -> R {
         let new = || Vm::with_recycled(Arc::clone(&self.functions), self.recycled);
@@ -205,7 +205,8 @@ impl Engine {
     }
 }
 
-/// A panic elsewhere leaves these tables whole: each is changed by one insertion at a time.
+/// Locks a mutex and ignores poisoning: each of these tables is changed by single insertions, so a panic leaves it
+/// consistent.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

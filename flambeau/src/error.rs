@@ -1,31 +1,31 @@
-//! One error type for everything an embedder can ask for.
+//! The error type of all functions of the façade.
 
 use flambeau_exec::{ExecError, TraceEntry};
 use flambeau_ir::verify::VerifyErrors;
 use flambeau_ir::{Diagnostic, Fault, RegistryError};
 use std::fmt;
 
-/// What went wrong, whose fault it is, and where.
+/// An error: message, kind, code and position.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Whose fault.
+    /// Kind of the error: the party that caused it.
     pub fault: Fault,
-    /// Stable code; `flambeau explain CODE` tells more.
+    /// Stable code; `flambeau explain CODE` prints its description.
     pub code: &'static str,
-    /// One or more lines, the first of which says it.
+    /// One or more lines; the first is a summary.
     pub message: String,
-    /// Python's class for errors of running programs: `RuntimeError`, or the class a script raised.
+    /// Python's exception class, for errors of running programs: `RuntimeError`, or the class that a script raised.
     pub class: Option<String>,
-    /// Places in texts, for errors of compiling and reading.
+    /// Positions in texts, for errors of compiling and reading.
     pub diagnostics: Vec<Diagnostic>,
     /// The calls that were active, outermost first, for errors of running programs.
     pub trace: Vec<TraceEntry>,
-    /// What would help, if that is known; diagnostics have their own.
+    /// A suggestion, if there is one. Diagnostics have their own.
     pub help: Option<String>,
 }
 
 impl Error {
-    /// An error without places.
+    /// Creates an error without positions.
     pub fn new(fault: Fault, code: &'static str, message: impl Into<String>) -> Self {
         Error {
             fault,
@@ -38,12 +38,12 @@ impl Error {
         }
     }
 
-    /// The interface was called in a way its documentation rules out.
+    /// Creates an error for a call that violates the documented contract.
     pub(crate) fn misuse(message: impl Into<String>) -> Self {
         Error::new(Fault::Misuse, "X0003", message)
     }
 
-    /// The full text: diagnostics with their source lines, or the traceback.
+    /// Returns the full text: diagnostics with their source lines, or the traceback.
     pub fn render(&self) -> String {
         if !self.diagnostics.is_empty() {
             return self.diagnostics.iter().map(Diagnostic::render).collect();
@@ -84,9 +84,9 @@ impl From<Box<Diagnostic>> for Error {
 }
 
 impl From<Vec<Diagnostic>> for Error {
-    /// Diagnostics of one text; there is at least one.
+    /// Converts the diagnostics of one text, of which there is at least one.
     fn from(all: Vec<Diagnostic>) -> Self {
-        // A missing feature is worth less than a plain error beside it: the program may be wrong as a whole.
+        // A plain error takes precedence over an unsupported feature, because the program may be invalid as a whole.
         let main = all.iter().find(|d| d.fault != Fault::Unsupported).or(all.first());
         match main {
             Some(d) => Error { diagnostics: all.clone(), ..Error::new(d.fault, d.code, d.message.clone()) },

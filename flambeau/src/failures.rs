@@ -1,8 +1,8 @@
-//! Optimizations that failed.
+//! Records of failed optimizations.
 //!
-//! A pass that fails is a defect, of this library or of an embedder's pass, but the program can run without it. It is
-//! never passed over silently: a session that checks its passes reports an error; one that does not runs the program
-//! unoptimized, records the failure and tells the embedder's hook. A failure says how to reproduce it.
+//! A pass that fails is a defect, of this library or of an embedder's pass, but the program can run without the pass. A
+//! failure is never dropped silently: a session that checks its passes returns an error; any other session runs the
+//! program unoptimized, records the failure and calls the embedder's hook. Each record has a reproducer.
 
 use crate::error::Error;
 use flambeau_ir::Symbol;
@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An optimization that failed.
+/// A failed optimization.
 #[derive(Clone, Debug)]
 pub struct OptimizationFailure {
-    /// The function that was to be optimized; `None` for a graph that was called from outside.
+    /// The function that was optimized; `None` for a graph that the embedder called.
     pub function: Option<Symbol>,
-    /// The pipeline, spelled out.
+    /// The pipeline, with all options.
     pub pipeline: String,
-    /// What went wrong.
+    /// The error.
     pub error: Error,
-    /// IR text of the graph before the pipeline, behind the command that runs the pipeline on it.
+    /// The command that runs the pipeline, followed by the IR text of the graph before the pipeline.
     pub reproducer: String,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Failures {
     recorded: Arc<Mutex<VecDeque<Arc<OptimizationFailure>>>>,
 }
 
-/// Failures that are kept; older ones are dropped.
+/// Number of recorded failures; older ones are dropped.
 const KEPT: usize = 64;
 
 impl Failures {
-    /// Calls `hook` for each failure from now on.
+    /// Sets the hook that is called for each later failure.
     pub(crate) fn set_hook(&mut self, hook: Arc<Hook>) {
         self.hook = Some(hook);
     }
 
-    /// Records a failure and tells the hook.
+    /// Records a failure and calls the hook.
     pub(crate) fn report(&self, failure: OptimizationFailure) {
         let failure = Arc::new(failure);
         {
@@ -59,13 +59,13 @@ impl Failures {
             }
             recorded.push_back(Arc::clone(&failure));
         }
-        // Outside of the lock: the hook may ask for what is recorded.
+        // The lock is released first, because the hook may read the recorded failures.
         if let Some(hook) = &self.hook {
             hook(&failure);
         }
     }
 
-    /// The newest failures, oldest first.
+    /// Returns the recorded failures, oldest first.
     pub(crate) fn recorded(&self) -> Vec<Arc<OptimizationFailure>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

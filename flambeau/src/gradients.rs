@@ -1,7 +1,7 @@
-//! Gradients: the operators' formulas, compiled when a gradient first goes through them.
+//! Gradients: formulas of operators, compiled at their first use.
 //!
-//! An operator states its derivative as expressions (`flambeau_rewrite::autodiff`); here each becomes a TorchScript function,
-//! compiled like any other, and the tape of `flambeau_exec` calls it.
+//! An operator states its derivative as expressions (`flambeau_rewrite::autodiff`). This file compiles each expression
+//! as a TorchScript function, which the tape of `flambeau_exec` calls.
 
 use crate::error::Error;
 use crate::program::{Entry, Program};
@@ -23,7 +23,7 @@ struct Known {
 }
 
 impl Known {
-    /// How many formulas there are; a body is one.
+    /// Returns the number of formulas; a body counts as one.
     fn len(&self) -> usize {
         match &self.stated {
             autodiff::GradientEntry::Constant | autodiff::GradientEntry::Layout => 0,
@@ -32,7 +32,7 @@ impl Known {
         }
     }
 
-    /// Formula `index` as a function, if it computes anything.
+    /// Returns the source of formula `index` as a function, or `None` if there is nothing to compute.
     fn source(&self, schema: &FunctionSchema, index: usize, complex: bool) -> Option<FormulaSource> {
         match &self.stated {
             autodiff::GradientEntry::Constant | autodiff::GradientEntry::Layout => None,
@@ -43,7 +43,7 @@ impl Known {
         }
     }
 
-    /// What formula `index` is computed from.
+    /// Returns the inputs of formula `index`.
     fn inputs(&self, index: usize) -> &[Input] {
         match &*self.derivative {
             Derivative::Constant | Derivative::Layout => &[],
@@ -53,7 +53,7 @@ impl Known {
     }
 }
 
-/// A formula is compiled once for real numbers and once for complex ones.
+/// Operator, index of the formula, and whether it is compiled for complex numbers.
 type Key = (OpId, usize, bool);
 
 /// The derivatives of a session's operators.
@@ -66,10 +66,10 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The library of a session.
+    /// Creates the library of a session.
     ///
     /// # Errors
-    /// `S0002` if the operators state their derivatives wrongly.
+    /// `S0002` if stated derivatives are invalid.
     pub(crate) fn new(session: &Session) -> Result<Library, Error> {
         let table = GradientTable::from_registry(session.registry())
             .map_err(|e| Error::new(Fault::Misuse, "S0002", e.to_string()))?;
@@ -114,7 +114,7 @@ impl Library {
         Some(Known { derivative: Arc::new(derivative), stated })
     }
 
-    /// The function of a formula.
+    /// Returns the compiled function of a formula.
     fn compiled(&self, key: Key, source: impl FnOnce() -> Option<FormulaSource>) -> Result<Entry, Error> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = compiled.get(&key) {
@@ -138,7 +138,7 @@ impl Library {
     /// Compiles the formulas of those operators that have a kernel.
     ///
     /// # Errors
-    /// For each formula that does not compile, why.
+    /// The errors of all formulas that do not compile.
     fn check(&self, ops: impl IntoIterator<Item = OpId>) -> Result<(), Vec<Error>> {
         let mut problems = Vec::new();
         for op in ops {
@@ -180,7 +180,7 @@ impl Derivatives for Library {
         let args: Vec<IValue> = of.collect();
         entry.call_on(&args, &[], host).map_err(|error| {
             let message = format!("the gradient of `{}`: {}", schema.full_name(), error.message);
-            // A formula says by `NotImplementedError` that a case is not there.
+            // Formulas raise `NotImplementedError` for unsupported cases.
             let missing = error.class.as_deref().is_some_and(|class| class.ends_with("NotImplementedError"));
             let fault = if missing { Fault::Unsupported } else { error.fault };
             ExecError::of(&KernelError::new(fault, "RuntimeError", message))
@@ -188,7 +188,7 @@ impl Derivatives for Library {
     }
 }
 
-/// What a formula is computed from, as a tape says it.
+/// Converts the inputs of a formula to those of a tape.
 fn inputs_of(source: &FormulaSource) -> Vec<Input> {
     let inputs = source.params.iter().map(|named| match named {
         Named::Grad(i) => Input::Grad(*i),
@@ -199,8 +199,8 @@ fn inputs_of(source: &FormulaSource) -> Vec<Input> {
     inputs.collect()
 }
 
-/// Checks the gradients that extensions state: that they read, that the operators and arguments they name are there, and
-/// that their formulas compile. Those of the standard operators are checked by tests.
+/// Checks the gradients that extensions state: their syntax, the names of operators and arguments, and that their
+/// formulas compile. Tests check those of the standard operators.
 ///
 /// # Errors
 /// `S0002` with file and line; `F…` for the first formula that does not compile.
@@ -228,20 +228,21 @@ pub(crate) fn check_extensions(session: &Session) -> Result<(), Error> {
 }
 
 impl Session {
-    /// A tape: set on a [`Host`], it lets gradients be asked for afterwards, by [`Session::gradients`].
+    /// Returns a tape. Set on a [`Host`], it records a run, so that [`Session::gradients`] can compute gradients
+    /// afterwards.
     ///
     /// # Errors
-    /// `S0002` if the operators state their derivatives wrongly.
+    /// `S0002` if stated derivatives are invalid.
     pub fn tape(&self) -> Result<Tape, Error> {
         Ok(Tape::new(self.gradient_library()?))
     }
 
-    /// The gradients of `inputs`, given those of `outputs`, which were computed on a host with a tape. `None` for an input
-    /// that no output depends on.
+    /// Returns the gradients of `inputs`, given those of `outputs`, which were computed on a host with a tape. The
+    /// gradient is `None` for an input on which no output depends.
     ///
     /// # Errors
-    /// `X0002` if an operator on the way has no derivative, an output requires no gradient, or a tensor that is needed was
-    /// written to since.
+    /// `X0002` if an operator between them has no derivative, an output does not require a gradient, or a tensor that a
+    /// formula needs was written after it was recorded.
     pub fn gradients(
         &self,
         outputs: &[(flambeau_tensor::Tensor, flambeau_tensor::Tensor)],

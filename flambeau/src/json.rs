@@ -1,18 +1,18 @@
-//! Values as JSON: what the command line reads and prints, and what recorded behaviour is stored as.
+//! Values as JSON: the format of arguments and results of the command, and of recorded runs.
 //!
 //! A value is an object with a tag `t`: `none`; `bool`, `int`, `str` with `v`; `float` with its text in `v` (JSON has
-//! no infinities); `complex` with two such texts; `list`, `tuple` with their members in `v`; `dict` with pairs in `v`,
+//! no infinities); `complex` with two such texts; `list`, `tuple` with their elements in `v`; `dict` with pairs in `v`,
 //! in insertion order; `tensor` with `dtype`, `shape` and either `data` (flat, row-major, at most 64 elements when
-//! written) or `b64` (little-endian bytes), and `strides` where it is not contiguous; `dtype`, `layout`,
-//! `memory_format` by name (integers in a program) and `device`; results also `enum`, `object` (its class only) and
-//! `future`.
+//! written) or `b64` (little-endian bytes), and `strides` if it is not contiguous; `dtype`, `layout`, `memory_format`
+//! by name (integers in a program) and `device`. Results also have `enum`, `object` (its class only) and `future`.
 //!
-//! Values may share memory: `let` names a value (`name`, `v`), `ref` stands for the value that a name was given, and `view`
-//! is a tensor over the storage of another one (`of`, with `shape`, `strides` and `offset` in elements). One [`Reader`]
-//! keeps names from value to value, so that the arguments of a call may share memory.
+//! Values may share memory: `let` names a value (`name`, `v`), `ref` refers to a named value, and `view` is a tensor
+//! over the storage of another one (`of`, with `shape`, `strides` and `offset` in elements). A [`Reader`] keeps names
+//! from one value to the next, so that the arguments of a call may share memory.
 //!
-//! JSON does not say what an empty list is a list of, so reading takes the type that is expected where one is known.
-//! Both directions stop at [`MAX_DEPTH`]: JSON's own trees are recursive, and a list may hold itself.
+//! JSON does not state the element type of an empty list, so the functions for reading take the expected type if it is
+//! known. Both directions stop at [`MAX_DEPTH`]: the trees of `serde_json` are recursive, and a list may contain
+//! itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -22,19 +22,19 @@ use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Scala
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// How deep values may nest on their way from or to JSON.
+/// Maximum nesting of values that are read from or written as JSON.
 pub const MAX_DEPTH: usize = 120;
 
-/// Larger tensors are written as bytes.
+/// Maximum number of elements written as numbers; larger tensors are written as bytes.
 const MAX_DATA: usize = 64;
 
-/// Why a value could not be read from or written as JSON.
+/// An error of reading or writing a value as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", place(.path))]
 pub struct JsonError {
-    /// Where in the value, as `[1].key(0)`; empty for the value itself.
+    /// Position in the value, as `[1].key(0)`; empty for the value itself.
     pub path: String,
-    /// What is wrong there.
+    /// Description of the error.
     pub what: String,
     fault: Fault,
 }
@@ -62,7 +62,7 @@ impl JsonError {
         self
     }
 
-    /// Whose fault it is: the input's, a limit's, or a missing feature's.
+    /// Returns the kind of the error: input, limit, or unsupported feature.
     pub fn fault(&self) -> Fault {
         self.fault
     }
@@ -74,25 +74,25 @@ impl From<flambeau_tensor::TensorError> for JsonError {
     }
 }
 
-/// Reads a value; lists and dictionaries get the type their members have (tensors, where there are none).
+/// Reads a value; the element type of lists and dictionaries is that of their elements, or tensor if there are none.
 ///
 /// # Errors
-/// If the JSON is no value, naming the place; or it nests too deep.
+/// If the JSON is not a value, with the position; or if it is nested too deep.
 pub fn read(json: &Value) -> Result<IValue, JsonError> {
     read_as(json, Type::ANY)
 }
 
-/// Reads a value that is to be of type `ty`, as a function's schema says. The type decides what empty lists are lists
-/// of, and whether an integer that stands for a float is one. Members that do not fit are read as what they are: whoever
-/// takes the value checks it.
+/// Reads a value with the expected type `ty`, as in a function's schema. The type determines the element type of empty
+/// lists, and whether an integer is read as a float. Elements that do not match are read with their own type; the
+/// consumer of the value checks it.
 ///
 /// # Errors
-/// If the JSON is no value, naming the place; or it nests too deep.
+/// If the JSON is not a value, with the position; or if it is nested too deep.
 pub fn read_as(json: &Value, ty: Type) -> Result<IValue, JsonError> {
     Reader::default().read_as(json, ty)
 }
 
-/// Reads values that may share memory by naming each other.
+/// Reads values that may share memory by referring to each other by name.
 ///
 /// ```
 /// use flambeau::{Type, json::Reader};
@@ -112,10 +112,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads a value as [`read_as`] does; names that earlier values were given stand for them.
+    /// Reads a value like [`read_as`]; `ref` may use the names of earlier values.
     ///
     /// # Errors
-    /// As [`read_as`], or for a name that no earlier value has.
+    /// Like [`read_as`], or for a name without an earlier value.
     pub fn read_as(&mut self, json: &Value, ty: Type) -> Result<IValue, JsonError> {
         read_at(json, ty, 0, self)
     }
@@ -125,11 +125,11 @@ fn name_of(json: &Value) -> Result<&str, JsonError> {
     json.get("name").and_then(Value::as_str).ok_or_else(|| JsonError::input("no `name`"))
 }
 
-/// A tensor over the storage of another.
+/// Reads a view of another tensor.
 fn read_view(json: &Value, depth: usize, names: &mut Reader) -> Result<IValue, JsonError> {
     let of = json.get("of").ok_or_else(|| JsonError::input("the view has no `of`"))?;
     let of = read_at(of, Type::TENSOR, depth + 1, names).map_err(|e| e.within(|| ".of".into()))?;
-    let of = of.as_tensor().ok_or_else(|| JsonError::input("`of` is no tensor"))?;
+    let of = of.as_tensor().ok_or_else(|| JsonError::input("`of` is not a tensor"))?;
     let sizes = read_sizes(json, "shape")?.ok_or_else(|| JsonError::input("the view has no `shape`"))?;
     let strides =
         read_sizes(json, "strides")?.ok_or_else(|| JsonError::input("the view has no `strides`"))?;
@@ -147,7 +147,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
     };
     let tag = json.get("t").and_then(Value::as_str).ok_or_else(|| JsonError::input("no tag `t`"))?;
     let v = json.get("v").unwrap_or(&Value::Null);
-    let wrong = || JsonError::input(format!("`v` is no {tag}"));
+    let wrong = || JsonError::input(format!("`v` is not of type {tag}"));
     Ok(match tag {
         "none" => IValue::None,
         "bool" => IValue::Bool(v.as_bool().ok_or_else(wrong)?),
@@ -160,7 +160,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
             let part = |i: usize| v.get(i).and_then(read_float).ok_or_else(wrong);
             IValue::complex(Complex::new(part(0)?, part(1)?))
         }
-        // Callers of a program may give a device by its name.
+        // Callers of a program may pass a device by its name.
         "str" if matches!(ty.kind(), TypeKind::Device) => {
             IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?)
         }
@@ -173,11 +173,11 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         "ref" => {
             let name = name_of(json)?;
             let known = names.named.get(name).cloned();
-            known.ok_or_else(|| JsonError::input(format!("no earlier value is called `{name}`")))?
+            known.ok_or_else(|| JsonError::input(format!("no earlier value is named `{name}`")))?
         }
         "view" => read_view(json, depth, names)?,
         "list" => read_list(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
-        // Callers of a program may give a tuple for a list.
+        // Callers of a program may pass a tuple for a list.
         "tuple" if matches!(ty.kind(), TypeKind::List(_)) => {
             read_list(v.as_array().ok_or_else(wrong)?, ty, depth, names)?
         }
@@ -191,11 +191,11 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
                 number_of(tag, name).ok_or_else(|| JsonError::unsupported(format!("the {tag} `{name}`")))?,
             )
         }
-        other => return Err(JsonError::input(format!("no way to read a value with the tag `{other}`"))),
+        other => return Err(JsonError::input(format!("unknown tag `{other}`"))),
     })
 }
 
-/// A tensor of one element stands for a number where a number is expected, as it does for callers of a program.
+/// Converts a tensor of one element to a number where a number is expected, as calls of a program do.
 fn number_or_tensor(tensor: Tensor, ty: Type) -> Result<IValue, JsonError> {
     if tensor.numel() != 1 {
         return Ok(IValue::Tensor(tensor));
@@ -208,7 +208,7 @@ fn number_or_tensor(tensor: Tensor, ty: Type) -> Result<IValue, JsonError> {
     })
 }
 
-/// The integer that stands for a dtype, layout or memory format in a program.
+/// Returns the integer that represents a dtype, layout or memory format in a program.
 fn number_of(tag: &str, name: &str) -> Option<i64> {
     match tag {
         "dtype" => DType::from_name(name).map(DType::scalar_type),
@@ -271,7 +271,7 @@ fn read_dict(pairs: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Res
     let mut entries = Vec::new();
     for (i, pair) in pairs.iter().enumerate() {
         let [key, value] = pair.as_array().map_or(&[][..], Vec::as_slice) else {
-            return Err(JsonError::input("an entry is a pair of key and value").within(|| format!("[{i}]")));
+            return Err(JsonError::input("expected a pair of key and value").within(|| format!("[{i}]")));
         };
         let key = read_at(key, key_type, depth + 1, names).map_err(|e| e.within(|| format!(".key({i})")))?;
         let value =
@@ -296,7 +296,7 @@ fn read_dict(pairs: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Res
     Ok(IValue::Dict(dict))
 }
 
-/// The type of all values if they have the same, made optional where some are none; tensors for no values at all.
+/// Returns the common type of all values, optional if some are `None`; `Tensor` if there are no values.
 fn common_type(values: &[IValue]) -> Type {
     let mut some = values.iter().filter(|v| !v.is_none()).map(IValue::type_of);
     let Some(first) = some.next() else {
@@ -322,7 +322,7 @@ fn read_tensor(json: &Value) -> Result<Tensor, JsonError> {
     let contiguous = Layout::contiguous(&sizes)?;
     if contiguous.numel().checked_mul(dtype.size()) != Some(bytes.len()) {
         let count = bytes.len() / dtype.size();
-        return Err(JsonError::input(format!("{count} elements for the shape {sizes:?}")));
+        return Err(JsonError::input(format!("the shape {sizes:?} does not match {count} elements")));
     }
     let tensor = match read_sizes(json, "strides")? {
         None => Tensor::from_bytes(&bytes, dtype, contiguous)?,
@@ -340,15 +340,19 @@ fn read_tensor(json: &Value) -> Result<Tensor, JsonError> {
 fn read_sizes(json: &Value, field: &str) -> Result<Option<Vec<i64>>, JsonError> {
     let Some(list) = json.get(field).and_then(Value::as_array) else { return Ok(None) };
     let sizes: Option<Vec<i64>> = list.iter().map(|d| d.as_i64().filter(|d| *d >= 0)).collect();
-    sizes.map(Some).ok_or_else(|| JsonError::input(format!("`{field}` is no list of natural numbers")))
+    sizes
+        .map(Some)
+        .ok_or_else(|| JsonError::input(format!("`{field}` is not a list of non-negative integers")))
 }
 
-/// Row-major elements put where a layout has them. Elements that share a place overwrite each other, in order.
+/// Writes row-major elements to the positions of a layout. Elements with the same position overwrite each other, in
+/// order.
 fn spread(bytes: &[u8], layout: &Layout, width: usize) -> Result<Vec<u8>, JsonError> {
-    // A layout may reach far beyond what its elements fill: bound it by what was sent, with room for real cases.
+    // A layout may span much more memory than its elements fill: the bound is a multiple of the elements sent, large
+    // enough for real cases.
     let room = layout.storage_end().saturating_mul(width);
     if room > bytes.len().saturating_mul(64).saturating_add(1 << 20) {
-        return Err(JsonError::input("the strides reach far beyond the elements"));
+        return Err(JsonError::input("the strides span too much memory for the number of elements"));
     }
     let mut out = vec![0u8; room];
     let mut index = vec![0i64; layout.rank()];
@@ -367,12 +371,12 @@ fn spread(bytes: &[u8], layout: &Layout, width: usize) -> Result<Vec<u8>, JsonEr
     Ok(out)
 }
 
-/// Little-endian bytes of a flat list of elements.
+/// Returns the little-endian bytes of a flat list of elements.
 fn bytes_of(data: &[Value], dtype: DType) -> Result<Vec<u8>, JsonError> {
     let mut bytes = Vec::with_capacity(data.len() * dtype.size());
     for (i, value) in data.iter().enumerate() {
         let wrong = || {
-            JsonError::input(format!("{value} is no element of {}", dtype.name()))
+            JsonError::input(format!("{value} is not an element of dtype {}", dtype.name()))
                 .within(|| format!(".data[{i}]"))
         };
         if dtype == DType::Bool {
@@ -402,7 +406,7 @@ fn bytes_of(data: &[Value], dtype: DType) -> Result<Vec<u8>, JsonError> {
 /// Writes a value.
 ///
 /// # Errors
-/// If it nests too deep (as a list that holds itself does), or is of a kind that JSON has no tag for.
+/// If the value is nested too deep (for example a list that contains itself), or is of a kind without a JSON tag.
 pub fn write(value: &IValue) -> Result<Value, JsonError> {
     write_at(value, 0)
 }
@@ -481,7 +485,7 @@ fn write_tensor(tensor: &Tensor) -> Result<Value, JsonError> {
     let narrow = matches!(tensor.dtype(), DType::F32 | DType::C64);
     let number = |x: f64| match x {
         x if !x.is_finite() => json!(float_text(x)),
-        // The shortest text that says which single was meant.
+        // The shortest text that identifies the f32.
         x if narrow => format!("{:?}", x as f32).parse::<f64>().map_or_else(|_| json!(x), |x| json!(x)),
         x => json!(x),
     };
@@ -498,7 +502,7 @@ fn write_tensor(tensor: &Tensor) -> Result<Value, JsonError> {
     Ok(Value::Object(object))
 }
 
-/// The shortest text that reads back to the same double; `nan`, `inf` and `-inf` for what has no digits.
+/// Returns the shortest text that reads back as the same f64; `nan`, `inf` and `-inf` for values without digits.
 #[must_use]
 pub fn float_text(x: f64) -> String {
     if x.is_nan() {
@@ -593,7 +597,7 @@ mod tests {
     #[test]
     fn mistakes_name_their_place() {
         let json: Value = serde_json::from_str(r#"{"t": "list", "v": [{"t": "int", "v": 1.5}]}"#).unwrap();
-        assert_eq!(read(&json).unwrap_err().to_string(), "at [0]: `v` is no int");
+        assert_eq!(read(&json).unwrap_err().to_string(), "at [0]: `v` is not of type int");
         for bad in [
             r#"{"t": "tensor", "dtype": "float32", "shape": [3], "data": [1.0]}"#,
             r#"{"t": "tensor", "dtype": "uint8", "shape": [1], "data": [256]}"#,

@@ -1,8 +1,9 @@
 //! Flambeau: a compiler framework for TorchScript programs, without libtorch and without Python.
 //!
 //! A [`Session`] holds the operators, the limits and the way programs are executed. It compiles TorchScript source,
-//! reads IR text, and loads `.pt` archives into a [`Program`], whose entries can be called, printed and optimized. What
-//! an archive's module holds is a [`Module`].
+//! A [`Session`] holds the operators, the limits and the mode of execution. It compiles TorchScript source, reads IR
+//! text, and loads `.pt` archives into a [`Program`], whose entries can be called, printed and optimized. A [`Module`]
+//! gives access to the module of an archive.
 //!
 //! ```
 //! use flambeau::{IValue, Session};
@@ -14,17 +15,17 @@
 //! # Ok::<(), flambeau::Error>(())
 //! ```
 //!
-//! For extensions there are the modules [`ir`], [`analysis`], [`rewrite`], [`exec`], [`tensor`], [`frontend`] and `archive`,
-//! which name what is promised of the crates below; those are an implementation and may change.
+//! Extensions use the modules [`ir`], [`analysis`], [`rewrite`], [`exec`], [`tensor`], [`frontend`] and `archive`,
+//! which list the stable items of the inner crates. All other items of those crates may change.
 //!
 //! # Features
 //!
 //! All are on by default. Without any, programs are still compiled, read, analysed, rewritten and printed.
 //!
-//! | feature | brings |
+//! | feature | adds |
 //! |---|---|
 //! | `kernels` | the kernels of the standard operators. Without it a call that reaches one is an error (`X0002`, [`Fault::Unsupported`]), and constants are folded only where no kernel is needed; schemas, effects, aliasing, shapes, derivatives and rules are the same |
-//! | `archive` | `.pt` archives and files of weights: loading, saving, freezing |
+//! | `archive` | `.pt` archives and weight files: loading, saving, freezing |
 //! | `egraph` | equality saturation: the pass `egraph` |
 
 /// The examples of the README are tests.

@@ -1,9 +1,9 @@
-//! Bounds on what reading, compiling and running programs may cost, in one value.
+//! Bounds on the cost of reading, compiling and running programs.
 //!
-//! A session is bounded unless it is told otherwise: [`Limits::default`] is what [`Session::standard`] has, and hostile
-//! input of any kind ends in a result or in an error of fault `Limit` under it. [`Limits::trusted`] lifts the bounds.
-//! Bounds on reading grow with the input where input may be large for good reasons (tensors, code); what a few bytes can
-//! ask for (nesting, loops, memory of tensors) is bounded absolutely.
+//! Sessions have bounds by default: [`Session::standard`] uses [`Limits::default`], under which any hostile input ends
+//! in a result or in an error of fault `Limit`. [`Limits::trusted`] removes the bounds. Bounds on reading grow with the
+//! input where large inputs are legitimate (tensors, code). Bounds are absolute where a few bytes of input can have a
+//! large cost (nesting, loops, memory of tensors).
 //!
 //! [`Session::standard`]: crate::Session::standard
 
@@ -14,19 +14,19 @@ use std::time::Duration;
 /// The bounds of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// On TorchScript source, also that in archives, and on the graphs compiled from it.
+    /// Bounds on TorchScript source, also in archives, and on the graphs compiled from it.
     pub source: flambeau_frontend::Limits,
-    /// On IR text.
+    /// Bounds on IR text.
     pub text: ReadLimits,
-    /// On archives.
+    /// Bounds on archives.
     #[cfg(feature = "archive")]
     pub archive: flambeau_archive::Limits,
-    /// On each call.
+    /// Bounds on each call.
     pub run: RunLimits,
 }
 
 impl Limits {
-    /// No bounds but those of the data structures, for programs whose origin is known.
+    /// Returns no bounds except those of the data structures, for programs from a trusted origin.
     pub fn trusted() -> Limits {
         Limits {
             source: flambeau_frontend::Limits::trusted(),
@@ -41,23 +41,23 @@ impl Limits {
 /// Bounds on one call of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
-    /// Loop iterations and calls of functions; `u64::MAX` is no bound.
+    /// Loop iterations and function calls; `u64::MAX` is no bound.
     pub fuel: u64,
-    /// Bytes that tensors and large containers made by the call hold at a time. Weights count only when they are loaded.
+    /// Bytes that tensors and large containers of the call hold at a time. Weights count only while they are loaded.
     pub memory: Option<usize>,
-    /// Calls of functions that are active at a time.
+    /// Function calls active at a time.
     pub depth: usize,
-    /// Time from the first operator on. A single operator is not interrupted.
+    /// Time since the first operator. A running operator is not interrupted.
     pub time: Option<Duration>,
 }
 
 impl Default for RunLimits {
-    /// - `fuel`: 2^32. An empty loop on the machine runs as long in seconds; programs that compute on tensors run for days
-    ///   before they have as many iterations.
-    /// - `memory`: 16 GiB. Activations of models that run on one machine fit; a few bytes of source that ask for terabytes
-    ///   do not.
+    /// - `fuel`: 2^32. An empty loop on the machine takes seconds for this; programs that compute on tensors take days.
+    /// - `memory`: 16 GiB. This is enough for activations of models that run on one machine, and stops a few bytes of
+    ///   source that request terabytes.
     /// - `depth`: 10,000 calls. TorchScript forbids recursion, so only hostile archives nest calls deeper.
-    /// - `time`: one hour. It ends runs that fuel and memory allow but that take too long: large products in long loops.
+    /// - `time`: one hour. It ends runs that fuel and memory allow but that take too long: large products in long
+    ///   loops.
     fn default() -> RunLimits {
         RunLimits {
             fuel: 1 << 32,
@@ -69,7 +69,7 @@ impl Default for RunLimits {
 }
 
 impl RunLimits {
-    /// No bounds.
+    /// Returns no bounds.
     pub fn trusted() -> RunLimits {
         RunLimits { fuel: u64::MAX, memory: None, depth: usize::MAX, time: None }
     }

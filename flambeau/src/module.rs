@@ -1,9 +1,9 @@
-//! Modules of loaded programs: looking at and changing what they hold.
+//! Access to the modules of loaded programs and their attributes.
 //!
-//! A [`Module`] is a reference to an object of the program: what is set through it the program's methods see, and what
-//! they change is seen through it. Submodules are attributes whose object's class is a module's; they come in the order
-//! of the class's slots, which is PyTorch's. A module that is held in several places is one module, and the lists that
-//! follow PyTorch's `named_…` name it once, at the first place; a state dict names it at each.
+//! A [`Module`] is a reference to an object of the program: methods of the program see attributes that are set through
+//! it, and vice versa. Submodules are attributes whose object has a module class; their order is that of the class's
+//! slots, as in PyTorch. An object that is reachable by several paths is one module. Lists that follow PyTorch's
+//! `named_…` name it once, by the first path; a state dict names it by each path.
 
 use crate::error::Error;
 use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit};
@@ -14,7 +14,7 @@ use flambeau_tensor::{DType, Layout, Storage, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A module, or any object of a class, of a program.
+/// A module, or an object of any class, of a program.
 #[derive(Clone)]
 pub struct Module {
     unit: Arc<CompilationUnit>,
@@ -32,12 +32,12 @@ impl Module {
         Module { unit: Arc::clone(unit), object }
     }
 
-    /// The object itself.
+    /// Returns the object.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// The qualified name of its class.
+    /// Returns the qualified name of its class.
     pub fn class_name(&self) -> String {
         self.object.class().annotation_str()
     }
@@ -46,25 +46,26 @@ impl Module {
         self.unit.class(self.object.class())
     }
 
-    /// Its own attributes in the order of slots, with what they are and their values.
+    /// Returns its own attributes in the order of slots, with their declarations and values.
     pub fn attributes(&self) -> Vec<(Attribute, IValue)> {
         let attributes = self.class().map_or(&[][..], |class| &class.attributes);
         attributes.iter().enumerate().map(|(slot, a)| (*a, self.object.get(slot))).collect()
     }
 
-    /// Its constants: attributes whose values are part of the class.
+    /// Returns its constants: attributes whose values are part of the class.
     pub fn constants(&self) -> &[(Symbol, IValue)] {
         self.class().map_or(&[], |class| &class.constants)
     }
 
-    /// Names of its methods with their signatures, in order of definition. Methods that could not be compiled have none.
+    /// Returns the names of its methods with their signatures, in order of definition. Methods that could not be
+    /// compiled have no signature.
     pub fn methods(&self) -> Vec<(String, Option<Arc<FunctionSchema>>)> {
         let Some(class) = self.class() else { return Vec::new() };
         let schema = |function| self.unit.function(function).map(|f| Arc::clone(&f.schema));
         class.methods.iter().map(|(name, &function)| (name.to_string(), schema(function))).collect()
     }
 
-    /// Its direct submodules by name.
+    /// Returns its direct submodules by name.
     pub fn children(&self) -> Vec<(String, Module)> {
         let attributes = self.attributes().into_iter();
         attributes.filter_map(|(a, value)| Some((a.name.to_string(), self.submodule(&value)?))).collect()
@@ -76,7 +77,7 @@ impl Module {
         is_module.then(|| Module::new(&self.unit, object.clone()))
     }
 
-    /// The module itself, with an empty name, and all below it, parents first, each once.
+    /// Returns the module itself, with an empty name, and all modules below it, parents first, each once.
     pub fn named_modules(&self) -> Vec<(String, Module)> {
         let mut seen = BTreeSet::new();
         let mut out = Vec::new();
@@ -91,12 +92,12 @@ impl Module {
         out
     }
 
-    /// All parameters at and below it, each once.
+    /// Returns all parameters of this module and its submodules, each once.
     pub fn named_parameters(&self) -> Vec<(String, Tensor)> {
         self.named_tensors(AttributeKind::Parameter)
     }
 
-    /// All buffers at and below it, each once.
+    /// Returns all buffers of this module and its submodules, each once.
     pub fn named_buffers(&self) -> Vec<(String, Tensor)> {
         self.named_tensors(AttributeKind::Buffer)
     }
@@ -119,10 +120,10 @@ impl Module {
         of_kind.filter_map(|(a, value)| Some((a.name.to_string(), value.as_tensor()?.clone())))
     }
 
-    /// The attribute at a dotted path, such as `layer.0.weight`.
+    /// Returns the attribute at a dotted path, such as `layer.0.weight`.
     ///
     /// # Errors
-    /// `X0003` where there is none.
+    /// `X0003` if there is no such attribute.
     pub fn get(&self, path: &str) -> Result<IValue, Error> {
         let (owner, slot, _) = self.place(path)?;
         Ok(owner.object.get(slot))
@@ -131,7 +132,7 @@ impl Module {
     /// Sets the attribute at a dotted path.
     ///
     /// # Errors
-    /// `X0003` where there is none, or the value does not have its type.
+    /// `X0003` if there is no such attribute, or the value does not have its type.
     pub fn set(&self, path: &str, value: IValue) -> Result<(), Error> {
         let (owner, slot, ty) = self.place(path)?;
         let fits = match &value {
@@ -146,15 +147,15 @@ impl Module {
         Ok(())
     }
 
-    /// The submodule at a dotted path.
+    /// Returns the submodule at a dotted path.
     ///
     /// # Errors
-    /// `X0003` where there is none.
+    /// `X0003` if there is no such submodule.
     pub fn submodule_at(&self, path: &str) -> Result<Module, Error> {
-        self.submodule(&self.get(path)?).ok_or_else(|| Error::misuse(format!("`{path}` is no module")))
+        self.submodule(&self.get(path)?).ok_or_else(|| Error::misuse(format!("`{path}` is not a module")))
     }
 
-    /// The object that the last name of a path is an attribute of, and its slot and type.
+    /// Resolves a path to the object of its last name, the slot and the type of the attribute.
     fn place(&self, path: &str) -> Result<(Module, usize, Type), Error> {
         let mut at = self.clone();
         let mut names = path.split('.').peekable();
@@ -162,26 +163,26 @@ impl Module {
             let symbol = Symbol::new(name);
             let found = at.class().and_then(|class| Some((class.slot(symbol)?, class.attribute(symbol)?.ty)));
             let Some((slot, ty)) = found else {
-                let message = format!("{} has no attribute `{name}`, asked for by `{path}`", at.class_name());
+                let message = format!("{} has no attribute `{name}`, in the path `{path}`", at.class_name());
                 return Err(Error::misuse(message));
             };
             if names.peek().is_none() {
                 return Ok((at, slot, ty));
             }
             let IValue::Object(object) = at.object.get(slot) else {
-                return Err(Error::misuse(format!("`{name}` in `{path}` is no object")));
+                return Err(Error::misuse(format!("`{name}` in `{path}` is not an object")));
             };
             at = Module::new(&self.unit, object);
         }
-        Err(Error::misuse("an empty path"))
+        Err(Error::misuse("the path is empty"))
     }
 
-    /// Whether it is in training mode.
+    /// Returns whether the module is in training mode.
     pub fn is_training(&self) -> bool {
         self.get("training").ok().and_then(|v| v.as_bool()).unwrap_or(false)
     }
 
-    /// Sets training mode at and below it.
+    /// Sets training mode of this module and its submodules.
     pub fn train(&self, mode: bool) {
         for (_, module) in self.named_modules() {
             // A module without the attribute behaves the same in both modes.
@@ -189,16 +190,16 @@ impl Module {
         }
     }
 
-    /// Ends training mode at and below it.
+    /// Ends training mode of this module and its submodules.
     pub fn eval(&self) {
         self.train(false);
     }
 
-    /// A copy that shares no tensor and no object with this one. What is shared within stays shared, tensors that look
-    /// at the same storage included.
+    /// Returns a deep copy, which shares no tensor and no object with this module. Sharing within the module is
+    /// preserved, including tensors with a common storage.
     ///
     /// # Errors
-    /// `X0002` if memory is short or a value cannot be copied.
+    /// `X0002` if memory is exhausted or a value cannot be copied.
     pub fn deep_clone(&self) -> Result<Module, Error> {
         let mut storages = BTreeMap::new();
         let value = IValue::Object(self.object.clone());
@@ -210,7 +211,7 @@ impl Module {
     }
 }
 
-/// A tensor with a copy of its storage, one for each storage.
+/// Copies a tensor; copies each storage once.
 fn copy_tensor(tensor: &Tensor, storages: &mut BTreeMap<usize, Storage>) -> Result<Tensor, ValueError> {
     let storage = match storages.get(&tensor.storage().address()) {
         Some(copy) => copy.clone(),

@@ -1,4 +1,4 @@
-//! Programs: what was loaded, and its entries.
+//! Loaded programs and their entries.
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -21,27 +21,27 @@ pub struct Program {
     pub(crate) session: Session,
     pub(crate) engine: Arc<Engine>,
     unit: Arc<CompilationUnit>,
-    /// A graph read by itself.
+    /// The graph of a program that was read from IR text.
     graph: Option<Arc<Graph>>,
     /// The module of an archive.
     module: Option<Arc<Root>>,
 }
 
-/// What a program has of the archive it was loaded from, beyond its unit.
+/// Data of the archive from which a program was loaded, in addition to its unit.
 #[derive(Clone)]
 pub(crate) struct Root {
     pub(crate) object: Object,
-    /// The archive's name for itself.
+    /// The archive's own name.
     pub(crate) name: String,
     pub(crate) version: u64,
-    /// The module called from outside, where that is more than `forward`.
+    /// The function that runs `forward` with its hooks, if the module has hooks.
     pub(crate) call: Option<Arc<Function>>,
-    /// Functions that could not be compiled, and why.
+    /// Functions that could not be compiled, with the reasons.
     pub(crate) missing: IndexMap<Symbol, Box<Diagnostic>, FxBuildHasher>,
     pub(crate) extra_files: Vec<(String, Vec<u8>)>,
 }
 
-/// The entry that stands for calling a module from outside: `forward` with the hooks of its class around it.
+/// Name of the entry that calls a module: `forward` with the hooks of its class before and after it.
 const CALL: &str = "__call__";
 
 /// A function or method of a program that can be called.
@@ -53,9 +53,9 @@ pub struct Entry {
     schema: Arc<FunctionSchema>,
     graph: Arc<Graph>,
     receiver: Option<Object>,
-    /// How many parameters may be given by place: what can only be given by name comes last.
+    /// Number of parameters that may be passed by position. Keyword-only parameters come last.
     positional: usize,
-    /// The code that calls run, once there was one.
+    /// The code that calls run, set by the first call.
     plan: OnceLock<Arc<Code>>,
 }
 
@@ -87,17 +87,17 @@ impl Program {
         Program { session: session.clone(), engine, unit, graph, module }
     }
 
-    /// The same code over another object of the root's class.
+    /// Returns the same code with another object of the root's class.
     fn with_object(&self, object: Object) -> Program {
         let root = self.module.as_ref().map(|root| Arc::new(Root { object, ..(**root).clone() }));
         Program { module: root, ..self.clone() }
     }
 
-    /// A copy whose module shares nothing with this one's: what a call or a setting changes in one, the other does not
-    /// see.
+    /// Returns a copy whose module shares nothing with this one's: a call or assignment in one does not affect the
+    /// other.
     ///
     /// # Errors
-    /// `X0002` if memory is short or a value cannot be copied.
+    /// `X0002` if memory is exhausted or a value cannot be copied.
     pub fn deep_clone(&self) -> Result<Program, Error> {
         match self.module() {
             Some(module) => Ok(self.with_object(module.deep_clone()?.object().clone())),
@@ -105,16 +105,16 @@ impl Program {
         }
     }
 
-    /// Why a method that its class declares could not be compiled.
+    /// Returns why a declared method could not be compiled.
     pub(crate) fn missing_method(&self, object: &Object, name: &str) -> Option<Error> {
         let function = self.unit.class(object.class())?.methods.get(&Symbol::new(name))?;
         let problem = self.module.as_ref()?.missing.get(function)?;
         Some(self.told(problem))
     }
 
-    /// A problem of compiling with the modules that have it.
+    /// Adds to a compilation error the modules that it affects.
     fn told(&self, problem: &Diagnostic) -> Error {
-        // Callers have the problem of what they call; the function that has it itself has the fewest remarks.
+        // Callers inherit the errors of their callees; the function that caused the error has the fewest notes.
         let place = |d: &Diagnostic| {
             d.primary.as_ref().map(|label| (label.at.source.name.clone(), label.at.range.clone()))
         };
@@ -129,7 +129,7 @@ impl Program {
         Error::from(problem)
     }
 
-    /// Paths of the modules whose class has a function as a method, `(root)` for the module itself.
+    /// Returns the paths of the modules whose class has a function as a method, `(root)` for the module itself.
     pub fn modules_with(&self, function: Symbol) -> Vec<String> {
         let Some(root) = self.module() else { return Vec::new() };
         let has = |module: &Module| {
@@ -140,51 +140,51 @@ impl Program {
         named.map(|(path, _)| if path.is_empty() { "(root)".to_owned() } else { path }).collect()
     }
 
-    /// Functions that could not be compiled, in order of definition, with what they miss: a call of one, or of what
-    /// calls it, is that error.
+    /// Returns the functions that could not be compiled, in order of definition, with the errors. A call of such a
+    /// function, or of one that calls it, fails with that error.
     pub fn missing(&self) -> impl Iterator<Item = (Symbol, Error)> + '_ {
         let all = self.module.iter().flat_map(|root| &root.missing);
         all.map(|(&name, problem)| (name, self.told(problem)))
     }
 
-    /// The files that were put beside the module of an archive, by name, if the session's `LoadOptions` ask for them.
+    /// Returns the extra files of an archive, by name, if the session's `LoadOptions` request them.
     pub fn extra_files(&self) -> &[(String, Vec<u8>)] {
         self.module.as_ref().map_or(&[], |root| &root.extra_files)
     }
 
-    /// The same program with other files beside its module; a program without one has none.
+    /// Returns the same program with other extra files. A program without a module has none.
     #[must_use]
     pub fn with_extra_files(&self, extra_files: Vec<(String, Vec<u8>)>) -> Program {
         let root = self.module.as_ref().map(|root| Arc::new(Root { extra_files, ..(**root).clone() }));
         Program { module: root, ..self.clone() }
     }
 
-    /// The name that the archive has for itself; empty for other programs.
+    /// Returns the archive's own name; empty for other programs.
     pub fn archive_name(&self) -> &str {
         self.module.as_ref().map_or("", |root| &root.name)
     }
 
-    /// Functions and classes.
+    /// Returns the functions and classes.
     pub fn unit(&self) -> &Arc<CompilationUnit> {
         &self.unit
     }
 
-    /// The module of an archive.
+    /// Returns the module of an archive.
     pub fn module(&self) -> Option<Module> {
         self.module.as_ref().map(|root| Module::new(&self.unit, root.object.clone()))
     }
 
-    /// The format version of the archive it was loaded from.
+    /// Returns the format version of the archive from which the program was loaded.
     pub fn archive_version(&self) -> Option<u64> {
         self.module.as_ref().map(|root| root.version)
     }
 
-    /// Whether calling the module is more than its `forward`: its class has hooks, which the entry `__call__` runs.
+    /// Returns whether the module's class has hooks, which the entry `__call__` runs in addition to `forward`.
     pub fn has_hooks(&self) -> bool {
         self.module.as_ref().is_some_and(|root| root.call.is_some())
     }
 
-    /// Names that [`Program::entry`] takes, in order of definition.
+    /// Returns the names that [`Program::entry`] accepts, in order of definition.
     pub fn entries(&self) -> Vec<String> {
         if self.graph.is_some() {
             return vec!["forward".to_owned()];
@@ -199,11 +199,12 @@ impl Program {
         }
     }
 
-    /// An entry by name: a function of a source, a method of a module. A graph read by itself has one entry, `forward`.
-    /// `__call__` is the module called as PyTorch calls modules, with the hooks of its class around `forward`.
+    /// Returns an entry by name: a function of a source, a method of a module. A program read from IR text has one
+    /// entry, `forward`. `__call__` calls the module as PyTorch does, with the hooks of its class before and after
+    /// `forward`.
     ///
     /// # Errors
-    /// `X0003` if there is none; what a method of a module misses if it could not be compiled.
+    /// `X0003` if there is no such entry; the compilation error of a method that could not be compiled.
     pub fn entry(&self, name: &str) -> Result<Entry, Error> {
         if let Some(graph) = self.graph.as_ref().filter(|_| name == "forward") {
             let function = Function::of_graph(Symbol::new(name), Arc::clone(graph));
@@ -259,35 +260,35 @@ impl Program {
 }
 
 impl Entry {
-    /// The name it was found by.
+    /// Returns the name by which the entry was found.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Parameters (a method's receiver first) and returns.
+    /// Returns parameters (a method's receiver first) and return types.
     pub fn schema(&self) -> &FunctionSchema {
         &self.schema
     }
 
-    /// The parameters a caller gives: a method's receiver is not among them.
+    /// Returns the parameters that a caller passes, without a method's receiver.
     pub fn params(&self) -> &[Argument] {
         &self.schema.args[usize::from(self.receiver.is_some())..]
     }
 
-    /// The body as loaded.
+    /// Returns the body as loaded.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// Calls it. Several results come as a tuple.
+    /// Calls the entry. Several results are returned as a tuple.
     ///
     /// # Errors
-    /// `X0003` for arguments that do not fit, `X0002` for what the program raises or a limit it meets.
+    /// `X0003` for arguments that do not match the schema, `X0002` for exceptions of the program and exceeded limits.
     pub fn call(&self, args: &[IValue], kwargs: &[(&str, IValue)]) -> Result<IValue, Error> {
         self.call_on(args, kwargs, &mut self.session.host())
     }
 
-    /// Calls it on a given host: with an output, a generator, a cancellation token of the caller's.
+    /// Calls the entry on a given host: with the caller's output, generator and cancellation token.
     ///
     /// # Errors
     /// As [`Entry::call`].
@@ -299,7 +300,7 @@ impl Entry {
     ) -> Result<IValue, Error> {
         let bind = |bound: &mut Arguments<'_>| self.bind(args, kwargs, bound);
         self.engine.run(&self.graph, &self.plan, host, bind).map_err(|mut error| {
-            // The graph that was run does not know whose it is.
+            // The executed graph does not have a name.
             if let Some(outermost) = error.trace.first_mut().filter(|t| t.function == Symbol::EMPTY) {
                 outermost.function = Symbol::new(&self.name);
             }
@@ -307,10 +308,10 @@ impl Entry {
         })
     }
 
-    /// The body as TorchScript source, as PyTorch's `.code` shows it.
+    /// Returns the body as TorchScript source, like PyTorch's `.code`.
     ///
     /// # Errors
-    /// `F0120` if the graph holds nodes that source cannot say.
+    /// `F0120` if the graph has nodes without a source form.
     pub fn code(&self) -> Result<String, Error> {
         let function = Function {
             name: Symbol::new(&self.name),
@@ -321,7 +322,7 @@ impl Entry {
         Ok(print::code(self.engine.unit(), &function, receiver)?.text)
     }
 
-    /// The instructions that a call runs, as text.
+    /// Returns the instructions that a call runs, as text.
     ///
     /// # Errors
     /// `X0002` if the graph cannot be compiled.
@@ -335,7 +336,8 @@ impl Entry {
         Error::misuse(format!("{name} takes {positional} arguments but {given} were given"))
     }
 
-    /// A name among `kwargs` that no parameter has: reported before what is missing, which it often stands for.
+    /// Reports a name in `kwargs` that is not a parameter. This error precedes one about a missing argument, because a
+    /// misspelled name causes both.
     fn check_names(&self, kwargs: &[(&str, IValue)]) -> Result<(), Error> {
         let params = self.params();
         let unknown = kwargs.iter().find(|(name, _)| !params.iter().any(|p| p.name.as_str() == *name));
@@ -346,7 +348,7 @@ impl Entry {
         Err(Error { help: did_you_mean(unknown, names.iter().copied()), ..error })
     }
 
-    /// The arguments in order of the parameters, receiver and defaults filled in.
+    /// Returns the arguments in order of the parameters, with the receiver and defaults filled in.
     fn bind(
         &self,
         args: &[IValue],
@@ -378,7 +380,7 @@ impl Entry {
     }
 }
 
-/// The usual call: neither names nor defaults.
+/// Fast path for calls without named arguments and defaults.
 fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Arguments<'_>) -> Result<(), Error> {
     for (value, param) in args.iter().zip(params) {
         if !value.fits(param.ty) {
@@ -392,7 +394,7 @@ fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Arguments<'_>) -
     Ok(())
 }
 
-/// The argument of a parameter that may be given by name, or not at all.
+/// Returns the argument of a parameter that may be passed by name or omitted.
 fn named<'a>(
     param: &'a Argument,
     given: Option<&'a IValue>,
@@ -409,7 +411,7 @@ fn named<'a>(
     }
 }
 
-/// The help for a name that is not among those there.
+/// Returns a help text with the most similar known name.
 fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
     nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }

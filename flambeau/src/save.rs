@@ -1,8 +1,8 @@
-//! Programs to `.pt` archives, which PyTorch loads and we do.
+//! Writes programs as `.pt` archives, which PyTorch can load.
 //!
-//! The code is printed from the graphs, so whatever passes made of them is written too. What the pickle holds needs its
-//! classes even where no code names them: those of all objects and enum members are printed as well. Objects that
-//! restore themselves are asked for their state.
+//! The code is printed from the graphs, so the results of passes are included. The pickle needs the classes of its
+//! objects even if no code names them, so the classes of all objects and enum members are printed as well. For objects
+//! with `__getstate__`, that method provides the state.
 
 use crate::error::Error;
 use crate::program::Program;
@@ -14,16 +14,16 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
-/// The format version of what is written: operators mean what they mean today.
+/// The format version of written archives: operators have their current meaning.
 const VERSION: u64 = 10;
 
 impl Program {
-    /// Writes the module as a `.pt` archive to `path`, which is replaced in one step. The same program gives the same
+    /// Writes the module as a `.pt` archive to `path`, which is replaced atomically. The same program gives the same
     /// bytes.
     ///
     /// # Errors
-    /// `X0003` for programs without a module, what functions miss that could not be compiled, `F012…` for code that has no source form, `A0044` for values that archives
-    /// cannot hold, `A0091` if the file cannot be written.
+    /// `X0003` for programs without a module, the errors of functions that could not be compiled, `F012…` for code
+    /// without a source form, `A0044` for values that archives cannot hold, `A0091` if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let name =
@@ -32,7 +32,7 @@ impl Program {
         Ok(replace_file(path, |out| parts.write(self, &name, out))?)
     }
 
-    /// The bytes that [`Program::save`] writes to a file.
+    /// Returns the bytes that [`Program::save`] writes to a file.
     ///
     /// # Errors
     /// As [`Program::save`].
@@ -41,7 +41,7 @@ impl Program {
     }
 }
 
-/// What an archive is made of.
+/// The parts of an archive.
 struct Parts {
     root: Object,
     states: States,
@@ -83,7 +83,7 @@ impl Parts {
     }
 }
 
-/// The states of all objects below `root` that restore themselves, and the types that values are of, in order.
+/// Returns the states of all objects below `root` with `__getstate__`, and the types of values, in order.
 fn states_and_types(program: &Program, root: &Object) -> Result<(States, Vec<Type>), Error> {
     let (get, set) = (Symbol::new("__getstate__"), Symbol::new("__setstate__"));
     let unit = program.unit();

@@ -1,4 +1,4 @@
-//! Sessions: the operators, limits and ways of execution that programs are loaded with.
+//! Sessions: the operators, limits and modes of execution with which programs are loaded.
 
 use crate::error::Error;
 use crate::failures::{Failures, OptimizationFailure};
@@ -19,53 +19,53 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-/// How programs are run.
+/// Mode of execution of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Execution {
-    /// The plain graph walk that defines what a program means.
+    /// The reference evaluator, a plain graph walk that defines the semantics of programs.
     Reference,
     /// Bytecode on the register machine, without optimization.
     Machine,
-    /// Optimized, then bytecode.
+    /// Optimization, then bytecode.
     #[default]
     Optimized,
 }
 
-/// The pipelines that come with every session: name and text.
+/// The pipelines of every session: name and text.
 const PIPELINES: &[(&str, &str)] = &[
     ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
     ("default", "simplify,peephole,cse,dce,fuse,dce"),
 ];
 
-/// What a session is made from.
+/// Builder of a session.
 pub struct SessionBuilder {
     registry: RegistryBuilder,
     pub(crate) settings: Settings,
     library: PassLibrary,
     book: Rulebook,
-    /// Whether there are operators or facts beside the standard ones.
+    /// Whether there are operators or facets in addition to the standard ones.
     extended: bool,
 }
 
-/// How archives, and their source or other, are loaded.
+/// Options for loading archives and source.
 #[cfg(feature = "archive")]
 pub(crate) type Loading = flambeau_archive::LoadOptions;
 
-/// How source is loaded.
+/// Options for loading source.
 #[cfg(not(feature = "archive"))]
 #[derive(Clone, Default)]
 pub(crate) struct Loading {
     source_limits: flambeau_frontend::Limits,
 }
 
-/// What a session is told beside its operators, rules and passes.
+/// Settings of a session other than operators, rules and passes.
 #[derive(Clone)]
 pub(crate) struct Settings {
     execution: Execution,
     checks: Checks,
     run: RunLimits,
     text: ReadLimits,
-    /// Has the limits of source, and of archives.
+    /// Contains the limits of source and of archives.
     pub(crate) load: Loading,
     recycled: usize,
     threads: usize,
@@ -110,22 +110,23 @@ impl Settings {
 impl SessionBuilder {
     /// Adds the standard operators.
     pub fn standard(mut self) -> Self {
-        // Some operators hold tensors, whose allocation asks for the switches. [`SessionBuilder::build`] reports a wrong one.
+        // Some operators allocate tensors, which reads the environment variables. [`SessionBuilder::build`] reports an
+        // invalid one.
         if switches::check().is_ok() {
             flambeau_ops::standard(&mut self.registry);
         }
         self
     }
 
-    /// Adds operators. A kernel of theirs that panics fails the call and leaves the session usable, unless the program is
-    /// compiled with `panic = "abort"`.
+    /// Adds operators. A panic in one of their kernels fails the call and leaves the session usable, unless the program
+    /// is compiled with `panic = "abort"`.
     pub fn ops(mut self, defs: impl IntoIterator<Item = OpDef>) -> Self {
         self.registry.add(defs.into_iter().map(|def| def.map(Kernel::catching_panics)));
         self.extended = true;
         self
     }
 
-    /// States a fact about an operator that is defined elsewhere, named `ns::name.overload` or `ns::name`.
+    /// Adds a facet to an operator that is defined elsewhere, named `ns::name.overload` or `ns::name`.
     pub fn facet<F: Facet>(mut self, op: &str, facet: F) -> Self {
         let mut facet = Some(facet);
         if let Some(kernel) = (&mut facet as &mut dyn Any).downcast_mut::<Option<Kernel>>() {
@@ -138,8 +139,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Adds the rewrite rules of a text, which `peephole` and `egraph` apply beside those that operators state about
-    /// themselves. `name` is what errors call the text.
+    /// Adds the rewrite rules of a text, which `peephole` and `egraph` apply in addition to the rules stated by
+    /// operators. Error messages use `name` for the text.
     pub fn rules(mut self, name: &str, text: &str) -> Self {
         self.book.add(Source::new(name, text));
         self
@@ -151,31 +152,31 @@ impl SessionBuilder {
         self
     }
 
-    /// Adds all that an extension brings: `Session::builder().standard().with(acme::extend)`.
+    /// Adds all parts of an extension: `Session::builder().standard().with(acme::extend)`.
     pub fn with(self, extension: impl FnOnce(Self) -> Self) -> Self {
         extension(self)
     }
 
-    /// Adds a pass, or puts it in the place of one of the same name.
+    /// Adds a pass, or replaces the one of the same name.
     pub fn pass(mut self, entry: PassEntry) -> Self {
         self.library.add(entry);
         self
     }
 
-    /// Names a pipeline. The one named `default` optimizes what is run.
+    /// Adds a named pipeline. The pipeline named `default` optimizes programs before execution.
     pub fn pipeline(mut self, name: &str, text: &str) -> Self {
         self.library.name_pipeline(name, text);
         self
     }
 
-    /// Sets how programs are run.
+    /// Sets the mode of execution.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.settings.execution = execution;
         self
     }
 
-    /// Sets how closely passes are watched. Unless they are not watched at all ([`Checks::Off`]), an optimization that fails
-    /// is an error of the call; else the program runs unoptimized and the failure is recorded
+    /// Sets the checks on passes. With any checks except [`Checks::Off`], a failed optimization is an error of the
+    /// call. With [`Checks::Off`], the program runs unoptimized and the failure is recorded
     /// ([`Session::optimization_failures`]). The default is [`Checks::Boundaries`] in builds with debug assertions and
     /// [`Checks::Off`] in others.
     pub fn checks(mut self, checks: Checks) -> Self {
@@ -183,7 +184,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls `hook` for each optimization that fails, on the thread whose call asked for it.
+    /// Sets a hook that is called for each failed optimization, on the thread of the call that required it.
     pub fn on_optimization_failure(
         mut self,
         hook: impl Fn(&OptimizationFailure) + Send + Sync + 'static,
@@ -198,7 +199,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Bounds every call: one unit per loop iteration and per call of a function.
+    /// Bounds every call: one unit per loop iteration and per function call.
     pub fn fuel(mut self, units: u64) -> Self {
         self.settings.run.fuel = units;
         self
@@ -210,28 +211,28 @@ impl SessionBuilder {
         self
     }
 
-    /// Bounds the bytes of freed tensors that each of a program's machines keeps for its next tensors, and as much again
-    /// of dropped results ([`Vm::RECYCLED`] unless set). With 0 all goes back to the system at once, and large tensors
-    /// pay for fresh pages at every call.
+    /// Bounds the bytes of freed tensors that each of a program's machines keeps for reuse, and likewise those of
+    /// dropped results ([`Vm::RECYCLED`] by default). With 0, all memory is returned to the system at once, and large
+    /// tensors cause page faults at every call.
     pub fn recycled(mut self, bytes: usize) -> Self {
         self.settings.recycled = bytes;
         self
     }
 
-    /// Sets how many threads may work on a large loop of a run: 1 for the calling thread alone, 0 for as many as the
-    /// machine has for this process, which is the default. Results are the same bits for any number. Sessions share
-    /// the threads there are; none is started before a loop is worth it.
+    /// Sets how many threads may work on a large loop of a run: 1 selects only the calling thread, 0, the default, the
+    /// number of processors available to this process. Results are bitwise equal for any number. All sessions share one
+    /// pool; threads are started by the first loop that is large enough.
     pub fn threads(mut self, count: usize) -> Self {
         self.settings.threads = count;
         self
     }
 
-    /// Makes the session, or says what does not fit together.
+    /// Builds the session.
     ///
     /// # Errors
-    /// `S0001` for operators whose definitions are wrong or contradict each other, `S0002` for gradients of operators or
-    /// arguments that are not there, `F…` for gradients that do not compile, `R…` for rules and pipelines that are wrong or
-    /// name what is not there; `S0009` if a switch in the environment cannot be followed.
+    /// `S0001` for invalid or contradicting definitions of operators, `S0002` for gradients of unknown operators or
+    /// arguments, `F…` for gradients that do not compile, `R…` for rules and pipelines that are invalid or have unknown
+    /// names; `S0009` for an invalid environment variable.
     pub fn build(mut self) -> Result<Session, Error> {
         check_switches()?;
         let registry = self.registry.build()?;
@@ -250,12 +251,12 @@ impl SessionBuilder {
     }
 }
 
-/// Whether the switches in the environment can be followed.
+/// Checks the environment variables.
 fn check_switches() -> Result<(), Error> {
     switches::check().map_err(|e| Error::new(e.fault(), "S0009", e.to_string()))
 }
 
-/// Where programs are loaded and run. Sessions with different operators live side by side.
+/// Loads and runs programs. Sessions with different operators can coexist.
 #[derive(Clone)]
 pub struct Session {
     registry: Arc<Registry>,
@@ -263,11 +264,11 @@ pub struct Session {
     library: Arc<PassLibrary>,
     book: Arc<Rulebook>,
     default: Arc<Pipeline>,
-    /// Made when a gradient is first asked for. It holds a session itself, one without it.
+    /// Created when a gradient is first requested. The library contains a session without a library.
     gradients: Arc<OnceLock<Arc<Library>>>,
 }
 
-/// The passes and pipelines every session starts with.
+/// Returns the standard passes and pipelines.
 fn standard_library() -> PassLibrary {
     let mut library = PassLibrary::standard();
     for (name, text) in PIPELINES {
@@ -288,7 +289,7 @@ impl Session {
         Ok(Session { registry, settings, library, book, default, gradients: Arc::default() })
     }
 
-    /// A session to be configured. Its limits are the default ones.
+    /// Returns a builder with the default limits.
     pub fn builder() -> SessionBuilder {
         SessionBuilder {
             registry: RegistryBuilder::new(),
@@ -299,51 +300,51 @@ impl Session {
         }
     }
 
-    /// A session with the standard operators and the default limits.
+    /// Creates a session with the standard operators and the default limits.
     ///
     /// # Errors
-    /// `S0009` if a switch in the environment cannot be followed.
+    /// `S0009` for an invalid environment variable.
     pub fn standard() -> Result<Session, Error> {
         check_switches()?;
         Session::new(flambeau_ops::registry(), Settings::default(), standard_library(), Rulebook::new())
     }
 
-    /// The passes and named pipelines.
+    /// Returns the passes and named pipelines.
     pub fn passes(&self) -> &PassLibrary {
         &self.library
     }
 
-    /// Reads a pipeline: passes and named pipelines by name, options in braces.
+    /// Parses a pipeline: passes and named pipelines by name, options in braces.
     ///
     /// # Errors
-    /// The place in the text that is wrong, with what may be meant.
+    /// `R0101` with the position in the text, and a suggestion.
     pub fn pipeline(&self, text: &str) -> Result<Pipeline, Error> {
         Ok(Pipeline::parse(text, &self.library)?)
     }
 
-    /// All rewrite rules: those operators state about themselves, then those given to the session.
+    /// Returns all rewrite rules: those stated by operators, then those added to the session.
     ///
     /// # Errors
-    /// Never for a session of [`SessionBuilder::build`] over standard operators, which looks at them.
+    /// Never for a session of [`SessionBuilder::build`] with the standard operators, because `build` has parsed them.
     pub fn rules(&self) -> Result<RuleSet, Error> {
         Ok(self.book.resolve(&self.registry)?)
     }
 
-    /// Whether a pass or pipeline has this name.
+    /// Returns whether a pass or pipeline has this name.
     pub fn has_pass(&self, name: &str) -> bool {
         self.library.find(name).is_some() || self.library.pipelines().any(|(n, _)| n == name)
     }
 
-    /// A copy of `graph` after a pipeline.
+    /// Returns a copy of `graph` after a pipeline.
     ///
     /// # Errors
-    /// If the pipeline does not read, or a pass fails.
+    /// If the pipeline does not parse, or a pass fails.
     pub fn optimize(&self, graph: &Graph, pipeline: &str) -> Result<Arc<Graph>, Error> {
         let pipeline = self.pipeline(pipeline)?;
         self.apply(graph, &CompilationUnit::new(), &pipeline, ConstantOwner::default()).map(Arc::new)
     }
 
-    /// A copy of `graph` after a pipeline that may look into `unit`.
+    /// Returns a copy of `graph` after a pipeline; passes may read functions of `unit`.
     pub(crate) fn apply_text(
         &self,
         graph: &Graph,
@@ -353,7 +354,7 @@ impl Session {
         self.apply_owned(graph, unit, pipeline, ConstantOwner::default())
     }
 
-    /// [`Session::apply_text`] where more is known of constants than the graph says.
+    /// Like [`Session::apply_text`], with additional facts about constants.
     pub(crate) fn apply_owned(
         &self,
         graph: &Graph,
@@ -376,7 +377,7 @@ impl Session {
         let mut analyses = Analyses::new();
         analyses.set_constant_owner(owner);
         let mut run = || manager.run_with(&mut copy, pipeline, &mut analyses, &mut Control::new());
-        // After a panic nothing is used of the copy, the analyses and the manager.
+        // After a panic, the copy, the analyses and the manager are dropped without further use.
         match catch_unwind(AssertUnwindSafe(&mut run)) {
             Ok(Ok(_)) => Ok(copy),
             Ok(Err(e)) => Err(Error::new(e.error.fault, "P0001", e.to_string())),
@@ -396,7 +397,7 @@ impl Session {
         error: &Error,
     ) {
         let pipeline = self.default.to_string();
-        // IR text has no functions to call: with calls inlined, where that is possible, it stands for itself.
+        // IR text cannot contain called functions, so the reproducer has the calls inlined, if possible.
         let whole = self.apply_text(graph, unit, "inline").ok();
         let text =
             whole.as_ref().unwrap_or(graph).to_text(PrintOptions { exact: true, ..Default::default() });
@@ -411,77 +412,77 @@ impl Session {
         });
     }
 
-    /// Optimizations that failed so far in this session and its variants, the newest 64, oldest first.
+    /// Returns the failed optimizations of this session and its variants, the newest 64, oldest first.
     pub fn optimization_failures(&self) -> Vec<Arc<OptimizationFailure>> {
         self.settings.failures.recorded()
     }
 
-    /// How closely passes are watched; see [`SessionBuilder::checks`].
+    /// Returns the checks on passes; see [`SessionBuilder::checks`].
     pub fn checks(&self) -> Checks {
         self.settings.checks
     }
 
-    /// The operators.
+    /// Returns the operators.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// How programs are run.
+    /// Returns the mode of execution.
     pub fn execution(&self) -> Execution {
         self.settings.execution
     }
 
-    /// The bounds on reading, compiling and running.
+    /// Returns the bounds on reading, compiling and running.
     pub fn limits(&self) -> Limits {
         self.settings.limits()
     }
 
-    /// How many threads may work on a loop; see [`SessionBuilder::threads`].
+    /// Returns how many threads may work on a loop; see [`SessionBuilder::threads`].
     pub fn threads(&self) -> usize {
         self.settings.threads
     }
 
-    /// Bytes of freed tensors that each machine keeps; see [`SessionBuilder::recycled`].
+    /// Returns the bytes of freed tensors that each machine keeps; see [`SessionBuilder::recycled`].
     pub(crate) fn recycled(&self) -> usize {
         self.settings.recycled
     }
 
-    /// The same session with other settings.
+    /// Returns the same session with other settings.
     pub(crate) fn with(&self, change: impl FnOnce(&mut Settings)) -> Session {
         let mut session = Session { gradients: Arc::default(), ..self.clone() };
         change(&mut session.settings);
         session
     }
 
-    /// The same session with another way of execution.
+    /// Returns the same session with another mode of execution.
     pub fn with_execution(&self, execution: Execution) -> Session {
         self.with(|settings| settings.execution = execution)
     }
 
-    /// The same session with other bounds.
+    /// Returns the same session with other bounds.
     pub fn with_limits(&self, limits: Limits) -> Session {
         self.with(|settings| settings.set_limits(limits))
     }
 
-    /// The same session with another number of threads; see [`SessionBuilder::threads`].
+    /// Returns the same session with another number of threads; see [`SessionBuilder::threads`].
     pub fn with_threads(&self, count: usize) -> Session {
         self.with(|settings| settings.threads = count)
     }
 
-    /// The same session with a hook for optimizations that fail; see [`SessionBuilder::on_optimization_failure`].
+    /// Returns the same session with a hook for failed optimizations; see [`SessionBuilder::on_optimization_failure`].
     pub fn with_failure_hook(&self, hook: impl Fn(&OptimizationFailure) + Send + Sync + 'static) -> Session {
         self.with(|settings| settings.failures.set_hook(Arc::new(hook)))
     }
 
-    /// Reads IR text; its graph becomes the entry `forward`.
+    /// Parses IR text; its graph becomes the entry `forward`.
     ///
     /// # Errors
-    /// `T…` with the place in the text, `V…` if the text is a graph that does not verify.
+    /// `T…` with the position in the text, `V…` if the graph does not verify.
     pub fn parse_ir(&self, text: &str) -> Result<Program, Error> {
         self.parse_ir_named(text, "<ir>")
     }
 
-    /// Reads IR text from a file of this name.
+    /// Parses IR text; errors use `name` for the text.
     ///
     /// # Errors
     /// As [`Session::parse_ir`].
@@ -492,7 +493,7 @@ impl Session {
         Ok(Program::of_graph(self, Arc::new(graph)))
     }
 
-    /// Makes a program of a graph; it becomes the entry `forward`.
+    /// Creates a program from a graph, which becomes the entry `forward`.
     ///
     /// # Errors
     /// `V…` if it does not verify.
@@ -501,7 +502,7 @@ impl Session {
         Ok(Program::of_graph(self, Arc::new(graph)))
     }
 
-    /// Makes a program of a graph that calls functions; the graph becomes the entry `forward`.
+    /// Creates a program from a graph that calls functions of `unit`; the graph becomes the entry `forward`.
     ///
     /// # Errors
     /// `V…` if the graph or the body of a function does not verify.
@@ -513,16 +514,16 @@ impl Session {
         Ok(Program::with_callees(self, Arc::new(graph), unit))
     }
 
-    /// Compiles TorchScript source: its functions become the entries.
+    /// Compiles TorchScript source; its functions become the entries.
     ///
     /// # Errors
-    /// `F…` with the places in the source; all errors found, not only the first.
+    /// `F…` with positions in the source; the error has all errors found, not only the first.
     pub fn compile_source(&self, text: &str, name: &str) -> Result<Program, Error> {
         self.compile_source_with(text, name, &flambeau_frontend::NativeResolver)
     }
 
-    /// Compiles TorchScript source whose free names mean what `resolver` says: types and values of the embedder's, and
-    /// objects that its [`Host`] answers for when the program runs.
+    /// Compiles TorchScript source whose free names `resolver` resolves: to types and values of the embedder, and to
+    /// objects for which the [`Host`] acts when the program runs.
     ///
     /// # Errors
     /// As [`Session::compile_source`].
@@ -542,7 +543,7 @@ impl Session {
         Ok(Program::of_unit(self, unit))
     }
 
-    /// The graphs of a source's functions after every stage of their compilation.
+    /// Returns the graphs of a source's functions after every stage of compilation.
     ///
     /// # Errors
     /// As [`Session::compile_source`].
@@ -551,17 +552,17 @@ impl Session {
         Ok(flambeau_frontend::compile_stages(&source, &self.registry, &self.settings.load.source_limits)?)
     }
 
-    /// A copy of `graph` after the session's default pipeline.
+    /// Returns a copy of `graph` after the session's default pipeline.
     pub(crate) fn optimized(&self, graph: &Graph, unit: &CompilationUnit) -> Result<Graph, Error> {
         self.apply(graph, unit, &self.default, ConstantOwner::default())
     }
 
-    /// Limits of source texts.
+    /// Returns the limits of source texts.
     pub(crate) fn source_limits(&self) -> flambeau_frontend::Limits {
         self.settings.load.source_limits
     }
 
-    /// The derivatives of the operators.
+    /// Returns the derivatives of the operators.
     pub(crate) fn gradient_library(&self) -> Result<Arc<Library>, Error> {
         if let Some(library) = self.gradients.get() {
             return Ok(Arc::clone(library));
@@ -570,7 +571,7 @@ impl Session {
         Ok(Arc::clone(self.gradients.get_or_init(|| library)))
     }
 
-    /// A host with this session's limits, printing to standard output.
+    /// Returns a host with this session's limits that prints to standard output.
     pub fn host(&self) -> Host {
         let (mut host, limits) = (Host::new(), &self.settings.run);
         host.set_fuel(limits.fuel).set_max_depth(limits.depth).set_time(limits.time);

@@ -1,4 +1,4 @@
-//! Constants whose memory the program writes: every execution sees the write, through whatever node holds the memory.
+//! Constants whose memory the program writes: every later read sees the write, through any node with that memory.
 
 use flambeau::ir::{Graph, Prim, Type, ValueId};
 use flambeau::{Execution, IValue, Program, Session, Tensor};
@@ -17,8 +17,8 @@ fn run(program: &Program, name: &str, args: &[IValue]) -> String {
     program.entry(name).expect("there").call(args, &[]).expect("runs").to_string()
 }
 
-/// The archive names one constant twice: in a branch, where a view of it is written, and behind it, where it is summed.
-/// PyTorch gives 30.
+/// The archive names one constant twice: in a branch, where a view of it is written, and after it, where it is summed.
+/// PyTorch returns 30.
 #[test]
 fn a_constant_named_twice_and_written_in_a_branch() {
     let archive = include_bytes!("../../tests/data/constant_written_in_branch.pt");
@@ -76,7 +76,7 @@ fn constants_that_share_a_storage() {
     }
 }
 
-/// The caller passes the very tensor that the program holds as a constant.
+/// The caller passes the same tensor that the program has as a constant.
 #[test]
 fn an_argument_that_is_a_constant() {
     for execution in ALL {

@@ -1,10 +1,10 @@
-//! What a program recorded is freed with its results: nothing that a derivative needs holds what holds it.
+//! Gradient histories are freed with the results of a program: no saved tensor keeps its own history alive.
 
 use flambeau::exec::Host;
 use flambeau::{Execution, IValue, Session, Tensor};
 
-/// Each gives tensors that a history saved or that have one; the operators save their own results, lists, what is about
-/// to be overwritten.
+/// Each function returns tensors that a history saved or that have a history. Operators save their own results, lists,
+/// and operands that are about to be overwritten.
 const PROGRAMS: &str = "
 def outputs():
     w = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)

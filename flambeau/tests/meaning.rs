@@ -1,5 +1,5 @@
-//! The meaning of a program is in its graph: the reference runs what was loaded, and loading makes graphs that say what they
-//! mean.
+//! The meaning of a program is in its graph: the reference evaluator runs the loaded graph, and loading makes its
+//! meaning explicit.
 
 use flambeau::tensor::DType;
 use flambeau::{Error, Execution, Fault, IValue, Session, Tensor};
@@ -10,7 +10,8 @@ fn session(execution: Execution) -> Session {
     Session::standard().expect("consistent").with_execution(execution)
 }
 
-/// `x / 2.5` and more, traced: the archive has a constant tensor without dimensions in place of the number.
+/// `x / 2.5` and similar operations, traced: the archive has a constant tensor without dimensions instead of the
+/// number.
 const NUMBERS: &[u8] = include_bytes!("../../archive/tests/data/numbers.pt");
 
 fn dtypes(result: &IValue) -> Vec<DType> {
@@ -105,7 +106,7 @@ fn a_write_that_a_conjugate_would_show_is_refused() {
             let error = call(name, &x, &[]).expect_err(name);
             assert_eq!(error.fault, Fault::Unsupported, "{execution:?} {name}: {error}");
             assert!(error.message.contains("conj_physical"), "{error}");
-            // Once the call is over, the tensor may be written.
+            // After the call, the tensor may be written.
             assert!(x.fill_(1.0.into()).is_ok(), "{execution:?} {name}");
             let real = Tensor::zeros(&[2], DType::F32).expect("small");
             assert!(call(name, &real, &[]).is_ok(), "{execution:?} {name} of a real tensor");

@@ -1,7 +1,7 @@
-//! A module of everything modules have, asked what PyTorch was asked.
+//! Compares a module with all features of modules with recorded results of PyTorch.
 //!
-//! `archive/tests/oracle/modules.py` wrote the archive and the answers. Where Flambeau differs on purpose, the test says
-//! so: a state dict that does not fit changes nothing.
+//! `archive/tests/oracle/modules.py` wrote the archive and the results. Intended differences are stated in the tests: a
+//! state dict that does not match changes nothing.
 
 use flambeau::{Fault, IValue, Module, Program, Session, Tensor};
 use std::collections::BTreeMap;
@@ -88,14 +88,15 @@ fn modes_attributes_and_copies_do_the_same() {
     tensor("late.weight").copy_(&floats(&[0.0; 9], &[3, 3])).expect("fits");
     assert_eq!(run(&program), answers["copied"]);
     assert_eq!(run(&copy), answers["changed copy"]);
-    // Tensors of one storage stay so, as where Python copies modules; PyTorch's copies of compiled ones part them.
+    // Tensors with a common storage keep it, as in copies by Python; PyTorch's copies of compiled modules separate
+    // them.
     tensor("table").copy_(&floats(&[2.0; 6], &[2, 3])).expect("fits");
     assert_eq!(tensor("part").to_vec::<f32>().expect("floats"), [2.0; 3]);
     let part = root(&program).get("part").expect("there");
     assert_eq!(part.as_tensor().expect("a tensor").to_vec::<f32>().expect("floats"), [1.0; 3]);
 }
 
-/// `lacks [a, b] beyond [c]` as recorded of PyTorch's lists, names sorted.
+/// `lacks [a, b] beyond [c]`, as recorded from PyTorch's lists, names sorted.
 fn told(text: &str) -> [Vec<String>; 2] {
     let list = |after: &str| {
         let from = text.split_once(after).expect("recorded").1;
@@ -114,7 +115,7 @@ fn state_dicts_fit_or_not_for_the_same_reasons() {
     let program = load();
     let module = root(&program);
     let state = root(&load()).state_dict().expect("small");
-    // What was done to the module before these answers were recorded.
+    // The changes made to the module before these results were recorded.
     module.train(false);
     module.set("maybe", IValue::Tensor(floats(&[1.0; 3], &[3]))).expect("of its type");
     module.set("first.scale", IValue::Float(3.0)).expect("of its type");
@@ -131,7 +132,7 @@ fn state_dicts_fit_or_not_for_the_same_reasons() {
     let mut more = state.clone();
     more.retain(|name, _| !name.contains("weight"));
     more.extend(["first.extra", "zzz", "nowhere.w"].map(|name| (name.to_owned(), x.clone())));
-    // A list of numbers where the module has one number gives its first.
+    // For a list of numbers where the module has one number, the first is taken.
     more.insert("gain".to_owned(), floats(&[5.0, 7.0], &[2]));
     let before = run(&program);
     assert_eq!(result(&more, true).expect_err("strict").code, "X0005");
@@ -156,7 +157,7 @@ fn frozen_it_computes_the_same() {
     root(&program).eval();
     let frozen = program.freeze(&[]).expect("frozen");
     assert_eq!(run(&frozen), recorded()["frozen"]);
-    // Tensors that are written and put into lists are no attributes: convolution and normalization are one.
+    // Tensors that are written or put into lists are not attributes: convolution and normalization are merged.
     let text = frozen.entry("forward").expect("there").graph().to_string();
     assert!(!text.contains("batch_norm") && text.contains("aten::relu_"), "{text}");
     assert_eq!(names(root(&frozen).named_parameters()), "");

@@ -1,4 +1,4 @@
-//! Loaded modules: what they hold, what calling them runs, and what they say when something is missing.
+//! Loaded modules: attributes, calls, and errors for missing operators.
 
 use flambeau::exec::Kernel;
 use flambeau::ir::OpDef;
@@ -35,7 +35,7 @@ fn a_missing_operator_fails_only_who_reaches_it() {
     for part in ["stranger::wave", "archives.py:", "code/__torch__.py:", "OpDef::new(\"stranger::wave"] {
         assert!(text.contains(part), "{part} in:\n{text}");
     }
-    // What is suggested can be done: an operator of that schema takes the call.
+    // The suggestion works: an operator of that schema is accepted.
     let schema = text.split("OpDef::new(\"").nth(1).and_then(|t| t.split('"').next()).expect("a schema");
     assert_eq!(schema, "stranger::wave(Tensor a0, int a1) -> Tensor");
     let wave = OpDef::new(schema).with(Kernel::new(|cx| {
@@ -101,7 +101,7 @@ fn modules_say_what_they_hold() {
     assert_eq!(names(module.named_parameters()), ["a.lin.weight", "b.lin.weight"]);
     assert_eq!(names(module.named_buffers()), ["count"]);
     let modules: Vec<_> = module.named_modules().into_iter().map(|(name, _)| name).collect();
-    // Scripting makes two modules of one that is held twice; their parameters stay one.
+    // Scripting turns one module with two paths into two modules; their parameters stay shared.
     assert_eq!(modules, ["", "a", "a.lin", "b", "b.lin", "again", "again.lin"]);
     let state: Vec<_> = module.state_dict().expect("small").into_keys().collect();
     assert_eq!(state, ["count", "a.lin.weight", "b.lin.weight", "again.lin.weight"]);
@@ -186,7 +186,8 @@ fn what_only_training_changes_is_frozen() {
     assert!(left.attributes().is_empty(), "{:?} attributes are left", left.attributes().len());
 }
 
-/// Tasks keep what they write, and fold what nobody does; normalization folds beside them, in half floats too.
+/// Tasks keep tensors that they write, and fold those that no code writes; normalization is folded in both, also in
+/// f16.
 #[test]
 fn tasks_and_halves_are_frozen() {
     let session = Session::standard().expect("consistent");
@@ -204,7 +205,7 @@ fn tasks_and_halves_are_frozen() {
     assert_eq!(text.matches("def __forked_function").count(), 3, "{text}");
     assert!(!text.contains("batch_norm") && !text.contains("getattr"), "{text}");
     let again = session.load_archive_bytes(&frozen.to_archive("tasks").expect("saved")).expect("as written");
-    // Recorded with PyTorch: the first and the second call. What is left of `seen` is shared with the program.
+    // Recorded with PyTorch: the first and the second call. The program shares the remaining part of `seen`.
     let fresh = load(&session, "tasks.pt");
     for (program, wants) in
         [(&fresh, [[20.0, -52.0], [21.0, -51.0]]), (&again, [[20.0, -52.0], [21.0, -51.0]])]
@@ -287,7 +288,7 @@ fn what_is_saved_is_the_same_program() {
     assert_eq!(run(&session.load_archive_bytes(&frozen).expect("as written")), run(&program));
 }
 
-/// The functions that were active when a call failed, and the lines that people wrote of them, outermost first.
+/// Returns the functions that were active when a call failed, with their source lines, outermost first.
 fn levels(program: &Program, entry: &str, args: &[IValue]) -> Vec<(String, String)> {
     let error = program.entry(entry).expect("there").call(args, &[]).expect_err("it raises");
     let level = |entry: &flambeau::exec::TraceEntry| {
@@ -299,8 +300,8 @@ fn levels(program: &Program, entry: &str, args: &[IValue]) -> Vec<(String, Strin
     error.trace.iter().map(level).collect()
 }
 
-/// However deep the calls are, and whether they were put in place or not, each of them is told with the text that
-/// people wrote; what a task raised is told with the task's calls.
+/// Traces contain every call with its source line, for calls of any depth, inlined or not; an error of a task has the
+/// task's calls.
 #[test]
 fn every_level_of_calls_is_told() {
     use flambeau::Execution;

@@ -1,5 +1,5 @@
-//! What every build does, whatever features it has: programs are compiled, read, analysed, rewritten and printed. `cargo
-//! xtask test` runs these tests with all features and without any.
+//! Tests of every build, with any features: programs are compiled, read, analysed, rewritten and printed. `cargo xtask
+//! test` runs these tests with all features and without any.
 
 use flambeau::analysis::{AliasDb, Analyses, Dtype, Liveness, Shape, Shapes};
 #[cfg(not(feature = "kernels"))]
@@ -111,7 +111,7 @@ fn what_is_known_of_operators_needs_no_kernel() {
     assert!(session.rules().expect("the rules read").rules().len() >= 40);
 }
 
-/// Operations of the machine run in every build; nothing of any other kernel is left in one without them.
+/// Operations of the machine run in every build; a build without the feature contains no other kernel.
 #[cfg(not(feature = "kernels"))]
 #[test]
 fn no_kernel_is_left() {

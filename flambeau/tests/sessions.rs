@@ -1,4 +1,4 @@
-//! What a session's settings do to the programs it runs: checks, limits, extensions.
+//! Effects of a session's settings on its programs: checks, limits, extensions.
 
 use flambeau::exec::Kernel;
 use flambeau::ir::OpDef;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Fails, or panics, whatever it is given.
+/// Fails, or panics, on any graph.
 #[derive(Clone, Copy, Default)]
 struct Fails;
 
@@ -77,7 +77,7 @@ fn an_optimization_that_fails_is_told_and_recorded_without_checks() {
         let session = builder.build().expect("consistent");
         assert_eq!(call(&session, "outer").expect("runs unoptimized").as_int(), Some(8));
         let failures = session.optimization_failures();
-        // The function that is called, and the one that it calls.
+        // The called function, and the one that it calls.
         assert_eq!((failures.len(), told.load(Ordering::Relaxed)), (2, 2), "{failures:?}");
         let first = &failures[0];
         assert!(first.error.message.contains("planted"), "{first}");

@@ -1,10 +1,11 @@
-//! Results do not depend on the number of threads: whole programs over every family of kernels that divides its work,
-//! at sizes that make parts of unequal length, bit for bit; and sessions with different numbers at work at once.
+//! Results are bitwise independent of the number of threads: whole programs over every family of kernels that divides
+//! its work, at sizes that give parts of unequal length; also sessions with different numbers of threads running
+//! concurrently.
 
 use flambeau::tensor::DType;
 use flambeau::{Entry, IValue, Session, Tensor};
 
-/// Functions of a matrix, another of its sizes, and a batch of images.
+/// Functions of a matrix, another of the same sizes, and a batch of images.
 const SOURCE: &str = "
 def chain(x, y, image):
     b = torch.sigmoid(x * y + x) * torch.tanh(y)
@@ -129,7 +130,7 @@ const NAMES: [&str; 9] =
 
 const MORE: [&str; 6] = ["picked", "scattered", "ordered", "sampled", "matrices", "waves"];
 
-/// Numbers of both signs, of no pattern.
+/// Numbers of both signs without a pattern.
 fn made(sizes: &[i64], seed: u64) -> IValue {
     let n: i64 = sizes.iter().product();
     let mut state = seed;
@@ -150,7 +151,7 @@ fn entries(session: &Session) -> Vec<(&'static str, Entry)> {
     NAMES.into_iter().chain(MORE).map(entry).collect()
 }
 
-/// The bytes of all tensors of a result.
+/// Returns the bytes of all tensors of a result.
 fn bits(value: &IValue) -> Vec<Vec<u8>> {
     let bytes = |t: &Tensor| {
         let t = if t.dtype() == DType::Bool { t.to_dtype(DType::U8).expect("small") } else { t.clone() };

@@ -1,7 +1,7 @@
-//! Operators that changed their meaning, in archives of every format version, held against what PyTorch makes of them.
+//! Operators whose meaning changed, in archives of every format version, compared with PyTorch.
 //!
 //! `tests/oracle/upgrades.py` records the cases: bodies of methods, and their results by version. Each is packed into
-//! an archive as PyTorch packed it.
+//! an archive in PyTorch's format.
 
 use flambeau::tensor::Scalar;
 use flambeau::{Error, IValue, Session};
@@ -9,7 +9,7 @@ use flambeau_archive::zip::ZipWriter;
 
 const RECORDED: &str = include_str!("../../tests/oracle/upgrades.txt");
 
-/// A module without attributes, its code, and the version it claims.
+/// Builds a module without attributes from its code and its version.
 fn archive(version: u64, code: &str) -> Vec<u8> {
     let mut out = ZipWriter::new(Vec::new(), "m");
     for (name, bytes) in [
@@ -57,7 +57,7 @@ struct Case {
     answers: Vec<(u64, String)>,
 }
 
-/// The cases, with what is recorded for the first and last version of each run.
+/// Returns the cases, with the recorded result for the first and last version of each range.
 fn cases() -> Vec<Case> {
     let parse = |text: &str| {
         let mut lines = text.lines();

@@ -1,7 +1,8 @@
-//! Facts about a graph, kept in step with it: [`Analyses`] gives an [`Analysis`] by its type.
+//! Analyses of a graph, updated from its journal: [`Analyses`] returns an [`Analysis`] by its type.
 //!
-//! [`AliasDb`] says which values may share memory and what writes it, [`Shapes`] what is known of tensors, [`Liveness`]
-//! which values are still needed, [`Dominance`] what runs before what, [`CallGraph`] which functions call which.
+//! [`AliasDb`] answers which values may share memory and which nodes write it. [`Shapes`] has the known properties of
+//! tensors, [`Liveness`] the live values at each node, [`Dominance`] the dominance relation of nodes, [`CallGraph`] the
+//! calls between functions.
 
 pub use flambeau_analysis::{
     AliasDb, Analyses, Analysis, AnalysisCx, AnalysisSet, CallGraph, ConstantOwner, Dominance, Dtype,
@@ -9,7 +10,7 @@ pub use flambeau_analysis::{
     StandardAnalysis, Stats, Update, WriteOrder,
 };
 
-/// Rules for shapes and dtypes, and the facts they are told and give.
+/// Rules for shapes and dtypes, and the facts that they take and return.
 pub mod shape {
     pub use flambeau_analysis::shape::{
         Arg, Dim, Dims, Dtype, Expr, Fact, Operand, Range, Shape, ShapeCx, Shapes, Strides, Symbols,

@@ -1,4 +1,4 @@
-//! Archives and files of weights: options, bounds, errors.
+//! Archives and weight files: options, bounds, errors.
 
 pub use flambeau_archive::{
     ArchiveError, ArchiveInfo, Code, Limits, LoadError, LoadOptions, RecordInfo, Weights, has_code_file,

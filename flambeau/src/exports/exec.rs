@@ -1,7 +1,7 @@
-//! What operators and hosts bring to execution, and what tries them.
+//! Facets of operators for execution, hosts, and tests of both.
 //!
-//! A [`Kernel`] computes an operator, a [`Pointwise`] formula lets it be fused, a [`Sample`] says what it should be tried on. A
-//! [`Host`] gives a run its output, limits and random numbers.
+//! A [`Kernel`] computes an operator, a [`Pointwise`] formula lets the fuser fuse it, a [`Sample`] describes arguments
+//! to test it on. A [`Host`] provides the output, limits and random numbers of a run.
 
 pub use flambeau_exec::{
     CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel, KernelCx, KernelError,
@@ -9,19 +9,19 @@ pub use flambeau_exec::{
     TraceEntry,
 };
 
-/// Trying whether the rules that operators state hold in what they do.
+/// Tests of the claims that shape and dtype rules make about results.
 pub mod soundness {
     pub use flambeau_exec::soundness::{
         Effort, FactTrial, Forecast, Forgetting, Watched, try_facts, try_operator, watch, watch_partial,
     };
 }
 
-/// Recording a run for differentiation.
+/// Recording of a run for differentiation.
 pub mod tape {
     pub use flambeau_exec::tape::{Tape, backward, detach, gathered, gradients, is_leaf, is_recorded};
 }
 
-/// How tensors and lists for samples are drawn.
+/// Random generation of tensors and lists for samples.
 pub mod sample {
     pub use flambeau_exec::sample::{
         ALL_FLOATS, COMPLEXES, Elements, FLOATS, INTS, NUMBERS, broadcastable, shape, tensor,

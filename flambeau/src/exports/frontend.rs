@@ -1,4 +1,4 @@
-//! What the meaning of source depends on: bounds, and what its free names stand for.
+//! Settings of compilation: bounds, and the resolution of free names.
 
 pub use flambeau_frontend::{Limits, NativeResolver, Resolver, Sugar, host_object};
 

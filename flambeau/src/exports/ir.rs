@@ -1,7 +1,8 @@
-//! Programs as data: graphs, operators, types, values, texts.
+//! The intermediate representation: graphs, operators, types, values, text.
 //!
-//! A [`Graph`] is read through `&Graph` and changed through the [`Editor`] of [`Graph::edit`]. Operators are rows of a
-//! [`Registry`], made of [`OpDef`]s with [`Facet`]s; structural ones are the closed enumeration [`Prim`].
+//! A [`Graph`] is read through `&Graph` and changed through the [`Editor`] that [`Graph::edit`] returns. Operators are
+//! rows of a [`Registry`], created from [`OpDef`]s with [`Facet`]s; structural operators are the closed enumeration
+//! [`Prim`].
 
 pub use flambeau_ir::{
     AliasRule, At, Attr, AttrSet, BlockId, CallArg, Change, Column, CompilationUnit, Converter, Diagnostic,
@@ -16,12 +17,12 @@ pub mod attr {
     pub use flambeau_ir::attr::names;
 }
 
-/// Errors with places in texts.
+/// Errors with positions in texts.
 pub mod diag {
     pub use flambeau_ir::diag::Label;
 }
 
-/// What a program consists of: functions, classes, interfaces, enumerations.
+/// Compilation units: functions, classes, interfaces, enumerations.
 pub mod module {
     pub use flambeau_ir::module::{
         Attribute, AttributeKind, Class, CompilationUnit, Enumeration, Function, Interface, Property,
@@ -33,7 +34,7 @@ pub mod schema {
     pub use flambeau_ir::schema::{AliasInfo, AliasSet, Argument, CallError, FunctionSchema};
 }
 
-/// IR text: graphs printed as TorchScript prints them, and read back.
+/// IR text: the printer and parser of PyTorch's format of graphs.
 pub mod text {
     pub use flambeau_ir::text::{PrintOptions, ReadLimits, parse_graph, parse_graph_with};
 }
@@ -53,7 +54,7 @@ pub mod value {
     };
 }
 
-/// Whether a graph is well formed.
+/// Verification of graphs.
 pub mod verify {
     pub use flambeau_ir::verify::{Verified, VerifyError, VerifyErrors, verify, verify_with};
 }

@@ -1,4 +1,5 @@
-//! What the library promises of its parts, by part. Everything else of the inner crates may change with any version.
+//! The stable items of the inner crates, one module per crate. All other items of these crates may change with any
+//! version.
 
 pub mod analysis;
 #[cfg(feature = "archive")]

@@ -1,7 +1,7 @@
-//! Changing graphs: passes, pipelines, plans, rules.
+//! Transformation of graphs: passes, pipelines, patches, rules.
 //!
-//! A [`Pass`] is given to a session by its [`PassEntry`]; a [`Manager`] runs a [`Pipeline`] under [`Checks`] and reports what
-//! each pass did. A [`Patch`] is a plan of edits that is applied whole.
+//! A [`PassEntry`] registers a [`Pass`] with a session. A [`Manager`] runs a [`Pipeline`] under [`Checks`] and reports
+//! the changes of each pass. A [`Patch`] is a list of edits that is applied as a whole.
 
 pub use flambeau_rewrite::{
     Checks, Configure, Control, Cost, Elements, Exactness, Level, Log, Manager, OnRequest, Options, Pass,
@@ -9,17 +9,17 @@ pub use flambeau_rewrite::{
     RewriteTrace, RuleSet, Rulebook, Rules, Schedule, TraceEvent, Verdict, Vocabulary,
 };
 
-/// Derivatives that operators state.
+/// Derivatives stated by operators.
 pub mod autodiff {
     pub use flambeau_rewrite::autodiff::{GradientEntry, GradientTable, Gradients, GradientsError};
 }
 
-/// How far a pipeline runs, and which of its rewrites is at fault.
+/// Control of pipelines: fuel, bisection of faulty rewrites.
 pub mod control {
     pub use flambeau_rewrite::control::{Control, Fuel, LimitError, Spent, Verdict, bisect};
 }
 
-/// What passes report while they work.
+/// Log output of passes.
 pub mod log {
     pub use flambeau_rewrite::log::{Level, Log, Sink, Stderr};
 }
@@ -29,11 +29,11 @@ pub mod manager {
     pub use flambeau_rewrite::manager::{Capture, Checks, Edits, Manager, PassReport, PipelineError, Report};
 }
 
-/// Rules by text, and trying them.
+/// The rule language, and tests of rules.
 pub mod rules {
     pub use flambeau_rewrite::rules::{Exactness, Rule, RuleSet, Rulebook, Vocabulary};
 
-    /// Both sides of rules run on drawn inputs by the reference evaluator.
+    /// Tests of rules: the reference evaluator runs both sides on random inputs.
     pub mod trial {
         pub use flambeau_rewrite::rules::trial::{Effort, Trial, try_rules};
     }

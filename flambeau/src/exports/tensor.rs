@@ -1,4 +1,4 @@
-//! Tensors, and the loops that kernels of one's own are made of.
+//! Tensors, and the loops from which kernels are built.
 
 pub use flambeau_tensor::{
     Category, Complex, DType, Device, DeviceKind, Dims, Element, ForeignBytes, Layout, MAX_RANK,
@@ -18,17 +18,17 @@ pub mod loops {
     pub use flambeau_tensor::loops::{binary, binary_in, map, unary, unary_in};
 }
 
-/// Functions on numbers of any width.
+/// Elementary functions, generic over the width of numbers.
 pub mod math {
     pub use flambeau_tensor::math::{Float, Real};
 }
 
-/// Which element type results have.
+/// Type promotion.
 pub mod promote {
     pub use flambeau_tensor::promote::{can_cast, promote, result_type, to_float};
 }
 
-/// Sums, products, extremes.
+/// Reductions: sums, products, extrema.
 pub mod reduce {
     pub use flambeau_tensor::reduce::{
         all, amax, amin, any, argmax, argmin, cumprod, cumsum, mean, prod, sum,

@@ -1,8 +1,8 @@
-//! Graphs of a module that is being frozen: of its methods, and of the tasks that these fork.
+//! Graphs of a module that is being frozen: those of its methods, and of the tasks that these fork.
 //!
-//! A task is a graph of its own, held by the node that forks it, and sees the modules it is given. It is taken out as a
-//! body beside the methods' and is treated as they are; the node remembers which body it was, and gets it back by
-//! [`assemble`]. A task stands behind the body that forks it, so walking backwards meets what is within first.
+//! A task is a subgraph of the node that forks it, and receives modules as operands. It is copied to a further body and
+//! frozen like the methods; [`take_out`] stores the index of the body in the node, and [`assemble`] replaces the subgraph.
+//! The body of a task comes after the body that forks it, so iteration in reverse order visits inner tasks first.
 
 use flambeau_ir::attr::names;
 use flambeau_ir::value::Object;
@@ -12,20 +12,20 @@ use std::sync::Arc;
 /// A graph being frozen.
 pub(super) struct Body {
     pub(super) graph: Graph,
-    /// Inputs that are certain modules.
+    /// Inputs that are known modules.
     pub(super) given: Vec<(usize, Object)>,
-    /// The method it is; a task is none.
+    /// Name and schema of the method; `None` for a task.
     pub(super) method: Option<(Symbol, Arc<FunctionSchema>)>,
 }
 
 impl Body {
-    /// The body of a method of `object`.
+    /// Creates the body of a method of `object`.
     pub(super) fn method(name: &str, schema: FunctionSchema, graph: Graph, object: &Object) -> Self {
         let method = Some((Symbol::new(name), Arc::new(schema)));
         Body { graph, given: vec![(0, object.clone())], method }
     }
 
-    /// Inputs that nothing reads, which go: their places, ascending. A method keeps its parameters.
+    /// Removes unused inputs and returns their indices, ascending. A method keeps its parameters.
     fn drop_unused(&mut self) -> Vec<usize> {
         if self.method.is_some() {
             return Vec::new();
@@ -42,30 +42,30 @@ impl Body {
     }
 }
 
-/// The body that a node was taken out as.
+/// Returns the index of the body of a node's task.
 pub(super) fn body_of(graph: &Graph, node: NodeId) -> Option<usize> {
     graph.prim(node).filter(|prim| prim.has_subgraph())?;
     usize::try_from(graph.attr(node, names::index())?.as_int()?).ok()
 }
 
-/// Nodes that hold a graph.
+/// Returns the nodes with a subgraph, and the subgraphs.
 pub(super) fn tasks(graph: &Graph) -> impl Iterator<Item = (NodeId, &Arc<Graph>)> {
     let holds = |&node: &NodeId| graph.prim(node).is_some_and(|prim| prim.has_subgraph());
     let nodes = graph.nodes_deep().filter(holds);
     nodes.filter_map(|node| Some((node, graph.attr(node, names::subgraph())?.as_graph()?)))
 }
 
-/// Makes `node` remember that its task is body `index`.
+/// Stores in `node` that its task is body `index`.
 pub(super) fn take_out(graph: &mut Graph, node: NodeId, index: usize) {
     graph.edit().set_attr(node, names::index(), Attr::int(index as i64));
 }
 
-/// Gives each body the tasks that it forks, as they are now, after `finish` was done to it.
+/// Puts the frozen tasks back into the bodies that fork them, and calls `finish` on each body.
 pub(super) fn assemble<E>(
     bodies: &mut [Body],
     mut finish: impl FnMut(&mut Body) -> Result<(), E>,
 ) -> Result<(), E> {
-    // What the tasks behind a body take no longer.
+    // Inputs that were removed from the tasks after a body.
     let mut dropped: Vec<Vec<usize>> = vec![Vec::new(); bodies.len()];
     for at in (0..bodies.len()).rev() {
         let (front, behind) = bodies.split_at_mut(at + 1);
@@ -84,7 +84,7 @@ pub(super) fn assemble<E>(
     Ok(())
 }
 
-/// Makes the nodes forget which bodies they were.
+/// Removes the indices of bodies from nodes.
 pub(super) fn forget(body: &mut Body) {
     let graph = &body.graph;
     let forks: Vec<NodeId> = graph.nodes_deep().filter(|&node| body_of(graph, node).is_some()).collect();

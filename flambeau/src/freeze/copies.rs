@@ -1,7 +1,7 @@
-//! Modules with the attributes that are left of them.
+//! Copies of modules with their remaining attributes.
 //!
-//! Objects are copied as they are met, inner ones first, each once: what was shared stays shared. A copy's class is its
-//! own, for two modules of one class may freeze differently.
+//! Each object is copied once, inner objects first, so sharing is preserved. Each copy gets a class of its own, because
+//! two modules of one class may freeze differently.
 
 use super::Place;
 use flambeau_ir::module::{Class, CompilationUnit};
@@ -9,18 +9,19 @@ use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Symbol, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Objects of the frozen module, by the identity of those they were made from.
+/// Objects of the frozen module, by the identity of the original objects.
 pub(super) struct Copies {
     pub(super) used: BTreeSet<Place>,
     pub(super) whole: BTreeSet<usize>,
     pub(super) made: BTreeMap<usize, Object>,
-    /// The module itself: calls of it from outside run its hooks. Those of submodules are in the code of their callers.
+    /// Identity of the module itself: calls from the embedder run its hooks. Hooks of submodules are inlined in the
+    /// code of their callers.
     pub(super) root: usize,
     pub(super) names: Names,
 }
 
 impl Copies {
-    /// A copy of a module with the attributes that are used, inner modules first.
+    /// Returns a copy of a module with the attributes that are used, inner modules first.
     pub(super) fn object(&mut self, unit: &mut CompilationUnit, root: &Object) -> Object {
         let mut stack = vec![(root.clone(), false)];
         while let Some((object, ready)) = stack.pop() {
@@ -80,7 +81,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// A name of its own for a class made from the one named `name`: `__torch__.___torch_mangle_0.Net`.
+    /// Returns a unique name for a class derived from the one named `name`: `__torch__.___torch_mangle_0.Net`.
     fn mangled(&mut self, unit: &CompilationUnit, name: &str) -> Symbol {
         if self.next == 0 {
             self.taken = unit.classes().map(|class| class.ty.annotation_str()).collect();

@@ -1,16 +1,16 @@
-//! Freezing: a module whose attributes are part of its code.
+//! Freezing: folds the attributes of a module into its code.
 //!
-//! All calls of a module's methods on itself and its submodules are put in place, and attributes that nothing changes
-//! become constants, so that everything that depends on them alone can be computed once: `training` is false, branches
-//! on it go, weights are operands that passes can look at. What is left is a module with the attributes that are still
-//! needed, and the methods asked for.
+//! Freezing inlines all calls of methods of the module and its submodules. Attributes that no code changes become
+//! constants, so that every expression that depends only on them can be computed once: `training` is false, branches on
+//! it are removed, and passes can read the weights. The result is a module with the attributes that are still needed,
+//! and the requested methods.
 //!
-//! An attribute stays one if anything might change it or see it changed: if it is assigned, if it is a tensor whose
-//! storage some method writes to, if it is a container, or if the module that has it is used as a value. Objects are
-//! told apart by identity, so two modules of one class may freeze differently; each gets a class of its own.
+//! An attribute is kept if it might change or a change of it might be observed: if it is assigned, if it is a tensor
+//! whose storage some method writes, if it is a container, or if its module is used as a value. Objects are
+//! distinguished by identity, so two modules of one class may freeze differently; each gets its own class.
 //!
-//! Hooks of submodules are in the code of their callers; those of the module itself are frozen as its methods are, and
-//! calling it from outside runs them as before. Tasks are frozen where they are forked.
+//! Hooks of submodules are inlined in the code of their callers. Hooks of the module itself are frozen like its
+//! methods, and a call from the embedder runs them as before. Tasks are frozen where they are forked.
 
 mod bodies;
 mod copies;
@@ -35,24 +35,25 @@ use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Puts calls in place.
+/// Inlines calls.
 const INLINE: &str = "inline";
-/// Computes what depends on constants alone.
+/// Folds constants.
 const FOLD: &str =
     "lower_simple_tuples,constant_propagation,peephole,constant_propagation,constant_pooling,cse,dce";
-/// Joins layers whose weights are constants. Frozen convolutions that were normalized take batches alone.
+/// Merges layers whose weights are constants. Frozen convolutions that were merged with a normalization accept only
+/// batches.
 const JOIN: &str = "fold_channels{batched},constant_pooling,dce";
-/// Interfaces that hold modules with interfaces: rounds of finding out what they are.
+/// Limit on the rounds that resolve interfaces nested in interfaces.
 const ROUNDS: usize = 1000;
 
 /// An attribute of one object: its identity and slot.
 type Place = (usize, usize);
 
-/// `program`'s module with the methods and attributes in `preserved`, and `forward`.
+/// Freezes `program`'s module with `forward` and the methods and attributes in `preserved`.
 pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, Error> {
     let root = program.module().ok_or_else(|| Error::misuse("only modules can be frozen"))?;
     if root.named_modules().iter().any(|(_, module)| module.is_training()) {
-        return Err(Error::misuse("a module is frozen in eval mode: call `eval` first"));
+        return Err(Error::misuse("a module in training mode cannot be frozen: call `eval` first"));
     }
     let methods: Vec<String> = root.methods().into_iter().map(|(name, _)| name).collect();
     let unit = (**program.unit()).clone();
@@ -74,14 +75,16 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
         root.get(path)?;
         freezer.keep_path(&root, path);
     }
-    // Numbers first: what only training does goes with its branches, and changes nothing any more.
+    // Attributes without tensors first: this removes the branches that only training executes, and with them their
+    // writes.
     let asked = (freezer.kept.clone(), freezer.whole.clone());
     freezer.find_changes(&root);
     freezer.fold(Held::Numbers)?;
     (freezer.kept, freezer.whole) = asked;
     freezer.find_changes(&root);
     if freezer.whole.contains(&root.object().id()) {
-        let message = "freezing a module that is used as a value, by a call that cannot be put in place, say";
+        let message =
+            "freezing a module that is used as a value, for example by a call that cannot be inlined";
         return Err(Error::new(Fault::Unsupported, "X0006", message));
     }
     freezer.owner = freezer.constant_owner(&root);
@@ -90,15 +93,15 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
     freezer.finish(root.object())
 }
 
-/// What attributes are made constants.
+/// The attributes that become constants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
-    /// Those that hold no tensor.
+    /// Attributes without tensors.
     Numbers,
     Everything,
 }
 
-/// Methods that run around `forward`.
+/// Returns the methods that run before and after `forward`.
 fn hooks(unit: &CompilationUnit, class: Type) -> Vec<Symbol> {
     unit.class(class).map_or_else(Vec::new, |class| [&class.pre_hooks[..], &class.hooks].concat())
 }
@@ -127,22 +130,22 @@ fn holds_tensors(value: &IValue) -> bool {
 struct Freezer<'a> {
     program: &'a Program,
     unit: CompilationUnit,
-    /// Slots of classes that some function assigns, whether it is ever called or not.
+    /// Slots of classes that any function assigns, called or not.
     assigned: HashSet<(Type, usize), FxBuildHasher>,
-    /// Memory of constants that the code had before.
+    /// Memory of constants that the code had before freezing.
     of_code: BTreeSet<usize>,
-    /// What is known of the constants that attributes became.
+    /// Facts about the constants that replaced attributes.
     owner: ConstantOwner,
-    /// Attributes that stay.
+    /// Attributes that are kept.
     kept: BTreeSet<Place>,
-    /// Objects that stay as they are, with all they hold: they are used as values, or were asked for.
+    /// Objects that are kept unchanged with all that they contain: they are used as values, or were requested.
     whole: BTreeSet<usize>,
-    /// Methods, then tasks.
+    /// Methods, followed by tasks.
     bodies: Vec<Body>,
 }
 
 impl Freezer<'_> {
-    /// Puts all calls of known objects' methods in place, and takes tasks out as bodies of their own.
+    /// Inlines all calls of methods of known objects, and takes tasks out as further bodies.
     fn flatten(&mut self) -> Result<(), Error> {
         let mut at = 0;
         while at < self.bodies.len() {
@@ -200,7 +203,7 @@ impl Freezer<'_> {
         self.unit.class(object.class())?.slot(name)
     }
 
-    /// The attribute that a `GetAttr` or `SetAttr` is of, where its object is known.
+    /// Returns the attribute that a `GetAttr` or `SetAttr` accesses, if its object is known.
     fn place(
         &self,
         graph: &Graph,
@@ -215,8 +218,8 @@ impl Freezer<'_> {
         Some((object.clone(), self.slot(object, name)?))
     }
 
-    /// Values that are certain modules, whichever way the program goes. An attribute that is assigned a module may be
-    /// another one later: then what is read from it is not known.
+    /// Returns the values that are known modules on every path. An attribute to which a module is assigned may later be
+    /// another module, so values read from it are not known.
     fn known(&self, body: &Body) -> BTreeMap<ValueId, Object> {
         let graph = &body.graph;
         let input = |(i, object): &(usize, Object)| Some((graph.inputs().nth(*i)?, object.clone()));
@@ -247,7 +250,7 @@ impl Freezer<'_> {
         self.keep_all(&object);
     }
 
-    /// Keeps everything at and below an object.
+    /// Keeps an object and all objects below it.
     fn keep_all(&mut self, object: &Object) {
         let mut stack = vec![object.clone()];
         while let Some(object) = stack.pop() {
@@ -263,7 +266,7 @@ impl Freezer<'_> {
         }
     }
 
-    /// Finds the attributes that may change, or be seen to change.
+    /// Finds the attributes that may change, or whose change may be observed.
     fn find_changes(&mut self, root: &Module) {
         let mut written = BTreeSet::new();
         let mut assigned_classes: Vec<Type> = Vec::new();
@@ -275,7 +278,7 @@ impl Freezer<'_> {
             let mut analyses = Analyses::new();
             let aliases = analyses.get::<AliasDb>(&apart);
             for (&value, object) in &known {
-                // What a task is given is judged there.
+                // Operands of a task are analysed in the body of the task.
                 let is_followed = |u: &flambeau_ir::Use| {
                     let accesses = matches!(graph.prim(u.user), Some(Prim::GetAttr | Prim::SetAttr));
                     accesses && u.index == 0 || body_of(graph, u.user).is_some()
@@ -294,11 +297,11 @@ impl Freezer<'_> {
                     (Some(Prim::GetAttr), Some((object, slot))) => {
                         let value = graph.result(node, 0);
                         if self.assigned.contains(&(object.class(), slot)) {
-                            // Which module this is is not known: the one there now is as good as used as a value.
+                            // The module is not known statically: treat the current one as used as a value.
                             kept.push((object.id(), slot));
                             escaped.extend(object.get(slot).as_object().cloned());
                         }
-                        // What is read from a module that is known is judged where it is read, not the module.
+                        // For a known module, the reads of its attributes are analysed instead of the module.
                         let value_apart = stands.get(&value).copied().unwrap_or(value);
                         if !known.contains_key(&value) && aliases.has_writers(value_apart) {
                             kept.push((object.id(), slot));
@@ -324,9 +327,9 @@ impl Freezer<'_> {
         }
     }
 
-    /// The graph with memory of its own for each storage that it reads attributes of, and the values that stand for
-    /// them: what is known of modules tells them apart, which the graph alone does not. An attribute that is assigned
-    /// may be any tensor.
+    /// Returns a copy of the graph with a separate constant for each storage whose attributes it reads, and the values
+    /// that these constants represent. Knowledge about modules separates the storages; the graph alone does not. An
+    /// assigned attribute may be any tensor.
     fn apart(&self, graph: &Graph, known: &BTreeMap<ValueId, Object>) -> (Graph, BTreeMap<ValueId, ValueId>) {
         let mut apart = graph.clone();
         let mut edit = apart.edit();
@@ -349,7 +352,7 @@ impl Freezer<'_> {
         (apart, stands)
     }
 
-    /// Puts constants in the place of attributes that stay as they are, and computes what follows from them.
+    /// Replaces attributes that do not change by constants, and folds expressions of them.
     fn fold(&mut self, held: Held) -> Result<(), Error> {
         for i in 0..self.bodies.len() {
             let known = self.known(&self.bodies[i]);
@@ -377,7 +380,7 @@ impl Freezer<'_> {
         self.apply(FOLD)
     }
 
-    /// The program that is left: objects with the attributes that the graphs still use or that were asked for.
+    /// Builds the resulting program: objects with the attributes that the graphs still use or that were requested.
     fn finish(mut self, root: &Object) -> Result<Program, Error> {
         let mut used = self.kept.clone();
         for body in &self.bodies {
@@ -388,7 +391,7 @@ impl Freezer<'_> {
         let whole = std::mem::take(&mut self.whole);
         let (made, names) = (BTreeMap::new(), Names::default());
         let mut copies = Copies { used, whole, made, root: root.id(), names };
-        // The root is always made anew: its methods are others.
+        // The root is always copied, because its methods differ.
         copies.whole.remove(&root.id());
         let frozen = copies.object(&mut self.unit, root);
         let class = frozen.class();
@@ -426,7 +429,7 @@ impl Freezer<'_> {
     }
 }
 
-/// The value as a constant of a program, if it can never be seen to change: containers and objects can.
+/// Returns the value as a constant of a program, if no change of it can be observed. Containers and objects may change.
 fn constant(value: &IValue) -> Option<IValue> {
     match value {
         IValue::Tensor(t) => {

@@ -1,13 +1,14 @@
-//! Which constants of a frozen program are memory of its graphs alone.
+//! Determines which constants of a frozen program have memory that only its graphs can reach.
 //!
-//! Attributes that freezing turns into constants are written by nothing that is left: the freezer looked through every
-//! body. Alias analysis does not see that in one graph, and would count each `aten::wait` and each write to an attribute
-//! that stays as a write to any constant. What shares memory with something that can still be reached counts so all the same:
+//! No remaining code writes the attributes that freezing turns into constants: the freezer has checked every body.
+//! Alias analysis of a single graph cannot derive that, and would count each `aten::wait` and each write to a kept
+//! attribute as a write to any constant. A constant still counts as reachable if it shares memory with one of these:
 //! - constants of the code, which functions may write;
-//! - attributes that stay, and what they hold;
-//! - attributes that some body shows to the outside: returns, stores or gives to a task.
+//! - attributes that are kept, and the values in them;
+//! - attributes that escape from some body: by a return, a store or a task.
 //!
-//! Arguments are taken not to share memory with the weights: a frozen program has them as they were when it was frozen.
+//! Arguments are assumed not to share memory with the weights: a frozen program has the values that the weights had
+//! when it was frozen.
 
 use super::bodies::tasks;
 use super::{Freezer, constant};
@@ -18,7 +19,7 @@ use flambeau_ir::{Graph, IValue, Prim};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow::{self, Continue};
 
-/// Adds the memory that a value is or holds: storages and containers.
+/// Adds the memory of a value: storages and containers, with their contents.
 fn add(memory: &mut BTreeSet<usize>, value: &IValue) {
     let _: ControlFlow<()> = value.visit(|part| {
         memory.extend(part.identity());
@@ -29,7 +30,7 @@ fn add(memory: &mut BTreeSet<usize>, value: &IValue) {
     });
 }
 
-/// The memory of constants in the code of a unit, tasks included.
+/// Returns the memory of constants in the code of a unit, including tasks.
 pub(super) fn memory_of_code(unit: &CompilationUnit) -> BTreeSet<usize> {
     let mut memory = BTreeSet::new();
     let mut graphs: Vec<&Graph> = unit.functions().map(|function| &*function.graph).collect();
@@ -45,7 +46,8 @@ pub(super) fn memory_of_code(unit: &CompilationUnit) -> BTreeSet<usize> {
 }
 
 impl Freezer<'_> {
-    /// What the constants made of attributes share memory with. To be asked when the attributes that stay are known.
+    /// Returns the memory shared by constants that replaced attributes. Call this after the kept attributes are
+    /// determined.
     pub(super) fn constant_owner(&self, root: &Module) -> ConstantOwner {
         let mut shared = self.of_code.clone();
         for (_, module) in root.named_modules() {
