@@ -1,15 +1,15 @@
-//! Links the released command without what it never uses: tables for unwinding, which a program that ends at a panic
-//! does not look at (a fifteenth of it), functions that are the same code as others (a fortieth), and addresses to be
-//! relocated one by one (a fortieth).
+//! Linker options that make the released command smaller. They omit unwinding tables, which a program compiled with
+//! `panic = "abort"` does not use (a fifteenth of the size), merge identical functions (a fortieth), and pack
+//! relocations (a fortieth).
 //!
-//! Only where it is known how: with the linker that comes with rustc on the one target that has it by default, and
-//! unless whoever builds has chosen another. Everywhere else the command is linked as usual, and larger.
+//! The options apply only to the linker that is distributed with rustc, on the one target that uses it by default, and
+//! only if no other linker is configured. All other builds use default options.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
-/// Where rustc brings a linker that is used unless told otherwise.
+/// The target on which rustc uses its own linker by default.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const SCRIPT: &str = "link/no-unwinding.ld";
 
@@ -32,20 +32,20 @@ fn main() {
     if reads_packed_relocations() {
         arguments.extend(["-z", "pack-relative-relocs"]);
     }
-    // To the linker as they are: a path may hold anything.
+    // The arguments are passed to the linker unchanged: a path may contain any character.
     for argument in arguments {
         println!("cargo:rustc-link-arg-bins=-Xlinker");
         println!("cargo:rustc-link-arg-bins={argument}");
     }
 }
 
-/// Whether another linker, or how it is called, is configured.
+/// Returns whether another linker, or other linker options, are configured.
 fn linker_chosen() -> bool {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     env::var_os("RUSTC_LINKER").is_some() || flags.contains("link")
 }
 
-/// Whether this compiler brings its linker.
+/// Returns whether this compiler includes a linker.
 fn has_linker() -> bool {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let Ok(output) = Command::new(rustc).args(["--print", "sysroot"]).output() else { return false };
@@ -53,7 +53,7 @@ fn has_linker() -> bool {
     fs::exists(sysroot.join("lib/rustlib").join(TARGET).join("bin/gcc-ld/ld.lld")).unwrap_or(false)
 }
 
-/// Whether this system's loader reads relocations that are packed, as glibc's does from 2.36 on.
+/// Returns whether this system's loader supports packed relocations, as glibc does since 2.36.
 fn reads_packed_relocations() -> bool {
     let Ok(output) = Command::new("getconf").arg("GNU_LIBC_VERSION").output() else { return false };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

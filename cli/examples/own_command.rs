@@ -1,4 +1,4 @@
-//! The command with an operator, a rule, a pass and a pipeline of one's own: every command knows them.
+//! The command with a custom operator, rule, pass and pipeline, which are available in every command.
 //!
 //! Run: `cargo run --release -p flambeau-cli --example own_command -- ops mine::twice`. Other commands take the same names:
 //! `opt FILE -p mine`, `explain FILE --value %y -p peephole`, `fuzz --favour mine::twice`.
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     flambeau_cli::run(session())
 }
 
-/// The standard operators, and what is one's own.
+/// Returns a builder with the standard operators and the extension.
 pub(crate) fn session() -> SessionBuilder {
     Session::builder()
         .standard()
@@ -27,7 +27,7 @@ pub(crate) fn session() -> SessionBuilder {
         .pipeline("mine", "drop_prints,default")
 }
 
-/// The operator: `x + x` in one sweep.
+/// The operator: `x + x` in one loop.
 fn twice() -> OpDef {
     OpDef::new("mine::twice(Tensor self) -> Tensor")
         .with(Doc("`self + self`."))
@@ -45,7 +45,7 @@ fn twice() -> OpDef {
         .with(Sample::tensors(1).floats())
 }
 
-/// The rule, which introduces the operator wherever a tensor of floats is added to itself.
+/// The rule: introduces the operator where a tensor of floats is added to itself.
 const RULES: &str = "ruleset mine
 use aten
 

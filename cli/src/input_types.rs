@@ -1,7 +1,7 @@
-//! Types of inputs for commands that analyse and do not call: stated, or those of example values.
+//! Input types for commands that analyse without a call: stated types, or those of example values.
 //!
-//! A type is stated as `f32[2,*]`, a dtype (`f32`), or as graphs have it (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
-//! combined with the type that the graph declares; one that contradicts it is an error.
+//! A type is stated as `f32[2,*]`, as a dtype (`f32`), or in IR syntax (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
+//! combined with the type that the graph declares; a contradiction is an error.
 
 use crate::inputs::{TensorSpec, dtype, from_file, inline, type_of, within, wrong};
 use crate::output::did_you_mean;
@@ -11,28 +11,29 @@ use flambeau::ir::schema::Argument;
 use flambeau::ir::types::{Dim, NoClasses, TensorType, TypeKind, is_subtype, parse_ir_type};
 use flambeau::{Entry, Error, Graph, IValue, Type};
 
-/// What is known of inputs.
+/// Options that state types of inputs.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct InputTypeArgs {
-    /// A JSON file with example inputs, as `run` takes it: their types and sizes are those of the graph's inputs.
+    /// A JSON file with example inputs, in the format of `run`: their types and sizes become those of the graph's
+    /// inputs.
     #[arg(long, value_name = "FILE")]
     inputs: Option<String>,
     /// The type of an input, as `x=f32[2,3]`, `x=f32[2,*]`, `x=Float(2, 3, strides=[3, 1])` or `n=int`; or an example
-    /// value, as `run` takes it.
+    /// value, in the format of `run`.
     #[arg(long = "arg", short = 'a', value_name = "NAME=TYPE")]
     args: Vec<String>,
 }
 
 impl InputTypeArgs {
-    /// Whether nothing is stated.
+    /// Returns whether no type is stated.
     pub(crate) fn is_empty(&self) -> bool {
         self.inputs.is_none() && self.args.is_empty()
     }
 
-    /// Gives the inputs of a graph, which is a copy of the entry's, the types that are stated.
+    /// Sets the stated types on the inputs of a graph, which is a copy of the entry's.
     pub(crate) fn apply(&self, entry: &Entry, graph: &mut Graph) -> Result<()> {
         let params = entry.params();
-        // A method's receiver is an input and not a parameter.
+        // A method's receiver is an input of the graph but not a parameter.
         let receivers = graph.inputs().count() - params.len();
         let values: Vec<ValueId> = graph.inputs().skip(receivers).collect();
         for (name, given) in self.types(entry)? {
@@ -47,7 +48,7 @@ impl InputTypeArgs {
         Ok(())
     }
 
-    /// Names of parameters with types, in the order stated.
+    /// Returns names of parameters with types, in the order stated.
     fn types(&self, entry: &Entry) -> Result<Vec<(String, Type)>> {
         let params = entry.params();
         let mut types = Vec::new();
@@ -89,10 +90,10 @@ fn no_parameter(entry: &Entry, name: &str) -> Error {
     error
 }
 
-/// The type that a text states, or that its value has.
+/// Returns the type that a text states, or the type of the value that it states.
 fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
     let head = text.split(['[', '(']).next().unwrap_or(text).trim();
-    // `int[2]` is a list, as in graphs; dtypes whose names are no types come before lists of classes.
+    // `int[2]` is a list, as in graphs; dtypes that are not names of types take precedence over lists of classes.
     let spec = TensorSpec::read(text);
     if type_in(head).is_none() {
         if let Ok(dtype) = dtype(text) {
@@ -107,10 +108,10 @@ fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
     }
     match inline(text, type_of(params, name)) {
         Ok(value) => Ok(of_value(&value)),
-        // A text that begins with a name is rather a type than a value.
+        // A text that begins with a name is reported as an invalid type, not as an invalid value.
         Err(_) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
             Err(match (parse_ir_type(text, 0), spec) {
-                (Err(e), _) if !text.contains('[') => wrong(format!("`{text}` is no type: {}", e.message)),
+                (Err(e), _) if !text.contains('[') => wrong(format!("`{text}` is not a type: {}", e.message)),
                 (_, Err(e)) if text.contains('[') => e,
                 _ => wrong(format!("`{text}` is neither a type nor a value")),
             })
@@ -119,7 +120,7 @@ fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
     }
 }
 
-/// The type that a whole text is. A bare name of a class is none: values may be names too.
+/// Parses a whole text as a type. A bare class name is not accepted, because values may be names too.
 fn type_in(text: &str) -> Option<Type> {
     let (ty, end) = parse_ir_type(text, 0).ok()?;
     (text[end..].trim().is_empty() && !matches!(ty.kind(), TypeKind::Class(_))).then_some(ty)
@@ -134,7 +135,7 @@ fn tensor_type(text: &str, spec: TensorSpec) -> Result<Type, Error> {
     Ok(Type::tensor(facts))
 }
 
-/// All that a value's type tells, with dtype, sizes and strides of a tensor.
+/// Returns the most precise type of a value, with dtype, sizes and strides of a tensor.
 pub(crate) fn of_value(value: &IValue) -> Type {
     match value {
         IValue::Tensor(tensor) => Type::tensor(TensorType::of(tensor)),
@@ -142,7 +143,7 @@ pub(crate) fn of_value(value: &IValue) -> Type {
     }
 }
 
-/// What both types say; `None` if no value has both.
+/// Returns the intersection of both types; `None` if it is empty.
 fn combined(declared: Type, given: Type) -> Option<Type> {
     match (declared.unwrap_optional().as_tensor(), given.as_tensor()) {
         (Some(declared), Some(given)) => declared.meet(given).map(Type::tensor),

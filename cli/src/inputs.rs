@@ -1,5 +1,5 @@
-//! Arguments of calls: values as JSON, from a file or inline, and random tensors. Commands that do not call take types too
-//! ([`crate::input_types`]).
+//! Arguments of calls: values as JSON, from a file or inline, and random tensors. Commands without a call also accept
+//! types ([`crate::input_types`]).
 
 use crate::output::did_you_mean;
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use flambeau::tensor::{DType, Tensor};
 use flambeau::{Entry, Error, Fault, IValue, Type};
 use serde_json::Value;
 
-/// Where arguments come from.
+/// Options that state arguments.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct InputArgs {
     /// A JSON file: a list of values in order, or `{"inputs": […], "kwargs": {…}}`; `-` for standard input.
@@ -28,13 +28,13 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Named arguments as the façade takes them.
+    /// Returns the named arguments in the form that the façade takes.
     pub(crate) fn kwargs(&self) -> Vec<(&str, IValue)> {
         self.named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect()
     }
 
-    /// Puts named arguments in their places where those before them are given too: then names are looked up here, not by
-    /// every call.
+    /// Moves named arguments to their positions if all earlier parameters have an argument. The lookup of names then
+    /// happens once, not at every call.
     fn place(&mut self, params: &[Argument]) {
         for param in params.iter().skip(self.positional.len()).take_while(|p| !p.kwarg_only) {
             let Some(at) = self.named.iter().position(|(name, _)| *name == param.name.as_str()) else {
@@ -46,7 +46,7 @@ impl Inputs {
 }
 
 impl InputArgs {
-    /// Reads the arguments for an entry, whose parameters' types decide what empty lists are.
+    /// Reads the arguments for an entry; the types of its parameters determine the element types of empty lists.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Inputs> {
         let params = entry.params();
         let mut inputs = match &self.inputs {
@@ -66,14 +66,15 @@ impl InputArgs {
     }
 }
 
-/// The arguments in a JSON file, or in standard input (`-`).
+/// Reads the arguments from a JSON file, or from standard input (`-`).
 pub(crate) fn from_file(file: &str, params: &[Argument]) -> Result<Inputs> {
     let text = if file == "-" {
         std::io::read_to_string(std::io::stdin()).context("reading standard input")?
     } else {
         std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?
     };
-    let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("{file} is no JSON: {e}")))?;
+    let json: Value =
+        serde_json::from_str(&text).map_err(|e| wrong(format!("{file} is not valid JSON: {e}")))?;
     let mut inputs = Inputs::default();
     read_file(&json, file, params, &mut inputs)?;
     Ok(inputs)
@@ -83,12 +84,12 @@ pub(crate) fn type_of(params: &[Argument], name: &str) -> Type {
     params.iter().find(|p| p.name.as_str() == name).map_or(Type::ANY, |p| p.ty)
 }
 
-/// Arguments that are none.
+/// Creates the error for invalid arguments.
 pub(crate) fn wrong(text: impl Into<String>) -> Error {
     Error::new(Fault::Input, "X0004", text)
 }
 
-/// The error, saying which argument it is about.
+/// Adds the name of the argument to an error.
 pub(crate) fn within(place: &str, error: Error) -> Error {
     Error { message: format!("{place}: {}", error.message), ..error }
 }
@@ -121,7 +122,7 @@ fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs)
     Ok(())
 }
 
-/// `3`, `2.5`, `true`, `rand:f32[2,3]`, or a JSON value.
+/// Parses `3`, `2.5`, `true`, `rand:f32[2,3]`, or a JSON value.
 pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     if let Some(spec) = text.strip_prefix("rand:") {
         return Ok(IValue::Tensor(random(spec)?));
@@ -144,7 +145,7 @@ pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
         Ok(json) => Ok(flambeau::json::read_as(&json, ty)?),
         Err(_) if ty == Type::STR => Ok(IValue::str(text)),
         Err(e) => {
-            let mut error = wrong(format!("`{text}` is no value: {e}"));
+            let mut error = wrong(format!("`{text}` is not a value: {e}"));
             if TensorSpec::read(text).is_ok() {
                 error.help = Some(format!("for a random tensor of this type: `rand:{text}`"));
             }
@@ -153,7 +154,7 @@ pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     }
 }
 
-/// `f32[2,3]`: a dtype and sizes, of which `*` is any.
+/// `f32[2,3]`: a dtype and sizes; `*` is an unknown size.
 pub(crate) struct TensorSpec {
     pub(crate) dtype: DType,
     pub(crate) sizes: Vec<Option<i64>>,
@@ -184,25 +185,26 @@ const SHORT: [(&str, DType); 6] = [
     ("i32", DType::I32),
 ];
 
-/// A dtype by its short name or PyTorch's.
+/// Returns the dtype with a short name or a name of PyTorch.
 pub(crate) fn dtype(name: &str) -> Result<DType, Error> {
     let short = SHORT.iter().find(|(short, _)| *short == name).map(|(_, dtype)| *dtype);
     short.or_else(|| DType::from_name(name)).ok_or_else(|| {
-        let mut error = wrong(format!("`{name}` is no dtype"));
+        let mut error = wrong(format!("`{name}` is not a dtype"));
         let known = SHORT.iter().map(|(short, _)| *short).chain(DType::ALL.iter().map(|dtype| dtype.name()));
         error.help = did_you_mean(name, known);
         error
     })
 }
 
-/// Most elements of a random tensor.
+/// Maximum number of elements of a random tensor.
 const MOST: i64 = 1 << 26;
 
-/// `f32[2,3]`: a tensor of numbers between -1 and 1 (integers from 0 to 9), the same at every call.
+/// Parses `f32[2,3]` and returns a tensor of random numbers between -1 and 1 (integers from 0 to 9), the same at every
+/// call.
 fn random(spec: &str) -> Result<Tensor, Error> {
     let TensorSpec { dtype, sizes } = TensorSpec::read(spec)?;
     let sizes: Option<Vec<i64>> = sizes.into_iter().collect();
-    let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has a size that is not stated")))?;
+    let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has an unknown size (`*`)")))?;
     let count = flambeau::tensor::numel_of(&sizes).map_err(|e| wrong(e.to_string()))? as i64;
     if count > MOST {
         return Err(Error::new(Fault::Limit, "X0004", format!("`{spec}` has more than {MOST} elements")));

@@ -1,5 +1,5 @@
-//! The `flambeau` command as a library: [`run`] is the whole command over a session of the caller's, so that operators,
-//! rules, passes and pipelines of one's own come with every command, `fuzz` included.
+//! The `flambeau` command as a library: [`run`] is the whole command with the caller's session, so that every command,
+//! including `fuzz`, has the caller's operators, rules, passes and pipelines.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -9,8 +9,9 @@
 //! }
 //! ```
 //!
-//! Exit codes: 0 done; 1 the program, file or call is at fault, or `fuzz` found a fault; 2 the command line or a variable
-//! of the environment is; 3 a defect of Flambeau. Errors go to standard error; standard output holds results alone.
+//! Exit codes: 0 success; 1 an error in the program, file or call, or a failure found by `fuzz`; 2 an error in the
+//! command line or an environment variable; 3 a defect of Flambeau. Errors are written to standard error; standard
+//! output has only results.
 
 mod commands;
 mod input_types;
@@ -27,12 +28,12 @@ use setup::Setup;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-/// Exit codes beside success.
+/// Exit codes other than success.
 const FAILED: u8 = 1;
 const WRONG_COMMAND_LINE: u8 = 2;
 const DEFECT: u8 = 3;
 
-/// TorchScript's compiler, made new: run, look at, optimize and fuzz TorchScript programs.
+/// A compiler for TorchScript: run, inspect, optimize and fuzz TorchScript programs.
 #[derive(Parser)]
 #[command(name = "flambeau", version, about, max_term_width = 100)]
 struct Cli {
@@ -46,40 +47,40 @@ enum Command {
     Run(commands::run::Args),
     /// Print a program: as graph, code, bytecode or Graphviz.
     Print(commands::print::Args),
-    /// Check a program and show what is wrong with it.
+    /// Check a program and show its errors.
     Verify(commands::verify::Args),
-    /// Optimize a program by a pipeline of passes.
+    /// Optimize a program with a pipeline of passes.
     Opt(commands::opt::Args),
-    /// Show what may alias what.
+    /// Show which values may alias.
     Alias(commands::alias::Args),
-    /// Show what is known about types and shapes.
+    /// Show inferred types and shapes.
     Shapes(commands::shapes::Args),
-    /// List operators and what is known about them.
+    /// List operators and their properties.
     Ops(commands::ops::Args),
-    /// Show what a file holds: modules, tensors, methods, and the operators it uses and lacks.
+    /// Show the contents of a file: modules, tensors, methods, and used and missing operators.
     Info(commands::info::Args),
     /// Write a module or its tensors to another file.
     Convert(commands::convert::Args),
-    /// Write a module with its weights and settings made part of its code.
+    /// Write a module with its weights and settings folded into its code.
     Freeze(commands::freeze::Args),
     /// Time calls of a function.
     Bench(commands::bench::Args),
-    /// Time the compiler's own steps on a graph.
+    /// Time the steps of the compiler on a graph.
     BenchIr(commands::bench_ir::Args),
-    /// Explain an error code, what became of a value, or why two values may share memory.
+    /// Explain an error code, the rewrites of a value, or why two values may share memory.
     Explain(commands::explain::Args),
-    /// Search for programs that a pipeline changes the meaning of.
+    /// Search for programs whose meaning a pipeline changes.
     Fuzz(commands::fuzz::Args),
 }
 
-/// Runs the command on the arguments of this process, with sessions of `session`. To be called first in `main`: `fuzz`
-/// starts this program again for its workers.
+/// Runs the command on the arguments of this process, with sessions of `session`. Call this first in `main`: `fuzz`
+/// starts the same program again for its workers.
 ///
-/// The command reports failed optimizations on standard error in place of a hook that the builder has
+/// The command reports failed optimizations on standard error. Its hook replaces one that the builder has
 /// ([`SessionBuilder::on_optimization_failure`]).
 pub fn run(session: SessionBuilder) -> ExitCode {
     if cfg!(panic = "abort") {
-        // Nothing can catch a panic here, so the hook is the last to run.
+        // The panic hook reports the panic, because no code can catch it here.
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             report(panic);
@@ -87,7 +88,7 @@ pub fn run(session: SessionBuilder) -> ExitCode {
         }));
     }
     let command = Cli::parse().command;
-    // After a panic nothing is used of what the command held.
+    // After a panic, the state of the command is dropped without further use.
     match catch_unwind(AssertUnwindSafe(|| execute(command, session))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => ExitCode::from(report_error(&error)),
@@ -116,9 +117,9 @@ fn execute(command: Option<Command>, session: SessionBuilder) -> anyhow::Result<
     }
 }
 
-/// Writes an error to standard error; the exit code.
+/// Writes an error to standard error and returns the exit code.
 fn report_error(error: &anyhow::Error) -> u8 {
-    // A program that reads results as JSON reads errors so too.
+    // A caller that requests JSON results also gets errors as JSON.
     if std::env::args_os().any(|arg| arg == "--json") {
         output::print_error_json(error);
     } else {

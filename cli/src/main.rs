@@ -1,7 +1,7 @@
-//! The `flambeau` command: run, print, verify, optimize, ask, time and fuzz TorchScript programs.
+//! The `flambeau` command: run, print, verify, optimize, inspect, time and fuzz TorchScript programs.
 //!
-//! Without arguments it shows one program from source to result. All of it is in the library `flambeau_cli`; this program
-//! adds nothing to the standard operators.
+//! Without arguments it shows one program from source to result. The implementation is the library `flambeau_cli`; this
+//! program uses it with the standard operators.
 
 use std::process::ExitCode;
 

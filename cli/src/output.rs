@@ -1,4 +1,4 @@
-//! Results and errors: JSON in a pipe, readable text on a terminal.
+//! Output of results and errors: JSON in a pipe, readable text on a terminal.
 
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 use anstream::{eprint, eprintln, println};
@@ -9,7 +9,7 @@ use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 
-/// How results are written.
+/// Options for the format of results.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct OutputArgs {
     /// Write JSON, even to a terminal.
@@ -21,7 +21,7 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Whether JSON is wanted where JSON is what programs read.
+    /// Returns whether the output is JSON.
     pub(crate) fn wants_json(self) -> bool {
         self.json || (!self.text && !std::io::stdout().is_terminal())
     }
@@ -37,10 +37,10 @@ impl OutputArgs {
     }
 }
 
-/// Most bytes that a graph's text may spend on indentation: it grows with the square of the nesting.
+/// Maximum number of bytes of indentation in a graph's text: indentation grows with the square of the nesting.
 const MAX_INDENT: usize = 1 << 28;
 
-/// The text of a graph, if it is not nested so deep that it would be nothing but blanks.
+/// Returns the text of a graph, or an error if it is nested so deep that the text would be mostly indentation.
 pub(crate) fn graph_text(graph: &Graph, options: PrintOptions) -> Result<String> {
     let (mut depth, mut indent) = (0usize, 0usize);
     for step in graph.walk(graph.root()) {
@@ -50,14 +50,16 @@ pub(crate) fn graph_text(graph: &Graph, options: PrintOptions) -> Result<String>
             WalkStep::Node(_) | WalkStep::Done(_) => indent += 4 * depth,
         }
         if indent > MAX_INDENT {
-            let text = format!("blocks nest so deep that the text would hold more than {MAX_INDENT} blanks");
+            let text = format!(
+                "blocks are nested so deep that the text would have more than {MAX_INDENT} bytes of indentation"
+            );
             return Err(Error::new(Fault::Limit, "T002", text).into());
         }
     }
     Ok(graph.to_text(options))
 }
 
-/// Marks errors of the command line: an option names what is not there.
+/// Marks errors of the command line, such as an unknown name in an option.
 #[derive(Debug)]
 pub(crate) struct CommandLine;
 
@@ -67,30 +69,30 @@ impl std::fmt::Display for CommandLine {
     }
 }
 
-/// The error as one of the command line, for which the command exits with 2.
+/// Marks an error as one of the command line, for which the command exits with 2.
 pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     error.into().context(CommandLine)
 }
 
-/// An option with a value that is none of those there are, as an error of the command line.
+/// Creates an error of the command line for an option with an unknown value.
 pub(crate) fn unknown(option: &str, value: &str, known: &[&str]) -> anyhow::Error {
-    let text = format!("`{value}` is no {option}; there are {}", known.join(", "));
+    let text = format!("unknown {option} `{value}`; known are {}", known.join(", "));
     let mut error = Error::new(Fault::Misuse, "X0003", text);
     error.help = did_you_mean(value, known.iter().copied());
     usage(error)
 }
 
-/// A command line that is wrong in another way.
+/// Creates any other error of the command line.
 pub(crate) fn misuse(text: impl Into<String>) -> anyhow::Error {
     usage(Error::new(Fault::Misuse, "X0003", text))
 }
 
-/// The help for a name that is not there, if one of those there is near.
+/// Returns a help text with the known name most similar to an unknown one, if there is one.
 pub(crate) fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
     nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// Writes an error to standard error: with the source lines it points at, coloured on a terminal.
+/// Writes an error to standard error, with source lines; with colours on a terminal.
 pub(crate) fn print_error(error: &anyhow::Error) {
     match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => {
@@ -103,7 +105,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     }
 }
 
-/// Writes an error to standard error as one line of JSON: `{"errors": […]}`, each with its code, message and place.
+/// Writes an error to standard error as one line of JSON: `{"errors": […]}`, each with its code, message and position.
 pub(crate) fn print_error_json(error: &anyhow::Error) {
     let errors = match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => e.diagnostics.iter().map(as_json).collect(),
@@ -137,7 +139,7 @@ fn as_json(d: &Diagnostic) -> Value {
     })
 }
 
-/// A source longer than this is shown by the plain form, which cuts.
+/// A source longer than this is shown in the plain form, which truncates it.
 const MAX_SOURCE: usize = 1 << 20;
 
 fn rendered(d: &Diagnostic) -> String {
@@ -145,7 +147,7 @@ fn rendered(d: &Diagnostic) -> String {
     if !can_be_shown(&primary.at) {
         return d.render();
     }
-    // What an archive's code was printed from is shown below it.
+    // The source from which an archive's code was printed is shown below the code.
     let original = primary.at.original().filter(can_be_shown);
     let title = format!("[{}] {}", d.code, d.message);
     let mut group = Level::ERROR.primary_title(&title).element(snippet(&primary.at, &primary.text));
@@ -162,14 +164,14 @@ fn rendered(d: &Diagnostic) -> String {
     text
 }
 
-/// Whether a place is one of its text, and the text of a length that is shown with the lines around it.
+/// Returns whether a position is within its text, and the text is short enough to be shown with surrounding lines.
 fn can_be_shown(at: &SourceRange) -> bool {
     let (text, start, end) = (&at.source.text, at.range.start as usize, at.range.end as usize);
     let whole = text.len() <= MAX_SOURCE && start <= text.len() && text.is_char_boundary(start);
     whole && text.is_char_boundary(end.clamp(start, text.len())) && longest_line(text) <= 400
 }
 
-/// A place that [`can_be_shown`], with its lines.
+/// Returns a snippet of a position for which [`can_be_shown`] is true, with its lines.
 fn snippet<'a>(at: &'a SourceRange, label: &'a str) -> Snippet<'a, Annotation<'a>> {
     let (source, start) = (&at.source, at.range.start as usize);
     let end = (at.range.end as usize).clamp(start, source.text.len());

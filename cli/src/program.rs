@@ -1,4 +1,4 @@
-//! Programs from files: source, IR text or archive, told by content first and by extension where content is silent.
+//! Programs from files: source, IR text or archive, recognized by content, or by extension if the content is ambiguous.
 
 use crate::output::{misuse, usage};
 use anyhow::{Context, Result, bail};
@@ -7,7 +7,7 @@ use flambeau::{Entry, Error, Program, Session};
 use std::io::Read;
 use std::path::Path;
 
-/// What a file holds.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Source,
@@ -15,58 +15,58 @@ pub(crate) enum Kind {
     Archive,
 }
 
-/// Where a program is, and which of its entries is meant.
+/// Options that select a program and one of its entries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ProgramArgs {
     /// A `.py`, `.ir` or `.pt` file; `-` for standard input.
     pub(crate) file: String,
-    /// Function or method; `forward` or the only one if left out.
+    /// Function or method; the default is `forward`, or the only one.
     #[arg(long, short)]
     pub(crate) entry: Option<String>,
-    /// Copy tensors out of an archive's file instead of sharing them with it: for files that others may write into
-    /// meanwhile. All checksums are looked at then, else those of the first 16 MB.
+    /// Copy tensors from an archive's file instead of mapping the file, for files that other processes may modify. With
+    /// this option all checksums are verified, otherwise those of the first 16 MB.
     #[arg(long)]
     pub(crate) copy: bool,
 }
 
-/// How many threads compute.
+/// Option for the number of threads.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ThreadArgs {
-    /// Threads that work on large loops; as many as there are cores if left out. Results do not depend on it.
+    /// Number of threads for large loops; the default is the number of cores. Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
 impl ThreadArgs {
-    /// The session with this number of threads.
+    /// Returns the session with this number of threads.
     pub(crate) fn of(&self, session: &Session) -> Session {
         session.with_threads(usize::from(self.threads.unwrap_or(0)))
     }
 }
 
-/// The pipeline that an option names.
+/// Parses the pipeline of an option.
 pub(crate) fn pipeline(session: &Session, text: &str) -> Result<Pipeline> {
     session.pipeline(text).map_err(usage)
 }
 
-/// The session, sharing tensors with the files it loads unless they are to be copied.
+/// Returns the session with memory-mapped tensors, unless `copy` is set.
 pub(crate) fn sharing(session: &Session, copy: bool) -> Session {
     let mut options = session.load_options().clone();
     options.map = !copy;
     session.with_load_options(options)
 }
 
-/// As [`sharing`], with the files that stand beside an archive's module.
+/// Like [`sharing`], with the extra files of an archive.
 pub(crate) fn with_files(session: &Session, copy: bool) -> Session {
     let mut options = session.load_options().clone();
     (options.map, options.extra_files) = (!copy, true);
     session.with_load_options(options)
 }
 
-/// Bytes that tell what a file holds.
+/// Number of bytes from which the format of a file is recognized.
 const HEAD: u64 = 4096;
 
-/// Told by the first bytes: zip archives begin with `PK`, graphs with `graph(`, perhaps behind comments.
+/// Recognizes a format by the first bytes: zip archives begin with `PK`, graphs with `graph(`, possibly after comments.
 fn kind_of(bytes: &[u8], name: &str) -> Kind {
     let text = without_comments(bytes);
     let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("");
@@ -79,7 +79,7 @@ fn kind_of(bytes: &[u8], name: &str) -> Kind {
     }
 }
 
-/// The text from the first line on that is neither blank nor a comment of graph text.
+/// Returns the text from the first line that is neither blank nor a comment of IR text.
 fn without_comments(mut text: &[u8]) -> &[u8] {
     loop {
         text = text.trim_ascii_start();
@@ -92,7 +92,7 @@ fn without_comments(mut text: &[u8]) -> &[u8] {
 }
 
 impl ProgramArgs {
-    /// The file's bytes.
+    /// Returns the file's bytes.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>> {
         if self.file == "-" {
             let mut bytes = Vec::new();
@@ -102,7 +102,7 @@ impl ProgramArgs {
         std::fs::read(&self.file).with_context(|| format!("reading {}", self.file))
     }
 
-    /// Whether it is a file (and no pipe) that holds an archive.
+    /// Returns whether the path is a regular file that contains an archive.
     fn is_archive_file(&self) -> Result<bool> {
         let reading = || format!("reading {}", self.file);
         if self.file == "-" || !std::fs::metadata(&self.file).with_context(reading)?.is_file() {
@@ -133,7 +133,7 @@ impl ProgramArgs {
         })
     }
 
-    /// The entry meant.
+    /// Returns the selected entry.
     pub(crate) fn pick(&self, program: &Program) -> Result<Entry> {
         let name = match &self.entry {
             Some(name) => name.clone(),
@@ -154,13 +154,13 @@ impl ProgramArgs {
             }
         };
         program.entry(&name).map_err(|error| {
-            // An entry that is not there is the command line's fault; one that does not compile is the program's.
+            // An unknown entry is an error of the command line; one that does not compile is an error of the program.
             let is_named = self.entry.is_some() && !program.entries().contains(&name);
             if is_named { usage(error) } else { error.into() }
         })
     }
 
-    /// Loads the program and picks the entry.
+    /// Loads the program and returns the selected entry.
     pub(crate) fn entry(&self, session: &Session) -> Result<Entry> {
         self.pick(&self.load(session)?)
     }

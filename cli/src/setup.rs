@@ -1,4 +1,4 @@
-//! What commands work with: the session to be, and how graphs are printed.
+//! Common setup of commands: the session builder and the options for printing graphs.
 
 use crate::output::usage;
 use anstream::eprintln;
@@ -8,19 +8,19 @@ use flambeau::ir::types::Verbosity;
 use flambeau::rewrite::Control;
 use flambeau::{Error, Fault, Session, SessionBuilder};
 
-/// PyTorch's variable for how much of types graphs show: a number from 0 to 4.
+/// PyTorch's variable for the detail of types in printed graphs: a number from 0 to 4.
 const TYPE_VERBOSITY: &str = "PYTORCH_JIT_TYPE_VERBOSITY";
 
-/// The session of the caller of [`crate::run`], and what the environment says about printing.
+/// The session builder of the caller of [`crate::run`], and the print options from the environment.
 pub(crate) struct Setup {
     pub(crate) builder: SessionBuilder,
-    /// How graphs are printed; commands add what their options say.
+    /// Options for printing graphs; commands add their own options.
     pub(crate) print: PrintOptions,
 }
 
 impl Setup {
     /// # Errors
-    /// If the variable of the environment is not a level.
+    /// If the environment variable is not a valid level.
     pub(crate) fn new(builder: SessionBuilder) -> Result<Setup> {
         let types = match std::env::var_os(TYPE_VERBOSITY) {
             None => Verbosity::default(),
@@ -29,16 +29,16 @@ impl Setup {
         Ok(Setup { builder, print: PrintOptions { types, ..PrintOptions::default() } })
     }
 
-    /// The session, which reports failed optimizations on standard error.
+    /// Builds the session, which reports failed optimizations on standard error.
     pub(crate) fn session(self) -> Result<Session> {
         session(self.builder)
     }
 }
 
-/// A session that reports failed optimizations on standard error.
+/// Builds a session that reports failed optimizations on standard error.
 pub(crate) fn session(builder: SessionBuilder) -> Result<Session> {
     let session = builder.build().map_err(|error| {
-        // The environment belongs to the command line; anything else that does not fit is the extension's.
+        // Errors in environment variables count as errors of the command line; all others are errors of the extension.
         if error.code == "S0009" { usage(error) } else { error.into() }
     })?;
     Ok(session.with_failure_hook(|failure| {
@@ -48,12 +48,12 @@ pub(crate) fn session(builder: SessionBuilder) -> Result<Session> {
 
 fn level(text: &str) -> Result<Verbosity> {
     text.trim().parse().ok().and_then(Verbosity::from_number).ok_or_else(|| {
-        let message = format!("{TYPE_VERBOSITY} is `{text}`, and not a number from 0 to 4");
+        let message = format!("{TYPE_VERBOSITY} is `{text}`; expected a number from 0 to 4");
         usage(Error::new(Fault::Misuse, "S0009", message))
     })
 }
 
-/// Limits on rewrites from the environment.
+/// Reads limits on rewrites from the environment.
 pub(crate) fn control() -> Result<Control> {
     Control::from_env().map_err(|error| usage(Error::new(Fault::Misuse, "S0009", error.to_string())))
 }

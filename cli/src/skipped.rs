@@ -1,5 +1,6 @@
-//! Rules that fit a graph and were not applied because the pipeline does not accept their class: they promise less than
-//! equal bits (`rounding`, `finite`, `shape-only`), and passes apply exact rules unless their option `accept` says more.
+//! Rules that match a graph but were not applied because the pipeline does not accept their class. Rules of these
+//! classes (`rounding`, `finite`, `shape-only`) do not promise bitwise equal results; by default passes apply only exact
+//! rules, and their option `accept` adds classes.
 //!
 //! Found by applying all rules, of whatever class, once to a copy of the graph that the last pass with rules left: later
 //! passes may move nodes into subgraphs, where rules do not look.
@@ -13,14 +14,14 @@ use flambeau::{Graph, Session};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The option of passes that apply rules.
+/// The option of passes with rules that selects accepted classes.
 const ACCEPT: &str = "accept";
 
-/// A rule that fits a node.
+/// A rule that matches a node.
 pub(crate) struct Skipped {
     pub(crate) rule: String,
     pub(crate) class: Exactness,
-    /// The node, as printed.
+    /// The printed node.
     pub(crate) at: String,
 }
 
@@ -80,7 +81,7 @@ impl LeftOut {
         Some(Skipped { rule: what.clone(), class: *class, at: at.clone() })
     }
 
-    /// One line with the number of rules by class; empty if none was left out.
+    /// Returns one line with the number of rules by class; empty if there are none.
     pub(crate) fn note(&self) -> String {
         let Some(least) = self.rules.iter().map(|s| s.class).min() else { return String::new() };
         let count = |class: &Exactness| self.rules.iter().filter(|s| s.class == *class).count();
@@ -96,7 +97,7 @@ impl LeftOut {
         )
     }
 
-    /// A line for each rule.
+    /// Returns a line for each rule.
     pub(crate) fn text(&self) -> String {
         self.rules.iter().map(line).collect()
     }

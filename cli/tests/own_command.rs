@@ -1,6 +1,6 @@
-//! The command as a library, driven from outside: this program is its own command. Started with [`ROLE`] set, it is the
-//! example `own_command`, with two broken passes beside if the role is [`BROKEN`]; otherwise it starts itself in that role and looks at what comes.
-//! The workers of `fuzz` are this program too, since they inherit the role.
+//! Tests of the command as a library. The test program is also a command: started with [`ROLE`] set, it is the example
+//! `own_command`, with two additional broken passes if the role is [`BROKEN`]. Otherwise it starts itself in that role
+//! and checks the output. The workers of `fuzz` are this program too, since they inherit the role.
 
 #[expect(dead_code, reason = "the example's own `main` is not called")]
 #[path = "../examples/own_command.rs"]
@@ -11,7 +11,7 @@ use flambeau::rewrite::{Pass, PassCx, PassEntry, PassError};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// The variable that makes this program the command.
+/// The environment variable that selects the role.
 const ROLE: &str = "FLAMBEAU_TEST_OWN_COMMAND";
 
 /// The role of the command with broken passes.
@@ -30,7 +30,7 @@ impl Pass for Panics {
     }
 }
 
-/// A pass that leaves a node of the wrong form.
+/// A pass that inserts a malformed node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Breaks;
 
@@ -75,7 +75,7 @@ const TESTS: [(&str, fn()); 5] = [
     ("wrong_names_exit_with_2", wrong_names_exit_with_2),
 ];
 
-/// What the command came to: exit code, standard output, standard error.
+/// Runs the command; returns exit code, standard output and standard error.
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
     run_as("own", args)
 }

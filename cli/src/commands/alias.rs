@@ -1,4 +1,4 @@
-//! `flambeau alias`: what may share memory with what, and who writes where.
+//! `flambeau alias`: values that may share memory, and the nodes that write it.
 
 use crate::output::graph_text;
 use crate::program::ProgramArgs;
@@ -13,10 +13,10 @@ use serde_json::json;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
-    /// Write the memory graph in Graphviz's language.
+    /// Write the memory graph in the DOT language of Graphviz.
     #[arg(long)]
     dot: bool,
-    /// Write what is known of each value as JSON.
+    /// Write the alias facts of each value as JSON.
     #[arg(long, conflicts_with = "dot")]
     json: bool,
 }

@@ -32,11 +32,11 @@ pub(crate) struct Timing {
     pub(crate) warmup: u64,
 }
 
-/// Calls `f` for at least `seconds`, in batches long enough for the clock to be exact.
+/// Calls `f` for at least `seconds`, in batches long enough for the resolution of the clock.
 pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Timing> {
     let seconds = if seconds.is_finite() { seconds.clamp(0.001, 3600.0) } else { 1.0 };
     let limit = Duration::from_secs_f64(seconds);
-    // Warm up for a tenth of the time, at least three calls: plans are made, caches filled.
+    // Warms up for a tenth of the time, at least three calls: this compiles plans and fills caches.
     let start = Instant::now();
     let mut warmup = 0u64;
     while warmup < 3 || start.elapsed() < limit / 10 {

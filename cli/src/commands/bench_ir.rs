@@ -1,5 +1,5 @@
-//! `flambeau bench-ir`: time the compiler's own steps on a program: reading, printing, verifying and copying the graph,
-//! every analysis, every pass of the library.
+//! `flambeau bench-ir`: times the steps of the compiler on a program: reading, printing, verifying and copying the
+//! graph, every analysis, every registered pass.
 
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::Setup;
@@ -17,10 +17,10 @@ use std::time::Instant;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
-    /// Passes to time, each on a fresh copy of the graph; all of the library if left out.
+    /// Passes to time, each on a fresh copy of the graph; the default is all registered passes.
     #[arg(long, short, value_delimiter = ',')]
     passes: Vec<String>,
-    /// Repeat each step and take the fastest.
+    /// Number of repetitions of each step, of which the fastest counts.
     #[arg(long, default_value_t = 3)]
     repeat: usize,
     /// Write JSON.
@@ -28,10 +28,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Nanoseconds of steps, by name, in order.
+/// Durations of steps in nanoseconds, by name, in order of execution.
 type Times = Vec<(String, u64)>;
 
-/// The fastest of several runs, in nanoseconds, and the last result. Preparation is not timed.
+/// Returns the fastest of several runs, in nanoseconds, and the last result. Preparation is not timed.
 fn fastest<P, R>(
     repeat: usize,
     mut prepare: impl FnMut() -> P,
@@ -48,7 +48,7 @@ fn fastest<P, R>(
     best.context("nothing was run")
 }
 
-/// Times of the steps that every program goes through, and the graph of the entry.
+/// Times the steps that every program goes through; returns the times and the graph of the entry.
 fn steps(
     args: &Args,
     session: &Session,
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(())
 }
 
-/// The most memory this process has held, where the system tells.
+/// Returns the peak memory of this process, if the system reports it.
 pub(crate) fn peak_rss() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

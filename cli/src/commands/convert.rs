@@ -1,4 +1,4 @@
-//! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
+//! `flambeau convert`: converts a module or its tensors to another file; the name of the output determines the format.
 
 use crate::output::misuse;
 use crate::program::{ProgramArgs, with_files};
@@ -13,23 +13,23 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A `.pt` archive, a state dict of `torch.save`, or a `.safetensors` file; functions of `.py` source or `.ir` text
-    /// become methods of a module that holds nothing, a single one its `forward`.
+    /// become methods of an empty module, a single one its `forward`.
     input: PathBuf,
-    /// What to write: `.safetensors` for tensors, anything else for an archive; replaced in one step.
+    /// The file to write: `.safetensors` for tensors, any other name for an archive; replaced atomically.
     output: PathBuf,
-    /// Write the tensors alone, as the state dict that `torch.load` reads.
+    /// Write only the tensors, as a state dict that `torch.load` reads.
     #[arg(long)]
     state_dict: bool,
-    /// Of source with several functions, the one that becomes `forward`; otherwise all keep their names.
+    /// The function of a source that becomes `forward`; by default all keep their names.
     #[arg(long, short)]
     entry: Option<String>,
-    /// Put the tensors of this file (a state dict, `.safetensors`, or another archive) in the place of the module's.
+    /// Replace the module's tensors by those of this file (a state dict, `.safetensors`, or another archive).
     #[arg(long, value_name = "FILE", conflicts_with = "state_dict")]
     weights: Option<PathBuf>,
-    /// With `--weights`: what the file lacks stays as it is, and what it has beyond is left out; both are told.
+    /// With `--weights`: keep tensors that the file lacks and ignore additional ones; both are reported.
     #[arg(long, requires = "weights")]
     partial: bool,
-    /// A file to put beside the module; one of that name is replaced.
+    /// A file to add to the archive; one of the same name is replaced.
     #[arg(long, value_name = "NAME=FILE", conflicts_with = "state_dict")]
     extra: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.weights.is_some() || !args.extra.is_empty() {
         let (input, output) = (args.input.display(), args.output.display());
         return Err(misuse(format!(
-            "`--weights` and `--extra` are for a module that goes from one archive to another, not {input} to {output}"
+            "`--weights` and `--extra` require archives as input and output, not {input} and {output}"
         )));
     }
     if to_safetensors {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(replace_file(&args.output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)
 }
 
-/// A module to another archive, with what it is to have besides.
+/// Converts a module to another archive, with other weights and extra files.
 fn convert_module(session: &Session, args: &Args) -> Result<()> {
     let mut program = session.load_archive(&args.input)?;
     if let (Some(file), Some(module)) = (&args.weights, program.module()) {
@@ -87,13 +87,13 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
     Ok(program.save(&args.output)?)
 }
 
-/// Functions to a module's archive.
+/// Writes functions as an archive.
 fn convert_functions(session: &Session, args: &Args) -> Result<()> {
     let file = args.input.to_string_lossy().into_owned();
     let chosen = ProgramArgs { file, entry: args.entry.clone(), copy: false };
     let program = chosen.load(session)?;
     if args.entry.is_some() {
-        // One that is not there is the command line's fault.
+        // An unknown name is an error of the command line.
         chosen.pick(&program)?;
     }
     let entries = program.entries();

@@ -1,4 +1,4 @@
-//! What the command shows without arguments: the LSTM cell, from source to result.
+//! The demonstration that runs without arguments: an LSTM cell, from source to result.
 
 use crate::commands::bench::time;
 use crate::input_types::of_value;
@@ -32,7 +32,7 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     title("graph");
     println!("{}", entry.graph().to_text(options));
 
-    title("aliasing: what may share memory with what");
+    title("aliasing: values that may share memory");
     let mut analyses = Analyses::new();
     println!("{}", analyses.get::<AliasDb>(entry.graph()).dump(entry.graph()));
 
@@ -41,7 +41,7 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     let list = record["inputs"].as_array().context("the embedded record has no inputs")?;
     let inputs: Vec<IValue> = list.iter().map(read).collect::<Result<_, _>>()?;
 
-    title("shapes: what is known of every value, given the inputs' types");
+    title("shapes: inferred from the inputs' types");
     let mut typed = (**entry.graph()).clone();
     let params: Vec<_> = typed.inputs().collect();
     for (&param, input) in params.iter().zip(&inputs) {
@@ -83,7 +83,7 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     Ok(())
 }
 
-/// The greatest absolute difference between tensors of two results of one structure.
+/// Returns the largest absolute difference between tensors of two results with the same structure.
 fn difference(a: &IValue, b: &IValue) -> Result<f64> {
     match (a, b) {
         (IValue::Tensor(x), IValue::Tensor(y)) => Ok(max_abs_diff(x, y).map_err(|e| anyhow::anyhow!("{e}"))?),
@@ -91,6 +91,6 @@ fn difference(a: &IValue, b: &IValue) -> Result<f64> {
             let pairs = x.items().iter().zip(y.items());
             pairs.map(|(x, y)| difference(x, y)).try_fold(0.0, |worst: f64, d| Ok(worst.max(d?)))
         }
-        _ => bail!("the result has another structure than recorded"),
+        _ => bail!("the structure of the result differs from the recorded one"),
     }
 }

@@ -1,5 +1,4 @@
-//! `flambeau explain`: what an error code means, what became of a value and by which rules, why two values may share
-//! memory.
+//! `flambeau explain`: explains an error code, the rewrites of a value, or why two values may share memory.
 
 use crate::input_types::InputTypeArgs;
 use crate::output::{did_you_mean, misuse, usage};
@@ -17,32 +16,32 @@ use flambeau::{Error, Fault, Graph};
 /// Arguments of `explain`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A code, such as `V020`; or a program, with one of the options below. All codes if left out.
+    /// A code, such as `V020`; or a program, with one of the options below. Without an argument, all codes are listed.
     what: Option<String>,
     /// Function or method of the program.
     #[arg(long, short)]
     entry: Option<String>,
-    /// Tell what a pipeline makes of this value, or what it made it from.
+    /// Show the rewrites of a pipeline that created, replaced or removed this value.
     #[arg(long, value_name = "%NAME")]
     value: Option<String>,
-    /// The pipeline that `--value` looks at.
+    /// The pipeline for `--value`.
     #[arg(long, short, default_value = "default", requires = "value")]
     passes: String,
     #[command(flatten)]
     inputs: InputTypeArgs,
-    /// Tell why two values may, or cannot, share memory.
+    /// Explain why two values may, or cannot, share memory.
     #[arg(long, value_name = "%A,%B", value_delimiter = ',')]
     alias: Vec<String>,
 }
 
-/// The pages: `## CODE title` and text below it.
+/// The sections: `## CODE title` followed by text.
 const PAGES: &str = include_str!("../../../docs/errors.md");
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.value.is_none() && args.alias.is_empty() {
         if !args.inputs.is_empty() {
-            return Err(misuse("types of inputs are for `explain FILE --value %NAME` or `--alias %A,%B`"));
+            return Err(misuse("types of inputs require a program and `--value %NAME` or `--alias %A,%B`"));
         }
         return page(args.what.as_deref());
     }
@@ -80,13 +79,13 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(())
 }
 
-/// All pages.
+/// Returns all sections.
 fn pages() -> impl Iterator<Item = String> {
     let archives = Code::ALL.iter().map(|c| format!("{c} {}", c.title()));
     PAGES.split("\n## ").skip(1).map(|p| p.trim_end().to_owned()).chain(archives)
 }
 
-/// The code that a page is about.
+/// Returns the code of a section.
 fn code_of(page: &str) -> &str {
     page.split_whitespace().next().unwrap_or("")
 }
@@ -112,7 +111,8 @@ fn no_page(code: &str, wanted: &str) -> anyhow::Error {
     usage(error)
 }
 
-/// What a run did to a value, which is named as in the graph after it or, if it is gone, before it.
+/// Returns the rewrites of a value in a run. The value is named as in the graph after the run or, if it was removed,
+/// before it.
 pub(crate) fn tell(
     before: &Graph,
     after: &Graph,
@@ -122,7 +122,7 @@ pub(crate) fn tell(
     let value = find(after, name).or_else(|| find(before, name));
     let value = value.ok_or_else(|| no_value(&[before, after], name))?;
     let events = trace.map(|s| s.of(value)).unwrap_or_default();
-    let state = if after.has_value(value) { "stands in the result" } else { "is gone" };
+    let state = if after.has_value(value) { "is in the result" } else { "was removed" };
     let mut text = format!("%{} {state}\n", name.trim_start_matches('%'));
     for event in &events {
         text.push_str(&format!("  {}\n", event.to_string().replace('\n', "\n  ")));
@@ -137,7 +137,7 @@ fn named(graph: &Graph, name: &str) -> Result<ValueId> {
     find(graph, name).ok_or_else(|| no_value(&[graph], name))
 }
 
-/// The error for a name that no value of these graphs has.
+/// Creates the error for a name that no value of these graphs has.
 fn no_value(graphs: &[&Graph], name: &str) -> anyhow::Error {
     let bare = name.strip_prefix('%').unwrap_or(name);
     let known: Vec<String> =
@@ -147,7 +147,7 @@ fn no_value(graphs: &[&Graph], name: &str) -> anyhow::Error {
     usage(error)
 }
 
-/// A value by its printed name, with or without `%`.
+/// Finds a value by its printed name, with or without `%`.
 fn find(graph: &Graph, name: &str) -> Option<ValueId> {
     let bare = name.strip_prefix('%').unwrap_or(name);
     let printed = |v: &ValueId| graph.name(*v).to_string() == bare;

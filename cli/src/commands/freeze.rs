@@ -1,4 +1,4 @@
-//! `flambeau freeze`: a module with its weights and settings made part of its code.
+//! `flambeau freeze`: folds a module's weights and settings into its code.
 
 use crate::program::with_files;
 use crate::setup::Setup;
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// A `.pt` archive.
     input: PathBuf,
-    /// The archive to write; replaced in one step.
+    /// The archive to write; replaced atomically.
     output: PathBuf,
-    /// Methods and attributes to keep beside `forward`.
+    /// Methods and attributes to keep in addition to `forward`.
     #[arg(long, value_delimiter = ',')]
     preserve: Vec<String>,
 }

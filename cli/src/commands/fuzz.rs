@@ -1,7 +1,7 @@
-//! `flambeau fuzz`: search for programs that a pipeline changes the meaning of, or on which evaluators disagree.
+//! `flambeau fuzz`: searches for programs whose meaning a pipeline changes, or on which evaluators disagree.
 //!
-//! Cases run in worker processes: this command again, with `--worker`. A case that ends or stalls its process is a finding
-//! like any other.
+//! Cases run in worker processes: this command again, with `--worker`. A case that ends or stalls its process is
+//! reported like any other.
 
 use crate::commands::ops::near_operator;
 use crate::output::{unknown, usage};
@@ -20,30 +20,30 @@ use std::time::Duration;
 /// Arguments of `fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What must hold: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass`, `sharing` (the pipeline where
-    /// arguments and constants share memory), `passes` (each pass by itself), `planted` (a pass that is wrong on purpose);
-    /// all but the last two if left out.
+    /// Oracles: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass`, `sharing` (the pipeline with
+    /// arguments and constants that share memory), `passes` (each pass separately), `planted` (an intentionally wrong
+    /// pass); the default is all but the last two.
     #[arg(long, value_delimiter = ',')]
     oracle: Vec<String>,
-    /// The pipeline that `pass` and `sharing` look at, or the name of a planted bug.
+    /// The pipeline for `pass` and `sharing`, or the name of a planted bug.
     #[arg(long, short, default_value = "default")]
     passes: String,
     /// Seconds per oracle.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Where the cases start; equal seeds make equal cases. A new one for every run if left out.
+    /// Random seed; equal seeds give equal cases. The default is a new seed for every run.
     #[arg(long)]
     seed: Option<u64>,
-    /// Operators that programs are made of more often, as `ns::name` or `ns::name.overload`.
+    /// Operators that occur more often in programs, as `ns::name` or `ns::name.overload`.
     #[arg(long, value_delimiter = ',')]
     favour: Vec<String>,
-    /// Worker processes.
+    /// Number of worker processes.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Seconds that one case may take.
+    /// Time limit of one case in seconds.
     #[arg(long, default_value_t = 20)]
     limit: u64,
-    /// Answers requests for cases of one oracle, given by its full name.
+    /// Serve requests for cases of one oracle, given by its full name.
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             selftest::oracle(&session, &full_name(name, &args.passes)).map_err(|why| anyhow!(why))?;
         return Ok(serve(&campaign, &*oracle)?);
     }
-    // A wrong name or pipeline is reported here and not by every worker.
+    // Reports a wrong name or pipeline once here, not in every worker.
     let known: Vec<&str> =
         selftest::NAMES.iter().chain(&["pass", "sharing", "passes", "planted"]).copied().collect();
     if let Some(wrong) = args.oracle.iter().find(|name| !known.contains(&name.as_str())) {
@@ -89,13 +89,13 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
 }
 
-/// The oracles that do not hold, as the subject of a sentence.
+/// Returns the failed oracles as the subject of a sentence.
 fn enumerated(failed: &[String]) -> String {
     let verb = if failed.len() == 1 { "does" } else { "do" };
     format!("{} {verb}", failed.join(", "))
 }
 
-/// The oracles that are asked for.
+/// Returns the requested oracles.
 fn names(args: &Args, session: &Session) -> Vec<String> {
     let of_passes = || selftest::all(session).into_iter().filter(|name| name.starts_with("pass:"));
     if args.oracle.is_empty() {
@@ -117,7 +117,7 @@ fn full_name(name: &str, pipeline: &str) -> String {
     }
 }
 
-/// Searches for a case in which an oracle fails, and prints the smallest form found. Whether there is none.
+/// Searches for a case in which an oracle fails, and prints the smallest form found. Returns whether there is none.
 fn holds(args: &Args, name: &str, seed: u64) -> Result<bool> {
     let (oracle, pipeline) = name.split_once(':').unwrap_or((name, ""));
     let worker = || -> std::io::Result<Command> {

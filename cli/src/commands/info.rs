@@ -1,4 +1,4 @@
-//! `flambeau info`: what a file holds, which operators it uses, and which of them are missing.
+//! `flambeau info`: shows the contents of a file, the operators that it uses, and which of them are missing.
 
 use crate::program::with_files;
 use crate::report::report;
@@ -18,10 +18,10 @@ pub(crate) struct Args {
     /// Show all modules, attributes, methods and operators.
     #[arg(long)]
     all: bool,
-    /// Show the state dict alone: names, types and sizes of parameters and buffers.
+    /// Show only the state dict: names, types and sizes of parameters and buffers.
     #[arg(long)]
     state_dict: bool,
-    /// Read all tensors, and hold them against their checksums; else those of the first 16 MB.
+    /// Read all tensors and verify all checksums, not only those of the first 16 MB.
     #[arg(long)]
     copy: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     print!("{}", report.text(args.all));
     if report.lacks_something() {
-        println!("give the session what is missing: `Session::builder().standard().ops([OpDef::…])`");
+        println!("register the missing operators: `Session::builder().standard().ops([OpDef::…])`");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One file per sub-command.
+//! The sub-commands, one file each.
 
 pub(crate) mod alias;
 pub(crate) mod bench;

@@ -1,4 +1,4 @@
-//! `flambeau ops`: list operators and what is known about them.
+//! `flambeau ops`: lists operators and their properties.
 
 use crate::output::{did_you_mean, usage};
 use crate::setup::Setup;
@@ -11,7 +11,7 @@ use flambeau::{Error, Fault};
 /// Arguments of `ops`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Show operators whose name contains this; all if left out.
+    /// Show operators whose name contains this text; the default is all.
     name: Option<String>,
     /// Only operators that can be run.
     #[arg(long)]
@@ -60,8 +60,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(())
 }
 
-/// The operator that a name is most likely a misspelling of, for help: by its whole name, or by the part without namespace
-/// and overload.
+/// Returns the operator with the most similar name, compared with the whole name or the part without namespace and
+/// overload.
 pub(crate) fn near_operator(registry: &Registry, name: &str) -> Option<String> {
     let names: Vec<String> = registry.ids().map(|id| registry.schema(id).full_name()).collect();
     let known = names.iter().flat_map(|full| {

@@ -1,4 +1,4 @@
-//! `flambeau opt`: a pipeline of passes over a program.
+//! `flambeau opt`: runs a pipeline of passes on a program.
 
 use crate::commands::explain::tell;
 use crate::input_types::InputTypeArgs;
@@ -21,33 +21,33 @@ pub(crate) struct Args {
     /// A `.py`, `.ir` or `.pt` file; `-` for standard input.
     #[arg(required_unless_present = "list")]
     file: Option<String>,
-    /// Function or method; `forward` or the only one if left out.
+    /// Function or method; the default is `forward`, or the only one.
     #[arg(long, short)]
     entry: Option<String>,
     #[command(flatten)]
     inputs: InputTypeArgs,
-    /// Copy tensors out of an archive's file instead of sharing them with it.
+    /// Copy tensors from an archive's file instead of mapping the file.
     #[arg(long)]
     copy: bool,
     /// The pipeline: passes by name, options in braces, such as `inline,cse,egraph{accept=rounding}`.
     #[arg(long, short, default_value = "default")]
     passes: String,
-    /// A file of rewrite rules that `peephole` and `egraph` apply beside those they know.
+    /// A file of rewrite rules that `peephole` and `egraph` apply in addition to their own.
     #[arg(long, value_name = "FILE")]
     rules: Vec<String>,
     /// Print the graph after each pass that changed it.
     #[arg(long)]
     print_after: bool,
-    /// How closely the run is watched.
+    /// Level of checks on passes.
     #[arg(long, value_enum, default_value_t = CheckLevel::Boundaries)]
     checks: CheckLevel,
-    /// Say what each pass did: as text on standard error, or as JSON on standard output in the graph's stead.
+    /// Report the changes of each pass: as text on standard error, or as JSON on standard output instead of the graph.
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "text", require_equals = false)]
     report: Option<ReportForm>,
-    /// Tell what happened to this value, or what it was made from, on standard error.
+    /// Show the rewrites of this value on standard error.
     #[arg(long, value_name = "%NAME")]
     explain: Vec<String>,
-    /// Write tensors out instead of abbreviating them.
+    /// Write tensors in full.
     #[arg(long)]
     exact: bool,
     /// List passes and named pipelines.
@@ -80,7 +80,7 @@ impl From<CheckLevel> for Checks {
     }
 }
 
-/// The session, with the rules of the files.
+/// Builds the session, with the rules of the files.
 fn with_rules(mut setup: Setup, rules: &[String]) -> Result<Session> {
     for file in rules {
         let text = std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?;
@@ -153,7 +153,7 @@ fn list(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// What each pass did.
+/// Returns the report of each pass as JSON.
 fn passes(report: &Report) -> Vec<Value> {
     let one = |p: &flambeau::rewrite::manager::PassReport| {
         let edits = p.edits.map(|e| {

@@ -1,4 +1,4 @@
-//! `flambeau print`: a program in one of its forms.
+//! `flambeau print`: prints a program in one of its forms.
 
 use crate::output::{graph_text, unknown};
 use crate::program::ProgramArgs;
@@ -14,16 +14,16 @@ use flambeau::ir::text::PrintOptions;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
-    /// The form.
+    /// The form to print.
     #[arg(long = "as", value_enum, default_value_t = Form::Graph)]
     form: Form,
-    /// For source: the graphs after a stage of their compilation.
+    /// For source: print the graphs after a stage of compilation.
     #[arg(long, value_name = "NAME")]
     stage: Option<String>,
     /// Append source locations to nodes.
     #[arg(long)]
     locations: bool,
-    /// Write tensors out instead of abbreviating them, so that the text reads back as the same program.
+    /// Write tensors in full, so that the text reads back as the same program.
     #[arg(long)]
     exact: bool,
     /// Write errors as JSON.
@@ -33,15 +33,15 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Form {
-    /// The graph, as TorchScript prints it.
+    /// The graph, in PyTorch's format.
     Graph,
     /// TorchScript source.
     Code,
-    /// Instructions of the machine.
+    /// Bytecode of the machine.
     Bytecode,
-    /// Graphviz.
+    /// The DOT language of Graphviz.
     Dot,
-    /// Counts of nodes by operator.
+    /// Numbers of nodes by operator.
     Stats,
 }
 
@@ -76,14 +76,14 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(())
 }
 
-/// Prints the graphs of a source after one stage of their compilation.
+/// Prints the graphs of a source after one stage of compilation.
 fn stages(args: &Args, session: &Session, name: &str) -> Result<()> {
     let Some(stage) = Stage::ALL.into_iter().find(|s| s.name() == name) else {
         let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
         return Err(unknown("stage", name, &names));
     };
-    let text =
-        String::from_utf8(args.program.bytes()?).context("only source has stages, and this is no text")?;
+    let text = String::from_utf8(args.program.bytes()?)
+        .context("`--stage` requires TorchScript source, but the file is not UTF-8 text")?;
     for done in session.compile_stages(&text, &args.program.file)? {
         let is_wanted = args.program.entry.as_deref().is_none_or(|entry| done.function == *entry);
         if done.stage == stage && is_wanted {

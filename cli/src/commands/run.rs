@@ -1,4 +1,4 @@
-//! `flambeau run`: call a function or method and print its result.
+//! `flambeau run`: calls a function or method and prints its result.
 
 use crate::inputs::InputArgs;
 use crate::output::OutputArgs;
@@ -16,16 +16,16 @@ pub(crate) struct Args {
     inputs: InputArgs,
     #[command(flatten)]
     output: OutputArgs,
-    /// Run by the plain graph walk that defines what a program means.
+    /// Run with the reference evaluator, which defines the semantics of programs.
     #[arg(long)]
     reference: bool,
-    /// Run bytecode without optimizing first.
+    /// Run bytecode without optimization.
     #[arg(long, conflicts_with = "reference")]
     unoptimized: bool,
-    /// Stop after this many loop iterations and calls.
+    /// Stop after this many loop iterations and function calls.
     #[arg(long, value_name = "UNITS")]
     fuel: Option<u64>,
-    /// Stop when tensors would hold more than this many megabytes.
+    /// Stop if tensors would hold more than this many megabytes.
     #[arg(long, value_name = "MB")]
     memory: Option<usize>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = args.threads.of(&session(builder)?);
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
-    // What the program prints is kept back until it has succeeded: an error leaves nothing on standard output.
+    // Output of the program is buffered until it has succeeded: after an error, standard output is empty.
     let printed = Printed::default();
     let mut host = session.host();
     host.set_stdout(printed.clone());
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     args.output.value(&result)
 }
 
-/// A buffer that the host writes to and the command reads.
+/// A buffer that the host writes and the command reads.
 #[derive(Clone, Default)]
 struct Printed(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! `flambeau shapes`: what is known about the type of every value.
+//! `flambeau shapes`: shows the inferred type of every value.
 
 use crate::input_types::InputTypeArgs;
 use crate::program::ProgramArgs;
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     program: ProgramArgs,
     #[command(flatten)]
     inputs: InputTypeArgs,
-    /// Write the type of every value, with all that is known of it, as JSON.
+    /// Write the type of every value as JSON, with all inferred properties.
     #[arg(long)]
     json: bool,
 }

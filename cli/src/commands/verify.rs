@@ -1,4 +1,4 @@
-//! `flambeau verify`: check a program and show what is wrong with it.
+//! `flambeau verify`: checks a program and shows its errors.
 
 use crate::program::ProgramArgs;
 use crate::setup::Setup;

@@ -1,4 +1,4 @@
-//! Gathers what there is to say about a file.
+//! Gathers the data that `info` shows about a file.
 
 use super::{MissingRow, ModuleRow, OperatorRow, Report, TensorRow};
 use anyhow::{Context, Result};
@@ -9,10 +9,10 @@ use flambeau::{IValue, Module, Program, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Characters of an attribute's value that are shown.
+/// Maximum number of characters shown of an attribute's value.
 const VALUE: usize = 60;
 
-/// Everything about the file at `path`.
+/// Returns the report on the file at `path`.
 pub(crate) fn report(session: &Session, path: &Path) -> Result<Report> {
     let bytes = std::fs::metadata(path).with_context(|| format!("reading {}", path.display()))?.len();
     let limits = flambeau::archive::Limits::default();
@@ -99,7 +99,7 @@ fn methods(program: &Program) -> Vec<String> {
     program.entries().into_iter().map(line).collect()
 }
 
-/// All operators, those without a kernel first, then by name.
+/// Returns all operators, those without a kernel first, then by name.
 fn operators(program: &Program) -> Vec<OperatorRow> {
     let mut rows: BTreeMap<String, OperatorRow> = BTreeMap::new();
     let mut users = BTreeSet::new();
@@ -128,7 +128,7 @@ fn operators(program: &Program) -> Vec<OperatorRow> {
     rows
 }
 
-/// Where a node comes from: the original line if the archive knows it, else that of its code.
+/// Returns the position of a node: the original source line if the archive has it, else the line in the archive's code.
 fn place_of(graph: &Graph, node: NodeId) -> String {
     match graph.locs().range(graph.loc(node)) {
         Some(range) => place(&range.original().unwrap_or(range)),

@@ -1,4 +1,4 @@
-//! What `info` says about a file, as data: gathered once, shown as text or as JSON.
+//! The report of `info` about a file: gathered as data, shown as text or as JSON.
 
 mod gather;
 mod show;
@@ -8,13 +8,13 @@ pub(crate) use gather::report;
 use flambeau::Tensor;
 use serde_json::Value;
 
-/// All that is said about a file.
+/// All data about a file.
 pub(crate) struct Report {
     /// The file's name.
     pub(crate) file: String,
-    /// What kind of file it is, with what is known of the whole.
+    /// Format of the file, with properties of the whole file.
     pub(crate) kind: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub(crate) bytes: u64,
     /// Modules, parents first.
     pub(crate) modules: Vec<ModuleRow>,
@@ -26,7 +26,7 @@ pub(crate) struct Report {
     pub(crate) operators: Vec<OperatorRow>,
     /// Functions that could not be compiled.
     pub(crate) missing: Vec<MissingRow>,
-    /// Files beside the module.
+    /// Extra files of the archive.
     pub(crate) extra_files: Vec<(String, usize)>,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct ModuleRow {
     /// Dotted; empty for the root.
     pub(crate) path: String,
     pub(crate) class: String,
-    /// Numbers in all parameters at and below it.
+    /// Number of elements in all parameters of this module and its submodules.
     pub(crate) parameters: usize,
-    /// Numbers in all buffers at and below it.
+    /// Number of elements in all buffers of this module and its submodules.
     pub(crate) buffers: usize,
     /// Its own tensors.
     pub(crate) tensors: Vec<TensorRow>,
@@ -65,7 +65,7 @@ impl TensorRow {
 pub(crate) struct OperatorRow {
     pub(crate) name: String,
     pub(crate) uses: usize,
-    /// Where it is first used, if it cannot be run.
+    /// Position of the first use, if the operator cannot be run.
     pub(crate) missing_at: Option<String>,
     /// Paths of the modules that use it, if it cannot be run.
     pub(crate) modules: Vec<String>,
@@ -74,22 +74,22 @@ pub(crate) struct OperatorRow {
 /// A function that could not be compiled.
 pub(crate) struct MissingRow {
     pub(crate) function: String,
-    /// Why, in full, with places.
+    /// The error, in full, with positions.
     pub(crate) problem: String,
 }
 
 impl Report {
-    /// Whether something the program uses cannot be run.
+    /// Returns whether the program uses an operator or function that cannot be run.
     pub(crate) fn lacks_something(&self) -> bool {
         !self.missing.is_empty() || self.operators.iter().any(|o| o.missing_at.is_some())
     }
 
-    /// As JSON.
+    /// Returns the report as JSON.
     pub(crate) fn json(&self) -> Value {
         show::json(self)
     }
 
-    /// As text, all of it if `all`, else what fits a look.
+    /// Returns the report as text: complete if `all`, else a summary.
     pub(crate) fn text(&self, all: bool) -> String {
         show::text(self, all)
     }

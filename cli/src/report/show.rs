@@ -1,10 +1,10 @@
-//! Shows a report.
+//! Formats a report as text.
 
 use super::{ModuleRow, Report, TensorRow};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Modules shown unless all are wanted.
+/// Maximum number of modules shown without `--all`.
 const MODULES: usize = 40;
 
 pub(super) fn json(report: &Report) -> Value {
@@ -127,7 +127,7 @@ fn numel(tensor: &TensorRow) -> usize {
     tensor.sizes.iter().map(|&size| size as usize).product()
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();

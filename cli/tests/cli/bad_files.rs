@@ -1,10 +1,10 @@
-//! Archives and IR text that are damaged, hostile, or wrong.
+//! Damaged, hostile or invalid archives and IR text.
 
 use super::{data, file, refused, run};
 
 const ARCHIVE: &str = "tests/data/lstm_cell_function.pt";
 
-/// Nesting that would overflow a stack that grew with it.
+/// Nesting that would overflow the stack if readers recursed.
 const DEEP: usize = 100_000;
 
 #[test]
@@ -26,7 +26,7 @@ fn corrupted_archives() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xff;
         let path = file("corrupted", "flipped.pt", &bytes);
-        // Padding and records nobody reads may hold anything.
+        // Padding and unused records may have any content.
         let ran = run(&["verify", &path]);
         assert!(matches!(ran.code, Some(0 | 1)), "byte {at}: {:?}: {}", ran.code, ran.err);
         if ran.code == Some(1) {
@@ -37,7 +37,7 @@ fn corrupted_archives() {
     assert!(seen >= 10, "only {seen} damaged archives were refused");
 }
 
-/// Checksum of a zip record.
+/// Returns the checksum of a zip record.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = !0u32;
     for &byte in bytes {
@@ -49,7 +49,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// A zip file of stored records.
+/// Returns a zip file of stored records.
 fn zip(records: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, bytes) in records {
@@ -139,12 +139,12 @@ fn deep_graphs() {
             "-> ()\nblock1():\n-> ()\n".repeat(DEEP)
         ),
     );
-    // Nested blocks are a graph like any other; only its text would be all blanks.
+    // Nested blocks are valid; only their text would be mostly indentation.
     for command in ["verify", "shapes"] {
         let ran = run(&[command, &blocks]);
         assert_eq!(ran.code, Some(0), "{command}: {}", ran.err);
     }
-    refused(&["print", &blocks], &["blanks"]);
+    refused(&["print", &blocks], &["bytes of indentation"]);
     let ty = deep("type.ir", format!("graph(%c : Tensor{}):\n  return (%c)\n", "[]".repeat(DEEP)));
     refused(&["verify", &ty], &["T004", "type.ir:1"]);
     let tuple = format!("graph(%c : {}int{}):\n  return (%c)\n", "(".repeat(DEEP), ")".repeat(DEEP));

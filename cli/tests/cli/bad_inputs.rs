@@ -1,4 +1,4 @@
-//! Arguments of calls that are no values, or not those the function takes.
+//! Invalid arguments of calls: values that do not parse, or do not match the function.
 
 use super::{accepted, file, refused, wrong};
 
@@ -100,7 +100,7 @@ fn wrong_arguments_in_line() {
     }
     let out = accepted(&["run", &f, "-a", "x=rand:f32[2,3]", "-a", "w=rand:f32[3,1]", "-a", "n=2", "--json"]);
     assert!(out.contains("[2,1]"), "{out}");
-    // Names come in any order, each once.
+    // Named arguments may be given in any order, each once.
     let turned =
         accepted(&["run", &f, "-a", "n=2", "-a", "w=rand:f32[3,1]", "-a", "x=rand:f32[2,3]", "--json"]);
     assert_eq!(turned, out);

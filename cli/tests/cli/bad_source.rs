@@ -1,4 +1,4 @@
-//! Source that is wrong in syntax or types, too deep, or fails when it runs.
+//! Source with errors in syntax or types, with excessive nesting, or with run-time errors.
 
 use super::{accepted, file, refused, run, wrong};
 
@@ -53,7 +53,7 @@ fn every_error_has_its_place() {
     refused(&["verify", &source("utf8", b"def f(x):\n    return '\xff'\n")], &["T0000", "byte 22"]);
 }
 
-/// Every problem of a file is an object with the same fields, whichever command meets it.
+/// Every error of a file is an object with the same fields, in every command.
 #[test]
 fn errors_are_read_by_machines() {
     let path = source("machine", "def f(x: int):\n    a = valu\n    b = x + 'q'\n    return x.uper()\n");
@@ -76,7 +76,7 @@ fn errors_are_read_by_machines() {
     }
 }
 
-/// A function whose result nests an expression.
+/// Returns a function whose result is a nested expression.
 fn nested(ty: &str, open: &str, inner: &str, close: &str) -> String {
     format!("def f(x: {ty}):\n    return {}{inner}{}\n", open.repeat(DEEP), close.repeat(DEEP))
 }
@@ -97,7 +97,7 @@ fn depth_is_no_danger() {
         ("types", format!("def f(x: {}int{}):\n    return x\n", "List[".repeat(DEEP), "]".repeat(DEEP))),
         ("lambdas", nested("int", "lambda: ", "x", "")),
     ] {
-        // Accepted or refused, but answered.
+        // The program may be accepted or refused, but the command must terminate regularly.
         let ran = run(&["verify", &source(name, text)]);
         let shown: String = ran.err.chars().take(300).collect();
         assert!(matches!(ran.code, Some(0 | 1)), "{name}: {:?} {shown}", ran.code);

@@ -1,4 +1,5 @@
-//! Functions to archives, modules with other tensors and files: what `convert` writes of source runs as the source does.
+//! Tests of `convert`: functions to archives, modules with other tensors and extra files. A converted source behaves as
+//! the source does.
 
 use super::{accepted, data, file, folder, refused, wrong};
 
@@ -33,7 +34,7 @@ fn one_function_becomes_forward() {
     wrong(&["convert", &source, &archive, "--entry", "g"], &["no entry `g`"]);
 }
 
-/// Tensors go from an archive to every form and back; what does not fit is listed whole.
+/// Tensors are converted from an archive to every format and back; the error of a mismatch lists all names.
 #[test]
 fn tensors_come_and_go() {
     let out = |name: &str| folder("weights").join(name).to_string_lossy().into_owned();
@@ -51,7 +52,7 @@ fn tensors_come_and_go() {
     let parts = ["X0005", "missing: count, a.lin.weight", "unexpected: conv.weight", "norm.running_mean"];
     refused(&["convert", &nested, &again, "--weights", &other], &parts);
     accepted(&["convert", &nested, &again, "--weights", &other, "--partial"]);
-    let no_module = ["`--weights` and `--extra` are for a module that goes from one archive to another"];
+    let no_module = ["`--weights` and `--extra` require archives as input and output"];
     let source = file("weights", "source.py", SOURCE);
     for (from, to) in [(&state, &again), (&nested, &flat), (&source, &again)] {
         wrong(&["convert", from, to, "--weights", &state], &no_module);

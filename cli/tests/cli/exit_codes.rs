@@ -1,5 +1,4 @@
-//! Each documented exit code, and the nearest name wherever a name is not there. Code 3 is tested by `own_command`, which
-//! has defects.
+//! Every documented exit code, and suggestions for unknown names. `own_command` tests code 3, because it has defects.
 
 use super::{accepted, file, refused, run_in, wrong};
 
@@ -63,7 +62,7 @@ fn programs_files_and_calls_exit_with_1() {
     refused(&["run", &f, "-a", "value=1"], &["X0002"]);
     refused(&["run", &f, "-a", "valeu=1"], &["X0003", "no parameter `valeu`", "did you mean `value`?"]);
     refused(&["shapes", &f, "-a", "valeu=int"], &["X0004", "no parameter `valeu`", "did you mean `value`?"]);
-    refused(&["run", &f, "-a", "value=rand:f23[2]"], &["`f23` is no dtype", "did you mean `f32`?"]);
+    refused(&["run", &f, "-a", "value=rand:f23[2]"], &["`f23` is not a dtype", "did you mean `f32`?"]);
     refused(&["print", "no/such/file.py"], &["no/such/file.py"]);
     accepted(&["run", &f, "-a", "value=3"]);
 }

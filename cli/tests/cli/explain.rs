@@ -1,4 +1,4 @@
-//! What the command says about rewrites, aliasing, error codes, and what machines read.
+//! Explanations of rewrites, aliasing and error codes, and reports as JSON.
 
 use super::{accepted, data, file, run, wrong};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use super::{accepted, data, file, refused, run_in};
 fn comments_come_before_graphs_too() {
     let text =
         "; made by hand\n\n# model.py\ngraph(%x : Float(2)): ; the input\n  return (%x) # model.py:3:4\n";
-    // Told by content: neither the name nor standard input says what the file holds.
+    // The format is recognized by content: neither the name nor standard input states it.
     let path = file("graph_text", "graph.txt", text);
     assert_eq!(accepted(&["print", &path]), "graph(%x : Float(2)):\n  return (%x)\n");
 }

@@ -1,4 +1,4 @@
-//! Types and example values of inputs, for commands that analyse: what is stated is known to passes and shown.
+//! Types and example values of inputs for commands that analyse: passes use the stated types, and output shows them.
 
 use super::{accepted, file, refused};
 

@@ -1,4 +1,4 @@
-//! A process that is killed while it writes leaves the old file or the new one.
+//! A process that is killed during a write leaves the old file or the new one.
 
 use super::{accepted, file, folder};
 use flambeau::archive::{replace_file, save_state_dict};

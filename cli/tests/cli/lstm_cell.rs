@@ -1,4 +1,4 @@
-//! The LSTM cell in its three forms: as source, as the text PyTorch prints, as the archive PyTorch writes. Recorded by
+//! The LSTM cell in three forms: source, text printed by PyTorch, archive saved by PyTorch. Recorded by
 //! `tests/oracle/lstm_cell.py`.
 
 use super::{accepted, data, file};
@@ -40,7 +40,7 @@ fn the_graph_is_printed_as_pytorch_prints_it() {
     let want = std::fs::read_to_string(data("tests/data/lstm_cell.ir")).expect("the record is there");
     let got = accepted(&["print", &data("cli/data/lstm_cell.py"), "--as", "graph"]);
     assert_eq!(got, want);
-    // PyTorch's text is the same program when it is read, and is printed as it was.
+    // PyTorch's text reads as the same program and prints as the same text.
     assert_eq!(accepted(&["print", &data("tests/data/lstm_cell.ir"), "--as", "graph"]), want);
 }
 

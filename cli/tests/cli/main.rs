@@ -1,4 +1,4 @@
-//! The command from outside: what it prints, where, and with which exit code.
+//! Tests of the command as a process: output, streams and exit codes.
 
 mod bad_files;
 mod bad_inputs;
@@ -15,38 +15,38 @@ mod missing;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a run of the command came to.
+/// Result of a run of the command.
 struct Ran {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-/// A folder for the files of one test.
+/// Returns a folder for the files of one test.
 fn folder(test: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&folder).expect("a folder for files");
     folder
 }
 
-/// A file of one test.
+/// Writes a file of one test and returns its path.
 fn file(test: &str, name: &str, bytes: impl AsRef<[u8]>) -> String {
     let path = folder(test).join(name);
     std::fs::write(&path, bytes).expect("a file is written");
     path.to_string_lossy().into_owned()
 }
 
-/// A file of the repository.
+/// Returns the path of a file of the repository.
 fn data(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path).to_string_lossy().into_owned()
 }
 
-/// Runs the command. Where the shell can bound memory, more than this many kilobytes end it.
+/// Runs the command. If the shell can limit memory, the process is ended above this many kilobytes.
 fn run(args: &[&str]) -> Ran {
     run_in(&[], args)
 }
 
-/// As [`run`], with variables of the environment.
+/// Like [`run`], with environment variables.
 fn run_in(variables: &[(&str, &str)], args: &[&str]) -> Ran {
     const MEMORY: &str = "2000000";
     let command = env!("CARGO_BIN_EXE_flambeau");
@@ -64,15 +64,15 @@ fn run_in(variables: &[(&str, &str)], args: &[&str]) -> Ran {
     Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs the command, which has to succeed; what it prints.
+/// Runs the command, which must succeed; returns its output.
 fn accepted(args: &[&str]) -> String {
     let ran = run(args);
     assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.err);
     ran.out
 }
 
-/// Runs the command, whose command line is wrong: exit code 2, nothing on standard output, and an error that holds each of
-/// `parts`.
+/// Runs the command with a wrong command line: checks exit code 2, empty standard output, and an error that contains
+/// each of `parts`.
 fn wrong(args: &[&str], parts: &[&str]) {
     let ran = run(args);
     let shown: String = ran.err.chars().take(600).collect();
@@ -82,8 +82,8 @@ fn wrong(args: &[&str], parts: &[&str]) {
     }
 }
 
-/// Runs the command, which has to refuse what it is given: exit code 1, nothing on standard output, and an error that
-/// holds each of `parts`.
+/// Runs the command on an invalid input: checks exit code 1, empty standard output, and an error that contains each of
+/// `parts`.
 fn refused(args: &[&str], parts: &[&str]) -> String {
     let ran = run(args);
     let shown: String = ran.err.chars().take(600).collect();

@@ -1,8 +1,8 @@
-//! Archives that use operators nobody registered: which, where, and what to do.
+//! Archives with unregistered operators: reports of their names, their positions, and the remedy.
 
 use super::{accepted, data, file, refused};
 
-/// A module whose `body.0` and `tail` call `acme::blend`, written by PyTorch (`tests/oracle/custom.py`).
+/// A module whose `body.0` and `tail` call `acme::blend`, saved by PyTorch (`tests/oracle/custom.py`).
 const ARCHIVE: &str = "tests/data/custom.pt";
 
 #[test]
