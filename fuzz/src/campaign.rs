@@ -1,4 +1,4 @@
-//! Campaigns: many cases against an oracle, counted, with the first failure reduced.
+//! Campaigns: run an oracle on many cases, count the outcomes, reduce the first failure.
 
 use crate::case::Case;
 use crate::generate::OperatorPool;
@@ -10,21 +10,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// More steps than any program is made by.
+/// Upper bound on the steps of a program.
 pub(crate) const MOST_STEPS: usize = 64;
 
-/// How cases ended.
+/// Numbers of cases by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Cases in which the property was tested and holds.
     pub checked: u64,
-    /// Those of them in which what is tested changed the program.
+    /// Number of checked cases in which the tested pass changed the program.
     pub changed: u64,
-    /// Cases that did not bear on the property.
+    /// Cases to which the property does not apply.
     pub rejected: u64,
-    /// Cases that took too long.
+    /// Cases that exceeded the time limit.
     pub timeout: u64,
-    /// Cases in which it does not hold.
+    /// Cases in which the property does not hold.
     pub failed: u64,
 }
 
@@ -40,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// All cases.
+    /// Returns the number of all cases.
     pub fn cases(&self) -> u64 {
         self.checked + self.rejected + self.timeout + self.failed
     }
@@ -56,7 +56,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// A failure with its smallest form.
+/// A failure in its smallest form.
 pub struct Finding {
     /// The number of the case in the campaign.
     pub seed: u64,
@@ -66,14 +66,14 @@ pub struct Finding {
     pub why: String,
 }
 
-/// Many cases against oracles.
+/// Generates cases for oracles.
 pub struct Campaign {
     operators: OperatorPool,
     seed: u64,
 }
 
 impl Campaign {
-    /// A campaign over the operators of a registry; equal seeds make equal cases.
+    /// Creates a campaign over the operators of a registry; equal seeds give equal cases.
     pub fn new(registry: &Arc<Registry>, seed: u64) -> Campaign {
         Campaign { operators: OperatorPool::new(registry), seed }
     }
@@ -90,7 +90,7 @@ impl Campaign {
     /// ```
     ///
     /// # Errors
-    /// The first name that no operator of generated programs has.
+    /// The first name that is not an operator of generated programs.
     pub fn favouring<S: AsRef<str>>(
         self,
         operators: impl IntoIterator<Item = S>,
@@ -98,38 +98,38 @@ impl Campaign {
         Ok(Campaign { operators: self.operators.favouring(operators)?, ..self })
     }
 
-    /// The same with operators whose results the run's seed decides in many cases.
+    /// Adds operators with seed-dependent results to many cases.
     #[must_use]
     pub fn favouring_random(self) -> Campaign {
         Campaign { operators: self.operators.favouring_random(), ..self }
     }
 
-    /// The operators drawn from.
+    /// Returns the operators that programs draw from.
     pub fn operators(&self) -> &OperatorPool {
         &self.operators
     }
 
-    /// Case number `i`.
+    /// Returns case number `i`.
     pub fn case(&self, i: u64) -> Case {
         self.operators.draw(self.choices(i))
     }
 
-    /// Case number `i` as it stands after step `last`, which is not tried ([`OperatorPool::draw_until`]).
+    /// Returns case number `i` after step `last`, which is not tried ([`OperatorPool::draw_until`]).
     pub fn case_until(&self, i: u64, last: usize) -> Case {
         self.operators.draw_until(self.choices(i), last)
     }
 
-    /// The choices that case number `i` is made by.
+    /// Returns the choices from which case number `i` is generated.
     fn choices(&self, i: u64) -> Gen<'static> {
-        // The generator counts up from its seed: cases start far apart.
+        // The generator counts up from its seed, so the seeds of cases are far apart.
         let mut g = Gen::from_seed(
             self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ i.wrapping_mul(0xD134_2543_DE82_EF95),
         );
         Gen::from_seed(g.bits())
     }
 
-    /// Checks cases until `limit` of them, or `time`, or the first failure, which is reduced. A panic is a failure of
-    /// its case, where panics unwind.
+    /// Checks cases until `limit` of them, `time`, or the first failure, which is reduced. If panics unwind, a panic
+    /// counts as a failure of its case.
     pub fn run(
         &self,
         oracle: &dyn Oracle,
@@ -152,8 +152,8 @@ impl Campaign {
         (trial.tally, trial.finding)
     }
 
-    /// Checks the same cases against several oracles, each until its first failure, as [`Campaign::run`] does. A case is
-    /// made once, which takes as long as checking it. `time` is for all oracles together.
+    /// Checks the same cases against several oracles, each until its first failure, like [`Campaign::run`]. A case is
+    /// generated once, because generation takes as long as a check. `time` is for all oracles together.
     pub fn run_all(
         &self,
         oracles: &[Box<dyn Oracle>],
@@ -172,24 +172,24 @@ impl Campaign {
         trials.into_iter().map(|trial| (trial.tally, trial.finding)).collect()
     }
 
-    /// Case number `i`, or the program whose trial panicked while the case was made.
+    /// Returns case number `i`, or the program whose trial panicked during generation.
     fn case_or_panic(&self, i: u64) -> Case {
         let made = catch_unwind(AssertUnwindSafe(|| self.case(i)));
         made.unwrap_or_else(|_| self.smallest_that_panics(i))
     }
 
-    /// The program whose trial panicked while case number `i` was made.
+    /// Returns the program whose trial panicked during generation of case number `i`.
     fn smallest_that_panics(&self, i: u64) -> Case {
         let until = |last| catch_unwind(AssertUnwindSafe(|| self.case_until(i, last)));
         let cases = (1..=MOST_STEPS).map_while(|last| until(last).ok());
-        // The last program that could be made is the first whose trial panics.
+        // The last program that could be generated is the first whose trial panics.
         cases
             .last()
             .unwrap_or_else(|| Case::new(flambeau_ir::Graph::new(self.operators.registry().clone()), vec![]))
     }
 }
 
-/// An oracle, and how it fared so far.
+/// An oracle with its results.
 struct Trial<'o> {
     oracle: Caught<'o>,
     tally: Tally,
@@ -201,7 +201,7 @@ impl<'o> Trial<'o> {
         Trial { oracle: Caught(oracle), tally: Tally::default(), finding: None }
     }
 
-    /// Checks case number `seed`. A failure is reduced and kept.
+    /// Checks case number `seed`. The first failure is reduced and stored.
     fn check(&mut self, seed: u64, case: &Case) {
         let outcome = self.oracle.check(case);
         self.tally.add(&outcome);
@@ -216,7 +216,7 @@ impl<'o> Trial<'o> {
     }
 }
 
-/// An oracle whose panics are failures.
+/// An oracle that converts panics into failures.
 struct Caught<'o>(&'o dyn Oracle);
 
 impl Oracle for Caught<'_> {

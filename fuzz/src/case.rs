@@ -1,8 +1,8 @@
 //! A test case: a program, the functions it calls, and arguments.
 //!
-//! Arguments may share memory: one tensor may be given twice, tensors may be views of one storage, lists may hold what
-//! other arguments hold. Every run gets copies ([`Case::fresh_inputs`]) that share among themselves exactly what the
-//! originals share, and nothing with the originals, so a run may write them.
+//! Arguments may share memory: one tensor may be passed twice, tensors may be views of one storage, lists may contain
+//! other arguments. Every run gets copies ([`Case::fresh_inputs`]) that share memory with each other exactly as the
+//! originals do, and share nothing with the originals, so a run may write them.
 
 use flambeau_ir::text::PrintOptions;
 use flambeau_ir::value::{CopyMemo, ValueError};
@@ -18,12 +18,12 @@ pub struct Case {
     pub graph: Arc<Graph>,
     /// The functions that the program calls.
     pub unit: Arc<CompilationUnit>,
-    /// Arguments, which may share memory; every run gets copies of its own.
+    /// Arguments, which may share memory; every run gets its own copies.
     pub inputs: Vec<IValue>,
 }
 
 impl Case {
-    /// A case of a program that calls no functions.
+    /// Creates a case of a program that calls no functions.
     ///
     /// ```
     /// use flambeau_fuzz::Case;
@@ -41,14 +41,14 @@ impl Case {
         Case { graph: graph.into(), unit: Arc::default(), inputs }
     }
 
-    /// The same arguments and functions with another program.
+    /// Returns a case with the same arguments and functions and another program.
     #[must_use]
     pub fn with_graph(&self, graph: impl Into<Arc<Graph>>) -> Case {
         Case { graph: graph.into(), ..self.clone() }
     }
 
-    /// The case as a file test (`.ir`) that reads back to the same program and arguments, bit for bit: the graph, the
-    /// functions it calls, and a `run:` line without a result, which `cargo xtask bless` fills in.
+    /// Returns the case as a file test (`.ir`) that reads back to the same program and arguments, bit for bit: the
+    /// graph, the functions it calls, and a `run:` line without a result, which `cargo xtask bless` fills in.
     pub fn to_text(&self) -> String {
         let options = PrintOptions { exact: true, ..PrintOptions::default() };
         let mut out = format!("; test run\n{}", self.graph.to_text(options));
@@ -59,32 +59,32 @@ impl Case {
         out
     }
 
-    /// Copies of the arguments for one run.
+    /// Returns copies of the arguments for one run.
     pub fn fresh_inputs(&self) -> Vec<IValue> {
         copies(&self.inputs)
     }
 }
 
-/// Copies of values. Copies share storages, tensors and containers among themselves where the originals do, at the same
-/// offsets and strides.
+/// Returns copies of values. The copies share storages, tensors and containers with each other as the originals do, at
+/// the same offsets and strides.
 pub fn copies(values: &[IValue]) -> Vec<IValue> {
     let mut storages: HashMap<usize, Storage> = HashMap::new();
     let mut memo = CopyMemo::default();
     let mut copy = |tensor: &Tensor| copy_tensor(tensor, &mut storages);
-    // Values that cannot be copied (host objects) are kept: only an embedder's operators make them.
+    // Values that cannot be copied (host objects) are kept: only an embedder's operators create them.
     values.iter().map(|v| v.deep_copy(&mut memo, &mut copy).unwrap_or_else(|_| v.clone())).collect()
 }
 
-/// A copy that shares nothing with the original.
+/// Returns a copy that shares nothing with the original.
 pub fn deep_copy(value: &IValue) -> IValue {
     copies(std::slice::from_ref(value)).pop().unwrap_or(IValue::None)
 }
 
-/// A tensor over the copy of its storage, which is made the first time that the storage is seen.
+/// Returns a tensor over the copy of its storage. The first call for a storage copies it.
 fn copy_tensor(tensor: &Tensor, storages: &mut HashMap<usize, Storage>) -> Result<Tensor, ValueError> {
     let original = tensor.storage();
     let storage = match storages.get(&original.address()) {
-        // Empty storages may all have one address, and share nothing.
+        // Empty storages may all have the same address without sharing memory.
         Some(copied) if original.nbytes() > 0 => copied.clone(),
         _ => {
             let copied = Storage::from_bytes(&storage_bytes(original)?)?;
@@ -97,7 +97,7 @@ fn copy_tensor(tensor: &Tensor, storages: &mut HashMap<usize, Storage>) -> Resul
     Ok(copy)
 }
 
-/// All bytes of a storage, whatever tensors show of it.
+/// Returns all bytes of a storage, including those that no tensor covers.
 pub(crate) fn storage_bytes(storage: &Storage) -> Result<Vec<u8>, flambeau_tensor::TensorError> {
     let count = i64::try_from(storage.nbytes()).unwrap_or(i64::MAX);
     Tensor::from_storage(storage.clone(), DType::U8, Layout::contiguous(&[count])?)?.to_bytes()

@@ -1,12 +1,12 @@
-//! The freedom that passes have with errors: an operator that fails may be removed, and its error with it, where nothing
-//! needs what it computes or writes.
+//! Errors that passes may remove: an operator that fails may be removed together with its error, if its results and
+//! writes are not needed.
 //!
-//! PyTorch's dead code elimination removes operators that may raise, and after other passes (tuples taken apart, loops
-//! unrolled, calls inlined) more operators are dead than before. Which results of a program that fails are right is
-//! therefore a question about its run, not about the form of its graph. This module answers it by runs that go on after
-//! operators that fail, the first, the first two, …. What such an operator would have computed or written is *missing*,
-//! and so is everything computed from it. The errors may be removed only if nothing that is missing is needed: printed,
-//! raised, a condition, a result, or memory that the caller sees.
+//! PyTorch's dead code elimination removes operators that may raise, and other passes (tuple lowering, unrolling,
+//! inlining) make more operators dead. The set of correct results of a failing program is therefore a property of its
+//! run, not of its graph. This module computes the set by runs that continue after failing operators, the first, the
+//! first two, …. The results and writes of such an operator are *missing*, as are all values computed from them. The
+//! errors may be removed only if no missing value is needed: printed, raised, a condition, a result, or memory visible
+//! to the caller.
 
 use crate::case::Case;
 use crate::observe::{self, Observation};
@@ -18,14 +18,14 @@ use flambeau_tensor::Tensor;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 
-/// Runs of one program that are tried, at most, before the one that goes on after every error.
+/// Maximum number of runs of one program before the run that continues after every error.
 const RUNS: usize = 24;
 
-/// What may be seen of a program that fails, in place of what is seen of it, where passes remove operators whose
-/// results nothing needs. Each item goes with one choice of removed errors.
+/// Returns the observations of a failing program that are accepted in place of its own, because passes may remove
+/// operators with unneeded results. Each item belongs to one choice of removed errors.
 ///
-/// Mostly the first error that stays ends the run, so that a choice is a number of errors. A task that fails does not end
-/// it: then there are errors behind one that stays.
+/// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
+/// run, so further errors may follow a remaining one.
 pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
     let mut all = Vec::new();
     let mut choices = VecDeque::from([Vec::new()]);
@@ -41,7 +41,7 @@ pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
         if rest {
             break;
         }
-        // Every choice is made once: as the shorter one that lacks its last removal, and that removal.
+        // Each choice is generated once: from the shorter choice without its last removal.
         choices.extend((choice.len()..asked).map(|last| {
             let mut more = choice.clone();
             more.resize(last, false);
@@ -52,7 +52,7 @@ pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
     all
 }
 
-/// What is seen of a run, unless something is needed that is missing, and how many errors there were.
+/// Returns the observation of a run, or `None` if a missing value was needed; and the number of errors.
 fn go_on(case: &Case, mut run: GoesOn) -> (Option<Observation>, usize) {
     let seen = observe::run(case, |inputs, host| {
         let handles = inputs.clone();
@@ -63,27 +63,28 @@ fn go_on(case: &Case, mut run: GoesOn) -> (Option<Observation>, usize) {
     ((!run.is_needed).then_some(seen), run.asked)
 }
 
-/// A run that goes on after errors.
+/// A run that continues after errors.
 #[derive(Default)]
 struct GoesOn {
-    /// Of each error, whether it is removed; those behind stay, or go with `rest`.
+    /// Whether each error is removed. Later errors are removed if `rest` is set.
     choice: Vec<bool>,
     rest: bool,
-    /// Errors so far.
+    /// Number of errors so far.
     asked: usize,
-    /// Whether something was missing that is needed.
+    /// Whether a missing value was needed.
     is_needed: bool,
-    /// Whether an error was taken.
+    /// Whether an error was removed.
     is_incomplete: bool,
-    /// Storages, tensors and containers with missing writes, by address, and handles that keep the addresses theirs.
+    /// Addresses of storages, tensors and containers with missing writes. The handles keep the addresses from being
+    /// reused.
     unwritten: HashSet<usize>,
     handles: Vec<IValue>,
-    /// The operands of the node that runs.
+    /// The operands of the running node.
     operands: Vec<IValue>,
 }
 
 impl GoesOn {
-    /// Whether a value is missing, or contains what is.
+    /// Returns whether a value is missing, or contains a missing value.
     fn is_missing(&self, value: &IValue) -> bool {
         let look = |value: &IValue| match self.is_missing_itself(value) {
             true => ControlFlow::Break(()),
@@ -92,7 +93,7 @@ impl GoesOn {
         self.is_incomplete && value.visit(look).is_break()
     }
 
-    /// Whether a value is missing, contents aside.
+    /// Returns whether a value itself is missing, ignoring its contents.
     fn is_missing_itself(&self, value: &IValue) -> bool {
         match value {
             IValue::Uninitialized => true,
@@ -100,7 +101,7 @@ impl GoesOn {
         }
     }
 
-    /// The node's writes do not happen.
+    /// Marks the memory that the node would have written.
     fn leave_unwritten(&mut self, graph: &Graph, node: NodeId) {
         self.is_incomplete = true;
         let Some(id) = graph.op(node).row() else { return };
@@ -116,30 +117,30 @@ impl GoesOn {
 
     fn end(&mut self) -> KernelError {
         self.is_needed = true;
-        // No task takes an error of this kind for its own.
+        // No task catches an error of this kind.
         KernelError::new(Fault::Limit, "RuntimeError", "what a removed operator computes is needed")
     }
 }
 
-/// What a write of a value changes: the value's identity, and the storage of a tensor unless it is empty (empty storages
-/// may all have one address).
+/// Returns the memory that a write of a value changes: the value's identity, and the storage of a tensor unless it is
+/// empty (empty storages may all have the same address).
 fn addresses(value: &IValue) -> impl Iterator<Item = usize> {
     let storage = value.as_tensor().map(Tensor::storage).filter(|storage| storage.nbytes() > 0);
     value.identity().into_iter().chain(storage.map(|storage| storage.address()))
 }
 
-/// What missing operands mean for a node.
+/// The effect of missing operands on a node.
 enum Use {
-    /// The node only moves them, or runs a body that may not look at them.
+    /// The node only moves the operands, or runs a body, which is checked itself.
     Moves,
-    /// The node cannot run without them, and its results are missing too.
+    /// The node cannot run without the operands, so its results are missing too.
     Computes,
-    /// The node has to run, and cannot.
+    /// The node must run, but cannot.
     Needs,
 }
 
 impl GoesOn {
-    /// What a node does with operands of which some are missing or contain what is.
+    /// Returns how a node uses operands of which some are missing or contain missing values.
     fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
         let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
         let by_effects = || {
@@ -155,8 +156,8 @@ impl GoesOn {
                     if is_itself { Use::Computes } else { Use::Moves }
                 }
                 Prim::UncheckedCast | Prim::Annotate => Use::Moves,
-                // The first output of a loop's body is the condition, and operands of a loop are the number of
-                // iterations, the condition, and what it carries.
+                // The first output of a loop's body is the condition. The operands of a loop are the number of
+                // iterations, the condition, and the carried values.
                 Prim::Return => {
                     let is_loop =
                         graph.owner(graph.parent(node)).is_some_and(|n| graph.is_prim(n, Prim::Loop));
@@ -167,7 +168,7 @@ impl GoesOn {
                 prim if prim.runs_subgraph() => Use::Moves,
                 _ => by_effects(),
             },
-            // A task's result may be missing while nothing needs it.
+            // A task's result may be missing if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
                 let is_itself = operands.iter().any(|v| self.is_missing_itself(v));
                 if is_itself { Use::Needs } else { Use::Moves }
@@ -214,7 +215,7 @@ mod tests {
     use flambeau_ir::Source;
     use flambeau_ir::text::parse_graph;
 
-    /// How a program on a vector of two elements may end where it fails: messages of errors, `ok` without one.
+    /// Returns how a failing program on a vector of two elements may end: messages of errors, `ok` without an error.
     fn ends(text: &str) -> Vec<String> {
         let session = session();
         let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();

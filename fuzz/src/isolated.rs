@@ -1,9 +1,9 @@
-//! Campaigns in worker processes, for programs that abort on panic: there a case that panics, overflows the stack, hangs
-//! or is killed would end the whole search. Cases are known by their numbers and reductions by the candidates taken,
-//! so requests are a few numbers, and each process makes the case by itself.
+//! Campaigns in worker processes, for programs that abort on panic: there a case that panics, overflows the stack,
+//! hangs or is killed would end the whole search. Cases are identified by their numbers and reductions by the
+//! candidates taken, so a request is a few numbers, and each process generates the case itself.
 //!
-//! A request is `check N LAST PATH…` or `text N LAST PATH…`: case number `N`, cut off behind step `LAST` (0: not at all),
-//! with the candidates `PATH…` taken one after the other. The answer is one line of [`ANSWER`], a word, and a text.
+//! A request is `check N LAST PATH…` or `text N LAST PATH…`: case number `N`, truncated after step `LAST` (0: not
+//! truncated), after the reductions `PATH…`. The answer is one line of [`ANSWER`], a word, and a text.
 
 use crate::campaign::{Campaign, MOST_STEPS, Tally};
 use crate::case::Case;
@@ -16,16 +16,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What answers start with; other lines are prints of what is tested.
+/// Prefix of answers; other lines are prints of the tested code.
 const ANSWER: &str = "\u{1}case";
 
-/// A worker is replaced after this many requests: interned types and names stay for the life of a process.
+/// Number of requests after which a worker is replaced: interned types and names are never freed.
 const REQUESTS_PER_WORKER: usize = 5_000;
 
-/// How often a failing case is checked while it is reduced.
+/// Maximum number of checks during the reduction of a failing case.
 const REDUCTIONS: usize = 2_000;
 
-/// A seed that no run before had.
+/// Returns a new random seed.
 pub fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64) ^ u64::from(std::process::id()).rotate_left(32)
@@ -34,7 +34,7 @@ pub fn fresh_seed() -> u64 {
 /// A failure found in worker processes.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The number of the case in its campaign.
+    /// Number of the case in its campaign.
     pub number: u64,
     /// The smallest form found, as a file test.
     pub text: String,
@@ -42,7 +42,7 @@ pub struct Found {
     pub why: String,
 }
 
-/// A case by its number and what was done to it.
+/// A case, identified by its number and its reductions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
     number: u64,
@@ -64,7 +64,7 @@ impl Name {
     }
 }
 
-/// The worker's side: answers requests from standard input until it ends.
+/// Runs the worker: answers requests from standard input until the input ends.
 ///
 /// # Errors
 /// If standard input or output fails.
@@ -97,7 +97,8 @@ fn answer(outcome: Outcome) -> (&'static str, String) {
     }
 }
 
-/// The case of a name; nothing behind the last candidate. The case that the path's last step starts from is kept.
+/// Returns the case of a name; `None` if a step of the path is after the last candidate. Caches the case from which the
+/// path's last step starts.
 fn case_of(campaign: &Campaign, name: &Name, base: &mut Option<(Name, Case)>) -> Option<Case> {
     let Some((&pick, before)) = name.path.split_last() else {
         return Some(match name.last {
@@ -115,16 +116,16 @@ fn case_of(campaign: &Campaign, name: &Name, base: &mut Option<(Name, Case)>) ->
 
 /// A search in worker processes.
 pub struct IsolatedCampaign<'a> {
-    /// Makes the command of a worker, which has to call [`serve`].
+    /// Creates the command of a worker, which must call [`serve`].
     pub worker: &'a (dyn Fn() -> std::io::Result<Command> + Sync),
-    /// How many work at a time.
+    /// Number of workers that run concurrently.
     pub jobs: usize,
-    /// How long one case may take.
+    /// Time limit of one case.
     pub limit: Duration,
 }
 
 impl IsolatedCampaign<'_> {
-    /// Checks cases until `cases` of them, or `time`, or the first failure, which is reduced.
+    /// Checks cases until `cases` of them, `time`, or the first failure, which is reduced.
     ///
     /// # Errors
     /// If no worker can be started.
@@ -171,7 +172,7 @@ impl IsolatedCampaign<'_> {
     }
 }
 
-/// One worker at a time, replaced when it dies.
+/// Sends requests to one worker, and replaces the worker when it dies.
 struct Asker<'a> {
     isolated: &'a IsolatedCampaign<'a>,
     worker: Option<Worker>,
@@ -196,7 +197,7 @@ impl Asker<'_> {
         Ok(answer)
     }
 
-    /// How a case ends; nothing if there is none of that name. Death is a failure.
+    /// Returns the outcome of a case; `None` if there is no case of that name. A death of the worker is a failure.
     fn check(&mut self, name: &Name) -> std::io::Result<Option<Outcome>> {
         let (word, text) = match self.ask(&name.request("check"))? {
             Ok(answer) => answer,
@@ -216,9 +217,9 @@ impl Asker<'_> {
         Ok(self.check(name)?.map(|outcome| matches!(outcome, Outcome::Failed(_))))
     }
 
-    /// The smallest form of a failing case.
+    /// Returns the smallest form of a failing case.
     fn reduced(&mut self, mut name: Name) -> std::io::Result<Found> {
-        // Where the trial of a program kills the process that makes it, the case is the program under trial.
+        // If the trial of a program kills the process that generates it, the case is the program under trial.
         if self.ask(&name.request("text"))?.is_err() {
             for last in 1..=MOST_STEPS {
                 let cut = Name { last, ..name.clone() };
@@ -228,8 +229,8 @@ impl Asker<'_> {
                 }
             }
         }
-        // Sweeps over the candidates until none of a whole sweep fails: after a smaller form is found the sweep goes on
-        // at its next candidate, since those before did not fail a moment ago.
+        // Sweeps over the candidates until no candidate of a whole sweep fails. After a smaller case is found, the
+        // sweep continues at its next candidate, because the earlier ones have just been tried.
         let (mut pick, mut smaller) = (0, false);
         for _ in 0..REDUCTIONS {
             let mut candidate = name.clone();
@@ -250,7 +251,7 @@ impl Asker<'_> {
     }
 }
 
-/// The text that `escape_default` was given.
+/// Reverses `escape_default`.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -1,10 +1,10 @@
-//! Generated programs, oracles over them, a reducer and planted bugs, as a library.
+//! Program generators, oracles, a test case reducer and planted bugs, as a library.
 //!
-//! [`generate`] makes programs and arguments from a source of choices, drawing operators from the registry, so that an
-//! operator is fuzzed the day it gets a kernel and a sample. An [`oracle`] tests a property of a [`Case`]; own oracles
-//! run programs with [`observe`]. A [`Campaign`] draws cases, counts how they end, and reduces the first failure
-//! ([`reduce`]). The same functions run for seconds under `cargo xtask test`, for minutes under `flambeau fuzz`, and for
-//! hours under coverage guidance (`fuzz/targets`).
+//! [`generate`] makes programs and arguments from a source of choices, and draws operators from the registry, so that
+//! every operator with a kernel and a sample is fuzzed. An [`oracle`] tests a property of a [`Case`]; oracles of other
+//! crates run programs with [`observe`]. A [`Campaign`] draws cases, counts their outcomes, and reduces the first
+//! failure ([`reduce`]). The same functions run for seconds under `cargo xtask test`, for minutes under `flambeau
+//! fuzz`, and for hours with coverage guidance (`fuzz/targets`).
 
 pub mod campaign;
 pub mod case;

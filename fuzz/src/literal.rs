@@ -1,7 +1,8 @@
 //! Arguments in the syntax of file tests, exact to the bit: `a := tensor([1.0, -0.0], f32), a, view(a, [2], [0], 1)`.
 //!
-//! A tensor given twice, or whose storage another tensor has too, gets a name where it occurs first. A tensor that does
-//! not lie row-major over its whole storage is written as a view of that storage. NaN is written without its payload.
+//! A tensor that occurs twice, or whose storage another tensor shares, gets a name at its first occurrence. A tensor
+//! that is not row-major over its whole storage is written as a view of that storage. NaN is written without its
+//! payload.
 
 use crate::case::storage_bytes;
 use flambeau_ir::IValue;
@@ -9,8 +10,8 @@ use flambeau_tensor::{DType, Layout, Scalar, Tensor};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The arguments of a call, separated by commas. Objects, futures and generators have no literal: they are written as
-/// `<Object>`, which no reader takes.
+/// Returns the arguments of a call, separated by commas. Objects, futures and generators have no literal: they are
+/// written as `<Object>`, which no reader accepts.
 pub fn arguments(values: &[IValue]) -> String {
     let mut writer = Writer::default();
     values.iter().for_each(|v| v.visit_tensors(|t| writer.count(t)));
@@ -26,10 +27,10 @@ pub fn arguments(values: &[IValue]) -> String {
 #[derive(Default)]
 struct Writer {
     out: String,
-    /// How often each tensor occurs, and how many tensors each storage has, by identity.
+    /// Number of occurrences of each tensor, and number of tensors of each storage, by identity.
     tensors: HashMap<usize, usize>,
     storages: HashMap<usize, usize>,
-    /// Names given so far, by identity.
+    /// Assigned names, by identity.
     named_tensors: HashMap<usize, String>,
     named_storages: HashMap<usize, String>,
 }
@@ -43,7 +44,7 @@ impl Writer {
         }
     }
 
-    /// Values of cases are shallow, as generators make them: recursion is bounded by their types.
+    /// Values of generated cases are shallow: their types bound the recursion.
     fn value(&mut self, value: &IValue) {
         match value {
             IValue::None => self.out.push_str("None"),
@@ -101,7 +102,7 @@ impl Writer {
         push(&mut self.out, format_args!(", {sizes:?}, {strides:?}, {offset})"));
     }
 
-    /// The storage of a tensor as a tensor of one dimension.
+    /// Writes the storage of a tensor as a tensor of one dimension.
     fn storage(&mut self, tensor: &Tensor) {
         let (address, dtype) = (tensor.storage().address(), tensor.dtype());
         if let Some(name) = self.named_storages.get(&address) {
@@ -152,7 +153,7 @@ fn quoted(value: &IValue) -> String {
     out
 }
 
-/// A row-major tensor by its elements.
+/// Returns the elements of a row-major tensor as a nested list.
 fn elements(tensor: &Tensor) -> String {
     let (sizes, dtype) = (tensor.sizes(), short_name(tensor.dtype()));
     let Ok(scalars) = tensor.to_scalars() else { return "<Tensor>".to_owned() };
@@ -161,7 +162,7 @@ fn elements(tensor: &Tensor) -> String {
     }
     let mut out = String::from("tensor(");
     for (i, scalar) in scalars.iter().enumerate() {
-        // A bracket opens where the index is a multiple of all that lies inside it, and closes likewise.
+        // A bracket opens at each index that is a multiple of the number of elements in it, and closes likewise.
         let inside = sizes.iter().rev().scan(1, |n, &d| {
             *n *= d as usize;
             Some(*n)
@@ -179,7 +180,7 @@ fn elements(tensor: &Tensor) -> String {
     out
 }
 
-/// The shortest text that the element type reads back to the same bits.
+/// Returns the shortest text that reads back to the same bits in the element type.
 fn element(scalar: Scalar, dtype: DType) -> String {
     match scalar {
         Scalar::Bool(b) => if b { "True" } else { "False" }.to_owned(),

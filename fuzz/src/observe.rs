@@ -1,4 +1,4 @@
-//! Runs of a case, and everything that a caller can see of one.
+//! Runs of a case, and the observable results of a run.
 //!
 //! Oracles that compare two ways of running a program share these helpers: run both, then compare the two
 //! [`Observation`]s with [`same`].
@@ -7,7 +7,7 @@
 //! use flambeau_fuzz::{Campaign, observe};
 //! use flambeau_fuzz::observe::Precision;
 //!
-//! // Whether copying a graph keeps its meaning.
+//! // Checks that a copy of a graph has the same meaning.
 //! let campaign = Campaign::new(&flambeau_ops::registry(), 1);
 //! for case in (0..20).map(|i| campaign.case(i)) {
 //!     let copy = std::sync::Arc::new((*case.graph).clone());
@@ -24,18 +24,18 @@ use flambeau_tensor::{Budget, Scalar, Tensor, compare};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-/// Loop iterations and calls that one run may take.
+/// Loop iterations and function calls that one run may use.
 const FUEL: u64 = 100_000;
 
 /// Bytes that the tensors of one run may hold at a time.
 const MEMORY: usize = 256 << 20;
 
-/// Why a run ended without results.
+/// The reason why a run ended without results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Whether the program, a limit or the implementation is at fault.
+    /// The party that caused the error: the program, a limit or the implementation.
     pub fault: Fault,
-    /// The class of the error, as Python names it.
+    /// Python's class of the error.
     pub class: String,
     /// The first line of the message.
     pub message: String,
@@ -54,27 +54,28 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// What a caller can see of a run.
+/// The observable results of a run.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// The results, or why there are none.
+    /// The results, or the failure.
     pub end: Result<Vec<IValue>, Failure>,
-    /// The arguments after the run. With the results, these are copies that share what the originals shared.
+    /// The arguments after the run. These and the results are copies that share memory with each other as the originals
+    /// do.
     pub inputs: Vec<IValue>,
-    /// What the program printed.
+    /// Text printed by the program.
     pub printed: String,
-    /// The next number that the host's random generator would give.
+    /// The next number of the host's random generator.
     pub random: u64,
 }
 
 impl Observation {
-    /// Whether a limit of fuel, memory or time ended the run.
+    /// Returns whether a limit of fuel, memory or time ended the run.
     pub fn hit_a_limit(&self) -> bool {
         self.end.as_ref().is_err_and(|f| f.fault == Fault::Limit)
     }
 }
 
-/// A host with bounded fuel and memory and the oracles' seed, whose prints go nowhere.
+/// Returns a host with bounded fuel and memory and the oracles' seed, which discards prints.
 pub fn host() -> Host {
     let mut host = Host::quiet();
     host.set_fuel(FUEL).set_budget(Some(Budget::new(MEMORY)));
@@ -82,7 +83,7 @@ pub fn host() -> Host {
     host
 }
 
-/// A sink for prints that can be read later.
+/// A buffer for prints that can be read later.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Vec<u8>>>);
 
@@ -97,7 +98,7 @@ impl Write for Printed {
     }
 }
 
-/// Runs something on fresh arguments of a case and records what can be seen of it.
+/// Runs a closure on fresh arguments of a case and records the observation.
 pub fn run(
     case: &Case,
     run: impl FnOnce(Vec<IValue>, &mut Host) -> Result<Vec<IValue>, ExecError>,
@@ -105,8 +106,8 @@ pub fn run(
     run_on(case.fresh_inputs(), run)
 }
 
-/// Runs something on these very arguments, which may share memory with constants of the program, and records what can be
-/// seen of it.
+/// Runs a closure on the given arguments, which may share memory with constants of the program, and records the
+/// observation.
 pub fn run_on(
     inputs: Vec<IValue>,
     run: impl FnOnce(Vec<IValue>, &mut Host) -> Result<Vec<IValue>, ExecError>,
@@ -114,7 +115,7 @@ pub fn run_on(
     let (mut host, printed) = (host(), Printed::default());
     host.set_stdout(printed.clone());
     let end = run(inputs.clone(), &mut host);
-    // The run's values may be changed by later runs of the same machine.
+    // Later runs of the same machine may change the values of this run, so they are copied.
     let results = end.as_ref().map_or(0, Vec::len);
     let mut all = end.as_ref().map_or_else(|_| Vec::new(), Vec::clone);
     all.extend(inputs);
@@ -134,17 +135,17 @@ pub fn by_reference(graph: &Arc<Graph>, case: &Case) -> Observation {
     run(case, |inputs, host| reference::run(graph, inputs, &*case.unit, host))
 }
 
-/// How closely two runs have to agree.
+/// Required agreement of two runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precision {
-    /// Every bit of every element; all NaN are the same.
+    /// Equal bits of every element; all NaN count as equal.
     Bits,
-    /// Floating point numbers within this, relative to `1 + |x|`; everything else exactly.
+    /// Floating-point numbers may differ by this, relative to `1 + |x|`; all else is exact.
     Within(f64),
 }
 
-/// Whether two runs came to the same: results, arguments afterwards, which of them share storages, prints, and the
-/// random generator's state; or the same class of error with the same first line of the message.
+/// Compares two runs: results, arguments after the run, which of them share storages, prints, and the random
+/// generator's state; or the class of the error and the first line of its message.
 ///
 /// # Errors
 /// The first difference.
@@ -180,7 +181,7 @@ fn all_same(what: &str, x: &[IValue], y: &[IValue], precision: Precision) -> Res
         .try_for_each(|(i, (x, y))| same_value(x, y, precision).map_err(|why| format!("{what} {i}: {why}")))
 }
 
-/// For each tensor among the results and arguments, in order, the first one that has the same storage.
+/// Returns, for each tensor among the results and arguments, the index of the first one with the same storage.
 fn sharing(seen: &Observation) -> Vec<usize> {
     let mut storages: Vec<(usize, usize)> = Vec::new();
     let mut first = Vec::new();
@@ -200,12 +201,12 @@ fn sharing(seen: &Observation) -> Vec<usize> {
     first
 }
 
-/// Whether two values are the same, through all their members.
+/// Compares two values, including their elements.
 ///
 /// # Errors
 /// The first difference.
 pub fn same_value(a: &IValue, b: &IValue, precision: Precision) -> Result<(), String> {
-    // Values nest, and generated ones may nest deep: pairs still to be compared stand on a stack.
+    // Generated values may be nested deep, so the pairs still to be compared are on an explicit stack.
     let mut open = vec![(a.clone(), b.clone())];
     while let Some((a, b)) = open.pop() {
         match (&a, &b) {
@@ -256,7 +257,7 @@ fn same_tensor(x: &Tensor, y: &Tensor, precision: Precision) -> Result<(), Strin
     }
 }
 
-/// Whether all elements have the same bits, all NaN being the same.
+/// Returns whether all elements have the same bits; all NaN count as equal.
 fn bits_equal(x: &Tensor, y: &Tensor) -> Result<bool, flambeau_tensor::TensorError> {
     if compare::bitwise_equal(x, y)? {
         return Ok(true);

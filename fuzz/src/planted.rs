@@ -1,5 +1,5 @@
-//! Passes that are wrong on purpose, one for each dimension in which cases vary: the oracles have to find them. Bugs of
-//! the standard passes themselves are switched on by [`flambeau_rewrite::Planted`].
+//! Intentionally wrong passes, one for each dimension in which cases vary: the oracles must find them.
+//! [`flambeau_rewrite::Planted`] enables bugs in the standard passes.
 
 use crate::oracle::PassKeeps;
 use flambeau_ir::types::TypeKind;
@@ -9,27 +9,26 @@ use flambeau_rewrite::{Pass, PassCx, PassError, Pipeline};
 /// A kind of wrong pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// Removes what the program raises.
+    /// Removes errors that the program raises.
     DropsErrors,
-    /// Removes what the program prints.
+    /// Removes prints of the program.
     DropsPrints,
-    /// Moves the reads of a tensor before a write of another input, as if no two inputs shared memory.
+    /// Moves the reads of a tensor before a write of another input, as if two inputs never shared memory.
     InputsShareNothing,
-    /// Takes `x + 0` for `x`: the sum of -0.0 and 0.0 is 0.0.
+    /// Replaces `x + 0` by `x`, although the sum of -0.0 and 0.0 is 0.0.
     ForgetsNegativeZero,
-    /// Takes `x * 1.0` for `x`, whatever the element type.
+    /// Replaces `x * 1.0` by `x` for any element type.
     ForgetsTheElementType,
-    /// Takes `relu(x)` for `x` where the graph's first input is not empty: wrong for all values but positive ones, found
-    /// only where no size is 0.
+    /// Replaces `relu(x)` by `x`: wrong for negative values, and observable only if no size is 0.
     WrongForSomeSizes,
-    /// Takes results of calls for the first argument.
+    /// Replaces results of calls by the first argument.
     SkipsCalls,
-    /// Runs tasks that nothing waits for never, and waits for none: gives the first captured value.
+    /// Never runs tasks without a wait, and does not wait for others: returns the first captured value instead.
     SkipsTasks,
 }
 
 impl Bug {
-    /// All.
+    /// All bugs.
     pub(crate) const ALL: [Bug; 8] = [
         Bug::DropsErrors,
         Bug::DropsPrints,
@@ -41,7 +40,7 @@ impl Bug {
         Bug::SkipsTasks,
     ];
 
-    /// The name, for reports.
+    /// Returns the name, for reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Bug::DropsErrors => "drops-errors",
@@ -56,7 +55,7 @@ impl Bug {
     }
 }
 
-/// The oracle that has to find a bug.
+/// Returns the oracle that must find a bug.
 pub(crate) fn oracle(bug: Bug) -> PassKeeps {
     PassKeeps::new(bug.name(), Pipeline::new().then(Wrong(bug)))
 }
@@ -120,7 +119,7 @@ fn replace(cx: &mut PassCx<'_>, node: NodeId, value: ValueId) {
     }
 }
 
-/// Whether an operand is this number, as a constant.
+/// Returns whether an operand is the constant `number`.
 fn is_number(graph: &Graph, node: NodeId, i: usize, number: f64) -> bool {
     let constant = graph.operands(node).nth(i).and_then(|v| graph.constant(v));
     match constant {
@@ -130,8 +129,8 @@ fn is_number(graph: &Graph, node: NodeId, i: usize, number: f64) -> bool {
     }
 }
 
-/// Copies every input that is not written through its own name at the start of the program, and lets all reads see the
-/// copy: right only if no other input shares its memory.
+/// Copies every input that is not written through its own name at the start of the program, and redirects all reads to
+/// the copy: correct only if no other input shares its memory.
 fn reads_first(cx: &mut PassCx<'_>) {
     let graph = cx.graph();
     let Some(neg) = graph.registry().lookup("aten::clone") else { return };

@@ -1,4 +1,4 @@
-//! Raw bytes at every reader: none may panic, hang, or take memory that the bytes do not justify.
+//! Raw bytes as input of every reader: no reader may panic, hang, or use memory out of proportion to the bytes.
 
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_frontend::{Limits, compile};
@@ -14,7 +14,7 @@ pub fn ir(data: &[u8], registry: &Arc<Registry>) {
     let source = Source::new("fuzz.ir", text);
     let limits = ReadLimits { text: 1 << 20, depth: 10_000, tensor_bytes: 1 << 16 };
     if let Ok(graph) = parse_graph_with(&source, registry, limits) {
-        // A graph that reads either verifies or says why not; what verifies prints and reads again.
+        // A graph that parses either verifies or gives errors; a graph that verifies prints and parses again.
         if verify(&graph).is_ok() {
             let options = flambeau_ir::text::PrintOptions { exact: true, ..Default::default() };
             let again = Source::new("again.ir", graph.to_text(options));
@@ -24,13 +24,13 @@ pub fn ir(data: &[u8], registry: &Arc<Registry>) {
     }
 }
 
-/// TorchScript source, to trees.
+/// Parses TorchScript source.
 pub fn source(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = flambeau_frontend::parse(&text, &Limits::default());
 }
 
-/// TorchScript source, to graphs: what compiles verifies, and what prints as source compiles again.
+/// Compiles TorchScript source: a program that compiles verifies, and its printed source compiles again.
 pub fn emit(data: &[u8], registry: &Arc<Registry>) {
     let source = Source::new("fuzz.py", String::from_utf8_lossy(data));
     let limits = Limits { nodes: 100_000, ..Limits::default() };

@@ -9,21 +9,21 @@ use flambeau_rewrite::passes::inline::Inline;
 use flambeau_rewrite::{Manager, Pipeline};
 use std::sync::Arc;
 
-/// What was done to shrink a case.
+/// Statistics of a reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reduction {
     /// Candidates tried.
     pub tried: usize,
-    /// Candidates that still failed, and were kept.
+    /// Candidates that still failed.
     pub kept: usize,
 }
 
-/// The smallest case found that still fails, within `budget` tries.
+/// Returns the smallest case found that still fails, within `budget` tries.
 pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reduction) {
     let mut best = case.clone();
     let mut stats = Reduction::default();
-    // Sweeps over the candidates until none of a whole sweep fails: after a smaller form is found the sweep goes on at its
-    // next candidate, since those before did not fail a moment ago.
+    // Sweeps over the candidates until no candidate of a whole sweep fails. After a smaller case is found, the sweep
+    // continues at its next candidate, because the candidates before it have just been tried on the larger case.
     let (mut start, mut smaller) = (0, false);
     while stats.tried < budget {
         let base = best.clone();
@@ -44,7 +44,8 @@ pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reducti
     (best, stats)
 }
 
-/// Smaller cases that verify, in a fixed order: without functions, one output less, one node less, one argument less.
+/// Returns smaller cases that verify, in a fixed order: calls inlined, one output less, one node less, one argument
+/// less.
 pub(crate) fn candidates(case: &Case) -> impl Iterator<Item = Case> + '_ {
     let g = &case.graph;
     let outputs = g.outputs().len();
@@ -54,7 +55,7 @@ pub(crate) fn candidates(case: &Case) -> impl Iterator<Item = Case> + '_ {
         copy.edit().remove_block_output(root, i);
         copy
     });
-    // Last nodes first: they have the fewest users.
+    // Last nodes first, because they have the fewest users.
     let nodes: Vec<NodeId> = g.nodes_deep().collect();
     let without_node = nodes.into_iter().rev().filter_map(|n| without(g, n));
     let smaller = without_output.chain(without_node).map(|graph| case.with_graph(graph));
@@ -62,7 +63,7 @@ pub(crate) fn candidates(case: &Case) -> impl Iterator<Item = Case> + '_ {
     inlined(case).into_iter().chain(smaller).chain(inputs).filter(|case| verify(&case.graph).is_ok())
 }
 
-/// The program with the bodies of the functions that it calls.
+/// Returns the program with all calls inlined.
 fn inlined(case: &Case) -> Option<Case> {
     case.unit.functions().next()?;
     let mut graph: Graph = (*case.graph).clone();
@@ -71,7 +72,7 @@ fn inlined(case: &Case) -> Option<Case> {
     Some(Case::new(graph, case.inputs.clone()))
 }
 
-/// The graph without a node: each used result is replaced by a value of the same type that stands before.
+/// Returns the graph without a node: each used result is replaced by an earlier value of the same type.
 fn without(g: &Graph, node: NodeId) -> Option<Graph> {
     let mut copy = g.clone();
     let results: Vec<ValueId> = copy.results(node).collect();
@@ -91,7 +92,7 @@ fn without(g: &Graph, node: NodeId) -> Option<Graph> {
     Some(copy)
 }
 
-/// The case without an argument that nothing uses.
+/// Returns the case without an argument that has no uses.
 fn without_input(case: &Case, i: usize) -> Option<Case> {
     let input = case.graph.inputs().nth(i)?;
     if case.graph.use_count(input) > 0 {

@@ -1,6 +1,6 @@
-//! An operator of chance that can be checked: what it gives is decided by the run's seed alone, not by when or how often
-//! numbers are drawn. A pass may drop, move or double it and the program means the same; whoever runs it once, and for
-//! good, is found out by a run with another seed.
+//! A random operator whose results can be compared: the seed of the run determines its result, not the time or number
+//! of draws. A pass may remove, move or duplicate it without a change of the program's meaning. A pass that evaluates
+//! it once at compile time is detected by a run with another seed.
 
 use flambeau_exec::{Host, Kernel, Sample};
 use flambeau_ir::value::Generator;
@@ -15,15 +15,15 @@ impl Facet for Seeded {
     const NAME: &'static str = "seeded";
 }
 
-/// The seed of every run of an oracle: another than the one hosts start with, which passes run operators on.
+/// The seed of every run of an oracle. It differs from the default seed of hosts, with which passes evaluate operators.
 const SEED: u64 = Host::SEED ^ 0x5EED;
 
-/// Gives a host the oracles' seed.
+/// Sets the oracles' seed on a host.
 pub(crate) fn seed(host: &mut Host) {
     host.set_rng(Generator::new(Device::CPU, SEED));
 }
 
-/// `fuzz::seeded_random() -> Tensor`: a square of one number.
+/// `fuzz::seeded_random() -> Tensor`: a square matrix with one number.
 pub(crate) fn seeded_random() -> OpDef {
     OpDef::new("fuzz::seeded_random() -> Tensor")
         .with(Doc("A square tensor of one number that the run's seed decides."))

@@ -1,5 +1,5 @@
-//! What runs for seconds under test and for longer from the commands: every oracle, one for every pass of the library, and
-//! every planted bug, which an oracle has to find.
+//! The checks that run for seconds in tests and for longer in the commands: every oracle, one oracle for every
+//! registered pass, and every planted bug, which an oracle must find.
 
 use crate::campaign::{Campaign, Finding, Tally};
 use crate::oracle::{
@@ -13,18 +13,18 @@ use flambeau_rewrite::{PassLibrary, Pipeline, Planted};
 use std::fmt;
 use std::time::Duration;
 
-/// How much is spent.
+/// Budget of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Time for all oracles together.
     pub time: Duration,
     /// Cases for each oracle.
     pub cases: u64,
-    /// Where the cases start.
+    /// Seed of the first case.
     pub seed: u64,
 }
 
-/// How an oracle fared.
+/// Result of an oracle.
 pub struct Line {
     /// The oracle, or the planted bug.
     pub name: String,
@@ -44,14 +44,14 @@ impl fmt::Display for Line {
     }
 }
 
-/// Passes and named pipelines that are not tried on generated programs, each with the reason.
+/// Passes and named pipelines that are not tested on generated programs, with reasons.
 pub const EXCEPTIONS: &[(&str, &str)] = &[(
     "dce_with_side_effects",
-    "drops writes and prints that no result needs: it is for exporters, which want values alone",
+    "drops writes and prints without an effect on results: it is for exporters, which need only values",
 )];
 
-/// Passes that need another pipeline than their name: they undo or continue what another pass makes, or have a
-/// threshold below which they do nothing.
+/// Passes that are tested in another pipeline than their name: they undo or continue the work of another pass, or have
+/// a threshold below which they change nothing.
 const PREPARED: &[(&str, &str)] = &[
     ("inline_functional_graphs", "create_functional_graphs,inline_functional_graphs"),
     ("create_autodiff_subgraphs", "create_autodiff_subgraphs{threshold=1}"),
@@ -63,7 +63,7 @@ const PREPARED: &[(&str, &str)] = &[
     ("erase_shape_information", "propagate_shapes,erase_shape_information"),
 ];
 
-/// Pipelines that are tried on arguments and constants that share memory: all that decide by aliasing.
+/// Pipelines that are tested on arguments and constants that share memory: all whose decisions depend on aliasing.
 const SHARED: &[&str] = &[
     "default",
     "dce",
@@ -76,11 +76,11 @@ const SHARED: &[&str] = &[
     "functional_to_inplace_activation",
 ];
 
-/// Pipelines that are tried beside each pass alone.
+/// Pipelines that are tested in addition to each single pass.
 const PIPELINES: &[&str] = &["default", "inline,default", "egraph{accept=rounding},dce"];
 
-/// The pipelines that are tried on generated programs: one for every pass of a library but the [`EXCEPTIONS`], and one
-/// for every pipeline that it names.
+/// Returns the pipelines that are tested on generated programs: one for every pass of a library except the
+/// [`EXCEPTIONS`], and one for every named pipeline.
 pub fn pipelines(library: &PassLibrary) -> Vec<String> {
     let is_tried = |name: &&str| !EXCEPTIONS.iter().any(|(exception, _)| exception == name);
     let prepared =
@@ -95,11 +95,11 @@ pub fn pipelines(library: &PassLibrary) -> Vec<String> {
     all
 }
 
-/// An oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass:PIPELINE`,
+/// Returns an oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass:PIPELINE`,
 /// `sharing:PIPELINE`, or `planted:BUG`.
 ///
 /// # Errors
-/// If there is no such oracle, or the pipeline does not read.
+/// If there is no such oracle, or the pipeline does not parse.
 pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> {
     Ok(match name {
         "text" => Box::new(TextRoundTrip),
@@ -121,10 +121,10 @@ pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> 
 }
 
 fn unknown(name: &str) -> String {
-    format!("there is no oracle `{name}`; there are {}", NAMES.join(", "))
+    format!("unknown oracle `{name}`; known are {}", NAMES.join(", "))
 }
 
-/// The oracle over a pass that has a planted bug.
+/// Returns the oracle over a pass with a planted bug.
 fn wrong(session: &Session, bug: &str) -> Option<PassKeeps> {
     if let Some(bug) = Bug::ALL.into_iter().find(|b| b.name() == bug) {
         return Some(planted::oracle(bug));
@@ -134,23 +134,23 @@ fn wrong(session: &Session, bug: &str) -> Option<PassKeeps> {
     Some(PassKeeps::new(bug.pass(), pipeline).planted(bug))
 }
 
-/// The names of the oracles over passes with planted bugs.
+/// Returns the names of the oracles over passes with planted bugs.
 pub fn planted_names() -> Vec<String> {
     let switches = Planted::ALL.into_iter().map(Planted::name);
     switches.chain(Bug::ALL.into_iter().map(Bug::name)).map(|name| format!("planted:{name}")).collect()
 }
 
-/// The oracles by name, without those of passes.
+/// The names of the oracles, except those of passes.
 pub const NAMES: [&str; 6] = ["text", "source", "journal", "machine", "alias", "facts"];
 
-/// The names of all oracles over a session.
+/// Returns the names of all oracles over a session.
 pub fn all(session: &Session) -> Vec<String> {
     let passes = pipelines(session.passes()).into_iter().map(|text| format!("pass:{text}"));
     let shared = SHARED.iter().map(|text| format!("sharing:{text}"));
     NAMES.iter().map(|&name| name.to_owned()).chain(passes).chain(shared).collect()
 }
 
-/// The standard operators, and one whose result the run's seed decides.
+/// Returns a session with the standard operators, and one whose result depends on the run's seed.
 ///
 /// # Panics
 /// Never in a build whose tests pass.
@@ -165,7 +165,7 @@ pub fn oracles(budget: &Budget) -> Vec<Line> {
     lines(&session, budget, all(&session))
 }
 
-/// Plants each bug and looks for it; a line without a finding is a bug that no oracle sees.
+/// Plants each bug and searches for it; a line without a finding is a bug that no oracle detects.
 pub fn planted(budget: &Budget) -> Vec<Line> {
     lines(&session(), budget, planted_names())
 }

@@ -1,17 +1,17 @@
 //! Ways in which the arguments and constants of a program share memory.
 //!
-//! Generated programs get arguments of their own memory. Aliasing that callers and constants bring along is added here:
-//! each [`Sharing`] makes a case in which it occurs, with fresh tensors each time, since runs write them.
+//! Generated programs get arguments with separate memory. This file adds aliasing among arguments and constants: each
+//! [`Sharing`] constructs a case with one form of it. The tensors are fresh in each case, because runs write them.
 
 use crate::case::Case;
 use flambeau_ir::{At, Graph, IValue, Prim, Type, ValueId};
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
 
-/// How arguments and constants share memory.
+/// The form in which arguments and constants share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Not at all.
+    /// No sharing.
     Apart,
     /// All tensor arguments are one tensor.
     OneTensor,
@@ -19,16 +19,16 @@ pub enum Sharing {
     Views,
     /// Some uses of arguments read constants instead that share the first argument's storage, alone and in a tuple.
     Constants,
-    /// As `Constants`, while the argument has memory of its own.
+    /// Like `Constants`, but the argument has its own memory.
     ConstantsApart,
 }
 
 impl Sharing {
-    /// All ways.
+    /// All forms.
     pub const ALL: [Sharing; 5] =
         [Sharing::Apart, Sharing::OneTensor, Sharing::Views, Sharing::Constants, Sharing::ConstantsApart];
 
-    /// The case with memory shared this way; `None` if it has too few tensors. Its inputs are for one run.
+    /// Returns the case with this form of sharing; `None` if it has too few tensors. Its inputs are for one run.
     #[must_use]
     pub fn apply(self, case: &Case) -> Option<Case> {
         let mut inputs = case.fresh_inputs();
@@ -60,13 +60,14 @@ impl Sharing {
     }
 }
 
-/// All elements in the opposite order of dimensions.
+/// Returns the tensor with the dimensions in reverse order.
 fn transposed(base: &Tensor) -> Tensor {
     let turned = |of: &[i64]| of.iter().rev().copied().collect::<Vec<i64>>();
     base.as_strided(&turned(base.sizes()), &turned(base.strides()), None).unwrap_or_else(|_| base.alias())
 }
 
-/// Of the uses of tensor inputs, every third reads a constant with the storage of `base`, and every third one from a tuple.
+/// Replaces every third use of tensor inputs by a constant with the storage of `base`, and every third by an element of
+/// a constant tuple.
 fn with_constants(graph: &Graph, base: &Tensor) -> Option<Graph> {
     let mut graph = graph.clone();
     let inputs: Vec<ValueId> = graph.inputs().filter(|&v| graph.ty(v).is_tensor()).collect();

@@ -1,7 +1,8 @@
-//! Worker processes: a panic, an abort, a stack overflow or a hang of what is tested costs one request, not the run.
+//! Worker processes: a panic, an abort, a stack overflow or a hang of the tested code costs one request, not the whole
+//! run.
 //!
 //! A request goes to the worker as one line on its standard input, and the answer comes back as one line on its standard
-//! output, after [`READY`] when the worker starts. Lines that are no answer are prints of what is tested. Campaigns of
+//! output, after [`READY`] when the worker starts. Lines that are not answers are prints of the tested code. Campaigns of
 //! `flambeau fuzz` and replays of recordings (`cargo xtask conform`) use the same workers.
 
 use std::io::{BufRead, BufReader, Write};
@@ -9,16 +10,16 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// The line that a worker writes when it can take requests.
+/// The line that a worker writes when it can receive requests.
 pub const READY: &str = "ready";
 
-/// How long a worker may take to be ready.
+/// Time limit for the start of a worker.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Why a worker gave no answer.
+/// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Death {
-    /// It took longer than allowed, and was killed.
+    /// The request exceeded the time limit, and the worker was killed.
     Timeout(Duration),
     /// The process ended.
     Ended(String),
@@ -70,10 +71,10 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Sends a request and waits for the first line that `read` takes for its answer.
+    /// Sends a request and returns the first line that `read` accepts as an answer.
     ///
     /// # Errors
-    /// How the worker died; it cannot be used any more.
+    /// The way in which the worker died; it cannot be used any more.
     pub fn ask<T>(
         &mut self,
         line: &str,
@@ -100,7 +101,7 @@ impl Worker {
     }
 
     fn death(&mut self) -> Death {
-        // The process may be alive without its pipes: the status of a process that ends by itself says more.
+        // A dying process may close its pipes before it exits; its exit status is more informative than a closed pipe.
         for _ in 0..50 {
             if matches!(self.child.try_wait(), Ok(None)) {
                 std::thread::sleep(Duration::from_millis(10));
@@ -122,8 +123,8 @@ impl Drop for Worker {
     }
 }
 
-/// This program again, with the address space bounded where a shell can bound it: a request that asks for all memory then
-/// ends its own worker and not the machine's other programs.
+/// Returns a command that starts this program again, with a limited address space if a shell can limit it: a request
+/// that exhausts memory then ends only its own worker.
 ///
 /// # Errors
 /// If the path of this program is unknown.

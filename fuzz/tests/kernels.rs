@@ -1,4 +1,5 @@
-//! A short run of the fuzzer of kernels. A program of its own: it changes the instruction set of its process.
+//! A short run of the kernel fuzzer. It is a separate test program because it changes the instruction set of its
+//! process.
 
 use flambeau::Session;
 use flambeau_exec::{Kernel, Sample};
@@ -8,10 +9,10 @@ use flambeau_tensor::{Scalar, Tensor};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Held by a test while it runs: the instruction set is the process's.
+/// Locked by a test while it runs: the instruction set is a property of the process.
 static INSTRUCTION_SET: Mutex<()> = Mutex::new(());
 
-/// Cases of one test, and how long they may take on a busy machine.
+/// Number of cases of one test.
 const CASES: u64 = 1500;
 const TIME: Duration = Duration::from_secs(20);
 

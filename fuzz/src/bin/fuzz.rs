@@ -1,5 +1,5 @@
-//! All oracles for a while each, then the planted bugs: `fuzz [SECONDS] [SEED]`. Without a seed, cases are new in every run;
-//! the seed is printed, and makes the same cases again.
+//! Runs all oracles for a time each, then the planted bugs: `fuzz [SECONDS] [SEED]`. Without a seed, cases are new in
+//! every run; the program prints the seed, which generates the same cases again.
 //!
 //! Cases run in worker processes: this program again, as `fuzz --worker ORACLE SEED`.
 
@@ -9,7 +9,7 @@ use flambeau_fuzz::{Campaign, selftest};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long one case may take.
+/// Time limit of one case.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
@@ -30,17 +30,18 @@ fn main() -> ExitCode {
 
 fn work(oracle: &str, seed: &str) -> Result<(), String> {
     let session = selftest::session();
-    let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is no seed"))?;
+    let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is not a seed"))?;
     let campaign = Campaign::new(session.registry(), seed).favouring_random();
     let oracle = selftest::oracle(&session, oracle)?;
     serve(&campaign, &*oracle).map_err(|e| e.to_string())
 }
 
-/// Whether every oracle holds and every planted bug is found.
+/// Runs the search. Returns whether every oracle holds and every planted bug is found.
 fn search(args: &[String]) -> Result<bool, String> {
     let number = |i: usize| -> Result<Option<u64>, String> {
         let text: Option<&String> = args.get(i);
-        text.map(|t| t.parse().map_err(|_| format!("`{t}` is no number: fuzz [SECONDS] [SEED]"))).transpose()
+        text.map(|t| t.parse().map_err(|_| format!("`{t}` is not a number: fuzz [SECONDS] [SEED]")))
+            .transpose()
     };
     let seconds = Duration::from_secs(number(0)?.unwrap_or(30));
     let seed = number(1)?.unwrap_or_else(fresh_seed);

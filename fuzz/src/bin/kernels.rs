@@ -1,7 +1,7 @@
 //! The fuzzer of kernels: `kernels [SECONDS] [SEED] [--op PART] [--work N] [--case NUMBER]`.
 //!
-//! Cases run in a process of their own, which notes each case before it runs: where one ends the process, this program
-//! says which, and goes on behind it. `--case` runs one case of a seed in this process, for a debugger.
+//! Cases run in a separate process, which records each case before it runs. If a case ends the process, this program
+//! reports it and continues after it. `--case` runs one case of a seed in this process, for a debugger.
 
 use anyhow::{Context, Result, bail};
 use flambeau_fuzz::kernels::{KernelFuzzer, Verdict};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// Failures after which a run stops.
+/// Number of failures after which a run stops.
 const ENOUGH: usize = 20;
 
 struct Options {
@@ -18,7 +18,7 @@ struct Options {
     only: String,
     work: usize,
     case: Option<u64>,
-    /// Set in the process that runs cases: the file where it notes them, and the first.
+    /// Set in the process that runs cases: the file for records, and the first case.
     worker: Option<(PathBuf, u64)>,
 }
 
@@ -39,7 +39,7 @@ impl Options {
                     options.worker = Some((file, value()?.parse().context("the first case is a number")?));
                 }
                 number => {
-                    let number = number.parse().with_context(|| format!("`{number}` is no number"))?;
+                    let number = number.parse().with_context(|| format!("`{number}` is not a number"))?;
                     *[&mut options.seconds, &mut options.seed]
                         .into_iter()
                         .nth(plain)
@@ -56,7 +56,7 @@ impl Options {
         KernelFuzzer::new(&registry, self.seed, self.work).only(&self.only)
     }
 
-    /// The command that runs a case again.
+    /// Returns the command that runs a case again.
     fn again(&self, number: u64) -> String {
         let mut text = String::new();
         for name in ["FLAMBEAU_GUARD", "FLAMBEAU_ISA", "FLAMBEAU_THREADS"] {
@@ -75,7 +75,7 @@ impl Options {
     }
 }
 
-/// Cases of a run, as the worker's file says them between processes.
+/// State of a run, stored in the worker's file between processes.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     next: u64,
@@ -128,7 +128,7 @@ fn work() -> Result<bool> {
     }
 }
 
-/// Runs cases until the time is over; whether none failed.
+/// Runs cases until the time is over. Returns whether none failed.
 fn cases(options: &Options, file: &Path, first: u64) -> Result<bool> {
     std::panic::set_hook(Box::new(|_| {}));
     let start = Instant::now();
@@ -154,7 +154,7 @@ fn cases(options: &Options, file: &Path, first: u64) -> Result<bool> {
     Ok(counts.failed == 0)
 }
 
-/// Starts processes that run cases, one after another if one dies.
+/// Starts processes that run cases, a new one if one dies.
 fn supervise(options: &Options) -> Result<bool> {
     let file = std::env::temp_dir().join(format!("flambeau-kernels-{}.txt", std::process::id()));
     let start = Instant::now();

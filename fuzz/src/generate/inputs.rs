@@ -1,4 +1,4 @@
-//! Arguments: what ranks, sizes and element types a case has, which values are special, and what shares memory.
+//! Arguments of a case: ranks, sizes, element types, special values, and sharing of memory.
 
 use flambeau_exec::Gen;
 use flambeau_exec::sample::{self, Elements};
@@ -6,9 +6,9 @@ use flambeau_ir::types::TensorType;
 use flambeau_ir::{IValue, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
-/// What the tensors of a case have in common, so that most operators accept most operands.
+/// Common properties of the tensors of a case, chosen so that most operators accept most operands.
 pub(super) struct World {
-    /// The sizes that tensors have, up to broadcasting.
+    /// The sizes of tensors, up to broadcasting.
     pub(super) sizes: Vec<i64>,
     /// The element type of most tensors.
     pub(super) dtype: DType,
@@ -16,7 +16,7 @@ pub(super) struct World {
     special: bool,
     /// Whether the graph's inputs declare sizes and element types.
     typed: bool,
-    /// Whether tensors share memory: then there are at least two, and operators that write are drawn more often.
+    /// Whether tensors share memory. Then there are at least two, and operators that write are drawn more often.
     pub(super) shared: bool,
 }
 
@@ -47,9 +47,9 @@ impl World {
         World { sizes, dtype, special: g.one_in(4), typed: g.flag(), shared: g.one_in(3) }
     }
 
-    /// A tensor argument and its type in the graph; it may share memory with one of `others`.
+    /// Returns a tensor argument and its type in the graph; the tensor may share memory with one of `others`.
     pub(super) fn tensor(&self, g: &mut Gen<'_>, others: &[Tensor]) -> (Tensor, Type) {
-        // The second tensor always, so that every such case has two that share.
+        // The second tensor always shares memory, so that every such case has two tensors that do.
         let tensor = match self.shared && !others.is_empty() && (others.len() == 1 || g.flag()) {
             true => {
                 let other = g.pick(others).clone();
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// The type of a list, tuple or dictionary of tensors among the inputs.
+    /// Returns a list, tuple or dictionary of tensors as an input, and its type.
     pub(super) fn container(&self, g: &mut Gen<'_>, others: &[Tensor]) -> (IValue, Type) {
         let items: Vec<Tensor> = (0..1 + g.below(3)).map(|_| self.tensor(g, others).0).collect();
         let values = items.iter().cloned().map(IValue::Tensor);
@@ -85,7 +85,7 @@ impl World {
             _ => {
                 let dict = flambeau_ir::value::Dict::new(Type::STR, Type::TENSOR);
                 for (key, value) in ["a", "b", "c"].into_iter().zip(values) {
-                    // Strings can be hashed: no insertion fails.
+                    // Strings are hashable, so no insertion fails.
                     let _ = dict.insert(IValue::str(key), value);
                 }
                 (IValue::Dict(dict), Type::dict(Type::STR, Type::TENSOR))
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// A tensor that shares memory with another: the same object, or a view of its storage.
+/// Returns a tensor that shares memory with another: the same object, or a view of its storage.
 fn relative(g: &mut Gen<'_>, other: &Tensor) -> Tensor {
     let (rank, sizes) = (other.rank(), other.sizes());
     let view = match g.below(6) {
@@ -106,14 +106,14 @@ fn relative(g: &mut Gen<'_>, other: &Tensor) -> Tensor {
             strides[0] = 0;
             other.as_strided(sizes, &strides, None)
         }
-        // Rows that overlap each other.
+        // Rows that overlap.
         4 if other.numel() >= 3 && other.is_contiguous() => other.as_strided(&[2, 2], &[1, 1], None),
         _ => Ok(other.clone()),
     };
     view.unwrap_or_else(|_| other.clone())
 }
 
-/// A tensor of values at the borders of what the element type holds.
+/// Returns a tensor of extreme values of the element type.
 fn extremes(g: &mut Gen<'_>, sizes: &[i64], dtype: DType) -> Tensor {
     const FLOATS: &[f64] = &[0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.5];
     const INTS: &[i64] = &[0, 1, -1, 127, -128, 255, 32_767, i32::MAX as i64, i64::MAX, i64::MIN];

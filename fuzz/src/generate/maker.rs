@@ -1,4 +1,4 @@
-//! Growth of one program: its inputs, then steps that are tried and taken back, then its results.
+//! Growth of one program: its inputs, then steps that are tried and reverted on failure, then its results.
 
 use super::OperatorPool;
 use super::inputs::World;
@@ -10,11 +10,11 @@ use flambeau_ir::{BlockId, CompilationUnit, Graph, IValue, Symbol, Type, ValueId
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
 
-/// Loop iterations and calls that a program may take while it grows: less than what oracles allow, so that no pass can
-/// turn a case into one that hits a limit by making it a little slower.
+/// Loop iterations and function calls that a program may use while it grows. The limit is lower than that of oracles,
+/// so that a pass that makes a case slightly slower does not make it hit a limit.
 const FUEL: u64 = 1_000;
 
-/// A program that grows.
+/// A growing program.
 pub(super) struct Maker<'m, 'b> {
     pub(super) operators: &'m OperatorPool,
     pub(super) g: Gen<'b>,
@@ -22,7 +22,7 @@ pub(super) struct Maker<'m, 'b> {
     pub(super) unit: Arc<CompilationUnit>,
     pub(super) inputs: Vec<IValue>,
     pub(super) world: World,
-    /// Steps so far, and the one after which to stop without a trial.
+    /// Number of steps so far, and the step after which generation stops without a trial.
     steps: usize,
     last: Option<usize>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Maker<'m, 'b> {
 #[derive(Clone, Default)]
 pub(super) struct Pool(pub(super) Vec<ValueId>);
 
-/// Makes a case; with `last`, the program as it stands after that many steps.
+/// Generates a case; with `last`, returns the program after that many steps.
 pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>) -> Case {
     let world = World::draw(&mut g);
     let mut maker = Maker {
@@ -83,8 +83,8 @@ impl Maker<'_, '_> {
         self.add_outputs(&pool);
     }
 
-    /// A function that takes two tensors and gives one value, for later functions and the program to call. Where the last
-    /// step falls into the function, the function is the case.
+    /// Generates a function that takes two tensors and returns one value, for later functions and the program to call.
+    /// If the last step is in the function, the function is the case.
     fn function(&mut self, i: usize) -> Option<Case> {
         let empty = Graph::new(Arc::clone(&self.operators.registry));
         let outer = std::mem::replace(&mut self.graph, empty);
@@ -106,7 +106,7 @@ impl Maker<'_, '_> {
         if self.is_last() {
             return Some(Case { graph, unit: self.unit.clone(), inputs });
         }
-        // Samples may have added inputs: no caller has arguments for them.
+        // Samples may have added inputs, for which callers have no arguments.
         if inputs.len() == 2 && result.is_some() {
             let name = Symbol::new(&format!("__torch__.helper{i}"));
             Arc::make_mut(&mut self.unit).define_function(Function::of_graph(name, graph));
@@ -137,7 +137,7 @@ impl Maker<'_, '_> {
         self.last == Some(self.steps)
     }
 
-    /// Whether the program as it stands runs through.
+    /// Returns whether the current program runs without an error.
     fn runs(&self) -> bool {
         let (graph, inputs) = (Arc::new(self.graph.clone()), self.inputs.clone());
         let case = Case { graph, unit: self.unit.clone(), inputs };
@@ -164,7 +164,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// One more piece at the end of a block.
+    /// Adds one more step at the end of a block.
     pub(super) fn step(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {
         match self.g.below(24) {
             0 | 1 if depth < 2 => self.branch(block, pool, depth),
@@ -184,7 +184,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// All tensors in values.
+/// Returns all tensors in values.
 fn tensors(values: &[IValue]) -> Vec<Tensor> {
     let mut all = Vec::new();
     values.iter().for_each(|v| v.visit_tensors(|t| all.push(t.clone())));

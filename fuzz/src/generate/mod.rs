@@ -1,10 +1,10 @@
 //! Programs and arguments from a source of choices.
 //!
-//! Operators are drawn from the registry: every row that has a kernel and a sample and whose parameters can be filled
-//! from values at hand, constants, or defaults, so that an operator takes part the day it gets both. A program grows
-//! by steps: operators on values at hand, operators on their own samples, fragments that passes look for ([`snippets`]),
-//! branches, loops, containers, calls, tasks, prints. A step after which the program fails is taken back; one program
-//! in eight ends with steps that are kept whether they fail or not.
+//! Operators are drawn from the registry: every operator that has a kernel and a sample and whose parameters can be
+//! filled from available values, constants, or defaults. A program grows by steps: operators on available values,
+//! operators on their own samples, fragments that passes match ([`snippets`]), branches, loops, containers, calls,
+//! tasks, prints. A step after which the program fails is reverted; one program in eight ends with steps that are kept
+//! even if they fail.
 //!
 //! [`inputs`] draws arguments: ranks, sizes, element types, special values, strides and shared memory vary by case.
 
@@ -21,7 +21,7 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Effects, OpId, Registry, Type};
 use std::sync::Arc;
 
-/// Size of the dimensions that operators of the fuzzer make.
+/// Size of the dimensions created by the fuzzer's own operators.
 pub(crate) const SIDE: i64 = 3;
 
 /// The operators and fragments that a generator draws from.
@@ -29,7 +29,7 @@ pub(crate) const SIDE: i64 = 3;
 pub struct OperatorPool {
     registry: Arc<Registry>,
     rows: Vec<OpId>,
-    /// Those that every fourth draw is from, if there are any.
+    /// Operators from which every fourth draw is taken, if there are any.
     favoured: Vec<OpId>,
     /// Those that write an operand.
     writers: Vec<OpId>,
@@ -37,7 +37,7 @@ pub struct OperatorPool {
 }
 
 impl OperatorPool {
-    /// All operators of a registry that can be drawn.
+    /// Creates a pool of all operators of a registry that can be drawn.
     pub fn new(registry: &Arc<Registry>) -> OperatorPool {
         let rows: Vec<OpId> = registry.ids().filter(|&id| is_drawable(registry, id)).collect();
         let is_writer = |id: &&OpId| registry.schema(**id).is_mutable();
@@ -49,7 +49,7 @@ impl OperatorPool {
     /// Draws every fourth operator from these, given as `ns::name` or `ns::name.overload`.
     ///
     /// # Errors
-    /// The first name that no drawable operator has.
+    /// The first name that is not a drawable operator.
     pub fn favouring<S: AsRef<str>>(
         mut self,
         operators: impl IntoIterator<Item = S>,
@@ -60,14 +60,14 @@ impl OperatorPool {
             let is_meant = |&&id: &&OpId| schema(id).name.as_str() == name || schema(id).full_name() == name;
             let found: Vec<OpId> = self.rows.iter().filter(is_meant).copied().collect();
             if found.is_empty() {
-                return Err(format!("no operator that programs can be made of is called `{name}`"));
+                return Err(format!("no operator of generated programs is named `{name}`"));
             }
             self.favoured.extend(found);
         }
         Ok(self)
     }
 
-    /// Draws the operators whose results the run's seed decides far more often than their number would have it.
+    /// Draws the operators with seed-dependent results much more often than others.
     #[must_use]
     pub fn favouring_random(mut self) -> OperatorPool {
         let seeded = self.registry.column::<Seeded>();
@@ -75,17 +75,17 @@ impl OperatorPool {
         self
     }
 
-    /// The registry.
+    /// Returns the registry.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// How many operators there are.
+    /// Returns the number of operators.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no operators.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -100,8 +100,8 @@ impl OperatorPool {
         maker::make(self, choices, None)
     }
 
-    /// Makes the case as [`OperatorPool::draw`] does up to step `last`, which is kept without trying the program: where the
-    /// trial of a program ends the process, this is the program.
+    /// Makes the case like [`OperatorPool::draw`] up to step `last`, which is kept without a trial. If the trial of a
+    /// program ends the process, this returns that program.
     pub fn draw_until(&self, choices: Gen<'_>, last: usize) -> Case {
         maker::make(self, choices, Some(last))
     }
@@ -145,7 +145,7 @@ fn can_be_kept(ty: Type) -> bool {
     }
 }
 
-/// Types of values that lists and dictionaries of generated programs hold.
+/// Returns whether lists and dictionaries of generated programs may contain a type.
 fn is_element(ty: Type) -> bool {
     matches!(
         ty.kind(),

@@ -1,4 +1,4 @@
-//! Steps of one operator: on values at hand, on its own sample, or once more on the same operands.
+//! Steps that add one operator: on available values, on its own sample, or again on the same operands.
 
 use super::{OperatorPool, SIDE};
 use super::maker::{Maker, Pool};
@@ -8,7 +8,7 @@ use flambeau_ir::types::{NoClasses, TypeBindings, TypeKind, match_type_variables
 use flambeau_ir::{At, BlockId, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use std::sync::Arc;
 
-/// Values at the front of those at hand that are taken more often than their age would have it.
+/// Number of the oldest values, which are drawn more often than other old values.
 const FIRST: usize = 3;
 
 impl Maker<'_, '_> {
@@ -24,7 +24,7 @@ impl Maker<'_, '_> {
         (!rows.is_empty()).then(|| *self.g.pick(rows))
     }
 
-    /// An operator on values at hand and constants.
+    /// Adds an operator on available values and constants.
     pub(super) fn operator(&mut self, block: BlockId, pool: &mut Pool) {
         let Some(id) = self.pick_operator() else { return };
         let registry = Arc::clone(&self.operators.registry);
@@ -49,7 +49,7 @@ impl Maker<'_, '_> {
         pool.0.extend(self.graph.results(node));
     }
 
-    /// A parameter's type with the variables in it bound to types that values are often of.
+    /// Returns a parameter's type with its type variables bound to frequent types.
     fn closed(&mut self, ty: Type, bound: &mut TypeBindings) -> Option<Type> {
         if let Some(known) = bound.apply(ty) {
             return Some(known);
@@ -66,7 +66,7 @@ impl Maker<'_, '_> {
         bound.apply(ty)
     }
 
-    /// An operator on arguments of its own sample: tensors become inputs of the program or constants.
+    /// Adds an operator on arguments of its own sample: tensors become inputs of the program or constants.
     pub(super) fn sampled(&mut self, pool: &mut Pool) {
         let Some(id) = self.pick_operator() else { return };
         let registry = Arc::clone(&self.operators.registry);
@@ -89,8 +89,8 @@ impl Maker<'_, '_> {
         pool.0.extend(self.graph.results(node));
     }
 
-    /// A value of a sample as an operand. Operands that are written, or that results may share memory with (`shared`), are no
-    /// constants: a program that writes its own constants means something else every time it runs.
+    /// Converts a value of a sample into an operand. Operands that are written, or that results may alias (`shared`),
+    /// do not become constants: a program that writes its own constants has another meaning at every run.
     fn given(
         &mut self,
         root: BlockId,
@@ -118,7 +118,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// An earlier operator once more on the same operands: common subexpressions.
+    /// Repeats an earlier operator on the same operands: a common subexpression.
     pub(super) fn again(&mut self, block: BlockId, pool: &mut Pool) {
         let made: Vec<NodeId> = self
             .graph
@@ -134,7 +134,7 @@ impl Maker<'_, '_> {
         pool.0.push(self.graph.edit().at(At::end(block)).value(op, &operands, ty));
     }
 
-    /// A value of a type: one at hand, or a constant.
+    /// Returns a value of a type: an available one, or a constant.
     pub(super) fn operand(&mut self, block: BlockId, pool: &Pool, ty: Type) -> Option<ValueId> {
         let ty = match ty.kind() {
             TypeKind::Optional(_) if self.g.flag() => {
@@ -157,9 +157,9 @@ impl Maker<'_, '_> {
         self.literal(block, pool, ty)
     }
 
-    /// Which of `count` values at hand an operand is, the oldest first: one of the latest most of all, since long chains say
-    /// more than wide ones, and now and then one of the first, which inputs are: what inputs share shows where one is
-    /// read after another was written.
+    /// Draws the index of an operand among `count` available values, oldest first. Recent values are preferred, because
+    /// long chains find more bugs than wide graphs. Sometimes one of the first values is drawn, which are inputs:
+    /// sharing of inputs is only visible if one is read after another was written.
     fn position(&mut self, count: usize) -> usize {
         match self.g.one_in(4) {
             true => self.g.below(count.min(FIRST)),
@@ -167,7 +167,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// A constant of a type, or a container made of values at hand.
+    /// Returns a constant of a type, or a container of available values.
     fn literal(&mut self, block: BlockId, pool: &Pool, ty: Type) -> Option<ValueId> {
         let constant = match ty.kind() {
             TypeKind::Int => IValue::Int(self.int()),

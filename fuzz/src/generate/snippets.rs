@@ -1,6 +1,6 @@
-//! Fragments that passes look for and that operators drawn one by one would hardly ever make: a tree of matrix products,
-//! a normalized convolution, gradient formulas. Each is a graph whose inputs the generator takes from values at hand.
-//! Fragments of operators that a registry does not have are left out.
+//! Fragments that passes match and that random single operators would rarely form: a tree of matrix products, a
+//! normalized convolution, gradient formulas. Each is a graph whose inputs the generator fills with available values.
+//! Fragments with operators that a registry does not have are omitted.
 
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{Graph, OpKind, Registry, Source};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(super) struct Snippet {
     registry: Arc<Registry>,
     source: Arc<Source>,
-    /// The fragment; programs get [`Snippet::fresh`].
+    /// The fragment; programs use copies made by [`Snippet::fresh`].
     pub(super) graph: Graph,
 }
 
@@ -22,13 +22,13 @@ impl Snippet {
         known.then(|| Snippet { registry: Arc::clone(registry), source, graph })
     }
 
-    /// The fragment with constants of its own, which the program may write.
+    /// Returns the fragment with its own copies of constants, which the program may write.
     pub(super) fn fresh(&self) -> Graph {
         parse_graph(&self.source, &self.registry).unwrap_or_else(|_| self.graph.clone())
     }
 }
 
-/// The fragments that can be made of a registry's operators.
+/// Returns the fragments whose operators the registry has.
 pub(super) fn of(registry: &Arc<Registry>) -> Vec<Snippet> {
     TEXTS.iter().filter_map(|text| Snippet::read(text, registry)).collect()
 }

@@ -1,4 +1,4 @@
-//! Steps that are no operators: control flow, containers, calls, tasks, prints, errors.
+//! Steps other than operators: control flow, containers, calls, tasks, prints, errors.
 
 use super::maker::{Maker, Pool};
 use flambeau_ir::attr::{Attr, names};
@@ -7,7 +7,7 @@ use flambeau_ir::{At, BlockId, IValue, Prim, Symbol, Type, ValueId};
 use std::sync::Arc;
 
 impl Maker<'_, '_> {
-    /// A list that lives on: it may be appended to, read, joined.
+    /// Adds a list that later steps may append to, read, or concatenate.
     pub(super) fn list(&mut self, block: BlockId, pool: &mut Pool) {
         let element = if self.g.one_in(3) { Type::INT } else { Type::TENSOR };
         if let Some(list) = self.list_of(block, pool, element) {
@@ -15,7 +15,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// A tuple that is indexed and taken apart at once.
+    /// Adds a tuple that is indexed and unpacked at once.
     pub(super) fn tuple(&mut self, block: BlockId, pool: &mut Pool) {
         let Some(items) = self.some_tensors(block, pool, 3) else { return };
         let types: Vec<Type> = items.iter().map(|&v| self.graph.ty(v)).collect();
@@ -29,7 +29,7 @@ impl Maker<'_, '_> {
         pool.0.extend(self.graph.results(node));
     }
 
-    /// A tuple or list at hand is taken apart.
+    /// Unpacks an available tuple or list.
     pub(super) fn unpack(&mut self, block: BlockId, pool: &mut Pool) {
         let containers: Vec<ValueId> = pool.0.iter().copied().filter(|&v| self.is_container(v)).collect();
         if containers.is_empty() {
@@ -54,7 +54,7 @@ impl Maker<'_, '_> {
         matches!(self.graph.ty(value).kind(), TypeKind::Tuple(_) | TypeKind::List(_))
     }
 
-    /// A call of an earlier function.
+    /// Adds a call of an earlier function.
     pub(super) fn call(&mut self, block: BlockId, pool: &mut Pool) {
         let functions: Vec<Symbol> = self.unit.functions().map(|f| f.name).collect();
         if functions.is_empty() {
@@ -71,7 +71,7 @@ impl Maker<'_, '_> {
         pool.0.push(e.value(Prim::CallFunction, &[function, args[0], args[1]], Type::TENSOR));
     }
 
-    /// A task that runs an earlier function's body.
+    /// Adds a task that runs an earlier function's body.
     pub(super) fn task(&mut self, block: BlockId, pool: &mut Pool) {
         let bodies: Vec<Arc<flambeau_ir::Graph>> = self.unit.functions().map(|f| f.graph.clone()).collect();
         if bodies.is_empty() {
@@ -89,7 +89,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Waits for a task at hand.
+    /// Waits for an available task.
     pub(super) fn wait(&mut self, block: BlockId, pool: &mut Pool) {
         let is_task = |v: &ValueId| self.graph.ty(*v) == Type::future(Type::TENSOR);
         let Some(task) = pool.0.iter().rev().copied().find(is_task) else { return };
@@ -97,7 +97,7 @@ impl Maker<'_, '_> {
         pool.0.push(self.graph.edit().at(At::end(block)).value(wait, &[task], Type::TENSOR));
     }
 
-    /// A print, or an error under a condition. Every error has a text of its own.
+    /// Adds a print, or an error under a condition. Every error has a unique text.
     pub(super) fn print_or_raise(&mut self, block: BlockId, pool: &mut Pool) {
         if self.g.flag() {
             let Some(&value) = pool.0.last() else { return };
@@ -119,7 +119,7 @@ impl Maker<'_, '_> {
         e.node(Prim::RaiseException, &[text, class], &[]);
     }
 
-    /// A branch of which some blocks change the values that it results in.
+    /// Adds a branch; some of its blocks change the values that it returns.
     pub(super) fn branch(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {
         let Some(condition) = self.operand(block, pool, Type::BOOL) else { return };
         let n = self.g.below(3);
@@ -140,7 +140,7 @@ impl Maker<'_, '_> {
         pool.0.extend(self.graph.results(node));
     }
 
-    /// A loop of a constant or computed number of iterations, or one that ends by a condition.
+    /// Adds a loop with a constant or computed number of iterations, or with a computed condition.
     pub(super) fn repeat(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {
         let n = self.g.below(3);
         let Some(carried) = self.some_tensors(block, pool, n) else { return };
@@ -172,7 +172,8 @@ impl Maker<'_, '_> {
         let is_flag = |v: &ValueId| self.graph.ty(*v) == Type::BOOL;
         let stop = scope.0.iter().rev().copied().find(is_flag).filter(|_| self.g.one_in(4));
         self.graph.edit().add_block_output(body, stop.unwrap_or(go));
-        // Carried values may change places from one iteration to the next: where alias analyses go wrong.
+        // Carried values may be permuted from one iteration to the next, a case in which alias analyses often have
+        // errors.
         let turn = self.g.below(inner.len().max(1));
         for i in 0..inner.len() {
             let same = inner[(i + turn) % inner.len()];
@@ -182,7 +183,7 @@ impl Maker<'_, '_> {
         pool.0.extend(self.graph.results(node));
     }
 
-    /// A fragment that some pass looks for, on tensors at hand.
+    /// Adds a fragment that some pass matches, on available tensors.
     pub(super) fn snippet(&mut self, block: BlockId, pool: &mut Pool) {
         let all = Arc::clone(&self.operators.snippets);
         if all.is_empty() {
@@ -194,7 +195,7 @@ impl Maker<'_, '_> {
             let Some(arg) = self.operand(block, pool, ty) else { return };
             args.push(arg);
         }
-        // Constants of tensors are shared with the fragment: a program that writes one must have its own.
+        // The copy has its own constants: a program that writes a constant must not share it with the fragment.
         let made = self.graph.edit().at(At::end(block)).inline_graph(&snippet.fresh(), &args, None);
         pool.0.extend(made.unwrap_or_default());
     }

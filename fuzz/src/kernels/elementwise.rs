@@ -1,9 +1,10 @@
-//! Elementwise operators by observation: results of a large call are compared with calls on single elements.
+//! Elementwise operators, recognized by observation: results of a large call are compared with calls on single
+//! elements.
 //!
-//! An operator counts as elementwise if, on small tensors of one shape made by its sample, every element of its result is
-//! what the operator gives for the elements in the same place alone, bit for bit. Nothing is listed: a new elementwise
-//! operator takes part by its sample. A single element goes through the shortest path of a kernel (no vectors, no parts),
-//! which makes it a reference for the others.
+//! An operator counts as elementwise if, on small tensors of one shape from its sample, every element of its result is
+//! bitwise equal to the result of the operator on the corresponding single elements. There is no list: a new
+//! elementwise operator takes part by its sample. A single element takes the shortest path of a kernel (no vectors, no
+//! division among threads), so it is a reference for the other paths.
 
 use super::layouts::InputLayout;
 use super::run::{self, Near, Outcome, Way};
@@ -14,13 +15,13 @@ use flambeau_tensor::Tensor;
 use flambeau_tensor::simd::{self, Isa};
 use std::collections::BTreeMap;
 
-/// Small calls that decide whether an operator is elementwise.
+/// Number of small calls that decide whether an operator is elementwise.
 const TRIALS: u64 = 8;
-/// Elements of a large call that are compared.
+/// Number of compared elements of a large call.
 const PICKED: usize = 12;
 
-/// What is known of operators so far: of elementwise ones the arguments beside tensors that samples give them. With others
-/// (another diagonal, another dimension) they may be none.
+/// Results for operators so far: for elementwise ones, the arguments other than tensors with which this was observed.
+/// With other arguments (another diagonal, another dimension) they may not be elementwise.
 #[derive(Default)]
 pub(super) struct Elementwise {
     known: BTreeMap<OpId, Option<String>>,
@@ -54,14 +55,14 @@ impl Elementwise {
         Ok(true)
     }
 
-    /// Whether an operator is elementwise, as far as its samples show.
+    /// Returns whether an operator is elementwise, as far as its samples show.
     pub(super) fn is_elementwise(&mut self, registry: &Registry, op: OpId, args: &[IValue]) -> bool {
         let known = self.known.entry(op).or_insert_with(|| observed(registry, op));
         known.as_ref().is_some_and(|with| *with == others(args))
     }
 }
 
-/// The arguments that are no tensors, as text.
+/// Returns the arguments other than tensors, as text.
 fn others(args: &[IValue]) -> String {
     args.iter().filter(|arg| !arg.is_tensor()).map(|arg| format!("{arg} ")).collect()
 }
@@ -74,7 +75,7 @@ fn observed(registry: &Registry, op: OpId) -> Option<String> {
     let (mut agreed, mut with) = (0, String::new());
     for seed in 0..TRIALS {
         let mut g = Gen::from_seed(seed);
-        // At most 6 elements: fewer than a vector and a rest, which is where kernels go wrong.
+        // At most 6 elements: fewer than a vector plus a remainder, because kernels fail most often at that size.
         let mut sizes = |_: &mut Gen<'_>, rank: usize| {
             let mut all = vec![1; rank];
             all.iter_mut().take(1).for_each(|n| *n = 2 + (seed % 2) as i64);
@@ -105,7 +106,7 @@ fn call(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     }
 }
 
-/// The only result, if it and all tensors among the arguments have the same sizes.
+/// Returns the only result, if it and all tensors among the arguments have the same sizes.
 fn shaped_like_arguments<'a>(args: &[IValue], results: &'a [IValue]) -> Option<&'a Tensor> {
     let [IValue::Tensor(result)] = results else { return None };
     let mut tensors = args.iter().filter_map(IValue::as_tensor).peekable();
@@ -116,7 +117,8 @@ fn shaped_like_arguments<'a>(args: &[IValue], results: &'a [IValue]) -> Option<&
     (!lists && tensors.all(|t| t.sizes() == result.sizes())).then_some(result)
 }
 
-/// How the operator on the elements at one place differs from the result's element there.
+/// Returns how the result of the operator on the single elements at one position differs from the result's element
+/// there.
 fn alone(registry: &Registry, op: OpId, args: &[IValue], result: &Tensor, at: usize) -> Option<String> {
     let element = |t: &Tensor| -> flambeau_tensor::Result<IValue> {
         let ones = vec![1; t.rank()];

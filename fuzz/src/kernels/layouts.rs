@@ -1,23 +1,23 @@
-//! The same elements under other strides: permuted, stepped, behind an offset, repeated.
+//! The same elements with other strides: permuted, with steps, with an offset, repeated.
 //!
-//! A tensor is laid out again byte by byte, without a kernel, in a storage that ends with the last element that the
-//! strides reach: in guarded memory the byte behind it is inaccessible. Gaps between elements hold 0xFF, which is NaN in
+//! A tensor is copied byte by byte, without a kernel, into a storage that ends with the last element that the strides
+//! reach: in guarded memory the next byte is inaccessible. Gaps between elements are filled with 0xFF, which is NaN in
 //! every float type.
 
 use flambeau_exec::Gen;
 use flambeau_ir::value::IValue;
 use flambeau_tensor::{DType, Layout, Storage, Tensor};
 
-/// How tensors are laid out.
+/// Layout of the tensors of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputLayout {
     /// Row-major, from the storage's first byte to its last.
     RowMajor,
-    /// By strides drawn for each tensor; with repeated elements where dimensions hold equal slices, if allowed.
+    /// Random strides for each tensor. If `repeated`, dimensions with equal slices may have stride 0.
     Drawn { repeated: bool },
 }
 
-/// A copy of a value that shares no memory with it, its tensors laid out as told.
+/// Returns a copy of a value that shares no memory with it, with the given layout of tensors.
 pub(super) fn copied(value: &IValue, layout: InputLayout, g: &mut Gen<'_>) -> IValue {
     match value {
         IValue::Tensor(t) => IValue::Tensor(tensor(t, layout, g)),
@@ -39,7 +39,7 @@ fn tensor(source: &Tensor, layout: InputLayout, g: &mut Gen<'_>) -> Tensor {
     made.expect("invariant: the storage is as long as the layout reaches")
 }
 
-/// A tensor whose row-major elements are `bytes`.
+/// Returns a tensor whose row-major elements are `bytes`.
 fn place(
     bytes: &[u8],
     sizes: &[i64],
@@ -65,7 +65,7 @@ fn place(
     Tensor::from_storage(Storage::from_bytes(&all)?, dtype, layout)
 }
 
-/// Strides and an offset: dimensions in any order, with gaps, behind a few elements.
+/// Returns random strides and an offset: dimensions in any order, with gaps, after a few elements.
 fn drawn(source: &Tensor, repeated: bool, g: &mut Gen<'_>) -> (Vec<i64>, i64) {
     let sizes = source.sizes();
     let rank = sizes.len();
@@ -96,7 +96,7 @@ fn drawn(source: &Tensor, repeated: bool, g: &mut Gen<'_>) -> (Vec<i64>, i64) {
     (strides, offset)
 }
 
-/// Whether all slices along a dimension hold the same bytes.
+/// Returns whether all slices along a dimension have the same bytes.
 fn has_equal_slices(tensor: &Tensor, dim: usize) -> bool {
     let sizes: Vec<usize> = tensor.sizes().iter().map(|&n| n as usize).collect();
     let Ok(bytes) = tensor.to_bytes() else { return false };
@@ -105,7 +105,7 @@ fn has_equal_slices(tensor: &Tensor, dim: usize) -> bool {
     inner > 0 && !bytes.is_empty() && bytes.chunks_exact(inner * sizes[dim]).all(slices)
 }
 
-/// A tensor whose slices along one dimension are all the first.
+/// Returns a tensor whose slices along one dimension are all equal to the first.
 pub(super) fn with_equal_slices(tensor: &Tensor, g: &mut Gen<'_>) -> flambeau_tensor::Result<Tensor> {
     let rank = tensor.rank();
     if rank == 0 || tensor.numel() == 0 {
@@ -131,7 +131,7 @@ mod tests {
             let y = tensor(&x, InputLayout::Drawn { repeated: true }, &mut g);
             assert_eq!(x.to_bytes().unwrap(), y.to_bytes().unwrap());
             let reach = y.layout().storage_end().max(y.offset() as usize);
-            assert_eq!(y.storage().nbytes(), reach * 4, "no byte behind the last element");
+            assert_eq!(y.storage().nbytes(), reach * 4, "no byte after the last element");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! A fuzzer of kernels: single operators at the borders of sizes, under several strides, dtypes, instruction sets and
-//! numbers of threads.
+//! A fuzzer of kernels: single operators at boundary sizes, with several strides, dtypes, instruction sets and numbers
+//! of threads.
 //!
-//! A case is an operator of the registry with arguments, drawn from a seed and a number. Sizes lie around the thresholds
-//! that the kernels state (`flambeau_tensor::thresholds`). An operator's [`Sample`] makes the arguments, so an operator
-//! takes part the day it has a sample; where a sample chooses shapes itself, templates also draw large ones. What is
-//! compared:
+//! A case is an operator of the registry with arguments, drawn from a seed and a number. Sizes are around the
+//! thresholds that the kernels state (`flambeau_tensor::thresholds`). An operator's [`Sample`] provides the arguments,
+//! so every operator with a sample takes part; where a sample chooses shapes itself, templates also draw large ones.
+//! The results are compared:
 //!
-//! - with a plain indexed reference (`naive`), where there is one; with the operator on single elements, where samples
+//! - with a reference implementation (`naive`), if there is one; with the operator on single elements, if samples
 //!   show that it is elementwise;
-//! - two threads, a second call on the same arguments (which may use prepacked weights): the same bits;
-//! - another instruction set: the same bits if elementwise, else the same as far as sums in another order are;
-//! - the same elements under other strides: the same as far as sums in another order are.
+//! - with two threads, and with a second call on the same arguments (which may use prepacked weights): bitwise equal;
+//! - with another instruction set: bitwise equal if elementwise, else equal up to the order of summation;
+//! - with other strides of the same elements: equal up to the order of summation.
 //!
-//! In guarded memory (`FLAMBEAU_GUARD`) an access out of bounds ends the process; the command (`bin/kernels.rs`) runs
-//! cases in a process of their own and says which.
+//! In guarded memory (`FLAMBEAU_GUARD`) an out-of-bounds access ends the process; the command (`bin/kernels.rs`) runs
+//! cases in a separate process and reports such a case.
 
 mod elementwise;
 mod layouts;
@@ -33,7 +33,7 @@ use sizes::Sizes;
 use std::sync::Arc;
 use templates::{Draw, TEMPLATES};
 
-/// Dtypes of templates, the ones with the most kernels most often.
+/// Dtypes of templates; those with the most kernels occur most often.
 const DTYPES: &[DType] = &[
     DType::F32,
     DType::F32,
@@ -50,14 +50,14 @@ const DTYPES: &[DType] = &[
     DType::C64,
 ];
 
-/// Operators whose results say how their arguments lie in memory, or hold elements that were never written.
+/// Returns whether an operator's results depend on the layout of its arguments, or contain uninitialized elements.
 fn shows_layout(name: &str) -> bool {
     let base = name.split('.').next().unwrap_or(name);
     let words = ["stride", "as_strided", "contiguous", "storage", "empty", "resize", "data_ptr", "set_"];
     base.starts_with("prim::") || words.iter().any(|word| base.contains(word))
 }
 
-/// Operators on which other strides are not compared, and why.
+/// Operators that are not compared under other strides, with reasons.
 const LAYOUT_COUNTS: &[(&str, &str)] = &[
     ("aten::view", "refuses strides that it cannot express"),
     ("aten::view_as", "as `view`"),
@@ -68,34 +68,34 @@ const LAYOUT_COUNTS: &[(&str, &str)] = &[
     ("aten::_debug_has_internal_overlap", "asks about strides"),
 ];
 
-/// How one case ended.
+/// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All comparisons hold; whether one was with a reference.
+    /// All comparisons agree.
     Checked {
-        /// Whether there was a plain reference, or single elements.
+        /// Whether one of them was with a reference, or with single elements.
         reference: bool,
     },
-    /// The operator does not accept the arguments.
+    /// The operator refuses the arguments.
     Refused,
-    /// Something differs.
+    /// A comparison found a difference.
     Failed(String),
 }
 
 /// A source of cases.
 pub struct KernelFuzzer {
     registry: Arc<Registry>,
-    /// Operators with a kernel and a sample, those that draw random numbers left out.
+    /// Operators with a kernel and a sample, except those that draw random numbers.
     sampled: Vec<OpId>,
     elementwise: Elementwise,
     sizes: Sizes,
     seed: u64,
-    /// A part of the names of operators to try.
+    /// Only operators whose names contain this text are tested.
     only: String,
     isas: Vec<flambeau_tensor::simd::Isa>,
 }
 
-/// A call to try.
+/// A call to test.
 struct Case {
     op: OpId,
     args: Vec<IValue>,
@@ -104,7 +104,7 @@ struct Case {
 }
 
 impl KernelFuzzer {
-    /// Cases of at most `work` elements or multiplications; equal seeds make equal cases.
+    /// Creates a fuzzer with cases of at most `work` elements or multiplications; equal seeds give equal cases.
     pub fn new(registry: &Arc<Registry>, seed: u64, work: usize) -> KernelFuzzer {
         let (kernels, samples) = (registry.column::<Kernel>(), registry.column::<Sample>());
         let sampled = registry
@@ -123,7 +123,7 @@ impl KernelFuzzer {
         }
     }
 
-    /// Only operators whose names contain this.
+    /// Restricts the fuzzer to operators whose names contain this text.
     #[must_use]
     pub fn only(mut self, part: &str) -> KernelFuzzer {
         self.only = part.to_owned();
@@ -132,7 +132,7 @@ impl KernelFuzzer {
         self
     }
 
-    /// How many operators take part by their samples.
+    /// Returns how many operators take part by their samples.
     pub fn operators(&self) -> usize {
         self.sampled.len()
     }
@@ -143,7 +143,7 @@ impl KernelFuzzer {
         )
     }
 
-    /// Draws a case; `None` where the drawn operator has no arguments to offer.
+    /// Draws a case; `None` if the drawn operator has no arguments.
     fn draw(&self, g: &mut Gen<'_>) -> Option<Case> {
         if !self.sampled.is_empty() && (g.flag() || !self.only.is_empty() && g.flag()) {
             return self.by_sample(g);
@@ -192,7 +192,7 @@ impl KernelFuzzer {
         (args.len() == schema.args.len()).then_some(Case { op, args, whole: false })
     }
 
-    /// Case number `number`.
+    /// Checks case number `number`.
     pub fn check(&mut self, number: u64) -> Verdict {
         let mut g = self.gen_of(number);
         let Some(case) = self.draw(&mut g) else { return Verdict::Refused };
@@ -201,7 +201,7 @@ impl KernelFuzzer {
         verdict
     }
 
-    /// The operator and arguments of a case, and how to run it again.
+    /// Returns the operator and arguments of a case as text.
     pub fn describe(&self, number: u64) -> String {
         let Some(case) = self.draw(&mut self.gen_of(number)) else { return "no call".to_owned() };
         let shown: Vec<String> = case.args.iter().map(shown).collect();
@@ -234,7 +234,7 @@ impl KernelFuzzer {
             ("two threads", Way { threads: 2, ..base }, Near::Exact),
             ("a second call", Way { twice: !writes, ..base }, Near::Exact),
         ];
-        // In which order sums are rounded may depend on strides and, of products, on the instruction set.
+        // The order in which sums are rounded may depend on strides and, for products, on the instruction set.
         let exact = whole && reference && reference_is_exact(&name) && !args.iter().any(is_half);
         let near = if exact { Near::Exact } else { Near::Sums };
         let elementwise = self.elementwise.is_elementwise(&registry, case.op, args);
@@ -250,10 +250,12 @@ impl KernelFuzzer {
             let got = match run::call(&registry, case.op, args, way, g) {
                 Outcome::Results(results) => results,
                 Outcome::Refused(text) if way.layout == InputLayout::RowMajor => {
-                    return fail(what, format!("refuses what it took: {text}"));
+                    return fail(what, format!("refuses arguments that it accepted before: {text}"));
                 }
                 Outcome::Refused(_) if shows || registry.schema(*op).is_mutable() => continue,
-                Outcome::Refused(text) => return fail(what, format!("refuses what it took: {text}")),
+                Outcome::Refused(text) => {
+                    return fail(what, format!("refuses arguments that it accepted before: {text}"));
+                }
                 Outcome::Defect(text) => return fail(what, text),
             };
             if shows {
@@ -266,7 +268,8 @@ impl KernelFuzzer {
         Verdict::Checked { reference }
     }
 
-    /// Compares results with a plain reference, or with the operator on single elements; whether there was one.
+    /// Compares results with a reference implementation, or with the operator on single elements. Returns whether there
+    /// was one.
     fn against_reference(
         &mut self,
         name: &str,
@@ -291,7 +294,7 @@ impl KernelFuzzer {
     }
 }
 
-/// Whether results of small integers are exact in any order of sums.
+/// Returns whether results of small integers are exact in any order of summation.
 fn reference_is_exact(name: &str) -> bool {
     naive::reference(name).is_some_and(|reference| reference.exact)
 }
@@ -300,7 +303,7 @@ fn is_half(value: &IValue) -> bool {
     value.as_tensor().is_some_and(|t| matches!(t.dtype(), DType::F16 | DType::BF16))
 }
 
-/// Whether no element is infinite or NaN: references do not say what becomes of those.
+/// Returns whether no element is infinite or NaN: references do not define results for those.
 fn is_finite(value: &IValue) -> bool {
     match value {
         IValue::Tensor(t) => t.to_scalars().is_ok_and(|all| all.iter().all(|v| v.to_complex().is_finite())),
@@ -325,7 +328,7 @@ fn repeat_slices(registry: &Registry, case: &mut Case, g: &mut Gen<'_>) {
     }
 }
 
-/// A value in a few words: of a tensor its dtype and sizes.
+/// Returns a short description of a value; for a tensor, its dtype and sizes.
 fn shown(value: &IValue) -> String {
     match value {
         IValue::Tensor(t) => format!("{}{:?}", t.dtype().ir_name(), t.sizes()),

@@ -8,30 +8,30 @@ use flambeau_tensor::simd::{self, Isa};
 use flambeau_tensor::{Budget, DType, Fault, Tensor, threads};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that the tensors of one call may hold.
+/// Limit on the bytes of the tensors of one call.
 const MEMORY: usize = 512 << 20;
 
-/// What a call gave.
+/// Outcome of a call.
 pub(super) enum Outcome {
-    /// Results, then the arguments that it may have written.
+    /// Results, followed by the arguments that the call may have written.
     Results(Vec<IValue>),
-    /// The operator does not accept the arguments.
+    /// The operator refuses the arguments.
     Refused(String),
-    /// A panic, or an error that blames this library.
+    /// A panic, or an error of the kind of internal defects.
     Defect(String),
 }
 
-/// The way of a call.
+/// Conditions of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub(super) layout: InputLayout,
     pub(super) isa: Isa,
     pub(super) threads: usize,
-    /// Whether the same arguments are used a second time; the second call's results count.
+    /// Whether the call is repeated with the same arguments; the results are those of the second call.
     pub(super) twice: bool,
 }
 
-/// Instruction sets that may be used, the best first.
+/// Returns the instruction sets that may be used, the best first.
 pub(super) fn instruction_sets() -> Vec<Isa> {
     let mut sets: Vec<Isa> =
         [Isa::Avx512, Isa::Avx2, Isa::Baseline].into_iter().map(simd::limit_isa).collect();
@@ -87,8 +87,8 @@ pub(super) fn call(registry: &Registry, op: OpId, args: &[IValue], way: Way, g: 
     }
 }
 
-/// The arguments that a call writes, in order: those that the schema marks, and those that the operator's alias rule
-/// names (running statistics in training).
+/// Returns the indices of the arguments that a call writes, ascending: those that the schema marks, and those that the
+/// operator's alias rule names (running statistics in training).
 pub(super) fn written(registry: &Registry, op: OpId, args: &[IValue]) -> Vec<usize> {
     let schema = registry.schema(op);
     let rule = registry.facet::<AliasRule>(op).copied();
@@ -97,16 +97,16 @@ pub(super) fn written(registry: &Registry, op: OpId, args: &[IValue]) -> Vec<usi
     (0..args.len()).filter(|i| schema.is_write(*i) || unmarked.contains(i)).collect()
 }
 
-/// How far two results may differ, relative to the largest magnitude of their tensor.
+/// Permitted difference of two results, relative to the largest magnitude of their tensor.
 #[derive(Clone, Copy)]
 pub(super) enum Near {
-    /// Bit for bit; any NaN is any other.
+    /// No difference of bits; all NaN count as equal.
     Exact,
-    /// As far as sums in another order may differ.
+    /// The difference of sums in another order.
     Sums,
 }
 
-/// Where two lists of results differ.
+/// Returns the first difference of two lists of results.
 pub(super) fn difference(got: &[IValue], want: &[IValue], near: Near) -> Option<String> {
     if got.len() != want.len() {
         return Some(format!("{} results instead of {}", got.len(), want.len()));
@@ -160,7 +160,7 @@ fn tensors(got: &Tensor, want: &Tensor, near: Near) -> Option<String> {
         let z = s.to_complex();
         [z.re, z.im]
     };
-    // Differences of numbers that are nearly equal are compared with the numbers, which are about 1.
+    // Differences of nearly equal numbers are compared relative to these numbers, which are about 1.
     let scale = b.iter().flat_map(parts).map(f64::abs).filter(|v| v.is_finite()).fold(1e-2, f64::max);
     let same = |x: f64, y: f64| {
         x.to_bits() == y.to_bits()

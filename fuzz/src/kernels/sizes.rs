@@ -1,28 +1,28 @@
-//! Sizes worth trying: the borders of vectors and of every threshold that the kernels state.
+//! Boundary sizes: multiples of vectors and all thresholds that the kernels state.
 
 use flambeau_exec::Gen;
 use flambeau_tensor::thresholds::{self, Threshold};
 
-/// Lengths around which vectors, strips and blocks end, whatever a kernel's thresholds are.
+/// Lengths near the ends of vectors, strips and blocks, for any thresholds of a kernel.
 const ALWAYS: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-/// The sizes that cases draw from.
+/// The sizes from which cases are drawn.
 pub(super) struct Sizes {
     lengths: Vec<usize>,
     products: Vec<usize>,
-    /// Elements or multiplications that one case may have.
+    /// Maximum number of elements or multiplications of one case.
     pub(super) work: usize,
 }
 
 impl Sizes {
-    /// Sizes around every border, for cases of at most so many elements or multiplications.
+    /// Collects sizes around every threshold, for cases of at most `work` elements or multiplications.
     pub(super) fn new(work: usize) -> Sizes {
         let (mut lengths, mut products) = (ALWAYS.to_vec(), Vec::new());
         for threshold in thresholds::all() {
             match threshold {
                 Threshold::Length(_, n) => lengths.push(n),
                 Threshold::Product(_, n) => products.push(n),
-                // Bytes of the dtypes that are tried most.
+                // Bytes in the dtypes that are tested most.
                 Threshold::Bytes(_, n) => products.extend([n / 4, n / 8]),
             }
         }
@@ -34,7 +34,7 @@ impl Sizes {
         Sizes { lengths, products, work }
     }
 
-    /// A length of at most `most`: 0 now and then, 1 to 3 often, else at or beside a border.
+    /// Draws a length of at most `most`: rarely 0, often 1 to 3, else at or next to a boundary.
     pub(super) fn length(&self, g: &mut Gen<'_>, most: usize) -> usize {
         let n = match g.below(8) {
             0 if g.one_in(4) => 0,
@@ -51,7 +51,8 @@ impl Sizes {
         n.min(most)
     }
 
-    /// So many lengths whose product is at most the work; often just below, at or just above a threshold of products.
+    /// Draws `count` lengths whose product is at most the work; often just below, at or just above a threshold of
+    /// products.
     pub(super) fn lengths(&self, g: &mut Gen<'_>, count: usize) -> Vec<usize> {
         let mut sizes = vec![1; count];
         let mut left = self.work;

@@ -1,7 +1,7 @@
-//! Calls at the borders of sizes, for operators whose samples choose small shapes themselves.
+//! Calls at boundary sizes, for operators whose samples choose small shapes themselves.
 //!
-//! A template draws sizes for one family of operators; everything else about a case (strides, instruction sets, threads)
-//! is the same for all.
+//! A template draws sizes for one family of operators; all other properties of a case (strides, instruction sets,
+//! threads) are drawn as for other operators.
 
 use super::sizes::Sizes;
 use flambeau_exec::Gen;
@@ -10,23 +10,23 @@ use flambeau_tensor::{DType, Tensor};
 
 /// A family of operators.
 pub(super) struct Template {
-    /// Any of these operators, which take the same arguments.
+    /// The operators of the family, which take the same arguments.
     pub(super) ops: &'static [&'static str],
-    /// The leading arguments; the others have their defaults.
+    /// Creates the leading arguments; the others have their defaults.
     pub(super) make: fn(&mut Draw<'_, '_>, &str) -> Vec<IValue>,
 }
 
-/// What a template draws from.
+/// Source of random values for a template.
 pub(super) struct Draw<'a, 'g> {
     pub(super) g: &'a mut Gen<'g>,
     pub(super) sizes: &'a Sizes,
     pub(super) dtype: DType,
-    /// Whether elements are small integers, of which sums are exact.
+    /// Whether elements are small integers, whose sums are exact.
     pub(super) whole: bool,
 }
 
 impl Draw<'_, '_> {
-    /// A tensor of the case's dtype.
+    /// Returns a tensor of the case's dtype.
     fn tensor(&mut self, sizes: &[usize]) -> IValue {
         self.tensor_of(sizes, self.dtype)
     }
@@ -44,7 +44,7 @@ impl Draw<'_, '_> {
         IValue::Tensor(made.expect("invariant: a case's tensors are small"))
     }
 
-    /// Indices below `n`, or counted from the end if allowed.
+    /// Returns indices below `n`, or also negative ones if allowed.
     fn indices(&mut self, sizes: &[usize], n: usize, negative: bool) -> IValue {
         let count: usize = sizes.iter().product();
         let n = n as i64;
@@ -54,7 +54,7 @@ impl Draw<'_, '_> {
         IValue::Tensor(Tensor::from_vec(values, &sizes).expect("invariant: a case's tensors are small"))
     }
 
-    /// Different indices below `n`.
+    /// Returns different indices below `n`.
     fn distinct(&mut self, count: usize, n: usize) -> IValue {
         let mut all: Vec<i64> = (0..n as i64).collect();
         (1..n).rev().for_each(|i| all.swap(i, self.g.below(i + 1)));
@@ -71,7 +71,7 @@ impl Draw<'_, '_> {
         self.sizes.lengths(self.g, count)
     }
 
-    /// The sizes of a tensor of one to four dimensions.
+    /// Returns the sizes of a tensor of one to four dimensions.
     fn shape(&mut self, least: usize) -> Vec<usize> {
         let rank = least + self.g.below(5 - least);
         self.lengths(rank)
@@ -98,14 +98,14 @@ fn ints(all: &[usize]) -> IValue {
     IValue::ints(all.iter().map(|&n| n as i64).collect())
 }
 
-/// A dimension of a shape, counted from either end.
+/// Returns a dimension of a shape, counted from either end.
 fn dim(d: &mut Draw<'_, '_>, rank: usize) -> (usize, IValue) {
     let dim = d.g.below(rank);
     let given = dim as i64 - if d.g.flag() { rank as i64 } else { 0 };
     (dim, IValue::Int(given))
 }
 
-/// Every family.
+/// All families.
 pub(super) const TEMPLATES: &[Template] = &[
     Template { ops: &["aten::mm", "aten::matmul", "aten::bmm", "aten::linear"], make: product },
     Template { ops: &["aten::mm", "aten::addmm", "aten::baddbmm", "aten::addmv"], make: added },
@@ -271,13 +271,13 @@ fn convolution(d: &mut Draw<'_, '_>, op: &str) -> Vec<IValue> {
     let padding: Vec<usize> = kernel.iter().map(|k| d.g.below(k / 2 + 2)).collect();
     let more: Vec<usize> = stride.iter().map(|s| if transposed { d.g.below(*s) } else { 0 }).collect();
     let batch = if d.g.flag() { 1 } else { d.length(9).max(1) };
-    // Multiplications for each position, and what positions are left.
+    // Multiplications for each position, and the number of positions that the work allows.
     let cost = batch * groups * own * results * kernel.iter().product::<usize>();
     let mut left = (d.sizes.work / cost.max(1)).max(1);
     let mut input = Vec::new();
     for i in 0..space {
         let reach = dilation[i] * (kernel[i] - 1) + 1;
-        // One position, or as many as there may be.
+        // One position, or the maximum number.
         let wanted = if d.g.one_in(3) { 1 } else { d.length(left.min(300)).max(1) };
         left = (left / wanted).max(1);
         let whole = (wanted - 1) * stride[i] + reach;
@@ -398,7 +398,7 @@ fn index(d: &mut Draw<'_, '_>, op: &str) -> Vec<IValue> {
         }
         "aten::scatter_add" => vec![x, given, d.indices(&picked, n, false), d.tensor(&picked)],
         _ => {
-            // Which of two writes to one place stays is not defined, so each place is written once.
+            // The result of two writes to one element is undefined, so each element is written once.
             picked[at] = n.min(1);
             vec![x, given, d.indices(&picked, n, false), d.tensor(&picked)]
         }
@@ -425,7 +425,7 @@ fn rows(d: &mut Draw<'_, '_>, op: &str) -> Vec<IValue> {
     }
 }
 
-/// A list of type `Tensor?[]` with one tensor.
+/// Returns a list of type `Tensor?[]` with one tensor.
 fn optional_tensors(index: IValue) -> IValue {
     IValue::List(List::from_values(flambeau_ir::Type::optional(flambeau_ir::Type::TENSOR), vec![index]))
 }

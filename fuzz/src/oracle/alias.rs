@@ -1,4 +1,4 @@
-//! Whatever shares storage in a run, and whatever is written, was predicted.
+//! Checks that alias analysis predicted all observed sharing and writes.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -11,13 +11,13 @@ use flambeau_tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Observed sharing and writes against [`AliasDb`].
+/// Compares observed sharing and writes with [`AliasDb`].
 ///
-/// A copy of the program shows every value to an observer as soon as it is there, in loops in each iteration. At each
-/// such moment the observer looks at all values seen so far: those that show one storage must have been predicted to
-/// (alias or, for containers, hold an alias), and a storage whose version has changed was written by the node that ran
-/// last, which must have been predicted to write each value that shows it. The prediction is made for the program without
-/// the observer. Arguments and constants share memory in every way of [`Sharing`].
+/// A copy of the program passes every value to an observer when it is defined, in loops in each iteration. At each such
+/// point the observer inspects all values seen so far. Values with the same storage must have been predicted to share
+/// it (alias or, for containers, contain an alias). A storage whose version has changed was written by the node that
+/// ran last, which must have been predicted to write each value with this storage. The prediction is for the program
+/// without the observer. Arguments and constants share memory in every form of [`Sharing`].
 pub struct AliasTruth;
 
 impl Oracle for AliasTruth {
@@ -62,10 +62,11 @@ fn check(case: &Case) -> Outcome {
     }
 }
 
-/// A node that shows values: behind which node of the program it stands, and what it shows.
+/// Observer nodes: the node of the program that precedes each, and the observed values.
 type Shows = BTreeMap<NodeId, (Option<NodeId>, Vec<ValueId>)>;
 
-/// The program with a profiling node behind every node and at the start of every block. Ids of the program stay.
+/// Returns the program with a profiling node after every node and at the start of every block. Ids of the program are
+/// unchanged.
 fn observed(g: &Graph) -> (Graph, Shows) {
     let mut open = g.clone();
     let mut shows = Shows::new();
@@ -86,18 +87,18 @@ fn observed(g: &Graph) -> (Graph, Shows) {
     (open, shows)
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Default)]
 struct Watch {
-    /// Values as they were when they came into being; handles, so that storages live on and addresses stay theirs.
+    /// Values at the time of their definition. The handles keep storages alive, so that their addresses are not reused.
     seen: Vec<(ValueId, IValue)>,
-    /// Versions of storages at the last look, by address.
+    /// Versions of storages at the last observation, by address.
     versions: BTreeMap<usize, u64>,
     sharing: BTreeSet<(ValueId, ValueId)>,
     writes: BTreeSet<(NodeId, ValueId)>,
 }
 
-/// Most values looked at in one run: a look costs as many steps.
+/// Maximum number of values observed in one run: the cost of an observation is proportional to it.
 const MOST_SEEN: usize = 300;
 
 impl Watch {
@@ -126,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// What was seen and not predicted.
+    /// Returns a description of the first observation that was not predicted.
     fn unpredicted(&self, g: &Graph, alias: &AliasDb) -> Option<String> {
         let name = |v: ValueId| format!("%{}", g.name(v));
         for &(a, b) in &self.sharing {

@@ -1,4 +1,4 @@
-//! Whatever a run observes lies in what shape propagation claims.
+//! Checks that observed values satisfy the claims of shape propagation.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -6,11 +6,11 @@ use crate::observe::host;
 use flambeau_exec::Gen;
 use flambeau_exec::soundness::{Watched, watch, watch_partial};
 
-/// Ways of forgetting what is known of the arguments, per case.
+/// Number of random subsets of the arguments' facts, per case.
 const PARTS: u64 = 4;
 
-/// Every value of a run against [`flambeau_analysis::shape::Shapes`]: claimed from the types of the inputs alone, and from
-/// parts of what is true of the arguments.
+/// Compares every value of a run with [`flambeau_analysis::shape::Shapes`]: with claims derived from the types of the
+/// inputs alone, and from subsets of the facts about the arguments.
 pub struct FactsHold;
 
 impl Oracle for FactsHold {

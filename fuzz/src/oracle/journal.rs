@@ -1,11 +1,11 @@
-//! The journal tells the whole story: what it says was inserted, erased and replaced is what differs.
+//! Checks that the journal is complete: its records of inserted, erased and replaced entities match the difference.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
 use flambeau_ir::verify::verify;
 use flambeau_ir::{Change, Graph, NodeId, Prim};
 
-/// Edits a copy of the graph at random places and holds the journal against the difference.
+/// Edits a copy of the graph at random positions and compares the journal with the difference.
 pub struct JournalReplay;
 
 impl Oracle for JournalReplay {
@@ -17,7 +17,7 @@ impl Oracle for JournalReplay {
         let mut g: Graph = (*case.graph).clone();
         let since = g.journal().revision();
         let before: Vec<NodeId> = g.nodes_deep().collect();
-        // Erase every unused pure constant, move the others to the front, replace one operand by its equal.
+        // Erases every unused pure constant, moves the others to the front, replaces one operand by an equal one.
         let constants: Vec<NodeId> = g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
         let root = g.root();
         for node in constants {

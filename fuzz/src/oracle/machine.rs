@@ -1,4 +1,4 @@
-//! The machine comes to what the reference evaluator comes to.
+//! Checks that the machine and the reference evaluator agree.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -7,7 +7,7 @@ use flambeau_exec::bytecode::Code;
 use flambeau_exec::vm::{Program, Vm};
 use std::sync::Arc;
 
-/// Bytecode against the graph walk, bit for bit, errors included.
+/// Compares bytecode with the graph walk, bit for bit, including errors.
 pub struct MachineAgrees;
 
 impl Oracle for MachineAgrees {
@@ -25,7 +25,7 @@ impl Oracle for MachineAgrees {
             Err(e) => return Outcome::Failed(format!("does not compile: {e}")),
         };
         let mut vm = Vm::new(Program::new(case.unit.clone()));
-        // Twice: a warm machine must not remember the run before.
+        // Runs twice: a reused machine must not depend on the previous run.
         for _ in 0..2 {
             let got = observe::run(case, |inputs, host| vm.run(&code, inputs, host));
             if let Err(why) = observe::same(&want, &got, Precision::Bits) {

@@ -1,7 +1,7 @@
-//! Oracles: functions from a case to whether something that must hold does.
+//! Oracles: functions that check a property of a case.
 //!
-//! An own oracle implements [`Oracle`]; [`crate::observe`] runs programs and compares what came of them. This one holds
-//! that printing a program twice gives one text:
+//! To add an oracle, implement [`Oracle`]; [`crate::observe`] runs programs and compares their results. This oracle
+//! checks that a program prints as the same text twice:
 //!
 //! ```
 //! use flambeau_fuzz::{Campaign, Case, Oracle, Outcome};
@@ -48,24 +48,24 @@ pub use text::TextRoundTrip;
 
 use crate::case::Case;
 
-/// How a check ended.
+/// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The property was tested and holds.
     Checked,
-    /// The property was tested and holds, and what is tested (a pass) changed the program.
+    /// The property was tested and holds, and the tested pass changed the program.
     Changed,
-    /// The case does not bear on the property; why.
+    /// The property does not apply to the case; with the reason.
     Rejected(&'static str),
-    /// It took longer than allowed.
+    /// The check exceeded the time limit.
     Timeout,
-    /// The property does not hold; why.
+    /// The property does not hold; with the reason.
     Failed(String),
 }
 
 /// A property of every case.
 pub trait Oracle: Send + Sync {
-    /// The name, for reports.
+    /// Returns the name, for reports.
     fn name(&self) -> String;
 
     /// Checks a case.

@@ -1,17 +1,17 @@
-//! A pipeline keeps what a program means.
+//! Checks that a pipeline preserves the meaning of a program.
 //!
-//! Results, arguments afterwards, shared storages, prints and the random generator's state are compared bit for bit. Only
-//! a pipeline that says it rounds ([`Pipeline::exactness`]) gets a tolerance, and only on arguments where small changes
-//! of the arguments make small changes of the results.
+//! The oracle compares results, arguments after the run, shared storages, prints and the random generator's state bit
+//! for bit. Only a pipeline that declares rounding ([`Pipeline::exactness`]) gets a tolerance, and only on arguments
+//! for which small changes of the arguments cause small changes of the results.
 //!
-//! A program that fails has to fail in the same way: with the same class of error and first line of the message, after
-//! the same writes and prints. One freedom is left to passes, as PyTorch's have it: an operator whose results nothing
-//! needs, and that does nothing but compute or write memory that nothing reads, may be removed, and with it the error
-//! that it would have raised (`dead_errors.rs` says what may be seen then). No pass may remove, add or reorder errors
-//! that the program raises itself ([`RAISED`] starts their messages in generated programs).
+//! A program that fails must fail in the same way: with the same class of error and first line of the message, after
+//! the same writes and prints. Passes have one freedom, as in PyTorch: they may remove an operator, together with its
+//! error, if its results are not needed and its only effects are writes of memory that is not read (`dead_errors.rs`
+//! computes the accepted observations). No pass may remove, add or reorder errors that the program raises itself
+//! ([`RAISED`] starts their messages in generated programs).
 //!
-//! A pass may also state classes of errors that it removes as PyTorch's pass does ([`Pipeline::removed_errors`]). A program
-//! that ends in one of them goes on after the pass, so that only what it printed until then is compared.
+//! A pass may also declare classes of errors that it removes as PyTorch's pass does ([`Pipeline::removed_errors`]). A
+//! program that ends in such an error continues after the pass, so that only its prints up to the error are compared.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -28,13 +28,13 @@ use flambeau_rewrite::rules::Exactness;
 use flambeau_tensor::{Scalar, Tensor};
 use std::sync::Arc;
 
-/// The tolerance where a pipeline rounds.
+/// The tolerance for pipelines that round.
 const ROUNDING: f64 = 1e-4;
 
-/// What messages of errors that generated programs raise themselves start with.
+/// Prefix of the messages of errors that generated programs raise themselves.
 pub(crate) const RAISED: &str = "raised ";
 
-/// The program before and after a pipeline, both on the reference evaluator.
+/// Compares the program before and after a pipeline, both on the reference evaluator.
 pub struct PassKeeps {
     name: String,
     pipeline: Pipeline,
@@ -43,26 +43,26 @@ pub struct PassKeeps {
 }
 
 impl PassKeeps {
-    /// An oracle for a pipeline.
+    /// Creates an oracle for a pipeline.
     pub fn new(name: &str, pipeline: Pipeline) -> Self {
         PassKeeps { name: name.to_owned(), pipeline, checks: Checks::EveryPass, planted: None }
     }
 
-    /// Sets how closely runs of the pipeline are watched.
+    /// Sets the checks on runs of the pipeline.
     #[must_use]
     pub fn checks(mut self, checks: Checks) -> Self {
         self.checks = checks;
         self
     }
 
-    /// Plants a known bug, which the oracle is expected to find.
+    /// Plants a known bug, which the oracle must find.
     #[must_use]
     pub fn planted(mut self, bug: Planted) -> Self {
         self.planted = Some(bug);
         self
     }
 
-    /// The graph after the pipeline, and whether the pipeline changed it.
+    /// Returns the graph after the pipeline, and whether the pipeline changed it.
     fn apply(&self, case: &Case) -> Result<(Arc<Graph>, bool), String> {
         let mut graph: Graph = (*case.graph).clone();
         let mut control = Control::new();
@@ -100,7 +100,7 @@ impl Oracle for PassKeeps {
             Ok(applied) => applied,
             Err(why) => return Outcome::Failed(why),
         };
-        // Passes that take tuples apart at the borders of the program change its signature.
+        // Passes that lower tuples at the interface of the program change its signature.
         let flat = tuples_at_border(&graph) != tuples_at_border(&case.graph);
         let got = match flat {
             true => flattened(observe::by_reference(&graph, &flat_inputs(case))),
@@ -118,7 +118,8 @@ impl Oracle for PassKeeps {
         {
             return Outcome::Rejected("the pass removes the error, as PyTorch's does");
         }
-        // Lowering makes an error of what the kernels here cannot do, where the program as it is would be wrong.
+        // Lowering gives an error for operations that the kernels here do not support, where the original program would
+        // be wrong.
         if got.end.as_ref().is_err_and(|e| e.fault == Fault::Unsupported) {
             return Outcome::Rejected("an operator is not supported");
         }
@@ -136,20 +137,20 @@ impl Oracle for PassKeeps {
     }
 }
 
-/// For each input and result of a program, whether it is a tuple. A tuple of one element that is taken apart shows here, while
-/// the number of inputs stays.
+/// Returns, for each input and result of a program, whether it is a tuple. A lowered tuple of one element is visible
+/// here, although the number of inputs does not change.
 fn tuples_at_border(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     let is_tuple = |v| matches!(graph.ty(v).kind(), TypeKind::Tuple(_));
     (graph.inputs().map(is_tuple).collect(), graph.outputs().map(is_tuple).collect())
 }
 
-/// The case with every tuple among its arguments replaced by its elements.
+/// Returns the case with every tuple among its arguments replaced by its elements.
 fn flat_inputs(case: &Case) -> Case {
     Case { inputs: flat(&case.inputs), ..case.clone() }
 }
 
-/// What is seen of a run without tuples around results and arguments. A print of a tuple is a print of its elements then, so
-/// prints are left out.
+/// Returns the observation without tuples in results and arguments. A lowered tuple prints as its elements, so prints
+/// are dropped.
 fn flattened(mut seen: Observation) -> Observation {
     seen.printed.clear();
     seen.end = seen.end.map(|results| flat(&results));
@@ -169,8 +170,8 @@ fn flat(values: &[IValue]) -> Vec<IValue> {
     all
 }
 
-/// Whether arguments that differ by a rounding lead to results that differ by much more: then a pipeline that rounds
-/// may differ by as much.
+/// Returns whether arguments that differ by rounding lead to results that differ by much more. A pipeline that rounds
+/// may then differ by as much.
 fn is_ill_conditioned(case: &Case, want: &Observation) -> bool {
     [1.0 + 3e-6, 1.0 - 3e-6].into_iter().any(|factor| {
         let inputs = case.inputs.iter().map(|v| scaled(v, factor)).collect();
@@ -184,7 +185,7 @@ fn is_ill_conditioned(case: &Case, want: &Observation) -> bool {
     })
 }
 
-/// A value with its floating point elements scaled.
+/// Returns a value with its floating-point elements scaled.
 fn scaled(value: &IValue, factor: f64) -> IValue {
     let scale = |tensor: &Tensor| -> Option<Tensor> {
         let scalars = tensor.to_scalars().ok()?.into_iter().map(|x| match x {

@@ -1,4 +1,4 @@
-//! A pipeline keeps what a program means where arguments and constants share memory.
+//! Checks that a pipeline preserves the meaning of a program whose arguments and constants share memory.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -15,21 +15,21 @@ use flambeau_rewrite::pipeline::Pipeline;
 use flambeau_rewrite::rules::Exactness;
 use std::sync::Arc;
 
-/// The tolerance where a pipeline rounds.
+/// The tolerance for pipelines that round.
 const ROUNDING: f64 = 1e-4;
 
-/// The program on the reference evaluator before a pipeline, against both evaluators after it, in every way of
-/// [`Sharing`].
+/// Compares the program before a pipeline, on the reference evaluator, with the program after it, on both evaluators, in
+/// every form of [`Sharing`].
 pub struct SharingKept {
     name: String,
     pipeline: Pipeline,
 }
 
-/// A run on these very arguments.
+/// A run on the given arguments.
 type Run = fn(&Arc<Graph>, &Case) -> Observation;
 
 impl SharingKept {
-    /// An oracle for a pipeline.
+    /// Creates an oracle for a pipeline.
     pub fn new(name: &str, pipeline: Pipeline) -> Self {
         SharingKept { name: name.to_owned(), pipeline }
     }
@@ -47,7 +47,7 @@ impl SharingKept {
         };
         let mut changed = false;
         for (evaluator, run) in [("reference", walk as Run), ("machine", machine)] {
-            // Runs write arguments and constants, so each has its own.
+            // Runs write arguments and constants, so each run has its own.
             let Some(fresh) = sharing.apply(case) else { return TOO_FEW };
             let mut graph: Graph = (*fresh.graph).clone();
             let (mut analyses, mut control) = (Analyses::new(), Control::new());

@@ -1,4 +1,5 @@
-//! A graph printed as source compiles to a program that does the same, whose source settles.
+//! Checks that a graph printed as source compiles to a program with the same meaning, and that repeated printing and
+//! compiling reaches a fixpoint.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -12,13 +13,13 @@ use flambeau_ir::types::NoClasses;
 use flambeau_ir::{CompilationUnit, FunctionSchema, Graph, IValue, NodeId, Symbol};
 use std::sync::Arc;
 
-/// Print, compile, print, compile, print.
+/// Prints and compiles a program repeatedly and compares the runs and sources.
 pub struct SourceRoundTrip;
 
-/// The code of the error for nodes that only passes make, which source cannot say.
+/// Prefix of the error codes for nodes without a source form, which only passes create.
 const NO_FORM: &str = "F012";
 
-/// The source of a function, and what it compiles to.
+/// Returns the source of a function, and the function compiled from it.
 fn again(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Function>), String> {
     let printed = print::code(unit, function, print::Receiver::Typed).map_err(|e| {
         match e.code.starts_with(NO_FORM) {
@@ -36,9 +37,9 @@ fn again(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Fun
     }
 }
 
-/// Whether source can name every operator: a call by name with such operands means the first overload that takes them,
-/// and some overloads always stand behind another (`aten::pow.int_to_int`, and `aten::view.dtype`, whose number is taken
-/// for a list of one size).
+/// Returns whether source can express every operator: a call by name resolves to the first overload that matches its
+/// operands, and some overloads are always shadowed by another (`aten::pow.int_to_int`, and `aten::view.dtype`, whose
+/// number matches a list of one size).
 fn is_sayable(graph: &Graph) -> bool {
     let mut graphs = vec![graph];
     while let Some(graph) = graphs.pop() {
@@ -66,8 +67,9 @@ fn names_itself(graph: &Graph, node: NodeId) -> bool {
     match_call(&schemas, call, &NoClasses).is_ok_and(|meant| overloads[meant.schema] == own)
 }
 
-/// Prints and compiles a function until its source stays the same. A round may only make it shorter: PyTorch's compiler
-/// keeps a write to a list that a dead list holds, and ours as well, so what only dead code knew of goes one round later.
+/// Prints and compiles a function until its source does not change. A round may only make the source shorter. PyTorch's
+/// compiler and ours keep a write to a list that a dead list contains, so code that only this dead code used is removed
+/// one round later.
 fn settles(unit: &CompilationUnit, first: &Function) -> Result<(), String> {
     let (mut text, mut function) = again(unit, first)?;
     loop {
@@ -82,7 +84,7 @@ fn settles(unit: &CompilationUnit, first: &Function) -> Result<(), String> {
     }
 }
 
-/// Several results come back as a tuple.
+/// Expands a tuple of several results.
 fn flat(results: Vec<IValue>) -> Vec<IValue> {
     match results.as_slice() {
         [IValue::Tuple(all)] => all.items().to_vec(),
@@ -97,7 +99,7 @@ impl Oracle for SourceRoundTrip {
 
     fn check(&self, case: &Case) -> Outcome {
         if !is_sayable(&case.graph) {
-            return Outcome::Rejected("an overload has no name of its own");
+            return Outcome::Rejected("an overload cannot be called by name");
         }
         let function = Function::of_graph(Symbol::new("f"), Arc::clone(&case.graph));
         let checked = again(&case.unit, &function).and_then(|(_, first)| {
@@ -112,7 +114,7 @@ impl Oracle for SourceRoundTrip {
         let mut want = observe::by_reference(&case.graph, case);
         let mut got = observe::by_reference(&first.graph, &case.with_graph(first.graph.clone()));
         if want.end.is_err() || got.end.is_err() {
-            // Unused operators are dropped, so errors need not be the same.
+            // Compilation drops unused operators, so errors may differ.
             return Outcome::Rejected("a run fails");
         }
         (want.end, got.end) = (want.end.map(flat), got.end.map(flat));

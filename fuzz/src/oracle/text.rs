@@ -1,4 +1,4 @@
-//! A graph printed exactly reads back as the same text.
+//! Checks that a graph printed exactly parses to the same text.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
@@ -6,7 +6,7 @@ use flambeau_ir::Source;
 use flambeau_ir::text::{PrintOptions, parse_graph};
 use flambeau_ir::verify::verify;
 
-/// Print, read, print.
+/// Prints, parses, prints.
 pub struct TextRoundTrip;
 
 impl Oracle for TextRoundTrip {

@@ -1,4 +1,4 @@
-//! Raw bytes at the compiler.
+//! Raw bytes as input of the compiler.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Raw bytes at the reader of the name.
+//! Raw bytes as input of the IR reader.
 
 #![no_main]
 

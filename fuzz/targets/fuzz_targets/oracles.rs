@@ -1,4 +1,4 @@
-//! Programs made from the bytes, at the oracle that the first byte chooses.
+//! Programs generated from the bytes, checked by the oracle that the first byte selects.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let oracles = names.iter().filter_map(|name| selftest::oracle(&session, name).ok());
         (OperatorPool::new(session.registry()), oracles.collect())
     });
-    // The bytes choose the oracle as well: trying all of them on every input would slow the search down.
+    // The bytes select the oracle as well: checking all of them on every input would slow the search down.
     let oracle = &oracles[data.first().map_or(0, |&b| usize::from(b)) % oracles.len()];
     let case = operators.case(data);
     if let Outcome::Failed(why) = oracle.check(&case) {

@@ -1,4 +1,4 @@
-//! Gathering, scattering, joining, padding: operators that move elements.
+//! Gather, scatter, concatenation, padding: operators that move elements.
 
 use super::{Args, Array, Number, Reference};
 use flambeau_ir::value::IValue;
@@ -81,18 +81,18 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
     Some(Reference { run, exact: true })
 }
 
-/// An index, counted from the front.
+/// Returns an index, counted from the front.
 fn wrapped(index: Number, n: usize) -> usize {
     let index = index.re as i64;
     (if index < 0 { index + n as i64 } else { index }) as usize
 }
 
-/// An array each of whose elements is one of another.
+/// Returns an array whose elements are picked from another.
 fn from(sizes: &[usize], x: &Array, f: impl Fn(&[usize]) -> Vec<usize>) -> Option<Vec<Array>> {
     Some(vec![Array::from_fn(sizes, |at| x.at(&f(at)))])
 }
 
-/// Tensors behind each other along a dimension.
+/// Concatenates tensors along a dimension.
 fn cat(args: Args<'_>) -> Option<Vec<Array>> {
     let IValue::List(list) = args.0.first()? else { return None };
     let all = list.to_tensors()?.iter().map(Array::of).collect::<Option<Vec<_>>>()?;
@@ -115,7 +115,7 @@ fn cat(args: Args<'_>) -> Option<Vec<Array>> {
     })])
 }
 
-/// A tensor with a border, or cut where the padding is negative.
+/// Pads a tensor; crops it where the padding is negative.
 fn padded(args: Args<'_>) -> Option<Vec<Array>> {
     let (x, pad, value) = (args.array(0)?, args.ints(1)?, args.number(2)?);
     let rank = x.sizes.len();
@@ -131,7 +131,7 @@ fn padded(args: Args<'_>) -> Option<Vec<Array>> {
     })])
 }
 
-/// Rows by one index of the leading dimension.
+/// Picks rows by one index of the leading dimension.
 fn indexed(args: Args<'_>) -> Option<Vec<Array>> {
     let IValue::List(list) = args.0.get(1)? else { return None };
     let [IValue::Tensor(index)] = &list.to_vec()[..] else { return None };
@@ -149,7 +149,7 @@ fn indexed(args: Args<'_>) -> Option<Vec<Array>> {
     })
 }
 
-/// Elements added where an index says.
+/// Adds elements at given indices.
 fn scatter_add(args: Args<'_>) -> Option<Vec<Array>> {
     let (x, index, source) = (args.array(0)?, args.array(2)?, args.array(3)?);
     let dim = args.dim(1, x.sizes.len())?;

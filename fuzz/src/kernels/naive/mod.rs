@@ -1,7 +1,8 @@
-//! Plain indexed references: each operator's definition, element by element, over arrays of complex doubles.
+//! Reference implementations: each operator's definition, element by element, over arrays of complex f64.
 //!
-//! No reference shares code with the kernels beyond reading a contiguous tensor's elements. Elements of the fuzzer's exact
-//! cases are small integers, so sums and products are exact in f64 and in the kernels' dtypes, in any order.
+//! References share no code with the kernels except reading the elements of a contiguous tensor. Elements of the
+//! fuzzer's exact cases are small integers, so sums and products are exact in f64 and in the kernels' dtypes, in any
+//! order.
 
 mod index;
 mod product;
@@ -21,14 +22,14 @@ pub(super) struct Array {
 }
 
 impl Array {
-    /// The elements of a tensor.
+    /// Returns the elements of a tensor.
     pub(super) fn of(tensor: &Tensor) -> Option<Array> {
         let sizes = tensor.sizes().iter().map(|&n| n as usize).collect();
         let data = tensor.to_scalars().ok()?.into_iter().map(Scalar::to_complex).collect();
         Some(Array { sizes, data })
     }
 
-    /// An array whose element at each index is given by a function.
+    /// Returns an array whose elements are given by a function of the index.
     pub(super) fn from_fn(sizes: &[usize], mut f: impl FnMut(&[usize]) -> Number) -> Array {
         let mut index = vec![0; sizes.len()];
         let count = sizes.iter().product();
@@ -46,17 +47,17 @@ impl Array {
         Array { sizes: sizes.to_vec(), data }
     }
 
-    /// The position of an index in the data.
+    /// Returns the position of an index in the data.
     pub(super) fn position(&self, index: &[usize]) -> usize {
         index.iter().zip(&self.sizes).fold(0, |at, (i, n)| at * n + i)
     }
 
-    /// The element at an index.
+    /// Returns the element at an index.
     pub(super) fn at(&self, index: &[usize]) -> Number {
         self.data[self.position(index)]
     }
 
-    /// The element at an index of a shape that this array broadcasts to.
+    /// Returns the element at an index of a shape to which this array broadcasts.
     pub(super) fn broadcast_at(&self, index: &[usize]) -> Number {
         let own = &index[index.len() - self.sizes.len()..];
         let own: Vec<usize> =
@@ -78,7 +79,7 @@ impl Args<'_> {
         Array::of(self.tensor(i)?)
     }
 
-    /// An optional tensor: `None` within if it is left out.
+    /// Returns an optional tensor; the inner `None` means that it is omitted.
     fn optional(&self, i: usize) -> Option<Option<Array>> {
         match self.0.get(i)? {
             IValue::None => Some(None),
@@ -105,7 +106,7 @@ impl Args<'_> {
         }
     }
 
-    /// A dimension, counted from the front.
+    /// Returns a dimension, counted from the front.
     fn dim(&self, i: usize, rank: usize) -> Option<usize> {
         let d = self.int(i)?;
         usize::try_from(if d < 0 { d + rank as i64 } else { d }).ok().filter(|&d| d < rank)
@@ -116,14 +117,14 @@ impl Args<'_> {
     }
 }
 
-/// An operator's definition.
+/// Reference implementation of an operator.
 pub(super) struct Reference {
     pub(super) run: fn(Args<'_>) -> Option<Vec<Array>>,
     /// Whether the results of small integers are exact.
     pub(super) exact: bool,
 }
 
-/// The reference of an operator, if there is one.
+/// Returns the reference of an operator, if there is one.
 pub(super) fn reference(name: &str) -> Option<Reference> {
     product::reference(name)
         .or_else(|| window::reference(name))
@@ -131,7 +132,7 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
         .or_else(|| index::reference(name))
 }
 
-/// How a result differs from what the reference gives.
+/// Returns how a result differs from that of the reference.
 pub(super) fn difference(got: &Tensor, want: &Array, exact: bool) -> Option<String> {
     let sizes: Vec<usize> = got.sizes().iter().map(|&n| n as usize).collect();
     if sizes != want.sizes {

@@ -19,7 +19,7 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
     Some(Reference { run, exact: true })
 }
 
-/// The product of vectors, matrices, or batches of matrices with broadcast leading dimensions.
+/// Returns the product of vectors, matrices, or batches of matrices with broadcast leading dimensions.
 fn product(a: &Array, b: &Array) -> Option<Array> {
     let (mut a, mut b) = (a.clone(), b.clone());
     let (row, column) = (a.sizes.len() == 1, b.sizes.len() == 1);

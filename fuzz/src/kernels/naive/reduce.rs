@@ -1,4 +1,4 @@
-//! Reductions, running sums, normalizations, orders: functions of lines along dimensions.
+//! Reductions, cumulative operators, normalization, sorting: functions of lines along dimensions.
 
 use super::{Args, Array, Number, Reference};
 
@@ -75,7 +75,7 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
                 }
                 line.iter().enumerate().for_each(|(k, v)| out.data[at(k)] = Number::from(*v));
             }
-            // Which of equal elements comes first is not defined: only the values are compared.
+            // The order of equal elements is undefined, so only the values are compared.
             Some(vec![out])
         }),
         "aten::layer_norm" => close(layer_norm),
@@ -83,7 +83,7 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
     }
 }
 
-/// Nothing if products of elements may be rounded in single precision.
+/// Returns `None` if products of elements may be rounded in f32.
 fn is_small_product(x: &Array) -> Option<()> {
     let bound: f64 = x.data.iter().map(|v| v.norm().max(1.0)).product();
     (bound < 8e6).then_some(())
@@ -97,7 +97,7 @@ fn count(n: usize) -> Number {
     Number::from(n as f64)
 }
 
-/// The first extreme element of a line, and its index.
+/// Returns the first extreme element of a line, and its index.
 fn best(line: &[Number], better: impl Fn(f64, f64) -> bool) -> (Number, usize) {
     let first = line.first().map_or(f64::NAN, |v| v.re);
     let (value, index) = line
@@ -114,13 +114,13 @@ fn softmax(line: &[Number]) -> Vec<Number> {
     all.iter().map(|v| v / sum).collect()
 }
 
-/// Sizes before a dimension, of it, and behind it.
+/// Returns the numbers of elements before a dimension, in it, and after it.
 fn split(sizes: &[usize], dim: usize) -> (usize, usize, usize) {
     (sizes[..dim].iter().product(), sizes[dim], sizes[dim + 1..].iter().product())
 }
 
-/// A function of every line along the dimension of argument `i`. `keep` is `None` if lines keep their length, else whether
-/// the dimension stays, with one element.
+/// Applies a function to every line along the dimension of argument `i`. `keep` is `None` if lines keep their length,
+/// otherwise it states whether the dimension is kept with one element.
 fn along(
     args: Args<'_>,
     i: usize,
@@ -159,7 +159,8 @@ fn running(args: Args<'_>, f: impl Fn(Number, Number) -> Number) -> Option<Vec<A
     })
 }
 
-/// A function of all elements that the dimensions of argument `dims` reduce to one; argument `keep` says whether they stay.
+/// Applies a function to all elements that are reduced to one along the dimensions of argument `dims`; argument `keep`
+/// states whether the dimensions are kept.
 fn folded(args: Args<'_>, dims: usize, keep: usize, f: impl Fn(&[Number]) -> Number) -> Option<Vec<Array>> {
     let x = args.array(0)?;
     let rank = x.sizes.len();
@@ -189,7 +190,7 @@ fn folded(args: Args<'_>, dims: usize, keep: usize, f: impl Fn(&[Number]) -> Num
     Some(vec![out])
 }
 
-/// Variances, and a function of them.
+/// Returns a function of the variances.
 fn spread(args: Args<'_>, f: impl Fn(f64) -> f64) -> Option<Vec<Array>> {
     let correction = if args.is_none(2) { 1.0 } else { args.number(2)? };
     let of = |line: &[Number]| {

@@ -1,4 +1,4 @@
-//! Convolutions and pooling: windows that move over up to three dimensions of space.
+//! Convolutions and pooling: windows that move over up to three spatial dimensions.
 
 use super::{Args, Array, Number, Reference};
 
@@ -35,7 +35,7 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
     Some(Reference { run, exact: !name.contains("avg") })
 }
 
-/// Up to three values behind as many of `one` as are missing.
+/// Returns up to three values, preceded by `one` for each missing value.
 fn three(values: &[i64], space: usize, one: i64) -> Option<[i64; 3]> {
     let mut all = [one; 3];
     for d in 0..space {
@@ -45,7 +45,7 @@ fn three(values: &[i64], space: usize, one: i64) -> Option<[i64; 3]> {
     Some(all)
 }
 
-/// The sizes of an array with two leading dimensions, its space behind 1s.
+/// Returns the spatial sizes of an array with two leading dimensions, preceded by 1s.
 fn spread(array: &Array, space: usize) -> Option<[usize; 3]> {
     let mut sizes = [1; 3];
     for d in 0..space {
@@ -59,7 +59,7 @@ fn indices(sizes: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..a).flat_map(move |i| (0..b).flat_map(move |j| (0..c).map(move |k| [i, j, k])))
 }
 
-/// A position in space, if it is one.
+/// Returns a spatial position as an index, if it is inside the sizes.
 fn inside(at: [i64; 3], sizes: [usize; 3]) -> Option<usize> {
     let fits = at.iter().zip(sizes).all(|(&i, n)| i >= 0 && i < n as i64);
     fits.then(|| at.iter().zip(sizes).fold(0, |sum, (&i, n)| sum * n + i as usize))
@@ -166,8 +166,8 @@ impl Pool {
         Some(Pool { input, space, sizes, kernel, stride, padding, dilation, output })
     }
 
-    /// A function of the positions under each window (`None` in the padding), and of how many of them lie within the padded
-    /// input.
+    /// Applies a function to the positions under each window (`None` in the padding), and to the number of positions
+    /// that are within the padded input.
     fn each(&self, f: impl Fn(&[Option<usize>], usize) -> Number) -> Option<Vec<Array>> {
         let (n, c) = (self.input.sizes[0], self.input.sizes[1]);
         let volume = self.sizes.iter().product::<usize>();
