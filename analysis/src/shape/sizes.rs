@@ -135,6 +135,15 @@ impl Shape {
         })
     }
 
+    /// A tensor with the sizes of a list argument, which may be an operand.
+    pub fn to_size(size: impl Into<Arg>) -> Shape {
+        let size = size.into();
+        Shape::from(move |cx| {
+            let Some(dims) = cx.ints(size) else { return Some(TensorFact::default()) };
+            Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
+        })
+    }
+
     /// A new tensor with the sizes of an operand (`*_like`). Dense operands keep their strides, so the result of a
     /// contiguous operand is contiguous, unless another memory format is requested.
     pub fn like(arg: impl Into<Arg>) -> Shape {

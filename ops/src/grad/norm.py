@@ -4,7 +4,7 @@ def norm_gradient_of(grad: Tensor, unit: Tensor, scale: Tensor, dims: List[int])
     # `unit` is the input minus its mean, times `scale`; mean and scale depend on the input.
     return (grad - grad.mean(dims, True) - unit * (grad * unit).mean(dims, True)) * scale
 
-def in_singles(x: Tensor) -> Tensor:
+def in_f32(x: Tensor) -> Tensor:
     # f16 and bf16 are converted, because their squares could overflow.
     return x.to(torch.float32) if x.dtype == torch.float16 or x.dtype == torch.bfloat16 else x
 
@@ -17,8 +17,8 @@ def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: O
     dims: List[int] = []
     for i in range(len(shape)):
         dims.append(i - len(shape))
-    grad = in_singles(grad)
-    centred, scale = scale_of(in_singles(input), dims, eps)
+    grad = in_f32(grad)
+    centred, scale = scale_of(in_f32(input), dims, eps)
     unit = centred * scale
     back = grad
     if weight is not None:
@@ -32,15 +32,15 @@ def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional
     least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
     if eps is not None:
         least = eps
-    x = in_singles(input)
+    x = in_f32(input)
     out = x * (x.square().mean(dims, True) + least).rsqrt()
     return out if weight is None else out * weight
 
 def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     if input.numel() == 0:
         return torch.zeros_like(input), channel_sum(grad), channel_sum(grad)
-    grad = in_singles(grad)
-    input = in_singles(input)
+    grad = in_f32(grad)
+    input = in_f32(input)
     sizes = [input.size(0), groups, -1]
     centred, scale = scale_of(input.reshape(sizes), [-1], eps)
     unit = centred * scale
@@ -56,8 +56,8 @@ def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor],
         # There are no channels, hence no elements.
         none = torch.zeros_like(grad.sum() if weight is None else weight)
         return torch.zeros_like(input), none, none
-    grad = in_singles(grad)
-    input = in_singles(input)
+    grad = in_f32(grad)
+    input = in_f32(input)
     back = grad
     if weight is not None:
         back = grad * channel_view(weight, grad)

@@ -82,7 +82,7 @@ pub(super) fn combine(
 }
 
 /// Only NaN differs from itself.
-#[allow(clippy::eq_op, reason = "tells NaN for any type")]
+#[allow(clippy::eq_op, reason = "detects NaN for any type")]
 fn is_nan<T: Element>(x: T) -> bool {
     x != x
 }

@@ -29,7 +29,7 @@ pub(crate) enum Empty {
     /// None.
     Refused,
     /// f16 and bf16.
-    Halves,
+    HalfPrecision,
     /// All dtypes.
     Any,
 }
@@ -42,7 +42,7 @@ pub(crate) fn wide_dtype(x: &Tensor, empty: Empty, op: &str) -> Result<DType, Ke
     let dtype = x.dtype();
     let idle = match empty {
         Empty::Refused => false,
-        Empty::Halves => x.numel() == 0 && dtype.is_floating(),
+        Empty::HalfPrecision => x.numel() == 0 && dtype.is_floating(),
         Empty::Any => x.numel() == 0,
     };
     match dtype {

@@ -59,7 +59,7 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         )));
     }
     let (all, _, right) = together(a, &right)?;
-    dispatch!(wide, wide_dtype(a, Empty::Halves, op)?, "linalg", F => {
+    dispatch!(wide, wide_dtype(a, Empty::HalfPrecision, op)?, "linalg", F => {
         let ((lead, matrices), rights) = (batches::<F>(a)?, batches::<F>(&right)?.1);
         // Number of the matrix for each right side.
         let numbers = Tensor::from_vec((0..matrices.len() as i64).collect(), &lead)?;
@@ -225,11 +225,11 @@ fn determinants(x: &Tensor, op: &str, empty: Empty) -> Result<Determinants, Kern
 }
 
 fn det(cx: &KernelCx<'_>) -> Computed {
-    Ok(determinants(cx.tensor(0)?, "linalg.det", Empty::Halves)?.value)
+    Ok(determinants(cx.tensor(0)?, "linalg.det", Empty::HalfPrecision)?.value)
 }
 
 fn det_parts(cx: &KernelCx<'_>) -> Several {
-    let d = determinants(cx.tensor(0)?, "linalg.det", Empty::Halves)?;
+    let d = determinants(cx.tensor(0)?, "linalg.det", Empty::HalfPrecision)?;
     Ok(vec![d.value, d.packed, d.pivots])
 }
 

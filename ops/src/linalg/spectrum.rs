@@ -23,7 +23,7 @@ const EXACT: f64 = f64::EPSILON / 2.0;
 fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor; 3], KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     let k = m.min(n);
-    dispatch!(wide, wide_dtype(x, Empty::Halves, op)?, "linalg", F => {
+    dispatch!(wide, wide_dtype(x, Empty::HalfPrecision, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
@@ -106,7 +106,7 @@ fn svd_some(cx: &KernelCx<'_>) -> Several {
     if !vectors {
         return Ok(vec![zeros(&u)?, s, zeros(&vh)?]);
     }
-    let v = dispatch!(wide, wide_dtype(x, Empty::Halves, "linalg.svd")?, "linalg", F => {
+    let v = dispatch!(wide, wide_dtype(x, Empty::HalfPrecision, "linalg.svd")?, "linalg", F => {
         let (lead, all) = batches::<F>(&vh)?;
         let (rows, cols) = matrix_sizes(&vh, "svd")?;
         let all: Vec<Matrix<F>> = all.iter().map(Matrix::adjoint).collect();
@@ -364,8 +364,8 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
 fn empty_inverse(x: &Tensor) -> Computed {
     matrix_sizes(x, "linalg.pinv")?;
     wide_dtype(x, Empty::Refused, "linalg.pinv")?;
-    let turned = x.transpose(-2, -1)?;
-    Ok(Tensor::zeros(turned.sizes(), x.dtype())?)
+    let transposed = x.transpose(-2, -1)?;
+    Ok(Tensor::zeros(transposed.sizes(), x.dtype())?)
 }
 
 /// `(self, rcond, hermitian)`.

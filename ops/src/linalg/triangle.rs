@@ -51,7 +51,7 @@ fn cholesky_of(cx: &KernelCx<'_>, empty: Empty) -> Computed {
 /// `(self, upper, check_errors)`.
 fn cholesky_ex(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
-    let (factor, info) = cholesky_parts(x, "linalg.cholesky_ex", cx.boolean(1)?, Empty::Halves)?;
+    let (factor, info) = cholesky_parts(x, "linalg.cholesky_ex", cx.boolean(1)?, Empty::HalfPrecision)?;
     let lead = &x.sizes()[..x.rank() - 2];
     if cx.boolean(2)? {
         check_cholesky(lead, &info, "linalg.cholesky_ex")?;
@@ -119,7 +119,7 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
 /// Returns the packed factors, pivots and error codes of `L D L^T`.
 fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], KernelError> {
     let n = square(x, op)?;
-    dispatch!(wide, wide_dtype(x, Empty::Halves, op)?, "linalg", F => {
+    dispatch!(wide, wide_dtype(x, Empty::HalfPrecision, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let factors = each(&all, |_, a| {
             let lower = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { flambeau_tensor::Element::ZERO });
@@ -245,9 +245,9 @@ fn triangular_solve(cx: &KernelCx<'_>) -> Several {
     let (b, a, upper, transpose) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, cx.boolean(3)?);
     square(a, "triangular_solve")?;
     matrix_sizes(b, "triangular_solve")?;
-    let turned = if transpose { a.transpose(-2, -1)? } else { a.clone() };
+    let transposed = if transpose { a.transpose(-2, -1)? } else { a.clone() };
     let how = Triangular { upper: upper != transpose, left: true, unit: cx.boolean(4)? };
-    let solution = solved(&turned, b, &how, "triangular_solve")?;
+    let solution = solved(&transposed, b, &how, "triangular_solve")?;
     let (lead, a, _) = together(a, b)?;
     Ok(vec![solution, by_columns(&expanded(&a, &lead)?.clone_contiguous()?)?])
 }
@@ -259,7 +259,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let same = || Dtype::same_as(0);
     let with_code = |d: OpDef| results(parts(d), [matrix(), code()]);
     let doc = "The triangular factor `L` of `A = L L*`.";
-    let mut defs = op("linalg_cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::Halves));
+    let mut defs =
+        op("linalg_cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::HalfPrecision));
     defs.extend(op("cholesky", "", doc).facts(positive).one(|cx| match cx.tensor(0)? {
         // An empty tensor is not checked.
         x if x.numel() == 0 => Ok(Tensor::zeros(x.sizes(), x.dtype())?),

@@ -29,8 +29,8 @@ fn bilinear(cx: &KernelCx<'_>) -> Computed {
     let rows: i64 = a.sizes()[..lead].iter().product();
     let flat = |x: &Tensor, width: i64| x.reshape(&[rows, width]);
     // [rows, out, n]: the first input times all matrices, followed by the product with the second input.
-    let turned = weight.permute(&[1, 0, 2])?.reshape(&[m, out * n])?;
-    let through = matmul::mm(&flat(a, m)?, &turned)?.view(&[rows, out, n])?;
+    let permuted = weight.permute(&[1, 0, 2])?.reshape(&[m, out * n])?;
+    let through = matmul::mm(&flat(a, m)?, &permuted)?.view(&[rows, out, n])?;
     let second = flat(b, n)?.unsqueeze(2)?;
     let result = match bias {
         Some(bias) => {

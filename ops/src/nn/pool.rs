@@ -123,8 +123,8 @@ fn max_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
 }
 
 fn max_pool_with_indices(cx: &KernelCx<'_>, space: usize) -> Several {
-    let (values, places) = pool::max_with_indices(cx.tensor(0)?, space, &max_windows(cx, space)?)?;
-    Ok(vec![values, places])
+    let (values, indices) = pool::max_with_indices(cx.tensor(0)?, space, &max_windows(cx, space)?)?;
+    Ok(vec![values, indices])
 }
 
 /// `(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)`.
@@ -213,8 +213,8 @@ fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {
     if !dtype.is_floating() {
         return Err(TensorError::DType { op: "adaptive_max_pool", dtype }.into());
     }
-    let (values, places) = pool::max_with_indices(cx.tensor(0)?, space, &windows)?;
-    Ok(vec![values, places])
+    let (values, indices) = pool::max_with_indices(cx.tensor(0)?, space, &windows)?;
+    Ok(vec![values, indices])
 }
 
 /// `(self, kernel_size, output_size, random_samples)`: the positions of the windows follow from a number per plane and
@@ -250,7 +250,7 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let samples = samples.to_vec::<f64>()?;
     let dtype = x.dtype();
     let planes = x.contiguous()?.reshape(&[&[batch * channels], input].concat())?;
-    let (mut values, mut places) = (Vec::new(), Vec::new());
+    let (mut values, mut indices) = (Vec::new(), Vec::new());
     for p in 0..batch * channels {
         let along = (0..space).map(|d| {
             // Samples are ordered with the last dimension first in 2-d, with the first one first in 3-d.
@@ -261,19 +261,19 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
         let windows = windows(along.collect(), &vec![1; space]);
         let (value, place) = pool::max_with_indices(&planes.narrow(0, p, 1)?, space, &windows)?;
         values.push(value);
-        places.push(place);
+        indices.push(place);
     }
     let mut out = x.sizes()[..x.rank() - space].to_vec();
     out.extend_from_slice(&sizes);
-    Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&places, &out, DType::I64)?])
+    Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&indices, &out, DType::I64)?])
 }
 
 /// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)`: adds gradients at the positions
 /// of the maxima.
 fn max_pool_back(cx: &KernelCx<'_>) -> Computed {
-    let (grad, x, places) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(7)?);
+    let (grad, x, indices) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(7)?);
     check("max_pool2d_with_indices_backward", x, 2)?;
-    if places.dtype() != DType::I64 || places.sizes() != grad.sizes() || grad.dtype() != x.dtype() {
+    if indices.dtype() != DType::I64 || indices.sizes() != grad.sizes() || grad.dtype() != x.dtype() {
         return Err(KernelError::input("expected an index of type int64 for every element of the gradient"));
     }
     let area: i64 = space_of(x, 2).iter().product();
@@ -281,7 +281,7 @@ fn max_pool_back(cx: &KernelCx<'_>) -> Computed {
     let flat = Tensor::zeros(&[planes, area], x.dtype())?;
     let rows = |t: &Tensor| t.contiguous()?.reshape(&[planes, space_of(t, 2).iter().product()]);
     if grad.numel() > 0 {
-        crate::index::add_along(&flat, 1, &rows(places)?, &rows(grad)?)?;
+        crate::index::add_along(&flat, 1, &rows(indices)?, &rows(grad)?)?;
     }
     Ok(flat.reshape(x.sizes())?)
 }
@@ -393,11 +393,11 @@ fn back_sample() -> flambeau_exec::Sample {
         let mut draw =
             |sizes: &[i64]| flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
         let (grad, x) = (draw(&[1, 2, 2, 2]), draw(&[1, 2, 4, 4]));
-        let places = Tensor::from_vec(vec![0i64, 3, 9, 15, 5, 5, 13, 10], grad.sizes());
+        let indices = Tensor::from_vec(vec![0i64, 3, 9, 15, 5, 5, 13, 10], grad.sizes());
         let two = |n: i64| IValue::ints(vec![n; 2]);
         let mut args = vec![IValue::Tensor(grad), IValue::Tensor(x), two(2), two(2), two(0), two(1)];
         args.push(IValue::Bool(false));
-        args.extend(places.ok().map(IValue::Tensor));
+        args.extend(indices.ok().map(IValue::Tensor));
         args
     })
     .not_differentiable()
@@ -505,9 +505,9 @@ pub(super) fn family() -> Vec<OpDef> {
                     flambeau_exec::sample::tensor(g, SIZES[space - 1][0], DType::F32, &Default::default());
                 let n = x.numel();
                 let plane: i64 = SIZES[space - 1][0][2..].iter().product();
-                let places = Tensor::from_vec((0..n as i64).map(|i| i % plane).collect(), x.sizes());
+                let indices = Tensor::from_vec((0..n as i64).map(|i| i % plane).collect(), x.sizes());
                 let mut args = vec![IValue::Tensor(x.clone())];
-                args.extend(places.ok().map(IValue::Tensor));
+                args.extend(indices.ok().map(IValue::Tensor));
                 args.push(IValue::ints(vec![8; space]));
                 if space == 3 {
                     args.extend([IValue::ints(vec![1; 3]), IValue::ints(vec![0; 3])]);

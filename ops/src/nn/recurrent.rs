@@ -49,11 +49,13 @@ struct Params {
 
 /// `x @ weight.T + bias`.
 pub(super) fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
-    let turned = weight.t()?;
+    let transposed = weight.t()?;
     match bias {
-        Some(bias) if x.rank() == 2 => Ok(matmul::addmm(bias, x, &turned, Scalar::Int(1), Scalar::Int(1))?),
-        Some(bias) => add(&matmul::matmul(x, &turned)?, bias),
-        None => Ok(matmul::matmul(x, &turned)?),
+        Some(bias) if x.rank() == 2 => {
+            Ok(matmul::addmm(bias, x, &transposed, Scalar::Int(1), Scalar::Int(1))?)
+        }
+        Some(bias) => add(&matmul::matmul(x, &transposed)?, bias),
+        None => Ok(matmul::matmul(x, &transposed)?),
     }
 }
 

@@ -216,7 +216,7 @@ fn fixed(args: impl Fn() -> Vec<IValue> + Send + Sync + 'static) -> Sample {
 }
 
 /// Facts: a position for each value of argument `values`, a tensor or a number; argument 2 selects i32.
-fn places(d: OpDef, values: usize) -> OpDef {
+fn index_facts(d: OpDef, values: usize) -> OpDef {
     let dtype = Dtype::from(|cx| Some(if cx.bool(2)? { DType::I32 } else { DType::I64 }));
     d.with(Shape::broadcast([values])).with(dtype)
 }
@@ -246,7 +246,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Tensor" => fixed(move || vec![boundaries(), values()]),
             _ => fixed(move || vec![boundaries(), IValue::Float(0.5)]),
         };
-        defs.extend(row.facts(|d| places(d, 1).with(sample.clone())).one(searchsorted));
+        defs.extend(row.facts(|d| index_facts(d, 1).with(sample.clone())).one(searchsorted));
     }
     let doc = "The index of the interval between boundaries that contains each value.";
     for overload in ["Tensor", "Scalar"] {
@@ -259,7 +259,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Tensor" => fixed(move || vec![values(), boundaries()]),
             _ => fixed(move || vec![IValue::Float(0.5), boundaries()]),
         };
-        defs.extend(row.facts(|d| places(d, 0).with(sample.clone())).one(bucketize));
+        defs.extend(row.facts(|d| index_facts(d, 0).with(sample.clone())).one(bucketize));
     }
     let doc = "Whether each element is among others.";
     for overload in ["Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"] {

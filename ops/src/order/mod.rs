@@ -27,7 +27,7 @@ pub(crate) fn family() -> Vec<OpDef> {
 }
 
 /// Only NaN differs from itself.
-#[allow(clippy::eq_op, reason = "tells NaN for any type")]
+#[allow(clippy::eq_op, reason = "detects NaN for any type")]
 #[inline(always)]
 fn is_nan<T: Element>(x: T) -> bool {
     x != x

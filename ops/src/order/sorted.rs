@@ -97,17 +97,17 @@ pub(super) fn family() -> Vec<OpDef> {
             .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     let doc = "The indices that sort a dimension.";
-    let places = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
+    let index_facts = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
     defs.extend(
         op("argsort", "", doc)
             .output_layout(OutputLayout::AsOperand)
-            .facts(|d| places(d).with(sample(vec![int(0)])))
+            .facts(|d| index_facts(d).with(sample(vec![int(0)])))
             .one(|cx| order(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false)),
     );
     defs.extend(
         op("argsort", "stable", doc)
             .output_layout(OutputLayout::AsOperand)
-            .facts(|d| places(d).with(sample(vec![yes(true), int(0)])))
+            .facts(|d| index_facts(d).with(sample(vec![yes(true), int(0)])))
             .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     defs.extend(

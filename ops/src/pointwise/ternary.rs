@@ -352,12 +352,22 @@ fn prelu(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     // One weight per channel, which is dimension 1.
-    let weight = if weight.numel() != 1 && x.rank() > 1 {
-        let mut sizes = vec![1; x.rank()];
-        sizes[1] = weight.numel() as i64;
-        weight.reshape(&sizes)?
-    } else {
+    let weight = if weight.numel() == 1 {
         weight.reshape(&[])?
+    } else {
+        if x.rank() == 0 {
+            return Err(KernelError::input("Not allow zero-dim input tensor."));
+        }
+        let (count, channels) = (weight.numel() as i64, x.sizes().get(1).copied().unwrap_or(1));
+        if count != channels {
+            return Err(KernelError::input(format!(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and \
+                 channel size = {channels}."
+            )));
+        }
+        let mut sizes = vec![1; x.rank()];
+        sizes[1] = count;
+        weight.reshape(&sizes)?
     };
     dispatch!(carried_floats, x.dtype(), "prelu", T => Ok(binary_in::<T>(x.dtype(), x, &weight, |v: T, w: T| {
         T::from_acc(if v.acc() > n(0.0) { v.acc() } else { v.acc() * w.acc() })

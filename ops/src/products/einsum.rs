@@ -141,10 +141,10 @@ impl Term {
     fn grouped(&self, groups: [&[Label]; 3]) -> Computed {
         let at = |l: &Label| self.labels.iter().position(|m| m == l).map(|d| d as i64);
         let order: Vec<i64> = groups.iter().flat_map(|g| g.iter()).filter_map(at).collect();
-        let turned = self.x.permute(&order)?;
-        let mut sizes = turned.sizes().iter();
+        let permuted = self.x.permute(&order)?;
+        let mut sizes = permuted.sizes().iter();
         let joined: Vec<i64> = groups.iter().map(|g| sizes.by_ref().take(g.len()).product::<i64>()).collect();
-        Ok(turned.reshape(&joined)?)
+        Ok(permuted.reshape(&joined)?)
     }
 
     fn size(&self, label: Label) -> i64 {
@@ -251,9 +251,9 @@ pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
     let product = product.summed(|l| output.contains(&l))?;
     let order: Vec<i64> =
         output.iter().filter_map(|l| product.labels.iter().position(|m| m == l).map(|d| d as i64)).collect();
-    let turned = product.x.permute(&order)?;
+    let permuted = product.x.permute(&order)?;
     let full: Vec<i64> = output.iter().map(|&l| product.size(l)).collect();
-    Ok(turned.reshape(&full)?)
+    Ok(permuted.reshape(&full)?)
 }
 
 fn einsum(cx: &KernelCx<'_>) -> Computed {

@@ -12,13 +12,13 @@ use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, re
 type Sum = fn(&Tensor, i64, Option<DType>) -> Result<Tensor, TensorError>;
 
 /// Only NaN differs from itself.
-#[allow(clippy::eq_op, reason = "tells NaN for any type")]
+#[allow(clippy::eq_op, reason = "detects NaN for any type")]
 fn is_nan<T: Element>(x: T) -> bool {
     x != x
 }
 
 /// Computes the index of the extreme element so far, the last one of equal elements.
-fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: bool) {
+fn extreme_indices<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: bool) {
     let mut best: Option<(T, i64)> = None;
     for ((&x, i), out) in row.iter().zip(0i64..).zip(out) {
         let x = T::from_raw(x);
@@ -38,7 +38,7 @@ fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
         return Ok(vec![x.clone_contiguous()?, Tensor::zeros(x.sizes(), DType::I64)?]);
     }
     let indices = dispatch!(carried_real_bool, x.dtype(), op, T => {
-        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, None, |row, out| places::<T>(row, out, largest))?)
+        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, None, |row, out| extreme_indices::<T>(row, out, largest))?)
     })?;
     let values = flambeau_tensor::rows::gather(x, wrap_dim(dim, x.rank())?, &indices)?;
     Ok(vec![values, indices])

@@ -9,7 +9,7 @@ use flambeau_tensor::{DType, Tensor, TensorError, reduce, wrap_dim};
 
 type Extreme = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 type WithIndices = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor), TensorError>;
-type Place = fn(&Tensor, Option<i64>, bool) -> Result<Tensor, TensorError>;
+type ArgReduction = fn(&Tensor, Option<i64>, bool) -> Result<Tensor, TensorError>;
 
 #[cold]
 fn refused(op: &'static str, dtype: DType) -> KernelError {
@@ -64,7 +64,7 @@ fn along(cx: &KernelCx<'_>, f: WithIndices) -> Several {
     Ok(vec![values, indices])
 }
 
-fn place(cx: &KernelCx<'_>, f: Place, op: &'static str) -> Computed {
+fn arg_reduction(cx: &KernelCx<'_>, f: ArgReduction, op: &'static str) -> Computed {
     let (x, dim) = (cx.tensor(0)?, cx.opt_int(1)?);
     // A single element or an empty tensor requires no comparison, so its dtype is not checked.
     if let Some(dim) = dim.filter(|_| x.rank() > 0)
@@ -109,13 +109,13 @@ pub(super) fn family() -> Vec<OpDef> {
     for (name, out, f) in rows {
         defs.extend(op(name, "dim", doc).out(out).facts(both).several(move |cx| along(cx, f)));
     }
-    let rows: [(&str, Place, &'static str); 2] =
+    let rows: [(&str, ArgReduction, &'static str); 2] =
         [("argmax", reduce::argmax, "argmax_cpu"), ("argmin", reduce::argmin, "argmin_cpu")];
     for (name, f, kernel) in rows {
         let facts =
             |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::fixed(DType::I64)).with(one_dim().exact());
         let row = op(name, "", "The index of the maximum or minimum.").facts(facts);
-        defs.extend(row.one(move |cx| place(cx, f, kernel)));
+        defs.extend(row.one(move |cx| arg_reduction(cx, f, kernel)));
     }
     let doc = "The smallest and the largest element.";
     let some = || Sample::tensors(1).floats().rank(1, 3).exact();

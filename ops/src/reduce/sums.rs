@@ -173,7 +173,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let sample = || Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![1])]);
     defs.extend(
         op("sum_to_size", "", "The sum over the dimensions along which a given size would be broadcast.")
-            .facts(|d| d.with(Shape::of_size(1)).with(floating()).with(sample()))
+            .facts(|d| d.with(Shape::to_size(1)).with(floating()).with(sample()))
             .one(sum_to_size),
     );
     let matrix = || Sample::tensors(1).floats().rank(2, 2);

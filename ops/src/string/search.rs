@@ -53,9 +53,9 @@ pub(super) fn find(s: &[u8], wanted: &[u8], last: bool) -> Option<usize> {
     if !last {
         return find_all(s, wanted).next();
     }
-    let turned = |s: &[u8]| s.iter().rev().copied().collect::<Vec<u8>>();
-    let (s_turned, wanted_turned) = (turned(s), turned(wanted));
-    find_all(&s_turned, &wanted_turned).next().map(|i| s.len() - i - wanted.len())
+    let reversed = |s: &[u8]| s.iter().rev().copied().collect::<Vec<u8>>();
+    let (s_reversed, wanted_reversed) = (reversed(s), reversed(wanted));
+    find_all(&s_reversed, &wanted_reversed).next().map(|i| s.len() - i - wanted.len())
 }
 
 /// Returns `start` and `end` counted from the front; they may be out of range.

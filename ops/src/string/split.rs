@@ -52,9 +52,9 @@ fn rsplit(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, by) = (cx.string(0)?.clone(), cx.string(1)?.clone());
     let (s, by) = (s.as_bytes(), separator(by.as_bytes())?);
     let max = usize::try_from(cx.int(2)?).unwrap_or(usize::MAX);
-    let turned = |s: &[u8]| s.iter().rev().copied().collect::<Vec<u8>>();
-    let (s_turned, by_turned) = (turned(s), turned(by));
-    let found = find_all(&s_turned, &by_turned).take(max).map(|i| s.len() - i - by.len());
+    let reversed = |s: &[u8]| s.iter().rev().copied().collect::<Vec<u8>>();
+    let (s_reversed, by_reversed) = (reversed(s), reversed(by));
+    let found = find_all(&s_reversed, &by_reversed).take(max).map(|i| s.len() - i - by.len());
     let mut at: Vec<usize> = found.collect();
     at.reverse();
     give(cx, pieces(s, &at, by.len()))
