@@ -5,7 +5,10 @@
 //! therefore mapped only on request, and the documentation of each such option states this condition. The command-line
 //! tool maps by default, because it is short-lived and no other work depends on its process. This crate never modifies
 //! a file in place: it replaces files.
-#![allow(unsafe_code, reason = "memory that a file stands behind is outside what the language can promise")]
+#![allow(
+    unsafe_code,
+    reason = "a mapped file can change while it is borrowed, which the compiler cannot check"
+)]
 
 use std::fs::File;
 use std::ops::Range;

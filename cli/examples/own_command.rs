@@ -9,7 +9,7 @@ use flambeau::ir::{Doc, NodeId, OpDef, Prim};
 use flambeau::rewrite::{Cost, Pass, PassCx, PassEntry, PassError};
 use flambeau::tensor::dispatch;
 use flambeau::tensor::loops::unary;
-use flambeau::tensor::math::Real;
+use flambeau::tensor::math::Float;
 use flambeau::{Session, SessionBuilder};
 use std::process::ExitCode;
 

@@ -68,8 +68,8 @@ pub(crate) fn kernel(graph: &Graph, op: Op) -> Result<&Kernel, KernelError> {
 /// Returns the default values of the arguments that a node omits.
 pub(crate) fn defaults(graph: &Graph, node: NodeId) -> Result<Vec<IValue>, KernelError> {
     let Some(schema) = graph.registry().schema_of(graph.op(node)) else { return Ok(Vec::new()) };
-    let given = graph.operand_count(node);
-    let left_out = schema.args.get(given..).unwrap_or(&[]);
+    let supplied = graph.operand_count(node);
+    let left_out = schema.args.get(supplied..).unwrap_or(&[]);
     let default = |a: &flambeau_ir::schema::Argument| {
         let missing =
             || KernelError::misuse(format!("`{}`: argument `{}` is missing", schema.full_name(), a.name));

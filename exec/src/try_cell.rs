@@ -5,7 +5,7 @@
 //!
 //! Invariant: the pointer is either in the cell or in exactly one guard, and it is always the box created by `new`. So
 //! the holder of the guard is the only one that stores into the cell.
-#![allow(unsafe_code, reason = "owns what an atomic pointer points to")]
+#![allow(unsafe_code, reason = "owns the target of an atomic pointer")]
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};

@@ -70,7 +70,7 @@ pub struct Observation {
 
 impl Observation {
     /// Returns whether a limit of fuel, memory or time ended the run.
-    pub fn hit_a_limit(&self) -> bool {
+    pub fn reached_limit(&self) -> bool {
         self.end.as_ref().is_err_and(|f| f.fault == Fault::Limit)
     }
 }

@@ -128,7 +128,7 @@ impl Drop for Worker {
 ///
 /// # Errors
 /// If the path of this program is unknown.
-pub fn this_program_again() -> Result<Command, std::io::Error> {
+pub fn current_program() -> Result<Command, std::io::Error> {
     let program = std::env::current_exe()?;
     if cfg!(unix) {
         let mut command = Command::new("sh");

@@ -47,7 +47,7 @@ impl Source {
     }
 
     /// Returns whether two sources have the same text, name and first line.
-    pub fn same_place(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+    pub fn is_same_source(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let same =
             || self.name == other.name && self.first_line == other.first_line && self.text == other.text;
         Arc::ptr_eq(self, other) || same()

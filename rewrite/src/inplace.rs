@@ -86,13 +86,13 @@ impl<'r> InplaceVariants<'r> {
     /// the variant's result has the element type of the first operand, or cannot be cast to that type (the in-place
     /// node raises then).
     pub(crate) fn keeps_dtype(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
-        all_give(dtypes, node, function, |own, given| own == given || !can_cast(given, own))
+        all_give(dtypes, node, function, |own, inferred| own == inferred || !can_cast(inferred, own))
     }
 
     /// Whether a node of functional operator `function` can write its result into its first operand: for all possible
     /// operand types, both have the same element type.
     pub(crate) fn fits_operand(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
-        all_give(dtypes, node, function, |own, given| own == given)
+        all_give(dtypes, node, function, |own, inferred| own == inferred)
     }
 }
 
@@ -104,8 +104,8 @@ fn all_give(
 ) -> bool {
     dtypes.for_all(node, |operands| {
         let own = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dtype);
-        let given = dtypes.given(function, operands);
-        own.zip(given).is_some_and(|(own, given)| right(own, given))
+        let inferred = dtypes.result_dtype(function, operands);
+        own.zip(inferred).is_some_and(|(own, inferred)| right(own, inferred))
     })
 }
 
@@ -152,7 +152,7 @@ impl<'a> DtypeRules<'a> {
     }
 
     /// The element type of an operator's result for these operands.
-    pub(crate) fn given(&self, op: OpId, operands: &[Operand<'_>]) -> Option<DType> {
+    pub(crate) fn result_dtype(&self, op: OpId, operands: &[Operand<'_>]) -> Option<DType> {
         let registry = self.graph.registry();
         let mut symbols = Symbols::over(&self.symbols);
         let mut cx = ShapeCx::new(Some(registry.schema(op)), operands.iter().cloned(), &mut symbols);

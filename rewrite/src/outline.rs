@@ -148,7 +148,7 @@ fn grow(
         let before = group.len();
         group.push(producer);
         while bounds.siblings && group.len() < bounds.most {
-            let sibling = group.in_the_way().filter(|&n| free.contains(&n) && g.is_before(n, root));
+            let sibling = group.blocking_user().filter(|&n| free.contains(&n) && g.is_before(n, root));
             let Some(sibling) = sibling else { break };
             group.push(sibling);
         }
@@ -164,7 +164,7 @@ fn grow(
     if group.len() < bounds.least {
         return None;
     }
-    let at = group.place(root);
+    let at = group.insertion_point(root);
     let nodes = group.in_order();
     let (inputs, outputs) = (group.inputs(&nodes), group.outputs(&nodes));
     Some(GroupPlan { nodes, inputs, outputs, at })

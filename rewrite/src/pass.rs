@@ -94,7 +94,7 @@ impl<P: Pass> DynPass for P {
 
 /// The error of a pass.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}{}", place(.at))]
+#[error("{message}{}", location_suffix(.at))]
 pub struct PassError {
     /// The kind of fault: the input's, an unsupported feature, or an internal bug.
     pub fault: Fault,
@@ -104,7 +104,7 @@ pub struct PassError {
     pub at: Option<String>,
 }
 
-fn place(at: &Option<String>) -> String {
+fn location_suffix(at: &Option<String>) -> String {
     at.as_ref().map_or_else(String::new, |at| format!(" (at `{at}`)"))
 }
 

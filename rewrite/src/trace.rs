@@ -225,14 +225,14 @@ mod tests {
         let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
         run.unwrap_or_else(|e| panic!("{e}"));
         let trace = control.trace().expect("it was asked to tell");
-        let told = |v| trace.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
+        let described = |v| trace.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
         for part in
             ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "stands where %e stood", "toy::relu(%x)"]
         {
-            assert!(told(e).contains(part), "`{part}` in:\n{}", told(e));
+            assert!(described(e).contains(part), "`{part}` in:\n{}", described(e));
         }
-        assert!(told(f).contains("%f stands where %g stood"), "{}", told(f));
-        assert_eq!(told(x), "");
+        assert!(described(f).contains("%f stands where %g stood"), "{}", described(f));
+        assert_eq!(described(x), "");
     }
 
     #[test]
@@ -255,9 +255,9 @@ mod tests {
         let trace = control.trace().expect("it was asked to tell");
         // Factored out: `a * (b + c)`. The sum is new and belongs to the value that replaced %z.
         let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
-        let told: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
+        let described: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
         for part in ["is made for", "stands where %z stood", "rewrite at %z = toy::add"] {
-            assert!(told.contains(part), "`{part}` in:\n{told}\n{graph}");
+            assert!(described.contains(part), "`{part}` in:\n{described}\n{graph}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! A thread never takes locks while it holds some: kernels call no kernels from inside `read` and `edit`. Debug builds
 //! check this.
-#![allow(unsafe_code, reason = "turns locked storages into pointers and slices")]
+#![allow(unsafe_code, reason = "converts locked storages to pointers and slices")]
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;

@@ -13,7 +13,7 @@
 //! An ordinary block is 64-byte aligned; a guarded block is aligned for its elements. Ordinary blocks are requested
 //! from the system with its natural alignment and some slack. The aligned entry point of the system's allocator is
 //! several times slower, and zeroes pages that are already zero.
-#![allow(unsafe_code, reason = "raw memory is obtained, cached and given back here and nowhere else")]
+#![allow(unsafe_code, reason = "the only module that allocates, caches and frees raw memory")]
 
 use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
 use std::cell::Cell;

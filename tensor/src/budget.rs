@@ -8,7 +8,7 @@
 //! ordinary cell, and posts the difference to the account when it exceeds the account's slack or when the thread turns to
 //! another account. Accounts with small limits have no slack, so their limits are exact; a limit of [`LARGE`] bytes or more
 //! may be exceeded by [`SLACK`] bytes for each thread that uses the account.
-#![allow(unsafe_code, reason = "accounts are freed by whichever reference to them ends last")]
+#![allow(unsafe_code, reason = "the last reference to an account frees it")]
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};

@@ -9,7 +9,7 @@
 //!
 //! Threads share a batch of many images, the blocks of positions of a few images, or the product of one block
 //! ([`crate::threads`]).
-#![allow(unsafe_code, reason = "makes results of memory that holds nothing yet")]
+#![allow(unsafe_code, reason = "writes uninitialized memory of results")]
 
 mod depthwise;
 mod patches;
@@ -413,13 +413,13 @@ fn scatter_group<T: Multiply>(
         let rows = rows.min(plane / width - first);
         let n = rows * width;
         let mut scratch = Scratch::<MaybeUninit<T>>::new(depth * n);
-        let turned = Matrix::new(w, [depth, g.channels], [1, depth]);
+        let transposed_weight = Matrix::new(w, [depth, g.channels], [1, depth]);
         let lines = Matrix::new(&x[first * width..], [g.channels, n], [plane, 1]);
         let product = MatrixMut::of(scratch.elements_mut(), n);
-        put_product((turned, None), Right::Matrix(lines), None, product);
+        put_product((transposed_weight, None), Right::Matrix(lines), None, product);
         // SAFETY: `put_product` writes every element.
         let product = unsafe { scratch.elements_mut().assume_init_ref() };
-        let settle = |value: T| match g.rounded {
+        let round = |value: T| match g.rounded {
             Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
             Some(DType::BF16) => T::from_f32(<crate::bf16 as Element>::from_f32(value.to_f32()).to_f32()),
             _ => value,
@@ -439,7 +439,7 @@ fn scatter_group<T: Multiply>(
                 let start = (at + (lo * g.stride[2]) as i64) as usize;
                 let target = target[start..].iter_mut().step_by(g.stride[2]);
                 for (target, value) in target.zip(&line[row * width + lo..row * width + hi]) {
-                    *target = settle(target.add_product(settle(*value), T::ONE));
+                    *target = round(target.add_product(round(*value), T::ONE));
                 }
             }
         }

@@ -282,9 +282,9 @@ impl<R> Target<R> {
     /// # Safety
     /// No other reference to these elements exists while the result is used.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref, reason = "the caller answers for it")]
+    #[allow(clippy::mut_from_ref, reason = "exclusive access is part of the caller's contract")]
     unsafe fn run(&self, at: usize, count: usize) -> &mut [R] {
-        assert!(at <= self.len && count <= self.len - at, "place {at} of {}", self.len);
+        assert!(at <= self.len && count <= self.len - at, "offset {at} of {}", self.len);
         // SAFETY: pointer and length: the assertion above checks that the run is within the slice that `self` was made
         // from, which outlives the result. Aliasing: the caller's contract.
         unsafe { std::slice::from_raw_parts_mut(self.start.at(at), count) }
@@ -396,8 +396,8 @@ mod tests {
 
     #[test]
     fn rows_are_read_through_any_strides() {
-        let turned = grid().transpose(0, 1).unwrap();
-        for (x, dim) in [(grid(), 0), (turned, 1)] {
+        let transposed = grid().transpose(0, 1).unwrap();
+        for (x, dim) in [(grid(), 0), (transposed, 1)] {
             let index_set = IndexSet::along(&x, dim, &[2, 0]).unwrap();
             let sizes: Vec<i64> =
                 x.sizes().iter().enumerate().map(|(d, &n)| if d == dim { 2 } else { n }).collect();

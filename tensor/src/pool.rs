@@ -175,7 +175,7 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
     let x = x.contiguous()?;
     let [_, d, h, w] = planes(&x, space);
     let values = Tensor::zeros(&sizes, x.dtype())?;
-    let places = Tensor::zeros(&sizes, DType::I64)?;
+    let indices = Tensor::zeros(&sizes, DType::I64)?;
     let mut found = vec![0_i64; values.numel()];
     let (count, cost) = windows.per_plane();
     dispatch!(real, x.dtype(), "max_pool2d", T => access::edit_with::<T, T, _>(&values, &[&x], |mut out, ins| {
@@ -207,8 +207,8 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
         }
         });
     }))?;
-    access::edit::<i64, _>(&places, |mut out| out.data().copy_from_slice(&found))?;
-    Ok((values, places))
+    access::edit::<i64, _>(&indices, |mut out| out.data().copy_from_slice(&found))?;
+    Ok((values, indices))
 }
 
 /// Calls `f` for every window in row-major order.
@@ -258,11 +258,11 @@ pub fn unpool(x: &Tensor, indices: &Tensor, sizes: &[i64]) -> Result<Tensor> {
             return;
         }
         let (values, plane) = (ins[0].data(), plane as usize);
-        let places = values.chunks_exact(per_plane).zip(wanted.chunks_exact(per_plane));
+        let indices = values.chunks_exact(per_plane).zip(wanted.chunks_exact(per_plane));
         threads::chunks(out.data(), threads::rows(per_plane.max(plane)) * plane, |first, own| {
-            let planes = own.chunks_exact_mut(plane).zip(places.clone().skip(first / plane));
-            for (out, (values, places)) in planes {
-                values.iter().zip(places).for_each(|(value, place)| out[*place as usize] = *value);
+            let planes = own.chunks_exact_mut(plane).zip(indices.clone().skip(first / plane));
+            for (out, (values, indices)) in planes {
+                values.iter().zip(indices).for_each(|(value, index)| out[*index as usize] = *value);
             }
         });
     }))?;
@@ -293,12 +293,12 @@ mod tests {
             let along = [one, slide.windows(0, n).unwrap(), slide.windows(1, n).unwrap()];
             let windows = Windows { along, step: [1, dilation as usize, dilation as usize] };
             let x = square(n);
-            let (values, places) = max_with_indices(&x, 2, &windows).unwrap();
+            let (values, indices) = max_with_indices(&x, 2, &windows).unwrap();
             let fast = max_values(&x, 2, &windows).unwrap();
             assert_eq!(values.to_vec::<f32>().unwrap(), fast.to_vec::<f32>().unwrap());
             let flat = x.to_vec::<f32>().unwrap();
             let picked: Vec<f32> =
-                places.to_vec::<i64>().unwrap().iter().map(|i| flat[*i as usize]).collect();
+                indices.to_vec::<i64>().unwrap().iter().map(|i| flat[*i as usize]).collect();
             assert_eq!(picked, values.to_vec::<f32>().unwrap());
         }
     }

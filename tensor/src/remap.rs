@@ -93,7 +93,7 @@ mod tests {
         let maps = [vec![1, NOTHING, 0], vec![2, 0, NOTHING]];
         let got = remap(&x, &maps, Scalar::Int(9)).unwrap();
         assert_eq!(got.to_vec::<i64>().unwrap(), [5, 3, 9, 9, 9, 9, 2, 0, 9]);
-        let turned = remap(&x.t().unwrap(), &[vec![0, 1, 2], vec![0, 1]], Scalar::Int(0)).unwrap();
-        assert_eq!(turned.to_vec::<i64>().unwrap(), [0, 3, 1, 4, 2, 5]);
+        let transposed = remap(&x.t().unwrap(), &[vec![0, 1, 2], vec![0, 1]], Scalar::Int(0)).unwrap();
+        assert_eq!(transposed.to_vec::<i64>().unwrap(), [0, 3, 1, 4, 2, 5]);
     }
 }

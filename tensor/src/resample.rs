@@ -21,7 +21,7 @@ pub struct Taps {
     /// Elements per position of the result.
     pub width: usize,
     /// Indices of the elements, `width` per position of the result.
-    pub places: Vec<usize>,
+    pub indices: Vec<usize>,
     /// Weights of the elements.
     pub weights: Vec<f64>,
 }
@@ -37,11 +37,11 @@ impl Taps {
         mut tap: impl FnMut(usize, usize) -> (usize, f64),
     ) -> Result<Taps> {
         check_budget(count.saturating_mul(width).saturating_mul(16))?;
-        let mut taps = Taps { width, places: Vec::new(), weights: Vec::new() };
+        let mut taps = Taps { width, indices: Vec::new(), weights: Vec::new() };
         for i in 0..count {
             for k in 0..width {
-                let (place, weight) = tap(i, k);
-                taps.places.push(place);
+                let (index, weight) = tap(i, k);
+                taps.indices.push(index);
                 taps.weights.push(weight);
             }
         }
@@ -51,7 +51,7 @@ impl Taps {
     /// Returns the number of positions of the result.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.places.len() / self.width.max(1)
+        self.indices.len() / self.width.max(1)
     }
 }
 
@@ -66,7 +66,7 @@ pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     let x = x.contiguous()?;
     let mut sizes = x.sizes().to_vec();
     let n = sizes[dim] as usize;
-    assert!(taps.places.iter().all(|p| *p < n.max(1)), "invariant: taps lie within the dimension");
+    assert!(taps.indices.iter().all(|p| *p < n.max(1)), "invariant: taps lie within the dimension");
     let inner = contiguous_strides(&sizes)[dim] as usize;
     sizes[dim] = taps.count() as i64;
     let out = Tensor::zeros(&sizes, T::DTYPE)?;
@@ -88,40 +88,40 @@ pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
 /// weights.
 struct Whole {
     /// Fractional bits of the weights.
-    places: u32,
+    fraction_bits: u32,
     /// Elements and weights per position of the result.
     rows: Vec<Vec<(usize, i32)>>,
 }
 
 impl Whole {
     fn of(taps: &Taps) -> Whole {
-        let each = taps.places.chunks_exact(taps.width).zip(taps.weights.chunks_exact(taps.width));
+        let each = taps.indices.chunks_exact(taps.width).zip(taps.weights.chunks_exact(taps.width));
         let mut rows: Vec<Vec<(usize, f64)>> = Vec::with_capacity(taps.count());
-        for (places, weights) in each {
+        for (indices, weights) in each {
             let mut row: Vec<(usize, f64)> = Vec::with_capacity(taps.width);
-            for (&place, &weight) in places.iter().zip(weights) {
-                match row.last_mut().filter(|last| last.0 == place) {
+            for (&index, &weight) in indices.iter().zip(weights) {
+                match row.last_mut().filter(|last| last.0 == index) {
                     Some(last) => last.1 += weight,
-                    None => row.push((place, weight)),
+                    None => row.push((index, weight)),
                 }
             }
             rows.push(row);
         }
         let largest = rows.iter().flatten().fold(0.0, |max: f64, tap| max.max(tap.1));
-        let fits = |places: u32| 0.5 + largest * f64::from(1 << places) < f64::from(1 << 15);
-        let places = (0..22).find(|places| !fits(places + 1)).unwrap_or(22);
-        let whole = |weight: f64| (weight * f64::from(1 << places)).round() as i32;
-        let rows = rows.iter().map(|row| row.iter().map(|(place, w)| (*place, whole(*w))).collect());
-        Whole { places, rows: rows.collect() }
+        let fits = |fraction_bits: u32| 0.5 + largest * f64::from(1 << fraction_bits) < f64::from(1 << 15);
+        let fraction_bits = (0..22).find(|bits| !fits(bits + 1)).unwrap_or(22);
+        let whole = |weight: f64| (weight * f64::from(1 << fraction_bits)).round() as i32;
+        let rows = rows.iter().map(|row| row.iter().map(|(index, w)| (*index, whole(*w))).collect());
+        Whole { fraction_bits, rows: rows.collect() }
     }
 
     /// Converts a sum, to which [`Whole::half`] was added for rounding, to a byte.
     fn byte(&self, sum: i32) -> u8 {
-        (sum >> self.places).clamp(0, 255) as u8
+        (sum >> self.fraction_bits).clamp(0, 255) as u8
     }
 
     fn half(&self) -> i32 {
-        (1 << self.places) >> 1
+        (1 << self.fraction_bits) >> 1
     }
 }
 
@@ -146,8 +146,8 @@ pub fn apply_bytes(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
             for (x, out) in blocks.zip(own.chunks_exact_mut(to)) {
                 for (row, out) in whole.rows.iter().zip(out.chunks_exact_mut(inner.max(1))) {
                     sums.fill(whole.half());
-                    for (place, weight) in row {
-                        for (sum, x) in sums.iter_mut().zip(&x[place * inner..][..inner]) {
+                    for (index, weight) in row {
+                        for (sum, x) in sums.iter_mut().zip(&x[index * inner..][..inner]) {
                             *sum += i32::from(*x) * weight;
                         }
                     }
@@ -176,20 +176,20 @@ impl<T: Real> Kernel for Along<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Along { x, out, inner, taps, weights } = self;
-        let each = taps.places.chunks_exact(taps.width).zip(weights.chunks_exact(taps.width));
+        let each = taps.indices.chunks_exact(taps.width).zip(weights.chunks_exact(taps.width));
         if inner == 1 {
-            for (out, (places, weights)) in out.iter_mut().zip(each) {
+            for (out, (indices, weights)) in out.iter_mut().zip(each) {
                 let mut sum = T::ZERO;
-                for (place, weight) in places.iter().zip(weights) {
-                    sum = sum + x[*place] * *weight;
+                for (index, weight) in indices.iter().zip(weights) {
+                    sum = sum + x[*index] * *weight;
                 }
                 *out = sum;
             }
             return;
         }
-        for (out, (places, weights)) in out.chunks_exact_mut(inner).zip(each) {
-            for (place, &weight) in places.iter().zip(weights) {
-                for (out, x) in out.iter_mut().zip(&x[place * inner..][..inner]) {
+        for (out, (indices, weights)) in out.chunks_exact_mut(inner).zip(each) {
+            for (index, &weight) in indices.iter().zip(weights) {
+                for (out, x) in out.iter_mut().zip(&x[index * inner..][..inner]) {
                     *out = *out + *x * weight;
                 }
             }

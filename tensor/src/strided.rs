@@ -49,13 +49,15 @@ impl Squares {
     ///
     /// # Safety
     /// The lines are valid for reads and the columns for writes. They do not overlap.
-    pub(crate) unsafe fn turn(self) {
+    pub(crate) unsafe fn transpose(self) {
         if isa() >= Isa::Avx2 {
             return simd::run(ByVectors(self));
         }
         for (i, k) in self.corners(LINES) {
             // SAFETY: the caller's contract, for a part of the lines.
-            unsafe { turn_lines::<f32, SQUARE>(self.element(i, k), self.line, self.place(i, k), self.row) };
+            unsafe {
+                transpose_lines::<f32, SQUARE>(self.element(i, k), self.line, self.target(i, k), self.row)
+            };
         }
     }
 
@@ -74,13 +76,13 @@ impl Squares {
 
     /// Returns the target of element `k` of line `i`.
     #[inline(always)]
-    fn place(&self, i: usize, k: usize) -> *mut f32 {
+    fn target(&self, i: usize, k: usize) -> *mut f32 {
         self.to.wrapping_offset(k as isize * self.row).wrapping_add(i)
     }
 }
 
 /// Transposes squares in eight registers each. Made only if the processor has AVX2, and under the contract of
-/// [`Squares::turn`].
+/// [`Squares::transpose`].
 struct ByVectors(Squares);
 
 impl Kernel for ByVectors {
@@ -91,7 +93,7 @@ impl Kernel for ByVectors {
     fn run(self) {
         for (i, k) in self.0.corners(SQUARE) {
             // SAFETY: the processor has the instructions; the rest is the contract under which this value was made.
-            unsafe { turn_square(self.0.element(i, k), self.0.line, self.0.place(i, k), self.0.row) };
+            unsafe { transpose_square(self.0.element(i, k), self.0.line, self.0.target(i, k), self.0.row) };
         }
     }
 }
@@ -100,11 +102,11 @@ impl Kernel for ByVectors {
 /// exchanged.
 ///
 /// # Safety
-/// As [`Squares::turn`]; the processor has AVX.
+/// As [`Squares::transpose`]; the processor has AVX.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
-unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
+unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
     // Pairs of elements of two vectors' halves: the first of each, or the second.
     const FIRST: i32 = 0x44;
     const SECOND: i32 = 0xee;
@@ -140,13 +142,13 @@ unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
 /// Not called on other architectures, which have no AVX; implemented for completeness.
 ///
 /// # Safety
-/// As [`Squares::turn`].
+/// As [`Squares::transpose`].
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
+unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
     for i in (0..SQUARE).step_by(LINES) {
         let (from, to) = (from.wrapping_offset(i as isize * line), to.wrapping_add(i));
         // SAFETY: the caller's contract.
-        unsafe { turn_lines::<f32, SQUARE>(from, line, to, row) };
+        unsafe { transpose_lines::<f32, SQUARE>(from, line, to, row) };
     }
 }
 
@@ -159,7 +161,7 @@ unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
 /// # Safety
 /// The lines are valid for reads and the columns for writes. They do not overlap.
 #[inline(never)]
-pub(crate) unsafe fn turn_lines<T: Copy, const N: usize>(
+pub(crate) unsafe fn transpose_lines<T: Copy, const N: usize>(
     from: *const T,
     line: isize,
     to: *mut T,
@@ -168,14 +170,14 @@ pub(crate) unsafe fn turn_lines<T: Copy, const N: usize>(
     // SAFETY: the caller's contract; an array has the alignment of its elements.
     unsafe {
         let lines: [&[T; N]; LINES] = [0, 1, 2, 3].map(|k| &*from.offset(k * line).cast());
-        let mut turned = [[lines[0][0]; LINES]; N];
+        let mut transposed = [[lines[0][0]; LINES]; N];
         for i in 0..N {
             for k in 0..LINES {
-                turned[i][k] = lines[k][i];
+                transposed[i][k] = lines[k][i];
             }
         }
-        for (i, turned) in turned.iter().enumerate() {
-            to.offset(i as isize * row).cast::<[T; LINES]>().write_unaligned(*turned);
+        for (i, transposed) in transposed.iter().enumerate() {
+            to.offset(i as isize * row).cast::<[T; LINES]>().write_unaligned(*transposed);
         }
     }
 }
@@ -199,9 +201,9 @@ mod tests {
                 length,
             };
             // SAFETY: the vectors have exactly these sizes.
-            unsafe { squares.turn() };
-            let place = |at: usize| (at % row < lines).then(|| from[at % row * line + at / row]);
-            let want: Vec<f32> = (0..to.len()).map(|at| place(at).unwrap_or(-1.0)).collect();
+            unsafe { squares.transpose() };
+            let source_at = |at: usize| (at % row < lines).then(|| from[at % row * line + at / row]);
+            let want: Vec<f32> = (0..to.len()).map(|at| source_at(at).unwrap_or(-1.0)).collect();
             assert_eq!(to, want, "{lines} lines of {length}");
         }
     }
@@ -214,7 +216,7 @@ mod tests {
                 let mut to = vec![-1; capacity];
                 strided(&from, step, &mut to, |t, s| *t = s);
                 let want: Vec<i32> = from.iter().step_by(step).take(capacity).copied().collect();
-                assert_eq!(to, want, "step {step}, {capacity} places");
+                assert_eq!(to, want, "step {step}, {capacity} elements");
             }
         }
     }

@@ -352,9 +352,9 @@ mod tests {
         let t = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap();
         let clone = t.clone();
         let before = t.layout();
-        let turned = Layout::new(&[3, 2], &[1, 3], 0).unwrap();
+        let transposed = Layout::new(&[3, 2], &[1, 3], 0).unwrap();
         for _ in 0..1000 {
-            t.set_layout(turned.clone()).unwrap();
+            t.set_layout(transposed.clone()).unwrap();
             assert_eq!(clone.sizes(), [3, 2]);
             t.set_layout(Layout::contiguous(&[2, 3]).unwrap()).unwrap();
             t.set_layout(Layout::contiguous(&[6]).unwrap()).unwrap();

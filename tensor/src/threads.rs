@@ -14,7 +14,7 @@
 //! sessions run concurrently in one process, each with its own number, and share the pool. Threads start when a loop
 //! first has several parts; a loop of one part costs one comparison. Threads join and leave jobs by the protocol of
 //! [`board`].
-#![allow(unsafe_code, reason = "threads work on what lies on the stack of another, which waits for them")]
+#![allow(unsafe_code, reason = "threads access the stack of another thread, which waits for them")]
 
 mod board;
 

@@ -9,7 +9,7 @@ use proptest::test_runner::TestCaseError;
 
 /// A tensor of some rank with small sizes, made by views: permuted, sliced, expanded.
 #[derive(Clone, Debug)]
-struct Made {
+struct GeneratedTensor {
     sizes: Vec<i64>,
     order: Vec<usize>,
     step: i64,
@@ -18,7 +18,7 @@ struct Made {
     seed: u64,
 }
 
-fn made(max_rank: usize) -> impl Strategy<Value = Made> {
+fn made(max_rank: usize) -> impl Strategy<Value = GeneratedTensor> {
     (
         prop::collection::vec(prop_oneof![8 => 1i64..7, 1 => Just(0i64), 1 => 30i64..70], 0..=max_rank),
         any::<u64>(),
@@ -34,7 +34,7 @@ fn made(max_rank: usize) -> impl Strategy<Value = Made> {
                 Just(seed),
             )
         })
-        .prop_map(|(sizes, order, step, skip, expand, seed)| Made {
+        .prop_map(|(sizes, order, step, skip, expand, seed)| GeneratedTensor {
             sizes,
             order,
             step,
@@ -49,7 +49,7 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-impl Made {
+impl GeneratedTensor {
     /// Makes the tensor, with the sizes `self.sizes`; optionally one of them is 1 in memory and expanded.
     fn tensor(&self, dtype: DType, overlap: bool) -> Tensor {
         let rank = self.sizes.len();
@@ -139,7 +139,7 @@ proptest! {
     #[test]
     fn binary_broadcasts(made in made(4), drop in 0..3usize, ones in any::<u8>(), dtypes in (0..4usize, 0..4usize)) {
         let a = made.tensor(DTYPES[dtypes.0], true);
-        let mut other = Made { seed: made.seed ^ 1, ..made.clone() };
+        let mut other = GeneratedTensor { seed: made.seed ^ 1, ..made.clone() };
         other.order.reverse();
         let mut b = other.tensor(DTYPES[dtypes.1], true);
         for d in 0..b.rank() {
@@ -173,7 +173,7 @@ proptest! {
     #[test]
     fn sweeps_fill_all_outputs(made in made(4), ones in any::<u8>()) {
         let a = made.tensor(DType::F32, true);
-        let mut b = Made { seed: made.seed ^ 3, ..made.clone() }.tensor(DType::F32, true);
+        let mut b = GeneratedTensor { seed: made.seed ^ 3, ..made.clone() }.tensor(DType::F32, true);
         for d in 0..b.rank() {
             if ones >> d & 1 == 1 && b.sizes()[d] > 0 {
                 b = b.narrow(d as i64, 0, 1).unwrap();
@@ -194,20 +194,20 @@ proptest! {
 
     #[test]
     fn writes_reach_strided_outputs(made in made(4), dtypes in (0..4usize, 0..4usize)) {
-        let x = Made { seed: made.seed ^ 5, ..made.clone() }.tensor(DTYPES[dtypes.1], true);
+        let x = GeneratedTensor { seed: made.seed ^ 5, ..made.clone() }.tensor(DTYPES[dtypes.1], true);
         let out = || made.tensor(DTYPES[dtypes.0], false);
-        let settled = |v: f64| if dtypes.0 == 2 { v.trunc() } else { v };
+        let truncated = |v: f64| if dtypes.0 == 2 { v.trunc() } else { v };
         let one = out();
         loops::unary_into(&one, &x, |v: f64| (v * 2.0) as f32).unwrap();
-        check(&one, one.sizes(), |i| settled(at(&x, i) * 2.0))?;
+        check(&one, one.sizes(), |i| truncated(at(&x, i) * 2.0))?;
         let three = out();
         loops::ternary_into(&three, &x, &one, &x, |x: f32, y: f32, z: f32| x + y * z).unwrap();
-        check(&three, three.sizes(), |i| settled(at(&x, i) + at(&one, i) * at(&x, i)))?;
+        check(&three, three.sizes(), |i| truncated(at(&x, i) + at(&one, i) * at(&x, i)))?;
         let many = out();
         loops::nary_into::<f32, f32>(&many, &[&x, &one], |ins, out| {
             for (k, out) in out.iter_mut().enumerate() { *out = ins[0][k] - ins[1][k]; }
         }).unwrap();
-        check(&many, many.sizes(), |i| settled(at(&x, i) - at(&one, i)))?;
+        check(&many, many.sizes(), |i| truncated(at(&x, i) - at(&one, i)))?;
         // The memory between strided rows of the output does not change.
         let whole = Tensor::zeros(&[4, 6], DType::F32).unwrap();
         let inner = whole.narrow(0, 1, 2).unwrap().slice(1, Some(1), None, 2).unwrap();
@@ -253,7 +253,7 @@ proptest! {
             let ints = y.dtype() == DType::I32;
             check(&y, x.sizes(), |i| if ints { at(&x, i).trunc() } else { at(&x, i) })?;
         }
-        let out = Made { seed: 0, ..made.clone() }.tensor(DTYPES[dtype], false);
+        let out = GeneratedTensor { seed: 0, ..made.clone() }.tensor(DTYPES[dtype], false);
         out.copy_(&x).unwrap();
         check(&out, x.sizes(), |i| if dtype == 2 { at(&x, i).trunc() } else { at(&x, i) })?;
         out.fill_(Scalar::Int(3)).unwrap();
@@ -307,17 +307,17 @@ proptest! {
         }
         if x.rank() > 0 && !x.sizes().contains(&0) {
             let dim = i64::from(mask) % x.rank() as i64;
-            let (values, places) = reduce::max_dim(&x, dim, true).unwrap();
-            let places = places.to_vec::<i64>().unwrap();
+            let (values, positions) = reduce::max_dim(&x, dim, true).unwrap();
+            let positions = positions.to_vec::<i64>().unwrap();
             let check_sizes: Vec<i64> = values.sizes().to_vec();
             for (k, index) in indices(&check_sizes).into_iter().enumerate() {
                 let mut full = index.clone();
-                full[dim as usize] = places[k];
+                full[dim as usize] = positions[k];
                 prop_assert_eq!(at(&values, &index), at(&x, &full));
                 for i in 0..x.sizes()[dim as usize] {
                     full[dim as usize] = i;
                     let other = at(&x, &full);
-                    prop_assert!(other < at(&values, &index) || i >= places[k]);
+                    prop_assert!(other < at(&values, &index) || i >= positions[k]);
                 }
             }
             let sums = reduce::cumsum(&x, dim, Some(DType::F64)).unwrap();
@@ -338,15 +338,15 @@ proptest! {
     }
 
     #[test]
-    fn products_multiply(sizes in (1i64..40, 0i64..40, 1i64..40), turned in any::<[bool; 2]>(), dtype in 0..8usize, seed in any::<u64>()) {
+    fn products_multiply(sizes in (1i64..40, 0i64..40, 1i64..40), transposed in any::<[bool; 2]>(), dtype in 0..8usize, seed in any::<u64>()) {
         let (m, k, n) = sizes;
         let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::U8, DType::C64, DType::C128][dtype];
         let make = |rows: i64, columns: i64, turn: bool, seed: u64| {
             let order = if turn { vec![1, 0] } else { vec![0, 1] };
-            Made { sizes: vec![rows, columns], order, step: 1 + (seed % 2) as i64, skip: 0, expand: None, seed }
+            GeneratedTensor { sizes: vec![rows, columns], order, step: 1 + (seed % 2) as i64, skip: 0, expand: None, seed }
                 .tensor(dtype, false)
         };
-        let (a, b) = (make(m, k, turned[0], seed), make(k, n, turned[1], seed ^ 5));
+        let (a, b) = (make(m, k, transposed[0], seed), make(k, n, transposed[1], seed ^ 5));
         let (x, y) = (a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
         let want = |i: &[i64]| -> f64 {
             let sum: f64 = (0..k).map(|l| x[(i[0] * k + l) as usize] * y[(l * n + i[1]) as usize]).sum();
@@ -386,10 +386,10 @@ proptest! {
         sizes[d as usize] = sliced.sizes()[d as usize];
         check(&sliced, &sizes, |i| at(&x, &with(i, from + i[d as usize] * step)))?;
         let e = i64::from(numbers[3]) % rank;
-        let turned = x.transpose(d, e).unwrap();
+        let transposed = x.transpose(d, e).unwrap();
         let mut sizes = x.sizes().to_vec();
         sizes.swap(d as usize, e as usize);
-        check(&turned, &sizes, |i| { let mut i = i.to_vec(); i.swap(d as usize, e as usize); at(&x, &i) })?;
+        check(&transposed, &sizes, |i| { let mut i = i.to_vec(); i.swap(d as usize, e as usize); at(&x, &i) })?;
         // Flat, and any view that is possible.
         let want = x.to_vec::<f32>().unwrap();
         prop_assert_eq!(&x.reshape(&[-1]).map_or(vec![], |f| f.to_vec::<f32>().unwrap()), &if x.numel() == 0 { vec![] } else { want.clone() });
@@ -522,8 +522,8 @@ fn matrices_are_turned_whatever_their_sides() {
         let n = rows * columns;
         let at = |i: i64| i % rows * columns + i / rows;
         let singles = Tensor::from_vec((0..n).map(|i| i as f32).collect(), &[rows, columns]).unwrap();
-        let turned = singles.t().unwrap().contiguous().unwrap().to_vec::<f32>().unwrap();
-        assert_eq!(turned, (0..n).map(|i| at(i) as f32).collect::<Vec<_>>(), "{rows} by {columns}");
+        let transposed = singles.t().unwrap().contiguous().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(transposed, (0..n).map(|i| at(i) as f32).collect::<Vec<_>>(), "{rows} by {columns}");
         // Four bytes of any type are moved unchanged, including bit patterns of NaN.
         let bits = |i: i64| 0x7f80_0001 + i as i32;
         let whole = Tensor::from_vec((0..n).map(bits).collect(), &[rows, columns]).unwrap();

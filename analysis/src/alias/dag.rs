@@ -185,7 +185,7 @@ impl MemoryDag {
         }
         dag.elements[dag.all].contents = dag.all.0;
         dag.input_wildcard = dag.add(Of::Wildcard, Type::TENSOR, true);
-        dag.locations.mark(dag.elements[dag.input_wildcard].location, Flags::OUTSIDE_TENSOR);
+        dag.locations.mark(dag.elements[dag.input_wildcard].location, Flags::EXTERNAL_TENSOR);
         dag.edge(dag.kinds[0], dag.input_wildcard);
         dag
     }
@@ -206,7 +206,7 @@ impl MemoryDag {
         if of == Of::Wildcard {
             self.wildcard_list.push(e);
             if location != NONE {
-                let kind = if ty.is_tensor() { Flags::NONE } else { Flags::OUTSIDE_CONTAINER };
+                let kind = if ty.is_tensor() { Flags::NONE } else { Flags::EXTERNAL_CONTAINER };
                 self.locations.mark(location, Flags(Flags::WILDCARD.0 | kind.0));
             }
         }

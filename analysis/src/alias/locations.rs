@@ -35,9 +35,9 @@ impl Flags {
     /// A constant container, which persists from run to run.
     pub(crate) const CONSTANT_CONTAINER: Flags = Flags(16);
     /// Represents tensors outside the graph, which may include constants.
-    pub(crate) const OUTSIDE_TENSOR: Flags = Flags(32);
+    pub(crate) const EXTERNAL_TENSOR: Flags = Flags(32);
     /// Represents containers outside the graph, which may include constants.
-    pub(crate) const OUTSIDE_CONTAINER: Flags = Flags(64);
+    pub(crate) const EXTERNAL_CONTAINER: Flags = Flags(64);
     /// The storage of a tensor constant that may be shared with the outside.
     pub(crate) const SHARED_TENSOR: Flags = Flags(128);
     /// A constant container that may be shared with the outside.
@@ -465,7 +465,7 @@ mod tests {
         assert!(sets.meet(grown, LocSet::single(locations.find(64)), &locations));
     }
 
-    const OUTSIDE: Flags = Flags(Flags::WILDCARD.0 | Flags::OUTSIDE_TENSOR.0);
+    const EXTERNAL: Flags = Flags(Flags::WILDCARD.0 | Flags::EXTERNAL_TENSOR.0);
 
     fn locations_with<const N: usize>(flags: [Flags; N]) -> (Locations, [u32; N]) {
         let mut locations = Locations::default();
@@ -489,7 +489,8 @@ mod tests {
     fn constants_overlap_the_outside_but_not_each_other() {
         let constant = Flags(Flags::CONSTANT_TENSOR.0 | Flags::SHARED_TENSOR.0);
         let container = Flags(Flags::CONSTANT_CONTAINER.0 | Flags::SHARED_CONTAINER.0);
-        let (mut locations, [a, b, outside, list]) = locations_with([constant, constant, OUTSIDE, container]);
+        let (mut locations, [a, b, outside, list]) =
+            locations_with([constant, constant, EXTERNAL, container]);
         let sets = Sets::new();
         let meet = |x, y| sets.meet(LocSet::single(x), LocSet::single(y), &locations);
         assert!(meet(a, outside) && meet(outside, b) && !meet(a, b) && !meet(list, outside));

@@ -133,11 +133,11 @@ impl AliasDb {
             if !rest.is_empty() && (set.depends_on(at, forward) || effects_in(g, at).has_side_effects()) {
                 return None;
             }
-            let mut steps = vec![place(node, at, side)];
+            let mut steps = vec![move_step(node, at, side)];
             let far = if side == Side::Before { Side::After } else { Side::Before };
             let mut last = at;
             for n in rest {
-                steps.push(place(n, last, far));
+                steps.push(move_step(n, last, far));
                 last = n;
             }
             return done(steps);
@@ -148,14 +148,14 @@ impl AliasDb {
         let mut steps = Vec::new();
         let mut last = at;
         for n in set.nodes {
-            steps.push(place(n, last, side));
+            steps.push(move_step(n, last, side));
             last = n;
         }
         done(steps)
     }
 }
 
-fn place(node: NodeId, at: NodeId, side: Side) -> MoveStep {
+fn move_step(node: NodeId, at: NodeId, side: Side) -> MoveStep {
     match side {
         Side::Before => MoveStep::Before { node, next: at },
         Side::After => MoveStep::After { node, prev: at },

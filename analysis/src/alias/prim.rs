@@ -172,7 +172,7 @@ impl Builder<'_> {
                 self.dag.escape(e);
             }
         }
-        if summary.writes_outside {
+        if summary.writes_wildcards {
             let all = self.dag.everything();
             self.write(node, all, true);
         }

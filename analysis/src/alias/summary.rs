@@ -33,7 +33,7 @@ pub(crate) struct OutputOrigin {
 pub(crate) struct Summary {
     pub(crate) inputs: Vec<InputEffect>,
     pub(crate) outputs: Vec<OutputOrigin>,
-    pub(crate) writes_outside: bool,
+    pub(crate) writes_wildcards: bool,
     /// Whether a tensor gets the storage of another one: sharing between inputs is then unknown.
     pub(crate) rebinds: bool,
 }
@@ -106,7 +106,7 @@ fn summarise(body: &Graph, db: &AliasDb) -> Summary {
             OutputOrigin { inputs: from, fresh, outside: db.deep_flags(out).has(elsewhere) }
         })
         .collect();
-    let writes_outside =
+    let writes_wildcards =
         db.writes.rows.iter().any(|w| db.set_flags(db.set_of(w.element, w.deep)).has(elsewhere));
-    Summary { inputs, outputs, writes_outside, rebinds: !db.dag.unified().is_empty() }
+    Summary { inputs, outputs, writes_wildcards, rebinds: !db.dag.unified().is_empty() }
 }

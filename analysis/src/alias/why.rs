@@ -47,7 +47,7 @@ impl AliasDb {
         if !self.may_alias(a, b) {
             let _ = writeln!(text, "{} cannot be {}: they lead to no memory in common", name(a), name(b));
             for (v, reach) in [(a, &from_a), (b, &from_b)] {
-                self.tell_owners(graph, v, reach, &mut text);
+                self.describe_owners(graph, v, reach, &mut text);
             }
             return text;
         }
@@ -62,13 +62,13 @@ impl AliasDb {
         };
         let place = self.owner_name(graph, x);
         let _ = writeln!(text, "{} may be {}: both may be {place}", name(a), name(b));
-        self.tell_way(graph, a, &from_a, x, &mut text);
-        self.tell_way(graph, b, &from_b, y, &mut text);
+        self.describe_path(graph, a, &from_a, x, &mut text);
+        self.describe_path(graph, b, &from_b, y, &mut text);
         if x != y {
             let other = self.owner_name(graph, y);
             let _ = writeln!(text, "  {place} and {other} may be one: both are reachable from outside");
         }
-        self.tell_writers(graph, find(x), &mut text);
+        self.describe_writers(graph, find(x), &mut text);
         text
     }
 
@@ -102,12 +102,12 @@ impl AliasDb {
         name
     }
 
-    fn tell_way(&self, graph: &Graph, value: ValueId, reach: &Reach, to: ElementId, text: &mut String) {
-        let mut way = vec![to];
-        while let Some(Some(from)) = reach.from.get(&way[way.len() - 1]) {
-            way.push(*from);
+    fn describe_path(&self, graph: &Graph, value: ValueId, reach: &Reach, to: ElementId, text: &mut String) {
+        let mut path = vec![to];
+        while let Some(Some(from)) = reach.from.get(&path[path.len() - 1]) {
+            path.push(*from);
         }
-        let mut names: Vec<String> = way.iter().rev().map(|&e| self.element_name(graph, e)).collect();
+        let mut names: Vec<String> = path.iter().rev().map(|&e| self.element_name(graph, e)).collect();
         let own = format!("%{}", graph.name(value));
         // A value that has a single possible target shares the target's element.
         if names.first() != Some(&own) {
@@ -116,7 +116,7 @@ impl AliasDb {
         let _ = writeln!(text, "  {}", names.join(" -> "));
     }
 
-    fn tell_owners(&self, graph: &Graph, value: ValueId, reach: &Reach, text: &mut String) {
+    fn describe_owners(&self, graph: &Graph, value: ValueId, reach: &Reach, text: &mut String) {
         let mut names: Vec<String> = Vec::new();
         for &e in &reach.owners {
             let name = self.owner_name(graph, e);
@@ -136,7 +136,7 @@ impl AliasDb {
     }
 
     /// Appends the nodes that write a location.
-    fn tell_writers(&self, graph: &Graph, location: u32, text: &mut String) {
+    fn describe_writers(&self, graph: &Graph, location: u32, text: &mut String) {
         let mut names: Vec<&'static str> = Vec::new();
         for node in graph.nodes_deep().filter(|&n| self.writes_itself(n)) {
             let hits = self.writes.of(node).any(|w| {
@@ -188,8 +188,8 @@ mod tests {
         // Explanations agree with the answers for all pairs.
         for a in g.values_in_order() {
             for b in g.values_in_order() {
-                let told = db.why(&g, a, b);
-                assert_eq!(told.contains(" may be %"), db.may_alias(a, b), "{told}");
+                let explanation = db.why(&g, a, b);
+                assert_eq!(explanation.contains(" may be %"), db.may_alias(a, b), "{explanation}");
             }
         }
     }

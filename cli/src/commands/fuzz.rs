@@ -11,7 +11,7 @@ use anstream::println;
 use anyhow::{Result, anyhow, bail};
 use flambeau::{Error, Fault, Session};
 use flambeau_fuzz::isolated::{IsolatedCampaign, fresh_seed, serve};
-use flambeau_fuzz::worker::this_program_again;
+use flambeau_fuzz::worker::current_program;
 use flambeau_fuzz::{Campaign, Tally, selftest};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::Command;
@@ -121,7 +121,7 @@ fn full_name(name: &str, pipeline: &str) -> String {
 fn holds(args: &Args, name: &str, seed: u64) -> Result<bool> {
     let (oracle, pipeline) = name.split_once(':').unwrap_or((name, ""));
     let worker = || -> std::io::Result<Command> {
-        let mut command = this_program_again()?;
+        let mut command = current_program()?;
         command.args(["fuzz", "--worker", "--oracle", oracle, "--passes", pipeline]);
         command.args(["--seed", &seed.to_string()]);
         if !args.favour.is_empty() {

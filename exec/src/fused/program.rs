@@ -108,17 +108,17 @@ impl Program {
                     program.tiles - 1
                 }))
             });
-            let mut given: Vec<u32> = Vec::new();
+            let mut released: Vec<u32> = Vec::new();
             for arg in &step.args[..arity] {
                 if let TileVal::Step(s) = arg
                     && last[*s as usize] == i + 1
                     && let Some(Slot::Tile(t)) = place[*s as usize]
-                    && !given.contains(&t)
+                    && !released.contains(&t)
                 {
-                    given.push(t);
+                    released.push(t);
                 }
             }
-            free.append(&mut given);
+            free.append(&mut released);
             program.steps.push(Step { op: step.op, args, to });
         }
         program.find_reads(expression);

@@ -314,8 +314,8 @@ fn relaid(t: &Tensor, g: &mut Gen<'_>) -> Option<Tensor> {
             }
             let mut back = vec![0; rank];
             order.iter().enumerate().for_each(|(i, &d)| back[d as usize] = i as i64);
-            let turned = t.permute(&order).and_then(|t| t.clone_contiguous()).ok()?;
-            turned.permute(&back).ok()
+            let transposed = t.permute(&order).and_then(|t| t.clone_contiguous()).ok()?;
+            transposed.permute(&back).ok()
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Forecast {
     /// Values of the operands' symbols.
     valuation: Valuation,
     /// The operand facts passed to the rules, for reports.
-    told: String,
+    premises: String,
 }
 
 /// Weakens facts of actual values at random.
@@ -116,21 +116,21 @@ impl Forecast {
     /// Predicts the results of a call from weakened facts of the arguments.
     #[must_use]
     pub fn of_part(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Forecast {
-        let mut told = Forgetting::new(g);
+        let mut weakened = Forgetting::new(g);
         let schema = registry.schema(id);
         let operands =
-            args.iter().zip(&schema.args).map(|(value, arg)| told.operand(value, arg.ty)).collect();
-        Forecast::told(registry, id, operands, told.symbols, told.valuation)
+            args.iter().zip(&schema.args).map(|(value, arg)| weakened.operand(value, arg.ty)).collect();
+        Forecast::from_operands(registry, id, operands, weakened.symbols, weakened.valuation)
     }
 
     /// Predicts the results of a call from exact facts of the arguments.
     #[must_use]
     pub fn of_all(registry: &Registry, id: OpId, args: &[IValue]) -> Forecast {
         let operands = args.iter().map(Operand::of).collect();
-        Forecast::told(registry, id, operands, Symbols::new(), Valuation::new())
+        Forecast::from_operands(registry, id, operands, Symbols::new(), Valuation::new())
     }
 
-    fn told(
+    fn from_operands(
         registry: &Registry,
         id: OpId,
         operands: Vec<Operand<'static>>,
@@ -139,12 +139,12 @@ impl Forecast {
     ) -> Forecast {
         let schema = registry.schema(id);
         let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));
-        let told: Vec<_> = operands.iter().map(|o| (&o.fact, o.constant.is_some())).collect();
-        let told = format!("{told:?} (where {valuation:?})");
+        let premises: Vec<_> = operands.iter().map(|o| (&o.fact, o.constant.is_some())).collect();
+        let premises = format!("{premises:?} (where {valuation:?})");
         let mut cx = ShapeCx::new(Some(schema), operands, &mut symbols);
         let facts = (0..schema.returns.len()).map(|i| conclude(shape, dtype, i, &mut cx)).collect();
         drop(cx);
-        Forecast { facts, symbols, valuation, told }
+        Forecast { facts, symbols, valuation, premises }
     }
 
     /// Describes the first result that contradicts its prediction; `None` if there is none.
@@ -157,10 +157,12 @@ impl Forecast {
                 continue;
             }
             if let Err(why) = run.check(fact, value, &self.symbols) {
-                return Some(format!("result {i}: {why}; {fact:?} was concluded from {}", self.told));
+                return Some(format!("result {i}: {why}; {fact:?} was concluded from {}", self.premises));
             }
         }
-        run.consistent(&self.symbols).err().map(|why| format!("{why}; {:?} from {}", self.facts, self.told))
+        run.consistent(&self.symbols)
+            .err()
+            .map(|why| format!("{why}; {:?} from {}", self.facts, self.premises))
     }
 }
 

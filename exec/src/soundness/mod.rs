@@ -108,9 +108,9 @@ impl FactTrial {
         let shown = format!("{args:?}");
         let forecasts = || {
             let all = std::iter::once(Forecast::of_all(registry, id, &args));
-            let told: Vec<Forecast> =
+            let forecasts: Vec<Forecast> =
                 all.chain((0..parts).map(|_| Forecast::of_part(registry, id, &args, g))).collect();
-            told
+            forecasts
         };
         let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
             return self.fail(format!("a rule panics on {shown}"));
@@ -140,7 +140,7 @@ impl FactTrial {
         }
         let mut symbols = Symbols::new();
         let operands = arbitrary::operands(schema, &mut symbols, g);
-        let told = || operands.iter().map(|o| format!("{:?} ", o.fact)).collect::<String>();
+        let operand_facts = || operands.iter().map(|o| format!("{:?} ", o.fact)).collect::<String>();
         let start = Instant::now();
         let asked = operands.clone();
         let ask = || {
@@ -148,9 +148,9 @@ impl FactTrial {
             (0..schema.returns.len().max(1)).for_each(|i| drop(conclude(shape, dtype, i, &mut cx)));
         };
         if catch_unwind(AssertUnwindSafe(ask)).is_err() {
-            self.fail(format!("a rule panics on the facts {}", told()));
+            self.fail(format!("a rule panics on the facts {}", operand_facts()));
         } else if start.elapsed() > PATIENCE {
-            self.fail(format!("a rule takes {:?} on the facts {}", start.elapsed(), told()));
+            self.fail(format!("a rule takes {:?} on the facts {}", start.elapsed(), operand_facts()));
         }
     }
 }

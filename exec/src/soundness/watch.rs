@@ -38,11 +38,12 @@ pub fn watch_partial(
     g: &mut Gen<'_>,
 ) -> Watched {
     let everything = g.one_in(3);
-    let mut told = Forgetting::new(g);
-    told.symbols.note_types(graph);
-    let facts = args.iter().map(|arg| if everything { Fact::of(arg) } else { told.weaken(Fact::of(arg)) });
+    let mut forgetting = Forgetting::new(g);
+    forgetting.symbols.note_types(graph);
+    let facts =
+        args.iter().map(|arg| if everything { Fact::of(arg) } else { forgetting.weaken(Fact::of(arg)) });
     let facts = facts.collect();
-    let Forgetting { symbols, valuation, .. } = told;
+    let Forgetting { symbols, valuation, .. } = forgetting;
     let shapes = Shapes::with_symbols(graph, &AliasDb::new(graph), facts, symbols);
     follow(graph, &shapes, valuation, args, callees, host)
 }

@@ -158,7 +158,7 @@ fn back<'n>(
             let written = Written::split(&grad, base, view).map_err(fail)?;
             let part = written.part().map_err(fail)?;
             // Gradients that reach the previous version of the view belong to its region of the previous base.
-            let old = node.edges[1 + call.places[*target].start].as_ref().map(|edge| edge.node.id);
+            let old = node.edges[1 + call.arg_edges[*target].start].as_ref().map(|edge| edge.node.id);
             let back = differentiate(tape, call, &node.edges[1..], &[Some(part)], host)?;
             let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
                 back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
@@ -204,9 +204,9 @@ fn formulas<'n>(
     host: &mut Host,
 ) -> Result<Sent<'n>, ExecError> {
     let fail = |e: KernelError| ExecError::of(&e);
-    let needs = |arg: usize| call.places[arg].of(edges).iter().any(Option::is_some);
+    let needs = |arg: usize| call.arg_edges[arg].of(edges).iter().any(Option::is_some);
     let stated = |arg: usize| known.iter().any(|formula| formula.args.contains(&arg));
-    if let Some(arg) = (0..call.places.len()).find(|arg| needs(*arg) && !stated(*arg)) {
+    if let Some(arg) = (0..call.arg_edges.len()).find(|arg| needs(*arg) && !stated(*arg)) {
         let message = format!("the derivative of `{}` with respect to argument {arg}", call.name);
         return Err(fail(KernelError::unsupported(message)));
     }
@@ -220,10 +220,10 @@ fn formulas<'n>(
         let inputs = inputs.collect::<Result<_, _>>().map_err(fail)?;
         let found = tape.derivatives.apply(call.op, index, inputs, host)?;
         match (&*formula.args, found) {
-            ([arg], found) => deliver(call.places[*arg].of(edges), &found, &mut sent),
+            ([arg], found) => deliver(call.arg_edges[*arg].of(edges), &found, &mut sent),
             (args, IValue::Tuple(found)) => {
                 for (arg, found) in args.iter().zip(found.items()) {
-                    deliver(call.places[*arg].of(edges), found, &mut sent);
+                    deliver(call.arg_edges[*arg].of(edges), found, &mut sent);
                 }
             }
             (_, found) => {
@@ -274,7 +274,7 @@ fn through_body<'n>(
     for input in inputs {
         let value = call.input(*input, grads).map_err(fail)?;
         let Input::Arg(arg) = input else { continue };
-        args.push(leaf(&value, call.places[*arg].of(edges), &mut leaves));
+        args.push(leaf(&value, call.arg_edges[*arg].of(edges), &mut leaves));
     }
     let inner = Tape { derivatives: Arc::clone(&tape.derivatives), nesting: tape.nesting + 1 };
     let recording = host.set_tape(Some(inner.clone()));

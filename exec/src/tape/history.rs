@@ -45,7 +45,7 @@ pub(super) struct OpCall {
     /// Geometry of the results, for results that receive no gradient.
     pub(super) outputs: Vec<Geometry>,
     /// Per argument, its range in the list of edges.
-    pub(super) places: Vec<ArgEdges>,
+    pub(super) arg_edges: Vec<ArgEdges>,
     /// State of the default generator before the call, for a body that draws random numbers.
     pub(super) generator: Option<Generator>,
     /// Saved tensors with their versions at that time.

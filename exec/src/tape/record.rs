@@ -86,7 +86,7 @@ struct Before {
     /// Tensors among the arguments, taken before the call because the call may remove elements from a list.
     read: Vec<Tensor>,
     edges: Vec<Option<Edge>>,
-    places: Vec<ArgEdges>,
+    arg_edges: Vec<ArgEdges>,
     derivative: Option<Arc<Derivative>>,
     generator: Option<Generator>,
     /// Arguments as formulas read them.
@@ -104,13 +104,13 @@ impl Before {
         generator: &Generator,
     ) -> Result<Before, KernelError> {
         let mut edges = Vec::new();
-        let places = args.iter().map(|arg| edges_of(arg, &mut edges)).collect();
+        let arg_edges = args.iter().map(|arg| edges_of(arg, &mut edges)).collect();
         let derivative = tape.derivatives.of(op);
         let mut before = Before {
             args: args.to_vec(),
             read: args.iter().flat_map(tensors_of).collect(),
             edges,
-            places,
+            arg_edges,
             derivative,
             generator: None,
             saved: vec![IValue::None; args.len()],
@@ -136,8 +136,8 @@ impl Before {
             Some(Derivative::Body { inputs, .. }) => inputs.clone(),
             Some(Derivative::Formulas(formulas)) => {
                 let needed = formulas.iter().filter(|formula| {
-                    let places = formula.args.iter().filter_map(|arg| self.places.get(*arg));
-                    places.flat_map(|place| place.of(&self.edges)).any(Option::is_some)
+                    let arg_edges = formula.args.iter().filter_map(|arg| self.arg_edges.get(*arg));
+                    arg_edges.flat_map(|range| range.of(&self.edges)).any(Option::is_some)
                 });
                 needed.filter_map(|formula| formula.inputs.as_ref()).flatten().copied().collect()
             }
@@ -187,7 +187,7 @@ impl Before {
             results: saved,
             shapes: std::mem::take(&mut self.shapes),
             outputs,
-            places: std::mem::take(&mut self.places),
+            arg_edges: std::mem::take(&mut self.arg_edges),
             generator: self.generator.take(),
             kept: notes,
         }
@@ -287,7 +287,7 @@ fn written(
     let IValue::Tensor(tensor) = before.args[target].clone() else {
         return Err(KernelError::unsupported(format!("gradients through `{}`", schema.full_name())));
     };
-    let own = before.places[target].start;
+    let own = before.arg_edges[target].start;
     if before.edges[own].as_ref().is_some_and(history::is_leaf) {
         return Err(KernelError::input(
             "a leaf Variable that requires grad is being used in an in-place operation.",

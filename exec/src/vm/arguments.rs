@@ -7,9 +7,9 @@ use crate::structural::{SymbolSizes, check_declared};
 use flambeau_ir::value::IValue;
 
 /// Receives the arguments of a run, in order.
-pub struct Arguments<'a>(Place<'a>);
+pub struct Arguments<'a>(Destination<'a>);
 
-enum Place<'a> {
+enum Destination<'a> {
     Frame(Registers<'a>),
     List(&'a mut Vec<IValue>),
 }
@@ -19,7 +19,7 @@ struct Registers<'a> {
     code: &'a Code,
     s: &'a mut [u64],
     v: &'a mut [IValue],
-    given: usize,
+    bound: usize,
     /// The error of the first argument that does not fit.
     wrong: Option<KernelError>,
     symbols: SymbolSizes,
@@ -36,20 +36,20 @@ impl<'a> Arguments<'a> {
             [a, b] => (s[0], s[1]) = (a, b),
             ref all => s[..all.len()].copy_from_slice(all),
         }
-        Arguments(Place::Frame(Registers { code, s, v, given: 0, wrong: None, symbols: Vec::new() }))
+        Arguments(Destination::Frame(Registers { code, s, v, bound: 0, wrong: None, symbols: Vec::new() }))
     }
 
     /// Appends the arguments to a list.
     pub fn of_list(list: &'a mut Vec<IValue>) -> Arguments<'a> {
-        Arguments(Place::List(list))
+        Arguments(Destination::List(list))
     }
 
     /// Adds the next argument.
     #[inline(always)]
     pub fn push(&mut self, value: IValue) {
         match &mut self.0 {
-            Place::Frame(registers) => registers.push(value),
-            Place::List(list) => list.push(value),
+            Destination::Frame(registers) => registers.push(value),
+            Destination::List(list) => list.push(value),
         }
     }
 
@@ -57,8 +57,8 @@ impl<'a> Arguments<'a> {
     #[inline(always)]
     pub(super) fn complete(self) -> Result<(), KernelError> {
         match self.0 {
-            Place::Frame(registers) => registers.complete(),
-            Place::List(_) => Ok(()),
+            Destination::Frame(registers) => registers.complete(),
+            Destination::List(_) => Ok(()),
         }
     }
 }
@@ -66,29 +66,29 @@ impl<'a> Arguments<'a> {
 impl Registers<'_> {
     #[inline(always)]
     fn push(&mut self, value: IValue) {
-        if let Some(&ty) = self.code.declared.get(self.given)
-            && let Err(error) = check_declared(&self.code.graph, self.given, &value, ty, &mut self.symbols)
+        if let Some(&ty) = self.code.declared.get(self.bound)
+            && let Err(error) = check_declared(&self.code.graph, self.bound, &value, ty, &mut self.symbols)
         {
             self.wrong.get_or_insert(error);
-        } else if let Some(&param) = self.code.params.get(self.given)
+        } else if let Some(&param) = self.code.params.get(self.bound)
             && let Err(error) = steps::store(param, value, self.s, self.v)
         {
             self.refuse(&error);
         }
-        self.given += 1;
+        self.bound += 1;
     }
 
     #[cold]
     fn refuse(&mut self, error: &KernelError) {
-        let told = || KernelError::input(format!("argument {}: {}", self.given, error.message()));
-        self.wrong.get_or_insert_with(told);
+        let input_error = || KernelError::input(format!("argument {}: {}", self.bound, error.message()));
+        self.wrong.get_or_insert_with(input_error);
     }
 
     #[inline(always)]
     fn complete(self) -> Result<(), KernelError> {
         match self.wrong {
-            None if self.given == self.code.params.len() => Ok(()),
-            wrong => Err(wrong.unwrap_or_else(|| miscounted(self.code.params.len(), self.given))),
+            None if self.bound == self.code.params.len() => Ok(()),
+            wrong => Err(wrong.unwrap_or_else(|| miscounted(self.code.params.len(), self.bound))),
         }
     }
 }

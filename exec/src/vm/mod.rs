@@ -195,8 +195,8 @@ impl Vm {
         args: impl IntoIterator<Item = IValue>,
         host: &mut Host,
     ) -> Result<Rets, ExecError> {
-        let bind = |given: &mut Arguments<'_>| {
-            args.into_iter().for_each(|arg| given.push(arg));
+        let bind = |arguments: &mut Arguments<'_>| {
+            args.into_iter().for_each(|arg| arguments.push(arg));
             Ok(())
         };
         Ok(match self.run_bound(code, host, bind)? {
@@ -253,8 +253,10 @@ impl Vm {
         let failed = |e: KernelError| ExecError::of(&e);
         let (words, values) = self.top(host.max_depth()).map_err(failed)?;
         let (s, v, mut env) = self.window(code, (words, values), args, host).map_err(failed)?;
-        let mut given = Arguments::of_frame(code, s, v);
-        if let Err(error) = bind(&mut given).and_then(|()| given.complete().map_err(|e| failed(e).into())) {
+        let mut arguments = Arguments::of_frame(code, s, v);
+        if let Err(error) =
+            bind(&mut arguments).and_then(|()| arguments.complete().map_err(|e| failed(e).into()))
+        {
             steps::clear(v);
             return Err(error);
         }
@@ -354,9 +356,9 @@ impl Vm {
         self.widen(code, words, values)?;
         let s = &mut self.words[words..words + code.n_scalars as usize];
         let v = &mut self.values[values..values + code.n_values as usize];
-        let mut given = Arguments::of_frame(code, s, v);
-        args.drain(..).for_each(|arg| given.push(arg));
-        given.complete()
+        let mut arguments = Arguments::of_frame(code, s, v);
+        args.drain(..).for_each(|arg| arguments.push(arg));
+        arguments.complete()
     }
 
     /// Extends the register vectors for a window with the given start indices.

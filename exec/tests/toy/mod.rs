@@ -1,5 +1,5 @@
 //! A small operator registry for tests and benchmarks of this crate.
-#![allow(dead_code, reason = "each user takes a part")]
+#![allow(dead_code, reason = "each including module uses only a part")]
 
 use flambeau_exec::{
     Fault, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Pointwise, ScalarOp, TileOp,

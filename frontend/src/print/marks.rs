@@ -68,7 +68,7 @@ impl Marks {
         for (at, what) in self.places {
             let what = what.map(|i| self.ranges[i].clone());
             let same = |(_, last): &(usize, Option<SourceRange>)| match (last, &what) {
-                (Some(a), Some(b)) => a.range == b.range && a.source.same_place(&b.source),
+                (Some(a), Some(b)) => a.range == b.range && a.source.is_same_source(&b.source),
                 (None, None) => true,
                 _ => false,
             };

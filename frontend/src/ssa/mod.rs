@@ -90,7 +90,8 @@ impl Control {
     fn is_structured(&self, g: &Graph) -> bool {
         // No nodes are emitted after a return but the exits of the `with` statements that it leaves, so a return in the
         // root block that is in no `with` is at the end.
-        let leaves_with = |n| std::iter::successors(g.next(n), |&n| g.next(n)).any(|n| g.is_prim(n, Prim::Exit));
+        let leaves_with =
+            |n| std::iter::successors(g.next(n), |&n| g.next(n)).any(|n| g.is_prim(n, Prim::Exit));
         !self.leaves_loops
             && !self.raises
             && self.returns.len() == 1

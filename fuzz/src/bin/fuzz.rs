@@ -4,7 +4,7 @@
 //! Cases run in worker processes: this program again, as `fuzz --worker ORACLE SEED`.
 
 use flambeau_fuzz::isolated::{IsolatedCampaign, fresh_seed, serve};
-use flambeau_fuzz::worker::this_program_again;
+use flambeau_fuzz::worker::current_program;
 use flambeau_fuzz::{Campaign, selftest};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn search(args: &[String]) -> Result<bool, String> {
     let mut good = true;
     for name in selftest::all(&session).into_iter().chain(planted) {
         let worker = || {
-            let mut command = this_program_again()?;
+            let mut command = current_program()?;
             command.args(["--worker", &name, &seed.to_string()]);
             Ok(command)
         };

@@ -1,7 +1,7 @@
 //! Steps that add one operator: on available values, on its own sample, or again on the same operands.
 
-use super::{OperatorPool, SIDE};
 use super::maker::{Maker, Pool};
+use super::{OperatorPool, SIDE};
 use crate::case::deep_copy;
 use flambeau_exec::Sample;
 use flambeau_ir::types::{NoClasses, TypeBindings, TypeKind, match_type_variables};

@@ -17,7 +17,7 @@ impl Oracle for MachineAgrees {
 
     fn check(&self, case: &Case) -> Outcome {
         let want = observe::by_reference(&case.graph, case);
-        if want.hit_a_limit() {
+        if want.reached_limit() {
             return Outcome::Rejected("a limit ends the run");
         }
         let code = match Code::compile(&case.graph, &*case.unit) {

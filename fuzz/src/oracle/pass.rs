@@ -93,7 +93,7 @@ impl Oracle for PassKeeps {
 
     fn check(&self, case: &Case) -> Outcome {
         let want = observe::by_reference(&case.graph, case);
-        if want.hit_a_limit() {
+        if want.reached_limit() {
             return Outcome::Rejected("a limit ends the run");
         }
         let (graph, changed) = match self.apply(case) {

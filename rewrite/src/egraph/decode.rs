@@ -23,7 +23,7 @@ pub(crate) struct Decoder<'d, 'a> {
     region: &'d Region,
     choice: &'d Choice,
     /// The first member that computes each canonical e-node.
-    given: HashMap<ENode, u32, FxBuildHasher>,
+    original: HashMap<ENode, u32, FxBuildHasher>,
     /// Terms already built: the member position from which each is usable, and its value.
     built: HashMap<Id, (u32, Planned), FxBuildHasher>,
     log: Vec<Id>,
@@ -41,12 +41,12 @@ impl<'d, 'a> Decoder<'d, 'a> {
         region: &'d Region,
         choice: &'d Choice,
     ) -> Self {
-        let mut given = HashMap::default();
+        let mut original = HashMap::default();
         for i in 0..region.members.len() {
             let node = member_node(region, graph, i);
-            given.entry(node).or_insert(i as u32);
+            original.entry(node).or_insert(i as u32);
         }
-        Decoder { graph, sharing, region, choice, given, built: HashMap::default(), log: Vec::new() }
+        Decoder { graph, sharing, region, choice, original, built: HashMap::default(), log: Vec::new() }
     }
 
     /// Plans all changes. Returns the nodes whose values are replaced, each with the length of the patch after its
@@ -63,7 +63,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 continue;
             };
             let same = term == Planned::Value(member.value);
-            if !same && !self.sharing.become_if_unnoticed(member.value, term) {
+            if !same && !self.sharing.replace_if_unobservable(member.value, term) {
                 self.undo(patch, before);
                 continue;
             }
@@ -102,7 +102,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                     let node = self.choice.node(class)?;
                     // If a member computes this e-node, that member is reused; its operands must be available at the
                     // member's own position.
-                    let place = self.given.get(node).copied().filter(|&g| g <= at).unwrap_or(at);
+                    let place = self.original.get(node).copied().filter(|&g| g <= at).unwrap_or(at);
                     stack.push(Task::Build(class, at));
                     for &kid in node.kids.iter().rev() {
                         if self.choice.since(kid) <= place {
@@ -124,10 +124,10 @@ impl<'d, 'a> Decoder<'d, 'a> {
         let kid = |built: &HashMap<Id, (u32, Planned), FxBuildHasher>, k: Id, place: u32| {
             built.get(&k).filter(|b| b.0 <= place).map(|b| b.1)
         };
-        if let Some(given) = self.given.get(&node).copied().filter(|&g| g <= at) {
-            let member = self.region.members[given as usize];
+        if let Some(original) = self.original.get(&node).copied().filter(|&g| g <= at) {
+            let member = self.region.members[original as usize];
             let wanted: SmallVec<[Option<Planned>; 4]> =
-                node.kids.iter().map(|&k| kid(&self.built, k, given)).collect();
+                node.kids.iter().map(|&k| kid(&self.built, k, original)).collect();
             let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
             let same = operands.iter().zip(&wanted).all(|(&o, w)| w.is_none_or(|w| w == Planned::Value(o)));
             let aliases = self.graph.effects(member.node).result_aliases();
@@ -138,7 +138,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                         patch.set_operand(member.node, i, w);
                     }
                 }
-                self.note(class, given, Planned::Value(member.value));
+                self.note(class, original, Planned::Value(member.value));
                 return Some(());
             }
         }

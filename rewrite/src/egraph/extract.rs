@@ -29,7 +29,7 @@ struct Solution {
     needs: HashMap<Id, u64, FxBuildHasher>,
     total: u64,
     /// Whether the e-node exists in the program.
-    given: bool,
+    original: bool,
     /// Position among the members of the last leaf that the term uses.
     since: u32,
 }
@@ -72,12 +72,12 @@ impl Costs<'_> {
     }
 }
 
-/// Chooses an e-node for every class. `given` holds the e-nodes that exist in the program; `since` maps a leaf to the
+/// Chooses an e-node for every class. `original` holds the program's own e-nodes; `since` maps a leaf to the
 /// member position at which it is defined.
 pub(crate) fn extract(
     egraph: &EGraph<ENode, Knowledge>,
     costs: &Costs<'_>,
-    given: &HashSet<ENode, FxBuildHasher>,
+    original: &HashSet<ENode, FxBuildHasher>,
     since: impl Fn(u32) -> u32,
 ) -> Choice {
     let mut classes: Vec<Id> = egraph.classes().map(|c| c.id).collect();
@@ -111,7 +111,7 @@ pub(crate) fn extract(
         budget -= 1;
         let mut improved = false;
         for node in &nodes[&class] {
-            let Some(found) = solution(class, node, costs, given, &choice, &since) else { continue };
+            let Some(found) = solution(class, node, costs, original, &choice, &since) else { continue };
             if choice.best.get(&class).is_none_or(|old| better(&found, old)) {
                 choice.best.insert(class, found);
                 improved = true;
@@ -129,7 +129,7 @@ pub(crate) fn extract(
 }
 
 fn better(a: &Solution, b: &Solution) -> bool {
-    let key = |s: &Solution| (s.total, !s.given, s.needs.len());
+    let key = |s: &Solution| (s.total, !s.original, s.needs.len());
     match key(a).cmp(&key(b)) {
         Ordering::Equal => a.node < b.node,
         order => order.is_lt(),
@@ -140,7 +140,7 @@ fn solution(
     class: Id,
     node: &ENode,
     costs: &Costs<'_>,
-    given: &HashSet<ENode, FxBuildHasher>,
+    original: &HashSet<ENode, FxBuildHasher>,
     choice: &Choice,
     since: impl Fn(u32) -> u32,
 ) -> Option<Solution> {
@@ -159,5 +159,5 @@ fn solution(
     }
     needs.insert(class, costs.of(node));
     let total = needs.values().sum();
-    Some(Solution { node: node.clone(), needs, total, given: given.contains(node), since: last })
+    Some(Solution { node: node.clone(), needs, total, original: original.contains(node), since: last })
 }

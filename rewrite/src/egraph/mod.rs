@@ -68,7 +68,7 @@ const OPTIONS: &[&str] = &["accept", "only", "nodes", "iterations", "matches", "
 
 impl Pass for Saturate {
     const NAME: &'static str = "egraph";
-    const DOC: &'static str = "finds the cheapest equal program by equality saturation";
+    const DOC: &'static str = "Finds the cheapest equal program by equality saturation.";
 
     fn exactness(&self) -> Exactness {
         self.select.accept
@@ -199,12 +199,12 @@ impl<'a> Inputs<'a> {
         let stop =
             saturate::saturate(&mut region.egraph, rules, self.limits, ignore_conditions, &mut applied)?;
         counts.iter_mut().zip(applied).for_each(|(n, more)| *n += more);
-        let given: HashSet<language::ENode, FxBuildHasher> =
+        let original: HashSet<language::ENode, FxBuildHasher> =
             (0..region.members.len()).map(|i| decode::member_node(&region, self.graph, i)).collect();
-        debug_assert!(given.iter().all(|n| n.len() == n.kids.len()));
+        debug_assert!(original.iter().all(|n| n.len() == n.kids.len()));
         let leaves: Vec<u32> = region.leaves.iter().map(|l| l.since).collect();
         let costs = extract::Costs { registry: self.graph.registry() };
-        let choice = extract::extract(&region.egraph, &costs, &given, |leaf| leaves[leaf as usize]);
+        let choice = extract::extract(&region.egraph, &costs, &original, |leaf| leaves[leaf as usize]);
         Ok((region, choice, stop))
     }
 }
@@ -394,8 +394,8 @@ mod tests {
         let inputs = Inputs::new(seen, db, shapes, &limits);
         let mut counts = vec![0; rules.rules().len()];
         let found = inputs.search(&inputs.windows()[0].1, &rules, false, &mut counts, false);
-        let told = left_alone(&rules, &found.err().expect("the ranks differ"));
-        assert!(told.contains("ranks of") && told.contains("bad"), "{told}");
+        let reason = left_alone(&rules, &found.err().expect("the ranks differ"));
+        assert!(reason.contains("ranks of") && reason.contains("bad"), "{reason}");
         assert!(counts.iter().all(|&n| n == 0), "{counts:?}");
         let mut cx = PassCx::bare(&mut graph, &mut analyses, &mut control, None);
         Pass::run(&Saturate { select, limits }, &mut cx).unwrap();

@@ -153,13 +153,13 @@ impl<'a> Group<'a> {
     }
 
     /// Returns the first user of an output, if one of the inputs is defined only after that user.
-    pub(super) fn in_the_way(&self) -> Option<NodeId> {
+    pub(super) fn blocking_user(&self) -> Option<NodeId> {
         self.first_user().filter(|&user| !self.has_all_before(user))
     }
 
     /// Returns the position of the group: directly before the first user of its outputs, or at its last member `root`
     /// if that precedes the user.
-    pub(super) fn place(&self, root: NodeId) -> NodeId {
+    pub(super) fn insertion_point(&self, root: NodeId) -> NodeId {
         self.first_user().filter(|&user| self.graph.is_before(user, root)).unwrap_or(root)
     }
 
@@ -175,7 +175,7 @@ impl<'a> Group<'a> {
         if self.scratch.spans.is_empty() {
             return true;
         }
-        let at = self.place(root);
+        let at = self.insertion_point(root);
         self.scratch.spans.iter().all(|&(_, span)| self.around.positions.allows(span, at))
     }
 

@@ -16,7 +16,8 @@ pub struct ActivationsInPlace;
 
 impl Pass for ActivationsInPlace {
     const NAME: &'static str = "functional_to_inplace_activation";
-    const DOC: &'static str = "lets activations write the memory of operands that nobody needs any more";
+    const DOC: &'static str =
+        "Replaces activations by in-place variants if the operand is not used afterwards.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();

@@ -23,7 +23,7 @@ pub struct BatchMm;
 
 impl Pass for BatchMm {
     const NAME: &'static str = "batch_mm";
-    const DOC: &'static str = "computes matrix products that are added up or share a side at once";
+    const DOC: &'static str = "Batches matrix products that are summed or share an operand.";
 
     fn exactness(&self) -> Exactness {
         Exactness::Rounding

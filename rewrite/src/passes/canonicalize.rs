@@ -14,7 +14,7 @@ pub struct Canonicalize {
 
 impl Pass for Canonicalize {
     const NAME: &'static str = "canonicalize";
-    const DOC: &'static str = "orders results of branches and loops by first use and renumbers values";
+    const DOC: &'static str = "Orders results of branches and loops by first use and renumbers values.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let orders = plan(cx.graph());

@@ -20,7 +20,7 @@ pub struct CanonicalizeOps;
 impl Pass for CanonicalizeOps {
     const NAME: &'static str = "canonicalize_ops";
     const ALIASES: &'static [&'static str] = &["canonicalize_graph_fuser_ops"];
-    const DOC: &'static str = "turns lists of chunks that are taken apart into single nodes";
+    const DOC: &'static str = "Replaces lists of chunks that are immediately unpacked by single nodes.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().then(Dce::default())

@@ -14,7 +14,7 @@ pub struct ConstantPooling;
 
 impl Pass for ConstantPooling {
     const NAME: &'static str = "constant_pooling";
-    const DOC: &'static str = "moves constants to the top of the graph and merges equal ones";
+    const DOC: &'static str = "Moves constants to the top of the graph and merges equal ones.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();

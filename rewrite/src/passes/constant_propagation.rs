@@ -46,7 +46,8 @@ impl Configure for ConstantPropagation {
 
 impl Pass for ConstantPropagation {
     const NAME: &'static str = "constant_propagation";
-    const DOC: &'static str = "computes what is known before the program runs";
+    const DOC: &'static str =
+        "Evaluates nodes with constant operands and simplifies control flow with known conditions.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().then(Dce::default())

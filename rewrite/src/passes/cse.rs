@@ -26,7 +26,7 @@ pub struct Cse;
 impl Pass for Cse {
     const NAME: &'static str = "cse";
     const ALIASES: &'static [&'static str] = &["common_subexpression_elimination"];
-    const DOC: &'static str = "merges nodes that compute the same";
+    const DOC: &'static str = "Merges nodes that compute the same values.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let ignore_writers = cx.planted() == Planted::CseIgnoresWriters;

@@ -31,7 +31,7 @@ impl Configure for Dce {
 impl Pass for Dce {
     const NAME: &'static str = "dce";
     const ALIASES: &'static [&'static str] = &["dead_code_elimination"];
-    const DOC: &'static str = "removes what nobody needs";
+    const DOC: &'static str = "Removes nodes whose results are unused and that have no side effects.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let drop_writes = cx.planted() == Planted::DceDropsWrites;
@@ -83,8 +83,8 @@ fn mark_writes(marker: &mut MarkLive<'_>, g: &Graph, db: &AliasDb, writers: &[No
     let mut live: Vec<NodeId> = g.nodes_deep().filter(|&n| marker.live().has(n)).collect();
     loop {
         for &node in &live {
-            let given = g.blocks(node).flat_map(|block| g.block_outputs(block));
-            for v in g.operands(node).chain(given).filter(|&v| g.ty(v).is_mutable()) {
+            let block_results = g.blocks(node).flat_map(|block| g.block_outputs(block));
+            for v in g.operands(node).chain(block_results).filter(|&v| g.ty(v).is_mutable()) {
                 memory.add(v, &mut found);
             }
         }

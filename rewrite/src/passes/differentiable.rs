@@ -40,7 +40,7 @@ impl Configure for CreateAutodiffSubgraphs {
 
 impl Pass for CreateAutodiffSubgraphs {
     const NAME: &'static str = "create_autodiff_subgraphs";
-    const DOC: &'static str = "puts connected operators that can be differentiated into graphs of their own";
+    const DOC: &'static str = "Outlines connected differentiable operators into subgraphs.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().first(Cse).then(Dce::default())
@@ -94,7 +94,7 @@ impl Configure for InlineAutodiffSubgraphs {
 
 impl Pass for InlineAutodiffSubgraphs {
     const NAME: &'static str = "inline_autodiff_subgraphs";
-    const DOC: &'static str = "puts graphs for differentiation back that are too small to pay";
+    const DOC: &'static str = "Inlines differentiable subgraphs that are too small to be profitable.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         inline_subgraphs(cx, Prim::DifferentiableGraph, |body| {

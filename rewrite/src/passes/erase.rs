@@ -9,7 +9,7 @@ pub struct EraseShapes;
 
 impl Pass for EraseShapes {
     const NAME: &'static str = "erase_shape_information";
-    const DOC: &'static str = "forgets what is known of tensors beside that they are tensors";
+    const DOC: &'static str = "Erases inferred element types, sizes, strides and devices from tensor types.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();

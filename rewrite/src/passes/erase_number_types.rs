@@ -21,7 +21,7 @@ pub struct EraseNumberTypes;
 
 impl Pass for EraseNumberTypes {
     const NAME: &'static str = "erase_number_types";
-    const DOC: &'static str = "makes tensors of the numbers that operators take beside tensors";
+    const DOC: &'static str = "Converts numbers that operators take in place of tensors to tensors.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().then_if_changed(Dce::default())
@@ -81,8 +81,8 @@ fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -
     let same = dtypes.for_all(node, |operands| {
         let mut changed = operands.to_vec();
         changed[index] = as_tensor.clone();
-        let before = dtypes.given(op, operands);
-        before.is_some() && before == dtypes.given(other, &changed)
+        let before = dtypes.result_dtype(op, operands);
+        before.is_some() && before == dtypes.result_dtype(other, &changed)
     });
     same.then_some(Found { node, index, op: other, tensor })
 }

@@ -44,7 +44,7 @@ impl Configure for FoldChannels {
 impl Pass for FoldChannels {
     const NAME: &'static str = "fold_channels";
     const ALIASES: &'static [&'static str] = &["fold_frozen_conv_bn", "fold_frozen_linear_bn"];
-    const DOC: &'static str = "folds batch normalization into the constant weights of what it normalizes";
+    const DOC: &'static str = "Folds batch normalization into the constant weights of the preceding layer.";
 
     fn exactness(&self) -> Exactness {
         Exactness::Rounding
@@ -82,7 +82,7 @@ impl Pass for FoldChannels {
             if fold.rank == Known::ByInputs {
                 for (input, rank) in assumed.take().into_iter().flatten() {
                     let root = editor.graph().root();
-                    insist(&mut editor, At::start(root), (input, rank), (ranks, differs));
+                    check_rank(&mut editor, At::start(root), (input, rank), (ranks, differs));
                 }
             }
             fold.apply(&mut editor, (ranks, differs));
@@ -123,7 +123,7 @@ impl Fold {
         let (input, rank) = (graph.operand(self.linear, 0), self.wanted_rank());
         let loc = graph.loc(self.linear);
         if self.rank == Known::ByCheck {
-            insist(editor, At::before(self.linear), (input, rank), checks);
+            check_rank(editor, At::before(self.linear), (input, rank), checks);
         }
         editor.at(At::before(self.linear)).loc(loc);
         let (weight, bias) = (IValue::Tensor(self.weight), IValue::Tensor(self.bias));
@@ -137,7 +137,12 @@ impl Fold {
 }
 
 /// Inserts a check that raises an exception unless a tensor has the given rank.
-fn insist(editor: &mut Editor<'_>, at: At, (value, rank): (ValueId, usize), (ranks, differs): (OpId, OpId)) {
+fn check_rank(
+    editor: &mut Editor<'_>,
+    at: At,
+    (value, rank): (ValueId, usize),
+    (ranks, differs): (OpId, OpId),
+) {
     editor.at(at);
     let have = editor.value(ranks, &[value], Type::INT);
     let want = editor.constant(IValue::Int(rank as i64));
@@ -214,7 +219,7 @@ fn of_dtype(values: Vec<f64>, sizes: &[i64], dtype: DType) -> Option<Tensor> {
 }
 
 /// The mapping of the elements of a weight tensor, in row-major order, to channels.
-struct Spread {
+struct ChannelLayout {
     /// Rows (dimension 0) per group; each group has its own channels.
     rows: usize,
     /// Channels per group, consecutive within each row.
@@ -224,7 +229,12 @@ struct Spread {
 }
 
 /// The mapping of weights to `count` channels; `None` if the weights have another number of channels.
-fn channels(slices: Slices, weight: &Tensor, layer: &[Option<IValue>], count: usize) -> Option<Spread> {
+fn channels(
+    slices: Slices,
+    weight: &Tensor,
+    layer: &[Option<IValue>],
+    count: usize,
+) -> Option<ChannelLayout> {
     let sizes: Vec<usize> = weight.sizes().iter().map(|&s| s as usize).collect();
     let groups = |i: usize| usize::try_from(layer.get(i)?.as_ref()?.as_int()?).ok().filter(|&g| g > 0);
     let groups = match slices {
@@ -241,22 +251,22 @@ fn channels(slices: Slices, weight: &Tensor, layer: &[Option<IValue>], count: us
     match groups {
         None => {
             let run = sizes[1..].iter().product();
-            (sizes[0] == count).then_some(Spread { rows: 1, channels: 1, run })
+            (sizes[0] == count).then_some(ChannelLayout { rows: 1, channels: 1, run })
         }
         Some(groups) => {
             let run = sizes[2..].iter().product();
             let fits = sizes[0].is_multiple_of(groups) && sizes[1].checked_mul(groups) == Some(count);
-            fits.then_some(Spread { rows: sizes[0] / groups, channels: sizes[1], run })
+            fits.then_some(ChannelLayout { rows: sizes[0] / groups, channels: sizes[1], run })
         }
     }
 }
 
 /// The weights, each multiplied by the factor of its channel.
-fn folded_weights(weight: &Tensor, pairs: &[(f64, f64)], spread: &Spread) -> Option<Tensor> {
+fn folded_weights(weight: &Tensor, pairs: &[(f64, f64)], layout: &ChannelLayout) -> Option<Tensor> {
     let mut values = weight.to_vec::<f64>().ok()?;
-    for (i, run) in values.chunks_exact_mut(spread.run).enumerate() {
-        let (row, within) = (i / spread.channels, i % spread.channels);
-        let (scale, _) = pairs[row / spread.rows * spread.channels + within];
+    for (i, run) in values.chunks_exact_mut(layout.run).enumerate() {
+        let (row, within) = (i / layout.channels, i % layout.channels);
+        let (scale, _) = pairs[row / layout.rows * layout.channels + within];
         run.iter_mut().for_each(|v| *v *= scale);
     }
     of_dtype(values, weight.sizes(), weight.dtype())

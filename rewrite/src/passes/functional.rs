@@ -19,7 +19,7 @@ const LEAST: usize = 6;
 
 impl Pass for CreateFunctionalGraphs {
     const NAME: &'static str = "create_functional_graphs";
-    const DOC: &'static str = "puts parts of the program that write nothing into graphs of their own";
+    const DOC: &'static str = "Outlines parts of the program without writes into functional subgraphs.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
@@ -86,7 +86,7 @@ pub struct InlineFunctionalGraphs;
 
 impl Pass for InlineFunctionalGraphs {
     const NAME: &'static str = "inline_functional_graphs";
-    const DOC: &'static str = "puts functional graphs back where they stand";
+    const DOC: &'static str = "Inlines functional subgraphs.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         inline_subgraphs(cx, Prim::FunctionalGraph, |_| true)

@@ -21,7 +21,7 @@ const MOST_LOOPS: usize = 8;
 impl Pass for Hoist {
     const NAME: &'static str = "hoist";
     const ALIASES: &'static [&'static str] = &["loop_invariant_code_motion"];
-    const DOC: &'static str = "moves what is the same in every iteration out of loops";
+    const DOC: &'static str = "Moves loop-invariant nodes out of loops.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let has_loops = cx.graph().nodes_deep().any(|n| cx.graph().is_prim(n, Prim::Loop));

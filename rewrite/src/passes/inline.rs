@@ -39,7 +39,7 @@ impl Configure for Inline {
 impl Pass for Inline {
     const NAME: &'static str = "inline";
     const ALIASES: &'static [&'static str] = &["inliner"];
-    const DOC: &'static str = "replaces calls of functions and methods by their bodies";
+    const DOC: &'static str = "Replaces calls of functions and methods by their bodies.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let Some(unit) = cx.unit() else { return Ok(()) };

@@ -14,7 +14,7 @@ pub struct InlineForkWait;
 
 impl Pass for InlineForkWait {
     const NAME: &'static str = "inline_fork_wait";
-    const DOC: &'static str = "computes tasks that are only waited for where they are forked";
+    const DOC: &'static str = "Inlines forked tasks whose futures are only waited for.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();

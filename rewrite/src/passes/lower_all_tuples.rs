@@ -19,7 +19,7 @@ pub struct LowerAllTuples;
 
 impl Pass for LowerAllTuples {
     const NAME: &'static str = "lower_all_tuples";
-    const DOC: &'static str = "removes all tuples, those the graph takes and returns included";
+    const DOC: &'static str = "Removes all tuples, including those in the graph's inputs and outputs.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().then(Dce::default())

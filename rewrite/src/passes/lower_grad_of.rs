@@ -10,7 +10,8 @@ pub struct LowerGradOf;
 
 impl Pass for LowerGradOf {
     const NAME: &'static str = "lower_grad_of";
-    const DOC: &'static str = "makes branches of gradient formulas that are skipped without gradients";
+    const DOC: &'static str =
+        "Lowers gradient formulas to branches that run if an incoming gradient is defined.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();

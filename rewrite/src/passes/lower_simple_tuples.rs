@@ -14,7 +14,7 @@ pub struct LowerSimpleTuples;
 impl Pass for LowerSimpleTuples {
     const NAME: &'static str = "lower_simple_tuples";
     const ALIASES: &'static [&'static str] = &["lower_tuples"];
-    const DOC: &'static str = "removes tuples that are taken apart where they were put together";
+    const DOC: &'static str = "Removes pairs of tuple construction and unpacking.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         lower(cx, Extent::Taken);
@@ -94,7 +94,7 @@ fn plan_access(g: &Graph, node: NodeId, shift: usize) -> Option<Access> {
     match g.prim(node)? {
         Prim::TupleUnpack => (elems.len() == g.result_count(node)).then_some(Access::Values(elems)),
         Prim::TupleIndex => {
-            let index = wrap(g.constant(g.operand(node, 1))?.as_int()?, elems.len())?;
+            let index = wrap_index(g.constant(g.operand(node, 1))?.as_int()?, elems.len())?;
             let index = if shift > 0 { (index + shift) % elems.len() } else { index };
             Some(Access::Values(vec![elems[index]]))
         }
@@ -109,7 +109,7 @@ fn plan_access(g: &Graph, node: NodeId, shift: usize) -> Option<Access> {
 }
 
 /// Converts an index that counts from the end if negative. Returns `None` if it is out of bounds.
-fn wrap(index: i64, len: usize) -> Option<usize> {
+fn wrap_index(index: i64, len: usize) -> Option<usize> {
     let len_signed = i64::try_from(len).ok()?;
     let index = if index < 0 { index + len_signed } else { index };
     usize::try_from(index).ok().filter(|&i| i < len)

@@ -34,7 +34,7 @@ impl Peephole {
 
 impl Pass for Peephole {
     const NAME: &'static str = "peephole";
-    const DOC: &'static str = "applies rewrite rules and idioms of containers and types wherever they fit";
+    const DOC: &'static str = "Applies rewrite rules and idioms of containers and types to a fixed point.";
 
     fn exactness(&self) -> Exactness {
         self.rules.exactness()

@@ -24,7 +24,7 @@ impl Configure for PropagateShapes {
 impl Pass for PropagateShapes {
     const NAME: &'static str = "propagate_shapes";
     const ALIASES: &'static [&'static str] = &["propagate_shapes_on_graph", "propagate_input_shapes"];
-    const DOC: &'static str = "writes what is known of tensors' element types and sizes into their types";
+    const DOC: &'static str = "Writes the results of shape analysis into tensor types.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let (graph, shapes) = cx.with::<Shapes>();

@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 32;
 
 impl Pass for RefineIntegerValues {
     const NAME: &'static str = "refine_integer_values";
-    const DOC: &'static str = "uses the numbers that integers were found to be";
+    const DOC: &'static str = "Replaces integers by constants where a comparison determines their value.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
@@ -41,7 +41,7 @@ impl Pass for RefineIntegerValues {
 
 /// Where the value of an integer is known.
 #[derive(Clone, Copy)]
-enum Place {
+enum KnownRegion {
     /// In this block of the branch.
     Block(usize),
     /// After the branch.
@@ -50,7 +50,7 @@ enum Place {
 
 struct Found {
     node: NodeId,
-    place: Place,
+    region: KnownRegion,
     value: ValueId,
     number: i64,
 }
@@ -58,13 +58,13 @@ struct Found {
 impl Found {
     fn apply(self, editor: &mut Editor<'_>) {
         let g = editor.graph();
-        let at = match self.place {
-            Place::Block(i) => At::start(g.block(self.node, i)),
-            Place::After => At::after(self.node),
+        let at = match self.region {
+            KnownRegion::Block(i) => At::start(g.block(self.node, i)),
+            KnownRegion::After => At::after(self.node),
         };
-        let holds = |user: NodeId| match self.place {
-            Place::Block(i) => g.is_nested_in(g.parent(user), g.block(self.node, i)),
-            Place::After => {
+        let holds = |user: NodeId| match self.region {
+            KnownRegion::Block(i) => g.is_nested_in(g.parent(user), g.block(self.node, i)),
+            KnownRegion::After => {
                 g.is_before(self.node, user) && g.is_nested_in(g.parent(user), g.parent(self.node))
             }
         };
@@ -85,12 +85,12 @@ fn refinements(g: &Graph, roles: &Column<'_, Role>, node: NodeId) -> Vec<Found> 
     let mut found = Vec::new();
     for (i, holds) in [true, false].into_iter().enumerate() {
         let facts = facts(g, roles, condition, holds);
-        let mut add = |place| {
-            found.extend(facts.iter().map(|&(value, number)| Found { node, place, value, number }));
+        let mut add = |region| {
+            found.extend(facts.iter().map(|&(value, number)| Found { node, region, value, number }));
         };
-        add(Place::Block(i));
+        add(KnownRegion::Block(i));
         if raises(g, g.block(node, 1 - i)) {
-            add(Place::After);
+            add(KnownRegion::After);
         }
     }
     found
@@ -145,8 +145,8 @@ fn through(g: &Graph, node: NodeId, value: ValueId, holds: bool) -> SmallVec<[(V
     let Some(at) = g.results(node).position(|v| v == value) else { return known };
     for i in [0, 1] {
         let other = g.block_outputs(g.block(node, 1 - i)).nth(at);
-        let given = other.and_then(|v| g.constant(v)).and_then(|c| c.as_bool());
-        if given == Some(!holds) {
+        let operand_constant = other.and_then(|v| g.constant(v)).and_then(|c| c.as_bool());
+        if operand_constant == Some(!holds) {
             known.push((g.operand(node, 0), i == 0));
             known.extend(g.block_outputs(g.block(node, i)).nth(at).map(|v| (v, holds)));
         }

@@ -10,7 +10,7 @@ pub struct RefineTupleTypes;
 
 impl Pass for RefineTupleTypes {
     const NAME: &'static str = "refine_tuple_types";
-    const DOC: &'static str = "gives tuples the types that their elements have";
+    const DOC: &'static str = "Refines tuple types to the types of their elements.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();

@@ -45,7 +45,7 @@ impl Configure for RemoveMutation {
 
 impl Pass for RemoveMutation {
     const NAME: &'static str = "remove_mutation";
-    const DOC: &'static str = "makes new values of writes to lists and tensors that nobody else has yet";
+    const DOC: &'static str = "Removes writes to new lists and tensors that have no other references yet.";
 
     /// An in-place operator raises if the result does not match its operand in element type or sizes. The functional
     /// variant returns the result.
@@ -120,7 +120,7 @@ fn next_list_write(
             members.insert(at as usize, element(2)?);
         }
         Elements::Replace => {
-            let at = super::idioms::place(index()?, members.len())?;
+            let at = super::idioms::wrap_index(index()?, members.len())?;
             members[at] = element(2)?;
         }
         _ => return None,

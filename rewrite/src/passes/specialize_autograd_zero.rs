@@ -15,7 +15,7 @@ pub struct SpecializeAutogradZero;
 impl Pass for SpecializeAutogradZero {
     const NAME: &'static str = "specialize_autogradzero";
     const ALIASES: &'static [&'static str] = &["specialize_undef"];
-    const DOC: &'static str = "removes what is computed of gradients known to be undefined";
+    const DOC: &'static str = "Removes computations on gradients that are known to be undefined.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let found = Search::new(cx.graph()).run();
@@ -130,7 +130,7 @@ impl<'g> Search<'g> {
         let g = self.graph;
         let all = |state| g.operands(node).all(|v| self.states[v] == state);
         let any = |state| g.operands(node).any(|v| self.states[v] == state);
-        let (edit, given) = match g.prim(node) {
+        let (edit, state) = match g.prim(node) {
             None if g.op(node).row().is_some() => (None, State::Defined),
             Some(Prim::AutogradZero) => (None, State::Undefined),
             Some(Prim::Constant) if g.constant(g.result(node, 0)).is_some_and(|c| c.is_tensor()) => {
@@ -159,7 +159,7 @@ impl<'g> Search<'g> {
             _ => (None, State::Unknown),
         };
         for v in g.results(node).filter(|&v| g.ty(v).is_tensor()) {
-            self.states[v] = given;
+            self.states[v] = state;
         }
         edit
     }

@@ -41,7 +41,7 @@ impl Configure for Unroll {
 impl Pass for Unroll {
     const NAME: &'static str = "loop_unrolling";
     const ALIASES: &'static [&'static str] = &["unroll"];
-    const DOC: &'static str = "writes out loops that count, wholly or several iterations at a time";
+    const DOC: &'static str = "Unrolls counted loops fully or by a constant factor.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().then_if_changed(Dce::default())

@@ -375,25 +375,29 @@ fn candidates(registry: &Registry, name: &str, overload: Option<&str>) -> SmallV
 
 /// An argument in schema order: from the rule, or the default.
 #[derive(Clone)]
-enum Given {
+enum ArgSource {
     Expr(ExprId),
     Default(IValue),
 }
 
 /// The arguments of an operator in a rule, in the order of an overload's schema; `None` if they do not match it.
-fn arrange(args: &[(Option<String>, ExprId)], formals: &[Argument]) -> Option<Vec<Given>> {
-    let mut given: Vec<Option<Given>> = vec![None; formals.len()];
+fn arrange(args: &[(Option<String>, ExprId)], formals: &[Argument]) -> Option<Vec<ArgSource>> {
+    let mut ordered: Vec<Option<ArgSource>> = vec![None; formals.len()];
     for (i, (name, expr)) in args.iter().enumerate() {
         let slot = match name {
             Some(name) => formals.iter().position(|f| f.name.as_str() == name)?,
             None if formals.get(i)?.kwarg_only => return None,
             None => i,
         };
-        if given[slot].replace(Given::Expr(*expr)).is_some() {
+        if ordered[slot].replace(ArgSource::Expr(*expr)).is_some() {
             return None;
         }
     }
-    given.into_iter().zip(formals).map(|(g, f)| g.or_else(|| f.default.clone().map(Given::Default))).collect()
+    ordered
+        .into_iter()
+        .zip(formals)
+        .map(|(g, f)| g.or_else(|| f.default.clone().map(ArgSource::Default)))
+        .collect()
 }
 
 struct Search<'a> {
@@ -470,10 +474,10 @@ impl Search<'_> {
         if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
             return false;
         }
-        let Some(given) = arrange(args, &schema.args) else { return false };
-        given.iter().zip(&schema.args).all(|(g, formal)| match g {
-            Given::Default(_) => true,
-            Given::Expr(e) => self.narrow(*e, formal.ty, bound),
+        let Some(ordered) = arrange(args, &schema.args) else { return false };
+        ordered.iter().zip(&schema.args).all(|(g, formal)| match g {
+            ArgSource::Default(_) => true,
+            ArgSource::Expr(e) => self.narrow(*e, formal.ty, bound),
         })
     }
 
@@ -633,13 +637,13 @@ impl Build<'_, '_> {
         if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
             return Err(format!("`{}` cannot be used in a rule", schema.full_name()));
         }
-        let given = arrange(args, &schema.args)
+        let ordered = arrange(args, &schema.args)
             .ok_or_else(|| format!("the arguments do not match the schema of `{}`", schema.full_name()))?;
         let mut pats = SmallVec::new();
-        for (g, formal) in given.into_iter().zip(&schema.args) {
+        for (g, formal) in ordered.into_iter().zip(&schema.args) {
             pats.push(match g {
-                Given::Default(value) => self.push(Pat::Literal(value, formal.ty)),
-                Given::Expr(e) => {
+                ArgSource::Default(value) => self.push(Pat::Literal(value, formal.ty)),
+                ArgSource::Expr(e) => {
                     let (pat, ty) = self.expr(e, Some(formal.ty), chosen)?;
                     if !fits(ty, formal.ty) {
                         return Err(format!(

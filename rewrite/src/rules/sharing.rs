@@ -83,7 +83,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// Replaces `old` by `new` if the change of sharing is unobservable. Returns whether it did.
-    pub(crate) fn become_if_unnoticed(&mut self, old: ValueId, new: Planned) -> bool {
+    pub(crate) fn replace_if_unobservable(&mut self, old: ValueId, new: Planned) -> bool {
         if !self.graph.ty(old).is_mutable() {
             self.becomes.insert(old, (new, Bases::new()));
             return true;
@@ -95,7 +95,7 @@ impl<'a> Sharing<'a> {
             .chain(is.iter().filter(|v| !was.contains(v)))
             .copied()
             .collect();
-        if !differs.iter().filter(|&&v| v != old).all(|&v| self.may_join(old, v)) {
+        if !differs.iter().filter(|&&v| v != old).all(|&v| self.groups_may_share(old, v)) {
             return false;
         }
         let share = |a: ValueId, b: ValueId| memory::may_share(self.db, self.graph, a, b);
@@ -118,7 +118,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// Whether two values, and all values that share memory with them, may share memory with each other.
-    fn may_join(&self, a: ValueId, b: ValueId) -> bool {
+    fn groups_may_share(&self, a: ValueId, b: ValueId) -> bool {
         let (left, right) = (self.group(a), self.group(b));
         left.iter().all(|&x| right.iter().all(|&y| memory::may_share(self.db, self.graph, x, y)))
     }

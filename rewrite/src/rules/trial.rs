@@ -115,7 +115,7 @@ pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instan
         if trial.failure.is_some() {
             break;
         }
-        let fact = |v: u16| told(&vars, &types, v);
+        let fact = |v: u16| fact_of(&vars, &types, v);
         let root = Fact::Value { ty: type_of(&left), constant: None };
         if !rule.holds(fact, root) {
             trial.refused = Some("a condition does not hold".to_owned());
@@ -142,7 +142,7 @@ pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instan
 }
 
 /// The fact that conditions get for a variable. The elements of a tensor are not known when rules are applied.
-fn told<'v>(vars: &'v [IValue], types: &[Type], v: u16) -> Fact<'v> {
+fn fact_of<'v>(vars: &'v [IValue], types: &[Type], v: u16) -> Fact<'v> {
     let i = usize::from(v);
     Fact::Value { ty: types[i], constant: (!vars[i].is_tensor()).then_some(&vars[i]) }
 }
@@ -168,7 +168,7 @@ fn claims_differ(
     vars: &[IValue],
     types: &[Type],
 ) -> Option<CounterExample> {
-    let fact = |v: u16| told(vars, types, v);
+    let fact = |v: u16| fact_of(vars, types, v);
     let claimed = |root: u16, computed: &[(u16, IValue)]| {
         let graph = side(registry, instance, root, vars, computed);
         let facts = vars.iter().zip(types).map(|(v, &ty)| match v {

@@ -53,7 +53,7 @@ impl Rewrite {
 
 impl Pass for Rewrite {
     const NAME: &'static str = "rewrite";
-    const DOC: &'static str = "applies rewrite rules wherever they fit";
+    const DOC: &'static str = "Applies rewrite rules to a fixed point.";
 
     fn exactness(&self) -> Exactness {
         self.select.accept
@@ -257,7 +257,7 @@ impl<'a> Sweep<'a> {
             self.patch.truncate(before);
             return false;
         };
-        if !self.sharing.become_if_unnoticed(root, term) {
+        if !self.sharing.replace_if_unobservable(root, term) {
             self.patch.truncate(before);
             return false;
         }

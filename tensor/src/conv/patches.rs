@@ -2,7 +2,7 @@
 //!
 //! The matrix is several times as large as the input. Every element is written once, including zeros beyond the
 //! borders.
-#![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
+#![allow(unsafe_code, reason = "writes uninitialized memory")]
 
 use std::mem::MaybeUninit;
 

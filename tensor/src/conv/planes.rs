@@ -3,7 +3,7 @@
 //! After the split the operands of one kernel element at successive positions of a row are adjacent. Their distance
 //! from the operand of the first position is the same for every kernel element. So the patches of several positions are
 //! read in place, row by row, and are never gathered into a matrix.
-#![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
+#![allow(unsafe_code, reason = "writes uninitialized memory")]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl<'a> Taps<'a> {
         let [_, kh, kw] = g.kernel;
         let at = |k: usize| {
             let element = [k / (kh * kw), k / kw % kh, k % kw];
-            taps.place([0, 1, 2].map(|d| element[d] * g.dilation[d]))
+            taps.input_offset([0, 1, 2].map(|d| element[d] * g.dilation[d]))
         };
         taps.offsets = (0..volume(g.kernel)).map(at).collect();
         Some(taps)
@@ -67,7 +67,7 @@ impl<'a> Taps<'a> {
 
     /// Returns the offset of an element of the padded input.
     #[inline(always)]
-    fn place(&self, at: [usize; 3]) -> usize {
+    fn input_offset(&self, at: [usize; 3]) -> usize {
         let [s, p] = [self.stride, self.plane];
         let remainder = (at[0] % s[0] * s[1] + at[1] % s[1]) * s[2] + at[2] % s[2];
         remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
@@ -79,7 +79,7 @@ impl<'a> Taps<'a> {
         let width = self.g.input[2];
         let left = self.g.padding[2] as usize;
         // Offset of a column relative to the start of its row.
-        let column = |x: usize| self.place([0, 0, left + x]);
+        let column = |x: usize| self.input_offset([0, 0, left + x]);
         match self.stride[2] {
             1 => {
                 let first = column(0);
@@ -109,7 +109,7 @@ impl<'a> Taps<'a> {
         let (remainders, apart) = (self.stride[1], self.stride[2] * volume(self.plane));
         let mut rows = x.chunks_exact(width);
         for z in 0..depth {
-            let start = self.place([z + top, 0, 0]);
+            let start = self.input_offset([z + top, 0, 0]);
             let (mut line, mut rest) = (first / remainders * pitch, first % remainders);
             for row in rows.by_ref().take(height) {
                 f(row, start + rest * apart + line);

@@ -47,7 +47,7 @@ impl Block {
 
 impl Bidiagonal<'_> {
     /// Makes the matrix diagonal, with non-negative, unsorted values; `None` if the limit of sweeps is reached.
-    pub(super) fn settle(mut self) -> Option<()> {
+    pub(super) fn diagonalize(mut self) -> Option<()> {
         let n = self.diagonal.len();
         if n == 1 {
             // A single value's sign moves to the left vector.
@@ -166,7 +166,7 @@ impl Bidiagonal<'_> {
 
     /// Applies the two rotations of a step at positions `i`, `i + 1`. The first is applied to the vectors of the side
     /// where the sweep starts.
-    fn turn(&mut self, block: Block, i: usize, first: (f64, f64), second: (f64, f64)) {
+    fn rotate_both(&mut self, block: Block, i: usize, first: (f64, f64), second: (f64, f64)) {
         let (p, q) = (block.at(i), block.at(i + 1));
         let (near, far) = if block.upwards {
             (&mut *self.left, &mut *self.right)
@@ -189,7 +189,7 @@ impl Bidiagonal<'_> {
             }
             c = cos;
             (old_c, old_s, self.diagonal[p]) = keeping_sign(old_c * r, self.diagonal[q] * sin);
-            self.turn(block, i, (c, sin), (old_c, old_s));
+            self.rotate_both(block, i, (c, sin), (old_c, old_s));
         }
         let h = self.diagonal[block.at(last)] * c;
         self.diagonal[block.at(last)] = h * old_c;
@@ -221,7 +221,7 @@ impl Bidiagonal<'_> {
                 g = s2 * self.above[next];
                 self.above[next] *= c2;
             }
-            self.turn(block, i, (c1, s1), (c2, s2));
+            self.rotate_both(block, i, (c1, s1), (c2, s2));
         }
         self.above[block.beside(last - 1)] = f;
     }
@@ -269,8 +269,8 @@ impl Pair {
         let swapped = h.abs() > f.abs();
         let (big, small) = if swapped { (h, f) } else { (f, h) };
         let (smaller, larger, left, right) = ordered_pair(big, g, small, precision);
-        let turned = |(c, s): (f64, f64)| (s, c);
-        let (left, right) = if swapped { (turned(right), turned(left)) } else { (left, right) };
+        let exchanged = |(c, s): (f64, f64)| (s, c);
+        let (left, right) = if swapped { (exchanged(right), exchanged(left)) } else { (left, right) };
         // The sign of the largest element determines that of the larger value.
         let sign = |x: f64| 1f64.copysign(x);
         let outer = if g != 0.0 && g.abs() > big.abs() {

@@ -20,7 +20,7 @@ pub struct Ldl<F> {
 const ALPHA: f64 = 0.640_388_203_202_207_6;
 
 /// Returns `x`, conjugated if the matrix is Hermitian.
-fn turned<F: Field>(x: F, hermitian: bool) -> F {
+fn conj_if<F: Field>(x: F, hermitian: bool) -> F {
     if hermitian { x.conj() } else { x }
 }
 
@@ -89,9 +89,9 @@ fn exchange<F: Field>(a: &mut Matrix<F>, k: usize, kk: usize, kp: usize, hermiti
     }
     for j in kk + 1..kp {
         let (x, y) = (a[(j, kk)], a[(kp, j)]);
-        (a[(j, kk)], a[(kp, j)]) = (turned(y, hermitian), turned(x, hermitian));
+        (a[(j, kk)], a[(kp, j)]) = (conj_if(y, hermitian), conj_if(x, hermitian));
     }
-    a[(kp, kk)] = turned(a[(kp, kk)], hermitian);
+    a[(kp, kk)] = conj_if(a[(kp, kk)], hermitian);
     let (x, y) = (a[(kk, kk)], a[(kp, kp)]);
     (a[(kk, kk)], a[(kp, kp)]) = (y, x);
     if kk > k {
@@ -104,7 +104,7 @@ fn eliminate_one<F: Field>(a: &mut Matrix<F>, k: usize, hermitian: bool) {
     let n = a.rows;
     let inverse = F::ONE / if hermitian { F::real(a[(k, k)].re()) } else { a[(k, k)] };
     for j in k + 1..n {
-        let factor = turned(a[(j, k)], hermitian) * inverse;
+        let factor = conj_if(a[(j, k)], hermitian) * inverse;
         for i in j..n {
             let x = a[(i, k)];
             a[(i, j)] -= x * factor;
@@ -119,7 +119,7 @@ fn eliminate_one<F: Field>(a: &mut Matrix<F>, k: usize, hermitian: bool) {
 fn eliminate_two<F: Field>(a: &mut Matrix<F>, k: usize, hermitian: bool) {
     let n = a.rows;
     let (p, r, q) = (a[(k, k)], a[(k + 1, k)], a[(k + 1, k + 1)]);
-    let across = turned(r, hermitian);
+    let across = conj_if(r, hermitian);
     let determinant = p * q - r * across;
     for j in k + 2..n {
         // Row j of the two columns of L: the row of A times the block's inverse.
@@ -128,7 +128,7 @@ fn eliminate_two<F: Field>(a: &mut Matrix<F>, k: usize, hermitian: bool) {
         let second = (y * p - x * across) / determinant;
         for i in j..n {
             let (u, v) = (a[(i, k)], a[(i, k + 1)]);
-            a[(i, j)] -= u * turned(first, hermitian) + v * turned(second, hermitian);
+            a[(i, j)] -= u * conj_if(first, hermitian) + v * conj_if(second, hermitian);
         }
         a[(j, k)] = first;
         a[(j, k + 1)] = second;
@@ -158,7 +158,7 @@ pub fn ldl_solve<F: Field>(l: &Matrix<F>, pivots: &[i32], b: &mut Matrix<F>, her
         }
         if two {
             let (p, r, q) = (l[(k, k)], l[(k + 1, k)], l[(k + 1, k + 1)]);
-            let across = turned(r, hermitian);
+            let across = conj_if(r, hermitian);
             let determinant = p * q - r * across;
             for c in 0..b.cols {
                 let (x, y) = (b[(k, c)], b[(k + 1, c)]);
@@ -176,7 +176,7 @@ pub fn ldl_solve<F: Field>(l: &Matrix<F>, pivots: &[i32], b: &mut Matrix<F>, her
         let last = end - 1;
         let first = if pivots[last] < 0 && last > 0 { last - 1 } else { last };
         for j in first..=last {
-            (end..n).for_each(|i| minus(b, j, i, turned(l[(i, j)], hermitian)));
+            (end..n).for_each(|i| minus(b, j, i, conj_if(l[(i, j)], hermitian)));
         }
         b.swap_rows(last, partner(pivots[last]));
         end = first;

@@ -59,7 +59,7 @@ impl Schur {
         let ulp = 2.0 * precision;
         let mut end = high + 1;
         while end > low && n > 0 {
-            end = schur.settle(low, high, end - 1, ulp)?;
+            end = schur.isolate(low, high, end - 1, ulp)?;
         }
         Some(schur)
     }
@@ -78,7 +78,7 @@ impl Schur {
     }
 
     /// Runs sweeps until the eigenvalue, or pair, that ends at `last` is isolated; returns its first row.
-    fn settle(&mut self, low: usize, high: usize, last: usize, ulp: f64) -> Option<usize> {
+    fn isolate(&mut self, low: usize, high: usize, last: usize, ulp: f64) -> Option<usize> {
         let rounds = SWEEPS * (high - low + 1).max(10);
         for round in 1..=rounds + 1 {
             let first = self.split(low, high, last, ulp);

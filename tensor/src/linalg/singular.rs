@@ -96,7 +96,7 @@ pub fn svd<F: Field>(a: &Matrix<F>, full: bool, precision: f64) -> Option<(Matri
         Some(qr) => reduce(qr.upper(k)),
         None => reduce(tall),
     };
-    let (left, values, right) = settled(reduced.diagonal, reduced.above, lower, precision)?;
+    let (left, values, right) = diagonalized(reduced.diagonal, reduced.above, lower, precision)?;
     // The factors of a lower bidiagonal matrix change sides.
     let (q, p) = if lower { (reduced.right, reduced.left) } else { (reduced.left, reduced.right) };
     let (outer_left, outer_right) = if wide { (None, first) } else { (first, None) };
@@ -126,32 +126,32 @@ fn spread<F: Field>(
 }
 
 /// Returns left vectors, decreasing values and right vectors of a bidiagonal matrix; vectors are rows.
-fn settled(
+fn diagonalized(
     mut diagonal: Vec<f64>,
     mut above: Vec<f64>,
     lower: bool,
     precision: f64,
 ) -> Option<(Matrix<f64>, Vec<f64>, Matrix<f64>)> {
     let k = diagonal.len();
-    let mut turns = Vec::new();
+    let mut rotations = Vec::new();
     if lower {
         for i in 0..k.saturating_sub(1) {
             let (c, s, r) = keeping_sign(diagonal[i], above[i]);
             diagonal[i] = r;
             above[i] = s * diagonal[i + 1];
             diagonal[i + 1] *= c;
-            turns.push((c, s));
+            rotations.push((c, s));
         }
     }
     let (mut left, mut right) = (Matrix::identity(k, k), Matrix::identity(k, k));
     Bidiagonal { diagonal: &mut diagonal, above: &mut above, left: &mut left, right: &mut right, precision }
-        .settle()?;
+        .diagonalize()?;
     let mut order: Vec<usize> = (0..k).collect();
     order.sort_by(|&i, &j| diagonal[j].total_cmp(&diagonal[i]));
     let sorted = |m: &Matrix<f64>| Matrix::from_fn(k, k, |i, j| m[(order[i], j)]);
     let values = order.iter().map(|&i| diagonal[i]).collect();
     let mut left = sorted(&left).transpose();
-    for (i, (c, s)) in turns.into_iter().enumerate().rev() {
+    for (i, (c, s)) in rotations.into_iter().enumerate().rev() {
         rotate(&mut left, i, i + 1, c, -s);
     }
     Some((left.transpose(), values, sorted(&right)))

@@ -33,7 +33,7 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
     }
     let mut vectors = Matrix::identity(n, n);
     Tridiagonal { diagonal: &mut diagonal, beside: &mut beside, vectors: &mut vectors, precision }
-        .settle()?;
+        .diagonalize()?;
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| diagonal[i].total_cmp(&diagonal[j]));
     let values = order.iter().map(|&i| diagonal[i] / by).collect();
@@ -115,7 +115,7 @@ impl Walk {
 }
 
 impl Tridiagonal<'_> {
-    fn settle(mut self) -> Option<()> {
+    fn diagonalize(mut self) -> Option<()> {
         let n = self.diagonal.len();
         let mut left = STEPS * n;
         let mut start = 0;
@@ -145,15 +145,15 @@ impl Tridiagonal<'_> {
         while todo > 0 {
             let length = walk.distance(at);
             let small = self.precision * self.precision;
-            let settled = (0..length).find(|&i| {
+            let converged = (0..length).find(|&i| {
                 let (p, q) = (walk.ahead(at, i), walk.ahead(at, i + 1));
                 let bound = small * self.diagonal[p].abs() * self.diagonal[q].abs() + f64::MIN_POSITIVE;
                 self.beside[walk.beside(p)].powi(2) <= bound
             });
-            if let Some(i) = settled {
+            if let Some(i) = converged {
                 self.beside[walk.beside(walk.ahead(at, i))] = 0.0;
             }
-            let done = match settled.unwrap_or(length) {
+            let done = match converged.unwrap_or(length) {
                 0 => 1,
                 1 => {
                     self.pair(walk, at);

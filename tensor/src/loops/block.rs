@@ -160,7 +160,7 @@ macro_rules! block_kernel {
 
             /// Pointers to the result and the arguments.
             #[inline(always)]
-            fn places(&self) -> (*mut R::Raw, $(*const $type::Raw),+) {
+            fn pointers(&self) -> (*mut R::Raw, $(*const $type::Raw),+) {
                 let &[out, $($input,)+ ..] = self.operands else {
                     unreachable!("invariant: an operand for the result and one for each argument")
                 };
@@ -171,7 +171,7 @@ macro_rules! block_kernel {
             /// As for the function that this macro defines.
             #[inline(always)]
             unsafe fn groups<const W: usize>(self) {
-                let ((out, $($input),+), n, f) = (self.places(), self.n, self.f);
+                let ((out, $($input),+), n, f) = (self.pointers(), self.n, self.f);
                 let whole = n & !(W - 1);
                 let rest = n - whole;
                 let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
@@ -222,7 +222,7 @@ macro_rules! block_kernel {
 
             #[inline(always)]
             fn run_small(self) {
-                let (out, $($input),+) = self.places();
+                let (out, $($input),+) = self.pointers();
                 for i in 0..self.n {
                     // Not vectorized: `black_box` makes the index opaque to the compiler.
                     let i = black_box(i);

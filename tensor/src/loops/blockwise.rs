@@ -300,9 +300,9 @@ mod tests {
             Tensor::from_vec((0..n).map(|i| i as f32).collect(), sizes).unwrap()
         };
         let (a, b, c) = (t(&[40, 30]), t(&[30]), t(&[40, 1]));
-        let turned = t(&[30, 40]).transpose(0, 1).unwrap();
+        let transposed = t(&[30, 40]).transpose(0, 1).unwrap();
         let one = t(&[1]);
-        let got = sum(&[&a, &b, &c, &one, &turned]);
+        let got = sum(&[&a, &b, &c, &one, &transposed]);
         let got = got.to_vec::<f32>().unwrap();
         for i in 0..40 {
             for j in 0..30 {
@@ -311,9 +311,9 @@ mod tests {
             }
         }
         assert_eq!(sum(&[&t(&[0, 3]), &b.narrow(0, 0, 3).unwrap()]).numel(), 0);
-        assert_eq!(sum(&[&turned, &turned]).strides(), turned.strides());
+        assert_eq!(sum(&[&transposed, &transposed]).strides(), transposed.strides());
         assert!(
-            blockwise::<f32, _>(&[&turned, &b], 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {})
+            blockwise::<f32, _>(&[&transposed, &b], 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {})
                 .unwrap()
                 .is_none()
         );

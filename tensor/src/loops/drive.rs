@@ -404,7 +404,7 @@ impl Walk<'_> {
 }
 
 /// Copies operand 1 to operand 0 row by row, with conversion. Transposed matrices are copied in square tiles,
-/// transposed by `turn`, a copy function of the output's dtype.
+/// transposed by `transpose`, a copy function of the output's dtype.
 ///
 /// `starts` has each operand's first element and its reach in bytes. The plan has at least one element.
 ///
@@ -415,7 +415,7 @@ pub(super) unsafe fn walk_copy(
     starts: [(*mut u8, usize); 2],
     bytes: [usize; 2],
     pack: PackFn,
-    turn: PackFn,
+    transpose: PackFn,
 ) {
     let operands = [0, 1].map(|k| Operand {
         start: SendPtr(starts[k].0),
@@ -434,7 +434,7 @@ pub(super) unsafe fn walk_copy(
         // SAFETY: the caller's contract: every row is within its operand's reach, which is asserted above. Tiles are
         // disjoint.
         threads::split(tiles, threads::rows(plan.sizes[0] as usize * TILE), |part| unsafe {
-            walk.tiles(part, pack, turn);
+            walk.tiles(part, pack, transpose);
         });
         return;
     }
@@ -463,7 +463,7 @@ const CLOSE: i64 = 512;
 /// # Safety
 /// `from` is valid for reads of two elements in each of `n` lines; both pointers of `to` are valid for writes of `n`
 /// elements. Source and targets do not overlap.
-unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) {
+unsafe fn transpose_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) {
     // SAFETY: the caller's contract; `r < n`, and accesses of pairs are unaligned ones.
     unsafe {
         let pair = |r: usize| {
@@ -492,7 +492,7 @@ impl Walk<'_> {
     ///
     /// # Safety
     /// As [`walk_copy`].
-    unsafe fn tiles(&self, part: Range<usize>, pack: PackFn, turn: PackFn) {
+    unsafe fn tiles(&self, part: Range<usize>, pack: PackFn, transpose: PackFn) {
         /// One more than a tile's side, so that columns of the buffer do not fall into one cache set either.
         const LINE: usize = TILE + 1;
         let mut buffer = [const { MaybeUninit::<u128>::uninit() }; TILE * LINE];
@@ -505,7 +505,7 @@ impl Walk<'_> {
         // Elements that need no conversion, from lines that are close together, need no buffer.
         let apart = usize::try_from(strides[1][0]).unwrap_or(usize::MAX);
         let is_close = |k: usize, stride: i64| (0..=CLOSE).contains(&stride.saturating_mul(bytes[k] as i64));
-        let direct = std::ptr::fn_addr_eq(pack, turn) && is_close(1, strides[1][0]);
+        let direct = std::ptr::fn_addr_eq(pack, transpose) && is_close(1, strides[1][0]);
         // Each line is written to all rows of the result at once.
         let by_lines = bytes[0] == size_of::<f32>() && is_close(0, strides[0][1]);
         let line = if direct { apart } else { LINE };
@@ -536,17 +536,17 @@ impl Walk<'_> {
                         let to = element(position.at[0], 0, i, j).cast();
                         let row = strides[0][1] as isize;
                         let (from, line) = (from.cast_const().cast(), line as isize);
-                        Squares { from, line, to, row, lines: n, length: lines }.turn();
+                        Squares { from, line, to, row, lines: n, length: lines }.transpose();
                         continue;
                     }
                     let paired = if bytes[0] == size_of::<u32>() { lines & !1 } else { 0 };
                     for c in (0..paired).step_by(2) {
                         let to = [c, c + 1].map(|c| element(position.at[0], 0, i, j + c).cast::<u32>());
-                        turn_pair(from.cast::<u32>().add(c), line, to, n);
+                        transpose_pair(from.cast::<u32>().add(c), line, to, n);
                     }
                     for c in paired..lines {
                         let from = from.add(c * bytes[0]);
-                        turn(from, line as isize, element(position.at[0], 0, i, j + c), 1, n);
+                        transpose(from, line as isize, element(position.at[0], 0, i, j + c), 1, n);
                     }
                 }
             }

@@ -5,7 +5,7 @@
 //! blocks (with the semantics of C++'s `static_cast`), so the caller chooses the types by promotion and no converted
 //! copy is made. An output that is written into may also be an input. Inputs that overlap it otherwise are refused as
 //! in PyTorch, or copied first.
-#![allow(unsafe_code, reason = "hands locked memory to kernels")]
+#![allow(unsafe_code, reason = "passes locked memory to kernels")]
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -543,10 +543,10 @@ fn fresh(
     let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
     plan.insert_first(&layout);
     plan.coalesce();
-    if let Some(turned) = crosswise(&plan, &metas) {
-        let copy = inputs[turned].clone_contiguous()?;
+    if let Some(crosswise_input) = crosswise(&plan, &metas) {
+        let copy = inputs[crosswise_input].clone_contiguous()?;
         let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
-        inputs[turned] = &copy;
+        inputs[crosswise_input] = &copy;
         return fresh(&inputs, blocks, out, longest, kernel);
     }
     // SAFETY: the plan was made for the layouts of the inputs and the output.
@@ -780,12 +780,12 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let mut plan = Plan::new(target.layout.sizes().into(), &[&meta.layout]);
     plan.insert_first(&target.layout);
     plan.coalesce();
-    let turn = pack_fn(out.dtype(), out.dtype())?;
+    let transpose = pack_fn(out.dtype(), out.dtype())?;
     let reaches = [reach_of(&target.layout, out.dtype()), reach_of(&meta.layout, source.dtype())];
     let spans = [(starts[0], reaches[0]), (starts[1], reaches[1])];
     // SAFETY: both storages are locked, the output's for writing, and different. Starts and reaches come from the
     // layouts.
-    unsafe { walk_copy(&plan, spans, [out.dtype().size(), source.dtype().size()], pack, turn) };
+    unsafe { walk_copy(&plan, spans, [out.dtype().size(), source.dtype().size()], pack, transpose) };
     Ok(())
 }
 

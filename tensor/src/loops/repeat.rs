@@ -3,7 +3,7 @@
 //!
 //! Most broadcasts are one of these, and need no plan: the shorter input is expanded into one block, and the kernel
 //! reads the longer input in place.
-#![allow(unsafe_code, reason = "hands locked memory to kernels")]
+#![allow(unsafe_code, reason = "passes locked memory to kernels")]
 
 use std::mem::MaybeUninit;
 

@@ -429,7 +429,7 @@ fn near_parts(r: f32, low: f32) -> (f32, f32) {
 
 /// Negates `y` if the quadrant's bit that counts half turns is set.
 #[inline(always)]
-fn turned(y: f32, quadrant: u32) -> f32 {
+fn negate_by_quadrant(y: f32, quadrant: u32) -> f32 {
     f32::from_bits(y.to_bits() ^ (quadrant & 2) << 30)
 }
 
@@ -455,7 +455,7 @@ pub(super) fn sin_near(x: f32) -> f32 {
 pub(super) fn cos_near(x: f32) -> f32 {
     let (n, r, low) = near_quadrant(x);
     let (sin, cos) = near_parts(r, low);
-    turned(select_unpredictable(n & 1 == 0, cos, sin), n.wrapping_add(1))
+    negate_by_quadrant(select_unpredictable(n & 1 == 0, cos, sin), n.wrapping_add(1))
 }
 
 /// Tangent of a near argument: in f64, because the quotient adds a rounding.

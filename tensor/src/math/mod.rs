@@ -36,7 +36,7 @@ pub trait Real:
 
     /// Returns whether the number is neither infinite nor NaN: only for finite numbers `x - x` is 0.
     #[inline(always)]
-    #[expect(clippy::eq_op, reason = "infinities and NaN less themselves are NaN")]
+    #[expect(clippy::eq_op, reason = "subtracting an infinity or NaN from itself gives NaN")]
     fn is_finite(self) -> bool {
         self - self == Self::ZERO
     }

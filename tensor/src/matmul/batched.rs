@@ -1,5 +1,5 @@
 //! Products of tensors, batch by batch.
-#![allow(unsafe_code, reason = "makes results of memory that holds nothing yet")]
+#![allow(unsafe_code, reason = "writes uninitialized memory of results")]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -174,7 +174,7 @@ fn product_of_prepacked<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, 
         let steps = [m.row_step(), m.column_step()];
         packed::prepacked(guards, of[i], Shape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps })
     };
-    let (left, right) = (prepacked(0, Side::Left, p.a()), prepacked(1, Side::Right, p.b().turned()));
+    let (left, right) = (prepacked(0, Side::Left, p.a()), prepacked(1, Side::Right, p.b().transpose()));
     let cut = PrepackedOperands {
         left: left.as_ref().and_then(|all| all.first()),
         right: right.as_ref().and_then(|all| all.first()),

@@ -75,7 +75,7 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
                 // `k * vectors` vectors, by that. A vector consists of its elements, which may be uninitialized in the
                 // slice. No other reference to the panel exists.
                 let to = unsafe { std::slice::from_raw_parts_mut(to, k * width) };
-                let from = b.part(0..k, j..j + columns).turned();
+                let from = b.part(0..k, j..j + columns).transpose();
                 match vectors {
                     1 => cut::<V::Element, [V; 1]>(from, to),
                     2 => cut::<V::Element, [V; 2]>(from, to),
@@ -482,8 +482,13 @@ mod tests {
                     Tensor::from_vec::<f64>(data.to_vec(), &[rows as i64, columns as i64]).unwrap()
                 };
                 let (a, b) = (make(&a, m, k), make(&b, k, n));
-                let turned = |t: &Tensor| t.t().unwrap().contiguous().unwrap().t().unwrap();
-                for (a, b) in [(&a, &b), (&turned(&a), &b), (&a, &turned(&b)), (&turned(&a), &turned(&b))] {
+                let transposed = |t: &Tensor| t.t().unwrap().contiguous().unwrap().t().unwrap();
+                for (a, b) in [
+                    (&a, &b),
+                    (&transposed(&a), &b),
+                    (&a, &transposed(&b)),
+                    (&transposed(&a), &transposed(&b)),
+                ] {
                     assert_eq!(mm(a, b).unwrap().to_vec::<f64>().unwrap(), wanted, "{m} {k} {n}");
                     let dtype = crate::dtype::DType::F32;
                     let singles = mm(&a.to_dtype(dtype).unwrap(), &b.to_dtype(dtype).unwrap()).unwrap();

@@ -105,7 +105,7 @@ impl<'a, T> Matrix<'a, T> {
 
     /// Returns the transpose.
     #[inline(always)]
-    pub(super) fn turned(self) -> Self {
+    pub(super) fn transpose(self) -> Self {
         Matrix {
             rows: self.columns,
             columns: self.rows,
@@ -207,7 +207,7 @@ impl<'a, T> MatrixMut<'a, T> {
 
     /// Returns the transpose.
     #[inline(always)]
-    pub(super) fn turned(self) -> Self {
+    pub(super) fn transpose(self) -> Self {
         MatrixMut {
             rows: self.columns,
             columns: self.rows,

@@ -357,13 +357,13 @@ mod tests {
     /// A matrix that is available to products as strips only.
     struct OnlyStrips<'a> {
         /// A column of the operand is a row of this matrix.
-        turned: Matrix<'a, f32>,
+        transposed: Matrix<'a, f32>,
         tiling: Tiling<f32>,
     }
 
     impl StripSource<f32> for OnlyStrips<'_> {
         fn sizes(&self) -> (usize, usize) {
-            (self.turned.rows(), self.turned.columns())
+            (self.transposed.rows(), self.transposed.columns())
         }
 
         fn cut<'b>(
@@ -372,7 +372,7 @@ mod tests {
             depth: Range<usize>,
             to: &'b mut [MaybeUninit<f32>],
         ) -> &'b [f32] {
-            self.tiling.cut(self.turned.part(lanes, depth), Side::Right, to)
+            self.tiling.cut(self.transposed.part(lanes, depth), Side::Right, to)
         }
     }
 
@@ -384,7 +384,7 @@ mod tests {
             let a: Vec<f32> = (0..m * k).map(|i| value(i, 3)).collect();
             let b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
             let start: Vec<f32> = (0..m).map(|i| value(i, 1)).collect();
-            let made = OnlyStrips { turned: Matrix::new(&b, [n, k], [1, n]), tiling };
+            let made = OnlyStrips { transposed: Matrix::new(&b, [n, k], [1, n]), tiling };
             let left = || (Matrix::new(&a, [m, k], [k, 1]), None);
             // SAFETY: a product writes every element.
             let c = unsafe {

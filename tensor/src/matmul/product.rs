@@ -81,8 +81,8 @@ impl<'a, T: Multiply> Product<'a, T> {
 
     /// Returns the transposed product, with exchanged operands.
     #[inline(always)]
-    fn turned(self) -> Self {
-        Product { a: self.b.turned(), b: self.a.turned(), to: self.to.turned() }
+    fn transpose(self) -> Self {
+        Product { a: self.b.transpose(), b: self.a.transpose(), to: self.to.transpose() }
     }
 }
 
@@ -162,12 +162,12 @@ impl<R: Real + Multiply> Multiply for Complex<R> {
 pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &PrepackedOperands<'_, T>) {
     let work = p.work();
     // A vector is treated as a row.
-    let p = if p.to.is_column() { p.turned() } else { p };
+    let p = if p.to.is_column() { p.transpose() } else { p };
     let large = p.k() > 0 && p.m() > 1 && !is_small(&p, work);
     match (T::TILING, T::BY_PARTS) {
         (Some(tiling), _) if large => {
             let (a, b, to) = p.into_parts();
-            packed(tiling, [Operand::Strided(a), Operand::Strided(b.turned())], to, cut);
+            packed(tiling, [Operand::Strided(a), Operand::Strided(b.transpose())], to, cut);
         }
         (_, Some(by_parts)) if large => by_parts(p),
         _ if p.m() == 1 => {

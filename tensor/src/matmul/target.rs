@@ -79,12 +79,12 @@ impl<'a, T: Multiply> Target<'a, T> {
 
     /// Returns the transpose.
     #[inline(always)]
-    pub(super) fn turned(self) -> Self {
+    pub(super) fn transpose(self) -> Self {
         let start = match self.start {
-            Start::Matrix(start, keep) => Start::Matrix(start.turned(), keep),
+            Start::Matrix(start, keep) => Start::Matrix(start.transpose(), keep),
             start => start,
         };
-        Target { c: self.c.turned(), start, factor: self.factor }
+        Target { c: self.c.transpose(), start, factor: self.factor }
     }
 
     /// Returns whether the result is the product alone, without addend and factor, in contiguous rows.

@@ -18,7 +18,7 @@ use super::target::Target;
 use super::vector::{Registers, Vector};
 use crate::lanes::Stored;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
-use crate::strided::{LINES, SQUARE, Squares, turn_lines};
+use crate::strided::{LINES, SQUARE, Squares, transpose_lines};
 
 /// Rows per strip of the left operand, and vectors per strip of the right one. Their products are the sums of a tile:
 /// enough to hide the latency of an addition, and not more than there are registers (sixteen before AVX-512, then
@@ -26,7 +26,7 @@ use crate::strided::{LINES, SQUARE, Squares, turn_lines};
 const NARROW: (usize, usize) = (6, 2);
 const WIDE: (usize, usize) = (8, 3);
 /// Elements of the depth that are transposed at a time: at least a cache line.
-const TURNED: usize = 16;
+const DEPTH: usize = 16;
 
 /// An operand of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,9 +339,9 @@ pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUnin
         while lane < lanes {
             let there = strip.min(lanes - lane);
             let own = from.part(lane..lane + there, 0..deep);
-            let whole = if from.column_step() == 1 { deep / TURNED * TURNED } else { 0 };
-            for k in (0..whole).step_by(TURNED) {
-                turn(own, k, strip, to.add(k * strip));
+            let whole = if from.column_step() == 1 { deep / DEPTH * DEPTH } else { 0 };
+            for k in (0..whole).step_by(DEPTH) {
+                pack_transposed(own, k, strip, to.add(k * strip));
             }
             edge(own, strip, whole, to);
             lane += strip;
@@ -390,31 +390,32 @@ fn gather<V: Vector, const N: usize>(
     }
 }
 
-/// Packs columns `k..k + TURNED` of contiguous lanes: a square of a strip at a time, so that each cache line is read
+/// Packs columns `k..k + DEPTH` of contiguous lanes: a square of a strip at a time, so that each cache line is read
 /// once.
 ///
 /// # Safety
-/// The matrix has these columns, contiguous, and at most `strip` rows. `to` is valid for writes of `TURNED * strip`
+/// The matrix has these columns, contiguous, and at most `strip` rows. `to` is valid for writes of `DEPTH * strip`
 /// elements.
 #[inline(always)]
-unsafe fn turn<T: Multiply>(from: Matrix<'_, T>, k: usize, strip: usize, to: *mut T) {
+unsafe fn pack_transposed<T: Multiply>(from: Matrix<'_, T>, k: usize, strip: usize, to: *mut T) {
     let there = from.rows();
     let (whole, line) = (there / LINES * LINES, from.row_step() as isize);
     let squares = if size_of::<T>() == size_of::<f32>() { there / SQUARE * SQUARE } else { 0 };
-    debug_assert!(there <= strip && k + TURNED <= from.columns(), "invariant: lines lie within their matrix");
-    // SAFETY: the caller's contract: `TURNED` elements in each of `there` rows, and `to` has a line of `strip` elements
+    debug_assert!(there <= strip && k + DEPTH <= from.columns(), "invariant: lines lie within their matrix");
+    // SAFETY: the caller's contract: `DEPTH` elements in each of `there` rows, and `to` has a line of `strip` elements
     // for each of them. Arrays have the alignment of their elements. Elements of any four-byte type may be moved as
     // f32.
     unsafe {
         if squares > 0 {
             let from = from.element(0, k).cast();
-            Squares { from, line, to: to.cast(), row: strip as isize, lines: squares, length: TURNED }.turn();
+            Squares { from, line, to: to.cast(), row: strip as isize, lines: squares, length: DEPTH }
+                .transpose();
         }
         for i in (squares..whole).step_by(LINES) {
-            turn_lines::<T, TURNED>(from.element(i, k), line, to.add(i), strip as isize);
+            transpose_lines::<T, DEPTH>(from.element(i, k), line, to.add(i), strip as isize);
         }
         for i in whole..there {
-            let row = *from.element(i, k).cast::<[T; TURNED]>();
+            let row = *from.element(i, k).cast::<[T; DEPTH]>();
             for (d, x) in row.into_iter().enumerate() {
                 *to.add(d * strip + i) = x;
             }

@@ -430,9 +430,9 @@ mod tests {
 
     #[test]
     fn elements_are_drawn_as_they_lie_in_memory() {
-        let turned = Tensor::zeros(&[3, 4], DType::F32).unwrap().t().unwrap();
-        fill(&turned, Law::Uniform { from: 0.0, to: 1.0 }, &mut Engine::new(5)).unwrap();
-        let got = turned.to_vec::<f32>().unwrap();
+        let transposed = Tensor::zeros(&[3, 4], DType::F32).unwrap().t().unwrap();
+        fill(&transposed, Law::Uniform { from: 0.0, to: 1.0 }, &mut Engine::new(5)).unwrap();
+        let got = transposed.to_vec::<f32>().unwrap();
         assert!((got[0] - 0.8303).abs() < 1e-4 && (got[3] - 0.1261).abs() < 1e-4, "{got:?}");
     }
 

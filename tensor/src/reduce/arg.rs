@@ -27,7 +27,7 @@ impl<T: Element + PartialOrd, const LARGEST: bool> Kernel for Best<'_, T, LARGES
         let Best(row) = self;
         let better = |a: T, b: T| if LARGEST { a > b } else { a < b };
         let winner = |a: T, b: T| if better(b, a) { b } else { a };
-        #[allow(clippy::eq_op, reason = "tells NaN, which differs from itself, for any type")]
+        #[allow(clippy::eq_op, reason = "detects NaN, which differs from itself, for any type")]
         let is_nan = |x: &T::Raw| T::from_raw(*x) != T::from_raw(*x);
         let Some(first) = row.first() else { return 0 };
         let (mut start, mut value) = (0, T::from_raw(*first));

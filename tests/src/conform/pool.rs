@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use flambeau_fuzz::worker::{Worker, this_program_again};
+use flambeau_fuzz::worker::{Worker, current_program};
 
 use super::case::{Case, Outcome, Verdict};
 use super::corpus::Suite;
@@ -133,7 +133,7 @@ fn serve(
 
 /// Starts a worker for cases of a suite.
 fn start(suite: &Suite, options: &Options) -> anyhow::Result<Worker> {
-    let mut command = this_program_again().context("cannot find the path of this program")?;
+    let mut command = current_program().context("cannot find the path of this program")?;
     command.arg("--worker").arg(&suite.folder).args(options.ways.to_args());
     if let Some(folder) = &options.ways.through_save {
         std::fs::create_dir_all(folder)

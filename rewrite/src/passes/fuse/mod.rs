@@ -30,7 +30,7 @@ pub struct Fuse;
 impl Pass for Fuse {
     const NAME: &'static str = "fuse";
     const ALIASES: &'static [&'static str] = &["graph_fuser"];
-    const DOC: &'static str = "puts connected pointwise operators into groups that are computed in one sweep";
+    const DOC: &'static str = "Fuses connected pointwise operators into groups that run as one loop.";
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().first(Cse).then(Dce::default())

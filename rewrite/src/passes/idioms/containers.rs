@@ -25,7 +25,7 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outc
         }
         Elements::Item => {
             let elements = list_of(view, operand(0)?)?;
-            let index = place(int(1)?, elements.len())?;
+            let index = wrap_index(int(1)?, elements.len())?;
             fitting(view, node, elements[index])
         }
         Elements::Slice => {
@@ -115,7 +115,7 @@ fn entries_of(view: &View<'_>, dict: ValueId) -> Option<Vec<(IValue, ValueId)>> 
 const MAX_KEYS: usize = 64;
 
 /// Converts an index that counts from the end if negative. Returns `None` if it is out of bounds.
-pub(in crate::passes) fn place(index: i64, len: usize) -> Option<usize> {
+pub(in crate::passes) fn wrap_index(index: i64, len: usize) -> Option<usize> {
     let index = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(index).ok().filter(|&i| i < len)
 }

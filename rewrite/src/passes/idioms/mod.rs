@@ -10,7 +10,7 @@
 
 mod containers;
 
-pub(super) use containers::place;
+pub(super) use containers::wrap_index;
 mod structure;
 
 use crate::facets::Elements;
@@ -29,7 +29,7 @@ impl Pass for Idioms {
     const NAME: &'static str = "idioms";
     const ALIASES: &'static [&'static str] = &["peephole_list_idioms", "peephole_dict_idioms"];
     const DOC: &'static str =
-        "reads elements of lists and dictionaries, casts and choices of truth values where they are made";
+        "Forwards elements of lists and dictionaries, casts and boolean selections to their uses.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
