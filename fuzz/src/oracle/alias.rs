@@ -96,13 +96,22 @@ struct Watch {
     versions: BTreeMap<usize, u64>,
     sharing: BTreeSet<(ValueId, ValueId)>,
     writes: BTreeSet<(NodeId, ValueId)>,
+    /// How often it was looked.
+    looks: usize,
 }
 
 /// Maximum number of values observed in one run: the cost of an observation is proportional to it.
 const MOST_SEEN: usize = 300;
 
+/// Most looks in one run: a loop without end has as many as fuel allows, and shows nothing new.
+const MOST_LOOKS: usize = 2_000;
+
 impl Watch {
     fn look(&mut self, after: Option<NodeId>, shown: &[ValueId], values: &[IValue]) {
+        self.looks += 1;
+        if self.looks > MOST_LOOKS {
+            return;
+        }
         for (&v, value) in shown.iter().zip(values) {
             if self.seen.len() < MOST_SEEN {
                 self.seen.push((v, value.clone()));
