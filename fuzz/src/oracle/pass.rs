@@ -126,8 +126,14 @@ impl Oracle for PassKeeps {
         // Where a task fails, the run may succeed.
         if want.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
             let as_seen = |seen| if flat { flattened(seen) } else { seen };
-            if admitted(case).into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {
+            let seen = admitted(case);
+            // Without its errors the program may have no end.
+            let has_no_end = seen.iter().any(Observation::hit_a_limit);
+            if seen.into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {
                 return Outcome::Changed;
+            }
+            if has_no_end {
+                return Outcome::Rejected("a limit ends the run");
             }
         }
         if self.pipeline.exactness() > Exactness::Exact && is_ill_conditioned(case, &want) {
