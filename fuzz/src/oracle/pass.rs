@@ -128,7 +128,7 @@ impl Oracle for PassKeeps {
             let as_seen = |seen| if flat { flattened(seen) } else { seen };
             let seen = admitted(case);
             // Without its errors the program may have no end.
-            let has_no_end = seen.iter().any(Observation::hit_a_limit);
+            let has_no_end = seen.iter().any(Observation::reached_limit);
             if seen.into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {
                 return Outcome::Changed;
             }
