@@ -253,7 +253,7 @@ mod tests {
             (value.to_string(), value.type_of().annotation_str())
         };
         for (text, value, ty) in [
-            ("{1: 2.5, 3: 4.}", "{1: 2.5, 3: 4.0}", "Dict[int, float]"),
+            ("{1: 2.5, 3: 4.}", "{1: 2.5, 3: 4.}", "Dict[int, float]"),
             ("annotate(List[int], [])", "[]", "List[int]"),
             ("annotate(List[Optional[int]], [1, None])", "[1, None]", "List[Optional[int]]"),
             ("annotate(Dict[str, List[int]],{})", "{}", "Dict[str, List[int]]"),
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(exact(text, Type::ANY), (value.to_owned(), ty.to_owned()), "{text}");
         }
         let declared = exact("{1: 2}", Type::dict(Type::INT, Type::FLOAT));
-        assert_eq!(declared, ("{1: 2.0}".to_owned(), "Dict[int, float]".to_owned()));
+        assert_eq!(declared, ("{1: 2.}".to_owned(), "Dict[int, float]".to_owned()));
     }
 
     #[test]

@@ -69,8 +69,8 @@ fn wrong_arguments() {
         ("string", r#""abc""#.to_owned(), &["X0004", "expected a list"]),
         ("number", r#"{"inputs": 5}"#.to_owned(), &["X0004", "expected a list"]),
         ("kwargs", format!(r#"{{"inputs": [{ONE}, {ONE}], "kwargs": 5}}"#), &["X0004", "expected a list"]),
-        ("cut", r#"{"inputs": ["#.to_owned(), &["X0004", "no JSON", "line 1 column"]),
-        ("empty", String::new(), &["X0004", "no JSON"]),
+        ("cut", r#"{"inputs": ["#.to_owned(), &["X0004", "not valid JSON", "line 1 column"]),
+        ("empty", String::new(), &["X0004", "not valid JSON"]),
         ("deep", "[".repeat(100_000), &["X0004", "recursion limit"]),
         ("deeper", r#"{"inputs": "#.repeat(100_000), &["X0004", "recursion limit"]),
         ("infinite", "[1e999]".to_owned(), &["X0004", "out of range"]),
@@ -94,7 +94,7 @@ fn wrong_arguments_in_line() {
         ("x=rand:f33[1]", "`f33`"),
         ("x=rand:f32[a]", "f32[2,3]"),
         ("x=rand:f32", "f32[2,3]"),
-        ("x={", "no value"),
+        ("x={", "not a value"),
     ] {
         refused(&["run", &f, "-a", text, "-a", "w=rand:f32[1,1]"], &["X0004", part]);
     }

@@ -86,5 +86,5 @@ fn what_contradicts_is_refused() {
     let h = file("input_types", "h.ir", "graph(%x.1 : Tensor):\n  return (%x.1)\n");
     refused(&["opt", &h, "-a", "x=f32[3]"], &["did you mean `x.1`?"]);
     // A call wants a value.
-    refused(&["run", &f, "-a", "x=f32[2,3]"], &["is no value", "rand:f32[2,3]"]);
+    refused(&["run", &f, "-a", "x=f32[2,3]"], &["is not a value", "rand:f32[2,3]"]);
 }
