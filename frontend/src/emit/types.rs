@@ -445,19 +445,23 @@ fn repeated(value: IValue, n: Option<u32>) -> IValue {
     list_of(value.type_of(), vec![value; n as usize])
 }
 
-/// Converts a literal to a declared type: ints to floats, and element types of empty lists and dictionaries.
+/// Converts a literal to a declared type: ints to floats, and element types of lists and dictionaries, at any depth.
 fn fitted(value: IValue, ty: Type) -> IValue {
     let ty = ty.unwrap_optional();
     match value {
         IValue::Int(v) if ty == Type::FLOAT => IValue::Float(v as f64),
-        IValue::List(list) if list.is_empty() => match ty.list_elem() {
-            Some(elem) => list_of(elem, Vec::new()),
-            None => IValue::List(list),
-        },
+        IValue::List(list) => {
+            let Some(elem) = ty.list_elem() else { return IValue::List(list) };
+            let items: Vec<IValue> = list.to_vec().into_iter().map(|item| fitted(item, elem)).collect();
+            if items.iter().all(|item| item.fits(elem)) { list_of(elem, items) } else { IValue::List(list) }
+        }
         IValue::Dict(dict) => {
-            if let flambeau_ir::types::TypeKind::Dict(key, value) = ty.kind() {
-                dict.set_types(*key, *value);
+            let flambeau_ir::types::TypeKind::Dict(key, value) = ty.kind() else { return IValue::Dict(dict) };
+            for (k, v) in dict.to_vec() {
+                // Replacing the value of a key that is there cannot fail.
+                let _ = dict.insert(k, fitted(v, *value));
             }
+            dict.set_types(*key, *value);
             IValue::Dict(dict)
         }
         value => value,

@@ -54,7 +54,7 @@ fn the_operator_runs_and_its_shape_is_known() {
         // The declared type of an input is checked, since optimization relies on it.
         let error = call(&[3, 2]).unwrap_err().to_string();
         assert!(error.contains("`%x`, is declared as Float(2, 3)"), "{error}");
-        assert!(error.contains("given Float(3, 2"), "{error}");
+        assert!(error.contains("the argument is Float(3, 2"), "{error}");
     }
     let graph = session.parse_ir(text).unwrap().entry("forward").unwrap().graph().clone();
     let mut analyses = Analyses::new();
