@@ -14,6 +14,7 @@ mod missing;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Result of a run of the command.
 struct Ran {
@@ -30,9 +31,16 @@ fn folder(test: &str) -> PathBuf {
 }
 
 /// Writes a file of one test and returns its path.
+///
+/// The file appears whole: tests of one module run at the same time, and several may write the same file while the
+/// command of another reads it.
 fn file(test: &str, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = folder(test).join(name);
-    std::fs::write(&path, bytes).expect("a file is written");
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let folder = folder(test);
+    let part = folder.join(format!("{}.part", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    std::fs::write(&part, bytes).expect("a file is written");
+    let path = folder.join(name);
+    std::fs::rename(&part, &path).expect("a file is renamed");
     path.to_string_lossy().into_owned()
 }
 
