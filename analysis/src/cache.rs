@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn in_step_with_the_journal() {
+    fn updates_follow_the_journal() {
         let mut g = Graph::new(Registry::empty());
         let mut all = Analyses::new();
         assert_eq!(all.with::<(Count, Twice)>(&g).1.1.0, 0);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_see_what_is_stale() {
+    fn checks_detect_stale_analyses() {
         let mut g = Graph::new(Registry::empty());
         let mut all = Analyses::new();
         all.get::<Count>(&g);

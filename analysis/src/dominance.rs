@@ -133,7 +133,7 @@ mod tests {
     use crate::testing::{def, graph};
 
     #[test]
-    fn intervals_answer() {
+    fn intervals_decide_dominance() {
         let g = graph(
             "graph(%x : Tensor, %p : bool):
   %a : Tensor = aten::relu(%x)

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_counts_and_edits_are_followed() {
+    fn nested_effects_follow_edits() {
         let (mut graph, nodes) = nest(5);
         let mut analyses = Analyses::new();
         check(&graph, &mut analyses);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_used_again_forgets() {
+    fn a_reused_slot_starts_pure() {
         let (mut graph, nodes) = nest(1);
         let p: ValueId = graph.inputs().next().unwrap();
         let block = graph.block(nodes[0], 0);

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_keep_what_they_may_need_again() {
+    fn values_used_in_every_iteration_live_through_the_loop() {
         let g = graph(
             "graph(%x : Tensor, %n : int, %p : bool):
   %one : int = prim::Constant[value=1]()
@@ -486,7 +486,7 @@ mod tests {
     /// Runs random programs with branches and loops on a machine that drops dead values: no dropped value is ever read,
     /// and no value of a block remains at the block's end.
     #[test]
-    fn on_every_way_values_die_exactly_once() {
+    fn values_die_once_on_every_path() {
         for seed in 1..100 {
             let g = random(&mut Random(seed * 104_729), 40);
             let live = Liveness::new(&g);

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds() {
+    fn enums_named_tuples_and_interfaces() {
         let (_, e) = decl("class E(Enum):\n  RED = 1\n  GREEN = 2\n");
         assert_eq!(e.expect("an enum").members.len(), 2);
         let (_, t) = decl("class T(NamedTuple):\n  x : Tensor\n  y : int\n");
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_bodies_are_refused() {
+    fn unexpected_class_bodies_are_refused() {
         for text in [
             "class M(Module):\n  x = 1\n",
             "class M(Module):\n  x : int = 1\n",

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_show_the_place_and_hide_control_characters() {
+    fn messages_show_the_position_and_escape_control_characters() {
         let e = ArchiveError::new(Code::Checksum, "the checksum differs").in_record("data/\u{1b}[0").at(7);
         assert_eq!(e.to_string(), "A0010: the checksum differs (record `data/\\u{1b}[0`, byte 7)");
         assert_eq!(e.fault(), Fault::Input);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_stays() {
+    fn the_innermost_position_is_kept() {
         let e = ArchiveError::new(Code::Stack, "x").at(1).in_record("a").in_record("b").at(2);
         assert_eq!((e.record(), e.offset()), (Some("a"), Some(1)));
     }

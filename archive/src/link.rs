@@ -225,7 +225,7 @@ mod tests {
     use crate::{Archive, Limits};
 
     #[test]
-    fn what_code_names_is_declared() {
+    fn names_used_by_code_are_declared() {
         let bytes = include_bytes!("../tests/data/classes.pt");
         let archive = Archive::open(bytes, &Limits::default()).expect("an archive");
         let mut importer = Importer::new(&archive, flambeau_frontend::Limits::default());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn long_chains_are_looked_at_once() {
+    fn each_name_of_a_chain_is_resolved_once() {
         let text = format!("def f(x):\n  return x{}\n", ".a".repeat(100_000));
         let parsed = flambeau_frontend::parse(&text, &flambeau_frontend::Limits::default());
         let mut out = Vec::new();

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_constants() {
+    fn expressions_that_are_not_constants() {
         for text in [
             "x",
             "f(1)",

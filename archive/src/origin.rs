@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_by_offset() {
+    fn source_ranges_are_found_by_offset() {
         let ranges = ranges(&[0, 1]);
         assert!(ranges.of(9..12).is_none(), "nothing stands for what is before the first entry");
         let range = ranges.of(11..12).expect("from byte 10 on");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_have_no_places() {
+    fn damaged_tables_give_no_ranges() {
         assert!(ranges(&[0, 9]).of(11..12).is_none(), "a line that is not there");
         assert!(ranges(&[]).of(11..12).is_none(), "no text");
     }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_files_read_back() {
         let mut weights = Weights::default();
         let t = |dtype, sizes: &[i64], bytes: &[u8]| {
             let storage = Storage::from_bytes(bytes).expect("room");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_not_believed() {
+    fn wrong_headers_are_refused() {
         let one = |dtype: &str, shape: &str, offsets: &str, data: &[u8]| {
             let header = format!(r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#);
             refused(&file(&header, data))

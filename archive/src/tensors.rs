@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn mapped_tensors_are_those_of_the_file() {
+    fn mapped_tensors_equal_copied_ones() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/shared.pt");
         let mapping = Mapping::open(&path).expect("the file is there");
         let t = attributes(mapping.bytes(), ByteOrder::Little, Some(mapping.clone())).expect("tensors");
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_are_not_believed() {
+    fn wrong_tensor_descriptions_are_refused() {
         let pickle = |old: &'static [u8], new: &'static [u8]| {
             changed(move |name, bytes| {
                 if name == "data.pkl" {

@@ -122,7 +122,7 @@ fn peak() -> Option<u64> {
 }
 
 #[test]
-fn tensors_stay_inside_of_their_storages() {
+fn views_outside_their_storage_are_refused() {
     let plain = with_tensor(PLAIN);
     let module = loaded(&plain).expect("it is in order");
     assert_eq!(module.root.get(0).as_tensor().expect("a tensor").sizes(), [2]);
@@ -167,7 +167,7 @@ fn repeated_elements_are_kept_once() {
 }
 
 #[test]
-fn storages_are_what_they_are_said_to_be() {
+fn declared_storages_must_match_their_records() {
     let both = |second: Described<'_>| {
         let code = CODE.replace("[\"t\", ]", "[\"t\", \"u\", ]") + "  u : Tensor\n";
         let mut pickle = object(&PLAIN.pickle());
@@ -197,7 +197,7 @@ fn storages_are_what_they_are_said_to_be() {
 }
 
 #[test]
-fn pickles_are_followed_no_further_than_they_may() {
+fn unsafe_and_malformed_pickles_are_refused() {
     let pickle = |bytes: &[u8]| archive(&[("data.pkl", bytes)]);
     let value = |bytes: &[u8]| pickle(&object(bytes));
     let cases: [(Vec<u8>, Code); 11] = [
@@ -262,7 +262,7 @@ fn code_and_data_agree() {
 
 /// Files may import each other; classes that contain each other are an error.
 #[test]
-fn files_in_circles() {
+fn import_cycles() {
     let good = object(&PLAIN.pickle());
     let a = "import __torch__.b\nclass A(Module):\n  __parameters__ = []\n  __buffers__ = []\n  b : __torch__.b.B\n";
     let b = "import __torch__.a\nclass B(Module):\n  __parameters__ = []\n  __buffers__ = []\n  a : __torch__.a.A\n";
@@ -287,7 +287,7 @@ fn files_in_circles() {
 }
 
 #[test]
-fn containers_lie_in_vain() {
+fn damaged_records_are_refused() {
     let good = with_tensor(PLAIN);
     // Damage the data of a storage; its checksum in directory and descriptor stays.
     let data =
@@ -356,7 +356,7 @@ fn with_extra(extra: [u64; 3], entries: u64) -> Vec<u8> {
 }
 
 #[test]
-fn wide_sizes_are_not_believed() {
+fn overflowing_sizes_are_refused() {
     let honest = with_extra([2, 2, 0], 1);
     // Reading fails only at the checksum, which is zero.
     assert_eq!(refused(&honest).0, Code::Checksum.as_str());
@@ -378,7 +378,7 @@ fn wide_sizes_are_not_believed() {
 
 /// Invalid safetensors headers, in addition to the unit tests of the reader.
 #[test]
-fn headers_of_weights_are_not_believed() {
+fn wrong_headers_of_weights_are_refused() {
     let file =
         |length: u64, header: &str, data: &[u8]| [&length.to_le_bytes(), header.as_bytes(), data].concat();
     let of = |header: &str, data: &[u8]| file(header.len() as u64, header, data);

@@ -75,7 +75,7 @@ fn changed(name: &str, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_short_or_turns_in_circles_is_named() {
+fn truncated_and_cyclic_input_is_reported() {
     let short = changed("data/1", |bytes| bytes.truncate(8));
     assert_eq!(refused(&short, Limits::default()), ("A0030", "data.pkl".to_owned(), true));
     let cut = changed("data.pkl", |bytes| bytes.truncate(60));

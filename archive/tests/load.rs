@@ -80,7 +80,7 @@ fn tensors_are_those_of_pytorch() {
 }
 
 #[test]
-fn mapped_modules_are_the_same() {
+fn mapped_modules_equal_copied_ones() {
     let mut options = options();
     options.map = true;
     let mapped = load_file(&data("nested.pt"), &registry(), &options).expect("a module");
@@ -123,7 +123,7 @@ fn containers_have_their_types() {
 }
 
 #[test]
-fn sharing_stays() {
+fn sharing_is_preserved() {
     let module = objects("shared.pt");
     let tensor = |name: &str| module.attribute(name).and_then(|v| v.as_tensor().cloned()).expect("a tensor");
     assert!(tensor("w").ptr_eq(&tensor("tied")));
@@ -169,7 +169,7 @@ fn refused(bytes: &[u8]) -> LoadError {
 }
 
 #[test]
-fn errors_name_the_way_to_the_value() {
+fn errors_name_the_path_to_the_value() {
     let code = "code/__torch__.py";
     let e = refused(&patched("nested.pt", code, b"scale : float", b"scale : int"));
     assert!(e.to_string().contains("self.a.scale: expected int, found float"), "{e}");
@@ -227,7 +227,7 @@ impl Dice {
 
 /// Damages records and repacks them with correct checksums, so that the damage gets past the container.
 #[test]
-fn damaged_archives_are_answered() {
+fn damaged_archives_do_not_panic() {
     use flambeau_archive::zip::{ZipReader, ZipWriter};
     let mut dice = Dice(7);
     let mut loaded = 0;
@@ -305,7 +305,7 @@ fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
 }
 
 #[test]
-fn what_is_saved_is_loaded() {
+fn saved_values_load_back() {
     use flambeau_archive::zip::ZipReader;
     for name in
         ["lstm", "nested", "shared", "containers", "dtypes", "classes", "constants", "function", "normed"]
@@ -392,7 +392,7 @@ fn code_is_compiled() {
 }
 
 #[test]
-fn code_that_is_wrong_is_shown_where_it_stands() {
+fn errors_in_code_show_its_position() {
     let record = "code/__torch__.py";
     for (old, new) in [
         (&b"torch.sigmoid(f)"[..], &b"torch.sigmoid(undefined)"[..]),

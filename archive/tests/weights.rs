@@ -34,7 +34,7 @@ fn state_dicts_and_checkpoints() {
 }
 
 #[test]
-fn archives_with_code_are_told_from_weights() {
+fn archives_with_code_are_recognized() {
     let limits = Limits::default();
     for (name, expected) in
         [("single.weights.pt", false), ("checkpoint.weights.pt", false), ("lstm.pt", true)]
@@ -52,7 +52,7 @@ fn archives_with_code_are_told_from_weights() {
 }
 
 #[test]
-fn mapped_weights_are_the_same() {
+fn mapped_weights_equal_copied_ones() {
     let copied = weights("checkpoint.weights.pt");
     let mapped = load_weights_file(&data("checkpoint.weights.pt"), true, &Limits::default()).expect("mapped");
     assert_eq!(names(&copied), names(&mapped));
@@ -62,7 +62,7 @@ fn mapped_weights_are_the_same() {
 }
 
 #[test]
-fn what_is_saved_is_loaded() {
+fn saved_values_load_back() {
     for name in ["nested.weights.pt", "checkpoint.weights.pt"] {
         let old = weights(name);
         let bytes = save_state_dict(&old, Vec::new()).expect("room");
@@ -81,7 +81,7 @@ fn what_is_saved_is_loaded() {
 }
 
 #[test]
-fn checkpoints_name_nothing_foreign() {
+fn checkpoints_with_unknown_names_are_refused() {
     let bytes = std::fs::read(data("single.weights.pt")).expect("test data");
     let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
     let mut out = ZipWriter::new(Vec::new(), "x");
@@ -99,7 +99,7 @@ fn checkpoints_name_nothing_foreign() {
 }
 
 #[test]
-fn a_file_is_replaced_whole_or_not_at_all() {
+fn files_are_replaced_atomically() {
     use std::io::Write as _;
     let folder = std::env::temp_dir().join(format!("flambeau-replace-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -128,7 +128,7 @@ fn a_file_is_replaced_whole_or_not_at_all() {
 /// Files of `torch.save` with sparse or meta tensors, or in the old format, are rejected with an error that names the
 /// kind.
 #[test]
-fn other_kinds_of_tensors_and_files_are_named() {
+fn unsupported_tensors_and_files_are_named() {
     let pickled = |pickle: &[u8]| {
         let mut out = ZipWriter::new(Vec::new(), "x");
         out.store("data.pkl", pickle).expect("room");
@@ -158,7 +158,7 @@ fn other_kinds_of_tensors_and_files_are_named() {
 /// Views of a storage as several dtypes share it after loading. A storage size that is not a multiple of each element
 /// size is rejected.
 #[test]
-fn storages_of_several_types_stay_one() {
+fn one_storage_with_several_dtypes_is_saved_once() {
     use flambeau_tensor::{DType, Layout, Storage, Tensor};
     let of = |storage: &Storage, dtype: DType, sizes: &[i64]| {
         let layout = Layout::contiguous(sizes).expect("small");

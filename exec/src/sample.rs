@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcast_shapes_broadcast() {
+    fn generated_shapes_broadcast() {
         let mut g = Gen::from_seed(1);
         for _ in 0..200 {
             let full = shape(&mut g, 0, 4);

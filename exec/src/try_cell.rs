@@ -92,7 +92,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn one_has_it_at_a_time() {
+    fn one_thread_owns_the_value() {
         let cell = TryCell::new(vec![1]);
         let mut first = cell.take().unwrap();
         assert!(cell.take().is_none());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_dropped_once() {
+    fn the_value_is_dropped_once() {
         let witness = Arc::new(());
         drop(TryCell::new(Arc::clone(&witness)));
         assert_eq!(Arc::strong_count(&witness), 1);

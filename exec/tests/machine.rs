@@ -131,7 +131,7 @@ fn the_loop_is_two_instructions() {
 }
 
 #[test]
-fn two_steps_in_one_compute_what_both_do() {
+fn combined_instructions_equal_separate_ones() {
     let values = [i64::MIN, -7, -1, 0, 1, 3, 5, i64::MAX];
     for (first, second) in
         ["add", "sub", "mul"].into_iter().flat_map(|f| ["add", "sub", "mul", "remainder"].map(|s| (f, s)))
@@ -176,7 +176,7 @@ fn two_steps_in_one_compute_what_both_do() {
 }
 
 #[test]
-fn carried_values_change_places() {
+fn carried_values_swap() {
     let text = "graph(%n : int, %a : int, %b : int, %c : Tensor, %d : Tensor):
   %true : bool = prim::Constant[value=1]()
   %x : int, %y : int, %z : int, %t : Tensor, %u : Tensor = prim::Loop(%n, %true, %a, %b, %a, %c, %d)
@@ -450,7 +450,7 @@ with prim::fork_0 = graph(%x : int, %y : int):
 }
 
 #[test]
-fn bailouts_go_on_in_the_other_graph() {
+fn bailouts_continue_in_the_other_graph() {
     let text = "graph(%x : Tensor, %n : int):
   %t : Float(2) = prim::BailOut_0(%x, %x, %n)
   %y : Tensor = aten::relu(%t)
@@ -469,7 +469,7 @@ with prim::BailOut_0 = graph(%x : Tensor, %n : int):
 }
 
 #[test]
-fn what_cannot_be_run_says_so_when_reached() {
+fn unsupported_operators_fail_when_reached() {
     let text = "graph(%c : bool, %x : int):
   %r : int = prim::If(%c)
     block0():

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn the_declared_type_decides_what_a_value_is() {
+    fn the_declared_type_decides_the_kind_of_a_value() {
         let read = |text: &str, ty: Type| read_as(&serde_json::from_str(text).unwrap(), ty).unwrap();
         let bools = Type::list(Type::BOOL);
         for ty in [bools, Type::optional(bools)] {
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn values_survive_reading_and_writing() {
+    fn values_round_trip() {
         same(r#"{"t": "none"}"#);
         same(r#"{"t": "float", "v": "-inf"}"#);
         same(r#"{"t": "complex", "v": ["1.0", "nan"]}"#);
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn the_expected_type_decides_what_a_list_holds() {
+    fn the_expected_type_decides_the_type_of_elements() {
         let json: Value = serde_json::from_str(r#"{"t": "list", "v": []}"#).unwrap();
         let list = read_as(&json, Type::list(Type::INT)).unwrap();
         assert_eq!(list.as_list().unwrap().elem_type(), Type::INT);
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn values_name_each_other() {
+    fn values_refer_to_other_values() {
         let mut reader = Reader::default();
         let mut read = |text: &str| reader.read_as(&serde_json::from_str(text).unwrap(), Type::ANY);
         let list = read(r#"{"t": "list", "v": [{"t": "let", "name": "a", "v": {"t": "tensor", "dtype": "float32", "shape": [4], "data": [1, 2, 3, 4]}}, {"t": "ref", "name": "a"}]}"#).unwrap();
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_place() {
+    fn errors_name_their_position() {
         let json: Value = serde_json::from_str(r#"{"t": "list", "v": [{"t": "int", "v": 1.5}]}"#).unwrap();
         assert_eq!(read(&json).unwrap_err().to_string(), "at [0]: `v` is not of type int");
         for bad in [

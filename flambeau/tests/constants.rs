@@ -20,7 +20,7 @@ fn run(program: &Program, name: &str, args: &[IValue]) -> String {
 /// The archive names one constant twice: in a branch, where a view of it is written, and after it, where it is summed.
 /// PyTorch returns 30.
 #[test]
-fn a_constant_named_twice_and_written_in_a_branch() {
+fn a_constant_used_twice_and_written_in_a_branch() {
     let archive = include_bytes!("../../tests/data/constant_written_in_branch.pt");
     let x = [IValue::Tensor(tensor(&[2.0]))];
     let run = |execution| {
@@ -95,7 +95,7 @@ fn an_argument_that_is_a_constant() {
 
 /// Dead code elimination keeps a write to a constant that only an argument reads.
 #[test]
-fn a_write_to_a_constant_that_an_argument_shows() {
+fn a_write_to_a_constant_that_an_argument_views() {
     for execution in ALL {
         let session = session(execution);
         let op = |name: &str| session.registry().lookup(name).expect("standard");

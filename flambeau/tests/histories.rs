@@ -51,7 +51,7 @@ def asked():
 ";
 
 #[test]
-fn dropping_results_frees_what_made_them() {
+fn dropping_results_frees_their_history() {
     for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
         let session = Session::builder().standard().execution(execution).build().expect("consistent");
         let program = session.compile_source(PROGRAMS, "histories.py").expect("compiles");

@@ -20,7 +20,7 @@ fn dtypes(result: &IValue) -> Vec<DType> {
 }
 
 #[test]
-fn numbers_of_traces_are_numbers_from_loading_on() {
+fn loading_restores_numbers_of_traces() {
     for execution in WAYS {
         let session = session(execution);
         let entry = session.load_archive_bytes(NUMBERS).expect("loads").entry("forward").expect("there");
@@ -35,7 +35,7 @@ fn numbers_of_traces_are_numbers_from_loading_on() {
 }
 
 #[test]
-fn tensors_of_ir_text_are_tensors() {
+fn constant_tensors_of_ir_text_stay_tensors() {
     let text = "graph(%x : Tensor):
   %c : Double() = prim::Constant[value={2.5}]()
   %q : Tensor = aten::div(%x, %c)
@@ -90,7 +90,7 @@ def only_read(x, n: int):
 ";
 
 #[test]
-fn a_write_that_a_conjugate_would_show_is_refused() {
+fn writes_to_conjugated_tensors_are_refused() {
     let complex = || Tensor::zeros(&[2], DType::C64).expect("small");
     for execution in WAYS {
         let program = session(execution).compile_source(CONJUGATES, "conjugates.py").expect("compiles");
@@ -118,7 +118,7 @@ fn a_write_that_a_conjugate_would_show_is_refused() {
 }
 
 #[test]
-fn the_reference_runs_the_graph_that_was_loaded() {
+fn the_reference_runs_the_loaded_graph() {
     let source = "def g(x: int) -> int:\n    return x + 1\ndef f(x: int) -> int:\n    return g(x) * 2\n";
     let session = session(Execution::Reference);
     let entry = session.compile_source(source, "f.py").expect("compiles").entry("f").expect("there");

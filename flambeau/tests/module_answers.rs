@@ -61,7 +61,7 @@ fn names_come_in_the_same_order() {
 }
 
 #[test]
-fn modes_attributes_and_copies_do_the_same() {
+fn modes_attributes_and_copies_agree() {
     let answers = recorded();
     let program = load();
     let module = root(&program);
@@ -110,7 +110,7 @@ fn told(text: &str) -> [Vec<String>; 2] {
 }
 
 #[test]
-fn state_dicts_fit_or_not_for_the_same_reasons() {
+fn state_dicts_are_accepted_and_refused_alike() {
     let answers = recorded();
     let program = load();
     let module = root(&program);
@@ -152,7 +152,7 @@ fn state_dicts_fit_or_not_for_the_same_reasons() {
 }
 
 #[test]
-fn frozen_it_computes_the_same() {
+fn frozen_modules_compute_the_same() {
     let program = load();
     root(&program).eval();
     let frozen = program.freeze(&[]).expect("frozen");

@@ -23,7 +23,7 @@ fn tensor(values: &[f32]) -> IValue {
 }
 
 #[test]
-fn a_missing_operator_fails_only_who_reaches_it() {
+fn a_missing_operator_fails_only_methods_that_reach_it() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "foreign.pt");
     let x = tensor(&[1.0, 2.0]);
@@ -50,7 +50,7 @@ fn a_missing_operator_fails_only_who_reaches_it() {
 }
 
 #[test]
-fn a_registered_operator_is_missing_no_more() {
+fn registering_an_operator_makes_methods_available() {
     let wave = OpDef::new("stranger::wave(Tensor x, int n) -> Tensor").with(Kernel::new(|cx| {
         let x = cx.tensor(0)?.clone();
         cx.ret(x);
@@ -94,7 +94,7 @@ fn a_default_may_be_a_member_of_an_enum() {
 }
 
 #[test]
-fn modules_say_what_they_hold() {
+fn modules_list_their_contents() {
     let session = Session::standard().expect("consistent");
     let module = load(&session, "nested.pt").module().expect("a module");
     let names = |tensors: Vec<(String, Tensor)>| tensors.into_iter().map(|(n, _)| n).collect::<Vec<_>>();
@@ -120,7 +120,7 @@ fn modules_say_what_they_hold() {
 }
 
 #[test]
-fn state_dicts_go_in_and_out() {
+fn state_dicts_load_and_save() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "nested.pt");
     let module = program.module().expect("a module");
@@ -147,7 +147,7 @@ fn state_dicts_go_in_and_out() {
 }
 
 #[test]
-fn freezing_leaves_what_changes() {
+fn freezing_keeps_changing_attributes() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "nested.pt");
     assert_eq!(program.freeze(&[]).err().expect("it is training").fault, Fault::Misuse);
@@ -172,7 +172,7 @@ fn freezing_leaves_what_changes() {
 }
 
 #[test]
-fn what_only_training_changes_is_frozen() {
+fn attributes_changed_only_in_training_are_frozen() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "normed.pt");
     let frozen = program.freeze(&[]).expect("frozen");
@@ -189,7 +189,7 @@ fn what_only_training_changes_is_frozen() {
 /// Tasks keep tensors that they write, and fold those that no code writes; normalization is folded in both, also in
 /// f16.
 #[test]
-fn tasks_and_halves_are_frozen() {
+fn tasks_and_half_floats_are_frozen() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "tasks.pt");
     let frozen = program.freeze(&[]).expect("frozen");
@@ -237,7 +237,7 @@ fn tasks_and_halves_are_frozen() {
 }
 
 #[test]
-fn hooks_stay_with_what_is_frozen() {
+fn frozen_modules_keep_hooks() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "hooked.pt");
     program.module().expect("a module").eval();
@@ -253,7 +253,7 @@ fn hooks_stay_with_what_is_frozen() {
 }
 
 #[test]
-fn what_is_saved_is_the_same_program() {
+fn saved_programs_are_equal() {
     let session = Session::standard().expect("consistent");
     let names =
         ["lstm", "nested", "shared", "containers", "classes", "function", "constants", "traced", "hooked"];
@@ -303,7 +303,7 @@ fn levels(program: &Program, entry: &str, args: &[IValue]) -> Vec<(String, Strin
 /// Traces contain every call with its source line, for calls of any depth, inlined or not; an error of a task has the
 /// task's calls.
 #[test]
-fn every_level_of_calls_is_told() {
+fn tracebacks_have_every_call() {
     use flambeau::Execution;
     let pair = |(function, text): (&str, &str)| (function.to_owned(), text.to_owned());
     let three = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0, 0.5], &[1, 3]).expect("small"));
@@ -333,7 +333,7 @@ fn every_level_of_calls_is_told() {
 }
 
 #[test]
-fn what_is_saved_remembers_the_lines_it_was_made_from() {
+fn saved_programs_keep_source_positions() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "nested.pt");
     program.module().expect("a module").eval();

@@ -82,7 +82,7 @@ fn graphs_are_rewritten() {
 }
 
 #[test]
-fn saturation_is_there_or_said_to_be_absent() {
+fn saturation_runs_or_reports_the_missing_feature() {
     let session = session();
     let result = session.optimize(&compiled(&session), "simplify,egraph,dce");
     match result {
@@ -95,7 +95,7 @@ fn saturation_is_there_or_said_to_be_absent() {
 }
 
 #[test]
-fn what_is_known_of_operators_needs_no_kernel() {
+fn facts_about_operators_need_no_kernel() {
     let session = session();
     let registry = session.registry();
     assert!(registry.column::<Shape>().iter().count() > 1500);
@@ -114,7 +114,7 @@ fn what_is_known_of_operators_needs_no_kernel() {
 /// Operations of the machine run in every build; a build without the feature contains no other kernel.
 #[cfg(not(feature = "kernels"))]
 #[test]
-fn no_kernel_is_left() {
+fn absent_kernels_return_an_error() {
     let session = session();
     let registry = session.registry();
     let mut absent = 0;
@@ -131,7 +131,7 @@ fn no_kernel_is_left() {
 }
 
 #[test]
-fn a_call_runs_or_says_what_the_build_lacks() {
+fn calls_run_or_report_the_missing_feature() {
     let session = session();
     let program = session
         .compile_source(

@@ -66,7 +66,7 @@ fn an_optimization_that_fails_is_an_error_under_checks() {
 }
 
 #[test]
-fn an_optimization_that_fails_is_told_and_recorded_without_checks() {
+fn without_checks_a_failed_optimization_is_reported() {
     for pipeline in ["fails", "panics"] {
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
@@ -193,7 +193,7 @@ fn within(limits: RunLimits, source: &str) -> Error {
 }
 
 #[test]
-fn every_limit_of_a_run_ends_it() {
+fn every_limit_ends_a_run() {
     let none = RunLimits::trusted();
     let forever = "def f():\n    i = 0\n    while True:\n        i += 1\n    return i\n";
     let error = within(RunLimits { fuel: 10_000, ..none }, forever);

@@ -185,7 +185,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn sessions_with_different_numbers_work_at_once() {
+fn sessions_with_different_thread_counts_run_concurrently() {
     let session = Session::standard().expect("consistent");
     let want = results(&session.with_threads(1))[..2].to_vec();
     std::thread::scope(|scope| {

@@ -83,7 +83,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn old_operators_mean_what_they_meant() {
+fn operators_of_old_versions_keep_their_meaning() {
     let session = Session::standard().expect("consistent");
     let mut wrong = Vec::new();
     let cases = cases();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_may_go_with_a_result_that_nothing_needs() {
+    fn an_unneeded_result_may_lose_its_error() {
         let dead = "graph(%x : Tensor):
   %y : Tensor = aten::mm(%x, %x)
   %t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_may_go_with_a_write_that_nothing_reads() {
+    fn an_unread_write_may_lose_its_error() {
         let text = "graph(%x : Tensor):
   %1 : int = prim::Constant[value=1]()
   %y : Tensor = aten::neg(%x)
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_calls_of_tasks_may_go_and_raised_ones_stay() {
+    fn errors_of_dead_tasks_may_vanish_and_raised_ones_remain() {
         let text = "graph(%x : Tensor):
   %f : Future(Tensor) = prim::fork_0(%x)
   %r : Tensor = aten::wait(%f)

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_texts_read_back() {
+    fn requests_and_texts_round_trip() {
         let name = Name { number: 7, last: 2, path: vec![0, 11] };
         assert_eq!(Name::read(&name.request("check")), Some(("check", name)));
         let text = "graph(%x : str):\n  \"é\\\t'\"\r\n";

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pass_is_tried_or_excepted() {
+    fn every_pass_is_tested_or_excepted() {
         let session = session();
         let tried = pipelines(session.passes());
         for entry in session.passes().passes() {

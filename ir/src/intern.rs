@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_dense_and_disjoint() {
+    fn positions_are_dense_and_disjoint() {
         let mut expected = (0, 0);
         for index in 0..100_000 {
             assert_eq!(place(index), expected);

@@ -41,14 +41,14 @@ mod tests {
     use super::{distance, nearest};
 
     #[test]
-    fn edits_are_counted() {
+    fn edit_distances_are_counted() {
         for (a, b, edits) in [("int", "int", 0), ("itn", "int", 1), ("cse", "cze", 1), ("", "ab", 2)] {
             assert_eq!((distance(a, b), distance(b, a)), (edits, edits), "{a} {b}");
         }
     }
 
     #[test]
-    fn only_near_names_are_offered() {
+    fn only_similar_names_are_suggested() {
         assert_eq!(nearest("Tensr", ["Scalar", "Tensor"]), Some("Tensor"));
         assert_eq!(nearest("q", ["p"]), None);
         assert_eq!(nearest("constant", ["cse", "dce"]), None);

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn same_text_same_handle() {
+    fn equal_text_gives_equal_handles() {
         assert_eq!(Symbol::new("aten::add"), Symbol::new("aten::add"));
         assert_ne!(Symbol::new("aten::add"), Symbol::new("aten::sub"));
         assert_eq!(Symbol::new(""), Symbol::EMPTY);

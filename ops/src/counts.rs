@@ -238,7 +238,7 @@ mod tests {
 
     /// Recorded with PyTorch 2.6 for seed 7: `poisson` of f64, `binomial` of f32 and f64.
     #[test]
-    fn a_seed_gives_what_it_gives() {
+    fn numbers_of_a_seed_are_fixed() {
         for (rate, want) in [
             (0.3, [0., 0., 1., 2., 0., 1., 0., 0.]),
             (9.99, [11., 4., 15., 6., 10., 18., 11., 8.]),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_without_a_distribution_end() {
+    fn invalid_parameters_terminate() {
         let mut engine = Engine::new(7);
         assert!(poisson(f64::INFINITY, &mut engine).is_nan());
         assert!(binomial(f64::NAN, 0.5, |x| x, &mut engine).is_nan());

@@ -224,7 +224,7 @@ mod tests {
 
     /// Recorded with PyTorch 2.6 for seed 7: `_standard_gamma` of f32 and f64.
     #[test]
-    fn a_seed_gives_what_it_gives() {
+    fn numbers_of_a_seed_are_fixed() {
         let draw = |shape: f64, round: Round, n: usize| {
             let mut engine = Engine::new(7);
             (0..n).map(|_| sample(single(shape), round, &mut engine)).collect::<Vec<f64>>()
@@ -245,7 +245,7 @@ mod tests {
 
     /// Printed by `tests/oracle/gamma.py`.
     #[test]
-    fn samples_move_as_they_do() {
+    fn derivatives_of_samples_are_as_recorded() {
         for (shape, x, want) in [
             (0.3, 0.1, 0.7894044031433252),
             (2.0, 0.5, 0.49802410796749497),

@@ -140,7 +140,7 @@ pub fn registry() -> Arc<Registry> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_families_fit_together() {
+    fn the_standard_registry_builds() {
         let mut builder = flambeau_ir::RegistryBuilder::new();
         super::standard(&mut builder);
         let errors: Vec<String> =

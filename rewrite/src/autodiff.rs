@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_alone_keep_nothing() {
+    fn formulas_that_use_only_sizes_save_no_tensor() {
         let schema: FunctionSchema = "aten::f(Tensor self, Tensor? other=None) -> Tensor".parse().unwrap();
         let gradient = one("self", "grad.expand(self_like.size()) * g(other_like)");
         let source = FormulaSource::of_gradient(&schema, &gradient, false).unwrap();
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_becomes_a_function_of_what_it_names() {
+    fn a_formula_becomes_a_function_of_its_names() {
         let schema: FunctionSchema =
             "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"
                 .parse()
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_and_found() {
+    fn entries_are_parsed_and_found() {
         let mut table = GradientTable::default();
         let text = "# sums\naten::add aten::sub\n  self = grad\naten::add.Scalar\n  other = grad\nconstant aten::argmax\n";
         table.read(&Gradients::file("x.grads", text)).unwrap();

@@ -297,7 +297,7 @@ mod tests {
     use flambeau_ir::Registry;
 
     #[test]
-    fn limits_are_read() {
+    fn fuel_limits_are_parsed() {
         let c = Control::parse("cse=12, dce=0:fuse=3").unwrap();
         assert_eq!(c.limit_of("cse", &[]), Some(12));
         assert_eq!(c.limit_of("x", &["dce"]), Some(0));

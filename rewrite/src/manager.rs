@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_without_end_are_an_error() {
+    fn cyclic_schedules_are_an_error() {
         let mut graph = read(&toy(), "graph(%x : Tensor):\n  return (%x)\n");
         let error = Manager::new().run(&mut graph, &Pipeline::new().then(Endless)).unwrap_err();
         assert_eq!(error.error.fault, Fault::Misuse, "{error}");

@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_it_prints() {
+    fn printed_pipelines_read_back() {
         let p = Pipeline::parse(" alpha , fix ( beta{n=2, deep}, fix{3}(first_letter) ), both", &library())
             .unwrap();
         assert_eq!(p.to_string(), "alpha,fix{8}(beta{n=2,deep},fix{3}(alpha)),alpha,beta{n=3}");
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn points_at_mistakes() {
+    fn errors_have_positions() {
         let error = |t: &str| Pipeline::parse(t, &library()).unwrap_err();
         assert_eq!(error("alpha,alhpa").help.as_deref(), Some("did you mean `alpha`?"));
         assert_eq!(error("alpha,alhpa").primary.unwrap().at.range, 6..11);

@@ -202,7 +202,7 @@ mod tests {
     use flambeau_ir::Symbol;
 
     #[test]
-    fn a_value_tells_its_rules_and_what_it_replaced() {
+    fn a_value_lists_its_rules_and_replaced_values() {
         let mut graph = read(
             &toy(),
             "graph(%x : Float(2, 3), %y : Float(2, 3)):
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_on_the_way_tells_what_it_was_made_for() {
+    fn an_intermediate_value_names_its_rewrite() {
         let mut graph = read(
             &toy(),
             "graph(%a : Float(2, 3), %b : Float(2, 3), %c : Float(2, 3)):

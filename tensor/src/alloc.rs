@@ -471,7 +471,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_hold_their_requests_and_are_monotone() {
+    fn size_classes_fit_requests_and_are_monotone() {
         let mut last = (0, 0);
         for bytes in (1..20_000).chain((1..400).map(|i| i * 1_000_003)) {
             let (class, size) = class_of(bytes);
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn large_blocks_come_home() {
+    fn large_blocks_return_to_their_recycler() {
         if guard::edge().is_some() {
             return; // A guarded block is never kept.
         }

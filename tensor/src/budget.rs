@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn charges_end_on_other_threads_and_after_their_budget() {
+    fn charges_may_outlive_their_budget_and_thread() {
         for limit in [1 << 20, 2 * LARGE] {
             let budget = Budget::new(limit);
             let charges: Vec<Charge> = budget.run(|| (0..100).map(|_| Charge::take(1000).unwrap()).collect());
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_take_turns_on_a_thread() {
+    fn budgets_alternate_on_a_thread() {
         let (a, b) = (Budget::new(2 * LARGE), Budget::new(LARGE));
         let mut held = Vec::new();
         for _ in 0..10 {

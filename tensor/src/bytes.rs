@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_all_lengths_are_whole() {
+    fn runs_of_all_lengths_are_copied() {
         for n in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7, NEAR, NEAR + 1] {
             let from: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
             let mut buffer = vec![MaybeUninit::new(255); n + 1];

@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn all_paths_agree_with_the_definition() {
+    fn all_methods_agree_with_the_definition() {
         let fill = |sizes: &[i64], seed: i64| {
             let n: i64 = sizes.iter().product();
             let values = (0..n).map(|i| ((i * 37 + seed) % 23 - 11) as f64).collect();
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_are_written_to_are_cut_anew() {
+    fn written_weights_are_packed_again() {
         let x = Tensor::full(&[1, 16, 12, 12], Scalar::Int(1), DType::F32).unwrap();
         let w = Tensor::full(&[48, 16, 3, 3], Scalar::Int(1), DType::F32).unwrap();
         let bias = Tensor::full(&[48], Scalar::Int(5), DType::F32).unwrap();
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn mostly_padding_costs_what_the_result_does() {
+    fn cost_depends_on_the_result_and_not_on_padding() {
         let x = Tensor::full(&[1, 1, 1, 1], Scalar::Int(1), DType::F32).unwrap();
         let spec = plainly(1_000_000, 1_000_000);
         let got = convolution(&x, &x, None, &spec).unwrap();

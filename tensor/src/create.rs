@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn made_and_taken_out() {
+    fn elements_read_back_in_row_major_order() {
         let t = Tensor::from_bytes(
             &[1, 0, 2, 0, 3, 0, 4, 0],
             DType::I16,

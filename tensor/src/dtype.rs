@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_in_order_and_read_back() {
+    fn dtypes_are_ordered_and_names_read_back() {
         for (i, dtype) in DType::ALL.into_iter().enumerate() {
             assert_eq!(dtype as usize, i);
             assert_eq!(ROWS[i].dtype, dtype);

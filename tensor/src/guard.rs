@@ -240,7 +240,7 @@ mod mapped {
         }
 
         #[test]
-        fn a_read_one_element_past_an_edge_ends_the_process() {
+        fn an_out_of_bounds_read_ends_the_process() {
             for (fault, edge) in [("end", Edge::End), ("begin", Edge::Begin)] {
                 if std::env::var(FAULT).is_ok_and(|f| f == fault) {
                     let block = map(edge, 12, true).unwrap().cast::<f32>();
@@ -257,13 +257,13 @@ mod mapped {
                 }
             }
             for fault in ["end", "begin"] {
-                let (success, text) = ended_by("a_read_one_element_past_an_edge_ends_the_process", fault);
+                let (success, text) = ended_by("an_out_of_bounds_read_ends_the_process", fault);
                 assert!(!success, "{fault}: {text}");
             }
         }
 
         #[test]
-        fn a_vector_that_reads_past_a_storage_or_a_scratch_buffer_ends_the_process() {
+        fn an_out_of_bounds_vector_read_ends_the_process() {
             let fault = std::env::var(FAULT).unwrap_or_default();
             let scratch = crate::scratch::Scratch::<f32>::new(7);
             let storage = crate::Storage::from_bytes(&[0; 28]).unwrap();
@@ -274,7 +274,7 @@ mod mapped {
                 "storage" => unsafe { storage.data() }.cast::<f32>().cast_const(),
                 _ => {
                     for fault in ["scratch", "storage"] {
-                        let test = "a_vector_that_reads_past_a_storage_or_a_scratch_buffer_ends_the_process";
+                        let test = "an_out_of_bounds_vector_read_ends_the_process";
                         let (success, text) = ended_by(test, fault);
                         assert!(!success, "{fault}: {text}");
                     }
@@ -287,7 +287,7 @@ mod mapped {
         }
 
         #[test]
-        fn a_write_on_the_other_side_is_found_at_release() {
+        fn a_write_outside_the_block_is_detected_at_release() {
             if std::env::var_os(FAULT).is_some() {
                 let block = map(Edge::Begin, 12, true).unwrap().cast::<f32>();
                 // SAFETY: none. The write is out of bounds on purpose, within the block's own page.
@@ -297,12 +297,12 @@ mod mapped {
                 }
                 return;
             }
-            let (success, text) = ended_by("a_write_on_the_other_side_is_found_at_release", "write");
+            let (success, text) = ended_by("a_write_outside_the_block_is_detected_at_release", "write");
             assert!(!success && text.contains("a write behind the block of 12 bytes"), "{text}");
         }
 
         #[test]
-        fn a_block_touches_its_edge_and_holds_the_pattern() {
+        fn a_block_is_aligned_to_its_edge_and_filled() {
             for edge in [Edge::End, Edge::Begin] {
                 for bytes in [0, 1, 2, 12, 48, 4095, 4096, 4100, 70_000] {
                     let block = map(edge, bytes, false).unwrap();

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_half_goes_there_and_back() {
+    fn every_half_round_trips() {
         for bits in 0..=u16::MAX {
             let h = f16::from_bits(bits);
             let b = bf16::from_bits(bits);

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_written_beside_each_other_only_where_they_are_apart() {
+    fn lanes_are_written_in_parallel_only_if_disjoint() {
         let x = Tensor::zeros(&[3, 400, 70], crate::DType::F32).unwrap();
         let rows: Vec<usize> = (0..900).map(|i| i * 7 % 400).collect();
         let source =
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_come_one_after_the_other() {
+    fn overlapping_writes_run_in_order() {
         let x = grid();
         let source = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], &[3]).unwrap();
         write_at(&x, &IndexSet::each(vec![5, 5, 0]), &source).unwrap();

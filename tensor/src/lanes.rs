@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_together_give_what_each_gives() {
+    fn joint_rows_equal_single_rows() {
         for n in [1, 7, 8, 9, 31, 32, 33, 64, 75, 96] {
             for count in [0, 1, 7, 8, 9, 32, 33, 70] {
                 let rows: Vec<f32> = (0..n * count).map(|i| ((i * 37) % 101) as f32 * 0.37 - 9.0).collect();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_what_is_asked_for_twice_and_forgets_what_changed() {
+    fn entries_are_cached_at_the_second_use_and_dropped_on_change() {
         let cache = PrepackCache::default();
         let ask = |version: u64, value: i32| {
             let prepacked = cache.get((version, [1; 8]), || Some(Arc::new(value)));

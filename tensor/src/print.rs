@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn general_is_like_c() {
+    fn general_format_is_that_of_c() {
         for (value, want) in [
             (1.0, "1"),
             (0.1, "0.1"),

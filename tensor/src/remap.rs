@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn picks_and_fills() {
+    fn maps_pick_and_fill() {
         let x = Tensor::from_vec((0..6).collect::<Vec<i64>>(), &[2, 3]).unwrap();
         let maps = [vec![1, NOTHING, 0], vec![2, 0, NOTHING]];
         let got = remap(&x, &maps, Scalar::Int(9)).unwrap();

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_meet_in_the_middle() {
+    fn taps_of_equal_weight_average() {
         let x = Tensor::from_vec(vec![0.0_f32, 2.0, 4.0, 10.0, 12.0, 14.0], &[2, 3]).unwrap();
         let taps = Taps::new(2, 2, |i, k| (i + k, 0.5)).unwrap();
         assert_eq!(apply::<f32>(&x, 1, &taps).unwrap().to_vec::<f32>().unwrap(), [1.0, 3.0, 11.0, 13.0]);

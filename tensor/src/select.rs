@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_ends_sorted_or_parted() {
+    fn hard_inputs_are_sorted_and_partitioned() {
         for n in [0, 1, 2, 3, 4, 15, 16, 17, 40, 300, 5000] {
             for kinds in [1, 3, 1000] {
                 let values = mixed(n, kinds);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_is_none_ends_too() {
+    fn inconsistent_orders_terminate() {
         let values: Vec<f64> =
             (0..100).map(|i| if i % 3 == 0 { f64::NAN } else { f64::from(i % 7) }).collect();
         let mut got = values.clone();

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_followed_or_refused() {
+    fn switches_apply_or_are_refused() {
         assert_eq!(parse(|_| None).unwrap(), Switches::default());
         assert_eq!(with("FLAMBEAU_ISA", "baseline").unwrap().isa, Some(Isa::Baseline));
         assert_eq!(with("FLAMBEAU_THREADS", "2").unwrap().threads, Some(2));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_set_that_is_not_there_is_an_error() {
+    fn an_unsupported_instruction_set_is_an_error() {
         for (word, isa) in [("avx2", Isa::Avx2), ("avx512", Isa::Avx512)] {
             match with("FLAMBEAU_ISA", word) {
                 Ok(switches) => assert!(switches.isa == Some(isa) && isa <= simd::supported()),

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_pointer_wide() {
+    fn a_tensor_is_one_pointer() {
         assert_eq!(size_of::<Tensor>(), 8);
         assert_eq!(size_of::<Option<Tensor>>(), 8);
     }

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_share_again() {
+    fn nested_loops_run_on_one_thread() {
         let outside = count();
         with(4, || {
             split(64, 1, |_| {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_comes_back_and_the_pool_lives() {
+    fn panics_propagate_and_the_pool_stays_usable() {
         for at in [0, 17, 63] {
             let caught = catch_unwind(|| {
                 with(3, || {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_with_different_counts_work_at_once() {
+    fn callers_with_different_thread_counts_run_concurrently() {
         std::thread::scope(|scope| {
             for count in [1, 2, 5, 8] {
                 scope.spawn(move || {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_the_one() {
+    fn the_first_error_is_returned() {
         let fails = |range: Range<usize>| {
             if range.start >= 40 { Err(crate::TensorError::value(range.start.to_string())) } else { Ok(()) }
         };

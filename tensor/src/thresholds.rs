@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thresholds_name_what_they_are() {
+    fn thresholds_name_their_constants() {
         for threshold in all() {
             let (Threshold::Length(name, n) | Threshold::Product(name, n) | Threshold::Bytes(name, n)) =
                 threshold;

@@ -793,7 +793,7 @@ mod tests {
     use crate::{Budget, DType};
 
     #[test]
-    fn views_without_number_do_not_fit_in_memory() {
+    fn too_many_views_are_a_memory_error() {
         let x = Tensor::zeros(&[0, 3], DType::F32).unwrap();
         for dim in [0, 1] {
             let pieces = Budget::new(1 << 20).run(|| x.tensor_split(i64::MAX, dim));

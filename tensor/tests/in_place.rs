@@ -14,7 +14,7 @@ fn added(x: &Tensor, y: &Tensor) -> Tensor {
 }
 
 #[test]
-fn results_go_over_a_tensor_whatever_its_length() {
+fn in_place_results_of_any_length() {
     for n in [0, 1, 16, 511, 512, 513, 1300] {
         let (x, y) = (ramp(n), ramp(n));
         let version = x.version();
@@ -30,7 +30,7 @@ fn results_go_over_a_tensor_whatever_its_length() {
 }
 
 #[test]
-fn over_a_view_only_its_elements_change() {
+fn writing_a_view_changes_only_its_elements() {
     let whole = ramp(8);
     let (low, high) = (whole.narrow(0, 0, 4).unwrap(), whole.narrow(0, 4, 4).unwrap());
     let result = unary_in::<f32>(OutputHint::over(DType::F32, Some(&high)), &high, |v| -v).unwrap();
@@ -49,7 +49,7 @@ fn over_a_view_only_its_elements_change() {
 }
 
 #[test]
-fn what_does_not_fit_is_fresh() {
+fn results_that_do_not_fit_are_allocated() {
     let x = ramp(4);
     let wide = ramp(4).to_dtype(DType::F64).unwrap();
     let grown = binary_in::<f32>(OutputHint::over(DType::F32, Some(&x)), &x, &ramp(1), |a, _| a).unwrap();

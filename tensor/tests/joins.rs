@@ -17,7 +17,7 @@ fn values(t: &Tensor) -> Vec<f64> {
 const DTYPES: [DType; 5] = [DType::F32, DType::I8, DType::BF16, DType::C128, DType::Bool];
 
 #[test]
-fn joined_tensors_lie_side_by_side_in_every_line() {
+fn joined_tensors_are_adjacent_in_every_line() {
     for dtype in DTYPES {
         // Lines before the dimension, elements behind it, and each tensor's size along it. The last cases have several
         // parts, as one line and as many.
@@ -56,7 +56,7 @@ fn tensors_that_do_not_divide_into_lines_are_not_joined() {
 }
 
 #[test]
-fn rows_are_those_that_were_picked() {
+fn picked_rows_equal_the_source_rows() {
     for dtype in DTYPES {
         for (rows, width, picked) in [(3, 4, 5), (1, 1, 7), (9, 0, 4), (5, 3, 0), (50, 300, 400)] {
             let table = counted(&[rows, width], 7, dtype);

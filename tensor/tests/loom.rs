@@ -150,7 +150,7 @@ fn helper(pool: &Arc<Pool>, patience: fn() -> Patience) -> thread::JoinHandle<()
 }
 
 #[test]
-fn a_caller_and_a_helper_do_every_part_once() {
+fn a_caller_and_a_helper_run_every_part_once() {
     explore(4, || {
         let pool = Pool::new(&[2]);
         let helpers = vec![helper(&pool, Patience::over)];
@@ -160,7 +160,7 @@ fn a_caller_and_a_helper_do_every_part_once() {
 }
 
 #[test]
-fn a_helper_that_looks_for_the_next_job_finds_it_or_sleeps() {
+fn an_idle_helper_finds_the_next_job_or_sleeps() {
     explore(3, || {
         let pool = Pool::new(&[1, 2]);
         let helpers = vec![helper(&pool, Patience::new)];
@@ -196,7 +196,7 @@ fn two_callers_share_a_helper() {
 /// A caller that ends its job without withdrawing it is detected: the model finds accesses to the ended job.
 #[test]
 #[should_panic]
-fn a_caller_that_does_not_wait_is_caught() {
+fn a_caller_that_does_not_wait_is_detected() {
     explore(3, || {
         let pool = Pool::new(&[2]);
         let helpers = vec![helper(&pool, Patience::over)];

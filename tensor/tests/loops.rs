@@ -481,7 +481,7 @@ fn threads_do_not_race_or_deadlock() {
 
 /// Large products whose columns do not fill vectors: one or several remaining columns are computed separately.
 #[test]
-fn columns_left_over_are_columns() {
+fn remaining_columns_are_transposed() {
     for n in [49, 97, 100, 196] {
         let (m, k) = (64, 512);
         let of = |rows: i64, columns: i64, by: i64| -> Vec<f64> {
@@ -514,7 +514,7 @@ fn complex_products_and_views() {
 }
 
 #[test]
-fn matrices_are_turned_whatever_their_sides() {
+fn matrices_of_any_size_are_transposed() {
     // Lines that are close together and lines that are not, whole tiles and partial ones, an odd column at the end.
     for [rows, columns] in
         [[1i64, 2], [33, 64], [64, 33], [64, 64], [65, 128], [40, 129], [130, 257], [5, 1000], [1000, 5]]

@@ -138,7 +138,7 @@ fn kernels_as_large_as_their_input() {
 }
 
 #[test]
-fn steps_padding_and_dilation_that_leave_one_position() {
+fn strides_padding_and_dilation_with_one_position() {
     for kernel in KERNELS {
         let space = kernel.len();
         let wide = [&[2, 32], &kernel.iter().map(|k| k + 2).collect::<Vec<_>>()[..]].concat();
@@ -167,7 +167,7 @@ fn transposed_from_and_to_one_position() {
 }
 
 #[test]
-fn a_few_positions() {
+fn results_with_few_positions() {
     for kernel in KERNELS {
         for more in 1..4 {
             let mut input = [&[1, 32], kernel].concat();

@@ -283,7 +283,7 @@ fn trials(session: &Session, op: OpId, entry: &GradientEntry) -> (usize, Vec<Str
 }
 
 #[test]
-fn stated_derivatives_are_those_measured() {
+fn stated_derivatives_agree_with_finite_differences() {
     let session = Session::standard().unwrap();
     let registry = session.registry();
     let table = GradientTable::from_registry(registry).unwrap();

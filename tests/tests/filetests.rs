@@ -15,7 +15,7 @@ fn files() {
 }
 
 #[test]
-fn every_trap_is_in_a_row() {
+fn every_trap_is_listed_in_the_table() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/traps");
     let table = std::fs::read_to_string(folder.join("README.md")).expect("the folder has a table");
     let files = std::fs::read_dir(&folder).expect("the folder is there");

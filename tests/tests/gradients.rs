@@ -31,7 +31,7 @@ fn broadcast_operands_get_sums() {
 }
 
 #[test]
-fn an_input_nothing_depends_on_gets_none() {
+fn unused_inputs_have_no_gradient() {
     let found = gradients("def f(x, y):\n    return x + x\n", &[input(&[1.0]), input(&[5.0])], &[]);
     assert_eq!(found, [Some(vec![2.0]), None]);
 }
@@ -45,14 +45,14 @@ fn writes_through_views_change_the_base() {
 }
 
 #[test]
-fn a_view_made_before_a_write_sees_it() {
+fn earlier_views_see_later_writes() {
     let source = "def f(x):\n    y = x + 0\n    v = y[0]\n    y.add_(x)\n    return v + v\n";
     let found = gradients(source, &[input(&[1.0, 2.0])], &[]);
     assert_eq!(found, [Some(vec![4.0, 0.0])]);
 }
 
 #[test]
-fn elements_a_view_repeats_are_summed() {
+fn gradients_of_repeated_elements_are_summed() {
     let found = gradients("def f(x):\n    return x.expand([3, 2]) + 1\n", &[input(&[1.0, 2.0])], &[]);
     assert_eq!(found, [Some(vec![3.0, 3.0])]);
     let found = gradients("def f(x):\n    return x.unfold(0, 2, 1) + 1\n", &[input(&[1.0, 2.0, 3.0])], &[]);
@@ -79,7 +79,7 @@ fn refusal(source: &str) -> String {
 }
 
 #[test]
-fn what_a_formula_needs_may_not_be_written_to() {
+fn saved_tensors_may_not_be_written() {
     let message = refusal("def f(x):\n    y = x.sqrt()\n    y.add_(1)\n    return y\n");
     assert!(message.contains("modified by an inplace operation"), "{message}");
 }
@@ -92,7 +92,7 @@ fn memory_that_is_replaced_has_no_derivative() {
 }
 
 #[test]
-fn sizes_alone_may_be_written_to() {
+fn operands_used_only_for_sizes_may_be_written() {
     let source =
         "def f(x):\n    y = x + 0\n    z = y[torch.tensor([0, 0])]\n    y.mul_(3)\n    return z + y\n";
     let found = gradients(source, &[input(&[1.0, 2.0])], &[]);
@@ -100,7 +100,7 @@ fn sizes_alone_may_be_written_to() {
 }
 
 #[test]
-fn lists_that_change_change_no_tensor() {
+fn gradients_flow_through_changed_lists() {
     let source =
         "def f(x):\n    l = [x, x * 2]\n    l.append(x * 3)\n    y = l.pop(0)\n    return l[1] * y\n";
     let found = gradients(source, &[input(&[1.0, 2.0])], &[]);
@@ -108,14 +108,14 @@ fn lists_that_change_change_no_tensor() {
 }
 
 #[test]
-fn what_is_overwritten_gets_nothing() {
+fn overwritten_elements_get_no_gradient() {
     let source = "def f(x):\n    y = x * 2\n    y.gt_(1.0)\n    return y * x\n";
     let found = gradients(source, &[input(&[1.0, 0.25])], &[]);
     assert_eq!(found, [Some(vec![1.0, 0.0])]);
 }
 
 #[test]
-fn a_body_draws_what_was_drawn() {
+fn a_body_repeats_the_drawn_numbers() {
     // The result is linear in `v`, and the backward pass uses the same weights.
     let session = Session::standard().unwrap();
     let source = "def f(q, v):\n    w = torch.rand(3)\n    return F.scaled_dot_product_attention(q, q, v, dropout_p=0.4)\n";

@@ -111,21 +111,21 @@ fn members_and_calls_of_host_objects_run() {
 }
 
 #[test]
-fn what_does_not_fit_its_annotation_is_an_error_of_the_run() {
+fn values_that_contradict_annotations_fail_at_run_time() {
     let source = "def f(n: int) -> int:\n    return bank.open(start=n).owner\n";
     let error = run(source, &[IValue::Int(1)]).expect_err("a name is no number");
     assert!(error.message.contains("is not of type int"), "{error}");
 }
 
 #[test]
-fn without_an_annotation_host_objects_are_no_operands() {
+fn host_objects_need_annotations_as_operands() {
     let source = "def f(n: int) -> int:\n    return n + bank.fee\n";
     let error = run(source, &[IValue::Int(1)]).expect_err("there is no such sum");
     assert!(error.to_string().contains("PyObject"), "{error}");
 }
 
 #[test]
-fn nodes_of_the_host_survive_as_text() {
+fn host_nodes_round_trip_as_text() {
     let session = Session::standard().expect("the session is there");
     let source = "def f(n: int):\n    return bank.open(start=n).owner\n";
     let program = session.compile_source_with(source, "host.py", &Names).expect("it compiles");

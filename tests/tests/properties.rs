@@ -40,7 +40,7 @@ fn every_oracle_holds_on_generated_programs() {
 }
 
 #[test]
-fn planted_bugs_are_found() {
+fn planted_bugs_are_detected() {
     let budget = Budget { time: Duration::MAX, cases: 3_000, seed: 2 };
     for line in planted(&budget) {
         assert!(line.finding.is_some(), "no oracle sees {line}");

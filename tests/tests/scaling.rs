@@ -90,7 +90,7 @@ fn no_step_is_quadratic() {
 }
 
 #[test]
-fn a_quadratic_step_is_noticed() {
+fn a_quadratic_step_is_detected() {
     let session = Session::standard().unwrap();
     let make = |nodes: usize| Form::Straight.graph(session.registry(), nodes);
     let step = |graph: Graph| {

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arrows_hold() {
+    fn crates_use_only_allowed_crates() {
         let workspace = Workspace::load().unwrap();
         let mut report = Report::default();
         check(&workspace, Architecture::load().unwrap().as_ref(), &mut report).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_arrow_is_found() {
+    fn a_forbidden_dependency_is_detected() {
         let workspace = Workspace::load().unwrap();
         let page = Architecture::from_text(
             "## Layers\n| crate | may use |\n|---|---|\n| `ir` | — |\n| `exec` | `ir` |\n",

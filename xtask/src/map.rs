@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_follows_the_code() {
+    fn the_table_of_sizes_is_updated() {
         let text =
             "## Sizes\n| folder | lines |\n|---|---|\n| `ir` | 1 |\n| `old` | 1 |\n\n## Next\n| `ir` | 7 |\n";
         let sizes = [("ir".to_string(), 20), ("ops".to_string(), 30)];

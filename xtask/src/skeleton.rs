@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_spelled_each_way() {
+    fn names_are_converted_between_cases() {
         for text in ["lower-tuples", "lower_tuples", "LowerTuples"] {
             let name = Name::parse(text).unwrap();
             assert_eq!((name.snake.as_str(), name.camel.as_str()), ("lower_tuples", "LowerTuples"));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_modules_grow() {
+    fn lists_and_modules_get_entries() {
         let text = "mod a;\nmod c;\n\nconst LIST: &[fn() -> [u8; 2]] = &[a::x];\n";
         let more = insert(text, "const LIST", "b::x").unwrap();
         let more = declare_in(&more, "mod b;").unwrap();

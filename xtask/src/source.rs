@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_measured_without_being_fooled() {
+    fn braces_in_strings_do_not_affect_function_lengths() {
         let s = scan(
             "fn a(x: [u8; 2]) -> u8 {\n  let _ = \"}\"; // }\n  0\n}\ntrait T { fn b(); }\ntype F = fn(u8);\n",
         );
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_found() {
+    fn head_comments_are_found() {
         assert_eq!(scan("//! What it is for.\n").head(), Some("What it is for."));
         assert_eq!(scan("use a;\n").head(), None);
     }

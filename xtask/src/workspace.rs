@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_lie_where_rust_looks_for_them() {
+    fn modules_have_files_at_their_paths() {
         assert_eq!(module_folder(Path::new("ir/src/lib.rs")), Path::new("ir/src"));
         assert_eq!(module_folder(Path::new("ir/src/graph.rs")), Path::new("ir/src/graph"));
         assert_eq!(module_folder(Path::new("ir/src/graph/mod.rs")), Path::new("ir/src/graph"));

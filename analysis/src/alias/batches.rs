@@ -197,20 +197,20 @@ fn run(graphs: u64, batches: usize, plant: bool) -> (Option<String>, usize, usiz
 }
 
 #[test]
-fn batches_of_edits_never_forget() {
+fn batched_updates_report_every_fresh_alias() {
     let (wrong, kept, rebuilt) = run(300, 10, false);
     assert_eq!(wrong, None);
     assert!(kept > 2 * rebuilt, "{kept} kept, {rebuilt} rebuilt");
 }
 
 #[test]
-fn a_stale_element_is_found() {
+fn a_stale_element_is_detected() {
     assert!(run(300, 10, true).0.is_some(), "a forgotten element goes unseen");
 }
 
 /// A minimal example of the bug: `n` is bound to the previous operand of `y` before the node of `y` is visited.
 #[test]
-fn an_operand_set_to_what_came_later() {
+fn an_operand_may_be_set_to_a_later_value() {
     let r = registry();
     let (relu, view, write) = (
         r.lookup("aten::relu").unwrap(),

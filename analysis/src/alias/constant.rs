@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_that_the_graph_owns_are_written_by_its_nodes_alone() {
+    fn only_nodes_write_constants_owned_by_the_graph() {
         assert_eq!(written(|_| ConstantOwner::default()), [true; 4]);
         let but_one = |shared: &Tensor| ConstantOwner::all_but([shared.storage().address()]);
         assert_eq!(written(but_one), [true, false, true, false]);
@@ -168,7 +168,7 @@ mod tests {
 
     /// Escaped memory that was created during the run is not a constant.
     #[test]
-    fn a_write_to_new_memory_that_escapes_writes_no_constant() {
+    fn writing_escaped_new_memory_writes_no_constant() {
         for fresh in [true, false] {
             let registry = registry();
             let op = |name: &str| registry.lookup(name).unwrap();

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_overlap_the_outside_but_not_each_other() {
+    fn constants_overlap_the_wildcard_but_not_each_other() {
         let constant = Flags(Flags::CONSTANT_TENSOR.0 | Flags::SHARED_TENSOR.0);
         let container = Flags(Flags::CONSTANT_CONTAINER.0 | Flags::SHARED_CONTAINER.0);
         let (mut locations, [a, b, outside, list]) =

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_a_loop() {
+    fn moves_out_of_a_loop() {
         let text = "graph(%x : Tensor, %y : Tensor, %k : int):
   %n : int = prim::Constant[value=3]()
   %t : bool = prim::Constant[value=1]()
@@ -365,7 +365,7 @@ mod tests {
 
     /// The first nodes of a body that certainly runs may fail: they ran first anyway.
     #[test]
-    fn what_may_fail_leaves_in_order() {
+    fn nodes_that_may_raise_leave_a_loop_in_order() {
         let text = |count: &str| {
             format!(
                 "graph(%x : Tensor, %y : Tensor, %k : int):
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn into_and_out_of_branches() {
+    fn moves_into_and_out_of_branches() {
         let text = "graph(%x : Tensor, %p : bool, %k : int):
   %q : (int, int) = prim::TupleConstruct(%k, %k)
   %a : Tensor = aten::relu(%x)
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn things_that_show_are_made_once_per_iteration() {
+    fn observable_allocations_stay_in_the_loop() {
         let text = "graph(%x : int, %n : int, %p : bool):
   %l : int[] = prim::Loop(%n, %p, %m)
     block0(%i : int, %c : int[]):

@@ -15,7 +15,7 @@ fn alias(text: &str, pairs: &[(&str, &str, bool)]) {
 }
 
 #[test]
-fn set_reaches_what_a_branch_or_loop_may_give() {
+fn set_affects_results_of_branches_and_loops() {
     let through = |value: &str| {
         format!(
             "graph(%x : Tensor, %c : bool, %n : int):
@@ -67,7 +67,7 @@ fn set_reaches_what_a_branch_or_loop_may_give() {
 }
 
 #[test]
-fn set_between_tensors_made_here_stays_here() {
+fn set_between_local_tensors_aliases_only_them() {
     alias(
         "graph(%x : Tensor):
   %a : Tensor = aten::relu(%x)
@@ -80,7 +80,7 @@ fn set_between_tensors_made_here_stays_here() {
 }
 
 #[test]
-fn code_that_is_not_followed_may_set() {
+fn unknown_operators_may_call_set() {
     alias(
         "graph(%x : Tensor):
   %k : Tensor = aten::relu(%x)
@@ -110,7 +110,7 @@ fn with_constants(
 }
 
 #[test]
-fn constants_of_one_storage_are_one_memory() {
+fn constants_with_one_storage_alias() {
     let shared = numbers();
     let pair = Type::tuple(&[Type::TENSOR, Type::INT]);
     let constants = [

@@ -30,7 +30,7 @@ fn check(text: &str, facts: &[&str]) -> (Graph, AliasDb) {
 }
 
 #[test]
-fn the_example_of_two_branches() {
+fn results_of_two_branches() {
     let text = "graph(%a : Tensor, %b : Tensor, %c0 : bool):
   %one : int = prim::Constant[value=1]()
   %c : Tensor = aten::mul(%a, %b)
@@ -90,7 +90,7 @@ writes:
 }
 
 #[test]
-fn loop_carried_values_take_turns() {
+fn swapped_carried_values_alias() {
     check(
         "graph(%a : Tensor, %n : int):
   %one : int = prim::Constant[value=1]()
@@ -153,7 +153,7 @@ fn objects_and_interfaces() {
 }
 
 #[test]
-fn host_callbacks_and_strangers_write() {
+fn host_callbacks_and_unknown_operators_write() {
     check(
         "graph(%x : Tensor, %z : Tensor):
   %k : Tensor = aten::relu(%x)
@@ -174,7 +174,7 @@ fn host_callbacks_and_strangers_write() {
 }
 
 #[test]
-fn constants_that_escape_may_change() {
+fn escaping_constants_may_be_written() {
     let mut g = Graph::new(registry());
     let tensor = || IValue::Tensor(flambeau_tensor::Tensor::from_slice(&[1.0_f32], &[1]).unwrap());
     let relu = registry().lookup("aten::relu").unwrap();
@@ -190,7 +190,7 @@ fn constants_that_escape_may_change() {
 }
 
 #[test]
-fn a_constant_may_not_become_what_is_returned() {
+fn a_returned_value_may_not_alias_a_constant() {
     let mut g = Graph::new(registry());
     let tensor = || IValue::Tensor(flambeau_tensor::Tensor::from_slice(&[1.0_f32], &[1]).unwrap());
     let relu = registry().lookup("aten::relu").unwrap();
@@ -302,7 +302,7 @@ fn lists_of_views() {
 }
 
 #[test]
-fn training_decides_what_is_written() {
+fn the_training_flag_decides_what_is_written() {
     let text = |flag: i32| {
         format!(
             "graph(%x : Tensor, %m : Tensor):
@@ -317,7 +317,7 @@ fn training_decides_what_is_written() {
 }
 
 #[test]
-fn subgraphs_are_summed_up() {
+fn effects_of_subgraphs_are_summarized() {
     let text = "graph(%x : Tensor, %n : int):
   %a : Tensor = aten::relu(%x)
   %b : Tensor = aten::relu(%x)
@@ -336,7 +336,7 @@ with prim::DifferentiableGraph_0 = graph(%p : Tensor, %q : Tensor, %k : int):
 }
 
 #[test]
-fn moves_keep_their_dependencies() {
+fn moves_include_dependencies() {
     let text = "graph(%x : Tensor, %i : int):
   %a : Tensor = aten::relu(%x)
   %b : Tensor = aten::add_(%a, %x, %i)
@@ -478,7 +478,7 @@ fn close(
 }
 
 #[test]
-fn what_is_made_is_nothing_that_was_there() {
+fn new_tensors_alias_no_earlier_value() {
     let text = |more: &str| {
         format!(
             "graph(%self : __torch__.M, %x : Tensor, %all : Tensor[]):
@@ -508,7 +508,7 @@ fn what_is_made_is_nothing_that_was_there() {
 }
 
 #[test]
-fn updates_never_forget() {
+fn updates_report_every_fresh_alias() {
     for seed in 1..60 {
         let mut random = Random(seed * 7919);
         let mut g = random_graph(&mut random, 60);

@@ -160,7 +160,7 @@ mod tests {
     use crate::testing::{graph, value};
 
     #[test]
-    fn the_example_of_two_branches_is_told() {
+    fn explanations_of_two_branches() {
         let g = graph(
             "graph(%a : Tensor, %b : Tensor, %c0 : bool):
   %one : int = prim::Constant[value=1]()

@@ -164,7 +164,7 @@ mod tests {
     use crate::testing::{def, graph, value};
 
     #[test]
-    fn writes_bound_what_reads_their_memory() {
+    fn writes_limit_moves_of_readers() {
         let g = graph(
             "graph(%x : Tensor, %p : bool, %i : int):
   %a : Tensor = aten::relu(%x)

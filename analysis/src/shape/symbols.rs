@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn derived_alike_is_equal() {
+    fn equal_expressions_are_one_symbol() {
         let mut s = Symbols::new();
         let (a, b) = (s.fresh(Range::SIZE), s.fresh(Range::SIZE));
         assert_ne!(a, b);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_decide() {
+    fn ranges_decide_comparisons() {
         let mut s = Symbols::new();
         let small = s.fresh(Range { min: 1, max: 4 });
         let big = s.fresh(Range { min: 4, max: 9 });

@@ -215,7 +215,7 @@ where 4 <= s2 <= 6
     }
 
     #[test]
-    fn loops_widen_what_changes_and_keep_what_does_not() {
+    fn loops_widen_only_changing_facts() {
         let text = "graph(%x : Float(2, 3, device=cpu), %n : int):
   %t : bool = prim::Constant[value=1]()
   %zero : int = prim::Constant[value=0]()
@@ -243,7 +243,7 @@ where 4 <= s2 <= 6
     }
 
     #[test]
-    fn what_may_be_resized_has_no_sizes() {
+    fn resizable_tensors_have_unknown_sizes() {
         let text = report(
             "graph(%x : Float(2, 3), %s : int[]):
   %one : int = prim::Constant[value=1]()
@@ -286,7 +286,7 @@ where 4 <= s2 <= 6
     }
 
     #[test]
-    fn follows_edits_by_forgetting() {
+    fn updates_drop_facts_of_edited_values() {
         let mut g = graph(
             "graph(%x : Float(2, 3)):
   %a : Tensor = aten::relu(%x)
@@ -309,7 +309,7 @@ where 4 <= s2 <= 6
 }
 
 #[test]
-fn windows_and_back() {
+fn windows_and_their_inverse() {
     let mut s = Symbols::new();
     let n = s.fresh(Range::SIZE);
     let k = Dim::Known;
@@ -324,7 +324,7 @@ fn windows_and_back() {
 }
 
 #[test]
-fn matrices_of_batches() {
+fn batched_matrices() {
     let mut s = Symbols::new();
     let (b, n) = (s.fresh(Range::SIZE), s.fresh(Range::SIZE));
     let values = Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]);
@@ -338,7 +338,7 @@ fn matrices_of_batches() {
 }
 
 #[test]
-fn chosen_by_flags() {
+fn shapes_selected_by_flags() {
     let mut s = Symbols::new();
     let n = s.fresh(Range::SIZE);
     let x = || tensor(None, &[n, Dim::Known(4)]);
@@ -373,7 +373,7 @@ fn formats_and_defaults() {
 }
 
 #[test]
-fn space_resized() {
+fn resized_spatial_dimensions() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
     let shape = Shape::resized(2, 1);

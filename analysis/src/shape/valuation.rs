@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tensor_of_which_nothing_is_known_may_be_undefined() {
+    fn a_tensor_without_facts_may_be_undefined() {
         let s = Symbols::new();
         let check = |fact: TensorFact| Valuation::new().check(&Fact::Tensor(fact), &IValue::None, &s);
         assert_eq!(check(TensorFact::default()), Ok(()));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_derived_before_its_origin_was_known_is_checked_later() {
+    fn derived_symbols_are_checked_when_their_operands_are_bound() {
         let mut s = Symbols::new();
         let n = s.fresh(Range::SIZE);
         let double = s.mul(n, Dim::Known(2));

@@ -28,7 +28,7 @@ fn find(bytes: &[u8], needle: &[u8], n: usize) -> usize {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_files_read_back() {
     let bytes = small();
     let zip = open(&bytes).expect("an archive");
     assert_eq!(zip.top_folder(), "net");
@@ -44,7 +44,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn pytorchs_bytes_are_written_again() {
+fn pytorchs_bytes_are_reproduced() {
     let zip = open(LSTM).expect("an archive");
     let mut w = ZipWriter::new(Vec::new(), zip.top_folder());
     for record in zip.records() {
@@ -78,7 +78,7 @@ fn many_records_need_zip64() {
 }
 
 #[test]
-fn what_surrounds_the_archive_is_refused() {
+fn bytes_around_the_archive_are_refused() {
     let bytes = small();
     refused(b"", Code::NotZip);
     refused(&[b'x'; 4096], Code::NotZip);
@@ -94,7 +94,7 @@ fn what_surrounds_the_archive_is_refused() {
 }
 
 #[test]
-fn disagreement_is_refused() {
+fn contradicting_headers_are_refused() {
     let bytes = small();
     let with = |at: usize, value: u8| {
         let mut changed = bytes.clone();
@@ -118,7 +118,7 @@ fn disagreement_is_refused() {
 }
 
 #[test]
-fn names_stay_inside() {
+fn record_names_cannot_leave_the_archive() {
     for name in ["../x", "a/../b", "a//b", "./a", "a\\b", "a\0b", "a\u{7f}"] {
         let mut w = ZipWriter::new(Vec::new(), "net");
         w.store(name, b"").expect("room");
@@ -137,7 +137,7 @@ fn names_stay_inside() {
 }
 
 #[test]
-fn shared_bytes_are_refused() {
+fn overlapping_records_are_refused() {
     // The second directory entry refers to the first record and takes its name.
     let mut w = ZipWriter::new(Vec::new(), "n");
     w.store("a", b"1").expect("room");
@@ -150,7 +150,7 @@ fn shared_bytes_are_refused() {
 }
 
 #[test]
-fn damaged_data_is_seen_when_read() {
+fn checksums_are_verified_on_read() {
     let bytes = small();
     let mut changed = bytes.clone();
     let data = open(&bytes).expect("an archive").find("data/0").expect("it is there").data_range();
@@ -167,7 +167,7 @@ fn damaged_data_is_seen_when_read() {
 }
 
 #[test]
-fn bombs_are_not_inflated() {
+fn zip_bombs_are_not_inflated() {
     let mut w = ZipWriter::new(Vec::new(), "n");
     w.deflate("data/0", &vec![0; 8 << 20]).expect("room");
     let bytes = w.finish().expect("room");
@@ -188,7 +188,7 @@ fn bombs_are_not_inflated() {
 
 /// A wrong size in both directory and descriptor is detected when inflating.
 #[test]
-fn lying_sizes_are_found_out() {
+fn wrong_sizes_are_refused() {
     let bytes = small();
     let central = find(&bytes, b"net/code/a.py", 1) - 46;
     let descriptor = find(&bytes, b"PK\x07\x08", 1);
@@ -203,7 +203,7 @@ fn lying_sizes_are_found_out() {
 }
 
 #[test]
-fn damaged_containers_are_answered() {
+fn damaged_archives_do_not_panic() {
     let whole = small();
     for end in 0..whole.len() {
         assert!(!crate::fuzz::fuzz_zip(&whole[..end]));

@@ -158,7 +158,7 @@ fn deep_graphs() {
 }
 
 #[test]
-fn files_that_are_none() {
+fn unrecognized_files() {
     refused(&["print", "no/such/file.py"], &["no/such/file.py"]);
     refused(&["print", env!("CARGO_MANIFEST_DIR")], &["reading"]);
 }

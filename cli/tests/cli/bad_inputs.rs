@@ -85,7 +85,7 @@ fn wrong_arguments() {
 }
 
 #[test]
-fn wrong_arguments_in_line() {
+fn wrong_arguments_on_the_command_line() {
     let f = file("inline", "f.py", SOURCE);
     for (text, part) in [
         ("x", "NAME=VALUE"),

@@ -9,7 +9,7 @@ fn source(name: &str, text: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn every_error_has_its_place() {
+fn every_error_has_a_position() {
     for (name, text, parts) in [
         ("syntax", "def f(x):\n    return x +\n", &["F0001", "syntax.py:2:15"][..]),
         ("bracket", "def f(x):\n    return (x\n", &["F0001", "never closed", ":2:12"]),
@@ -55,7 +55,7 @@ fn every_error_has_its_place() {
 
 /// Every error of a file is an object with the same fields, in every command.
 #[test]
-fn errors_are_read_by_machines() {
+fn errors_as_json() {
     let path = source("machine", "def f(x: int):\n    a = valu\n    b = x + 'q'\n    return x.uper()\n");
     for command in ["run", "verify", "print"] {
         let ran = run(&[command, &path, "--json"]);
@@ -82,7 +82,7 @@ fn nested(ty: &str, open: &str, inner: &str, close: &str) -> String {
 }
 
 #[test]
-fn depth_is_no_danger() {
+fn deep_nesting_is_safe() {
     for (name, text) in [
         ("parens", nested("int", "(", "x", ")")),
         ("lists", nested("int", "[", "x", "]")),
@@ -122,7 +122,7 @@ fn programs_that_fail() {
 }
 
 #[test]
-fn pipelines_that_are_none() {
+fn malformed_pipelines() {
     let path = source("fine", "def f(x: int):\n    return x\n");
     wrong(&["opt", &path, "-p", "cze"], &["R0101", "did you mean `cse`"]);
     wrong(&["opt", &path, "-p", "fix("], &["R0101", "not closed"]);
@@ -133,7 +133,7 @@ fn pipelines_that_are_none() {
 }
 
 #[test]
-fn options_that_name_what_is_not_there() {
+fn options_with_unknown_names() {
     let path = source("named", "def first(x: int):\n    return x\ndef second(x: int):\n    return x\n");
     for command in ["run", "print", "opt", "shapes", "alias"] {
         wrong(&[command, &path, "-e", "frist"], &["has no entry `frist`", "did you mean `first`"]);

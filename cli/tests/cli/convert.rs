@@ -36,7 +36,7 @@ fn one_function_becomes_forward() {
 
 /// Tensors are converted from an archive to every format and back; the error of a mismatch lists all names.
 #[test]
-fn tensors_come_and_go() {
+fn weights_are_converted_and_replaced() {
     let out = |name: &str| folder("weights").join(name).to_string_lossy().into_owned();
     let nested = data("archive/tests/data/nested.pt");
     let (state, flat, again) = (out("state.pt"), out("flat.safetensors"), out("again.pt"));

@@ -10,7 +10,7 @@ def second(x: Tensor):
 ";
 
 #[test]
-fn the_command_line_exits_with_2_and_says_what_may_be_meant() {
+fn command_line_errors_exit_with_2_and_suggest_names() {
     let f = file("exit_codes", "f.py", SOURCE);
     let g = file("exit_codes", "g.ir", "graph(%value : int):\n  return (%value)\n");
     for (args, near) in [
@@ -42,7 +42,7 @@ fn the_command_line_exits_with_2_and_says_what_may_be_meant() {
 }
 
 #[test]
-fn the_environment_belongs_to_the_command_line() {
+fn wrong_environment_variables_exit_with_2() {
     let f = file("exit_codes", "e.py", "def f(x: int):\n    return x\n");
     for (name, value) in [
         ("PYTORCH_JIT_TYPE_VERBOSITY", "five"),
@@ -57,7 +57,7 @@ fn the_environment_belongs_to_the_command_line() {
 }
 
 #[test]
-fn programs_files_and_calls_exit_with_1() {
+fn errors_of_programs_files_and_calls_exit_with_1() {
     let f = file("exit_codes", "c.py", "def f(value: int):\n    assert value > 2\n    return value\n");
     refused(&["run", &f, "-a", "value=1"], &["X0002"]);
     refused(&["run", &f, "-a", "valeu=1"], &["X0003", "no parameter `valeu`", "did you mean `value`?"]);

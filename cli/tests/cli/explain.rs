@@ -49,7 +49,7 @@ fn alias_answers_are_explained() {
 }
 
 #[test]
-fn codes_have_pages() {
+fn every_code_has_a_section() {
     let all = accepted(&["explain"]);
     for code in ["V020", "T005", "F0100", "R0003", "A0026", "X0002"] {
         assert!(all.lines().any(|l| l.starts_with(code)), "no `{code}` in:\n{all}");
@@ -59,7 +59,7 @@ fn codes_have_pages() {
 }
 
 #[test]
-fn machines_can_read_the_reports() {
+fn reports_as_json() {
     let cell = data("cli/data/lstm_cell.py");
     let json = |args: &[&str]| -> Value { serde_json::from_str(&accepted(args)).expect("JSON") };
     let report = json(&["opt", &cell, "--report", "json"]);

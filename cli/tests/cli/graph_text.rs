@@ -3,7 +3,7 @@
 use super::{accepted, data, file, refused, run_in};
 
 #[test]
-fn comments_come_before_graphs_too() {
+fn comments_before_a_graph() {
     let text =
         "; made by hand\n\n# model.py\ngraph(%x : Float(2)): ; the input\n  return (%x) # model.py:3:4\n";
     // The format is recognized by content: neither the name nor standard input states it.
@@ -22,7 +22,7 @@ fn locations_that_are_printed_read_back() {
 }
 
 #[test]
-fn types_are_shown_as_the_variable_says() {
+fn the_variable_sets_the_detail_of_types() {
     let recorded = std::fs::read_to_string(data("tests/oracle/types.txt")).expect("the record is there");
     let mut cases = recorded.split("=== ").skip(1).filter_map(|case| case.split_once('\n'));
     let (_, source) = cases.next().expect("a source");
@@ -38,7 +38,7 @@ fn types_are_shown_as_the_variable_says() {
 }
 
 #[test]
-fn small_constants_read_back_and_large_ones_say_what_is_missing() {
+fn small_constants_read_back_and_large_ones_are_an_error() {
     let constants = "graph():
   %0 : Float(2, strides=[1]) = prim::Constant[value=tensor(float32, [2], [1], \"abaaaa3e0000803f\")]()
   %1 : Tensor = prim::Constant[value= 1  2  3 [ CPULongType{3} ]]()

@@ -14,7 +14,7 @@ fn source() -> String {
 }
 
 #[test]
-fn stated_types_are_known_to_shapes() {
+fn shapes_uses_stated_types() {
     let f = source();
     let shapes = |args: &[&str]| accepted(&[&["shapes", &f], args].concat());
     assert!(!shapes(&[]).contains("Float"), "nothing is known of the inputs");
@@ -33,7 +33,7 @@ fn stated_types_are_known_to_shapes() {
 }
 
 #[test]
-fn example_inputs_are_read_as_run_reads_them() {
+fn example_inputs_have_the_format_of_run() {
     let f = source();
     let tensor = |shape: &str, data: &str| {
         format!(r#"{{"t": "tensor", "dtype": "float32", "shape": {shape}, "data": {data}}}"#)
@@ -49,7 +49,7 @@ fn example_inputs_are_read_as_run_reads_them() {
 }
 
 #[test]
-fn passes_know_what_is_stated_and_show_it() {
+fn passes_use_stated_types() {
     let f = file("input_types", "same.py", "def g(x: Tensor):\n    return x.to(torch.float32).relu()\n");
     let plain = accepted(&["opt", &f, "-p", "peephole,dce"]);
     assert!(plain.contains("aten::to"), "{plain}");
@@ -60,13 +60,13 @@ fn passes_know_what_is_stated_and_show_it() {
 }
 
 #[test]
-fn receivers_are_not_counted() {
+fn receivers_need_no_input_type() {
     let archive = super::data("archive/tests/data/nested.pt");
     assert!(accepted(&["opt", &archive, "-p", "cse", "-a", "x=f32[1,2]"]).contains("%x.1 : Float(1, 2)"));
 }
 
 #[test]
-fn what_contradicts_is_refused() {
+fn contradicting_types_are_refused() {
     let f = source();
     for (given, parts) in [
         ("z=f32[2]", &["no parameter `z`", "x, w, n, b"][..]),

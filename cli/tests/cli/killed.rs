@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
-fn what_is_killed_leaves_no_part_under_the_name() {
+fn a_killed_command_leaves_no_partial_file() {
     let input = folder("killed").join("in.pt");
     let tensor = Tensor::full(&[1 << 21], Scalar::Float(0.5), DType::F32).expect("8 MB");
     let weights = [("w".to_owned(), tensor)].into_iter().collect();

@@ -6,7 +6,7 @@ use super::{accepted, data, file, refused};
 const ARCHIVE: &str = "tests/data/custom.pt";
 
 #[test]
-fn info_says_what_is_missing_and_where() {
+fn info_lists_missing_operators() {
     let text = accepted(&["info", &data(ARCHIVE)]);
     for part in [
         "operator `acme::blend` is not registered",
@@ -19,7 +19,7 @@ fn info_says_what_is_missing_and_where() {
 }
 
 #[test]
-fn run_says_so_too_and_runs_what_needs_it_not() {
+fn run_names_missing_operators_and_runs_other_methods() {
     let inputs =
         file("missing", "inputs.json", r#"[{"t": "tensor", "dtype": "float32", "shape": [1], "data": [1]}]"#);
     let parts = ["F0108", "`acme::blend`", "printed from here", "it is used by body.0, tail", "OpDef::new"];

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn together_is_as_one_by_one() {
+    fn one_product_equals_separate_products() {
         for rows in [2, 1] {
             // Equal sizes, or a last product that is broadcast to the others.
             let left = [matrix(2, 3, 1), matrix(2, 3, 2), matrix(2, 3, 3), matrix(rows, 3, 4)];

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_definition_has_its_own_name_and_nothing_left_open() {
+    fn definitions_have_distinct_names_and_no_open_placeholders() {
         let all = definitions();
         let texts = || SOURCES.iter().flat_map(|(_, _, source)| source.split("\n\n")).flat_map(expand);
         assert_eq!(all.len(), texts().count(), "two definitions have one name");

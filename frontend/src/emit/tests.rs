@@ -145,7 +145,7 @@ fn conditions_refine_types() {
 }
 
 #[test]
-fn problems_say_what_and_whose() {
+fn errors_name_the_problem_and_its_function() {
     let cases = [
         ("def f(x):\n  return y\n", "undefined value y"),
         ("def f(n: int):\n  if n > 0:\n    y = 1\n  return y\n", "y is not defined in the false branch"),
@@ -180,7 +180,7 @@ fn a_name_is_suggested() {
 }
 
 #[test]
-fn functions_call_functions_wherever_they_stand() {
+fn functions_may_be_called_before_their_definition() {
     let text = graph("def f(x):\n  return g(x, k=2)\ndef g(x, k: int = 1):\n  return x + k\n");
     assert!(text.contains("prim::CallFunction("), "{text}");
     let error = compile("def f(x):\n  return g(x)\ndef g(x):\n  return x + undefined\n").unwrap_err();
@@ -192,7 +192,7 @@ fn functions_call_functions_wherever_they_stand() {
 }
 
 #[test]
-fn every_stage_can_be_looked_at() {
+fn every_stage_can_be_inspected() {
     let src = "def f(n: int):\n  while n > 0:\n    n = n - 1\n    if n == 5:\n      break\n  return n\n";
     let file = SourceFile::new(Source::new("<string>", src), &Limits::default());
     let mut session = Session::new(registry(), &NativeResolver, Limits::default());
@@ -206,7 +206,7 @@ fn every_stage_can_be_looked_at() {
 }
 
 #[test]
-fn depth_is_harmless() {
+fn deep_nesting_is_safe() {
     let n = 10_000;
     let sum = format!("def f(x):\n  return {}x\n", "x + ".repeat(n));
     let parens = format!("def f(x: int):\n  return {}x{}\n", "(1 + ".repeat(n), ")".repeat(n));
@@ -234,7 +234,7 @@ fn depth_is_harmless() {
 }
 
 #[test]
-fn types_that_grow_too_large_are_refused_where_they_do() {
+fn growing_types_are_refused_at_their_position() {
     let source = format!("def f(x: int):\n    return {}x{}\n", "[".repeat(1000), "]".repeat(1000));
     let (fault, message) = problem(&source);
     assert_eq!((fault, message.as_str()), (Fault::Limit, "the type of this value is too large"));

@@ -187,7 +187,7 @@ fn definitions() {
 }
 
 #[test]
-fn all_problems_are_reported() {
+fn all_errors_are_reported() {
     let src = "def f(x):\n  y = (1 +\n  return y\ndef g(x):\n  a b\n  try:\n    pass\n  return lambda: 1\n";
     let found = problems(src);
     assert_eq!(found.len(), 5, "{found:#?}");
@@ -214,7 +214,7 @@ fn all_problems_are_reported() {
 }
 
 #[test]
-fn depth_is_harmless() {
+fn deep_nesting_is_safe() {
     let n = 100_000;
     for (open, close) in [
         ("(", ")"),
@@ -249,7 +249,7 @@ fn depth_is_harmless() {
 }
 
 #[test]
-fn problems_are_limited() {
+fn reported_errors_are_limited() {
     for limit in [0, 1, 7] {
         let limits = Limits { problems: limit, ..Limits::default() };
         for src in
@@ -310,7 +310,7 @@ fn causes_of_exceptions_are_dropped() {
 }
 
 #[test]
-fn deep_blocks_are_harmless() {
+fn deep_blocks_are_safe() {
     // The s-expression is quadratic in the depth: at 2,000 levels, one blank per level already makes 2 MB.
     let mut src = String::new();
     for i in 0..2000 {
@@ -339,7 +339,7 @@ fn long_files_are_linear() {
 }
 
 #[test]
-fn any_bytes_end_in_problems_at_worst() {
+fn any_bytes_give_at_most_errors() {
     let src = "def f(a: int=1) -> List[int]:\n  x = [a for a in b if c]\n  if a: return f'{x}'\n";
     for i in 0..src.len() {
         for junk in ["", "(", ")", "\n", ":", "\"", "\\", "é", "for ", "= ", ", "] {

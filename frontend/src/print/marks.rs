@@ -98,7 +98,7 @@ mod tests {
     use flambeau_ir::Source;
 
     #[test]
-    fn expressions_in_expressions_are_found_again() {
+    fn nested_expressions_are_located() {
         let source = Source::new("net.py", "a * b + c");
         let at = |range| Some(SourceRange { source: source.clone(), range });
         let mut marks = Marks::wanted();

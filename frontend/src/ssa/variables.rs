@@ -288,7 +288,7 @@ mod tests {
     use flambeau_ir::Symbol;
 
     #[test]
-    fn temporaries_stand_by_number() {
+    fn temporaries_are_ordered_by_number() {
         let mut names = ["_10", "b", "_9", "x10", "_x", "x9"].map(Symbol::new);
         names.sort_by_cached_key(|name| rank(*name));
         assert_eq!(names.map(Symbol::as_str), ["_9", "_10", "_x", "b", "x10", "x9"]);

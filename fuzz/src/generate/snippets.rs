@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fragment_reads_with_the_standard_operators() {
+    fn every_fragment_parses_with_the_standard_operators() {
         let registry = flambeau_ops::registry();
         for text in TEXTS {
             let source = Source::new("snippet.ir", *text);

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_stay_what_they_are() {
+    fn layouts_keep_elements() {
         let mut g = Gen::from_seed(3);
         for round in 0..200 {
             let sizes: Vec<i64> = (0..round % 5).map(|_| g.int(0, 4)).collect();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thresholds_are_met_from_below_and_above() {
+    fn sizes_lie_on_both_sides_of_thresholds() {
         let sizes = Sizes::new(1 << 21);
         let mut g = Gen::from_seed(1);
         let products: Vec<usize> = (0..20_000).map(|_| sizes.lengths(&mut g, 3).iter().product()).collect();

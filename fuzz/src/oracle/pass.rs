@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tuple_of_one_element_is_taken_apart() {
+    fn a_tuple_of_one_element_is_unpacked() {
         let text = "graph(%t : (Tensor)):\n  %x : Tensor = prim::TupleUnpack(%t)\n  return (%x)\n";
         assert_eq!(outcome("lower_all_tuples", text, vec![IValue::tuple(vec![numbers()])]), Outcome::Changed);
     }
 
     #[test]
-    fn only_stated_errors_may_go() {
+    fn only_stated_errors_may_vanish() {
         let text = "graph(%x : Tensor):
   %p : Tensor = aten::mul(%x, %x)
   %t : Tensor = aten::tanh_(%p)

@@ -181,7 +181,7 @@ with prim::fork_0 = graph(%a : Tensor):
     }
 
     #[test]
-    fn a_task_may_not_name_what_means_another_overload() {
+    fn tasks_whose_calls_resolve_to_another_overload_are_skipped() {
         let text = "graph(%x : Tensor):
   %f : Future(int) = prim::fork_0()
   return (%f)

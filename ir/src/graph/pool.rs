@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_grow_and_hold_their_length() {
+    fn size_classes_grow_and_fit_their_length() {
         assert!(CLASS_SIZE.windows(2).all(|w| w[0] < w[1]));
         for len in 1..2000 {
             assert!(CLASS_SIZE[class_for(len) as usize] >= len);

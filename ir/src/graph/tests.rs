@@ -126,7 +126,7 @@ fn random_edits_agree_with_a_naive_model() {
 }
 
 #[test]
-fn inserting_always_at_one_place_stays_ordered() {
+fn repeated_insertion_at_one_position_stays_ordered() {
     let mut g = Graph::new(Registry::empty());
     let op = Op::unknown(Symbol::new("test::op"));
     let first = g.edit().node(op, &[], &[]);
@@ -144,7 +144,7 @@ fn inserting_always_at_one_place_stays_ordered() {
 }
 
 #[test]
-fn a_stale_id_is_caught() {
+fn a_stale_id_is_detected() {
     let mut g = Graph::new(Registry::empty());
     let op = Op::unknown(Symbol::new("test::op"));
     let node = g.edit().node(op, &[], &[]);
@@ -186,7 +186,7 @@ fn a_clone_is_another_graph() {
 
 #[test]
 #[cfg(debug_assertions)]
-fn side_tables_refuse_what_they_were_not_made_for() {
+fn side_tables_refuse_foreign_entities() {
     let panics = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
     let mut g = Graph::new(Registry::empty());
     let mut other = Graph::new(Registry::empty());

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_read_as_they_are_written() {
+    fn operations_round_trip() {
         let name = Symbol::new;
         let all = [
             (HostOp::Object(name("np.pi")), 0),

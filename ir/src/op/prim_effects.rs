@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_memory_is_among_the_effects() {
+    fn effects_include_those_implied_by_memory() {
         for &prim in Prim::ALL {
             assert!(prim.effects().contains(prim.memory().effects()), "{prim:?}");
             assert!(!prim.effects().contains(Effects::CONSERVATIVE), "{prim:?} states less than it could");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kept_are_those_pytorch_keeps_and_what_is_lowered_before() {
+    fn side_effects_agree_with_pytorch() {
         use Prim as P;
         let kept: Vec<Prim> = Prim::ALL.iter().copied().filter(|p| p.effects().has_side_effects()).collect();
         // The operators for which `Node::hasSideEffects` of PyTorch returns true, as far as they are structural here.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn speculation_is_for_what_cannot_be_noticed() {
+    fn only_unobservable_operators_may_be_speculated() {
         for prim in
             [Prim::Constant, Prim::TupleConstruct, Prim::IfThenElse, Prim::Isinstance, Prim::UncheckedCast]
         {

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn overloads_by_operands() {
+    fn overloads_are_chosen_by_operands() {
         let schemas: Vec<FunctionSchema> = [
             "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
             "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",

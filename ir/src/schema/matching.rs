@@ -436,7 +436,7 @@ mod tests {
     ];
 
     #[test]
-    fn without_conversions_first() {
+    fn matches_without_conversions_come_first() {
         assert_eq!(call(&ADD, &[Type::TENSOR, Type::TENSOR], &[]).unwrap().schema, 0);
         assert_eq!(call(&ADD, &[Type::TENSOR, Type::INT], &[]).unwrap().schema, 1);
         assert_eq!(call(&ADD, &[Type::INT, Type::INT], &[]).unwrap().schema, 2);

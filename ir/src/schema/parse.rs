@@ -453,7 +453,7 @@ mod tests {
     const ALL: &str = include_str!("../../../tests/oracle/schemas.txt");
 
     #[test]
-    fn every_schema_reads_and_prints_back() {
+    fn every_schema_round_trips() {
         let mut count = 0;
         for line in ALL.lines() {
             let schema = FunctionSchema::parse(line).unwrap_or_else(|e| panic!("{e}"));
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_and_what_is_seen() {
+    fn written_and_returned_arguments() {
         let schema = FunctionSchema::parse(
             "t::f.o(Tensor(a!) self, ScalarType? d=long, SymInt[2] s=1, *, Tensor! out) -> Tensor(a!)",
         )
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn written_elements_are_a_write() {
+    fn writing_elements_is_a_write() {
         let read = |text: &str| FunctionSchema::parse(text).unwrap();
         let out = read("t::split.out(Tensor self, *, Tensor(a!)[] out) -> ()");
         assert!(out.is_mutable() && out.args[1].is_out() && !out.is_write(0));
@@ -499,7 +499,7 @@ mod tests {
 
     /// Damaged schemas and types must parse or fail with an error, without panicking.
     #[test]
-    fn damage_is_refused() {
+    fn damaged_schemas_are_refused() {
         const PIECES: [&str; 16] = [
             "(",
             ")",
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_point() {
+    fn errors_have_positions() {
         for (text, offset) in [
             ("", 0),
             ("aten::f", 7),

@@ -54,7 +54,7 @@ fn planned(matched: &MatchedSchema) -> String {
 }
 
 #[test]
-fn choices_are_pytorchs() {
+fn overloads_agree_with_pytorch() {
     let mut schemas: Vec<FunctionSchema> = Vec::new();
     let mut differences = Vec::new();
     let (mut calls, mut fits, mut after_calls) = (0, 0, false);

@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_point_and_depth_is_limited() {
+    fn errors_have_positions_and_depth_is_limited() {
         for (text, offset) in [("", 0), ("Dict(int", 8), ("Float(2, x=1)", 11), ("(int,, int)", 5), ("%x", 0)]
         {
             assert_eq!(parse_ir_type(text, 0).map_err(|e| e.offset), Err(offset), "{text}");

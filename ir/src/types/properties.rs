@@ -91,7 +91,7 @@ fn has_fields(ty: Type) -> bool {
 }
 
 #[test]
-fn text_reads_back() {
+fn printed_types_read_back() {
     let mut random = Random(1);
     for _ in 0..20_000 {
         let ty = random.ty(4);
@@ -117,7 +117,7 @@ fn text_reads_back() {
 }
 
 #[test]
-fn subtyping_and_unification_obey_their_laws() {
+fn subtyping_and_unification_are_consistent() {
     let mut random = Random(2);
     let sub = |a, b| is_subtype(a, b, &NoClasses);
     let mut related = 0;

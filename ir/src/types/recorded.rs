@@ -27,7 +27,7 @@ fn types() -> Vec<Type> {
 }
 
 #[test]
-fn answers_are_pytorchs() {
+fn results_agree_with_pytorch() {
     let types = types();
     let mut differences = Vec::new();
     for row in RECORDED.lines().filter(|line| !line.starts_with("T\t")) {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_that_mention_each_other_end() {
+    fn mutually_recursive_interfaces_terminate() {
         let a = Type::interface(Symbol::new("A"), 0);
         let b = Type::interface(Symbol::new("B"), 0);
         let env = Env(vec![(a, vec!["f(Any self, A x) -> A"]), (b, vec!["f(Any self, B x) -> B"])]);

@@ -389,7 +389,7 @@ mod tests {
     use flambeau_tensor::DType;
 
     #[test]
-    fn constants_are_where_they_say() {
+    fn predefined_types_have_their_handles() {
         let constants = [
             Type::ANY,
             Type::TENSOR,
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn erasing_goes_all_the_way() {
+    fn erasure_is_recursive() {
         let refined = Type::tensor(TensorType {
             dtype: Some(DType::F32),
             sizes: Some([Dim::Known(2)].into()),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn too_deep_and_too_wide_overflow() {
+    fn types_beyond_the_limits_overflow() {
         let mut t = Type::INT;
         for _ in 0..100_000 {
             t = Type::list(t);

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completes_once_and_tells_everyone() {
+    fn completes_once_and_calls_every_callback() {
         let future = Future::new(Type::INT);
         let told = Arc::new(AtomicI64::new(0));
         let tell = |add: i64| {

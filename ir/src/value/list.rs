@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flat_lists_take_what_does_not_fit() {
+    fn flat_lists_convert_for_other_elements() {
         let list = List::from_ints(vec![1, 2]);
         list.push(IValue::Int(3));
         assert!(matches!(&*list.read(), ListItems::Ints(v) if v == &[1, 2, 3]));
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn element_types_can_come_late() {
+    fn element_types_can_be_set_late() {
         let list = List::new(Type::ANY);
         list.set_elem_type(Type::FLOAT);
         list.push(IValue::Float(1.5));

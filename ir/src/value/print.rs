@@ -222,7 +222,7 @@ mod tests {
     use flambeau_tensor::{Complex, Device};
 
     #[test]
-    fn tensors_print_inside() {
+    fn tensors_print_within_containers() {
         let t = IValue::Tensor(Tensor::from_slice(&[1.5_f32, 2.0], &[2]).unwrap());
         assert_eq!(IValue::tuple(vec![t]).to_string(), "( 1.5000\n 2.0000\n[ CPUFloatType{2} ],)");
     }

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_fall_together() {
+    fn equal_neighbours_are_merged() {
         let values = [3, 3, 1, 3];
         let found = classes(&[0, 1, 2, 3], |a, b| values[a] == values[b]);
         assert_eq!(

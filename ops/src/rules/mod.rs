@@ -114,7 +114,7 @@ mod tests {
     use flambeau_rewrite::{RuleSet, Vocabulary};
 
     #[test]
-    fn every_rule_holds_on_what_it_is_tried_on() {
+    fn every_rule_holds_on_its_trials() {
         let registry = crate::registry();
         let rules = RuleSet::from_registry(&registry, &Vocabulary::standard()).unwrap_or_else(|errors| {
             panic!("{}", errors.iter().map(flambeau_ir::Diagnostic::render).collect::<String>())
@@ -137,7 +137,7 @@ mod tests {
 
     /// Detected by the results (`first`), and by whether the right side runs if the left one does (`form`).
     #[test]
-    fn wrong_rules_are_found() {
+    fn wrong_rules_are_detected() {
         let registry = crate::registry();
         let text = "use aten
 rule first [exact]: add.Tensor(%x, %y) => %x

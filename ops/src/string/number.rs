@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_c_writes_them() {
+    fn numbers_are_formatted_as_in_c() {
         assert_eq!(general(1.0, 6), "1");
         assert_eq!(general(1.123_456_789, 6), "1.12346");
         assert_eq!(general(1e20, 6), "1e+20");

@@ -99,7 +99,7 @@ fn page(registry: &Registry) -> String {
 }
 
 #[test]
-fn the_page_of_operators_is_fresh() {
+fn docs_ops_is_up_to_date() {
     let page = page(&flambeau_ops::registry());
     if std::env::var_os("FLAMBEAU_BLESS").is_some_and(|v| v == "1") {
         std::fs::write(PATH, &page).expect("docs/ops.md can be written");

@@ -16,7 +16,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_rules_claim_holds() {
+fn claims_of_rules_hold() {
     let registry = flambeau_ops::registry();
     let times = number("FLAMBEAU_TRIALS").unwrap_or(1);
     let wanted = std::env::var("FLAMBEAU_OPS").unwrap_or_default();
@@ -60,7 +60,7 @@ fn planted(shape: Shape) -> Vec<String> {
 }
 
 #[test]
-fn a_planted_rule_off_by_one_rank_is_found() {
+fn a_wrong_rank_is_detected() {
     let right = || Shape::either(1, Shape::like(0), Shape::scalar());
     assert_eq!(planted(right()), Vec::<String>::new());
     let off = Shape::from(move |cx| {
@@ -73,7 +73,7 @@ fn a_planted_rule_off_by_one_rank_is_found() {
 }
 
 #[test]
-fn a_planted_rule_that_panics_is_found() {
+fn a_panicking_rule_is_detected() {
     let indexing = Shape::from(|cx| cx.dims(0).map(|dims| TensorFact::of_dims([dims[0]])));
     assert!(planted(indexing).iter().any(|f| f.contains("a rule panics")));
 }

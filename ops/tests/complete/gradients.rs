@@ -50,7 +50,7 @@ fn recorded(registry: &Registry) -> Vec<(&FunctionSchema, Vec<&'static str>)> {
 }
 
 #[test]
-fn what_pytorch_differentiates_is_differentiated() {
+fn operators_differentiable_in_pytorch_are_differentiable() {
     let registry = flambeau_ops::registry();
     let table = GradientTable::from_registry(&registry).expect("derivatives can be read");
     let all = recorded(&registry);

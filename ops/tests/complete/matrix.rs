@@ -308,7 +308,7 @@ fn liars() -> Vec<(OpDef, &'static str)> {
 }
 
 #[test]
-fn effects_that_are_not_stated_are_noticed() {
+fn unstated_effects_are_detected() {
     for (def, check) in liars() {
         let mut builder = RegistryBuilder::new();
         builder.add([def]);

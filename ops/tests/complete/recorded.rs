@@ -179,7 +179,7 @@ fn replay(registry: &Registry, id: OpId, kernel: &Kernel, args: &str) -> (String
 }
 
 #[test]
-fn operators_on_plain_values_give_recorded_results() {
+fn operators_on_scalars_and_strings_give_recorded_results() {
     let registry = flambeau_ops::registry();
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for line in TABLE.lines() {

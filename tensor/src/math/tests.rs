@@ -113,7 +113,7 @@ fn gelu_is_close() {
 
 /// The functions that loops use for plain arguments return the same bits.
 #[test]
-fn plain_logarithms_are_the_logarithms() {
+fn fast_logarithms_equal_general_ones() {
     for x in f32_arguments().into_iter().filter(|x| x.reach_above_tiny() < <f32 as Real>::PLAIN_ARGUMENT) {
         assert_eq!(x.ln_plain().to_bits(), Real::ln(x).to_bits(), "{x:e}");
     }
@@ -121,7 +121,7 @@ fn plain_logarithms_are_the_logarithms() {
 
 /// Common arguments: sines are off by less than two units, cosines by little more than one.
 #[test]
-fn near_sines_are_closer() {
+fn sines_of_small_arguments_are_more_precise() {
     let points = || (-400_000..400_000).map(|i| i as f32 / 4096.0);
     let worst =
         |f: fn(f32) -> f32, g: fn(f64) -> f64| points().map(|x| ulp32(f(x), g(x as f64))).fold(0.0, f64::max);

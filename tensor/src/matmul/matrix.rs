@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matrices_end_with_their_slices() {
+    fn matrices_are_bounded_by_their_slices() {
         let slice = [0.0f32; 12];
         for (sizes, steps) in
             [([3, 4], [4, 1]), ([4, 3], [1, 4]), ([3, 2], [4, 3]), ([9, 1], [1, 7]), ([5, 9], [0, 1])]
@@ -308,13 +308,13 @@ mod tests {
     /// The placeholder for an absent operand has the sizes of a matrix, but no elements.
     #[test]
     #[should_panic(expected = "a matrix lies within its slice")]
-    fn no_matrix_lies_in_an_empty_slice() {
+    fn an_empty_slice_has_no_matrix() {
         Matrix::<f32>::new(&[], [1, 288], [0, 0]);
     }
 
     #[test]
     #[should_panic(expected = "a part lies within its matrix")]
-    fn parts_end_with_their_matrix() {
+    fn parts_are_bounded_by_their_matrix() {
         let slice = [0.0f32; 12];
         Matrix::new(&slice, [3, 4], [4, 1]).part(0..3, 1..5);
     }

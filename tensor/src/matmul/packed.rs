@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_that_are_kept_give_what_they_gave() {
+    fn prepacked_operands_give_equal_products() {
         // More than one block of the depth, and edges on all sides.
         let (a, b) = (matrix(101, 700, 3), matrix(53, 700, 5).t().unwrap());
         for round in 0..3 {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_may_have_any_strides() {
+    fn initial_values_may_have_any_strides() {
         let (a, b) = (matrix(60, 90, 3), matrix(90, 70, 5));
         let product = plain(&a, &b);
         let starts = [
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_that_exist_only_as_strips_may_have_any_number_of_columns() {
+    fn packed_operands_may_have_any_number_of_columns() {
         let tiling = f32::TILING.unwrap();
         let value = |i: usize, seed: usize| ((i * 37 + seed) % 17) as f32 - 8.0;
         for (m, k, n) in [(1, 40, 1), (32, 288, 1), (5, 700, 1), (1, 288, 32), (7, 9, 2), (100, 600, 49)] {

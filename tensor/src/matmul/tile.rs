@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_that_are_one_element_or_lane_off_are_refused() {
+    fn strips_of_wrong_size_are_refused() {
         let (depth, width) = (5, 6);
         let elements = vec![1.0f32; 2 * width * depth];
         refused("strips are whole", || _ = Strips::new(&elements[1..], width, depth));
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_are_cut_into_as_much_room_as_they_need() {
+    fn strips_require_their_exact_length() {
         let elements = [1.0f32; 7 * 3];
         let from = Matrix::new(&elements, [7, 3], [3, 1]);
         let mut to = vec![MaybeUninit::new(f32::NAN); 12 * 3 + 1];
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_lies_within_its_planes() {
+    fn gathered_runs_lie_within_their_planes() {
         let (planes, strip) = ([1.0f32; 20], 8);
         let mut to = vec![MaybeUninit::new(f32::NAN); 2 * strip];
         let mut gathered = |offsets: &[usize], runs: &[(usize, usize)], len: usize| {

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_seed_are_pytorchs() {
+    fn numbers_of_a_seed_agree_with_pytorch() {
         // Recorded with PyTorch 2.6: torch.manual_seed(5), then the operator named.
         let near = |got: Vec<f64>, want: &[f64]| {
             for (g, w) in got.iter().zip(want) {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_drawn_as_they_lie_in_memory() {
+    fn elements_are_drawn_in_memory_order() {
         let transposed = Tensor::zeros(&[3, 4], DType::F32).unwrap().t().unwrap();
         fill(&transposed, Law::Uniform { from: 0.0, to: 1.0 }, &mut Engine::new(5)).unwrap();
         let got = transposed.to_vec::<f32>().unwrap();

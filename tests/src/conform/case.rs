@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_travel() {
+    fn verdicts_round_trip() {
         let verdict = Verdict::unsupported("a \"quoted\"\nreason");
         let back = Verdict::from_line(&verdict.to_line()).unwrap();
         assert_eq!((back.outcome, back.why.as_str()), (Outcome::Unsupported, "a \"quoted\"\nreason"));

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_told_by_suite_and_group() {
+    fn counts_are_listed_by_suite_and_group() {
         let mut tally = Tally::default();
         tally.start("ops");
         tally.add(1, "ops/b", "mul", Verdict::failed("wrong"));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_taken_apart() {
+    fn a_file_is_parsed() {
         let f = file();
         assert_eq!(f.commands, ["opt cse", "run"]);
         assert_eq!(f.program, "\n\n\ngraph(%a : int):\n  %b : int = x::y(%a)\n  return (%b)\n\n\n\n\n");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_apart_from_the_program() {
+    fn functions_are_separate_from_the_program() {
         let text = "; test run\ngraph():\n  return ()\n; function m.f\ngraph(%x : int):\n  return (%x)\n; run: main()\n";
         let f = TestFile::parse(Path::new("a.ir"), text).unwrap();
         assert_eq!(f.program, "\ngraph():\n  return ()\n");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_blessed_is_read_back() {
+    fn blessed_files_read_back() {
         let f = file();
         assert_eq!(f.with(&f.runs, &f.blocks), TEXT);
         let mut runs = f.runs.clone();

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_meet_their_marks() {
+    fn errors_match_their_marks() {
         let mut file = TestFile::parse(Path::new("a.ir"), "; test verify\ngraph():\n").unwrap();
         file.errors = vec![
             ErrorMark { line: Some(2), text: "one".to_string() },
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_start_where_they_start() {
+    fn differences_have_their_first_line() {
         assert!(same("a \nb\n\n", "a\nb"));
         assert_eq!(difference("a\nb\n", "a\nc\n"), "    from line 2:\n    - b\n    + c\n");
     }

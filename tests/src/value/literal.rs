@@ -405,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn printed_values_read_back() {
         for text in [
             "1",
             "-2.5",
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn values_may_share_memory() {
+    fn arguments_may_share_memory() {
         let (call, rest) = parse_call("f(a := tensor([1.0, 2.0]), [a], view(a, [2], [0], 1)) == a").unwrap();
         assert_eq!((call.args.len(), rest), (3, " == a"));
         let mut reader = flambeau::json::Reader::default();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn malformed_literals_are_errors() {
         for text in ["", "[1", "tensor([[1], [1, 2]])", "1 2", "what(1)", "\"a"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_there_is_found() {
+    fn a_missing_file_is_reported() {
         let page = Architecture::from_text(
             "## Code map\n\n- `xtask/`: `main.rs`, `tidy/`, and\n  `gone.rs`; `Graph` is no path\n\n## Next\n",
         );

@@ -65,7 +65,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn codes_are_told_from_other_words() {
+    fn codes_are_distinguished_from_other_words() {
         let text =
             "const A: &str = \"V020\"; // \"V021\"\nfn f() { g(\"A0001\", \"V1\", \"F0100\", \"F01000\") }\n";
         let source = Source::new(Path::new("ir/src/a.rs"), text.to_string());

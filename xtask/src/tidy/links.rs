@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_paths_are_seen() {
+    fn links_and_paths_are_extracted() {
         assert_eq!(targets("a [b](c.md) and [d](#e)").collect::<Vec<_>>(), ["c.md", "#e"]);
         assert!(is_path("xtask/src/main.rs"));
         assert!(!is_path("and/or"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_link_is_found() {
+    fn a_dead_link_is_reported() {
         let mut report = Report::default();
         check_link(Path::new("A.md"), "# B\n", "no/such.md", "A.md:1", &mut report);
         check_link(Path::new("A.md"), "# B\n", "#c", "A.md:2", &mut report);

@@ -50,7 +50,7 @@ pub(crate) fn check() -> anyhow::Result<Report> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_house_is_tidy() {
+    fn the_workspace_is_tidy() {
         let findings = super::check().unwrap().findings();
         assert!(findings.is_empty(), "\n{}", findings.join("\n"));
     }

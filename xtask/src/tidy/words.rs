@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_found_where_it_counts() {
+    fn each_word_is_found_in_its_context() {
         assert_eq!(findings("ir/src/a.rs", "fn a() { todo!() }").len(), 1);
         assert_eq!(findings("ir/src/a.rs", "fn a() { let todo = 1; }").len(), 0);
         assert_eq!(findings("ir/src/a.rs", concat!("// FIX", "ME: later")).len(), 1);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_of_the_incomplete_gamma_meet() {
+    fn lower_and_upper_incomplete_gamma_sum_to_one() {
         for a in [0.1, 1.0, 7.5, 99.0, 9e4, 2e5] {
             for factor in [0.5, 0.99, 1.0, 1.01, 2.0] {
                 near(gamma_p(a, a * factor) + gamma_q(a, a * factor), 1.0, "P + Q");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inverse_of_each_other() {
+    fn functions_are_inverse_to_each_other() {
         for p in [1e-300, 1e-20, 1e-5, 0.01, 0.3, 0.5, 0.6, 0.99, 0.999_999] {
             let back = ndtr(ndtri(p));
             assert!(((back - p) / p).abs() < 1e-11, "{p}: {back}");

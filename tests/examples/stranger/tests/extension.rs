@@ -63,7 +63,7 @@ fn the_operator_runs_and_its_shape_is_known() {
 }
 
 #[test]
-fn the_rule_fires_where_it_may() {
+fn the_rule_applies_where_its_conditions_hold() {
     let session = session();
     let (after, report) = optimized(&session, &graph(&session, SOURCE), "peephole,dce");
     // The element type is unknown, so the exactness of the rule is unknown too.
@@ -87,7 +87,7 @@ fn the_rule_fires_where_it_may() {
 }
 
 #[test]
-fn the_rules_hold_on_what_they_are_tried_on() {
+fn the_rules_hold_on_their_trials() {
     let session = session();
     let rules = session.rules().unwrap().filtered(|r| r.name.starts_with("stranger/"));
     let trials = try_rules(session.registry(), &rules, Effort::default());
@@ -99,7 +99,7 @@ fn the_rules_hold_on_what_they_are_tried_on() {
 }
 
 #[test]
-fn what_the_operators_state_holds() {
+fn claims_about_the_operators_hold() {
     let session = session();
     let registry = session.registry();
     let own = |id| registry.schema(id).full_name().starts_with("stranger::");
@@ -112,7 +112,7 @@ fn what_the_operators_state_holds() {
 }
 
 #[test]
-fn wrong_statements_are_found() {
+fn wrong_claims_are_detected() {
     let op = OpDef::new("stranger::total(Tensor self) -> Tensor")
         .with(Shape::same_as("self"))
         .with(Dtype::same_as("self"))
@@ -129,7 +129,7 @@ fn wrong_statements_are_found() {
 }
 
 #[test]
-fn wrong_rules_are_found() {
+fn wrong_rules_are_detected() {
     let build =
         |text: &str| Session::builder().standard().with(stranger::extend).rules("w.rules", text).build();
     let error = build("use aten\nrule a [exact]: nope(%x) => %x\n").err().unwrap();
@@ -176,7 +176,7 @@ fn fuel_stops_the_pass() {
 }
 
 #[test]
-fn the_analysis_is_in_step_with_edits() {
+fn the_analysis_follows_edits() {
     let session = session();
     let source = "def f(x: int):\n    assert x > 0\n    assert x > 1\n    return x\n";
     let mut graph = (*graph(&session, source)).clone();
@@ -194,7 +194,7 @@ fn the_analysis_is_in_step_with_edits() {
 }
 
 #[test]
-fn the_analysis_is_had_together_with_flambeaus_own() {
+fn the_analysis_combines_with_standard_ones() {
     let session = session();
     let graph = graph(&session, SOURCE);
     let mut analyses = Analyses::new();
@@ -205,7 +205,7 @@ fn the_analysis_is_had_together_with_flambeaus_own() {
 }
 
 #[test]
-fn the_oracles_take_strangers() {
+fn the_oracles_cover_extensions() {
     let session = session();
     let campaign = Campaign::new(session.registry(), 11);
     let pipeline = session.pipeline("stranger").unwrap();

@@ -24,7 +24,7 @@ fn pieces(page: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_walks_are_literally_this_crate() {
+fn tutorials_quote_this_crate() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(here.join("../../../CONTRIBUTING.md")).expect("the page is there");
     let mut files = Vec::new();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_become_the_bools_they_are_declared_to_be() {
+    fn integers_convert_to_declared_bools() {
         let value = json!({"t": "tuple", "v": [{"t": "int", "v": 1}, {"t": "int", "v": 1}]});
         let want = json!({"t": "tuple", "v": [{"t": "bool", "v": true}, {"t": "int", "v": 1}]});
         assert_eq!(as_declared(&value, Type::tuple(&[Type::BOOL, Type::INT])), want);

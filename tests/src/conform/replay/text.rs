@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_reach_into_blocks() {
+    fn counts_include_nested_blocks() {
         let text = "graph(%c : bool, %a : Tensor):\n  %b : Tensor = prim::If(%c)\n    block0():\n      %d : Tensor = x::y(%a)\n      -> (%d)\n    block1():\n      -> (%a)\n  return (%b)\n";
         let graph = read(text, &Registry::empty()).unwrap();
         assert_eq!(counts_of(&graph), BTreeMap::from([("prim::If", 1), ("x::y", 1)]));
