@@ -72,7 +72,7 @@ pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition
                 if let Some(class) = importer.unit.class_mut(ty) {
                     let methods = if is_static { &mut class.static_methods } else { &mut class.methods };
                     if methods.insert(method, name).is_some() {
-                        return Err(twice(&file, def));
+                        return Err(defined_twice(&file, def));
                     }
                 }
                 let owner = owner.filter(|_| !is_static);
@@ -214,7 +214,7 @@ pub(crate) fn check_obligations(
     Ok(())
 }
 
-fn twice(file: &SourceFile, def: TreeId) -> LoadError {
+fn defined_twice(file: &SourceFile, def: TreeId) -> LoadError {
     let at = u64::from(file.ast().span(def).start);
     ArchiveError::new(Code::Class, "a method is defined twice").in_record(file.record()).at(at).into()
 }

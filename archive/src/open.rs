@@ -102,9 +102,9 @@ mod tests {
     fn open(records: &[(&str, &[u8])]) -> Result<(u64, ByteOrder), ArchiveError> {
         let mut out = ZipWriter::new(Vec::new(), "x");
         for (name, bytes) in records {
-            out.store(name, bytes).expect("room");
+            out.store(name, bytes).expect("the memory suffices");
         }
-        let bytes = out.finish().expect("room");
+        let bytes = out.finish().expect("the memory suffices");
         Archive::open(&bytes, &Limits::default()).map(|a| (a.version(), a.byte_order()))
     }
 

@@ -170,8 +170,8 @@ mod tests {
         w.tuple();
         w.tuple();
         let mut zip = ZipWriter::new(Vec::new(), "x");
-        zip.deflate("code/a.py.debug_pkl", &w.finish()).expect("room");
-        let bytes = zip.finish().expect("room");
+        zip.deflate("code/a.py.debug_pkl", &w.finish()).expect("the memory suffices");
+        let bytes = zip.finish().expect("the memory suffices");
         let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
         DebugRanges::new(zip.detach(&zip.records()[0]), &Limits::default())
     }

@@ -201,14 +201,14 @@ mod tests {
     fn written_files_read_back() {
         let mut weights = Weights::default();
         let t = |dtype, sizes: &[i64], bytes: &[u8]| {
-            let storage = Storage::from_bytes(bytes).expect("room");
+            let storage = Storage::from_bytes(bytes).expect("the memory suffices");
             Tensor::from_storage(storage, dtype, Layout::contiguous(sizes).expect("small")).expect("fits")
         };
         weights.insert("mask".into(), t(DType::Bool, &[3], &[1, 0, 1]));
         weights.insert("w".into(), t(DType::F32, &[1, 2], &[0, 0, 128, 63, 0, 0, 0, 64]));
         weights.insert("none".into(), t(DType::I64, &[0, 4], &[]));
-        let bytes = save_safetensors(&weights, Vec::new()).expect("room");
-        assert_eq!(bytes, save_safetensors(&weights, Vec::new()).expect("room"));
+        let bytes = save_safetensors(&weights, Vec::new()).expect("the memory suffices");
+        assert_eq!(bytes, save_safetensors(&weights, Vec::new()).expect("the memory suffices"));
         let back = read(&bytes, None, &Limits::default()).expect("as written");
         assert_eq!(back.keys().map(String::as_str).collect::<Vec<_>>(), ["none", "w", "mask"]);
         assert_eq!(back["w"].to_vec::<f32>().expect("floats"), [1.0, 2.0]);

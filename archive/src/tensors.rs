@@ -382,9 +382,9 @@ mod tests {
         for record in zip.records() {
             let mut bytes = zip.read(record).expect("whole").into_owned();
             change(record.name(), &mut bytes);
-            out.store(record.name(), &bytes).expect("room");
+            out.store(record.name(), &bytes).expect("the memory suffices");
         }
-        out.finish().expect("room")
+        out.finish().expect("the memory suffices")
     }
 
     #[test]
@@ -433,7 +433,7 @@ mod tests {
         let at = zip.require("data/0").expect("a storage").data_range().start;
         bytes[at] ^= 1;
         let path = std::env::temp_dir().join(format!("flambeau-damaged-{}.pt", std::process::id()));
-        std::fs::write(&path, &bytes).expect("room on the disk");
+        std::fs::write(&path, &bytes).expect("the disk has space");
         let mapping = Mapping::open(&path).expect("the file is there");
         let load = |limits: &Limits| {
             let zip = ZipReader::open(mapping.bytes(), limits)?;

@@ -115,7 +115,7 @@ pub(crate) fn former_overloads(
     let file = SourceFile::new(Source::new("<upgrades>", SOURCE), &Default::default());
     session.declare_source(&file).map_err(|problems| {
         let first = problems.into_iter().next();
-        Box::new(first.expect("invariant: what fails says why"))
+        Box::new(first.expect("invariant: a failure has an error"))
     })?;
     let compiled = |f: &Former| {
         let function = session.compile(Symbol::new(f.function))?;

@@ -79,9 +79,9 @@ fn archive(records: &[(&str, &[u8])]) -> Vec<u8> {
     let given = |name: &str| records.iter().any(|(n, _)| *n == name);
     let rest = always.iter().filter(|(name, _)| !given(name));
     for (name, bytes) in rest.chain(records) {
-        out.store(name, bytes).expect("room");
+        out.store(name, bytes).expect("the memory suffices");
     }
-    out.finish().expect("room")
+    out.finish().expect("the memory suffices")
 }
 
 fn with_tensor(tensor: Described<'_>) -> Vec<u8> {
@@ -300,10 +300,10 @@ fn damaged_records_are_refused() {
     loaded(&other).expect("another record");
     // A deflated record of zeros.
     let mut out = ZipWriter::new(Vec::new(), "m");
-    out.deflate("constants.pkl", &vec![0; 64 << 20]).expect("room");
-    out.store("version", b"3\n").expect("room");
+    out.deflate("constants.pkl", &vec![0; 64 << 20]).expect("the memory suffices");
+    out.store("version", b"3\n").expect("the memory suffices");
     let before = peak();
-    assert_eq!(refused(&out.finish().expect("room")), at(Code::Limit, "constants.pkl", false));
+    assert_eq!(refused(&out.finish().expect("the memory suffices")), at(Code::Limit, "constants.pkl", false));
     if let (Some(before), Some(after)) = (before, peak()) {
         assert!(after - before < 200_000, "{} kB", after - before);
     }

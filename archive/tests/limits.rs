@@ -69,9 +69,9 @@ fn changed(name: &str, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
         if record.name() == name {
             change(&mut content);
         }
-        out.store(record.name(), &content).expect("room");
+        out.store(record.name(), &content).expect("the memory suffices");
     }
-    out.finish().expect("room")
+    out.finish().expect("the memory suffices")
 }
 
 #[test]

@@ -159,9 +159,9 @@ fn patched(name: &str, record: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
             let at = bytes.windows(old.len()).position(|w| w == old).expect("it is there");
             bytes.splice(at..at + old.len(), new.iter().copied());
         }
-        out.store(entry.name(), &bytes).expect("room");
+        out.store(entry.name(), &bytes).expect("the memory suffices");
     }
-    out.finish().expect("room")
+    out.finish().expect("the memory suffices")
 }
 
 fn refused(bytes: &[u8]) -> LoadError {
@@ -204,9 +204,9 @@ fn depth_is_bounded() {
             ("code/__torch__.py", class),
             ("version", b"3\n"),
         ] {
-            out.store(name, bytes).expect("room");
+            out.store(name, bytes).expect("the memory suffices");
         }
-        out.finish().expect("room")
+        out.finish().expect("the memory suffices")
     };
     assert_eq!(refused(&archive(100_000)).code(), "A0090");
     assert!(load(&archive(900), &registry(), &options()).is_ok());
@@ -265,9 +265,9 @@ fn damaged_archives_do_not_panic() {
             }
             let mut out = ZipWriter::new(Vec::new(), "m");
             for (i, (name, bytes)) in records.iter().enumerate() {
-                out.store(name, if i == target { &damaged } else { bytes }).expect("room");
+                out.store(name, if i == target { &damaged } else { bytes }).expect("the memory suffices");
             }
-            let bytes = out.finish().expect("room");
+            let bytes = out.finish().expect("the memory suffices");
             loaded += usize::from(flambeau_archive::fuzz::fuzz_load(&bytes, &registry(), false));
         }
     }
@@ -300,7 +300,7 @@ fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
         extra_files: &module.extra_files,
         states: &Default::default(),
     };
-    let out = save(&saved, Vec::new()).expect("room");
+    let out = save(&saved, Vec::new()).expect("the memory suffices");
     (module.clone(), out)
 }
 

@@ -65,10 +65,10 @@ fn mapped_weights_equal_copied_ones() {
 fn saved_values_load_back() {
     for name in ["nested.weights.pt", "checkpoint.weights.pt"] {
         let old = weights(name);
-        let bytes = save_state_dict(&old, Vec::new()).expect("room");
-        assert_eq!(bytes, save_state_dict(&old, Vec::new()).expect("room"), "the same bytes again");
+        let bytes = save_state_dict(&old, Vec::new()).expect("the memory suffices");
+        assert_eq!(bytes, save_state_dict(&old, Vec::new()).expect("the memory suffices"), "the same bytes again");
         let new = load_weights(&bytes, &Limits::default()).expect("as written");
-        let flat = save_safetensors(&old, Vec::new()).expect("room");
+        let flat = save_safetensors(&old, Vec::new()).expect("the memory suffices");
         let flat = load_weights(&flat, &Limits::default()).expect("as written");
         assert_eq!(names(&new), names(&old));
         for (name, tensor) in &old {
@@ -92,9 +92,9 @@ fn checkpoints_with_unknown_names_are_refused() {
             let at = content.windows(old.len()).position(|w| w == old).expect("it is there");
             content.splice(at..at + old.len(), *b"cos\nsystem\n");
         }
-        out.store(record.name(), &content).expect("room");
+        out.store(record.name(), &content).expect("the memory suffices");
     }
-    let error = load_weights(&out.finish().expect("room"), &Limits::default()).expect_err("refused");
+    let error = load_weights(&out.finish().expect("the memory suffices"), &Limits::default()).expect_err("refused");
     assert_eq!((error.code(), error.record()), (Code::Global, Some("data.pkl")));
 }
 
@@ -107,16 +107,16 @@ fn files_are_replaced_atomically() {
     let failing = flambeau_archive::ArchiveError::new(Code::Value, "no");
     let write = |text: &'static str| {
         move |mut out: std::io::BufWriter<std::fs::File>| {
-            out.write_all(text.as_bytes()).expect("room");
+            out.write_all(text.as_bytes()).expect("the memory suffices");
             Ok(out)
         }
     };
     replace_file(&path, write("old")).expect("written");
     let error = replace_file(&path, |mut out| {
-        out.write_all(b"half").expect("room");
+        out.write_all(b"half").expect("the memory suffices");
         Err(failing.clone())
     });
-    assert_eq!(error.expect_err("as told"), failing);
+    assert_eq!(error.expect_err("the failure of the function"), failing);
     assert_eq!(std::fs::read_to_string(&path).expect("there"), "old");
     replace_file(&path, write("new")).expect("written");
     assert_eq!(std::fs::read_to_string(&path).expect("there"), "new");
@@ -131,9 +131,9 @@ fn files_are_replaced_atomically() {
 fn unsupported_tensors_and_files_are_named() {
     let pickled = |pickle: &[u8]| {
         let mut out = ZipWriter::new(Vec::new(), "x");
-        out.store("data.pkl", pickle).expect("room");
-        out.store("version", b"3\n").expect("room");
-        load_weights(&out.finish().expect("room"), &Limits::default()).expect_err("refused")
+        out.store("data.pkl", pickle).expect("the memory suffices");
+        out.store("version", b"3\n").expect("the memory suffices");
+        load_weights(&out.finish().expect("the memory suffices"), &Limits::default()).expect_err("refused")
     };
     let sparse = b"\x80\x02}X\x01\x00\x00\x00sctorch._utils\n_rebuild_sparse_tensor\n\
         ctorch.serialization\n_get_layout\nX\x10\x00\x00\x00torch.sparse_coo\x85R(K\x01t\x86Rs.";
@@ -165,13 +165,13 @@ fn one_storage_with_several_dtypes_is_saved_once() {
         Tensor::from_storage(storage.clone(), dtype, layout).expect("it fits")
     };
     let both = |bytes: &[u8]| {
-        let storage = Storage::from_bytes(bytes).expect("room");
+        let storage = Storage::from_bytes(bytes).expect("the memory suffices");
         let mut weights = Weights::default();
         weights.insert("float".into(), of(&storage, DType::F32, &[1]));
         weights.insert("bytes".into(), of(&storage, DType::U8, &[bytes.len() as i64]));
         save_state_dict(&weights, Vec::new())
     };
-    let back = load_weights(&both(&[0, 0, 128, 63]).expect("room"), &Limits::default()).expect("as written");
+    let back = load_weights(&both(&[0, 0, 128, 63]).expect("the memory suffices"), &Limits::default()).expect("as written");
     assert_eq!(back["float"].to_vec::<f32>().expect("floats"), [1.0]);
     assert_eq!(back["bytes"].to_vec::<u8>().expect("bytes"), [0, 0, 128, 63]);
     assert!(back["float"].shares_storage(&back["bytes"]));

@@ -229,7 +229,7 @@ impl Host {
 
     /// Moves the memory limit out for a run that installs it on this thread; a clone would cost each call two atomic
     /// operations.
-    pub(crate) fn lend_budget(&mut self) -> Option<Budget> {
+    pub(crate) fn take_budget(&mut self) -> Option<Budget> {
         self.budget.take()
     }
 

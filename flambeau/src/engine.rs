@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::AsksForGradients;
+use flambeau_exec::tape::RequestsGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
 use flambeau_ir::types::ClassEnv;
@@ -29,9 +29,9 @@ impl Prepared {
     }
 
     /// Returns whether a graph, or any function that it may call, requests gradients.
-    fn asks_for_gradients(&self, graph: &Graph) -> bool {
+    fn requests_gradients(&self, graph: &Graph) -> bool {
         let asks = |g: &Graph| {
-            let column = g.registry().column::<AsksForGradients>();
+            let column = g.registry().column::<RequestsGradients>();
             g.nodes_deep().any(|node| g.op(node).row().is_some_and(|row| column.get(row).is_some()))
         };
         asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
@@ -158,7 +158,7 @@ impl Engine {
         }
         let code = match plan.get() {
             Some(code) => code,
-            None if self.entry.asks_for_gradients(graph) => return self.run_reference(graph, host, bind),
+            None if self.entry.requests_gradients(graph) => return self.run_reference(graph, host, bind),
             None => {
                 let code = self.code(graph)?;
                 plan.get_or_init(|| code)
@@ -177,7 +177,7 @@ impl Engine {
     ) -> Result<IValue, Error> {
         let mut args = Vec::new();
         bind(&mut Arguments::of_list(&mut args))?;
-        let records = host.tape().is_none() && self.entry.asks_for_gradients(graph);
+        let records = host.tape().is_none() && self.entry.requests_gradients(graph);
         if records {
             host.set_tape(Some(self.entry.session.tape()?));
         }

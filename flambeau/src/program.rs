@@ -109,11 +109,11 @@ impl Program {
     pub(crate) fn missing_method(&self, object: &Object, name: &str) -> Option<Error> {
         let function = self.unit.class(object.class())?.methods.get(&Symbol::new(name))?;
         let problem = self.module.as_ref()?.missing.get(function)?;
-        Some(self.told(problem))
+        Some(self.with_affected_modules(problem))
     }
 
     /// Adds to a compilation error the modules that it affects.
-    fn told(&self, problem: &Diagnostic) -> Error {
+    fn with_affected_modules(&self, problem: &Diagnostic) -> Error {
         // Callers inherit the errors of their callees; the function that caused the error has the fewest notes.
         let place = |d: &Diagnostic| {
             d.primary.as_ref().map(|label| (label.at.source.name.clone(), label.at.range.clone()))
@@ -144,7 +144,7 @@ impl Program {
     /// function, or of one that calls it, fails with that error.
     pub fn missing(&self) -> impl Iterator<Item = (Symbol, Error)> + '_ {
         let all = self.module.iter().flat_map(|root| &root.missing);
-        all.map(|(&name, problem)| (name, self.told(problem)))
+        all.map(|(&name, problem)| (name, self.with_affected_modules(problem)))
     }
 
     /// Returns the extra files of an archive, by name, if the session's `LoadOptions` request them.
@@ -372,7 +372,7 @@ impl Entry {
                 given => named(param, given, kwargs)?,
             };
             if !value.fits(param.ty) {
-                return Err(unfit(param, value));
+                return Err(type_mismatch(param, value));
             }
             bound.push(value.clone());
         }
@@ -384,7 +384,7 @@ impl Entry {
 fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Arguments<'_>) -> Result<(), Error> {
     for (value, param) in args.iter().zip(params) {
         if !value.fits(param.ty) {
-            return Err(unfit(param, value));
+            return Err(type_mismatch(param, value));
         }
         match value {
             IValue::Tensor(t) => bound.push(IValue::Tensor(t.clone())),
@@ -416,7 +416,7 @@ fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Opt
     nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-fn unfit(param: &Argument, value: &IValue) -> Error {
+fn type_mismatch(param: &Argument, value: &IValue) -> Error {
     let (name, ty) = (&param.name, param.ty);
     Error::misuse(format!("argument `{name}` must be of type {ty} but is of type {}", value.type_of()))
 }

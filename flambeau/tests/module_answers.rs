@@ -82,7 +82,7 @@ fn modes_attributes_and_copies_agree() {
     for (path, value) in [("maybe", IValue::Int(1)), ("first.scale", IValue::None), ("first", IValue::None)] {
         assert_eq!(module.set(path, value).expect_err("of another type").fault, Fault::Misuse, "{path}");
     }
-    let copy = program.deep_clone().expect("room");
+    let copy = program.deep_clone().expect("the memory suffices");
     let tensor = |path: &str| root(&copy).get(path).expect("there").as_tensor().expect("a tensor").clone();
     tensor("first.weight").copy_(&floats(&[2.0, 3.0, 4.0], &[3])).expect("fits");
     tensor("late.weight").copy_(&floats(&[0.0; 9], &[3, 3])).expect("fits");
@@ -97,7 +97,7 @@ fn modes_attributes_and_copies_agree() {
 }
 
 /// `lacks [a, b] beyond [c]`, as recorded from PyTorch's lists, names sorted.
-fn told(text: &str) -> [Vec<String>; 2] {
+fn expected(text: &str) -> [Vec<String>; 2] {
     let list = |after: &str| {
         let from = text.split_once(after).expect("recorded").1;
         let inside = from[..from.find(']').expect("a list")].trim_start_matches('[');
@@ -126,7 +126,7 @@ fn state_dicts_are_accepted_and_refused_alike() {
             lists
         })
     };
-    assert_eq!(result(&state, true).expect("fits"), told(answers["restored"]));
+    assert_eq!(result(&state, true).expect("fits"), expected(answers["restored"]));
     assert_eq!(run(&program), answers["run restored"]);
     let x = floats(&[0.0; 6], &[2, 3]);
     let mut more = state.clone();
@@ -137,7 +137,7 @@ fn state_dicts_are_accepted_and_refused_alike() {
     let before = run(&program);
     assert_eq!(result(&more, true).expect_err("strict").code, "X0005");
     assert_eq!((answers["strict"], run(&program)), ("error", before));
-    assert_eq!(result(&more, false).expect("what fits"), told(answers["not strict"]));
+    assert_eq!(result(&more, false).expect("what fits"), expected(answers["not strict"]));
     assert_eq!(run(&program), answers["run not strict"]);
     let mut other = state.clone();
     other.insert("row".to_owned(), floats(&[1.0; 4], &[4]));
@@ -145,9 +145,9 @@ fn state_dicts_are_accepted_and_refused_alike() {
         assert_eq!(result(&other, strict).expect_err("sizes differ").code, "X0005");
         assert_eq!((answers[question], run(&program).as_str()), ("error", answers["run not strict"]));
     }
-    let double = |t: &Tensor| t.to_dtype(flambeau::tensor::DType::F64).expect("room");
+    let double = |t: &Tensor| t.to_dtype(flambeau::tensor::DType::F64).expect("the memory suffices");
     let doubles = state.iter().map(|(name, t)| (name.clone(), double(t))).collect();
-    assert_eq!(result(&doubles, true).expect("converted"), told(answers["doubles"]));
+    assert_eq!(result(&doubles, true).expect("converted"), expected(answers["doubles"]));
     assert_eq!(run(&program), answers["run doubles"]);
 }
 

@@ -124,7 +124,7 @@ fn state_dicts_load_and_save() {
     let session = Session::standard().expect("consistent");
     let program = load(&session, "nested.pt");
     let module = program.module().expect("a module");
-    let copy = program.deep_clone().expect("room").module().expect("a module");
+    let copy = program.deep_clone().expect("the memory suffices").module().expect("a module");
     let weights = session.load_weights(data("nested.weights.pt")).expect("a state dict");
     let mismatch = module.load_state_dict(&weights, true).expect("the same names");
     assert!(mismatch.is_empty());

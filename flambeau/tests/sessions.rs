@@ -68,8 +68,8 @@ fn an_optimization_that_fails_is_an_error_under_checks() {
 #[test]
 fn without_checks_a_failed_optimization_is_reported() {
     for pipeline in ["fails", "panics"] {
-        let told = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&told);
+        let reports = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&reports);
         let builder = failing(pipeline).checks(Checks::Off).on_optimization_failure(move |failure| {
             assert!(failure.to_string().contains("runs unoptimized"), "{failure}");
             count.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,7 @@ fn without_checks_a_failed_optimization_is_reported() {
         assert_eq!(call(&session, "outer").expect("runs unoptimized").as_int(), Some(8));
         let failures = session.optimization_failures();
         // The called function, and the one that it calls.
-        assert_eq!((failures.len(), told.load(Ordering::Relaxed)), (2, 2), "{failures:?}");
+        assert_eq!((failures.len(), reports.load(Ordering::Relaxed)), (2, 2), "{failures:?}");
         let first = &failures[0];
         assert!(first.error.message.contains("planted"), "{first}");
         assert_eq!(first.pipeline, pipeline);

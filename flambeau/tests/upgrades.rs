@@ -18,9 +18,9 @@ fn archive(version: u64, code: &str) -> Vec<u8> {
         ("code/__torch__.py", code.as_bytes()),
         ("version", format!("{version}\n").as_bytes()),
     ] {
-        out.store(name, bytes).expect("room");
+        out.store(name, bytes).expect("the memory suffices");
     }
-    out.finish().expect("room")
+    out.finish().expect("the memory suffices")
 }
 
 fn number(value: Scalar) -> String {

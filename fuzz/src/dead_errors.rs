@@ -26,7 +26,7 @@ const RUNS: usize = 24;
 ///
 /// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
 /// run, so further errors may follow a remaining one.
-pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
+pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
     let mut all = Vec::new();
     let mut choices = VecDeque::from([Vec::new()]);
     let mut runs = 0;
@@ -86,7 +86,7 @@ struct GoesOn {
 impl GoesOn {
     /// Returns whether a value is missing, or contains a missing value.
     fn is_missing(&self, value: &IValue) -> bool {
-        let look = |value: &IValue| match self.is_missing_itself(value) {
+        let look = |value: &IValue| match self.is_unwritten(value) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
@@ -94,7 +94,7 @@ impl GoesOn {
     }
 
     /// Returns whether a value itself is missing, ignoring its contents.
-    fn is_missing_itself(&self, value: &IValue) -> bool {
+    fn is_unwritten(&self, value: &IValue) -> bool {
         match value {
             IValue::Uninitialized => true,
             other => addresses(other).any(|address| self.unwritten.contains(&address)),
@@ -152,7 +152,7 @@ impl GoesOn {
             OpKind::Prim(prim) => match prim {
                 Prim::TupleConstruct | Prim::ListConstruct | Prim::CallFunction | Prim::Fork => Use::Moves,
                 Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::ListUnpack => {
-                    let is_itself = operands.first().is_some_and(|v| self.is_missing_itself(v));
+                    let is_itself = operands.first().is_some_and(|v| self.is_unwritten(v));
                     if is_itself { Use::Computes } else { Use::Moves }
                 }
                 Prim::UncheckedCast | Prim::Annotate => Use::Moves,
@@ -170,7 +170,7 @@ impl GoesOn {
             },
             // A task's result may be missing if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
-                let is_itself = operands.iter().any(|v| self.is_missing_itself(v));
+                let is_itself = operands.iter().any(|v| self.is_unwritten(v));
                 if is_itself { Use::Needs } else { Use::Moves }
             }
             _ => by_effects(),
@@ -220,7 +220,7 @@ mod tests {
         let session = session();
         let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
         let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
-        let seen = admitted(&Case::new(graph, vec![input]));
+        let seen = allowed_observations(&Case::new(graph, vec![input]));
         let end = |seen: Observation| seen.end.err().map_or_else(|| "ok".to_owned(), |e| e.message);
         seen.into_iter().map(end).collect()
     }

@@ -35,11 +35,11 @@ pub fn emit(data: &[u8], registry: &Arc<Registry>) {
     let source = Source::new("fuzz.py", String::from_utf8_lossy(data));
     let limits = Limits { nodes: 100_000, ..Limits::default() };
     if let Ok(unit) = compile(&source, registry, &limits) {
-        unit.functions().for_each(|function| settled(&unit, function, registry));
+        unit.functions().for_each(|function| check_round_trip(&unit, function, registry));
     }
 }
 
-fn settled(unit: &CompilationUnit, function: &Function, registry: &Arc<Registry>) {
+fn check_round_trip(unit: &CompilationUnit, function: &Function, registry: &Arc<Registry>) {
     let problems = verify_with(&function.graph, unit).err();
     assert!(problems.is_none(), "a compiled graph does not verify: {problems:?}\n{}", function.graph);
     let Ok(code) = print::code(unit, function, Receiver::Typed) else { return };

@@ -4,7 +4,7 @@ use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::tape::{self, AsksForGradients, NoDerivatives, Tape};
+use flambeau_exec::tape::{self, RequestsGradients, NoDerivatives, Tape};
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
@@ -173,7 +173,7 @@ fn rows() -> Vec<OverloadRow> {
 
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> =
-        rows().iter().flat_map(OverloadRow::defs).map(|def| def.with(AsksForGradients)).collect();
+        rows().iter().flat_map(OverloadRow::defs).map(|def| def.with(RequestsGradients)).collect();
     defs.push(
         OpDef::named("prim::grad")
             .with(Doc("The accumulated gradient of a leaf, or `None`."))

@@ -70,7 +70,7 @@ fn inplace_of(f: Compute<Tensor>, rules: InPlaceRules, resizes: bool) -> Kernel 
             return Ok(());
         }
         if rules.exact {
-            stays(target.dtype(), result.dtype())?;
+            check_in_place_dtype(target.dtype(), result.dtype())?;
         }
         if result.sizes() != target.sizes() {
             if !resizes {
@@ -88,7 +88,7 @@ fn inplace_of(f: Compute<Tensor>, rules: InPlaceRules, resizes: bool) -> Kernel 
     })
 }
 
-fn stays(target: DType, result: DType) -> Result<(), KernelError> {
+fn check_in_place_dtype(target: DType, result: DType) -> Result<(), KernelError> {
     if target == result {
         return Ok(());
     }
@@ -103,7 +103,7 @@ fn stays(target: DType, result: DType) -> Result<(), KernelError> {
 fn inplace_typed(f: Compute<Tensor>, at: usize, rules: InPlaceRules, resizes: bool) -> Kernel {
     let f = move |cx: &KernelCx<'_>| {
         if let Some(dtype) = cx.opt_dtype(at)? {
-            stays(cx.tensor(0)?.dtype(), dtype)?;
+            check_in_place_dtype(cx.tensor(0)?.dtype(), dtype)?;
         }
         f(cx)
     };

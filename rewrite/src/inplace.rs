@@ -86,17 +86,17 @@ impl<'r> InplaceVariants<'r> {
     /// the variant's result has the element type of the first operand, or cannot be cast to that type (the in-place
     /// node raises then).
     pub(crate) fn keeps_dtype(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
-        all_give(dtypes, node, function, |own, inferred| own == inferred || !can_cast(inferred, own))
+        infers_for_all(dtypes, node, function, |own, inferred| own == inferred || !can_cast(inferred, own))
     }
 
     /// Whether a node of functional operator `function` can write its result into its first operand: for all possible
     /// operand types, both have the same element type.
     pub(crate) fn fits_operand(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
-        all_give(dtypes, node, function, |own, inferred| own == inferred)
+        infers_for_all(dtypes, node, function, |own, inferred| own == inferred)
     }
 }
 
-fn all_give(
+fn infers_for_all(
     dtypes: &DtypeRules<'_>,
     node: NodeId,
     function: OpId,

@@ -93,7 +93,7 @@ impl Log {
     }
 
     /// Whether messages of this level are enabled for a pass; `names` are its name and aliases.
-    pub fn wants(&self, names: &[&str], level: Level) -> bool {
+    pub fn is_enabled(&self, names: &[&str], level: Level) -> bool {
         self.sink.is_some()
             && self.filters.iter().any(|(n, l)| *l >= level && (n == "*" || names.contains(&n.as_str())))
     }
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn filters_by_name_and_level() {
         let log = Log::parse("cse,>alias:>>fuse", Arc::new(Stderr));
-        assert!(log.wants(&["cse"], Level::Dump));
-        assert!(!log.wants(&["cse"], Level::Update));
-        assert!(log.wants(&["x", "alias"], Level::Update));
-        assert!(log.wants(&["fuse"], Level::Debug));
-        assert!(!log.wants(&["dce"], Level::Dump));
-        assert!(Log::parse(">*", Arc::new(Stderr)).wants(&["dce"], Level::Update));
-        assert!(!Log::off().wants(&["dce"], Level::Dump));
+        assert!(log.is_enabled(&["cse"], Level::Dump));
+        assert!(!log.is_enabled(&["cse"], Level::Update));
+        assert!(log.is_enabled(&["x", "alias"], Level::Update));
+        assert!(log.is_enabled(&["fuse"], Level::Debug));
+        assert!(!log.is_enabled(&["dce"], Level::Dump));
+        assert!(Log::parse(">*", Arc::new(Stderr)).is_enabled(&["dce"], Level::Update));
+        assert!(!Log::off().is_enabled(&["dce"], Level::Dump));
     }
 }

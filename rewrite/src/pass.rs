@@ -252,7 +252,7 @@ impl<'a> PassCx<'a> {
     pub fn log(&self, level: Level, text: impl FnOnce(&Graph) -> String) {
         let names: smallvec::SmallVec<[&str; 4]> =
             std::iter::once(self.pass).chain(self.aliases.iter().copied()).collect();
-        if self.log.wants(&names, level) {
+        if self.log.is_enabled(&names, level) {
             self.log.write(self.pass, level, &text(self.graph));
         }
     }

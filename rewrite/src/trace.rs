@@ -64,7 +64,7 @@ impl fmt::Display for TraceEvent {
                 write!(f, "{pass}: {value} is made for {whole}")
             }
             TraceEvent::Replaced { pass, names: (old, new), .. } => {
-                write!(f, "{pass}: {new} stands where {old} stood")
+                write!(f, "{pass}: {new} replaces {old}")
             }
         }
     }
@@ -224,14 +224,14 @@ mod tests {
         let mut control = Control::new().with_trace();
         let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
         run.unwrap_or_else(|e| panic!("{e}"));
-        let trace = control.trace().expect("it was asked to tell");
+        let trace = control.trace().expect("the run records a trace");
         let described = |v| trace.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
         for part in
             ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "stands where %e stood", "toy::relu(%x)"]
         {
             assert!(described(e).contains(part), "`{part}` in:\n{}", described(e));
         }
-        assert!(described(f).contains("%f stands where %g stood"), "{}", described(f));
+        assert!(described(f).contains("%f replaces %g"), "{}", described(f));
         assert_eq!(described(x), "");
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let pipeline = pipeline.expect("a pipeline");
         let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
         run.unwrap_or_else(|e| panic!("{e}"));
-        let trace = control.trace().expect("it was asked to tell");
+        let trace = control.trace().expect("the run records a trace");
         // Factored out: `a * (b + c)`. The sum is new and belongs to the value that replaced %z.
         let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
         let described: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();

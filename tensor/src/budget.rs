@@ -60,7 +60,7 @@ impl Account {
 /// # Safety
 /// The account is alive, because of a part of its sum that this addition may end: [`OPEN`], [`TAB`], or bytes of a charge.
 /// The caller has that part and does not use it again.
-unsafe fn settle(account: NonNull<Account>, amount: usize) {
+unsafe fn add_to_total(account: NonNull<Account>, amount: usize) {
     // SAFETY: the caller's part keeps the account alive until the addition. The account is not touched afterwards unless
     // this was the last part, so no other thread can refer to it.
     unsafe {
@@ -96,7 +96,7 @@ fn close_tab() {
     let bytes = TAB_BYTES.replace(0);
     if let Some(account) = NonNull::new(TAB_ACCOUNT.replace(ptr::null()).cast_mut()) {
         // SAFETY: the sum holds `TAB` for this thread's tab, which has just ended.
-        unsafe { settle(account, (bytes as usize).wrapping_sub(TAB)) };
+        unsafe { add_to_total(account, (bytes as usize).wrapping_sub(TAB)) };
     }
 }
 
@@ -124,7 +124,7 @@ impl Drop for Spare {
     fn drop(&mut self) {
         if let Some(account) = self.0.take() {
             // SAFETY: a spare account holds `OPEN`, and is not used from here on.
-            unsafe { settle(account, OPEN.wrapping_neg()) };
+            unsafe { add_to_total(account, OPEN.wrapping_neg()) };
         }
     }
 }
@@ -154,7 +154,7 @@ impl Drop for Budget {
         let replaced = SPARE.try_with(|spare| spare.0.replace(Some(self.0))).unwrap_or(Some(self.0));
         if let Some(account) = replaced {
             // SAFETY: both this account and a spare one hold `OPEN`; no budget refers to either.
-            unsafe { settle(account, OPEN.wrapping_neg()) };
+            unsafe { add_to_total(account, OPEN.wrapping_neg()) };
         }
     }
 }
@@ -176,7 +176,7 @@ impl Budget {
         // Acquire: what other threads did with storages charged to the account happened before.
         if account.total.load(Ordering::Acquire) != OPEN + own {
             // SAFETY: a spare account holds `OPEN`, and is not used from here on.
-            unsafe { settle(spare, OPEN.wrapping_neg()) };
+            unsafe { add_to_total(spare, OPEN.wrapping_neg()) };
             return Budget::on_new_account(limit);
         }
         account.limit.store(limit.min(MOST), Ordering::Relaxed);
@@ -296,7 +296,7 @@ impl Drop for Charge {
         }
         // SAFETY: the bytes were added to the sum or to a tab, whose `TAB` keeps the account alive until they are posted; a
         // charge is dropped once.
-        unsafe { settle(account, self.bytes.wrapping_neg()) };
+        unsafe { add_to_total(account, self.bytes.wrapping_neg()) };
     }
 }
 

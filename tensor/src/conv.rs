@@ -128,13 +128,13 @@ impl ConvSpec {
     }
 
     fn check(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<()> {
-        let say = |text: String| Err(TensorError::shape(text));
+        let refuse = |text: String| Err(TensorError::shape(text));
         let space = weight.len().saturating_sub(2);
         if weight.len() < 3 || space > 3 {
-            return say(format!("weight should have at least three dimensions, got {}", weight.len()));
+            return refuse(format!("weight should have at least three dimensions, got {}", weight.len()));
         }
         if input.len() != weight.len() {
-            return say(format!(
+            return refuse(format!(
                 "Expected {}D (unbatched) or {}D (batched) input to conv{space}d, but got input of size: {input:?}",
                 space + 1,
                 space + 2
@@ -142,12 +142,12 @@ impl ConvSpec {
         }
         let lengths = [self.stride.len(), self.padding.len(), self.dilation.len(), self.output_padding.len()];
         if lengths.iter().any(|n| *n != space) {
-            return say(format!(
+            return refuse(format!(
                 "expected stride, padding and dilation to be lists of {space} values to match the convolution dimensions"
             ));
         }
         if self.groups <= 0 {
-            return say("non-positive groups is not supported".to_owned());
+            return refuse("non-positive groups is not supported".to_owned());
         }
         for (what, values, least) in [
             ("stride", &self.stride, 1),
@@ -157,23 +157,23 @@ impl ConvSpec {
         ] {
             // Products of a few of these values then fit 64 bits.
             if let Some(far) = values.iter().find(|v| **v > i64::from(i32::MAX)) {
-                return say(format!("{what} {far} is out of range"));
+                return refuse(format!("{what} {far} is out of range"));
             }
             if values.iter().any(|v| *v < least) {
                 let kind = if least == 0 { "negative" } else { "non-positive" };
-                return say(format!("{kind} {what} is not supported"));
+                return refuse(format!("{kind} {what} is not supported"));
             }
         }
         let groups = self.groups;
         let given = if self.transposed { weight[0] } else { weight[1].saturating_mul(groups) };
         if weight[0] < groups || weight[0] % groups != 0 {
-            return say(format!(
+            return refuse(format!(
                 "Given groups={groups}, expected weight to be at least {groups} at dimension 0 and divisible by it, \
                  but got weight of size {weight:?} instead"
             ));
         }
         if input[1] != given {
-            return say(format!(
+            return refuse(format!(
                 "Given groups={groups}, weight of size {weight:?}, expected input{input:?} to have {given} channels, \
                  but got {} channels instead",
                 input[1]
@@ -181,7 +181,7 @@ impl ConvSpec {
         }
         let results = if self.transposed { weight[1].saturating_mul(groups) } else { weight[0] };
         if bias.is_some_and(|b| *b != [results]) {
-            return say(format!(
+            return refuse(format!(
                 "Given weight of size {weight:?}, expected bias to be 1-dimensional with {results} elements, but got \
                  bias of size {:?} instead",
                 bias.unwrap_or(&[])
@@ -191,7 +191,7 @@ impl ConvSpec {
             let reach = self.dilation[d] * (weight[d + 2] - 1) + 1;
             let padded = input[d + 2] + 2 * self.padding[d];
             if weight[d + 2] < 1 {
-                return say(format!(
+                return refuse(format!(
                     "kernel size should be greater than zero, but got weight of size {weight:?}"
                 ));
             }
@@ -199,13 +199,13 @@ impl ConvSpec {
                 // PyTorch checks this only if the input is not empty.
                 let far = self.output_padding[d] >= self.stride[d].max(self.dilation[d]);
                 if far && !input.contains(&0) {
-                    return say(format!(
+                    return refuse(format!(
                         "output padding must be smaller than either stride or dilation, but got output_padding: {}",
                         self.output_padding[d]
                     ));
                 }
             } else if padded < reach {
-                return say(format!(
+                return refuse(format!(
                     "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't \
                      be greater than actual input size"
                 ));
@@ -215,7 +215,7 @@ impl ConvSpec {
     }
 
     fn geometry(&self, input: &[i64], weight: &[i64], output: &[i64]) -> Geometry {
-        let sizes = |v: &[i64]| three(v, 1).map(|n| n as usize);
+        let sizes = |v: &[i64]| pad_to_three(v, 1).map(|n| n as usize);
         let groups = self.groups as usize;
         Geometry {
             batch: input[0] as usize,
@@ -226,7 +226,7 @@ impl ConvSpec {
             kernel: sizes(&weight[2..]),
             output: sizes(&output[2..]),
             stride: sizes(&self.stride),
-            padding: three(&self.padding, 0),
+            padding: pad_to_three(&self.padding, 0),
             dilation: sizes(&self.dilation),
             rounded: None,
         }

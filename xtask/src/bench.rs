@@ -2,11 +2,11 @@
 //!
 //! The program is built with the profile `dist`, so the figures are those of the released binaries.
 
-use crate::process::{cargo, hand_over, run as run_command};
+use crate::process::{cargo, run_binary, run as run_command};
 
 /// `cargo xtask bench`: passes all arguments through. Builds the command line program too, since the benchmark reports
 /// its size.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     run_command(&mut cargo(&["build", "--quiet", "--profile", "dist", "--package", "flambeau-cli"]))?;
-    hand_over("flambeau-tests", "bench", "dist", args)
+    run_binary("flambeau-tests", "bench", "dist", args)
 }

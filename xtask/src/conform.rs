@@ -4,9 +4,9 @@
 //!
 //! It runs in release mode, since the suites have tens of thousands of cases.
 
-use crate::process::hand_over;
+use crate::process::run_binary;
 
 /// `cargo xtask conform`: passes all arguments through.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
-    hand_over("flambeau-tests", "conform", "release", args)
+    run_binary("flambeau-tests", "conform", "release", args)
 }

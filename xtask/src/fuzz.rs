@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::process::{hand_over, is_installed, run as run_command};
+use crate::process::{run_binary, is_installed, run as run_command};
 use crate::workspace::root;
 
 /// A libFuzzer target: name, file extension of the initial corpus, and maximum input length in bytes.
@@ -35,8 +35,8 @@ const TARGETS: &[Target] = &[
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     match args {
         [flag, rest @ ..] if flag == "--guided" => guided(rest),
-        [flag, rest @ ..] if flag == "--kernels" => hand_over("flambeau-fuzz", "kernels", "checked", rest),
-        _ => hand_over("flambeau-fuzz", "fuzz", "release", args),
+        [flag, rest @ ..] if flag == "--kernels" => run_binary("flambeau-fuzz", "kernels", "checked", rest),
+        _ => run_binary("flambeau-fuzz", "fuzz", "release", args),
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn is_installed(command: &mut Command) -> bool {
 ///
 /// # Errors
 /// Returns an error if cargo cannot be started.
-pub(crate) fn hand_over(package: &str, bin: &str, profile: &str, args: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run_binary(package: &str, bin: &str, profile: &str, args: &[String]) -> anyhow::Result<()> {
     let manifest = root().join("Cargo.toml").to_string_lossy().into_owned();
     let mut command = cargo(&["run", "--quiet", "--manifest-path", &manifest]);
     command.args(["--package", package, "--bin", bin, "--profile", profile, "--"]);

@@ -79,7 +79,7 @@ struct Line {
     leg: String,
     what: String,
     seconds: f64,
-    /// A summary, or an error text whose first line is shown in the table.
+    /// A summary, or an error text whose first line is render in the table.
     result: Result<String, String>,
 }
 
@@ -168,7 +168,7 @@ fn one(binary: &Binary, leg: &str, variables: &[(&str, &str)], args: &[String]) 
         Ended::Passed(count) => Ok(format!("{count} passed")),
         Ended::Failed(text) => Err(text),
     };
-    Ok(said(leg, &binary.target, start, result))
+    Ok(report_line(leg, &binary.target, start, result))
 }
 
 /// Builds the conformance runner with assertions; returns its path.
@@ -198,13 +198,13 @@ fn suite_line(conform: &Path, suite: &Path, leg: &str, variables: &[(&str, &str)
         _ => Err(format!("{last} ({})\n{}", output.status, String::from_utf8_lossy(&output.stderr))),
     };
     let name = suite.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    Ok(said(leg, &name, start, result))
+    Ok(report_line(leg, &name, start, result))
 }
 
-fn said(leg: &str, what: &str, start: Instant, result: Result<String, String>) -> Line {
+fn report_line(leg: &str, what: &str, start: Instant, result: Result<String, String>) -> Line {
     let line =
         Line { leg: leg.to_owned(), what: what.to_owned(), seconds: start.elapsed().as_secs_f64(), result };
-    println!("{}", line.shown());
+    println!("{}", line.render());
     if let Err(text) = &line.result {
         println!("{text}");
     }
@@ -212,7 +212,7 @@ fn said(leg: &str, what: &str, start: Instant, result: Result<String, String>) -
 }
 
 impl Line {
-    fn shown(&self) -> String {
+    fn render(&self) -> String {
         let (mark, text) = match &self.result {
             Ok(text) => ("ok    ", text.as_str()),
             Err(text) => ("FAILED", text.lines().next().unwrap_or("")),
@@ -224,7 +224,7 @@ impl Line {
 /// Prints the table; returns an error if a run failed.
 fn finish(lines: &[Line]) -> anyhow::Result<()> {
     println!("\n== legs");
-    lines.iter().for_each(|line| println!("{}", line.shown()));
+    lines.iter().for_each(|line| println!("{}", line.render()));
     let failed = lines.iter().filter(|line| line.result.is_err()).count();
     anyhow::ensure!(failed == 0, "{failed} of {} runs failed", lines.len());
     Ok(())
@@ -235,7 +235,7 @@ fn address(args: &[String]) -> anyhow::Result<Line> {
     let start = Instant::now();
     if !is_installed(&mut nightly("cargo")) {
         let text = "skipped: needs a nightly compiler (`rustup toolchain install nightly`)";
-        return Ok(said("address", "all", start, Ok(text.to_owned())));
+        return Ok(report_line("address", "all", start, Ok(text.to_owned())));
     }
     let host = host()?;
     let mut wrong = Vec::new();
@@ -250,7 +250,7 @@ fn address(args: &[String]) -> anyhow::Result<Line> {
         }
     }
     let result = if wrong.is_empty() { Ok("no report".to_owned()) } else { Err(wrong.join("\n")) };
-    Ok(said("address", "all", start, result))
+    Ok(report_line("address", "all", start, result))
 }
 
 /// Returns a command for a program of the nightly toolchain.

@@ -13,7 +13,7 @@ use flambeau_ir::{At, Editor, Graph, IValue, OpKind, Prim, Type};
 use flambeau_tensor::Tensor;
 
 /// A fact that a newly built database reports and `db` does not.
-fn denied(g: &Graph, db: &AliasDb, fresh: &AliasDb) -> Option<String> {
+fn missing_fact(g: &Graph, db: &AliasDb, fresh: &AliasDb) -> Option<String> {
     let values: Vec<ValueId> = g.values_in_order().filter(|&v| g.ty(v).is_mutable()).collect();
     let name = |v: ValueId| format!("%{}", g.name(v));
     for (i, &a) in values.iter().enumerate() {
@@ -23,7 +23,7 @@ fn denied(g: &Graph, db: &AliasDb, fresh: &AliasDb) -> Option<String> {
             ("may be outside", fresh.may_be_wildcard(a) && !db.may_be_wildcard(a)),
             ("escapes", fresh.escapes_scope(&[a]) && !db.escapes_scope(&[a])),
         ];
-        if let Some((fact, _)) = facts.iter().find(|(_, denied)| *denied) {
+        if let Some((fact, _)) = facts.iter().find(|(_, missing_fact)| *missing_fact) {
             return Some(format!("{} {fact}", name(a)));
         }
         for &b in &values[i + 1..] {
@@ -61,7 +61,7 @@ impl Batch<'_> {
     }
 
     /// A tensor that is visible before `node`: one of its operands, or an input.
-    fn in_sight(&mut self, node: NodeId) -> ValueId {
+    fn visible_value(&mut self, node: NodeId) -> ValueId {
         let operands: Vec<ValueId> =
             self.g.operands(node).filter(|&v| self.g.ty(v) == Type::TENSOR).collect();
         let inputs: Vec<ValueId> = self.g.inputs().filter(|&v| self.g.ty(v) == Type::TENSOR).collect();
@@ -97,7 +97,7 @@ impl Batch<'_> {
     fn edit(&mut self) {
         let nodes = self.nodes();
         let node = nodes[self.random.below(nodes.len())];
-        let of = self.in_sight(node);
+        let of = self.visible_value(node);
         match self.random.below(8) {
             // The bug of replaying the journal: an operand is set to a value that was inserted after the operand's
             // user.
@@ -143,7 +143,7 @@ impl Batch<'_> {
                 let ret = self.g.ret(self.g.parent(node));
                 let outputs: Vec<ValueId> = self.g.operands(ret).collect();
                 if let Some(i) = outputs.iter().position(|&v| self.g.ty(v) == Type::TENSOR) {
-                    let v = self.in_sight(ret);
+                    let v = self.visible_value(ret);
                     self.g.edit().set_operand(ret, i, v);
                 }
             }
@@ -188,7 +188,7 @@ fn run(graphs: u64, batches: usize, plant: bool) -> (Option<String>, usize, usiz
             if plant {
                 g.values_in_order().filter(|v| !before.contains(v)).for_each(|v| db.of_value.set(v, 0));
             }
-            if let Some(why) = denied(&g, &db, &fresh) {
+            if let Some(why) = missing_fact(&g, &db, &fresh) {
                 return (Some(format!("seed {seed}: {why}\n{g}\n{}", fresh.dump(&g))), kept, rebuilt);
             }
         }

@@ -121,7 +121,7 @@ impl<'g> Builder<'g> {
                 self.outputs.push(e);
             }
         }
-        self.dag.settle();
+        self.dag.propagate_escapes();
     }
 
     // --- values ----------------------------------------------------------------------------------------------------
@@ -529,7 +529,7 @@ impl<'g> Builder<'g> {
             let mut at = Some(self.element(operand));
             let mut steps = 0;
             while let Some(from) = at {
-                if self.dag.ty(from).mutability().meets(self.dag.ty(into).mutability()) {
+                if self.dag.ty(from).mutability().intersects(self.dag.ty(into).mutability()) {
                     self.dag.point(into, from);
                 }
                 steps += 1;

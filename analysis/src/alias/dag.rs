@@ -377,7 +377,7 @@ impl MemoryDag {
         let parts = ty.kind().contained();
         if parts.is_empty() {
             for (kind, bit) in self.kinds.into_iter().zip(KINDS) {
-                if ty.mutability().meets(bit) {
+                if ty.mutability().intersects(bit) {
                     self.edge(e, kind);
                 }
             }
@@ -434,7 +434,7 @@ impl MemoryDag {
 
     /// Propagates what [`MemoryDag::escape`] and [`MemoryDag::open`] recorded. Must be called after all constraints are
     /// added.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn propagate_escapes(&mut self) {
         let mut todo = std::mem::take(&mut self.opening);
         while let Some(e) = todo.pop() {
             let element = &mut self.elements[e];

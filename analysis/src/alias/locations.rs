@@ -7,7 +7,7 @@
 //! A constant may share memory with the outside: with an input, or with an attribute of a module. So the location of a
 //! tensor constant overlaps the locations of tensor wildcards, and that of a constant container those of container
 //! wildcards, while two constants of different memory do not overlap. This relation is not transitive, so it cannot be
-//! a merge. It is computed from the flags, in [`Sets::meet`] and [`Locations::flags`]. Owned constants
+//! a merge. It is computed from the flags, in [`Sets::may_overlap`] and [`Locations::flags`]. Owned constants
 //! ([`crate::ConstantOwner`]) overlap no wildcard until the graph returns or stores them.
 //!
 //! A [`LocSet`] has four bytes: the empty set, one location, or an index into a table of sparse bit sets. Most values
@@ -348,7 +348,7 @@ impl Sets {
     }
 
     /// Whether two sets share a location, or have locations that overlap.
-    pub(crate) fn meet(&self, a: LocSet, b: LocSet, locations: &Locations) -> bool {
+    pub(crate) fn may_overlap(&self, a: LocSet, b: LocSet, locations: &Locations) -> bool {
         if a.is_empty() || b.is_empty() {
             return false;
         }
@@ -448,21 +448,21 @@ mod tests {
         let ba = sets.union(LocSet::single(all[70]), LocSet::single(all[1]), &mut locations);
         assert_eq!(ab, ba);
         assert_eq!(sets.iter(ab).collect::<Vec<_>>(), [1, 70]);
-        assert!(sets.meet(ab, LocSet::single(70), &locations));
-        assert!(!sets.meet(ab, LocSet::single(71), &locations));
+        assert!(sets.may_overlap(ab, LocSet::single(70), &locations));
+        assert!(!sets.may_overlap(ab, LocSet::single(71), &locations));
         let mut grown = LocSet::EMPTY;
         for &loc in all.iter().step_by(64) {
             grown = sets.union(grown, LocSet::single(loc), &mut locations);
         }
         assert!(sets.words.len() < 600_000, "merging keeps sets small");
-        assert!(sets.meet(grown, LocSet::single(0), &locations));
-        assert!(sets.meet(grown, LocSet::single(64 * 1000), &locations));
-        assert!(!sets.meet(grown, LocSet::single(65), &locations));
+        assert!(sets.may_overlap(grown, LocSet::single(0), &locations));
+        assert!(sets.may_overlap(grown, LocSet::single(64 * 1000), &locations));
+        assert!(!sets.may_overlap(grown, LocSet::single(65), &locations));
         locations.flatten();
         let map = sets.normalise(&locations);
         locations.merged = false;
         let grown = grown.row().map_or(grown, |row| map[row]);
-        assert!(sets.meet(grown, LocSet::single(locations.find(64)), &locations));
+        assert!(sets.may_overlap(grown, LocSet::single(locations.find(64)), &locations));
     }
 
     const EXTERNAL: Flags = Flags(Flags::WILDCARD.0 | Flags::EXTERNAL_TENSOR.0);
@@ -492,7 +492,7 @@ mod tests {
         let (mut locations, [a, b, outside, list]) =
             locations_with([constant, constant, EXTERNAL, container]);
         let sets = Sets::new();
-        let meet = |x, y| sets.meet(LocSet::single(x), LocSet::single(y), &locations);
+        let meet = |x, y| sets.may_overlap(LocSet::single(x), LocSet::single(y), &locations);
         assert!(meet(a, outside) && meet(outside, b) && !meet(a, b) && !meet(list, outside));
         let written =
             |locations: &Locations| [a, b, outside, list].map(|loc| locations.flags(loc).has(Flags::WRITTEN));

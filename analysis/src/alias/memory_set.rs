@@ -38,7 +38,7 @@ impl MemorySet {
         grew
     }
 
-    fn meets_set(&self, db: &AliasDb, set: LocSet) -> bool {
+    fn intersects_set(&self, db: &AliasDb, set: LocSet) -> bool {
         let locations = &db.dag.locations;
         db.solution.sets.iter(set).any(|loc| {
             self.locations.contains(locations.find(loc) as usize)
@@ -63,18 +63,18 @@ impl MemorySet {
 
     /// Whether a value may be or hold memory of the set.
     #[must_use]
-    pub fn meets(&self, db: &AliasDb, v: ValueId) -> bool {
+    pub fn intersects(&self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {
-            Some(e) => self.meets_set(db, db.set_of(e, true)),
+            Some(e) => self.intersects_set(db, db.set_of(e, true)),
             None => self.plain.contains(v),
         }
     }
 
     /// Whether a value itself may be memory of the set.
     #[must_use]
-    pub fn meets_shallow(&self, db: &AliasDb, v: ValueId) -> bool {
+    pub fn intersects_shallow(&self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {
-            Some(e) => self.meets_set(db, db.set_of(e, false)),
+            Some(e) => self.intersects_set(db, db.set_of(e, false)),
             None => self.plain.contains(v),
         }
     }
@@ -82,6 +82,6 @@ impl MemorySet {
     /// Whether the node itself, without nested blocks, may write memory of the set.
     #[must_use]
     pub fn written_by(&self, db: &AliasDb, node: NodeId) -> bool {
-        db.own_writes(node).any(|set| self.meets_set(db, set))
+        db.own_writes(node).any(|set| self.intersects_set(db, set))
     }
 }

@@ -142,8 +142,8 @@ impl AliasDb {
         self.element(v).map_or(LocSet::EMPTY, |e| self.set_of(e, true))
     }
 
-    fn meet(&self, a: LocSet, b: LocSet) -> bool {
-        self.solution.sets.meet(a, b, &self.dag.locations)
+    fn may_overlap(&self, a: LocSet, b: LocSet) -> bool {
+        self.solution.sets.may_overlap(a, b, &self.dag.locations)
     }
 
     fn set_flags(&self, set: LocSet) -> Flags {
@@ -163,13 +163,13 @@ impl AliasDb {
     /// Whether two values may be the same memory. Near-constant time.
     #[must_use]
     pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
-        a == b || self.meet(self.locs(a), self.locs(b))
+        a == b || self.may_overlap(self.locs(a), self.locs(b))
     }
 
     /// Whether two values may be, or hold at any depth, the same memory.
     #[must_use]
     pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
-        a == b || self.meet(self.deep(a), self.deep(b))
+        a == b || self.may_overlap(self.deep(a), self.deep(b))
     }
 
     /// Whether memory that the value may be or hold is written anywhere in this graph, or by the caller between runs.
@@ -229,7 +229,7 @@ impl AliasDb {
     /// Whether the node or a nested node may write memory that one of `values` may be or hold.
     #[must_use]
     pub fn writes_to(&self, graph: &Graph, node: NodeId, values: &[ValueId]) -> bool {
-        self.any_write(graph, node, |set| values.iter().any(|&v| self.meet(set, self.deep(v))))
+        self.any_write(graph, node, |set| values.iter().any(|&v| self.may_overlap(set, self.deep(v))))
     }
 
     /// Whether the node or a nested node may write memory that is reachable from outside.

@@ -228,7 +228,7 @@ impl<'a> WorkingSet<'a> {
         let mut conflict = false;
         with_nested(self.g, node, |n, v| {
             conflict |= match v {
-                Some(v) => self.writes.meets(self.db, v),
+                Some(v) => self.writes.intersects(self.db, v),
                 None => self.reads.written_by(self.db, n) || self.writes.written_by(self.db, n),
             }
         });

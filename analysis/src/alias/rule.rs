@@ -44,11 +44,11 @@ impl Classes {
         if at != 0 {
             return self.known[usize::from(at) - 1];
         }
-        self.meet(registry, id)
+        self.compute(registry, id)
     }
 
     #[cold]
-    fn meet(&mut self, registry: &Registry, id: OpId) -> Class {
+    fn compute(&mut self, registry: &Registry, id: OpId) -> Class {
         if self.of_row.is_empty() {
             self.of_row.resize(registry.len(), 0);
         }

@@ -168,7 +168,7 @@ fn writes_to_inputs_count_for_constants() {
         assert!(!db.may_alias(c[0], c[1]) && db.may_alias(c[0], x) && !db.has_writers(c[2]));
         let mut set = MemorySet::new(&db);
         set.add(&db, x);
-        assert!(set.meets(&db, c[0]) && !set.meets(&db, c[2]));
+        assert!(set.intersects(&db, c[0]) && !set.intersects(&db, c[2]));
         if writes {
             assert!(g.nodes(g.root()).any(|n| db.writes_to(&g, n, &[c[0]])));
         }

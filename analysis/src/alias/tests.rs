@@ -390,9 +390,9 @@ fn sets_of_memory() {
     let mut set = MemorySet::new(&db);
     let v = |name: &str| value(&g, name);
     assert!(set.add(&db, v("b")) && !set.add(&db, v("a")));
-    assert!(set.meets(&db, v("w")) && !set.meets(&db, v("c")) && !set.meets(&db, v("x")));
+    assert!(set.intersects(&db, v("w")) && !set.intersects(&db, v("c")) && !set.intersects(&db, v("x")));
     assert!(set.written_by(&db, def(&g, "w")) && !set.written_by(&db, def(&g, "b")));
-    assert!(set.add(&db, v("c")) && set.meets(&db, v("c")));
+    assert!(set.add(&db, v("c")) && set.intersects(&db, v("c")));
 }
 
 /// Builds random programs with branches, loops, views, writes, lists and tuples.

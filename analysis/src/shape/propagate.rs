@@ -102,7 +102,7 @@ fn note_fact(fact: &Fact, symbols: &mut Symbols) {
 /// The part of a value's type that is sound. It is the whole type if the type is checked whenever the value is defined
 /// (graph inputs, and nodes that guard or create what their type states), else only the kind, because any tool may
 /// write unchecked types into a graph.
-fn believed(g: &Graph, v: ValueId) -> Type {
+fn sound_type(g: &Graph, v: ValueId) -> Type {
     let ty = g.ty(v);
     let node = g.def(v);
     let checked = match g.prim(node) {
@@ -365,7 +365,7 @@ impl Propagation<'_> {
 
     /// Records the fact about a value, combined with its type, without what may be modified later.
     fn define(&mut self, v: ValueId, fact: Fact) {
-        let ty = believed(self.g, v);
+        let ty = sound_type(self.g, v);
         let mut fact = match fact {
             Fact::Unknown => Fact::of_type(ty),
             fact if ty.is_tensor() && ty != Type::TENSOR => fact.meet(&Fact::of_type(ty)),
@@ -374,12 +374,12 @@ impl Propagation<'_> {
         if ty.is_mutable()
             && let Some(clobbered) = &self.clobbered
         {
-            if clobbered.meets_shallow(self.db, v) {
+            if clobbered.intersects_shallow(self.db, v) {
                 fact = match fact {
                     Fact::List(_) | Fact::ListOf(_) => Fact::of_type(ty),
                     other => without_sizes(other),
                 };
-            } else if clobbered.meets(self.db, v) {
+            } else if clobbered.intersects(self.db, v) {
                 fact = without_sizes_inside(fact);
             }
         }

@@ -128,7 +128,7 @@ impl Shape {
         change(move |cx, mut dims| {
             let rank = dims.len();
             let wanted = cx.ints(sizes)?;
-            let wanted = never_open(cx, &wanted);
+            let wanted = without_inferred(cx, &wanted);
             let Some(at) = cx.wrap(dim, rank).filter(|&at| at < rank) else {
                 return Some(cx.fresh_dims((rank + wanted.len()).checked_sub(1)?));
             };
@@ -337,7 +337,7 @@ fn sliced(cx: &mut ShapeCx<'_>, size: Dim, from: i64, to: i64, step: i64) -> Dim
 }
 
 /// The requested sizes, with symbols replaced by unknown if they may be -1, which denotes an inferred size.
-fn never_open(cx: &ShapeCx<'_>, wanted: &[Dim]) -> Dims {
+fn without_inferred(cx: &ShapeCx<'_>, wanted: &[Dim]) -> Dims {
     let certain = |&d: &Dim| match d {
         Dim::Sym(_) if cx.symbols.range(d).min < 0 => Dim::Unknown,
         other => other,
@@ -350,7 +350,7 @@ fn reshaped(cx: &mut ShapeCx<'_>, wanted: &[Dim]) -> Option<Dims> {
     if infers > 1 {
         return None;
     }
-    let mut dims = never_open(cx, wanted);
+    let mut dims = without_inferred(cx, wanted);
     if infers == 1 {
         let at = dims.iter().position(|&d| d == Dim::Known(-1)).expect("invariant: one is -1");
         let others: Vec<Dim> = dims.iter().copied().filter(|&d| d != Dim::Known(-1)).collect();

@@ -113,8 +113,8 @@ impl<'a> ZipReader<'a> {
             raw.push((full, record));
         }
         if count != archive.entries_hint() {
-            let said = archive.entries_hint();
-            let message = format!("the end record counts {said} records, the directory has {count}");
+            let declared = archive.entries_hint();
+            let message = format!("the end record counts {declared} records, the directory has {count}");
             return Err(ArchiveError::new(Code::Directory, message));
         }
         check_overlaps(&mut spans, &raw)?;
@@ -279,10 +279,10 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
             ArchiveError::new(Code::Directory, "the archive is one of several volumes").at(end as u64)
         );
     }
-    let said = u64::from(field(16)) | u64::from(field(18)) << 16;
-    if said != u64::from(u32::MAX) && said != archive.directory_offset() {
+    let declared = u64::from(field(16)) | u64::from(field(18)) << 16;
+    if declared != u64::from(u32::MAX) && declared != archive.directory_offset() {
         let at = archive.directory_offset();
-        let message = format!("the directory is at byte {at}, but the end record says {said}");
+        let message = format!("the directory is at byte {at}, but the end record says {declared}");
         return Err(ArchiveError::new(Code::Directory, message).at(end as u64));
     }
     Ok(archive)

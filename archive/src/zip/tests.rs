@@ -7,10 +7,10 @@ const LSTM: &[u8] = include_bytes!("../../tests/data/lstm.pt");
 
 fn small() -> Vec<u8> {
     let mut w = ZipWriter::new(Vec::new(), "net");
-    w.store("data/0", &[7; 100]).expect("room");
-    w.deflate("code/a.py", "x = 1\n".repeat(100).as_bytes()).expect("room");
-    w.store("version", b"3\n").expect("room");
-    w.finish().expect("room")
+    w.store("data/0", &[7; 100]).expect("the memory suffices");
+    w.deflate("code/a.py", "x = 1\n".repeat(100).as_bytes()).expect("the memory suffices");
+    w.store("version", b"3\n").expect("the memory suffices");
+    w.finish().expect("the memory suffices")
 }
 
 fn open(bytes: &[u8]) -> Result<ZipReader<'_>, crate::ArchiveError> {
@@ -50,12 +50,12 @@ fn pytorchs_bytes_are_reproduced() {
     for record in zip.records() {
         let bytes = zip.read(record).expect("whole");
         match record.method() {
-            Method::Stored => w.store(record.name(), &bytes).expect("room"),
+            Method::Stored => w.store(record.name(), &bytes).expect("the memory suffices"),
             // Compressors differ, so deflated records are compared after inflating.
-            Method::Deflated => w.deflate(record.name(), &bytes).expect("room"),
+            Method::Deflated => w.deflate(record.name(), &bytes).expect("the memory suffices"),
         }
     }
-    let again = w.finish().expect("room");
+    let again = w.finish().expect("the memory suffices");
     let (a, b) = (open(LSTM).expect("an archive"), open(&again).expect("an archive"));
     for (x, y) in a.records().iter().zip(b.records()) {
         assert_eq!((x.name(), x.crc(), x.method()), (y.name(), y.crc(), y.method()));
@@ -68,9 +68,9 @@ fn pytorchs_bytes_are_reproduced() {
 fn many_records_need_zip64() {
     let mut w = ZipWriter::new(Vec::new(), "m");
     for n in 0..70_000 {
-        w.store(&format!("data/{n}"), b"").expect("room");
+        w.store(&format!("data/{n}"), b"").expect("the memory suffices");
     }
-    let bytes = w.finish().expect("room");
+    let bytes = w.finish().expect("the memory suffices");
     refused(&bytes, Code::Limit);
     let zip = ZipReader::open(&bytes, &Limits::trusted()).expect("an archive");
     assert_eq!(zip.records().len(), 70_000);
@@ -121,17 +121,17 @@ fn contradicting_headers_are_refused() {
 fn record_names_cannot_leave_the_archive() {
     for name in ["../x", "a/../b", "a//b", "./a", "a\\b", "a\0b", "a\u{7f}"] {
         let mut w = ZipWriter::new(Vec::new(), "net");
-        w.store(name, b"").expect("room");
-        let bytes = w.finish().expect("room");
+        w.store(name, b"").expect("the memory suffices");
+        let bytes = w.finish().expect("the memory suffices");
         refused(&bytes, Code::RecordName);
     }
     let mut w = ZipWriter::new(Vec::new(), "");
-    w.store("etc/passwd", b"").expect("room");
-    refused(&w.finish().expect("room"), Code::RecordName);
+    w.store("etc/passwd", b"").expect("the memory suffices");
+    refused(&w.finish().expect("the memory suffices"), Code::RecordName);
     let mut twice = ZipWriter::new(Vec::new(), "net");
-    twice.store("a", b"1").expect("room");
-    twice.store("a", b"2").expect("room");
-    refused(&twice.finish().expect("room"), Code::Duplicate);
+    twice.store("a", b"1").expect("the memory suffices");
+    twice.store("a", b"2").expect("the memory suffices");
+    refused(&twice.finish().expect("the memory suffices"), Code::Duplicate);
     let limits = Limits { name_bytes: 3, ..Limits::default() };
     assert_eq!(ZipReader::open(&small(), &limits).expect_err("long names").code(), Code::Limit);
 }
@@ -140,9 +140,9 @@ fn record_names_cannot_leave_the_archive() {
 fn overlapping_records_are_refused() {
     // The second directory entry refers to the first record and takes its name.
     let mut w = ZipWriter::new(Vec::new(), "n");
-    w.store("a", b"1").expect("room");
-    w.store("b", b"1").expect("room");
-    let mut bytes = w.finish().expect("room");
+    w.store("a", b"1").expect("the memory suffices");
+    w.store("b", b"1").expect("the memory suffices");
+    let mut bytes = w.finish().expect("the memory suffices");
     let central = find(&bytes, b"n/b", 1) - 46;
     bytes[central + 42..central + 46].copy_from_slice(&[0; 4]);
     bytes[central + 48] = b'a';
@@ -169,8 +169,8 @@ fn checksums_are_verified_on_read() {
 #[test]
 fn zip_bombs_are_not_inflated() {
     let mut w = ZipWriter::new(Vec::new(), "n");
-    w.deflate("data/0", &vec![0; 8 << 20]).expect("room");
-    let bytes = w.finish().expect("room");
+    w.deflate("data/0", &vec![0; 8 << 20]).expect("the memory suffices");
+    let bytes = w.finish().expect("the memory suffices");
     let zip = open(&bytes).expect("headers are fine");
     let record = zip.find("data/0").expect("it is there");
     assert_eq!(zip.read(record).expect_err("a bomb").code(), Code::Limit);

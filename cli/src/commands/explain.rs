@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 /// The sections: `## CODE title` followed by text.
-const PAGES: &str = include_str!("../../../docs/errors.md");
+const SECTIONS: &str = include_str!("../../../docs/errors.md");
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         if !args.inputs.is_empty() {
             return Err(misuse("types of inputs require a program and `--value %NAME` or `--alias %A,%B`"));
         }
-        return page(args.what.as_deref());
+        return print_section(args.what.as_deref());
     }
     let Some(file) = args.what.clone() else {
         return Err(misuse("a program is missing: explain FILE --value %NAME"));
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         let pipeline = pipeline(&session, &args.passes)?;
         let mut manager = Manager::new().unit(program.unit());
         let report = manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
-        print!("{}", tell(before, &after, control.trace(), value)?);
+        print!("{}", describe_rewrites(before, &after, control.trace(), value)?);
         let run = Run { unit: program.unit(), pipeline: &pipeline, before, after: &after, report: &report };
         let left_out = LeftOut::find(&session, &run)?;
         if let Some(value) = find(&left_out.graph, value) {
@@ -80,9 +80,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 }
 
 /// Returns all sections.
-fn pages() -> impl Iterator<Item = String> {
+fn sections() -> impl Iterator<Item = String> {
     let archives = Code::ALL.iter().map(|c| format!("{c} {}", c.title()));
-    PAGES.split("\n## ").skip(1).map(|p| p.trim_end().to_owned()).chain(archives)
+    SECTIONS.split("\n## ").skip(1).map(|p| p.trim_end().to_owned()).chain(archives)
 }
 
 /// Returns the code of a section.
@@ -90,30 +90,30 @@ fn code_of(page: &str) -> &str {
     page.split_whitespace().next().unwrap_or("")
 }
 
-fn page(code: Option<&str>) -> Result<()> {
+fn print_section(code: Option<&str>) -> Result<()> {
     let Some(code) = code else {
-        pages().for_each(|page| println!("{}", page.lines().next().unwrap_or("")));
+        sections().for_each(|page| println!("{}", page.lines().next().unwrap_or("")));
         return Ok(());
     };
     let wanted = code.to_ascii_uppercase();
-    match pages().find(|page| code_of(page) == wanted) {
+    match sections().find(|page| code_of(page) == wanted) {
         Some(page) => println!("{page}"),
-        None => return Err(no_page(code, &wanted)),
+        None => return Err(unknown_code(code, &wanted)),
     }
     Ok(())
 }
 
-fn no_page(code: &str, wanted: &str) -> anyhow::Error {
-    let text = format!("there is no page for `{code}`; `flambeau explain` lists all codes");
+fn unknown_code(code: &str, wanted: &str) -> anyhow::Error {
+    let text = format!("there is no error code `{code}`; `flambeau explain` lists all codes");
     let mut error = Error::new(Fault::Misuse, "X0003", text);
-    let known: Vec<String> = pages().map(|page| code_of(&page).to_owned()).collect();
+    let known: Vec<String> = sections().map(|page| code_of(&page).to_owned()).collect();
     error.help = did_you_mean(wanted, known.iter().map(String::as_str));
     usage(error)
 }
 
 /// Returns the rewrites of a value in a run. The value is named as in the graph after the run or, if it was removed,
 /// before it.
-pub(crate) fn tell(
+pub(crate) fn describe_rewrites(
     before: &Graph,
     after: &Graph,
     trace: Option<&RewriteTrace>,

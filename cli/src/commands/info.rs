@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return Ok(());
     }
     print!("{}", report.text(args.all));
-    if report.lacks_something() {
+    if report.has_missing() {
         println!("register the missing operators: `Session::builder().standard().ops([OpDef::…])`");
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `flambeau opt`: runs a pipeline of passes on a program.
 
-use crate::commands::explain::tell;
+use crate::commands::explain::describe_rewrites;
 use crate::input_types::InputTypeArgs;
 use crate::output::graph_text;
 use crate::program::{ProgramArgs, pipeline};
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             Error::new(error.error.fault, "P0001", error.to_string())
         })?;
     for name in &args.explain {
-        eprint!("{}", tell(&before, &graph, control.trace(), name)?);
+        eprint!("{}", describe_rewrites(&before, &graph, control.trace(), name)?);
     }
     let run =
         Run { unit: program.unit(), pipeline: &pipeline, before: &before, after: &graph, report: &report };

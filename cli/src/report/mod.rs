@@ -80,7 +80,7 @@ pub(crate) struct MissingRow {
 
 impl Report {
     /// Returns whether the program uses an operator or function that cannot be run.
-    pub(crate) fn lacks_something(&self) -> bool {
+    pub(crate) fn has_missing(&self) -> bool {
         !self.missing.is_empty() || self.operators.iter().any(|o| o.missing_at.is_some())
     }
 

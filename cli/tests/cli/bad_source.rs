@@ -60,8 +60,8 @@ fn errors_as_json() {
     for command in ["run", "verify", "print"] {
         let ran = run(&[command, &path, "--json"]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{command}");
-        let told: serde_json::Value = serde_json::from_str(&ran.err).expect("one line of JSON");
-        let errors = told["errors"].as_array().expect("a list");
+        let out: serde_json::Value = serde_json::from_str(&ran.err).expect("one line of JSON");
+        let errors = out["errors"].as_array().expect("a list");
         assert_eq!(errors.len(), 3, "{command}: {}", ran.err);
         for (error, (line, column, end)) in errors.iter().zip([(2, 9, 13), (3, 9, 16), (4, 12, 18)]) {
             assert_eq!((&error["code"], &error["fault"]), (&"F0100".into(), &"error".into()));

@@ -55,8 +55,8 @@ fn passes_use_stated_types() {
     assert!(plain.contains("aten::to"), "{plain}");
     let typed = accepted(&["opt", &f, "-p", "peephole,dce", "-a", "x=f32[4]"]);
     assert!(typed.contains("%x.1 : Float(4)") && !typed.contains("aten::to"), "{typed}");
-    let told = accepted(&["explain", &f, "-p", "peephole", "--value", "%6", "-a", "x=f32[4]"]);
-    assert!(!told.contains("no rewrite concerns it"), "{told}");
+    let out = accepted(&["explain", &f, "-p", "peephole", "--value", "%6", "-a", "x=f32[4]"]);
+    assert!(!out.contains("no rewrite concerns it"), "{out}");
 }
 
 #[test]

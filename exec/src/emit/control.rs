@@ -150,7 +150,7 @@ impl Emit<'_> {
         let any = self.words.take(None);
         self.push(node, Opcode::AnyDefined, any, site, 0);
         let to_else = self.jump_if(node, Cond::Word(any), false, 0);
-        self.words.give(any);
+        self.words.free_register(any);
         let dests = self.choose_dests(node);
         self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, ended: Vec::new() });
     }
@@ -433,7 +433,7 @@ impl Emit<'_> {
                     if let Loc::Word(r) = held {
                         self.words.reserve(r, false);
                         self.words.set_owner(r, None);
-                        self.words.give(r);
+                        self.words.free_register(r);
                     }
                 }
             }

@@ -337,8 +337,8 @@ impl<'g> Emit<'g> {
     fn give_temps(&mut self) {
         while let Some(temp) = self.temps.pop() {
             match temp {
-                Loc::Word(r) => self.words.give(r),
-                Loc::Value(r) => self.values.give(r),
+                Loc::Word(r) => self.words.free_register(r),
+                Loc::Value(r) => self.values.free_register(r),
                 _ => {}
             }
         }

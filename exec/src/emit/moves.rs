@@ -69,7 +69,7 @@ impl Emit<'_> {
         loop {
             while let Some(to) = ready.pop() {
                 let Some(m) = pending.by_dest.remove(&to) else { continue };
-                if let Some(source) = self.one(node, m, &mut pending)
+                if let Some(source) = self.emit_and_count(node, m, &mut pending)
                     && pending.by_dest.contains_key(&source)
                 {
                     ready.push(source);
@@ -77,13 +77,13 @@ impl Emit<'_> {
             }
             // Only cycles remain: each is broken by saving one register.
             let Some(to) = rest.by_ref().find(|to| pending.by_dest.contains_key(to)) else { return };
-            self.aside(node, to, &mut pending);
+            self.save_destination(node, to, &mut pending);
             ready.push(to);
         }
     }
 
     /// Emits one move; returns its source if that was the last read of it.
-    fn one(&mut self, node: NodeId, m: Move, pending: &mut Pending) -> Option<Loc> {
+    fn emit_and_count(&mut self, node: NodeId, m: Move, pending: &mut Pending) -> Option<Loc> {
         let last = pending.reads.get_mut(&m.from).is_some_and(|n| {
             *n -= 1;
             *n == 0
@@ -95,7 +95,7 @@ impl Emit<'_> {
     }
 
     /// Saves a destination's current value in a temporary register and redirects its readers.
-    fn aside(&mut self, node: NodeId, to: Loc, pending: &mut Pending) {
+    fn save_destination(&mut self, node: NodeId, to: Loc, pending: &mut Pending) {
         let (temp, kind) = match to {
             Loc::Value(_) => (Loc::Value(self.values.take(None)), None),
             _ => (Loc::Word(self.words.take(None)), Some(ScalarKind::Int)),

@@ -32,7 +32,7 @@ impl Bank {
     }
 
     /// Frees a temporary register.
-    pub(super) fn give(&mut self, register: u32) {
+    pub(super) fn free_register(&mut self, register: u32) {
         debug_assert!(self.owner[register as usize].is_none() && !self.is_reserved(register));
         self.free.push(register);
     }

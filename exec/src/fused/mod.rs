@@ -144,7 +144,7 @@ impl Group {
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
         let (program, sources) = (&self.program, &lanes.sources[..]);
         let made = loops::blockwise::<T, _>(&lanes.tensors, program.outputs.len(), |block| {
-            let mut tiles = pool.lend(program);
+            let mut tiles = pool.acquire(program);
             tiles.get().begin(program, sources, block);
             move |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.get().run(program, sources, ins, outs)
         });

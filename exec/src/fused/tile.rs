@@ -36,7 +36,7 @@ pub(super) enum Lent<'a, T> {
 impl<T: Real> TilePool<T> {
     /// Returns a free buffer set. Its lock is held for the whole run; that cannot deadlock, because a run executes no
     /// program code.
-    pub(super) fn lend(&self, program: &Program) -> Lent<'_, T> {
+    pub(super) fn acquire(&self, program: &Program) -> Lent<'_, T> {
         match self.0.iter().find_map(Mutex::try_lock) {
             Some(free) => {
                 Lent::Pooled(MutexGuard::map(free, |tiles| tiles.get_or_insert_with(|| Tiles::new(program))))

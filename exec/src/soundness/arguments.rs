@@ -204,7 +204,7 @@ fn varied(schema: &FunctionSchema, mut args: Vec<IValue>, g: &mut Gen<'_>) -> Ve
         }
     }
     if g.flag() {
-        change_tensors(&mut args, &mut |t| relaid(t, g));
+        change_tensors(&mut args, &mut |t| with_other_strides(t, g));
     }
     args
 }
@@ -279,7 +279,7 @@ fn option(value: &IValue, ty: Type, g: &mut Gen<'_>) -> Option<IValue> {
 
 /// Returns a tensor with the same sizes and other strides: permuted dimensions (including channels last), gaps, or
 /// stride 0.
-fn relaid(t: &Tensor, g: &mut Gen<'_>) -> Option<Tensor> {
+fn with_other_strides(t: &Tensor, g: &mut Gen<'_>) -> Option<Tensor> {
     let rank = t.rank();
     if rank == 0 {
         return None;

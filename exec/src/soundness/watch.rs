@@ -59,7 +59,7 @@ fn follow(
     let mut watch =
         Watch { graph, shapes, run, loops: Vec::new(), outermost: Vec::new(), wrong: None, claims: 0 };
     let result = run_observed(graph, args, callees, host, &mut watch);
-    watch.again();
+    watch.recheck();
     let Watch { wrong, claims, .. } = watch;
     Watched { result, wrong, claims }
 }
@@ -99,7 +99,7 @@ impl Watch<'_> {
     }
 
     /// Checks these values again at the end of the run: facts must also hold after later writes.
-    fn again(&mut self) {
+    fn recheck(&mut self) {
         for (id, value) in std::mem::take(&mut self.outermost) {
             self.check(id, &value, " at the end of the run");
         }

@@ -36,7 +36,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
 /// Returns the sum of the products `left[i] @ right[i]`.
 fn sum_of_products(left: &[Tensor], right: &[Tensor]) -> Result<Tensor, KernelError> {
     if alike(left) && alike(right) {
-        return Ok(matmul::mm(&beside(left, 1)?, &beside(right, 0)?)?);
+        return Ok(matmul::mm(&concatenate(left, 1)?, &concatenate(right, 0)?)?);
     }
     let mut sum: Option<Tensor> = None;
     for (a, b) in left.iter().zip(right) {
@@ -57,7 +57,7 @@ fn products_of_side(shared: &Tensor, others: &[Tensor], side: i64) -> Result<Vec
         return others.iter().map(each).collect();
     }
     let along = 1 - side;
-    let whole = each(&beside(others, along)?)?;
+    let whole = each(&concatenate(others, along)?)?;
     let size = others[0].sizes()[along as usize];
     let piece = |i: usize| Ok(whole.narrow(along, i as i64 * size, size)?.contiguous()?);
     (0..others.len()).map(piece).collect()
@@ -71,7 +71,7 @@ fn alike(matrices: &[Tensor]) -> bool {
 }
 
 /// Concatenates matrices of one size along a dimension.
-fn beside(matrices: &[Tensor], dim: i64) -> Result<Tensor, KernelError> {
+fn concatenate(matrices: &[Tensor], dim: i64) -> Result<Tensor, KernelError> {
     let mut sizes = matrices[0].sizes().to_vec();
     let size = sizes[dim as usize];
     sizes[dim as usize] = size * matrices.len() as i64;

@@ -76,7 +76,7 @@ pub(crate) fn check_declared(
     ty: Type,
     symbols: &mut SymbolSizes,
 ) -> KernelResult {
-    let Some((declared, actual)) = misfit(value, ty, symbols) else { return Ok(()) };
+    let Some((declared, actual)) = find_mismatch(value, ty, symbols) else { return Ok(()) };
     let name = graph.inputs().nth(index).map(|v| graph.name(v).to_string()).unwrap_or_default();
     // Types print symbolic sizes as `*`, so the message lists the symbols with their sizes.
     let known: Vec<String> = symbols.iter().map(|(symbol, size)| format!("SS({symbol}) = {size}")).collect();
@@ -88,7 +88,7 @@ pub(crate) fn check_declared(
 
 /// Finds the first part of a value that contradicts its declared type; returns the declared type and a description of
 /// the part.
-fn misfit(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, String)> {
+fn find_mismatch(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, String)> {
     match (value, ty.kind()) {
         (IValue::Tensor(t), TypeKind::Tensor(facts))
             if !fits_tensor(t, facts) || !agree(t, facts, symbols) =>
@@ -99,9 +99,9 @@ fn misfit(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, 
         }
         (IValue::None, TypeKind::Tensor(facts)) if !facts.undefined => Some((ty, "None".to_owned())),
         (IValue::None, _) => None,
-        (_, TypeKind::Optional(inner)) => misfit(value, *inner, symbols),
+        (_, TypeKind::Optional(inner)) => find_mismatch(value, *inner, symbols),
         (IValue::Tuple(parts), TypeKind::Tuple(t)) => {
-            parts.items().iter().zip(&t.elems[..]).find_map(|(part, &ty)| misfit(part, ty, symbols))
+            parts.items().iter().zip(&t.elems[..]).find_map(|(part, &ty)| find_mismatch(part, ty, symbols))
         }
         _ => None,
     }

@@ -65,7 +65,7 @@ pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
 /// # Errors
 /// Returns an input error if the tensor is a view.
 pub fn detach(tensor: &Tensor) -> Result<(), KernelError> {
-    history::forget(tensor)
+    history::detach(tensor)
 }
 
 /// Whether a tensor was not produced by a recorded operator.

@@ -167,7 +167,7 @@ fn memory(tensor: &Tensor) -> Memory {
     slot.map(|slot| slot.0.lock().clone()).unwrap_or_default()
 }
 
-fn remember(tensor: &Tensor, memory: Memory) {
+fn set_memory(tensor: &Tensor, memory: Memory) {
     let found = tensor.autograd().and_then(|slot| slot.downcast::<Slot>().ok());
     match found {
         Some(slot) => *slot.0.lock() = memory,
@@ -185,7 +185,7 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
             view.seen = now;
             own.from = base.map(|base| view_edge(base, tensor));
             tensor.set_requires_grad(own.from.is_some());
-            remember(tensor, own.clone());
+            set_memory(tensor, own.clone());
         }
         if own.from.is_some() || now != 0 {
             return own.from;
@@ -202,7 +202,7 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
         // A view of a base without gradient becomes a leaf: the base is irrelevant, since views of this tensor are
         // views of a leaf.
         own.view = None;
-        remember(tensor, own.clone());
+        set_memory(tensor, own.clone());
     }
     own.from
 }
@@ -235,7 +235,7 @@ pub(super) fn base(tensor: &Tensor) -> Tensor {
 /// Registers a new tensor as result `output` of `node`.
 pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
     let from = Some(Edge { node: Arc::clone(node), output, geometry: Geometry::of(tensor) });
-    remember(tensor, Memory { from, view: memory(tensor).view, gathered: None });
+    set_memory(tensor, Memory { from, view: memory(tensor).view, gathered: None });
     tensor.set_requires_grad(true);
 }
 
@@ -249,24 +249,24 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     let seen = from.as_ref().map_or(0, |edge| edge.node.id);
     tensor.set_requires_grad(from.is_some());
     let from = from.map(|base| view_edge(base, tensor));
-    remember(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
+    set_memory(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
 }
 
 /// Drops the history of a tensor.
 ///
 /// # Errors
 /// Returns an input error if the tensor is a view, because its history is that of its base.
-pub(super) fn forget(tensor: &Tensor) -> Result<(), KernelError> {
+pub(super) fn detach(tensor: &Tensor) -> Result<(), KernelError> {
     if memory(tensor).view.is_some() {
         return Err(KernelError::input("Can't detach views in-place. Use detach() instead."));
     }
-    remember(tensor, Memory { gathered: memory(tensor).gathered, ..Memory::default() });
+    set_memory(tensor, Memory { gathered: memory(tensor).gathered, ..Memory::default() });
     tensor.set_requires_grad(false);
     Ok(())
 }
 
 /// Registers that a tensor now has another layout on the same memory; `base` is its base, or the tensor itself.
-pub(super) fn show(tensor: &Tensor, base: &Tensor) {
+pub(super) fn update_view(tensor: &Tensor, base: &Tensor) {
     if !base.ptr_eq(tensor) {
         set_view(tensor, base);
     } else if let Some(before) = edge(tensor) {

@@ -34,10 +34,10 @@ pub(crate) use record::call;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct AsksForGradients;
+pub struct RequestsGradients;
 
-impl Facet for AsksForGradients {
-    const NAME: &'static str = "asks_for_gradients";
+impl Facet for RequestsGradients {
+    const NAME: &'static str = "requests_gradients";
 }
 
 /// An input of a formula.

@@ -42,7 +42,7 @@ fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
 }
 
 /// Returns the value with its tensors replaced by aliases without history; appends these and their versions to `notes`.
-fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
+fn without_history(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
     match value {
         IValue::Tensor(t) => {
             let alias = t.alias();
@@ -54,11 +54,11 @@ fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
             if !items.iter().any(IValue::is_tensor) {
                 return IValue::List(list.copy());
             }
-            let items: Vec<IValue> = items.iter().map(|item| kept(item, notes)).collect();
+            let items: Vec<IValue> = items.iter().map(|item| without_history(item, notes)).collect();
             IValue::List(List::from_values(list.elem_type(), items))
         }
         IValue::Tuple(tuple) => {
-            let items: Vec<IValue> = tuple.items().iter().map(|item| kept(item, notes)).collect();
+            let items: Vec<IValue> = tuple.items().iter().map(|item| without_history(item, notes)).collect();
             IValue::Tuple(match tuple.named_type() {
                 Some(ty) => Tuple::named(ty, items),
                 None => Tuple::new(items),
@@ -154,7 +154,7 @@ impl Before {
             self.saved[i] = match &self.args[i] {
                 // The call overwrites this argument, so its value is copied.
                 IValue::Tensor(t) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
-                other => kept(other, &mut self.notes),
+                other => without_history(other, &mut self.notes),
             };
         }
         Ok(())
@@ -176,7 +176,7 @@ impl Before {
         let mut saved = vec![IValue::None; results.len()];
         for input in self.wanted() {
             if let Input::Result(i) = input {
-                saved[i] = kept(&results[i], &mut notes);
+                saved[i] = without_history(&results[i], &mut notes);
             }
         }
         OpCall {
@@ -301,7 +301,7 @@ fn written(
     }
     let geometry = Geometry::of(&tensor);
     if before.derivative.as_deref() == Some(&Derivative::Layout) {
-        history::show(&tensor, &base);
+        history::update_view(&tensor, &base);
         return Ok(());
     }
     if !base.ptr_eq(&tensor) && before.edges[own].as_ref().is_some_and(|e| e.geometry != geometry) {

@@ -41,18 +41,18 @@ impl Geometry {
         }
         let sizes = self.layout.sizes();
         if grad.sizes() != sizes {
-            let lead = grad.rank().checked_sub(sizes.len()).ok_or_else(|| self.misfit(&grad))?;
+            let lead = grad.rank().checked_sub(sizes.len()).ok_or_else(|| self.size_mismatch(&grad))?;
             let spread = |d: &usize| *d < lead || (sizes[*d - lead] == 1 && grad.sizes()[*d] != 1);
             let dims: Vec<i64> = (0..grad.rank()).filter(spread).map(|d| d as i64).collect();
             if !dims.is_empty() {
                 grad = reduce::sum(&grad, Some(&dims), true, None)?;
             }
-            grad = grad.reshape(sizes).map_err(|_| self.misfit(&grad))?;
+            grad = grad.reshape(sizes).map_err(|_| self.size_mismatch(&grad))?;
         }
         Ok(grad.to_dtype(self.dtype)?)
     }
 
-    fn misfit(&self, grad: &Tensor) -> KernelError {
+    fn size_mismatch(&self, grad: &Tensor) -> KernelError {
         KernelError::internal(format!(
             "a gradient has sizes {:?}; expected {:?}",
             grad.sizes(),

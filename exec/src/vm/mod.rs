@@ -219,7 +219,7 @@ impl Vm {
         // During the run the machine's recycler and the host's budget are installed for the thread; a nested run finds
         // neither and does without.
         let mut recycler = self.recycler.take();
-        let budget = host.lend_budget();
+        let budget = host.take_budget();
         let mut args = std::mem::take(&mut self.args);
         let outer = host.begin_run();
         let run = || {

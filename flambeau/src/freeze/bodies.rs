@@ -85,7 +85,7 @@ pub(super) fn assemble<E>(
 }
 
 /// Removes the indices of bodies from nodes.
-pub(super) fn forget(body: &mut Body) {
+pub(super) fn clear_body_indices(body: &mut Body) {
     let graph = &body.graph;
     let forks: Vec<NodeId> = graph.nodes_deep().filter(|&node| body_of(graph, node).is_some()).collect();
     let mut edit = body.graph.edit();

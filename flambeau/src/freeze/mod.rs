@@ -16,7 +16,7 @@ mod bodies;
 mod copies;
 mod owned;
 
-use self::bodies::{Body, assemble, body_of, forget, take_out, tasks};
+use self::bodies::{Body, assemble, body_of, clear_body_indices, take_out, tasks};
 use self::copies::{Copies, Names};
 use crate::error::Error;
 use crate::module::Module;
@@ -274,7 +274,7 @@ impl Freezer<'_> {
         let mut escaped = Vec::new();
         for body in &self.bodies {
             let (graph, known) = (&body.graph, self.known(body));
-            let (apart, stands) = self.apart(graph, &known);
+            let (apart, stands) = self.separate_storages(graph, &known);
             let mut analyses = Analyses::new();
             let aliases = analyses.get::<AliasDb>(&apart);
             for (&value, object) in &known {
@@ -330,7 +330,7 @@ impl Freezer<'_> {
     /// Returns a copy of the graph with a separate constant for each storage whose attributes it reads, and the values
     /// that these constants represent. Knowledge about modules separates the storages; the graph alone does not. An
     /// assigned attribute may be any tensor.
-    fn apart(&self, graph: &Graph, known: &BTreeMap<ValueId, Object>) -> (Graph, BTreeMap<ValueId, ValueId>) {
+    fn separate_storages(&self, graph: &Graph, known: &BTreeMap<ValueId, Object>) -> (Graph, BTreeMap<ValueId, ValueId>) {
         let mut apart = graph.clone();
         let mut edit = apart.edit();
         edit.at(At::start(graph.root()));
@@ -406,7 +406,7 @@ impl Freezer<'_> {
         }
         let mut bodies = std::mem::take(&mut self.bodies);
         assemble(&mut bodies, |body| {
-            forget(body);
+            clear_body_indices(body);
             Ok::<(), Error>(())
         })?;
         for Body { graph, method, .. } in bodies {

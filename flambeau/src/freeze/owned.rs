@@ -61,7 +61,7 @@ impl Freezer<'_> {
         }
         for body in &self.bodies {
             let (graph, known) = (&body.graph, self.known(body));
-            let (apart, stands) = self.apart(graph, &known);
+            let (apart, stands) = self.separate_storages(graph, &known);
             let mut analyses = Analyses::new();
             let aliases = analyses.get::<AliasDb>(&apart);
             for node in graph.nodes_deep().filter(|&node| graph.is_prim(node, Prim::GetAttr)) {

@@ -201,7 +201,7 @@ pub(crate) fn operator_task<'a>(
         cx.fun.env.borrow_mut().push(cx.block());
         cx.at(span);
         let mut captured = Vec::new();
-        let mut hand_over = |given: Given| {
+        let mut capture = |given: Given| {
             let ty = outer.ty(given.value);
             let value = match outer.known(given.value) {
                 Some(constant) => cx.edit(|e| e.constant_of(constant, ty)),
@@ -213,9 +213,9 @@ pub(crate) fn operator_task<'a>(
             Given { value, ..given }
         };
         let inner = Args {
-            receiver: args.receiver.map(&mut hand_over),
-            positional: args.positional.into_iter().map(&mut hand_over).collect(),
-            keywords: args.keywords.into_iter().map(|(name, given)| (name, hand_over(given))).collect(),
+            receiver: args.receiver.map(&mut capture),
+            positional: args.positional.into_iter().map(&mut capture).collect(),
+            keywords: args.keywords.into_iter().map(|(name, given)| (name, capture(given))).collect(),
         };
         let sugar = cx.call(span, callee, inner).await?;
         let value = cx.as_value(span, sugar)?;

@@ -186,18 +186,18 @@ impl Cx<'_> {
 
     fn mismatch(&self, span: Span, name: Symbol, why: &CallError) -> Box<flambeau_ir::Diagnostic> {
         let ranked = why.ranked();
-        let told = |failure: &Failure| {
+        let describe = |failure: &Failure| {
             let reason = failure.mismatch.to_string();
             reason.trim().replace('\n', " ")
         };
         if let [only] = ranked.as_slice() {
-            let mut problem = self.error(span, told(only));
+            let mut problem = self.error(span, describe(only));
             problem.notes.push(format!("the candidate is {}", only.text));
             return problem;
         }
         let mut problem = self.error(span, format!("Arguments for call of `{name}` are not valid"));
         for failure in ranked.iter().take(CANDIDATES) {
-            problem.notes.push(format!("{}: {}", failure.text, told(failure)));
+            problem.notes.push(format!("{}: {}", failure.text, describe(failure)));
         }
         if ranked.len() > CANDIDATES {
             problem.notes.push(format!("and {} other variants", ranked.len() - CANDIDATES));

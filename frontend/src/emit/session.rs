@@ -320,14 +320,14 @@ impl<'s> Session<'s> {
         if self.declared.borrow().get(&function).is_some_and(|d| d.detached) {
             return;
         }
-        let mut told = self.problems.borrow_mut();
+        let mut reported = self.problems.borrow_mut();
         for problem in problems {
             let place =
                 |d: &Diagnostic| d.primary.as_ref().map(|l| (l.at.source.name.clone(), l.at.range.clone()));
             let same = |d: &Diagnostic| d.message == problem.message && place(d) == place(&problem);
-            match told.iter().position(same) {
-                Some(i) if told[i].notes.len() < problem.notes.len() => told[i] = problem,
-                None if told.len() < self.limits.max_problems() => told.push(problem),
+            match reported.iter().position(same) {
+                Some(i) if reported[i].notes.len() < problem.notes.len() => reported[i] = problem,
+                None if reported.len() < self.limits.max_problems() => reported.push(problem),
                 _ => {}
             }
         }

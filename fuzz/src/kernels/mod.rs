@@ -51,7 +51,7 @@ const DTYPES: &[DType] = &[
 ];
 
 /// Returns whether an operator's results depend on the layout of its arguments, or contain uninitialized elements.
-fn shows_layout(name: &str) -> bool {
+fn depends_on_layout(name: &str) -> bool {
     let base = name.split('.').next().unwrap_or(name);
     let words = ["stride", "as_strided", "contiguous", "storage", "empty", "resize", "data_ptr", "set_"];
     base.starts_with("prim::") || words.iter().any(|word| base.contains(word))
@@ -229,7 +229,7 @@ impl KernelFuzzer {
         let (args, whole) = (&case.args, *whole);
         let writes = !run::written(&registry, *op, args).is_empty();
         let shows =
-            shows_layout(&name) || LAYOUT_COUNTS.iter().any(|(op, _)| name.split('.').next() == Some(op));
+            depends_on_layout(&name) || LAYOUT_COUNTS.iter().any(|(op, _)| name.split('.').next() == Some(op));
         let mut ways = vec![
             ("two threads", Way { threads: 2, ..base }, Near::Exact),
             ("a second call", Way { twice: !writes, ..base }, Near::Exact),

@@ -15,7 +15,7 @@
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
-use crate::dead_errors::admitted;
+use crate::dead_errors::allowed_observations;
 use crate::observe::{self, Observation, Precision};
 use flambeau_analysis::Analyses;
 use flambeau_exec::Fault;
@@ -126,7 +126,7 @@ impl Oracle for PassKeeps {
         // Where a task fails, the run may succeed.
         if want.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
             let as_seen = |seen| if flat { flattened(seen) } else { seen };
-            let seen = admitted(case);
+            let seen = allowed_observations(case);
             // Without its errors the program may have no end.
             let has_no_end = seen.iter().any(Observation::reached_limit);
             if seen.into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {

@@ -3,7 +3,7 @@
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
-use crate::dead_errors::admitted;
+use crate::dead_errors::allowed_observations;
 use crate::observe::{self, Observation, Precision};
 use flambeau_frontend::{Limits, print};
 use flambeau_ir::attr::names;
@@ -20,7 +20,7 @@ pub struct SourceRoundTrip;
 const NO_FORM: &str = "F012";
 
 /// Returns the source of a function, and the function compiled from it.
-fn again(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Function>), String> {
+fn round_trip(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Function>), String> {
     let printed = print::code(unit, function, print::Receiver::Typed).map_err(|e| {
         match e.code.starts_with(NO_FORM) {
             true => NO_FORM.to_owned(),
@@ -40,10 +40,10 @@ fn again(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Fun
 /// Returns whether source can express every operator: a call by name resolves to the first overload that matches its
 /// operands, and some overloads are always shadowed by another (`aten::pow.int_to_int`, and `aten::view.dtype`, whose
 /// number matches a list of one size).
-fn is_sayable(graph: &Graph) -> bool {
+fn is_expressible(graph: &Graph) -> bool {
     let mut graphs = vec![graph];
     while let Some(graph) = graphs.pop() {
-        if !graph.nodes_deep().all(|node| names_itself(graph, node)) {
+        if !graph.nodes_deep().all(|node| resolves_to_itself(graph, node)) {
             return false;
         }
         let bodies = graph.nodes_deep().filter_map(|node| graph.attr(node, names::subgraph()));
@@ -53,7 +53,7 @@ fn is_sayable(graph: &Graph) -> bool {
 }
 
 /// Whether a call by the name of a node's operator, with the node's operands, means that operator.
-fn names_itself(graph: &Graph, node: NodeId) -> bool {
+fn resolves_to_itself(graph: &Graph, node: NodeId) -> bool {
     let registry = graph.registry();
     let Some(own) = graph.op(node).row() else { return true };
     let schema = registry.schema(own);
@@ -70,10 +70,10 @@ fn names_itself(graph: &Graph, node: NodeId) -> bool {
 /// Prints and compiles a function until its source does not change. A round may only make the source shorter. PyTorch's
 /// compiler and ours keep a write to a list that a dead list contains, so code that only this dead code used is removed
 /// one round later.
-fn settles(unit: &CompilationUnit, first: &Function) -> Result<(), String> {
-    let (mut text, mut function) = again(unit, first)?;
+fn check_convergence(unit: &CompilationUnit, first: &Function) -> Result<(), String> {
+    let (mut text, mut function) = round_trip(unit, first)?;
     loop {
-        let (next, compiled) = again(unit, &function)?;
+        let (next, compiled) = round_trip(unit, &function)?;
         if next == text {
             return Ok(());
         }
@@ -98,12 +98,12 @@ impl Oracle for SourceRoundTrip {
     }
 
     fn check(&self, case: &Case) -> Outcome {
-        if !is_sayable(&case.graph) {
+        if !is_expressible(&case.graph) {
             return Outcome::Rejected("an overload cannot be called by name");
         }
         let function = Function::of_graph(Symbol::new("f"), Arc::clone(&case.graph));
-        let checked = again(&case.unit, &function).and_then(|(_, first)| {
-            settles(&case.unit, &first)?;
+        let checked = round_trip(&case.unit, &function).and_then(|(_, first)| {
+            check_convergence(&case.unit, &first)?;
             Ok(first)
         });
         let first = match checked {
@@ -124,7 +124,7 @@ impl Oracle for SourceRoundTrip {
             seen.end = seen.end.map(flat);
             observe::same(&seen, &got, Precision::Bits).is_ok()
         };
-        match admitted(case).into_iter().any(is_admitted) {
+        match allowed_observations(case).into_iter().any(is_admitted) {
             true => Outcome::Checked,
             false => Outcome::Failed(why),
         }

@@ -49,7 +49,7 @@ impl Links {
         for i in 0..len {
             *self.0.at_mut(wider.start() + i) = self.items(&list)[i as usize];
         }
-        self.give(list);
+        self.release(list);
         wider
     }
 
@@ -58,7 +58,7 @@ impl Links {
         let len = list.len();
         if len <= 2 {
             let left = (0..len).find(|&i| i != index).map(|i| self.items(&list)[i as usize]);
-            self.give(list);
+            self.release(list);
             return left.map_or(Run::EMPTY, Run::of_one);
         }
         self.0.slice_mut(list).copy_within(index as usize + 1.., index as usize);
@@ -76,9 +76,9 @@ impl Links {
     }
 
     /// Frees a list.
-    pub(crate) fn give(&mut self, list: Run) {
+    pub(crate) fn release(&mut self, list: Run) {
         if list.len() > 1 {
-            self.0.give(list);
+            self.0.release(list);
         }
     }
 

@@ -225,7 +225,7 @@ impl<'g> MarkLive<'g> {
             return Vec::new();
         }
         let flow = Flow::from(g, slots.iter().map(|&(now, _)| now));
-        slots.retain(|&(now, next)| flow.goes_round(now) && flow.goes_round(next));
+        slots.retain(|&(now, next)| flow.is_recurrent(now) && flow.is_recurrent(next));
         slots.into_iter().map(|(_, next)| next).collect()
     }
 }
@@ -281,7 +281,7 @@ impl Flow {
         Flow { open }
     }
 
-    fn goes_round(&self, value: ValueId) -> bool {
+    fn is_recurrent(&self, value: ValueId) -> bool {
         self.open[value] > 1
     }
 }

@@ -158,10 +158,10 @@ impl Graph {
 
     /// Returns the value with a debug name.
     pub fn value_named(&self, name: Symbol) -> Option<ValueId> {
-        self.bearer(name).map(|slot| self.values.key(slot))
+        self.slot_with_name(name).map(|slot| self.values.key(slot))
     }
 
-    fn bearer(&self, symbol: Symbol) -> Option<u32> {
+    fn slot_with_name(&self, symbol: Symbol) -> Option<u32> {
         let name = Name::named(symbol);
         self.names.owner.find(hash(name), |&v| self.values.at(v).name == name).copied()
     }
@@ -191,7 +191,7 @@ impl Graph {
 
     /// Renames the value that has the name `symbol`, if any, to the next free numbered name.
     fn displace(&mut self, symbol: Symbol) {
-        if let Some(older) = self.bearer(symbol) {
+        if let Some(older) = self.slot_with_name(symbol) {
             let moved = self.next_free_name(symbol);
             self.names.release(Name::named(symbol), older);
             self.own(older, moved);
@@ -217,7 +217,7 @@ impl Graph {
         loop {
             let candidate = numbered(base, n);
             n = n.wrapping_add(1);
-            if self.bearer(candidate).is_none() {
+            if self.slot_with_name(candidate).is_none() {
                 self.names.next_suffix.insert(base_symbol, n);
                 return candidate;
             }

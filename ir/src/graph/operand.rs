@@ -74,7 +74,7 @@ impl Graph {
         for at in run.start()..run.start() + run.len() {
             self.unlink_use(at);
         }
-        self.operands.give(run);
+        self.operands.release(run);
         self.nodes.at_mut(node).operands = Run::EMPTY;
     }
 
@@ -101,7 +101,7 @@ impl Graph {
             for i in 0..len {
                 self.move_use(run.start() + i, wider.start() + i);
             }
-            self.operands.give(run);
+            self.operands.release(run);
             wider
         };
         self.nodes.at_mut(node).operands = run;
@@ -122,7 +122,7 @@ impl Graph {
             self.move_use(run.start() + i, run.start() + i - 1);
         }
         if run.len() == 1 {
-            self.operands.give(run);
+            self.operands.release(run);
             self.nodes.at_mut(node).operands = Run::EMPTY;
         } else {
             self.nodes.at_mut(node).operands = run.with_len(run.len() - 1);

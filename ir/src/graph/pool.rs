@@ -123,7 +123,7 @@ impl<T: Copy> Pool<T> {
     }
 
     /// Frees a slab.
-    pub(crate) fn give(&mut self, run: Run) {
+    pub(crate) fn release(&mut self, run: Run) {
         let class = run.class() as usize;
         if class == 0 {
             return;
@@ -180,7 +180,7 @@ mod tests {
     fn freed_slabs_are_reused() {
         let mut p = Pool::new();
         let a = p.take(3, 7u32);
-        p.give(a);
+        p.release(a);
         let b = p.take(3, 9);
         assert_eq!(a.start(), b.start());
         assert_eq!(p.slice(b), [9, 9, 9]);

@@ -133,7 +133,7 @@ impl Graph {
         for &n in &nodes {
             self.raw_drop_results(n);
             let run = self.nodes.at(n).blocks;
-            self.links.give(run);
+            self.links.release(run);
             self.nodes.remove(n);
         }
         for &b in &blocks {
@@ -147,7 +147,7 @@ impl Graph {
             let value = self.links.items(&run)[i as usize];
             self.raw_drop_value(value);
         }
-        self.links.give(run);
+        self.links.release(run);
         self.nodes.at_mut(node).results = Run::EMPTY;
     }
 

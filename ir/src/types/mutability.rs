@@ -31,7 +31,7 @@ impl Mutability {
 
     /// Returns whether the sets intersect.
     #[must_use]
-    pub fn meets(self, other: Self) -> bool {
+    pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

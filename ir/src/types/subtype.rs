@@ -114,7 +114,7 @@ impl Relation<'_> {
         }
         let Some(methods) = self.env.interface_methods(b) else { return false };
         if self.env.is_module(b) && !self.env.is_module(a) {
-            self.say(|| {
+            self.explain(|| {
                 format!("'{}' is not a subtype of the module interface '{}'", a.annotation(), b.annotation())
             });
             return false;
@@ -125,7 +125,7 @@ impl Relation<'_> {
         self.assumed.push((a, b));
         let all = methods.into_iter().all(|name| {
             let (Some(own), Some(wanted)) = (self.env.method(a, name), self.env.method(b, name)) else {
-                self.say(|| {
+                self.explain(|| {
                     let (a, b) = (a.annotation(), b.annotation());
                     format!("'{a}' does not have method '{name}', which '{b}' declares")
                 });
@@ -133,7 +133,7 @@ impl Relation<'_> {
             };
             let fits = self.schemas(&own, &wanted);
             if !fits {
-                self.say(|| {
+                self.explain(|| {
                     let (a, b) = (a.annotation(), b.annotation());
                     format!("Method on '{a}' is not compatible with '{b}':\n  {own}\n  {wanted}")
                 });
@@ -159,7 +159,7 @@ impl Relation<'_> {
                 .all(|(o, w)| o.name == w.name && self.holds(o.ty, w.ty))
     }
 
-    fn say(&mut self, text: impl FnOnce() -> String) {
+    fn explain(&mut self, text: impl FnOnce() -> String) {
         if let Some(why) = &mut self.why {
             why.push_str(&text());
             why.push('\n');

@@ -168,7 +168,7 @@ impl TensorType {
     /// symbols have no meaning outside their graph.
     #[must_use]
     pub fn implies(&self, other: &Self) -> bool {
-        fn says<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
+        fn implied<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
             b.is_none() || a == b
         }
         let sizes = match (&self.sizes, &other.sizes) {
@@ -185,9 +185,9 @@ impl TensorType {
         };
         sizes
             && strides
-            && says(&self.dtype, &other.dtype)
-            && says(&self.device, &other.device)
-            && says(&self.requires_grad, &other.requires_grad)
+            && implied(&self.dtype, &other.dtype)
+            && implied(&self.device, &other.device)
+            && implied(&self.requires_grad, &other.requires_grad)
             && (self.undefined || !other.undefined)
     }
 }

@@ -21,7 +21,7 @@ struct TupleData {
 impl Drop for TupleData {
     fn drop(&mut self) {
         if walk::any_nested(&self.items) {
-            walk::bury(self.items.drain(..).collect());
+            walk::drop_nested(self.items.drain(..).collect());
         }
     }
 }
@@ -93,7 +93,7 @@ impl Drop for ObjectData {
     fn drop(&mut self) {
         let slots = self.slots.get_mut();
         if walk::any_nested(slots) {
-            walk::bury(std::mem::take(slots));
+            walk::drop_nested(std::mem::take(slots));
         }
     }
 }
@@ -173,7 +173,7 @@ struct EnumData {
 impl Drop for EnumData {
     fn drop(&mut self) {
         if walk::is_nested(&self.value) {
-            walk::bury(vec![std::mem::take(&mut self.value)]);
+            walk::drop_nested(vec![std::mem::take(&mut self.value)]);
         }
     }
 }

@@ -129,7 +129,7 @@ impl DictMap {
 
     /// Removes all entries.
     pub fn clear(&mut self) {
-        walk::bury(self.drain());
+        walk::drop_nested(self.drain());
         *self = Self::default();
     }
 
@@ -149,7 +149,7 @@ impl Drop for Data {
     fn drop(&mut self) {
         let map = self.map.get_mut();
         if map.iter().any(|(k, v)| walk::is_nested(k) || walk::is_nested(v)) {
-            walk::bury(map.drain());
+            walk::drop_nested(map.drain());
         }
     }
 }

@@ -50,7 +50,7 @@ impl Drop for Data {
     fn drop(&mut self) {
         let held = self.state.get_mut().held();
         if held.iter().any(walk::is_nested) {
-            walk::bury(held);
+            walk::drop_nested(held);
         }
     }
 }

@@ -209,7 +209,7 @@ impl Drop for Data {
         if let ListItems::Values(v) = self.items.get_mut()
             && walk::any_nested(v)
         {
-            walk::bury(std::mem::take(v));
+            walk::drop_nested(std::mem::take(v));
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn any_nested(values: &[IValue]) -> bool {
 }
 
 /// Drops values without recursion: the contents of a value that is freed are added to the worklist.
-pub(super) fn bury(mut dying: Vec<IValue>) {
+pub(super) fn drop_nested(mut dying: Vec<IValue>) {
     while let Some(value) = dying.pop() {
         match value {
             IValue::Tuple(t) => t.dismantle(&mut dying),

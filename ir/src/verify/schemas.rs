@@ -40,14 +40,14 @@ fn row(g: &Graph, node: NodeId, id: OpId, classes: &dyn ClassEnv, memo: &mut Mem
     if memo.contains(&key) {
         return;
     }
-    match misfit(g.registry().schema(id), &key.2[..operands], &key.2[operands..], classes) {
+    match find_mismatch(g.registry().schema(id), &key.2[..operands], &key.2[operands..], classes) {
         None => _ = memo.insert(key),
         Some((code, message)) => findings.push(VerifyError::new(code, node, message)),
     }
 }
 
 /// Returns code and message if operands and results of these types do not match the schema.
-fn misfit(
+fn find_mismatch(
     schema: &FunctionSchema,
     operands: &[Type],
     results: &[Type],

@@ -62,16 +62,16 @@ impl Mode {
 
 /// Returns start and end of the segments of each group, from lengths or offsets, and the number of segments per group.
 fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)>, usize), KernelError> {
-    let say = |text: &str| Err(KernelError::input(format!("segment_reduce(): {text}")));
+    let refuse = |text: &str| Err(KernelError::input(format!("segment_reduce(): {text}")));
     let (lengths, bound) = (cx.opt_tensor(2)?, x.sizes()[axis]);
     let Some(given) = lengths.or(cx.opt_tensor(4)?) else {
-        return say("Either lengths or offsets must be defined.");
+        return refuse("Either lengths or offsets must be defined.");
     };
     if given.rank() > x.rank() || given.rank() != axis + 1 {
-        return say("Expected axis to be the last dimension of lengths or offsets.");
+        return refuse("Expected axis to be the last dimension of lengths or offsets.");
     }
     if given.sizes()[..axis] != x.sizes()[..axis] {
-        return say("Expected all dimensions of data before `axis` to match those of lengths or offsets.");
+        return refuse("Expected all dimensions of data before `axis` to match those of lengths or offsets.");
     }
     if !matches!(given.dtype(), DType::I32 | DType::I64) {
         let name =
@@ -85,7 +85,7 @@ fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)
     if lengths.is_some() {
         let checked = !cx.boolean(6)?;
         if checked && values.is_empty() {
-            return say("Lengths are required unless `unsafe` is set.");
+            return refuse("Lengths are required unless `unsafe` is set.");
         }
         for group in values.chunks(per_group.max(1)) {
             let mut at = 0i64;
@@ -94,18 +94,18 @@ fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)
                 at = at.saturating_add(n);
             }
             if checked && at != bound {
-                return say(
+                return refuse(
                     "Expected all rows of lengths along axis to sum to data.size(axis) when !unsafe.",
                 );
             }
         }
     } else if per_group == 0 {
-        return say("Expected at least one offset.");
+        return refuse("Expected at least one offset.");
     } else {
         runs.extend(values.chunks(per_group).flat_map(|group| group.windows(2).map(|w| (w[0], w[1]))));
     }
     if runs.iter().any(|&(start, end)| start < 0 || end < start || end > bound) {
-        return say("lengths contains negative value, or more rows than there are!");
+        return refuse("lengths contains negative value, or more rows than there are!");
     }
     Ok((runs, if lengths.is_some() { per_group } else { per_group - 1 }))
 }

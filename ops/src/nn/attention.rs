@@ -101,25 +101,25 @@ fn weights_of(scores: &Tensor) -> Computed {
 }
 
 fn check(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> Result<(), KernelError> {
-    let say = |text: &str| Err(KernelError::input(format!("scaled_dot_product_attention: {text}")));
+    let refuse = |text: &str| Err(KernelError::input(format!("scaled_dot_product_attention: {text}")));
     if q.dtype() != k.dtype() || q.dtype() != v.dtype() {
-        return say("Expected query, key, and value to have the same dtype");
+        return refuse("Expected query, key, and value to have the same dtype");
     }
     if [q, k, v].iter().any(|t| t.rank() < 2) {
-        return say("Expected query, key, and value to all be at least 2 dimensional");
+        return refuse("Expected query, key, and value to all be at least 2 dimensional");
     }
     if args.causal && args.mask.is_some() {
-        return say("Explicit attn_mask should not be set when is_causal=True");
+        return refuse("Explicit attn_mask should not be set when is_causal=True");
     }
     if let Some(mask) = args.mask
         && mask.dtype() != DType::Bool
         && mask.dtype() != q.dtype()
         && mask.dtype() != DType::F32
     {
-        return say("Expected attn_mask dtype to be bool or float or to match query dtype");
+        return refuse("Expected attn_mask dtype to be bool or float or to match query dtype");
     }
     if !(0.0..=1.0).contains(&args.dropout) {
-        return say("dropout probability has to be between 0 and 1");
+        return refuse("dropout probability has to be between 0 and 1");
     }
     Ok(())
 }

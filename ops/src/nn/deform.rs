@@ -26,7 +26,7 @@ struct Deformed {
 
 impl Deformed {
     fn of(cx: &KernelCx<'_>) -> Result<Deformed, KernelError> {
-        let say = |text: &str| Err(KernelError::input(format!("deform_conv2d: {text}")));
+        let refuse = |text: &str| Err(KernelError::input(format!("deform_conv2d: {text}")));
         let four = |i: usize| -> Result<[i64; 4], KernelError> {
             <[i64; 4]>::try_from(cx.tensor(i)?.sizes())
                 .map_err(|_| KernelError::input("deform_conv2d: expected four dimensions"))
@@ -36,20 +36,20 @@ impl Deformed {
         let (stride, pad, dilation) = (pair(5)?, pair(7)?, pair(9)?);
         let (groups, offset_groups) = (cx.int(11)?, cx.int(12)?);
         if stride.iter().chain(&dilation).any(|v| *v <= 0) || pad.iter().any(|v| *v < 0) {
-            return say("strides and dilations must be positive, paddings not negative");
+            return refuse("strides and dilations must be positive, paddings not negative");
         }
         // So that products of a few of them fit into 64 bits.
         if stride.iter().chain(&pad).chain(&dilation).any(|v| *v > i64::from(i32::MAX)) {
-            return say("strides, paddings and dilations must fit 32 bits");
+            return refuse("strides, paddings and dilations must fit 32 bits");
         }
         if groups <= 0 || offset_groups <= 0 {
-            return say("the numbers of groups must be positive");
+            return refuse("the numbers of groups must be positive");
         }
         if weight[1].checked_mul(groups) != Some(input[1])
             || weight[0] % groups != 0
             || input[1] % offset_groups != 0
         {
-            return say("the channels of input and weight do not fit the groups");
+            return refuse("the channels of input and weight do not fit the groups");
         }
         let size = |d: usize| {
             let reach = dilation[d] * (weight[d + 2] - 1) + 1;
@@ -57,17 +57,17 @@ impl Deformed {
         };
         let out = [size(0), size(1)];
         if out.iter().any(|v| *v <= 0) {
-            return say("the calculated output size is too small");
+            return refuse("the calculated output size is too small");
         }
         let taps = offset_groups.saturating_mul(weight[2] * weight[3]);
         if four(2)? != [input[0], taps.saturating_mul(2), out[0], out[1]] {
-            return say("offset does not have the output's size, two numbers per tap");
+            return refuse("offset does not have the output's size, two numbers per tap");
         }
         if cx.boolean(13)? && four(3)? != [input[0], taps, out[0], out[1]] {
-            return say("mask does not have the output's size, one number per tap");
+            return refuse("mask does not have the output's size, one number per tap");
         }
         if cx.tensor(4)?.sizes() != [weight[0]] {
-            return say("bias must have one element per output channel");
+            return refuse("bias must have one element per output channel");
         }
         Ok(Deformed { input, weight, out, stride, pad, dilation, groups, offset_groups })
     }

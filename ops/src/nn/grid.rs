@@ -145,9 +145,9 @@ impl Rules {
 fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     let (x, grid) = (cx.tensor(0)?, cx.tensor(1)?);
     let space = x.rank().saturating_sub(2);
-    let say = |text: String| Err(KernelError::input(format!("grid_sampler(): {text}")));
+    let refuse = |text: String| Err(KernelError::input(format!("grid_sampler(): {text}")));
     if !(2..=3).contains(&space) || wanted.is_some_and(|w| w != space) || grid.rank() != x.rank() {
-        return say(format!(
+        return refuse(format!(
             "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {:?} and grid \
              with sizes {:?}",
             x.sizes(),
@@ -155,26 +155,26 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
         ));
     }
     if x.sizes()[0] != grid.sizes()[0] {
-        return say("expected grid and input to have same batch size".to_owned());
+        return refuse("expected grid and input to have same batch size".to_owned());
     }
     if grid.sizes()[space + 1] != space as i64 {
-        return say(format!("expected grid to have size {space} in last dimension"));
+        return refuse(format!("expected grid to have size {space} in last dimension"));
     }
     if x.sizes()[2..].contains(&0) {
-        return say("expected input to have non-empty spatial dimensions".to_owned());
+        return refuse("expected input to have non-empty spatial dimensions".to_owned());
     }
     if x.dtype() != grid.dtype() {
-        return say("expected input and grid to have same dtype".to_owned());
+        return refuse("expected input and grid to have same dtype".to_owned());
     }
     if !matches!(x.dtype(), DType::F32 | DType::F64 | DType::F16 | DType::BF16) {
-        return say(format!("not implemented for '{}'", x.dtype().ir_name()));
+        return refuse(format!("not implemented for '{}'", x.dtype().ir_name()));
     }
     let rules = Rules {
         interpolation: match cx.int(2)? {
             0 => Interpolation::Linear,
             1 => Interpolation::Nearest,
             2 if space == 2 => Interpolation::Cubic,
-            _ => return say("bicubic interpolation only supports 4D input".to_owned()),
+            _ => return refuse("bicubic interpolation only supports 4D input".to_owned()),
         },
         outside: match cx.int(3)? {
             0 => Outside::Zeros,

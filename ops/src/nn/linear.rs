@@ -10,21 +10,21 @@ use flambeau_tensor::{Scalar, Tensor, matmul};
 /// `x1 W x2 + b` with a matrix `W` per element of the result: `(input1, input2, weight, bias)`.
 fn bilinear(cx: &KernelCx<'_>) -> Computed {
     let (a, b, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.opt_tensor(3)?);
-    let say = |text: &str| Err(KernelError::input(format!("bilinear(): {text}")));
+    let refuse = |text: &str| Err(KernelError::input(format!("bilinear(): {text}")));
     same_dtypes(&[a, b, weight])?;
     if a.rank() != b.rank() || a.rank() == 0 {
-        return say("input dimensions do not match");
+        return refuse("input dimensions do not match");
     }
     let lead = a.rank() - 1;
     if a.sizes()[..lead] != b.sizes()[..lead] {
-        return say("input batch dimensions do not match");
+        return refuse("input batch dimensions do not match");
     }
-    let [out, m, n] = *weight.sizes() else { return say("weight must have three dimensions") };
+    let [out, m, n] = *weight.sizes() else { return refuse("weight must have three dimensions") };
     if a.sizes()[lead] != m || b.sizes()[lead] != n {
-        return say("input sizes do not match weight size");
+        return refuse("input sizes do not match weight size");
     }
     if bias.is_some_and(|bias| bias.sizes() != [out]) {
-        return say("bias size does not match weight size");
+        return refuse("bias size does not match weight size");
     }
     let rows: i64 = a.sizes()[..lead].iter().product();
     let flat = |x: &Tensor, width: i64| x.reshape(&[rows, width]);

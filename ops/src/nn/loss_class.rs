@@ -35,9 +35,9 @@ struct ByNumber<'a> {
 /// only dimension.
 fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
     let (sizes, target) = (x.sizes(), by.target);
-    let say = |text: String| Err(KernelError::input(text));
+    let refuse = |text: String| Err(KernelError::input(text));
     if sizes.is_empty() {
-        return say("input tensor should be at least 1D".to_owned());
+        return refuse("input tensor should be at least 1D".to_owned());
     }
     let (batch, count, plane) = match sizes {
         [c] => (1, *c, 1),
@@ -50,10 +50,10 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
     let alone = sizes.len() == 1 && target.rank() == 1 && target.numel() as i64 == count && count > 0;
     let target = if alone { &target.narrow(0, 0, 1)? } else { target };
     if target.sizes() != expected && !alone {
-        return say(format!("size mismatch (got input: {sizes:?}, target: {:?})", target.sizes()));
+        return refuse(format!("size mismatch (got input: {sizes:?}, target: {:?})", target.sizes()));
     }
     if by.weight.is_some_and(|w| w.rank() != 1 || w.numel() as i64 != count) {
-        return say(format!(
+        return refuse(format!(
             "weight tensor should be defined either for all {count} classes or no classes but got weight tensor of \
              shape: {:?}",
             by.weight.map(Tensor::sizes).unwrap_or(&[])

@@ -52,29 +52,29 @@ fn problem(
     target: Vec<i64>,
     blank: i64,
 ) -> Result<Problem, KernelError> {
-    let say = |text: String| Err(KernelError::input(text));
+    let refuse = |text: String| Err(KernelError::input(text));
     if !matches!(logs.dtype(), DType::F32 | DType::F64) {
-        return say(format!("\"ctc_loss_cpu\" not implemented for '{}'", logs.dtype().ir_name()));
+        return refuse(format!("\"ctc_loss_cpu\" not implemented for '{}'", logs.dtype().ir_name()));
     }
     if !matches!(targets.dtype(), DType::I64 | DType::I32) {
-        return say("targets must be of type int or long".to_owned());
+        return refuse("targets must be of type int or long".to_owned());
     }
     let [time, batch, count] = *logs.sizes() else {
-        return say(format!("Expected 3-dimensional tensor, but got {}-dimensional tensor", logs.rank()));
+        return refuse(format!("Expected 3-dimensional tensor, but got {}-dimensional tensor", logs.rank()));
     };
     if !(0..count).contains(&blank) {
-        return say("blank must be in label range".to_owned());
+        return refuse("blank must be in label range".to_owned());
     }
     for (name, all) in [("input_lengths", &input), ("target_lengths", &target)] {
         if all.len() as i64 != batch {
-            return say(format!("{name} must be of size batch_size"));
+            return refuse(format!("{name} must be of size batch_size"));
         }
         if all.iter().any(|n| *n < 0) {
-            return say(format!("{name} must be non-negative"));
+            return refuse(format!("{name} must be non-negative"));
         }
     }
     if let Some(n) = input.iter().find(|n| **n > time) {
-        return say(format!("Expected input_lengths to have value at most {time}, but got value {n}"));
+        return refuse(format!("Expected input_lengths to have value at most {time}, but got value {n}"));
     }
     let values = targets.to_vec::<i64>()?;
     let mut labels = Vec::new();
@@ -84,7 +84,7 @@ fn problem(
         let start = match targets.sizes() {
             [_, width] => {
                 if n as i64 > *width {
-                    return say(format!(
+                    return refuse(format!(
                         "Expected tensor to have size at least {n} at dimension 1, but got size {width}"
                     ));
                 }
@@ -94,10 +94,10 @@ fn problem(
         };
         at += n;
         let Some(own) = values.get(start..start + n) else {
-            return say("targets are shorter than target_lengths say".to_owned());
+            return refuse("targets are shorter than target_lengths say".to_owned());
         };
         if own.iter().any(|l| !(0..count).contains(l)) {
-            return say("target labels must be classes".to_owned());
+            return refuse("target labels must be classes".to_owned());
         }
         labels.push(own.iter().map(|l| *l as usize).collect());
     }

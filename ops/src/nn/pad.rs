@@ -40,12 +40,12 @@ fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
 
 /// Pads the last dimensions; `pad` starts with the last one.
 fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
-    let say = |text: String| Err(KernelError::input(text));
+    let refuse = |text: String| Err(KernelError::input(text));
     if !pad.len().is_multiple_of(2) {
-        return say("Padding length must be divisible by 2".to_owned());
+        return refuse("Padding length must be divisible by 2".to_owned());
     }
     if pad.len() / 2 > x.rank() {
-        return say(format!(
+        return refuse(format!(
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is {} while \
              the input has {} dimensions.",
             pad.len(),
@@ -65,7 +65,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             Mode::Replicate => n == 0,
         };
         if wrong && (before, after) != (0, 0) {
-            return say(format!(
+            return refuse(format!(
                 "Padding size should be less than the corresponding input dimension, but got: padding ({before}, \
                  {after}) at dimension {d} of input {:?}",
                 x.sizes()
@@ -74,10 +74,10 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
         let whole = n.checked_add(before).and_then(|n| n.checked_add(after));
         let ends = before.checked_neg().and(after.checked_neg()).and(n.checked_add(after));
         let Some(whole) = whole.filter(|_| ends.is_some()) else {
-            return say(format!("Padding {before} and {after} of dimension {d} is too large"));
+            return refuse(format!("Padding {before} and {after} of dimension {d} is too large"));
         };
         if whole < 0 {
-            return say(format!(
+            return refuse(format!(
                 "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
                  which is invalid. Check dimension {d} of your input."
             ));
@@ -86,18 +86,18 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
         let kept = n.saturating_sub((-before).max(0)).saturating_sub((-after).max(0));
         // If any dimension grows, PyTorch requires every padded dimension to be nonempty.
         if whole == 0 && grows || kept <= 0 && whole > 0 && mode == Mode::Circular {
-            return say(format!(
+            return refuse(format!(
                 "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
                  which is invalid. Check dimension {d} of your input."
             ));
         }
         if mode_crops && kept < 0 {
-            return say(format!(
+            return refuse(format!(
                 "narrow(): length must be non-negative: {before} and {after} of dimension {d}"
             ));
         }
         if mode == Mode::Circular && kept <= 0 && whole > 0 {
-            return say(format!(
+            return refuse(format!(
                 "Padding {before} and {after} of dimension {d} leaves nothing to wrap around"
             ));
         }

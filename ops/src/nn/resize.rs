@@ -255,21 +255,21 @@ fn asked(
     recompute: bool,
 ) -> Result<(Vec<i64>, Vec<Option<f64>>), KernelError> {
     let space = x.rank().saturating_sub(2);
-    let say = |text: &str| Err(KernelError::new(flambeau_exec::Fault::Input, "ValueError", text.to_owned()));
+    let refuse = |text: &str| Err(KernelError::new(flambeau_exec::Fault::Input, "ValueError", text.to_owned()));
     match (size, scale) {
-        (Some(_), Some(_)) => say("only one of size or scale_factor should be defined"),
-        (None, None) => say("either size or scale_factor should be defined"),
+        (Some(_), Some(_)) => refuse("only one of size or scale_factor should be defined"),
+        (None, None) => refuse("either size or scale_factor should be defined"),
         (Some(sizes), None) => {
             let sizes = if sizes.len() == 1 { vec![sizes[0]; space] } else { sizes };
             if sizes.len() != space {
-                return say("Input and output must have the same number of spatial dimensions");
+                return refuse("Input and output must have the same number of spatial dimensions");
             }
             Ok((sizes, vec![None; space]))
         }
         (None, Some(scales)) => {
             let scales = if scales.len() == 1 { vec![scales[0]; space] } else { scales };
             if scales.len() != space {
-                return say("scale_factor must have one number, or one per spatial dimension");
+                return refuse("scale_factor must have one number, or one per spatial dimension");
             }
             let sizes =
                 x.sizes().iter().skip(2).zip(&scales).map(|(n, s)| (*n as f64 * s).floor() as i64).collect();

@@ -213,7 +213,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
         let deep = depth.len();
         assert!(
             to.len() == lanes.len().next_multiple_of(strip) * deep,
-            "invariant: there is room for whole strips"
+            "invariant: the buffer fits whole strips"
         );
         let offsets = Offsets::new(&self.offsets[depth]);
         // SAFETY: `of` wrote all planes and the elements behind them.

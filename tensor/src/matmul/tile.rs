@@ -315,7 +315,7 @@ impl<T: Multiply> Tile<'_, T> {
 pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUninit<T>]) {
     let strip = const { size_of::<S>() / size_of::<T>() };
     let (lanes, deep) = (from.rows(), from.columns());
-    assert!(to.len() == strips_len(strip, lanes, deep), "invariant: there is room for whole strips");
+    assert!(to.len() == strips_len(strip, lanes, deep), "invariant: the buffer fits whole strips");
     let mut to = to.as_mut_ptr().cast::<T>();
     let mut lane = 0;
     // SAFETY: pointers and lengths: rows from `lane` on and all columns belong to the matrix. `to` has `strip * deep`
@@ -364,7 +364,7 @@ fn gather<V: Vector, const N: usize>(
     to: &mut [MaybeUninit<V::Element>],
 ) {
     let strip = N * V::LANES;
-    assert!(to.len() == strip * offsets.all.len(), "invariant: there is room for a strip");
+    assert!(to.len() == strip * offsets.all.len(), "invariant: the buffer fits a strip");
     assert!(runs.first().is_some_and(|run| run.0 == 0), "invariant: a strip begins with a run");
     for (lane, start) in runs {
         let end = start.saturating_add(offsets.most).saturating_add(strip);
@@ -502,8 +502,8 @@ mod tests {
     /// Asserts that a function panics with a message.
     fn refused(text: &str, f: impl FnOnce()) {
         let panic = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
-        let said = panic.downcast_ref::<&str>().expect("invariant: assertions have messages");
-        assert!(said.contains(text), "{said}");
+        let message = panic.downcast_ref::<&str>().expect("invariant: assertions have messages");
+        assert!(message.contains(text), "{message}");
     }
 
     #[test]
@@ -533,9 +533,9 @@ mod tests {
         let from = Matrix::new(&elements, [7, 3], [3, 1]);
         let mut to = vec![MaybeUninit::new(f32::NAN); 12 * 3 + 1];
         cut::<f32, [f32; 6]>(from, &mut to[..12 * 3]);
-        refused("room for whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
-        refused("room for whole strips", || cut::<f32, [f32; 6]>(from, &mut to));
-        refused("room for whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
+        refused("the buffer fits whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
+        refused("the buffer fits whole strips", || cut::<f32, [f32; 6]>(from, &mut to));
+        refused("the buffer fits whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
     }
 
     #[test]
@@ -550,6 +550,6 @@ mod tests {
         refused("within its planes", || gathered(&[8, 0], &[(0, 0), (3, 5)], 16));
         refused("within its planes", || gathered(&[0, 7], &[(0, 0), (8, 0)], 16));
         refused("begins with a run", || gathered(&[0, 7], &[(1, 0)], 16));
-        refused("room for a strip", || gathered(&[0, 7], &[(0, 0)], 15));
+        refused("the buffer fits a strip", || gathered(&[0, 7], &[(0, 0)], 15));
     }
 }

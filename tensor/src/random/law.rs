@@ -166,28 +166,28 @@ impl Law {
 
     /// Checks the parameters.
     fn check(self) -> Result<()> {
-        let say = |text: String| Err(TensorError::value(text));
+        let refuse = |text: String| Err(TensorError::value(text));
         match self {
             Law::Uniform { from, to } if from > to => {
-                say(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"))
+                refuse(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"))
             }
             Law::Normal { std, .. } if !(std >= 0.0) => {
-                say(format!("normal expects std >= 0.0, but found std {std}"))
+                refuse(format!("normal expects std >= 0.0, but found std {std}"))
             }
             Law::LogNormal { std, .. } if !(std > 0.0) => {
-                say(format!("log_normal_ expects std > 0.0, but found std={std}"))
+                refuse(format!("log_normal_ expects std > 0.0, but found std={std}"))
             }
             Law::Exponential { rate } if !(rate > 0.0) => {
-                say(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"))
+                refuse(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"))
             }
             Law::Geometric { p } if !(p > 0.0 && p < 1.0) => {
-                say(format!("geometric_ expects p to be in (0, 1), but got p={p}"))
+                refuse(format!("geometric_ expects p to be in (0, 1), but got p={p}"))
             }
             Law::Cauchy { sigma, .. } if !(sigma > 0.0) => {
-                say(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}"))
+                refuse(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}"))
             }
             Law::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
-                say(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"))
+                refuse(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"))
             }
             _ => Ok(()),
         }

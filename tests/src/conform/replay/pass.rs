@@ -45,11 +45,11 @@ impl Replay {
         }
         let size = |graph: &Graph| text::counts_of_sweeps(graph).values().sum::<usize>();
         let before = text::counts_of_sweeps(&graph);
-        let told = |field| case.get(field).and_then(Value::as_u64).unwrap_or(0) as usize;
+        let recorded = |field| case.get(field).and_then(Value::as_u64).unwrap_or(0) as usize;
         // The compiled source may have more nodes here than in PyTorch; the difference is added to the limit.
-        let more = size(&graph).saturating_sub(told("before_nodes"));
+        let more = size(&graph).saturating_sub(recorded("before_nodes"));
         run(name, &library, &mut graph, unit)?;
-        let (got, wanted) = (size(&graph), told("after_nodes") + more);
+        let (got, wanted) = (size(&graph), recorded("after_nodes") + more);
         if got > wanted {
             let kinds = surplus(case, &before, &text::counts_of_sweeps(&graph));
             return Err(Verdict::failed(format!("{} nodes more than PyTorch leaves{kinds}", got - wanted)));
@@ -60,12 +60,12 @@ impl Replay {
 
 /// Returns the kinds of nodes with more nodes left than in PyTorch.
 fn surplus(case: &Case, before: &BTreeMap<&str, usize>, after: &BTreeMap<&str, usize>) -> String {
-    let told =
+    let recorded =
         |field, kind| case.get(field).and_then(|c| c.get(kind)).and_then(Value::as_u64).unwrap_or(0) as i64;
     let mut text = String::new();
     for (kind, &n) in after {
-        let given = before.get(kind).copied().unwrap_or(0) as i64 - told("before_counts", kind);
-        let more = n as i64 - told("after_counts", kind) - given.max(0);
+        let given = before.get(kind).copied().unwrap_or(0) as i64 - recorded("before_counts", kind);
+        let more = n as i64 - recorded("after_counts", kind) - given.max(0);
         if more > 0 {
             let _ = write!(text, " ({kind} +{more})");
         }

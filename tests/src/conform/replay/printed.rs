@@ -33,7 +33,7 @@ impl Replay {
                     let got = entry.code().map_err(|e| verdict_of(&e, "printing"))?;
                     same(name, "code", &numbered(&got), &numbered(want))?;
                 }
-                ("again", ..) => self.again(&program, name)?,
+                ("again", ..) => self.round_trip(&program, name)?,
                 _ => {}
             }
         }
@@ -41,7 +41,7 @@ impl Replay {
     }
 
     /// Compiles the source of a method in its own program and compares the graph with the original.
-    fn again(&self, program: &Program, name: &str) -> Result<(), Verdict> {
+    fn round_trip(&self, program: &Program, name: &str) -> Result<(), Verdict> {
         let method =
             program.module().and_then(|m| program.unit().method(m.object().class(), Symbol::new(name)));
         let Some(function) = method else { return Ok(()) };

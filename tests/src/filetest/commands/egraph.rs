@@ -30,8 +30,8 @@ impl Command for Egraph {
                 .map_err(Blame::nowhere)?;
             let events = control.trace().map(|s| s.events()).unwrap_or_default();
             let rewrites = events.iter().filter(|e| matches!(e, TraceEvent::Rewrite { pass: "egraph", .. }));
-            let told: String = rewrites.map(|e| format!("{e}\n")).collect();
-            texts.push(format!("{told}{graph}"));
+            let lines: String = rewrites.map(|e| format!("{e}\n")).collect();
+            texts.push(format!("{lines}{graph}"));
         }
         Ok(texts.join("\n"))
     }
