@@ -227,7 +227,7 @@ mod tests {
         let trace = control.trace().expect("the run records a trace");
         let described = |v| trace.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
         for part in
-            ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "stands where %e stood", "toy::relu(%x)"]
+            ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "replaces %e", "toy::relu(%x)"]
         {
             assert!(described(e).contains(part), "`{part}` in:\n{}", described(e));
         }
@@ -256,7 +256,7 @@ mod tests {
         // Factored out: `a * (b + c)`. The sum is new and belongs to the value that replaced %z.
         let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
         let described: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
-        for part in ["is made for", "stands where %z stood", "rewrite at %z = toy::add"] {
+        for part in ["is made for", "replaces %z", "rewrite at %z = toy::add"] {
             assert!(described.contains(part), "`{part}` in:\n{described}\n{graph}");
         }
     }

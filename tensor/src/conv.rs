@@ -89,7 +89,7 @@ fn volume(sizes: [usize; 3]) -> usize {
 }
 
 /// Pads spatial values with leading ones to three dimensions.
-fn three<T: Copy>(values: &[T], one: T) -> [T; 3] {
+fn pad_to_three<T: Copy>(values: &[T], one: T) -> [T; 3] {
     let mut all = [one; 3];
     all[3 - values.len()..].copy_from_slice(values);
     all
