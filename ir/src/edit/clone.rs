@@ -11,6 +11,7 @@ use crate::types::Type;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Map from values of the source to values of the target.
 #[derive(Clone, Debug, Default)]
@@ -33,12 +34,15 @@ impl ValueSubstitution {
     }
 }
 
-/// Error: a copied node uses a value that was not copied and has no substitute.
+/// Error: nodes cannot be copied from another graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a copied node uses a value of the source graph that was not given a substitute")]
-pub struct CloneError {
-    /// The value in the source.
-    pub value: ValueId,
+pub enum CloneError {
+    /// A copied node or an output uses this value of the source, which was not copied and has no substitute.
+    #[error("a copied node uses a value of the source graph that has no substitute")]
+    NoSubstitute(ValueId),
+    /// The graphs have different registries. Ids of operators in one registry denote other operators in the other.
+    #[error("the graphs have different registries of operators")]
+    OtherRegistry,
 }
 
 /// The locations of copied nodes.
@@ -53,8 +57,8 @@ enum Origin {
 /// The graph to copy from.
 #[derive(Clone, Copy)]
 enum From<'s> {
-    /// Another graph: every value needs a substitute. Both graphs must share their registry, since operators are copied
-    /// as row numbers.
+    /// Another graph: every value needs a substitute. Both graphs share their registry, since operators are copied as
+    /// row numbers.
     Other(&'s Graph),
     /// The edited graph itself: a value without a substitute is used as it is.
     Itself,
@@ -90,13 +94,13 @@ impl Blueprint {
 
 impl Editor<'_> {
     /// Copies the body of `source`'s root block to the cursor with `inputs` in place of its inputs. Returns the values
-    /// of its outputs. Both graphs must share their registry.
+    /// of its outputs.
     ///
     /// Locations are imported. With `call`, they record that they were inlined at that call site.
     ///
     /// # Errors
-    /// Returns [`CloneError`] if a copied node or an output uses a value that has no substitute, which happens if
-    /// `inputs` is too short. Nodes copied so far remain in the graph.
+    /// Returns [`CloneError`] if the graphs do not share their registry, or if a copied node or an output uses a value
+    /// that has no substitute, which happens if `inputs` is too short. Nodes copied so far remain in the graph.
     pub fn inline_graph(
         &mut self,
         source: &Graph,
@@ -109,14 +113,15 @@ impl Editor<'_> {
         }
         let origin = call.map_or(Origin::Same, |(loc, name)| Origin::Call(loc, name));
         self.copy(From::Other(source), source.nodes(source.root()).collect(), &mut map, origin)?;
-        source.outputs().map(|v| map.get(v).ok_or(CloneError { value: v })).collect()
+        source.outputs().map(|v| map.get(v).ok_or(CloneError::NoSubstitute(v))).collect()
     }
 
     /// Copies nodes of `source`, with everything nested in them, to the cursor in the given order. `map` substitutes
-    /// operands and receives the results. Both graphs must share their registry.
+    /// operands and receives the results.
     ///
     /// # Errors
-    /// Returns [`CloneError`] if a copied node uses a value that was not copied and has no substitute in `map`.
+    /// Returns [`CloneError`] if the graphs do not share their registry, or if a copied node uses a value that was not
+    /// copied and has no substitute in `map`.
     pub fn copy_from(
         &mut self,
         source: &Graph,
@@ -139,6 +144,11 @@ impl Editor<'_> {
         map: &mut ValueSubstitution,
         origin: Origin,
     ) -> Result<(), CloneError> {
+        if let From::Other(source) = from
+            && !Arc::ptr_eq(source.registry(), self.graph.registry())
+        {
+            return Err(CloneError::OtherRegistry);
+        }
         let (back, loc) = (self.next, self.loc);
         let mut locs: HashMap<LocId, LocId, FxBuildHasher> = HashMap::default();
         // Each entry has its own insertion point. The stack is filled in reverse so that nodes keep their order.
@@ -240,7 +250,7 @@ fn substitute(from: From<'_>, map: &ValueSubstitution, value: ValueId) -> Result
     match (map.get(value), from) {
         (Some(v), _) => Ok(v),
         (None, From::Itself) => Ok(value),
-        (None, From::Other(_)) => Err(CloneError { value }),
+        (None, From::Other(_)) => Err(CloneError::NoSubstitute(value)),
     }
 }
 

@@ -343,11 +343,17 @@ impl<'g> Editor<'g> {
     /// checks it.
     ///
     /// # Panics
-    /// If `node` is a `prim::Param` or `prim::Return`, or `next` is a `prim::Param`.
+    /// If `node` is a `prim::Param` or `prim::Return`, or `next` is a `prim::Param` or nested in `node`.
     pub fn move_before(&mut self, node: NodeId, next: NodeId) {
         if node == next {
             return;
         }
+        // A node without blocks contains no other, so most moves need no walk up from `next`.
+        assert!(
+            self.graph.block_count(node) == 0
+                || self.graph.ancestor_in(next, self.graph.parent(node)) != Some(node),
+            "a node cannot be moved into its own block"
+        );
         if self.next == node {
             self.next = self.graph.next(node).expect("prim::Return cannot be moved");
         }
@@ -358,13 +364,14 @@ impl<'g> Editor<'g> {
     /// Moves a node after another, possibly in another block.
     ///
     /// # Panics
-    /// If `node` is a `prim::Param` or `prim::Return`, or `prev` is a `prim::Return`.
+    /// If `node` is a `prim::Param` or `prim::Return`, or `prev` is a `prim::Return` or nested in `node`.
     pub fn move_after(&mut self, node: NodeId, prev: NodeId) {
         let next = self.graph.next(prev).expect("no position after prim::Return");
         self.move_before(node, next);
     }
 
-    /// Moves the nodes of a block, except `prim::Param` and `prim::Return`, before `next`, in order.
+    /// Moves the nodes of a block, except `prim::Param` and `prim::Return`, before `next`, in order. `next` is not
+    /// nested in one of the nodes.
     pub fn splice_before(&mut self, block: BlockId, next: NodeId) {
         let moved: Vec<NodeId> = self.graph.nodes(block).collect();
         self.graph.raw_splice(block, next);

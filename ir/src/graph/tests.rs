@@ -1,7 +1,7 @@
 //! Random edit scripts, checked against a naive model of node order and uses.
 
 use super::Graph;
-use crate::edit::At;
+use crate::edit::{At, CloneError, ValueSubstitution};
 use crate::id::{NodeId, ValueId};
 use crate::op::{Op, Registry};
 use crate::symbol::Symbol;
@@ -182,6 +182,43 @@ fn a_clone_is_another_graph() {
     assert_eq!(revision.edits(), other.edits());
     // The debug text of an identity is the same for all graphs.
     assert_eq!(format!("{revision:?}"), format!("{other:?}"));
+}
+
+#[test]
+fn nodes_are_copied_only_between_graphs_of_one_registry() {
+    let registry = Registry::empty();
+    let (mut target, mut same) = (Graph::new(registry.clone()), Graph::new(registry));
+    let mut other = Graph::new(Registry::empty());
+    for source in [&mut same, &mut other] {
+        let value = source.edit().constant(IValue::Int(1));
+        source.edit().add_output(value);
+    }
+    let root = target.root();
+    let mut e = target.edit();
+    e.at(At::end(root));
+    assert_eq!(e.inline_graph(&other, &[], None), Err(CloneError::OtherRegistry));
+    let nodes = other.nodes(other.root());
+    assert_eq!(e.copy_from(&other, nodes, &mut ValueSubstitution::new()), Err(CloneError::OtherRegistry));
+    assert_eq!(e.graph().node_count(), 0);
+    assert_eq!(e.inline_graph(&same, &[], None).map(|values| values.len()), Ok(1));
+    assert_eq!(e.graph().node_count(), 1);
+}
+
+#[test]
+fn a_node_cannot_be_moved_into_its_own_block() {
+    let mut g = Graph::new(Registry::empty());
+    let op = Op::unknown(Symbol::new("test::op"));
+    let outer = g.edit().node(op, &[], &[]);
+    let block = g.edit().add_block(outer);
+    let inner = g.edit().at(At::end(block)).node(op, &[], &[]);
+    let deepest = g.edit().add_block(inner);
+    for next in [inner, g.ret(deepest)] {
+        let moved = std::panic::AssertUnwindSafe(|| g.edit().move_before(outer, next));
+        assert!(std::panic::catch_unwind(moved).is_err());
+    }
+    assert_eq!(g.nodes_deep().collect::<Vec<_>>(), [outer, inner]);
+    g.edit().move_before(inner, outer);
+    assert_eq!(g.nodes(g.root()).collect::<Vec<_>>(), [inner, outer]);
 }
 
 #[test]
