@@ -241,6 +241,13 @@ impl Graph {
         self.names.next_number = self.names.next_number.max((number & !NAMED) + 1);
     }
 
+    /// Gives a value the next number of the counter.
+    pub(crate) fn raw_set_fresh_number(&mut self, value: u32) {
+        let fresh = self.names.fresh();
+        self.names.release(self.values.at(value).name, value);
+        self.values.at_mut(value).name = fresh;
+    }
+
     /// Renumbers unnamed values as 0, 1, 2, … in the given order and restarts the counter after them.
     pub(crate) fn raw_renumber(&mut self, order: impl Iterator<Item = u32>) {
         self.names.next_number = 0;

@@ -124,6 +124,12 @@ impl Graph {
         self.raw_set_number(self.value_slot(value), number);
     }
 
+    /// Gives a value a number that no other value has.
+    pub(crate) fn number_freshly(&mut self, value: ValueId) {
+        let slot = self.value_slot(value);
+        self.raw_set_fresh_number(slot);
+    }
+
     pub(crate) fn raw_renumber_values(&mut self, all: bool) {
         let order: Vec<u32> = self.values_in_order().map(|v| self.values.slot(v)).collect();
         if all {

@@ -97,7 +97,7 @@ fn types(c: &mut Cursor<'_>) -> Read<Attr> {
 fn value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: usize) -> Read<IValue> {
     let wanted = wanted.map(Type::unwrap_optional);
     if depth > MAX_DEPTH {
-        return Err(c.error("T002", "values are nested too deeply", c.at, c.at + 1));
+        return Err(c.fault(Fault::Limit, "T002", "values are nested too deeply", c.at, c.at + 1));
     }
     if may_be_tensor(wanted) && starts_short(c) {
         return Ok(IValue::Tensor(read_short(c, wanted, limits)?));
@@ -305,11 +305,11 @@ fn string(c: &mut Cursor<'_>) -> Read<Vec<u8>> {
                         out.push(n as u8);
                     }
                     b'x' => {
-                        let hex = bytes.get(at..at + 2).and_then(|h| std::str::from_utf8(h).ok());
-                        let Some(n) = hex.and_then(|h| u8::from_str_radix(h, 16).ok()) else {
+                        let digit = |at: usize| bytes.get(at).and_then(|&b| char::from(b).to_digit(16));
+                        let (Some(high), Some(low)) = (digit(at), digit(at + 1)) else {
                             return Err(c.error("T003", "`\\x` needs two hexadecimal digits", at - 2, at));
                         };
-                        out.push(n);
+                        out.push((high * 16 + low) as u8);
                         at += 2;
                     }
                     other => out.push(other),
@@ -327,8 +327,36 @@ fn string(c: &mut Cursor<'_>) -> Read<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::MAX_DEPTH;
     use crate::text::{PrintOptions, parse_graph};
-    use crate::{RegistryBuilder, Source, verify};
+    use crate::{Diagnostic, Fault, Graph, IValue, RegistryBuilder, Source, verify};
+
+    /// Reads a graph that returns one constant.
+    fn read_constant(ty: &str, value: &str) -> Result<Graph, Box<Diagnostic>> {
+        let registry = RegistryBuilder::new().build().unwrap();
+        let text = format!("graph():\n  %a : {ty} = prim::Constant[value={value}]()\n  return (%a)\n");
+        parse_graph(&Source::new("test.ir", &text), &registry)
+    }
+
+    #[test]
+    fn values_nested_deeper_than_the_limit_are_refused() {
+        let nested = |depth: usize| format!("{}1,{}", "(".repeat(depth), "),".repeat(depth));
+        assert!(read_constant("Any", nested(MAX_DEPTH).trim_end_matches(',')).is_ok());
+        let error = read_constant("Any", nested(MAX_DEPTH + 1).trim_end_matches(',')).unwrap_err();
+        assert_eq!((error.code, error.fault), ("T002", Fault::Limit), "{error:?}");
+    }
+
+    #[test]
+    fn hexadecimal_escapes_have_two_digits() {
+        let graph = read_constant("str", "\"\\x41\\xfF\"").unwrap();
+        let value = graph.constant(graph.outputs().next().unwrap());
+        let Some(IValue::Str(text)) = value else { panic!("{value:?}") };
+        assert_eq!(text.as_bytes(), b"A\xff");
+        for escape in ["\\x+f", "\\x-1", "\\x4", "\\x", "\\xg0"] {
+            let error = read_constant("str", &format!("\"{escape}\"")).unwrap_err();
+            assert_eq!((error.code, error.fault), ("T003", Fault::Input), "{escape}: {error:?}");
+        }
+    }
 
     #[test]
     fn values_under_optional_types_have_the_kind_of_the_element_type() {

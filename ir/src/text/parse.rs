@@ -157,8 +157,12 @@ struct Reader<'t> {
     graph: Graph,
     source: SourceId,
     limits: ReadLimits,
+    text_len: usize,
     numbered: Vec<Option<ValueId>>,
     named: HashMap<&'t str, ValueId, FxBuildHasher>,
+    /// Values whose names have only digits but are not kept, as in PyTorch: numbers above the length of the text or
+    /// with leading zeros. They get numbers that no other value has, after the text was read.
+    renumbered: Vec<ValueId>,
     waiting: Vec<(NodeId, Prim, u32)>,
 }
 
@@ -182,8 +186,18 @@ struct Result_<'t> {
 impl<'t> Reader<'t> {
     fn new(registry: &Arc<Registry>, source: &Arc<Source>, limits: ReadLimits) -> Self {
         let mut graph = Graph::new(Arc::clone(registry));
+        let text_len = source.text.len();
         let source = graph.locs_mut().add_source(source);
-        Reader { graph, source, limits, numbered: Vec::new(), named: HashMap::default(), waiting: Vec::new() }
+        Reader {
+            graph,
+            source,
+            limits,
+            text_len,
+            numbered: Vec::new(),
+            named: HashMap::default(),
+            renumbered: Vec::new(),
+            waiting: Vec::new(),
+        }
     }
 
     fn graph(mut self, c: &mut Cursor<'t>, resolver: &mut Resolver<'_>) -> Read<Open> {
@@ -236,6 +250,9 @@ impl<'t> Reader<'t> {
                     open.last_mut().expect("invariant: a block is open").1 = Some(node);
                 }
             }
+        }
+        for value in self.renumbered {
+            self.graph.number_freshly(value);
         }
         Ok(Open { graph: self.graph, waiting: self.waiting, filled: 0 })
     }
@@ -371,27 +388,34 @@ impl<'t> Reader<'t> {
     }
 
     fn find(&self, name: &str) -> Option<ValueId> {
-        match number(name) {
-            Some(n) if (n as usize) < self.numbered.len() => self.numbered[n as usize],
-            _ => self.named.get(name).copied(),
+        match self.index(name) {
+            Some(n) => self.numbered.get(n).copied().flatten(),
+            None => self.named.get(name).copied(),
         }
     }
 
+    /// Returns the index of a numbered value in `numbered`; `None` for values that `named` holds. Numbers up to the
+    /// length of the text are indices, larger ones are stored like names, so a hostile number cannot cause a large
+    /// allocation.
+    fn index(&self, name: &str) -> Option<usize> {
+        number(name).map(|n| n as usize).filter(|&n| n <= self.text_len)
+    }
+
     fn define(&mut self, c: &Cursor<'t>, r: &Result_<'t>, value: ValueId) -> Read<()> {
-        let taken = match number(r.name) {
-            // Numbers up to the length of the text are stored in a table, larger ones like names, so a hostile number
-            // cannot cause a large allocation.
-            Some(n) if (n as usize) <= c.text.len() => {
-                let n = n as usize;
+        let taken = match self.index(r.name) {
+            Some(n) => {
                 if n >= self.numbered.len() {
                     self.numbered.resize((n + 1).max(self.numbered.len() * 2), None);
                 }
                 self.graph.number_value(value, n as u32);
                 self.numbered[n].replace(value).is_some()
             }
-            Some(_) => self.named.insert(r.name, value).is_some(),
             None => {
-                self.graph.name_value(value, r.name);
+                if is_digits(r.name) {
+                    self.renumbered.push(value);
+                } else {
+                    self.graph.name_value(value, r.name);
+                }
                 self.named.insert(r.name, value).is_some()
             }
         };
@@ -403,7 +427,12 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the number of a numbered value; `None` for other names and for numbers with leading zeros.
+/// Returns whether a value's name has only digits and thus is a number, not a debug name.
+fn is_digits(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Returns the number of a numbered value; `None` for names, numbers with leading zeros, and numbers above 999,999,999.
 fn number(name: &str) -> Option<u32> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes.len() > 9 || (bytes[0] == b'0' && bytes.len() > 1) {

@@ -221,3 +221,21 @@ with prim::FusionGroup_0 = graph(%0 : Tensor):
     assert_eq!(read(behind).nodes_deep().count(), 1);
     assert_eq!(refused("graph(%x : int):\n  return (%x) ; fine\nmore").0, "T001");
 }
+
+#[test]
+fn numbers_of_values_stay_unique() {
+    let text = "graph(%150 : int, %80 : int, %120 : int, %007 : int, %0 : int, %1234567890 : int):
+  return (%150, %80, %120, %007, %0, %1234567890)
+";
+    // `%120` doubles the length of the table of numbers to 162, which includes a number beyond the length of the text.
+    assert!((120..150).contains(&text.len()), "{}", text.len());
+    let graph = read(text);
+    let numbers: Vec<u32> = graph.inputs().map(|v| graph.name(v).number().expect("a number")).collect();
+    assert_eq!((numbers[1], numbers[2], numbers[4]), (80, 120, 0), "{graph}");
+    assert_eq!(numbers.iter().collect::<std::collections::BTreeSet<_>>().len(), 6, "{graph}");
+    assert!(graph.outputs().eq(graph.inputs()), "{graph}");
+    let printed = graph.to_string();
+    assert_eq!(read(&printed).to_string(), printed);
+    assert_eq!(refused("graph(%999 : int, %999 : int):\n  return (%999)\n").0, "T006");
+    assert_eq!(refused("graph(%1x : int):\n  return (%1)\n").0, "T005");
+}

@@ -3,7 +3,7 @@
 //! Lists and dictionaries are invariant. Tuples, optionals, futures, awaitables and references are covariant. A refined
 //! tensor is a subtype of every tensor type with fewer properties. Int, float and complex are subtypes of `Scalar`;
 //! bool is not. Classes are nominal and are subtypes of the interfaces whose methods they have. The recursion is
-//! bounded by the depth of types.
+//! bounded by the depth of types. [`Type::OVERFLOW`] is related only to itself.
 
 use super::{ClassEnv, Type, TypeKind};
 use crate::schema::FunctionSchema;
@@ -11,7 +11,7 @@ use crate::schema::FunctionSchema;
 /// Returns whether `a` is a subtype of `b`.
 #[must_use]
 pub fn is_subtype(a: Type, b: Type, env: &dyn ClassEnv) -> bool {
-    a == b || Relation { env, assumed: Vec::new(), why: None }.holds(a, b)
+    Relation { env, assumed: Vec::new(), why: None }.holds(a, b)
 }
 
 /// As [`is_subtype`], with the reason if the result is false: one sentence per line, or empty if the two types say
@@ -62,10 +62,14 @@ struct Relation<'a> {
 
 impl Relation<'_> {
     fn holds(&mut self, a: Type, b: Type) -> bool {
+        if a == b {
+            return true;
+        }
+        // The type stands for unknown types, so no relation to another type can be decided, not even to `Any`.
         if a == Type::OVERFLOW || b == Type::OVERFLOW {
             return false;
         }
-        if a == b || b == Type::ANY {
+        if b == Type::ANY {
             return true;
         }
         match (a.kind(), b.kind()) {
@@ -238,6 +242,18 @@ mod tests {
         let b = Type::interface(Symbol::new("B"), 0);
         let env = Env(vec![(a, vec!["f(Any self, A x) -> A"]), (b, vec!["f(Any self, B x) -> B"])]);
         assert!(is_subtype(a, b, &env) && is_subtype(b, a, &env));
+    }
+
+    #[test]
+    fn the_type_for_too_large_types_is_related_only_to_itself() {
+        let overflow = Type::OVERFLOW;
+        assert!(
+            is_subtype(overflow, overflow, &NoClasses) && is_subtype_why(overflow, overflow, &NoClasses).0
+        );
+        for other in [Type::ANY, Type::TENSOR, Type::NONE, Type::ANY_TUPLE, Type::optional(Type::INT)] {
+            assert!(!is_subtype(overflow, other, &NoClasses) && !is_subtype(other, overflow, &NoClasses));
+            assert!(!may_share_values(overflow, other, &NoClasses));
+        }
     }
 
     #[test]
