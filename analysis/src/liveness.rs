@@ -125,7 +125,7 @@ impl Liveness {
 struct State {
     /// The depth of the block that defines the value, plus one; 0 if not computed.
     depth: u32,
-    /// The node of that block at which, inside which or after which the value dies.
+    /// The node of that block at, inside or after which the value dies.
     last: Option<NodeId>,
 }
 

@@ -162,7 +162,7 @@ impl Batch<'_> {
     }
 }
 
-/// Runs batches on random graphs. Returns what the first wrong update misses, and the numbers of updates kept and
+/// Runs batches on random graphs. Returns the first fact that an update misses, and the numbers of updates kept and
 /// rebuilt.
 fn run(graphs: u64, batches: usize, plant: bool) -> (Option<String>, usize, usize) {
     let (mut kept, mut rebuilt) = (0, 0);

@@ -432,8 +432,8 @@ impl MemoryDag {
         }
     }
 
-    /// Propagates what [`MemoryDag::escape`] and [`MemoryDag::open`] recorded. Must be called after all constraints are
-    /// added.
+    /// Propagates the escapes and openings that [`MemoryDag::escape`] and [`MemoryDag::open`] recorded. Must be called
+    /// after all constraints are added.
     pub(crate) fn propagate_escapes(&mut self) {
         let mut todo = std::mem::take(&mut self.opening);
         while let Some(e) = todo.pop() {

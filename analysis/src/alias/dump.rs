@@ -70,7 +70,7 @@ impl AliasDb {
         text.push('\n');
     }
 
-    /// Appends what an element may be and hold.
+    /// Appends the elements that an element may be and those that it may contain.
     fn dump_element(&self, g: &Graph, e: ElementId, text: &mut String) {
         let element = &self.dag.elements[e];
         let mut parts: Vec<String> = Vec::new();

@@ -134,7 +134,8 @@ impl Patch<'_> {
         self.g.ty(v).is_mutable()
     }
 
-    /// Whether the only fact about the value that the database can hold is that it is one piece of memory.
+    /// Whether a value is one object of one mutable kind without members, so that its only fact is the location that it
+    /// owns.
     fn is_plain(&self, v: ValueId) -> bool {
         let ty = self.g.ty(v);
         is_plain(ty) && owns_location(ty)

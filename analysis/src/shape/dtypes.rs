@@ -198,8 +198,8 @@ fn promoted(cx: &ShapeCx<'_>, args: &[Arg]) -> Option<DType> {
             }
         }
     }
-    // Two operands with the same open dtype may have ranks of both kinds, so each dtype is left out, has dimensions or
-    // has none.
+    // Promotion distinguishes operands with and without dimensions. The ranks are unknown, so each open dtype takes
+    // part as a tensor with dimensions, as one without, or as both.
     let mut answer = None;
     let cases = 3_usize.pow(open.len() as u32);
     for case in 0..cases {
