@@ -2,7 +2,7 @@
 //! classes (`rounding`, `finite`, `shape-only`) do not promise bitwise equal results; by default passes apply only exact
 //! rules, and their option `accept` adds classes.
 //!
-//! Found by applying all rules, of whatever class, once to a copy of the graph that the last pass with rules left: later
+//! To find them, all rules of every class are applied once to a copy of the graph after the last pass with rules: later
 //! passes may move nodes into subgraphs, where rules do not look.
 
 use crate::setup::control;
