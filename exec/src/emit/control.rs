@@ -228,8 +228,9 @@ impl Emit<'_> {
         matches!(self.loc[value], Loc::Word(_)).then_some(value)
     }
 
-    /// Registers for carried values. A value that dies here gives its register, if nothing else has a claim to it. A value
-    /// of an outer block keeps its register until the construct of that block is done: another branch may read it.
+    /// Registers for carried values. A value that dies here passes on its register unless the register is reserved for
+    /// another value. A value of an outer block keeps its register until the construct of that block is done: another
+    /// branch may read it.
     fn loop_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
         let graph = self.graph;
         let limit = self.limit_in_place(node);
