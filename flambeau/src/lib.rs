@@ -1,6 +1,5 @@
 //! Flambeau: a compiler framework for TorchScript programs, without libtorch and without Python.
 //!
-//! A [`Session`] holds the operators, the limits and the way programs are executed. It compiles TorchScript source,
 //! A [`Session`] holds the operators, the limits and the mode of execution. It compiles TorchScript source, reads IR
 //! text, and loads `.pt` archives into a [`Program`], whose entries can be called, printed and optimized. A [`Module`]
 //! gives access to the module of an archive.
