@@ -175,8 +175,8 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
     })
 }
 
-/// Removes the inputs of a closure's body that nothing in it reads, and the values captured for them, so that what only
-/// a dead part of the body mentions is dead outside too.
+/// Removes unused inputs of a closure's body and the values captured for them. A variable that only dead code of the
+/// body mentions is then dead outside too.
 fn drop_unread(body: &mut Graph, captured: &mut Vec<ValueId>) {
     let inputs: Vec<ValueId> = body.inputs().collect();
     for (i, input) in inputs.into_iter().enumerate().rev() {

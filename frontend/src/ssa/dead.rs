@@ -40,8 +40,8 @@ fn when(g: &Graph, node: NodeId, private: &mut Private) -> When {
     }
 }
 
-/// Returns the container that is all that a node writes, if there is one. What a container holds may be known
-/// elsewhere, so a write of elements does not count.
+/// Returns the container whose list of elements is the only memory that a node writes. Writes to the elements
+/// themselves do not count, because the elements may be used elsewhere.
 fn written(g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> {
     let mut written = schema.args.iter().zip(g.operands(node)).filter(|(arg, _)| arg.is_write());
     let (arg, value) = written.next()?;
@@ -51,8 +51,8 @@ fn written(g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> 
     (is_all && is_itself).then_some(value)
 }
 
-/// Returns true if the value is a container created here that only operators which take it, or which take what such an
-/// operator returns for it, can access.
+/// Returns true if the value is a container that is created here and does not escape: every operator that takes it, or
+/// an alias of it, makes it accessible only through aliases among its results.
 fn is_private(g: &Graph, value: ValueId) -> bool {
     let mut names = vec![value];
     matches!(g.prim(g.def(value)), Some(Prim::ListConstruct | Prim::DictConstruct))
@@ -67,8 +67,7 @@ fn is_private(g: &Graph, value: ValueId) -> bool {
         .all(|is_kept| is_kept)
 }
 
-/// Returns true if the operator makes a container operand accessible through nothing but results, which are added to
-/// `names`.
+/// Returns true if the operator makes a container operand accessible only as a result. Appends such results to `names`.
 fn keeps_private(g: &Graph, at: Use, names: &mut Vec<ValueId>) -> bool {
     let id = match g.op(at.user).kind() {
         OpKind::Row(id) => id,

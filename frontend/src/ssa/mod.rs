@@ -88,8 +88,8 @@ struct Control {
 impl Control {
     /// Returns true if control leaves blocks only at the end of the function.
     fn is_structured(&self, g: &Graph) -> bool {
-        // No nodes are emitted after a return but the exits of the `with` statements that it leaves, so a return in the
-        // root block that is in no `with` is at the end.
+        // After a `return`, only the exits of its enclosing `with` statements are emitted. So a return in the root
+        // block outside of every `with` is at the end.
         let leaves_with =
             |n| std::iter::successors(g.next(n), |&n| g.next(n)).any(|n| g.is_prim(n, Prim::Exit));
         !self.leaves_loops
