@@ -154,7 +154,7 @@ fn cases(options: &Options, file: &Path, first: u64) -> Result<bool> {
     Ok(counts.failed == 0)
 }
 
-/// Starts processes that run cases, a new one if one dies.
+/// Runs cases in a worker process, and starts the next worker if one dies.
 fn supervise(options: &Options) -> Result<bool> {
     let file = std::env::temp_dir().join(format!("flambeau-kernels-{}.txt", std::process::id()));
     let start = Instant::now();

@@ -218,7 +218,7 @@ with prim::fork_0 = graph(%x : Tensor):
   %y : Tensor = aten::neg(%x)
   return (%y)
 ",
-    // Operators that undo each other, neutral operands, operators that change nothing the second time.
+    // Inverse operators, neutral operands, idempotent operators.
     "graph(%a : Tensor):
   %0 : int = prim::Constant[value=0]()
   %1 : int = prim::Constant[value=1]()

@@ -96,14 +96,15 @@ struct Watch {
     versions: BTreeMap<usize, u64>,
     sharing: BTreeSet<(ValueId, ValueId)>,
     writes: BTreeSet<(NodeId, ValueId)>,
-    /// How often it was looked.
+    /// Number of observations.
     looks: usize,
 }
 
 /// Maximum number of values observed in one run: the cost of an observation is proportional to it.
 const MOST_SEEN: usize = 300;
 
-/// Most looks in one run: a loop without end has as many as fuel allows, and shows nothing new.
+/// Maximum number of observations in one run. An endless loop would be observed until its fuel is used up, without new
+/// facts.
 const MOST_LOOKS: usize = 2_000;
 
 impl Watch {
