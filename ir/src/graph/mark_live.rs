@@ -82,7 +82,7 @@ impl<'g> MarkLive<'g> {
         self.marked.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Returns what is marked so far.
+    /// Returns the nodes and outputs marked so far.
     pub fn live(&self) -> &LiveNodes {
         &self.live
     }
