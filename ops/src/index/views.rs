@@ -24,7 +24,7 @@ fn replaced(cx: &KernelCx<'_>, view: View) -> Computed {
     Ok(copy)
 }
 
-/// The view refers to the storage, not to the tensor.
+/// `(self, src, size, stride, storage_offset)`: sizes, strides and offset refer to the storage and not to the tensor.
 fn as_strided_scatter(cx: &KernelCx<'_>) -> Computed {
     let (x, source) = (cx.tensor(0)?, cx.tensor(1)?);
     let (sizes, strides, offset) = (cx.ints(2)?, cx.ints(3)?, cx.opt_int(4)?);

@@ -77,8 +77,7 @@ fn block_diag(cx: &KernelCx<'_>) -> Computed {
     Ok(out)
 }
 
-/// `(self, fill_value, wrap)`: with `wrap`, tall matrices start a new diagonal one row below the end of the previous
-/// one.
+/// `(self, fill_value, wrap)`: with `wrap`, a tall matrix has further diagonals, separated by one empty row.
 fn fill_diagonal(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (value, wrap) = (cx.scalar(1)?, cx.boolean(2)?);
     let rank = target.rank();
@@ -94,7 +93,7 @@ fn fill_diagonal(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> 
     let main = sizes.iter().copied().min().unwrap_or(0);
     target.as_strided(&[main], &[step], Some(target.offset()))?.fill_(value)?;
     if wrap && rank == 2 && rows > columns + 1 {
-        // Each further diagonal starts one row after the previous one ended.
+        // One row is left between the end of a diagonal and the start of the next.
         let mut start = columns + 1;
         while start < rows {
             let part = target.narrow(0, start, rows - start)?;
