@@ -281,9 +281,9 @@ struct Pool {
     home: Option<Home>,
 }
 
-/// Where large blocks of a recycler go if they are freed while it is not entered, such as results of a run that the
-/// caller drops. Without it every run would fault in fresh pages for its results, which takes longer than computing
-/// them.
+/// Receives large blocks of a recycler that are freed while the recycler is not entered, such as results that the
+/// caller of a run drops. Otherwise the pages of every run's results would be faulted in again, which takes longer than
+/// computing the results.
 #[derive(Clone)]
 pub(crate) struct Home(Arc<Mutex<Inbox>>);
 

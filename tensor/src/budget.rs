@@ -264,7 +264,7 @@ impl Charge {
         Charge::post(account, bytes)
     }
 
-    /// Charges the account itself, together with what stands on the thread's tab.
+    /// Charges the account itself, together with the bytes on the thread's tab.
     #[inline(never)]
     fn post(account: &Account, bytes: usize) -> Result<()> {
         let limit = account.limit();

@@ -523,7 +523,7 @@ mod tests {
                     } else {
                         fill(&[results, channels / groups, kernel[0], kernel[1]], 5)
                     };
-                    // The third time the weights come prepacked, if they are prepacked at all.
+                    // The third call uses prepacked weights if this method packs any.
                     for _ in 0..3 {
                         let got = convolution(&x, &w, None, &spec).unwrap();
                         assert_eq!(

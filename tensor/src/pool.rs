@@ -146,7 +146,7 @@ impl Windows {
     }
 }
 
-/// The element that every other one is at least as large as.
+/// The smallest value of the element type.
 #[inline(always)]
 fn least<T: Element>() -> T {
     match T::DTYPE {

@@ -88,9 +88,9 @@ impl<'a, T: Multiply> Product<'a, T> {
 
 /// Types that multiply: how a sum of products grows. The provided methods are those of integers; they wrap.
 pub(crate) trait Multiply: Element<Raw = Self> {
-    /// How large products of it are computed by strips.
+    /// Sizes of tiles and strips for large products; `None` for types without a strip kernel.
     const TILING: Option<Tiling<Self>> = None;
-    /// How large products of it are computed, if as those of its parts.
+    /// Computes large products of a complex type as products of real and imaginary parts; `None` for real types.
     const BY_PARTS: Option<fn(Product<'_, Self>)> = None;
 
     /// `self + a * b`.
