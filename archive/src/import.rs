@@ -156,7 +156,7 @@ impl<'a> Importer<'a> {
                         Some(State::Done(_)) => Ok(()),
                         Some(State::Busy) => {
                             let message = format!(
-                                "the attributes of {} contain the class itself, maybe through other classes",
+                                "the attributes of {} contain the class itself, possibly through other classes",
                                 quoted(&name)
                             );
                             Err(ArchiveError::new(Code::Class, message).into())

@@ -238,7 +238,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         let pickle = self.pickle;
         let object = pickle.object(object);
         let Global::Class(name) = pickle.global(object.class) else {
-            return Err(self.blame(id, Code::Operand, "the class of an object is not a class".into()));
+            return Err(self.blame(id, Code::Operand, "the state of an object does not name a class".into()));
         };
         if name.starts_with("__torch__.torch.classes.") {
             let message = format!("objects of the custom class {} are not supported", quoted(name));

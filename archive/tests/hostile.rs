@@ -273,7 +273,7 @@ fn import_cycles() {
         ("code/__torch__/a.py", a.as_bytes()),
         ("code/__torch__/b.py", b.as_bytes()),
     ];
-    loaded(&archive(&files)).expect("nobody holds one");
+    loaded(&archive(&files)).expect("no object contains itself");
     let held = root.replace("t : Tensor", "t : __torch__.a.A");
     let files = [files[0], ("code/__torch__.py", held.as_bytes()), files[2], files[3]];
     assert_eq!(refused(&archive(&files)), at(Code::Class, "code/__torch__/b.py", true));

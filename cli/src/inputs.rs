@@ -162,7 +162,7 @@ pub(crate) struct TensorSpec {
 
 impl TensorSpec {
     pub(crate) fn read(spec: &str) -> Result<TensorSpec, Error> {
-        let unlike = || wrong(format!("`{spec}` is not like `f32[2,3]`"));
+        let unlike = || wrong(format!("`{spec}` does not have the form `f32[2,3]`"));
         let (name, sizes) = spec.split_once('[').ok_or_else(unlike)?;
         let dtype = dtype(name)?;
         let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;

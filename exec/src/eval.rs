@@ -43,9 +43,9 @@ pub fn eval_node(
             prim.name()
         ))),
         Some(prim) => {
-            let nobody = CompilationUnit::new();
+            let no_functions = CompilationUnit::new();
             let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host);
-            structural::run(prim, &mut cx, &nobody)
+            structural::run(prim, &mut cx, &no_functions)
         }
         None => {
             let kernel = resolve::kernel(graph, graph.op(node))?;
@@ -56,7 +56,7 @@ pub fn eval_node(
     if rets.len() != graph.result_count(node) {
         let (name, n) = (graph.op_name(node), rets.len());
         return Err(KernelError::internal(format!(
-            "`{name}` gave {n} results instead of {}",
+            "`{name}` returned {n} results; expected {}",
             graph.result_count(node)
         )));
     }

@@ -408,7 +408,7 @@ impl Host {
         match &mut self.rare().calls {
             Some(calls) => calls.call(graph, node, args, rets),
             None => Err(KernelError::unsupported(format!(
-                "`{}`: this host has no functions",
+                "`{}`: this host cannot call functions",
                 graph.op_name(node)
             ))),
         }

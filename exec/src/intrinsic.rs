@@ -279,7 +279,7 @@ macro_rules! define {
         }
 
         /// The definitions.
-        #[allow(non_snake_case, reason = "named as the operations are")]
+        #[allow(non_snake_case, reason = "named after the operations")]
         pub(crate) mod sem {
             use super::ScalarFault;
 

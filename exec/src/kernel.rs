@@ -431,7 +431,7 @@ impl<'a> KernelCx<'a> {
     pub fn ints_n(&self, i: usize, n: usize) -> Result<Ints, KernelError> {
         let mut ints = self.ints(i)?;
         if let Some(far) = ints.iter().find(|v| i32::try_from(**v).is_err()) {
-            return Err(KernelError::input(format!("argument {i} holds {far}, which is out of range")));
+            return Err(KernelError::input(format!("argument {i} contains {far}, which is out of range")));
         }
         if ints.len() == 1 && n > 1 {
             let v = ints[0];

@@ -49,7 +49,7 @@ impl JsonError {
     }
 
     fn too_deep() -> JsonError {
-        let what = format!("the value nests deeper than {MAX_DEPTH}");
+        let what = format!("the value is nested deeper than {MAX_DEPTH}");
         JsonError { path: String::new(), what, fault: Fault::Limit }
     }
 
@@ -145,7 +145,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         TypeKind::Optional(inner) => *inner,
         _ => ty,
     };
-    let tag = json.get("t").and_then(Value::as_str).ok_or_else(|| JsonError::input("no tag `t`"))?;
+    let tag = json.get("t").and_then(Value::as_str).ok_or_else(|| JsonError::input("expected an object with a tag `t`, such as `\{\"t\": \"int\", \"v\": 3\}`"))?;
     let v = json.get("v").unwrap_or(&Value::Null);
     let wrong = || JsonError::input(format!("`v` is not of type {tag}"));
     Ok(match tag {

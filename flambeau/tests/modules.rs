@@ -75,7 +75,7 @@ fn calling_a_module_runs_its_hooks() {
     assert!(program.has_hooks());
     let plain = load(&session, "nested.pt");
     assert!(!plain.has_hooks() && plain.entry("__call__").is_ok());
-    assert!(program.extra_files().is_empty(), "nobody asked");
+    assert!(program.extra_files().is_empty(), "no extra files were requested");
     let mut options = flambeau::archive::LoadOptions::default();
     options.extra_files = true;
     let session = Session::builder().standard().load_options(options).build().expect("consistent");

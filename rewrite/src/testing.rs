@@ -166,7 +166,7 @@ fn times() {
             let pipeline = Pipeline::parse(pass, &PassLibrary::standard()).expect("a pass");
             let report = Manager::new().run(&mut graph, &pipeline).expect("runs");
             let ns = report.time().as_nanos() as f64 / n as f64;
-            println!("{pass:<24} {n:>8} nodes {ns:>8.1} ns a node, {} left", graph.node_count());
+            println!("{pass:<24} {n:>8} nodes {ns:>8.1} ns per node, {} remaining", graph.node_count());
         }
     }
 }

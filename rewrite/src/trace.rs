@@ -61,7 +61,7 @@ impl fmt::Display for TraceEvent {
                 Ok(())
             }
             TraceEvent::Made { pass, names: (value, whole), .. } => {
-                write!(f, "{pass}: {value} is made for {whole}")
+                write!(f, "{pass}: {value} is part of the replacement of {whole}")
             }
             TraceEvent::Replaced { pass, names: (old, new), .. } => {
                 write!(f, "{pass}: {new} replaces {old}")
@@ -114,7 +114,7 @@ impl RewriteTrace {
         let called = |v: ValueId| match before.0.get(&v) {
             Some(name) => name.clone(),
             None if graph.has_value(v) => name(graph, v),
-            None => "a value that is gone".to_owned(),
+            None => "an erased value".to_owned(),
         };
         let (mut inserted, mut wholes) = (HashSet::<NodeId, FxBuildHasher>::default(), Vec::new());
         for change in graph.journal().since(since).into_iter().flatten() {
@@ -256,7 +256,7 @@ mod tests {
         // Factored out: `a * (b + c)`. The sum is new and belongs to the value that replaced %z.
         let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
         let described: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
-        for part in ["is made for", "replaces %z", "rewrite at %z = toy::add"] {
+        for part in ["is part of the replacement of", "replaces %z", "rewrite at %z = toy::add"] {
             assert!(described.contains(part), "`{part}` in:\n{described}\n{graph}");
         }
     }

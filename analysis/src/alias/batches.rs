@@ -205,7 +205,7 @@ fn batched_updates_report_every_fresh_alias() {
 
 #[test]
 fn a_stale_element_is_detected() {
-    assert!(run(300, 10, true).0.is_some(), "a forgotten element goes unseen");
+    assert!(run(300, 10, true).0.is_some(), "the checks do not detect the planted bug");
 }
 
 /// A minimal example of the bug: `n` is bound to the previous operand of `y` before the node of `y` is visited.

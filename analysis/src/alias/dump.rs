@@ -115,7 +115,7 @@ impl AliasDb {
         loop {
             match self.dag.elements[e].of {
                 Of::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
-                Of::Value(_) => return format!("{prefix}a value that is gone"),
+                Of::Value(_) => return format!("{prefix}an erased value"),
                 Of::Wildcard => {
                     let input = if self.dag.is_input_wildcard(e) { "input " } else { "" };
                     return format!("{prefix}*{input}{}", self.dag.ty(e));

@@ -185,7 +185,7 @@ fn escaping_constants_may_be_written() {
     e.add_output(same);
     e.add_output(r);
     let db = AliasDb::new(&g);
-    assert!(db.has_writers(given), "whoever called may write it before the next run");
+    assert!(db.has_writers(given), "the caller may write it before the next run");
     assert!(!db.has_writers(kept) && !db.has_writers(r));
 }
 

@@ -31,12 +31,12 @@ impl AliasDb {
     pub fn why(&self, graph: &Graph, a: ValueId, b: ValueId) -> String {
         let name = |v: ValueId| format!("%{}", graph.name(v));
         if a == b {
-            return format!("{0} may be {0}: a value always may be itself\n", name(a));
+            return format!("{0} may be {0}: a value always aliases itself\n", name(a));
         }
         if let Some(&v) = [a, b].iter().find(|&&v| !graph.ty(v).is_mutable()) {
             let ty = graph.ty(v);
             return format!(
-                "{} cannot be {}: {} is a {ty}, which nothing can change\n",
+                "{} cannot be {}: {} has the immutable type {ty}\n",
                 name(a),
                 name(b),
                 name(v)
@@ -45,7 +45,7 @@ impl AliasDb {
         let mut text = String::new();
         let (from_a, from_b) = (self.reach(a), self.reach(b));
         if !self.may_alias(a, b) {
-            let _ = writeln!(text, "{} cannot be {}: they lead to no memory in common", name(a), name(b));
+            let _ = writeln!(text, "{} cannot be {}: they have no memory in common", name(a), name(b));
             for (v, reach) in [(a, &from_a), (b, &from_b)] {
                 self.describe_owners(graph, v, reach, &mut text);
             }
@@ -131,7 +131,7 @@ impl AliasDb {
         }
         let own = format!("%{}", graph.name(value));
         let alone = names.iter().all(|name| *name == own);
-        let what = if alone { "memory of its own".to_owned() } else { names.join(", ") };
+        let what = if alone { "its own memory".to_owned() } else { names.join(", ") };
         let _ = writeln!(text, "  {own} is {what}");
     }
 
@@ -180,11 +180,11 @@ mod tests {
             "%r may be %a: both may be *input Tensor\n  %r -> *input Tensor\n  %a -> *input Tensor\n  written by aten::add_\n"
         );
         assert!(
-            why("r", "c").starts_with("%r cannot be %c: they lead to no memory in common\n"),
+            why("r", "c").starts_with("%r cannot be %c: they have no memory in common\n"),
             "{}",
             why("r", "c")
         );
-        assert_eq!(why("one", "a"), "%one cannot be %a: %one is a int, which nothing can change\n");
+        assert_eq!(why("one", "a"), "%one cannot be %a: %one has the immutable type int\n");
         // Explanations agree with the answers for all pairs.
         for a in g.values_in_order() {
             for b in g.values_in_order() {

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         println!("{json}");
         return Ok(());
     }
-    println!("{nodes} nodes, {bytes_per_node:.0} bytes a node");
+    println!("{nodes} nodes, {bytes_per_node:.0} bytes per node");
     for (title, times) in [("steps", &steps), ("analyses", &analyses), ("passes", &passes)] {
         println!("\n{title:<36} {:>12} {:>16}", "microseconds", "ns a node");
         for (name, ns) in times {

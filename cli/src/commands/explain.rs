@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return print_section(args.what.as_deref());
     }
     let Some(file) = args.what.clone() else {
-        return Err(misuse("a program is missing: explain FILE --value %NAME"));
+        return Err(misuse("FILE is missing: explain FILE --value %NAME"));
     };
     let session = setup.session()?;
     let program_args = ProgramArgs { file, entry: args.entry.clone(), copy: false };
@@ -122,13 +122,13 @@ pub(crate) fn describe_rewrites(
     let value = find(after, name).or_else(|| find(before, name));
     let value = value.ok_or_else(|| no_value(&[before, after], name))?;
     let events = trace.map(|s| s.of(value)).unwrap_or_default();
-    let state = if after.has_value(value) { "is in the result" } else { "was removed" };
+    let state = if after.has_value(value) { "is in the resulting graph" } else { "was removed" };
     let mut text = format!("%{} {state}\n", name.trim_start_matches('%'));
     for event in &events {
         text.push_str(&format!("  {}\n", event.to_string().replace('\n', "\n  ")));
     }
     if events.is_empty() {
-        text.push_str("  no rewrite concerns it\n");
+        text.push_str("  no rewrite affects it\n");
     }
     Ok(text)
 }

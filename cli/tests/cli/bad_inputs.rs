@@ -50,7 +50,7 @@ fn wrong_arguments() {
             &["X0004", "float33"],
         ),
         ("tag", r#"[{"t": "lost"}]"#.to_owned(), &["X0004", "`lost`"]),
-        ("bare", "[5]".to_owned(), &["X0004", "input 0", "no tag"]),
+        ("bare", "[5]".to_owned(), &["X0004", "input 0", "an object with a tag"]),
         (
             "inside",
             r#"[{"t": "list", "v": [{"t": "int", "v": 1}, 7]}]"#.to_owned(),

@@ -35,7 +35,7 @@ fn rewrites_are_explained() {
     }
     let out = accepted(&["explain", &path, "--value", "d", "-p", "cse"]);
     assert!(out.contains("cse: %c replaces %d"), "{out}");
-    assert!(accepted(&["explain", &path, "--value", "%y", "-p", "cse"]).contains("no rewrite concerns it"));
+    assert!(accepted(&["explain", &path, "--value", "%y", "-p", "cse"]).contains("no rewrite affects it"));
     wrong(&["explain", &path, "--value", "%lost"], &["`%lost`"]);
 }
 
@@ -45,7 +45,7 @@ fn alias_answers_are_explained() {
     let out = accepted(&["explain", &path, "--alias", "%w,%e"]);
     assert!(out.starts_with("%w may be %e"), "{out}");
     let out = accepted(&["explain", &path, "--alias", "%w,%y"]);
-    assert!(out.starts_with("%w cannot be %y: they lead to no memory in common"), "{out}");
+    assert!(out.starts_with("%w cannot be %y: they have no memory in common"), "{out}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub(crate) fn await_value(args: &[IValue]) -> Result<(Future, Result<IValue, Tas
         Some(Ok(Ok(value))) => Ok((future.clone(), Ok(value))),
         Some(Ok(Err(error))) => Err(KernelError::input(error.to_string())),
         Some(Err(task)) => Ok((future.clone(), Err(task))),
-        None => Err(KernelError::input("expected an awaitable, not the future of a task that runs")),
+        None => Err(KernelError::input("expected an awaitable, but found the future of a running task")),
     }
 }
 

@@ -343,7 +343,7 @@ mod tests {
             }
             let node = Arc::downgrade(&edge(&last).expect("a leaf").node);
             drop(first);
-            assert_eq!(node.strong_count(), 1, "what someone holds stays");
+            assert_eq!(node.strong_count(), 1, "a referenced node stays");
             drop(last);
             assert_eq!(node.strong_count(), 0);
         });

@@ -245,6 +245,6 @@ mod tests {
         let result = future.result_or_task().and_then(Result::ok).and_then(Result::ok);
         assert_eq!(result.and_then(|value| value.as_int()), Some(8));
         assert_eq!(IValue::Future(future).sub_values()[0].as_int(), Some(8));
-        assert!(Future::new(Type::INT).result_or_task().is_none(), "somebody else computes it");
+        assert!(Future::new(Type::INT).result_or_task().is_none(), "the task is already taken");
     }
 }

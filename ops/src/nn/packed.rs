@@ -43,7 +43,7 @@ fn pack(cx: &KernelCx<'_>) -> Several {
             input.size(0)?
         )));
     }
-    let counts = at_least(&lengths, steps);
+    let counts = count_longer(&lengths, steps);
     let mut sizes = vec![counts.iter().sum::<i64>()];
     sizes.extend_from_slice(&input.sizes()[2..]);
     let data = Tensor::zeros(&sizes, input.dtype())?;
@@ -57,10 +57,10 @@ fn pack(cx: &KernelCx<'_>) -> Several {
 }
 
 /// Returns, for each of `0..limit`, the number of larger entries in a decreasing list.
-fn at_least(falling: &[i64], limit: i64) -> Vec<i64> {
-    let mut count = falling.len();
+fn count_longer(decreasing: &[i64], limit: i64) -> Vec<i64> {
+    let mut count = decreasing.len();
     let step = |i: i64| {
-        while count > 0 && falling[count - 1] <= i {
+        while count > 0 && decreasing[count - 1] <= i {
             count -= 1;
         }
         count as i64
@@ -75,11 +75,11 @@ fn pad(cx: &KernelCx<'_>) -> Several {
     let Some(&batch) = counts.first() else {
         return Err(KernelError::input("batch_sizes can not be empty"));
     };
-    let falls = counts.windows(2).all(|pair| pair[0] >= pair[1]) && counts.iter().all(|n| *n > 0);
+    let is_decreasing = counts.windows(2).all(|pair| pair[0] >= pair[1]) && counts.iter().all(|n| *n > 0);
     let steps = counts.iter().fold(0_i64, |sum, n| sum.saturating_add(*n));
-    if !falls || steps != data.size(0)? {
+    if !is_decreasing || steps != data.size(0)? {
         return Err(KernelError::input(
-            "batch_sizes must be positive, fall, and add up to the steps of the data",
+            "batch_sizes must be positive and decreasing, and their sum must be the first size of the data",
         ));
     }
     let (longest, total) = (counts.len() as i64, cx.int(4)?);
@@ -98,21 +98,21 @@ fn pad(cx: &KernelCx<'_>) -> Several {
         from += count;
     }
     let padded = if cx.boolean(2)? { padded.transpose(0, 1)? } else { padded };
-    Ok(vec![padded, Tensor::from_vec(at_least(&counts, batch), &[batch])?])
+    Ok(vec![padded, Tensor::from_vec(count_longer(&counts, batch), &[batch])?])
 }
 
 fn draw(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
     IValue::Tensor(flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default()))
 }
 
-fn whole(values: &[i64]) -> IValue {
+fn int_tensor(values: &[i64]) -> IValue {
     let t = Tensor::from_slice(values, &[values.len() as i64]);
     IValue::Tensor(t.expect("invariant: a few elements can be made"))
 }
 
 pub(super) fn family() -> Vec<OpDef> {
     let facts = |d: OpDef| {
-        let draw = |g: &mut Gen<'_>| vec![draw(g, &[4, 3, 2]), whole(&[4, 2, 1]), IValue::Bool(false)];
+        let draw = |g: &mut Gen<'_>| vec![draw(g, &[4, 3, 2]), int_tensor(&[4, 2, 1]), IValue::Bool(false)];
         let steps = Shape::dims(|cx| {
             let mut dims = cx.take_dims(0)?;
             dims.get(1)?;
@@ -129,7 +129,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let facts = |d: OpDef| {
         let draw = |g: &mut Gen<'_>| {
             let (padding, total) = (IValue::Float(0.5), IValue::Int(-1));
-            vec![draw(g, &[7, 2]), whole(&[3, 2, 1, 1]), IValue::Bool(true), padding, total]
+            vec![draw(g, &[7, 2]), int_tensor(&[3, 2, 1, 1]), IValue::Bool(true), padding, total]
         };
         let padded = Shape::dims(|cx| {
             let mut dims = cx.take_dims(0).filter(|dims| !dims.is_empty())?;

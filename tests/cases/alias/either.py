@@ -44,6 +44,6 @@ def foo(a, b):
 #   written by aten::add_
 
 # == alias why %r %c.1
-# %r cannot be %c.1: they lead to no memory in common
+# %r cannot be %c.1: they have no memory in common
 #   %r is *input Tensor
-#   %c.1 is memory of its own
+#   %c.1 is its own memory

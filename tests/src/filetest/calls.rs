@@ -92,13 +92,13 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
     }
     if let Some(got) = call_archived(file, call)? {
         agree(&first, &got, Tolerance::BITS)
-            .map_err(|why| format!("through an archive it disagrees: {why}"))?;
+            .map_err(|why| format!("the program saved and loaded disagrees: {why}"))?;
     }
     watched(file, call)?;
     let own = file.commands.iter().filter_map(|c| c.strip_prefix("opt ")).map(str::trim);
     for pipeline in own.chain(PIPELINES) {
         let Some((got, tolerance)) = call_optimized(file, call, pipeline)? else { continue };
-        agree(&first, &got, tolerance).map_err(|why| format!("after `{pipeline}` it disagrees: {why}"))?;
+        agree(&first, &got, tolerance).map_err(|why| format!("the program disagrees after `{pipeline}`: {why}"))?;
     }
     Ok(first.end)
 }
@@ -122,10 +122,10 @@ fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
     {
         Ok(bytes) => bytes,
         Err(error) if file.language == Language::Ir && error.code.starts_with("F012") => return Ok(None),
-        Err(error) => return Err(format!("it cannot be saved: {error}")),
+        Err(error) => return Err(format!("the program cannot be saved: {error}")),
     };
     let loaded =
-        session.load_archive_bytes(&bytes).map_err(|e| format!("what was saved cannot be loaded: {e}"))?;
+        session.load_archive_bytes(&bytes).map_err(|e| format!("the saved program cannot be loaded: {e}"))?;
     let forward = Call { name: "forward".to_string(), ..call.clone() };
     call_program(&session, &loaded, &forward).map(Some)
 }
@@ -190,7 +190,7 @@ fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
             seed => soundness::watch_partial(graph, args, unit, &mut host, &mut Gen::from_seed(seed)),
         };
         if let Some(why) = watched.wrong {
-            return Err(format!("a value is not as claimed: {why}"));
+            return Err(format!("a claim about a value is wrong: {why}"));
         }
     }
     Ok(())
@@ -292,7 +292,7 @@ fn agree(reference: &Seen, other: &Seen, tolerance: Tolerance) -> Result<(), Str
     match reference.printed == other.printed {
         true => Ok(()),
         false => {
-            Err(format!("it prints {:?}, where the reference prints {:?}", other.printed, reference.printed))
+            Err(format!("the output is {:?}; the reference prints {:?}", other.printed, reference.printed))
         }
     }
 }

@@ -25,7 +25,7 @@ impl Command for Opt {
             let checked = subject::optimized(&graph, args, Checks::EveryEdit)?.to_string();
             if plain != checked {
                 let why = format!(
-                    "`{name}` is another graph when every edit is checked:\n{checked}\nand else:\n{plain}"
+                    "`{name}` changes to another graph when every edit is checked:\n{checked}\nand otherwise:\n{plain}"
                 );
                 return Err(Blame::nowhere(why));
             }

@@ -21,7 +21,7 @@ impl Command for RoundTrip {
             let again = subject::read(&printed)?.to_text(exact);
             if again != printed {
                 return Err(Blame::nowhere(format!(
-                    "`{name}` is read back as another program:\n{printed}\n{again}"
+                    "`{name}` reads back as another program:\n{printed}\n{again}"
                 )));
             }
         }
