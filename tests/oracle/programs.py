@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 HERE = pathlib.Path(__file__).parent
 CASES = HERE.parent / "cases"
 MORE = [
-    "frontend/loops_for_nobody", "frontend/writes_for_nobody", "run/attention_forward", "run/awaitables",
+    "frontend/loops_without_uses", "frontend/writes_without_uses", "run/attention_forward", "run/awaitables",
     "run/fractional_pool_3d", "run/gradients", "run/sort_objects",
 ]
 DTYPES = dict(

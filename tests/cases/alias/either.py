@@ -2,7 +2,7 @@
 # test alias dot
 # test alias why %r %a.1
 # test alias why %r %c.1
-# The overview's example: what is returned as `r` may be either input, `c` is fresh.
+# The example of the overview: the returned `r` may be either input, and `c` is a new tensor.
 def foo(a, b):
     c = a.mul(b)
     a.add_(1)

@@ -1,5 +1,5 @@
 # test frontend
-# A return of a name alone, behind two ifs that may have returned.
+# A return of a variable after two ifs that may have returned.
 def f(x: Optional[int], y: Optional[int]) -> int:
     if x is None:
         return 0

@@ -1,5 +1,5 @@
 # test frontend
-# An if that only refines, with a value nobody reads: it goes with everything in it.
+# An if that only refines a variable, with an unused value, is removed with its contents.
 def f(a: Optional[int]) -> int:
     if a is not None:
         a + 1

@@ -1,5 +1,5 @@
 # test source
-# Interfaces as source: whatever class has their methods goes where they are wanted, in attributes, lists and calls.
+# Interfaces in printed source: a class with the methods is accepted in attributes, lists and calls.
 class Shape(Interface):
     def area(self, scale: float) -> float:
         pass

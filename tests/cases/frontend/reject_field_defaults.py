@@ -1,5 +1,5 @@
 # test frontend
-# A default of a named tuple's field has the type of the field.
+# The default of a named tuple's field must have the type of the field.
 class Wrong(NamedTuple):
     n: int = "a"  # error: Expected a default value of type int
 

@@ -1,6 +1,6 @@
 # test frontend
-# A few lines make a type of many thousand parts, which would be compared one by one where objects are among them: that is
-# refused, and soon. Without objects a kernel compares them.
+# A few lines define a type of many thousand parts, which are compared one by one if objects are among them: such a sort is
+# refused at compile time. Without objects, a kernel compares the parts.
 class P:
     def __init__(self, n: int):
         self.n = n

@@ -1,5 +1,5 @@
 # test frontend
-# Special forms take the arguments they are documented with, and no others. PyTorch 2.6 refuses most of these; it drops the
+# Special forms accept only their documented arguments. PyTorch 2.6 refuses most of these calls; it ignores the
 # second dictionary of `dict`, and the keywords of `list`, `range` and `zip`.
 def tuples(a: Tuple[int, int], b: Tuple[int, int]) -> Tuple[int, int]:
     return tuple(a, b)  # error: tuple expected at most 1 arguments, but found 2

@@ -1,5 +1,5 @@
 # test source
-# What a block gives is an expression within the assignment, and written once.
+# A result of a block is printed once, as an expression within the assignment.
 def f(x: Tensor, n: int) -> Tensor:
     for i in range(n):
         x = torch.add(torch.mul(x, 2), i)

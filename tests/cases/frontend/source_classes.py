@@ -1,5 +1,5 @@
 # test source
-# Objects, enums, named tuples, properties and context managers as source.
+# Objects, enums, named tuples, properties and context managers in printed source.
 class Colour(Enum):
     RED = 1
     BLUE = 2

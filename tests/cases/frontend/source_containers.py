@@ -1,5 +1,5 @@
 # test source
-# Containers as source: types are written where the members do not say them.
+# Containers in printed source: types are printed where the members do not determine them.
 def lists(n: int) -> Tuple[List[int], List[Optional[int]], List[str]]:
     a = [i * 2 for i in range(n)]
     b: List[Optional[int]] = [1, None]

@@ -1,5 +1,5 @@
 # test source
-# Control flow as source: what is carried around loops keeps one name, conditions are variables of their own.
+# Control flow in printed source: a carried value keeps one name, and conditions are separate variables.
 def fibonacci(n: int) -> int:
     a, b = 0, 1
     while b < n:

@@ -1,5 +1,5 @@
 # test source
-# Functions of torch's Python library are the operators of their names once they are printed.
+# Functions of torch's Python library are printed as the operators with their names.
 def f(x: Tensor) -> Tuple[Tensor, Tensor]:
     values, counts = torch.unique_consecutive(x, return_counts=True)
     return values, counts

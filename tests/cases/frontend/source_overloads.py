@@ -1,5 +1,5 @@
 # test source
-# What equals its default is left out, unless an overload declared before would take what is left: another operator then.
+# Arguments equal to their defaults are omitted, unless an earlier overload would then accept the call.
 def f(x: Tensor) -> Tuple[Tensor, Tensor]:
     return torch.ops.aten.stft(x, 4, 4, center=True), torch.ops.aten.stft(x, 4, 4)
 

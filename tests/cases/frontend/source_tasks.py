@@ -1,5 +1,5 @@
 # test source
-# A task is a function of its own, which sees the variables around it.
+# A task is printed as a separate function that captures the variables around it.
 def twice(x: Tensor, n: int) -> Tensor:
     return x * n
 

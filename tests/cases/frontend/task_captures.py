@@ -1,5 +1,5 @@
 # test frontend
-# A task captures what its body reads. What only a dead part of the body mentions is dead outside of it too.
+# A task captures the variables that its body reads. A variable that only dead code of the body mentions is dead outside too.
 def f(x, y):
     w = y * 3
     def g():

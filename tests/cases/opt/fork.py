@@ -1,5 +1,5 @@
 # test opt inline_fork_wait
-# A task that is only waited for is computed where it is forked.
+# A task whose only use is a wait is computed at the fork.
 def double(x: int):
     return x * 2
 

@@ -1,6 +1,6 @@
 # test opt inline_fork_wait
-# A task that is waited for on one branch only may raise nowhere else: it stays a task. What a call does is not known
-# either, so the second stays too.
+# A task with a wait on one branch may raise only there: it stays a task. The effects of a call are unknown
+# too, so the second task stays.
 def inverse(x: int):
     return 10 // x
 

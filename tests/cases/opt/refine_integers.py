@@ -1,5 +1,5 @@
 # test opt refine_integer_values,constant_propagation,dce
-# Inside the branch, and after one that raises otherwise, an integer is the number it was compared with.
+# Inside the branch, and after a branch that raises otherwise, an integer equals the number it was compared with.
 def main(n: int, m: int) -> int:
     if n == 4 and not m != 2:
         return n * m

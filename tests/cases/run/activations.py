@@ -1,5 +1,5 @@
 # test run
-# Pointwise functions, at ordinary and special numbers.
+# Pointwise functions of ordinary and special numbers.
 def f(x):
     return x.sigmoid(), x.tanh(), x.relu(), x.exp()
 

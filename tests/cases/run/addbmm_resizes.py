@@ -1,5 +1,5 @@
 # test run
-# In place, the sum of products takes the shape of the result, as `out=` does; other views keep theirs.
+# In place, the sum of products resizes its operand as `out=` does; other views of the memory keep their sizes.
 
 
 def resized(x: Tensor, a: Tensor, b: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# What is written through one name is seen through the other; which one is known at run time only.
+# A write through one name is visible through the other; which tensor it is, is known at run time only.
 def foo(a, b):
     c = b * 2
     a += 1

@@ -1,5 +1,5 @@
 # test run
-# Attention of `torch.nn.functional`, written over operators: projections, masks, added keys, weights; with PyTorch's numbers.
+# Attention of `torch.nn.functional`, written with operators: projections, masks, added keys, weights; with PyTorch's results.
 def waves(n: int, m: int) -> Tensor:
     return torch.sin(torch.arange(n * m, dtype=torch.float64)).view(n, m)
 

@@ -1,5 +1,5 @@
 # test run
-# What is awaited is computed when somebody waits, once, with what its arguments hold by then; nobody waiting, never.
+# An awaitable is computed once, at the first wait, with the contents of its arguments at that time; without a wait, never.
 class Pair:
     def __init__(self, left: Tensor, right: int):
         self.left = left

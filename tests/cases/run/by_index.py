@@ -1,5 +1,5 @@
 # test run
-# Elements moved, met and found by index; negative indices, masks, neighbours and repetitions.
+# Elements read, combined and written by index; negative indices, masks, neighbours and repetitions.
 def picked(x: Tensor, rows: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     return x[rows, :, rows], x[mask], x[:, rows.unsqueeze(1), rows]
 

@@ -1,6 +1,6 @@
 # test run
-# What is claimed of results holds, so optimized programs answer as the reference does: an empty list of dimensions, another
-# dtype that is joined, numbers without a dimension to keep, an empty integral dimension. A tensor without dimensions is not turned.
+# Inferred facts about results hold, so optimized programs agree with the reference: an empty list of dimensions, another
+# joined dtype, numbers without a dimension to keep, an empty integral dimension. A tensor without dimensions is not transposed.
 def count(x: Tensor) -> int:
     return torch.count_nonzero(x, torch.jit.annotate(List[int], [])).dim()
 

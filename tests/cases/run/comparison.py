@@ -1,5 +1,5 @@
 # test run
-# Comparisons give bools, `where` chooses by them.
+# Comparisons return bool tensors, by which `where` selects.
 def f(a, b):
     return a < b, a >= b, a == b, torch.where(a > b, a, b)
 

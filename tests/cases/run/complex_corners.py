@@ -1,6 +1,6 @@
 # test run
-# Complex numbers at zeros, infinities and NaN: C's functions, and PyTorch's formulas where it has its own.
-# Every other element of a tensor is taken, for PyTorch's loops over whole vectors divide by other formulas.
+# Complex functions at zeros, infinities and NaN: C's functions, and PyTorch's formulas where they differ.
+# Every other element of a tensor is taken, because PyTorch's vectorized loops use other formulas for quotients.
 
 def spaced(z: Tensor):
     return torch.stack([z, z], 1)[:, 0]

@@ -1,5 +1,5 @@
 # test run
-# A conjugate is read as what it views is written: refused, for it is a copy here. Where nobody writes, it is right.
+# Reading a conjugate after a write to its operand is refused, because it is a copy here. Without writes it is correct.
 def main(x: Tensor, write: bool):
     y = x.conj()
     if write:

@@ -1,5 +1,5 @@
 # test run
-# Returns inside of branches and loops.
+# Returns inside branches and loops.
 def sign(x: int) -> int:
     if x > 0:
         return 1

@@ -1,5 +1,5 @@
 # test run
-# Elements of rows are read in one step; whatever is no row of real numbers goes the way of two operators.
+# An element of a row is read in one step; other operands take the path of two operators.
 
 
 def as_float(x: Tensor, i: int):

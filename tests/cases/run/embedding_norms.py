@@ -1,5 +1,5 @@
 # test run
-# A largest norm does nothing where `F.embedding` is compiled, as PyTorch's operator for it is dropped; called by name it works.
+# `max_norm` has no effect in a compiled `F.embedding`, because PyTorch drops its operator; a call by name works.
 def plain(i: Tensor, w: Tensor):
     return torch.nn.functional.embedding(i, w, max_norm=1.0), w
 

@@ -1,5 +1,5 @@
 # test run
-# Text of f-strings: escapes, raw strings, braces, and neighbours of all kinds.
+# Text of f-strings: escapes, raw strings, braces, and adjacent literals of all kinds.
 def raw(x: int) -> str:
     return rf"\n{x}\t" Rf'\x' f"\t" "\n"
 

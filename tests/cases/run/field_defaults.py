@@ -1,5 +1,5 @@
 # test run
-# Defaults of the fields of a named tuple: any constant but a tensor.
+# Defaults of the fields of a named tuple: any constant except a tensor.
 class Colour(Enum):
     RED = 1
     BLUE = 2

@@ -1,5 +1,5 @@
 # test run
-# Functions of floats at zeros, infinities, NaN and out of their domain.
+# Functions of floats at zeros, infinities, NaN and outside of their domain.
 
 def domain(x: Tensor):
     return torch.acosh(x), torch.atanh(x), torch.special.ndtr(x), torch.logit(x, 0.1), torch.round(x, decimals=2)

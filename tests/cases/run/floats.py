@@ -1,5 +1,5 @@
 # test run
-# Floats as Python has them.
+# Floats as in Python.
 def f(a: float, b: float):
     return a + b, a - b, a * b, a / b, a // b, a % b
 

@@ -1,5 +1,5 @@
 # test run
-# A loop with a known number of trips, carrying a tensor.
+# A loop with a known trip count that carries a tensor.
 def f(x, n: int):
     z = x
     for i in range(n):

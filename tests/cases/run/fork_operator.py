@@ -1,5 +1,5 @@
 # test run
-# An operator runs as a task of its own, its arguments given by position or name; constants are the task's own.
+# An operator runs as a task, with arguments by position or name; constants are part of the task.
 def f(x: Tensor, n: int):
     sums = torch.jit.fork(torch.add, x, other=x * 2)
     tasks = [torch.jit.fork(torch.mul, x, i) for i in range(n)]

@@ -1,5 +1,5 @@
 # test run
-# In three dimensions windows at random places need an element more than they cover, in two they do not.
+# In three dimensions, windows at random positions need one more element than they cover, in two dimensions they do not.
 def three(x: Tensor, kernel: int, size: int):
     return F.fractional_max_pool3d(x, kernel, size, _random_samples=torch.zeros(1, 1, 3))
 

@@ -1,6 +1,6 @@
 # test run
-# Functions of torch.nn.functional that are written over operators: a flag that chooses the results, one number for all
-# dimensions, defaults that are computed.
+# Functions of torch.nn.functional written with operators: a flag that selects the results, one number for all
+# dimensions, computed defaults.
 def pools(x: Tensor):
     values, places = torch.nn.functional.max_pool1d(x, 2, return_indices=True)
     return values, places, torch.nn.functional.max_unpool1d(values, places, 2)

@@ -1,5 +1,5 @@
 # test run
-# Shapes that have no gamma distribution give the least number there is, and spend as many draws as PyTorch spends on them.
+# Invalid parameters of the gamma distribution give the smallest number, and consume as many draws as in PyTorch.
 def gamma(x: Tensor) -> Tensor:
     torch.manual_seed(3)
     return torch._standard_gamma(x)

@@ -1,5 +1,5 @@
 # test run
-# Gradients at borders: history that is cut in place, values out of containers, losses that no target counts in.
+# Boundary cases of gradients: history changed in place, values from containers, losses without counted targets.
 def cut():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     y = x * 2

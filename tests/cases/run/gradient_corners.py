@@ -1,5 +1,5 @@
 # test run
-# Gradients where formulas have corners: which triangle was read, what is joined with nothing, layouts that change in place.
+# Special cases of gradient formulas: the triangle that is read, concatenation with empty tensors, layouts changed in place.
 def of_one(x: Tensor, y: Tensor):
     # Weights that differ, so that no place is taken for another.
     weights = torch.arange(1.0, y.numel() + 1.0, dtype=y.dtype).reshape(y.size())

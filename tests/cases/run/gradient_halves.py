@@ -1,5 +1,5 @@
 # test run
-# Gradients of halves whose squares are too large for halves.
+# Gradients of half floats whose squares overflow.
 def weights(y: Tensor):
     return torch.arange(1.0, y.numel() + 1.0).reshape(y.size()) / 4.0
 

@@ -1,5 +1,5 @@
 # test run
-# Gradients where elements are equal, or no numbers, or nothing at all; and of numbers of two kinds.
+# Gradients at equal elements, NaN, empty tensors, and of operands of two dtypes.
 def of_two(x: Tensor, y: Tensor, z: Tensor):
     weights = torch.arange(1.0, z.numel() + 1.0, dtype=torch.float64).reshape(z.size()).to(z.dtype)
     if z.is_complex():

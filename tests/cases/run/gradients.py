@@ -1,5 +1,5 @@
 # test run
-# Gradients asked for within a program: what ran before is recorded, leaves gather, or they are given by name.
+# Gradients requested within a program: the run is recorded, gradients accumulate in leaves or are returned.
 def gathers():
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     (w * w).sum().backward()

@@ -1,5 +1,5 @@
 # test run
-# A value that either branch gives.
+# A value from either branch.
 def f(a, b, c: bool):
     d = a + b
     if c:

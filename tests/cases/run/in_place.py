@@ -1,5 +1,5 @@
 # test run
-# Writes into tensors, and into what shares their storage.
+# Writes to tensors and to tensors that share their storage.
 def f(x, y):
     x.add_(y).mul_(2)
     return x

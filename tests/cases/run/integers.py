@@ -1,5 +1,5 @@
 # test run
-# Division and remainder round towards minus infinity; shifts and bits are those of 64-bit integers.
+# Division and remainder round towards minus infinity; shifts and bit operations are those of 64-bit integers.
 def div(a: int, b: int):
     return a // b, a % b
 

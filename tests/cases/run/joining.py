@@ -1,5 +1,5 @@
 # test run
-# Tensors put together and taken apart.
+# Tensors concatenated and split.
 def join(a, b):
     return torch.cat([a, b], 0), torch.cat([a, b], -1), torch.stack([a, b], 1)
 

@@ -1,5 +1,5 @@
 # test run
-# A `with` runs `__exit__` on every way out of its body, also where the body is the end of the function.
+# A `with` runs `__exit__` on every exit from its body, also if the body is the end of the function.
 class Log:
     size: Final[int] = 2
     def __init__(self):

@@ -1,5 +1,5 @@
 # test run
-# Lists as indices become integer tensors, whatever their elements; truth values are positions, not a mask. A tuple literal is
+# Lists as indices become integer tensors, whatever their elements; bools are positions, not a mask. A tuple literal is
 # several subscripts.
 def truths(x: Tensor) -> Tensor:
     return x[:, [True, False, True, False]]

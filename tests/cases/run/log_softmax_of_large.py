@@ -1,5 +1,5 @@
 # test run
-# The logarithm of the sum counts beside elements that are far larger.
+# The logarithm of the sum is not lost if elements are far larger.
 def f(x: Tensor):
     return torch.log_softmax(x, 0), torch.log_softmax(x.to(torch.bfloat16), 0), torch.log_softmax(x.to(torch.float64), 0), torch.log_softmax(torch.stack([x,x],1), 0), torch.log_softmax(torch.stack([x,x],1).to(torch.bfloat16), 0)
 # run: f(tensor([1e30, 5.0, 1e30], f32)) ~= (tensor([-0.6931472, -1e30, -0.6931472], f32), tensor([-0.69140625, -1.00025555e30, -0.69140625], bf16), tensor([-0.6931471805599453, -1.0000000150474662e30, -0.6931471805599453], f64), tensor([[-0.6931472, -0.6931472], [-1e30, -1e30], [-0.6931472, -0.6931472]], f32), tensor([[-0.69140625, -0.69140625], [-1.00025555e30, -1.00025555e30], [-0.69140625, -0.69140625]], bf16))

@@ -1,5 +1,5 @@
 # test run
-# What a mask hides is not read, whatever it is, and nothing is added where it hides.
+# Masked positions are neither read nor written, whatever their index.
 def put(x: Tensor, mask: Tensor, at: Tensor, values: Tensor):
     places: List[Optional[Tensor]] = [at]
     return torch.ops.aten._unsafe_masked_index_put_accumulate(x, mask, places, values)

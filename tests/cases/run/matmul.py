@@ -1,5 +1,5 @@
 # test run
-# Products of matrices, vectors and batches.
+# Products of matrices, vectors and batches of matrices.
 def products(a, b):
     return a.mm(b), torch.matmul(a, b), a @ b
 

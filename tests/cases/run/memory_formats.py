@@ -1,5 +1,5 @@
 # test run
-# Results of tensors whose channels are innermost, or whose dimensions are turned, lie as in PyTorch.
+# Strides of results for tensors with innermost channels or permuted dimensions, as in PyTorch.
 
 
 def image(x: Tensor):

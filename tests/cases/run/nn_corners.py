@@ -1,5 +1,5 @@
 # test run
-# Where padding crops, integers are limited, halves round between steps, and nothing is summed.
+# Special cases: cropping padding, integer bounds, half floats rounded between steps, empty sums.
 def wrapped(x):
     return torch._C._nn.pad(x, [-1, 2], "circular")
 

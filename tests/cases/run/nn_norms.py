@@ -1,5 +1,5 @@
 # test run
-# Softmax, normalization, and losses: what compares an element with its row.
+# Softmax, normalization and losses, which combine an element with its row.
 def soft(x):
     return torch.softmax(x, -1), torch.log_softmax(x, 0, 7), torch.softmax(x, 1, 6)
 

@@ -1,5 +1,5 @@
 # test run
-# Convolutions, pooling, padding, resampling: what slides over space.
+# Convolutions, pooling, padding and resampling over spatial dimensions.
 def conv(x, w, b):
     return torch.conv2d(x, w, b, [2, 1], [1, 1], [1, 2], 1)
 

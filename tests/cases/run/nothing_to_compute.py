@@ -1,5 +1,5 @@
 # test run
-# Of tensors without elements, some operators never ask which type they are of, and some refuse them.
+# Tensors without elements: some operators do not check their dtype, others refuse them.
 def solve_triangular(a: Tensor, b: Tensor):
     return torch.linalg.solve_triangular(a, b, upper=True)
 def cholesky(x: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# Numbers that the element type does not hold, and other arguments that are refused.
+# Numbers out of the range of the element type, and other refused arguments.
 
 
 def alpha(x: Tensor, by: int):

@@ -1,5 +1,5 @@
 # test run
-# Convolutions with one position of the result: the patches are a vector, which is multiplied where it lies.
+# Convolutions with one position of the result: the patch is a vector that is multiplied in place.
 def plain(c: int, k: int):
     return torch.conv2d(torch.ones([1, c, k, k]), torch.ones([c, c, k, k])).flatten()
 

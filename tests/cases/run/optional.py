@@ -1,5 +1,5 @@
 # test run
-# What is known not to be None may be used.
+# A value that is known not to be None may be used.
 def f(x: Optional[int], y: Optional[int]) -> int:
     if x is None:
         return 0

@@ -1,6 +1,6 @@
 # test run
-# Variables that may be None, assigned in loops within loops, which are left early: what flows into an inner loop from the next
-# iteration of the outer one is wider than what is known when the inner one is closed.
+# Optional variables, assigned in nested loops with early exits: the value that flows into an inner loop from the next
+# iteration of the outer one has a wider type than is known when the inner loop is closed.
 def inner_none(x: Tensor, n: int) -> Tensor:
     v: Optional[Tensor] = None
     w = 0

@@ -1,5 +1,5 @@
 # test run
-# Sorting, selection, the middle and the different; NaN is last, equal elements fall as PyTorch's do.
+# Sorting, selection, medians and distinct elements; NaN is last, equal elements have PyTorch's order.
 def ordered(x: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     values, places = torch.sort(x, dim=0, descending=True, stable=True)
     return values, places, torch.argsort(x, 0), torch.msort(x)

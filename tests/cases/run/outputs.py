@@ -1,5 +1,5 @@
 # test run
-# What `out=` variants refuse, how they lay out what they resize, and which type they compute in.
+# `out=` variants: refused arguments, strides of resized outputs, and the dtype of the computation.
 
 
 def doubles(x: Tensor):

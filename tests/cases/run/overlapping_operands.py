@@ -1,5 +1,5 @@
 # test run
-# In-place operators with an operand in the memory they write: the tensor itself (at 0), elements that meet (1, 2), others (4).
+# In-place operators with an operand in the written memory: the tensor itself (at 0), shared elements (1, 2), others (4).
 def add_by(at: int):
     m = torch.arange(1, 9).to(torch.float32)
     return m[:4].add_(m[at:at + 4])

@@ -1,5 +1,5 @@
 # test run
-# Writes to a tensor whose memory an operand shares in part, or several of whose elements are one place in memory.
+# Writes to a tensor that shares part of its memory with an operand, or has several elements at one address.
 def row_added():
     x = torch.ones([3, 3])
     return x.add_(x[0])

@@ -1,5 +1,5 @@
 # test run
-# Sequences of different lengths, packed step by step and padded again.
+# Sequences of different lengths, packed by time step and padded again.
 def pack(x, lengths, batch_first: bool):
     return torch._pack_padded_sequence(x, lengths, batch_first)
 

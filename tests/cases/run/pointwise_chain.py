@@ -1,5 +1,5 @@
 # test run
-# A chain that a fuser makes one loop of; broadcast, and a value that is used outside too.
+# A chain of pointwise operators that is fused to one loop, with broadcasting and a value with other uses.
 def chain(x, y):
     a = x * y
     b = a + 1.0

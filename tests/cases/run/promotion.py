@@ -1,5 +1,5 @@
 # test run
-# The dtype of a result follows categories first, and dimensions before scalars.
+# The dtype of a result depends on categories first, and on operands with dimensions before scalars.
 def add(a, b):
     return a + b
 

@@ -1,5 +1,5 @@
 # test run
-# What a seed gives, number for number.
+# The numbers of a seed.
 def uniform(seed: int):
     torch.manual_seed(seed)
     return torch.rand([4]), torch.rand([2], dtype=torch.float64), torch.randint(0, 100, [4]), torch.randperm(6)

@@ -1,5 +1,5 @@
 # test run
-# Triangles, diagonals, turned and rolled places, grids, and several pieces at once.
+# Triangles, diagonals, rotated and rolled elements, grids, and several pieces at once.
 def cut(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.tril(x, -1), torch.triu(x, 1), torch.diag_embed(x[0], 1)
 

@@ -1,5 +1,5 @@
 # test run
-# Corners that PyTorch refuses, and some beside them that it does not.
+# Special cases that PyTorch refuses, and neighbouring ones that it accepts.
 
 
 def slopes(x: Tensor, order: int):

@@ -1,5 +1,5 @@
 # test run
-# What PyTorch refuses is refused: outputs of other element types, mixtures, and types its kernels lack.
+# Arguments that PyTorch refuses: outputs of other dtypes, mixed dtypes, and dtypes without a kernel.
 def out(x: Tensor, y: Tensor):
     return torch.floor(x, out=y)
 def minus(x: Tensor, y: Tensor):

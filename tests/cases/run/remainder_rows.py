@@ -1,5 +1,5 @@
 # test bytecode run
-# Whole vectors of single floats give NaN where the quotient is out of range, what is left over of a row is exact.
+# In PyTorch's vector loops, f32 remainders are NaN if the quotient is out of range; the rest of a row is exact.
 def main(big: float, small: float, n: int):
     x = torch.full([n], big)
     return torch.isnan(torch.remainder(x, small)).sum(), torch.isnan(torch.fmod(x, small)).sum(), torch.isnan(torch.fmod(x.to(torch.bfloat16), small)).sum()

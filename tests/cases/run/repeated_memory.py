@@ -1,5 +1,5 @@
 # test run
-# Tensors several of whose elements are one place in memory: what writes them, and what refuses to.
+# Tensors with several elements at one address: operators that write them, and operators that refuse them.
 
 
 def filled(x: Tensor):

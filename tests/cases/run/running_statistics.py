@@ -1,5 +1,5 @@
 # test run
-# Normalization moves the running statistics even where nobody reads its result, unless it uses them; as in PyTorch.
+# Normalization updates the running statistics even if its result has no uses, unless it normalizes by them; as in PyTorch.
 def kept(x: Tensor, m: Tensor, v: Tensor):
     unread = torch.batch_norm(x, None, None, m, v, True, 0.5, 1e-5, True)
     return m

@@ -1,5 +1,5 @@
 # test run
-# Running sums in place and into tensors of another dtype.
+# Cumulative sums in place and into tensors of another dtype.
 def cs(x: Tensor, d: Optional[int]):
     x = x.clone()
     y = x.cumsum_(0, dtype=d)

@@ -1,5 +1,5 @@
 # test run
-# Planes of bytes are resized in integers, halves sampled with every step rounded to halves, and what is not a number counts.
+# Images of bytes are resized in integers, half floats are sampled with every step rounded, and NaN coordinates count.
 
 
 def resized(n: int, sizes: List[int], align: bool, smooth: bool, cubic: bool):

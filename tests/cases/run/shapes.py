@@ -1,5 +1,5 @@
 # test run
-# Shapes asked for and changed.
+# Shapes queried and changed.
 def f(x):
     return x.size(), x.size(0), x.dim(), x.numel(), x.shape[-1]
 

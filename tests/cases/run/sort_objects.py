@@ -1,6 +1,6 @@
 # test run
-# Lists of objects are sorted by the class's `__lt__`, stably, in place or as a copy; other names for the list see it. So
-# are lists of tuples that hold objects.
+# Lists of objects are sorted by the class's `__lt__`, stably, in place or as a copy; aliases of the list see the change. The
+# same holds for lists of tuples that contain objects.
 class Item:
     def __init__(self, key: int, name: str):
         self.key = key

@@ -1,5 +1,5 @@
 # test run
-# Keywords that `dict` and `enumerate` take.
+# Keywords that `dict` and `enumerate` accept.
 def from_pairs() -> Dict[str, int]:
     return dict([("a", 1)], b=2)
 

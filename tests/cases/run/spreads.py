@@ -1,5 +1,5 @@
 # test run
-# Reductions beyond sums: spread (of complex numbers too), norms, running extremes, closeness.
+# Reductions other than sums: variance (also of complex numbers), norms, cumulative extremes, closeness.
 def spread(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     v, m = torch.var_mean(x, [0], correction=1)
     return v, m, torch.std(x)

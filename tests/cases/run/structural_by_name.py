@@ -1,6 +1,6 @@
 # test frontend
 # test run
-# What PyTorch's passes make of sums of products and of sizes is saved as calls of structural operators, and read again.
+# Structural operators that PyTorch's passes create for sums of products and sizes are saved as calls and read back.
 def products(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
     return ops.prim.MMTreeReduce(a, b, c, d)
 

@@ -1,5 +1,5 @@
 # test run
-# What is added to a product of a matrix and a vector is a vector of its size, or one number; in place it has that size.
+# The addend of a matrix-vector product is a vector of its size or one number; in place it has that size.
 def addmv(bias: Tensor, matrix: Tensor, vector: Tensor):
     return torch.addmv(bias, matrix, vector)
 

@@ -1,5 +1,5 @@
 # test run
-# What PyTorch has for floats only is refused where both operands are integers; one float makes floats of both.
+# Functions that PyTorch has for floats only are refused if both operands are integers; one float converts both.
 def hypot(a: Tensor, b: Tensor):
     return torch.hypot(a, b)
 

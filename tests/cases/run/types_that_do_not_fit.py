@@ -1,5 +1,5 @@
 # test run
-# Types that operators ask of what they are given beside their input.
+# Dtypes that operators require of arguments other than their input.
 def entropy(x: Tensor, t: Tensor):
     return torch.nn.functional.binary_cross_entropy(x, t)
 def weighted(x: Tensor, t: Tensor, w: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# Views share storage with what they are views of.
+# Views share storage with their base.
 def f(x):
     y = x.view(2, 3)
     z = y.t()

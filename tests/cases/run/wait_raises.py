@@ -1,5 +1,5 @@
 # test run
-# Waiting raises what the task raised, also where the result is not wanted.
+# A wait raises the error of its task, also if the result has no uses.
 def h(x: Tensor) -> Tensor:
     assert bool(x.sum() > 100), "bad"
     return x + 1

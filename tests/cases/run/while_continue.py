@@ -1,5 +1,5 @@
 # test run
-# A loop that skips the rest of its body, and one that stops early.
+# A loop that skips the rest of its body, and a loop that stops early.
 def f(n: int):
     total = 0
     i = 0

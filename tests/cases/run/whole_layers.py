@@ -1,5 +1,5 @@
 # test run
-# Attention with its projections, and whole layers of an encoder.
+# Attention with its projections, and complete encoder layers.
 def attend(x, w, b, p, c, weights: bool, average: bool):
     return torch._native_multi_head_attention(x, x, x, 4, 2, w, b, p, c, None, weights, average)
 

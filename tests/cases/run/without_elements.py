@@ -1,5 +1,5 @@
 # test run
-# Tensors without elements, and sizes that do not fit: what is refused, and what nobody looks at.
+# Tensors without elements, and sizes that do not fit: refused arguments, and arguments that are not checked.
 
 
 def factor(x: Tensor):

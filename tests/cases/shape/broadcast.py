@@ -1,5 +1,5 @@
 # test shape
-# Types of promotion and broadcasting follow the operators; nothing is known of the inputs.
+# Dtypes and sizes follow from promotion and broadcasting; the inputs are unknown.
 def f(n: int):
     a = torch.zeros([n, 1])
     b = torch.ones([1, 4], dtype=torch.int64)

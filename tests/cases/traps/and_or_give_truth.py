@@ -1,5 +1,5 @@
 # test source
-# `and` and `or` give truth values, not operands.
+# `and` and `or` return bools, not operands.
 def f(a: int, b: int) -> Tuple[bool, bool]:
     return a and b, a or b
 

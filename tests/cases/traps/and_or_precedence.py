@@ -1,5 +1,5 @@
 # test frontend
-# `and` binds tighter than `or`, in source given as text too, where PyTorch's parser has them on one level.
+# `and` has a higher precedence than `or`, also in source given as text, where PyTorch's parser has one level for both.
 def f(a: bool, b: bool, c: bool) -> bool:
     return a or b and c
 

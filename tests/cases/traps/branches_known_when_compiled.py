@@ -1,5 +1,5 @@
 # test run
-# Of an if whose condition is known when it is compiled the other branch is not compiled.
+# If a condition is known at compile time, only the branch that is taken is compiled.
 def f(x: int) -> int:
     if isinstance(x, str):
         return x.upper()

@@ -1,5 +1,5 @@
 # test run
-# A variable that two branches give different types is unusable, unless one of them is None.
+# A variable with different types in two branches is unusable, unless one of them is None.
 def f(c: bool) -> Optional[int]:
     if c:
         x = 1

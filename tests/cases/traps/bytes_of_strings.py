@@ -1,5 +1,5 @@
 # test frontend
-# Only letters of ASCII have two cases, and strings are compared by their bytes.
+# Only ASCII letters have two cases, and strings are compared by bytes.
 def f(s: str) -> Tuple[str, str, int, bool]:
     return s.upper(), s.lower(), len(s), s < "z"
 

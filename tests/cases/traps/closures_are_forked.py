@@ -1,5 +1,5 @@
 # test run
-# A function inside of another can be forked, and sees the variables around it.
+# A nested function can be forked, and captures the variables around it.
 def f(x: Tensor) -> Tensor:
     y = x + 1
     def g():

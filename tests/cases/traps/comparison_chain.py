@@ -1,5 +1,5 @@
 # test source
-# Comparisons group to the left in text, as in TorchScript: `a < b < c` compares a truth value with `c`.
+# Comparisons associate to the left in text, as in TorchScript: `a < b < c` compares a bool with `c`.
 def f(a: int, b: int, c: int) -> Tuple[bool, bool]:
     return a < b < c, a == b == c
 

@@ -1,5 +1,5 @@
 # test frontend
-# Where the types leave it open a number may be complex; what has no meaning for it is an error, never its real part.
+# A number of unknown kind may be complex; an operation without meaning for it is an error and never uses the real part.
 def f(a: complex, b: float):
     a %= b
     return a

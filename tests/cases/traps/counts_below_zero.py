@@ -1,5 +1,5 @@
 # test frontend
-# A range that ends before it begins has no turns.
+# A range whose end precedes its start has no iterations.
 def f(n: int) -> Tuple[int, int]:
     a, b = 0, 0
     for i in range(n):

@@ -1,5 +1,5 @@
 # test frontend
-# A default is a constant; who gets a list as default gets the same one every time only within one call.
+# A default is a constant; a list as default is the same object only within one call.
 def g(n: int, a: List[int] = [1]) -> int:
     return n + len(a)
 

@@ -1,5 +1,5 @@
 # test frontend
-# A dictionary keeps the order of insertion; its keys are a list of their own, not a view.
+# A dictionary keeps the order of insertion; its keys are a separate list, not a view.
 def f(d: Dict[str, int]) -> Tuple[List[str], List[str]]:
     keys = d.keys()
     d["z"] = 1

@@ -1,5 +1,5 @@
 # test frontend
-# Members of an enum are equal to themselves; they have no order and do not come from their value.
+# Members of an enum equal only themselves; they have no order and cannot be created from their value.
 class Color(Enum):
     RED = 1
     GREEN = 2

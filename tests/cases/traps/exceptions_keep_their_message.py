@@ -1,5 +1,5 @@
 # test source
-# Any exception ends the program; its class is part of what is told.
+# Any exception ends the program; its class is part of the message.
 def f(n: int) -> int:
     if n == 0:
         raise KeyError("no such key")

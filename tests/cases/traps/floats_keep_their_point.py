@@ -1,5 +1,5 @@
 # test source
-# A float stays one when the program is printed and read again.
+# A float remains a float when the program is printed and read back.
 def f(x: Tensor):
     return x * 1e12, 1e10, 1e16, 123456789012.0, 1e17, 2.5e-7, 1e300
 

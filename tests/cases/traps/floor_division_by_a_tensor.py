@@ -1,5 +1,5 @@
 # test run
-# A number divided by a tensor and rounded down takes the tensor for a number.
+# The floor division of a number by a tensor treats the tensor as a number.
 def f(x: Tensor):
     return 7 // x
 

@@ -1,5 +1,5 @@
 # test run
-# `//=` and `@=` have Python's meaning, where PyTorch does not read them.
+# `//=` and `@=` have Python's meaning; PyTorch's parser rejects them.
 def f(x: int) -> int:
     x //= 2
     return x

@@ -1,5 +1,5 @@
 # test source
-# `//` and `%` have the sign of the divisor; `%=` on floats that of the dividend.
+# `//` and `%` have the sign of the divisor; `%=` on floats has that of the dividend.
 def f(a: int, b: int) -> Tuple[int, int]:
     return a // b, a % b
 

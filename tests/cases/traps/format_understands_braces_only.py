@@ -1,5 +1,5 @@
 # test source
-# `format` fills bare braces; what is in them comes out as it is.
+# `format` fills empty braces; text inside braces is kept.
 def f(n: int) -> str:
     return "{} {0} {:.2f} {{}}".format(n)
 

@@ -1,5 +1,5 @@
 # test frontend
-# `is` asks containers, tensors and objects whether they are the same one, numbers whether they are equal.
+# `is` compares containers, tensors and objects by identity, numbers by value.
 def f(a: List[int], x: Tensor, n: int, o: Optional[int]):
     b = a
     return a is b, a is [1], x is x, x is x + 1, n is 1, o is None, a is not b

@@ -1,5 +1,5 @@
 # test run
-# A tuple of one type has its elements by number at run time.
+# A tuple of one element type can be indexed at run time.
 def f(t: Tuple[int, int, int], i: int) -> int:
     return t[i]
 

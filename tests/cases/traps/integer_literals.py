@@ -1,5 +1,5 @@
 # test source
-# The smallest integer has a literal.
+# The smallest integer can be written as a literal.
 def f() -> Tuple[int, int]:
     return -9223372036854775808, 9223372036854775807
 

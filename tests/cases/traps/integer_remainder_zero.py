@@ -1,5 +1,5 @@
 # test source
-# Division and remainder by zero of integers are errors, of true division infinities.
+# Integer division and remainder by zero are errors; true division gives infinity.
 def mod(a: int, b: int) -> int:
     return a % b
 

@@ -1,5 +1,5 @@
 # test run
-# Whatever class has an interface's methods, with types that fit, implements it; which method runs is found when it is called.
+# A class with the methods of an interface, with matching types, implements it; the method is selected at run time.
 class Shape(Interface):
     def area(self) -> float:
         pass

@@ -1,5 +1,5 @@
 # test source
-# `~` binds tighter than `+`, and `and` tighter than `or`, as in Python; PyTorch reads text otherwise.
+# `~` has a higher precedence than `+`, and `and` than `or`, as in Python; PyTorch parses text differently.
 def f(a: Tensor) -> Tensor:
     return ~a + 1
 

@@ -1,5 +1,5 @@
 # test frontend
-# What `item` gives is a number of unknown kind; written into a tensor of integers it is cut.
+# The result of `item` is a number of unknown kind; written into an integer tensor it is truncated.
 def f(x: Tensor, y: Tensor) -> Tensor:
     x[0] = y.item()
     return x

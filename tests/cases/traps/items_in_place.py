@@ -1,5 +1,5 @@
 # test run
-# `d[k] += v` writes into the value if it is a tensor, and is an assignment for numbers; PyTorch goes by the type of the
+# `d[k] += v` writes into the value if it is a tensor, and is an assignment for numbers; PyTorch decides by the type of the
 # key, and assigns a new tensor.
 def numbers(d: Dict[str, int]) -> Dict[str, int]:
     d["a"] += 5

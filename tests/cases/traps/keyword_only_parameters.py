@@ -1,5 +1,5 @@
 # test run
-# What stands behind `*` is given by name.
+# Parameters after `*` are passed by name.
 def g(a: int, *, b: int = 3) -> int:
     return a * 10 + b
 

@@ -1,5 +1,5 @@
 # test source
-# A loop over a list asks for its length once.
+# A loop over a list reads its length once.
 def f() -> List[int]:
     a = [1, 2]
     for x in a:

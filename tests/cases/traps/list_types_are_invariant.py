@@ -1,5 +1,5 @@
 # test frontend
-# A list of integers is no list of optionals or of anything, but the empty one is any list.
+# A list of integers is not a list of optionals or of `Any`, but the empty list is a list of any type.
 def count(a: List[Optional[int]]) -> int:
     return len(a)
 

@@ -1,5 +1,5 @@
 # test run
-# `+=` on a list changes the list that other names mean too; `*=` as well.
+# `+=` and `*=` on a list change the list for all its aliases.
 def f(a: List[int]) -> Tuple[List[int], List[int]]:
     b = a
     b += [3]

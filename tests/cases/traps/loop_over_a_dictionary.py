@@ -1,5 +1,5 @@
 # test run
-# A loop over a dictionary goes over its keys, which were read before it.
+# A loop over a dictionary iterates over its keys, which are read before the loop.
 def f(d: Dict[str, int]) -> Tuple[List[str], int]:
     keys: List[str] = []
     for k in d:

@@ -1,5 +1,5 @@
 # test frontend
-# A tensor without dimensions cannot be walked.
+# A tensor without dimensions cannot be iterated.
 def f(x: Tensor) -> int:
     n = 0
     for r in x:

@@ -1,5 +1,5 @@
 # test source
-# A loop over a tensor goes over its first dimension, and writes go through.
+# A loop over a tensor iterates over its first dimension, and writes to the elements change the tensor.
 def f(x: Tensor) -> Tensor:
     for row in x:
         row += 1

@@ -1,5 +1,5 @@
 # test run
-# What a range was made of is read once; assigning to its variable changes nothing.
+# The arguments of a range are read once; assigning to the loop variable has no effect.
 def f(n: int) -> List[int]:
     r: List[int] = []
     for i in range(n):

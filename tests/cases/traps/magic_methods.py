@@ -1,5 +1,5 @@
 # test run
-# Operators ask the left operand's class, and no other.
+# Operators call methods of the left operand's class only.
 class Money:
     cents: int
     def __init__(self, cents: int):

@@ -1,5 +1,5 @@
 # test run
-# `math.isnan` and its like give truth values, as their types say; PyTorch gives integers.
+# `math.isnan` and similar functions return bools, as their types state; PyTorch returns integers.
 def f(x: float) -> Tuple[bool, bool, bool]:
     return math.isnan(x), math.isinf(x), math.isfinite(x)
 

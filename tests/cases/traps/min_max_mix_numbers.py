@@ -1,5 +1,5 @@
 # test frontend
-# `min` and `max` of an integer and a float give a float, whichever is meant.
+# `min` and `max` of an integer and a float return a float, whichever is selected.
 def f(a: int, b: float):
     return min(a, b), max(a, b), min(a, a + 1), max([a, 2])
 

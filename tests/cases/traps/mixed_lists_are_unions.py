@@ -1,5 +1,5 @@
 # test run
-# A list of several types is one of their union.
+# A list of several types has the union of them as element type.
 def f(x: bool):
     a = [1, "a", 2]
     r = 0

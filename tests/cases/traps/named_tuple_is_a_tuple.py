@@ -1,5 +1,5 @@
 # test frontend
-# A named tuple goes where a tuple of its fields does; a tuple is no named tuple.
+# A named tuple is accepted as a tuple of its fields; a tuple is not a named tuple.
 class P(NamedTuple):
     x: int
     y: float

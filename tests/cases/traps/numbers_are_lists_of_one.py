@@ -1,5 +1,5 @@
 # test run
-# A number is a list of one element where a list of numbers is a parameter, whether of an operator or a function.
+# A number is accepted as a list of one element for a parameter that is a list of numbers, in operators and functions.
 def g(sizes: List[int]) -> int:
     return len(sizes)
 

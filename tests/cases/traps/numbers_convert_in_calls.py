@@ -1,5 +1,5 @@
 # test frontend
-# A truth value is a number where one is wanted, and a number is a list where a list of fixed length is.
+# A bool is converted to a number in calls, and a number to a list of fixed length.
 def half(x: float) -> float:
     return x / 2
 

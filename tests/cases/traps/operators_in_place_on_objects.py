@@ -1,5 +1,5 @@
 # test run
-# `+=` on an object asks for `__iadd__`, and else for `__add__`.
+# `+=` on an object calls `__iadd__`, or else `__add__`.
 class Total:
     n: int
     def __init__(self, n: int):

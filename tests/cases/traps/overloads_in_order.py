@@ -1,5 +1,5 @@
 # test run
-# Of several overloads the first counts that needs no conversion.
+# The first overload that needs no conversion is called.
 def f(x: Tensor, n: int, y: float, b: bool):
     return torch.add(x, n), torch.add(x, y), torch.pow(n, 2), torch.pow(2, x), max(n, y), abs(b), n * b
 

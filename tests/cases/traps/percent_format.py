@@ -1,5 +1,5 @@
 # test frontend
-# `%` knows bare conversions only; width, precision and the other letters are errors when it runs.
+# `%` supports only conversions without width and precision; others are errors at run time.
 def f(n: int, x: float, s: str) -> str:
     return "%d %i %s %f %e %%" % (n, n, s, x, x)
 

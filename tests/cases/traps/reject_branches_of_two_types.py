@@ -1,5 +1,5 @@
 # test frontend
-# A variable that two branches give different types is unusable behind them.
+# A variable with different types in two branches is unusable after them.
 def f(c: bool):
     if c:
         x = 1

@@ -1,5 +1,5 @@
 # test frontend
-# `break` needs a loop that is one when the program runs.
+# `break` needs a loop that exists at run time, not an unrolled one.
 def f() -> int:
     n = 0
     for x in (1, 2.5):

@@ -1,5 +1,5 @@
 # test frontend
-# A function inside of another can be forked and nothing else.
+# A nested function can only be forked.
 def f(x: int) -> int:
     def g(y: int) -> int:
         return y

@@ -1,5 +1,5 @@
 # test frontend
-# What has no comparison of its own: mixed tuples, lists of lists, dictionaries, order of tuples.
+# Containers without comparison: mixed tuples, lists of lists, dictionaries, order of tuples.
 def f() -> bool:
     return (1, "a") == (1, "a")  # error: call of `aten::eq` are not valid
 

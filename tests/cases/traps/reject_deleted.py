@@ -1,5 +1,5 @@
 # test frontend
-# A deleted variable is gone.
+# A deleted variable is undefined.
 def f(x: int) -> int:
     y = x
     del y

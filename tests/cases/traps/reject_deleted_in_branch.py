@@ -1,5 +1,5 @@
 # test frontend
-# What one branch deletes is gone behind both.
+# A variable that one branch deletes is undefined after both.
 def f(a: int, b: bool) -> int:
     x = a
     if b:

@@ -1,5 +1,5 @@
 # test frontend
-# An empty list without a type is one of tensors.
+# An empty list without an annotation is a list of tensors.
 def f() -> List[Tensor]:
     a = []
     a.append(1)  # error: Could not match type int

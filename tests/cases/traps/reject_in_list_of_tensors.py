@@ -1,5 +1,5 @@
 # test frontend
-# `in` compares with `==`, which is no truth value for tensors.
+# `in` compares with `==`, whose result for tensors is not a bool.
 def f(x: Tensor, a: List[Tensor]) -> bool:
     return x in a  # error: are not valid
 

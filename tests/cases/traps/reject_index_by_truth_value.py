@@ -1,4 +1,4 @@
 # test frontend
-# A truth value between brackets is no mask.
+# A bool as an index is not a mask.
 def f(x: Tensor):
     return x[True]  # error: unsupported index type 'bool'

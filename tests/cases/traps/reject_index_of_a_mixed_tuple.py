@@ -1,4 +1,4 @@
 # test frontend
-# An element of a tuple of several types is chosen when it is compiled.
+# The index into a tuple of several types must be a constant.
 def f(t: Tuple[int, str], i: int):
     return t[i]  # error: with a non-integer literal

@@ -1,5 +1,5 @@
 # test frontend
-# An integer is no float in calls of functions.
+# An integer is not converted to float in calls of functions.
 def g(x: float) -> float:
     return x
 

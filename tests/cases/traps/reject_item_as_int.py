@@ -1,5 +1,5 @@
 # test frontend
-# What `item` gives is a number of unknown kind: a variable of a certain one does not take it.
+# The result of `item` is a number of unknown kind, which cannot be assigned to a variable of one kind.
 def f(y: Tensor) -> int:
     n: int = y.item()  # error: is annotated with type int
     return n

@@ -1,5 +1,5 @@
 # test frontend
-# Tuples and strings cannot be changed; the lists they convert to would be, and be lost.
+# Tuples and strings cannot be changed; a write to a list converted from them would be lost.
 def f(t: Tuple[int, int]) -> int:
     t[0] = 1  # error: does not support item assignment
     return t[0]

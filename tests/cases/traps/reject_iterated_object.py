@@ -1,5 +1,5 @@
 # test frontend
-# `__iter__` is not asked.
+# `__iter__` is not called.
 class Numbers:
     n: int
     def __init__(self, n: int):

@@ -1,5 +1,5 @@
 # test frontend
-# There are no functions without a name.
+# Lambdas are not supported.
 def f(x: int) -> int:
     g = lambda y: y + 1  # error: `lambda`
     return g(x)

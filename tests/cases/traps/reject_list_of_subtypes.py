@@ -1,5 +1,5 @@
 # test frontend
-# A list is a list of exactly its element type.
+# A list type accepts only lists with exactly its element type.
 def count(a: List[Optional[int]]) -> int:
     return len(a)
 

@@ -1,5 +1,5 @@
 # test frontend
-# What a loop carries keeps its type.
+# A carried value keeps its type.
 def f(n: int) -> str:
     x = 0
     for i in range(n):

@@ -1,4 +1,4 @@
 # test frontend
-# Names that are nearly right are suggested.
+# Similar names are suggested.
 def f(length: int) -> int:
     return lenght  # error: undefined value lenght

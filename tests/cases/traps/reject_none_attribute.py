@@ -1,5 +1,5 @@
 # test frontend
-# An attribute that begins as None is None for ever, unless it is annotated.
+# An attribute initialized with None has type None, unless it is annotated.
 class Box:
     def __init__(self, n: int):
         self.held = None

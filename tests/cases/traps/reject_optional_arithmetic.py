@@ -1,4 +1,4 @@
 # test frontend
-# What may be None is compared with it first.
+# An optional must be compared with None before its use.
 def f(x: Optional[int]) -> int:
     return x * 2  # error: aten::mul

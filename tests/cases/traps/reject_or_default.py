@@ -1,4 +1,4 @@
 # test frontend
-# `x or default` would be an operand, and `or` gives a truth value.
+# `x or default` would return an operand; here `or` returns a bool.
 def f(x: Optional[int]) -> int:
     return x or 3  # error: Could not cast

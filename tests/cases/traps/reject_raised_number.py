@@ -1,4 +1,4 @@
 # test frontend
-# What is raised is an exception.
+# `raise` needs an exception.
 def f(n: int) -> int:
     raise n  # error: exceptions must derive from BaseException

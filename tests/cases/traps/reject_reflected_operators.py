@@ -1,5 +1,5 @@
 # test frontend
-# The right operand's class is not asked.
+# Methods of the right operand's class are not called.
 class Money:
     cents: int
     def __init__(self, cents: int):

@@ -1,5 +1,5 @@
 # test frontend
-# What `print` gives can be named and not used.
+# The result of `print` can be assigned but not used.
 def f(a: int) -> int:
     x = print(a)
     return a

@@ -1,5 +1,5 @@
 # test frontend
-# All functions of a file are compiled, whatever is wrong with one.
+# All functions of a file are compiled, even if one has errors.
 def f(x: int) -> int:
     return y  # error: undefined value y
 
@@ -9,7 +9,7 @@ def g(x: int) -> int:
 def h(x: int) -> str:
     return x  # error: annotated as having type str
 
-# So are all statements of a function, but for what only follows from a mistake before it.
+# So are all statements of a function, except errors that only follow from earlier ones.
 def several(a: int, b: Optional[int]) -> int:
     c = a + "s"  # error: are not valid
     d = c.upper() + c[0]

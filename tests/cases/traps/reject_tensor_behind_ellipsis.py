@@ -1,4 +1,4 @@
 # test frontend
-# A tensor behind `...` has no place among the dimensions.
+# A tensor index after `...` is not supported.
 def f(x: Tensor, i: Tensor):
     return x[..., i]  # error: Ellipses followed by tensor indexing

@@ -1,5 +1,5 @@
 # test frontend
-# What may be None has no truth value.
+# An optional is not a condition.
 def f(x: Optional[int]) -> int:
     if x:  # error: Could not cast value of type Optional[int] to bool
         return 1

@@ -1,5 +1,5 @@
 # test frontend
-# Errors end the program: nothing catches them.
+# Errors end the program and cannot be caught.
 def f(x: int) -> int:
     try:  # error: `try`
         return x

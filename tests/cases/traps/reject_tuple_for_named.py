@@ -1,5 +1,5 @@
 # test frontend
-# A tuple is no named tuple.
+# A tuple is not a named tuple.
 class P(NamedTuple):
     x: int
     y: float

@@ -1,5 +1,5 @@
 # test frontend
-# A tuple has a length when it is compiled; a list has none.
+# The length of a tuple is known at compile time; that of a list is not.
 def f(a: List[int]) -> int:
     b = tuple(a)  # error: cannot statically infer the expected size
     return b[0]

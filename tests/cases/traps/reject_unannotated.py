@@ -1,5 +1,5 @@
 # test frontend
-# A parameter without a type is a tensor, and a call with a number says so.
+# A parameter without annotation is a tensor; the error of a call with a number states it.
 def g(x):
     return x + 1
 

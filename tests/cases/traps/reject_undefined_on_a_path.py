@@ -1,5 +1,5 @@
 # test frontend
-# A variable of one branch alone.
+# A variable that only one branch defines.
 def f(c: bool) -> int:
     if c:
         x = 1

@@ -1,5 +1,5 @@
 # test frontend
-# Builtins of Python that are not there are named.
+# The error names unsupported builtins of Python.
 def f(a: List[int]) -> int:
     return len(set(a))  # error: set
 

@@ -1,5 +1,5 @@
 # test frontend
-# What Python makes of classes of values is not there: members of an enum by value, methods of numbers.
+# Methods of Python's value classes are not supported: members of an enum by value, methods of numbers.
 class Colour(Enum):
     RED = 1
 

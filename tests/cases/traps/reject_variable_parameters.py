@@ -1,4 +1,4 @@
 # test frontend
-# A function takes a certain number of arguments.
+# A function has a fixed number of parameters.
 def f(*args) -> int:  # error: a variable number of parameters
     return 1

@@ -1,5 +1,5 @@
 # test frontend
-# A variable begins with a value.
+# A variable must be initialized.
 def f(n: int) -> int:
     x: int  # error: an rhs must be present
     x = n

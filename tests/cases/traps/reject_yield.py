@@ -1,4 +1,4 @@
 # test frontend
-# There are no generators.
+# Generators are not supported.
 def f(x: int) -> int:
     yield x  # error: `yield`

@@ -1,5 +1,5 @@
 # test frontend
-# The length is read once, so what is removed while walking is missed at the end.
+# The length is read once, so after a removal in the loop the last index is out of range.
 def f(a: List[int]) -> int:
     total = 0
     for x in a:

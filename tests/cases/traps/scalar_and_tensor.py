@@ -1,6 +1,6 @@
 # test frontend
-# A scalar on the left is turned around: of bytes, `scalar - tensor` wraps. A truth value on the left takes the tensor
-# for a number.
+# A scalar on the left is exchanged with the tensor: for bytes, `scalar - tensor` wraps. A bool on the left converts the tensor
+# to a number.
 def sub(x: Tensor) -> Tensor:
     return 2 - x
 

@@ -1,6 +1,6 @@
 # test run
-# Octal escapes have three digits, neighbours are one string, and an escaped end of line is nothing, where PyTorch keeps
-# the end of the line.
+# Octal escapes have three digits, adjacent literals are one string, and an escaped line end is removed, where PyTorch keeps
+# the line end.
 def f() -> List[str]:
     return ['a' "b", "\\ \' \" \n \t", "\101", "line \
 goes on", """two

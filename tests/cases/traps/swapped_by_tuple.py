@@ -1,5 +1,5 @@
 # test run
-# The right side is computed before anything is assigned.
+# The right side is evaluated before the assignment.
 def f(a: int, b: int, l: List[int]) -> Tuple[int, int, List[int]]:
     a, b = b, a
     i = 0

@@ -1,5 +1,5 @@
 # test source
-# A task runs beside the program; who waits for it gets its error.
+# A task may run concurrently; a wait raises its error.
 def work(n: int) -> int:
     if n < 0:
         raise RuntimeError("negative")

@@ -1,5 +1,5 @@
 # test run
-# A task has the variables that were there when it began.
+# A task captures the values of variables at the fork.
 def work(x: Tensor, n: int) -> Tensor:
     return x + n
 

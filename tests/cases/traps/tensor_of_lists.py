@@ -1,5 +1,5 @@
 # test frontend
-# The kind of number of a list is the dtype; mixed and empty ones are refused, where Python finds a dtype.
+# The kind of number of a list determines the dtype; mixed and empty lists are refused, where Python finds a dtype.
 def f():
     return torch.tensor([1, 2]), torch.tensor([[1.5], [2.0]]), torch.tensor([True]), torch.tensor(3), torch.tensor(2.5)
 

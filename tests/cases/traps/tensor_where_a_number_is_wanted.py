@@ -1,5 +1,5 @@
 # test source
-# A tensor of one element becomes a number where one is wanted.
+# A tensor of one element is converted to a number where a number is expected.
 def g(n: int) -> int:
     return n + 1
 

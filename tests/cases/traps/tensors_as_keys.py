@@ -1,5 +1,5 @@
 # test frontend
-# Tensors are keys by what they are, not by what they hold.
+# Tensors as keys are compared by identity, not by contents.
 def f(x: Tensor, y: Tensor) -> Tuple[bool, bool]:
     d: Dict[Tensor, int] = {}
     d[x] = 1

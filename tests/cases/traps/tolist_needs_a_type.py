@@ -1,5 +1,5 @@
 # test frontend
-# `tolist` makes what the annotation says, and looks whether the tensor has as many dimensions.
+# The result of `tolist` has the annotated type; the number of dimensions is checked.
 def f(x: Tensor) -> List[List[int]]:
     r: List[List[int]] = x.tolist()
     return r

@@ -1,5 +1,5 @@
 # test source
-# A tensor of several elements has no truth value.
+# A tensor of several elements is not a condition.
 def f(x: Tensor) -> int:
     if x:
         return 1

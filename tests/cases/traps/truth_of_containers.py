@@ -1,5 +1,5 @@
 # test run
-# Containers and strings are true if they hold something.
+# Containers and strings are true if they are not empty.
 def f(s: str, a: List[int], d: Dict[str, int]) -> Tuple[bool, bool, bool]:
     return bool(s), not a, True if d else False
 

@@ -1,5 +1,5 @@
 # test run
-# A tensor of truth values times or minus a truth value is one of integers.
+# The product or difference of a bool tensor and a bool is an integer tensor.
 def f(x: Tensor):
     return x * True, x + True
 

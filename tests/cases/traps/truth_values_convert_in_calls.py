@@ -1,5 +1,5 @@
 # test run
-# A truth value is a number where one is wanted: an integer of a function, a scalar of an operator.
+# A bool is converted where a number is expected: to an integer for a function, to a scalar for an operator.
 def f(x: Tensor, b: bool):
     return torch.add(x, x, alpha=b), torch.clamp(x, b)
 

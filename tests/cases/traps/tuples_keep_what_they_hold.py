@@ -1,5 +1,5 @@
 # test frontend
-# A tuple cannot be changed, the list in it can, and it stays the same list.
+# A tuple cannot be changed, but a list in it can, and remains the same list.
 def f(a: List[int]) -> Tuple[List[int], bool]:
     t = (a, 1)
     u = (t, t)

@@ -1,5 +1,5 @@
 # test run
-# Types may stand in comments, for the whole signature.
+# Types may be given in a comment for the whole signature.
 def f(x, n):
     # type: (Tensor, int) -> Tensor
     return x * n

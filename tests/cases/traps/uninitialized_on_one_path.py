@@ -1,5 +1,5 @@
 # test source
-# A variable of a branch that raises otherwise is there afterwards.
+# A variable of a branch is defined afterwards if the other branch raises.
 def f(c: bool) -> int:
     if c:
         x = 1

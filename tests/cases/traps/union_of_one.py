@@ -1,5 +1,5 @@
 # test frontend
-# A union drops what it has twice; with None and one other it is an optional.
+# A union drops duplicates; with None and one other member it is an optional.
 def f(x: Union[int, None, int]) -> int:
     if x is None:
         return 0

@@ -1,5 +1,5 @@
 # test run
-# `view` takes sizes; a dtype is an integer and would be one.
+# `view` takes sizes; a dtype is an integer and would be taken as a size.
 def f(x: Tensor):
     return x.view(torch.int32)
 

@@ -1,5 +1,5 @@
 # test run
-# Writes are seen through every name: in tuples, lists, dictionaries, objects and around loops.
+# Writes are visible through every alias: in tuples, lists, dictionaries, objects and around loops.
 class Pair(NamedTuple):
     left: Tensor
     right: Tensor

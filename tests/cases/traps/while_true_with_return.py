@@ -1,5 +1,5 @@
 # test source
-# A loop that only a return leaves.
+# A loop that ends only by a return.
 def f(x: int):
     while True:
         x += 3

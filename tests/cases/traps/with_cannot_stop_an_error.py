@@ -1,5 +1,5 @@
 # test frontend
-# `__exit__` is called with three Nones, and its result stops no exception.
+# `__exit__` is called with three Nones, and its result does not suppress an exception.
 class Guard:
     def __init__(self, log: List[str]):
         self.log = log

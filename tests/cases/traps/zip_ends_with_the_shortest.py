@@ -1,5 +1,5 @@
 # test run
-# What is walked in step ends with the shortest.
+# `zip` ends with its shortest iterable.
 def f(a: List[int], b: str) -> List[str]:
     r: List[str] = []
     for i, (x, c) in enumerate(zip(a, b)):

@@ -1,6 +1,6 @@
 # test run
-# Strides of Fourier transforms: what isn't transformed lies outside by its strides, what is inside; the last dimension
-# between real and complex numbers is innermost, in the inverse of a Hermitian transform it comes before the others.
+# Strides of Fourier transforms: dimensions that are not transformed are outermost, ordered by stride; the last dimension
+# between real and complex numbers is innermost, and in the inverse of a Hermitian transform it precedes the others.
 
 
 def turned(x: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# Strides of results that PyTorch computes in several steps, each of which has its own.
+# Strides of results that PyTorch computes in several steps with strides of their own.
 
 
 def turned(x: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# Names that few programs use.
+# Functions that few programs use.
 def tracing():
     return torch.jit.is_tracing(), torch.jit.is_scripting()
 

@@ -1,5 +1,5 @@
 # test run
-# What meets another dtype, a zero, or nothing to choose from.
+# Operands of different dtypes, zeros, and reductions of empty dimensions.
 
 
 def quotients(z: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# Sizes and ranks that are wrong by one, and those that look so.
+# Sizes and ranks that are wrong by one, and valid ones that look wrong.
 
 def put(x: Tensor, i: Tensor, v: Tensor, sums: bool):
     return torch.index_put(x, (i,), v, sums)

@@ -1,5 +1,5 @@
 # test run
-# Strides of results where operands have their channels innermost, or dimensions the other way round.
+# Strides of results for operands with innermost channels or permuted dimensions.
 
 
 def row_major(x: Tensor):

@@ -1,5 +1,5 @@
 # test run
-# Operators at the borders of what they take: infinite parameters and elements, nothing to compute, rows without variance.
+# Boundary cases of operators: infinite parameters and elements, nothing to compute, rows without variance.
 def celu(x: Tensor, alpha: float):
     return torch.celu(x, alpha)
 

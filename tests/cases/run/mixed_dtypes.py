@@ -1,6 +1,6 @@
 # test run
-# Operands of different dtypes: what is multiplied wants one, what has no elements takes the right one's, and losses go by
-# which of their operands says in what memory they are computed.
+# Operands of different dtypes: products require one dtype, empty products have that of the right operand, and losses are
+# computed in the dtype and memory format of certain operands.
 
 
 def product(a: Tensor, b: Tensor):

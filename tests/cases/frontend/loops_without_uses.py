@@ -1,6 +1,6 @@
 # test frontend
-# Loops that nobody reads from stay if their condition is computed in them, or if they carry what depends on itself:
-# they may fail, or never end. All others go with whatever would have failed in them.
+# A loop without uses stays if its condition is computed in its body or a carried value depends on itself,
+# because it may fail or not terminate. All other loops without uses are removed with the errors in them.
 def counts(x: List[int]) -> int:
     i = 0
     while x[i] > 0:

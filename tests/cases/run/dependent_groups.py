@@ -1,5 +1,5 @@
 # test run
-# Sums that share parts make several groups, of which one has to stand before a member of another.
+# Sums with common parts form several groups, of which one must precede a member of another.
 def f(c, q, g):
     w = c * 6.25 / 8000
     alpha = torch.sin(w) / 2 / q

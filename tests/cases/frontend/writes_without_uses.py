@@ -1,6 +1,6 @@
 # test frontend
-# A list or dictionary that nobody reads goes with all that is written into it, and with what would have failed there.
-# One that something else can know of stays, and so do writes of tensors.
+# A list or dictionary without uses is removed with all writes into it and their errors.
+# A container that escapes stays, and so do writes of tensors.
 def collects(x: List[int]) -> int:
     y: List[int] = []
     for i in range(3):
