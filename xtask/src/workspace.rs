@@ -17,7 +17,7 @@ pub(crate) fn root() -> &'static Path {
 
 /// A package of the workspace.
 pub(crate) struct Package {
-    /// The folder relative to the root (`ir`, `tests/examples/stranger`).
+    /// The folder relative to the root (`ir`, `tests/examples/extension`).
     pub(crate) folder: String,
     pub(crate) manifest: Manifest,
 }
@@ -146,7 +146,7 @@ mod tests {
     fn the_workspace_is_read() {
         let workspace = Workspace::load().unwrap();
         assert!(workspace.packages.iter().any(|p| p.folder == "ir"));
-        let stranger = Path::new("tests/examples/stranger/src/lib.rs");
-        assert_eq!(workspace.package_of(stranger).unwrap().folder, "tests/examples/stranger");
+        let extension = Path::new("tests/examples/extension/src/lib.rs");
+        assert_eq!(workspace.package_of(extension).unwrap().folder, "tests/examples/extension");
     }
 }

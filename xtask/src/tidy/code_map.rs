@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::workspace::{Workspace, root};
 
 /// Folders of packages that need not be in the map: tools and tests.
-const ASIDE: &[&str] = &["tests", "tests/examples/stranger", "fuzz", "fuzz/targets", "xtask"];
+const ASIDE: &[&str] = &["tests", "tests/examples/extension", "fuzz", "fuzz/targets", "xtask"];
 
 pub(super) fn check(
     workspace: &Workspace,

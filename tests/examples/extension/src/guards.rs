@@ -1,4 +1,4 @@
-//! The analysis `stranger/guards`: branches that only check a condition.
+//! The analysis `extension/guards`: branches that only check a condition.
 //!
 //! It uses the effects of operators, not their names.
 
@@ -20,7 +20,7 @@ impl Guards {
 }
 
 impl Analysis for Guards {
-    const NAME: &'static str = "stranger/guards";
+    const NAME: &'static str = "extension/guards";
 
     fn build(cx: &AnalysisCx<'_>) -> Self {
         let graph = cx.graph();

@@ -12,7 +12,7 @@ use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassKeeps};
 use flambeau_fuzz::{Campaign, Oracle};
 use std::sync::Arc;
 use std::time::Duration;
-use stranger::Guards;
+use extension::Guards;
 
 const SOURCE: &str = "def f(x):
     assert x.dim() == 2, 'a matrix is wanted'
@@ -20,7 +20,7 @@ const SOURCE: &str = "def f(x):
 ";
 
 fn session() -> Session {
-    Session::builder().standard().with(stranger::extend).build().unwrap_or_else(|e| panic!("{e}"))
+    Session::builder().standard().with(extension::extend).build().unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn graph(session: &Session, source: &str) -> Arc<Graph> {
@@ -43,7 +43,7 @@ fn optimized(session: &Session, graph: &Graph, pipeline: &str) -> (Graph, flambe
 #[test]
 fn the_operator_runs_and_its_shape_is_known() {
     let session = session();
-    let text = "graph(%x : Float(2, 3)):\n  %y : Tensor = stranger::swish(%x)\n  return (%y)\n";
+    let text = "graph(%x : Float(2, 3)):\n  %y : Tensor = extension::swish(%x)\n  return (%y)\n";
     for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
         let program = session.with_execution(execution).parse_ir(text).unwrap();
         let call = |sizes: &[i64]| {
@@ -67,29 +67,29 @@ fn the_rule_applies_where_its_conditions_hold() {
     let session = session();
     let (after, report) = optimized(&session, &graph(&session, SOURCE), "peephole,dce");
     // The element type is unknown, so the exactness of the rule is unknown too.
-    assert!(!names(&after).contains(&"stranger::swish"), "{after}\n{report}");
+    assert!(!names(&after).contains(&"extension::swish"), "{after}\n{report}");
     let typed = "graph(%x : Float(2, 3)):
   %s : Float(2, 3) = aten::sigmoid(%x)
   %y : Float(2, 3) = aten::mul(%x, %s)
   return (%y)
 ";
     let graph = session.parse_ir(typed).unwrap().entry("forward").unwrap().graph().clone();
-    for pipeline in ["peephole,dce", "egraph,dce", "default", "stranger"] {
+    for pipeline in ["peephole,dce", "egraph,dce", "default", "extension"] {
         let (after, report) = optimized(&session, &graph, pipeline);
-        assert_eq!(names(&after), ["stranger::swish"], "{pipeline}: {after}");
-        let fired: u64 = report.passes.iter().flat_map(|p| p.counts.get("stranger/swish-left")).sum();
+        assert_eq!(names(&after), ["extension::swish"], "{pipeline}: {after}");
+        let fired: u64 = report.passes.iter().flat_map(|p| p.counts.get("extension/swish-left")).sum();
         assert!(fired > 0, "{pipeline}:\n{report}");
     }
     // Another session of the same process does not have the extension.
     let plain = Session::standard().unwrap();
-    assert!(plain.registry().lookup("stranger::swish").is_none());
+    assert!(plain.registry().lookup("extension::swish").is_none());
     assert!(plain.pipeline("drop_asserts").is_err());
 }
 
 #[test]
 fn the_rules_hold_on_their_trials() {
     let session = session();
-    let rules = session.rules().unwrap().filtered(|r| r.name.starts_with("stranger/"));
+    let rules = session.rules().unwrap().filtered(|r| r.name.starts_with("extension/"));
     let trials = try_rules(session.registry(), &rules, Effort::default());
     assert_eq!(trials.len(), 2);
     for trial in trials {
@@ -102,7 +102,7 @@ fn the_rules_hold_on_their_trials() {
 fn claims_about_the_operators_hold() {
     let session = session();
     let registry = session.registry();
-    let own = |id| registry.schema(id).full_name().starts_with("stranger::");
+    let own = |id| registry.schema(id).full_name().starts_with("extension::");
     let trials = try_facts(registry, own, soundness::Effort::default());
     assert_eq!(trials.len(), 1);
     for trial in trials {
@@ -113,7 +113,7 @@ fn claims_about_the_operators_hold() {
 
 #[test]
 fn wrong_claims_are_detected() {
-    let op = OpDef::new("stranger::total(Tensor self) -> Tensor")
+    let op = OpDef::new("extension::total(Tensor self) -> Tensor")
         .with(Shape::same_as("self"))
         .with(Dtype::same_as("self"))
         .with(Kernel::new(|cx| {
@@ -123,7 +123,7 @@ fn wrong_claims_are_detected() {
         }))
         .with(Sample::tensors(1).floats());
     let session = Session::builder().standard().ops([op]).build().unwrap_or_else(|e| panic!("{e}"));
-    let id = session.registry().lookup("stranger::total").unwrap();
+    let id = session.registry().lookup("extension::total").unwrap();
     let trial = try_operator(session.registry(), id, soundness::Effort::default());
     assert!(trial.failures.iter().any(|f| f.contains("rank is 0, claimed")), "{trial:?}");
 }
@@ -131,11 +131,11 @@ fn wrong_claims_are_detected() {
 #[test]
 fn wrong_rules_are_detected() {
     let build =
-        |text: &str| Session::builder().standard().with(stranger::extend).rules("w.rules", text).build();
+        |text: &str| Session::builder().standard().with(extension::extend).rules("w.rules", text).build();
     let error = build("use aten\nrule a [exact]: nope(%x) => %x\n").err().unwrap();
     assert!(error.code.starts_with('R') && error.render().contains("w.rules:2"), "{}", error.render());
     // This rule is well formed but wrong: the trial finds inputs for which the sides differ.
-    let session = build("ruleset w\nuse aten\nrule a [exact]: stranger::swish(%x) => relu(%x)\n").unwrap();
+    let session = build("ruleset w\nuse aten\nrule a [exact]: extension::swish(%x) => relu(%x)\n").unwrap();
     let rules = session.rules().unwrap().filtered(|r| r.name == "w/a");
     let trials = try_rules(session.registry(), &rules, Effort::default());
     assert!(trials.iter().all(|t| t.failure.is_some()), "{trials:?}");
@@ -188,7 +188,7 @@ fn the_analysis_follows_edits() {
     let block = graph.block(guards[1], 0);
     graph.edit().at(At::start(block)).node(Prim::Print, &[], &[]);
     assert!(analyses.get::<Guards>(&graph).nodes().is_empty(), "built anew: the branch prints");
-    let stats = analyses.stats().find(|s| s.name == "stranger/guards").unwrap();
+    let stats = analyses.stats().find(|s| s.name == "extension/guards").unwrap();
     assert_eq!((stats.built, stats.kept, stats.rebuilt), (1, 1, 1));
     assert_eq!(analyses.check(&graph), Ok(()));
 }
@@ -208,9 +208,9 @@ fn the_analysis_combines_with_standard_ones() {
 fn the_oracles_cover_extensions() {
     let session = session();
     let campaign = Campaign::new(session.registry(), 11);
-    let pipeline = session.pipeline("stranger").unwrap();
+    let pipeline = session.pipeline("extension").unwrap();
     let oracles: [Box<dyn Oracle>; 3] =
-        [Box::new(PassKeeps::new("stranger", pipeline)), Box::new(MachineAgrees), Box::new(FactsHold)];
+        [Box::new(PassKeeps::new("extension", pipeline)), Box::new(MachineAgrees), Box::new(FactsHold)];
     for oracle in oracles {
         let (tally, finding) = campaign.run(&*oracle, 60, Duration::from_secs(20), |_| {});
         if let Some(finding) = finding {

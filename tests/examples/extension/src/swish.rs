@@ -1,4 +1,4 @@
-//! The operator `stranger::swish`: its definition with all facts.
+//! The operator `extension::swish`: its definition with all facts.
 
 use flambeau::analysis::{Dtype, Shape};
 use flambeau::exec::{Kernel, Sample};
@@ -10,7 +10,7 @@ use flambeau::tensor::math::{Float, Real};
 
 /// `x * sigmoid(x)` in one loop.
 pub(crate) fn swish() -> OpDef {
-    OpDef::new("stranger::swish(Tensor self) -> Tensor")
+    OpDef::new("extension::swish(Tensor self) -> Tensor")
         .with(Doc("`x * sigmoid(x)`."))
         .with(Shape::same_as("self"))
         .with(Dtype::same_as("self"))

@@ -34,13 +34,13 @@ fn tutorials_quote_this_crate() {
         }
     }
     let pieces = pieces(&page);
-    for walk in ["Add an operator", "Add a pass", "Add a rule", "Add an analysis", "Add a test"] {
-        assert!(pieces.iter().any(|(heading, _)| heading == walk), "`{walk}` shows no code");
+    for tutorial in ["Add an operator", "Add a pass", "Add a rule", "Add an analysis", "Add a test"] {
+        assert!(pieces.iter().any(|(heading, _)| heading == tutorial), "`{tutorial}` has no code");
     }
     for (heading, piece) in &pieces {
         assert!(
             files.iter().any(|f| f.contains(piece.as_str())),
-            "`{heading}` shows what is not here:\n{piece}"
+            "`{heading}` has code that this crate does not contain:\n{piece}"
         );
     }
 }

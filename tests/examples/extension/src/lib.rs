@@ -1,6 +1,6 @@
 //! An example extension: an operator, a rule, a pass and an analysis, as described in CONTRIBUTING.md.
 //!
-//! Each tutorial of CONTRIBUTING.md shows a part of this crate literally (`tests/walks.rs` compares them). The crate
+//! Each tutorial of CONTRIBUTING.md shows a part of this crate literally (`tests/tutorials.rs` compares them). The crate
 //! depends only on `flambeau`, and Flambeau does not depend on it.
 
 mod drop_asserts;
@@ -13,11 +13,11 @@ pub use guards::Guards;
 use flambeau::SessionBuilder;
 use flambeau::rewrite::PassEntry;
 
-/// Adds the extension to a session: `Session::builder().standard().with(stranger::extend)`.
+/// Adds the extension to a session: `Session::builder().standard().with(extension::extend)`.
 pub fn extend(builder: SessionBuilder) -> SessionBuilder {
     builder
         .ops([swish::swish()])
-        .rules("stranger.rules", include_str!("stranger.rules"))
+        .rules("extension.rules", include_str!("extension.rules"))
         .pass(PassEntry::of::<DropAsserts>())
-        .pipeline("stranger", "drop_asserts,default")
+        .pipeline("extension", "drop_asserts,default")
 }
