@@ -1,6 +1,7 @@
 //! Tests of each part of the extension in a session, and of errors in wrong definitions.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
+use extension::Guards;
 use flambeau::analysis::{AliasDb, Analyses, Dtype, Shape};
 use flambeau::exec::soundness::{try_facts, try_operator};
 use flambeau::exec::{Kernel, Sample, soundness};
@@ -12,7 +13,6 @@ use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassKeeps};
 use flambeau_fuzz::{Campaign, Oracle};
 use std::sync::Arc;
 use std::time::Duration;
-use extension::Guards;
 
 const SOURCE: &str = "def f(x):
     assert x.dim() == 2, 'a matrix is wanted'
