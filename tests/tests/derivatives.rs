@@ -20,37 +20,37 @@ const TRIALS: u64 = 6;
 
 /// Operators whose derivative formula is intentionally not the derivative of the kernel, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
-    ("aten::ctc_loss", "PyTorch's is that of scores before they are normalized"),
-    ("aten::as_strided_scatter", "PyTorch's covers what the source does"),
-    ("aten::scatter", "of several elements for one place each gets the gradient, as in PyTorch"),
+    ("aten::ctc_loss", "PyTorch's derivative is with respect to unnormalized scores"),
+    ("aten::as_strided_scatter", "PyTorch's derivative also covers the elements that the source replaces"),
+    ("aten::scatter", "several source elements with one target all get its gradient, as in PyTorch"),
     ("aten::cholesky", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::linalg_cholesky", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::linalg_cholesky_ex", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::linalg_eigh", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::linalg_eigvalsh", "reads one triangle; the derivative is that of symmetric matrices"),
-    ("aten::cholesky_inverse", "reads one triangle; PyTorch's derivative is that of the whole matrix"),
-    ("aten::cholesky_solve", "reads one triangle; PyTorch's derivative is that of the whole matrix"),
+    ("aten::cholesky_inverse", "reads one triangle; PyTorch's derivative is that of a full matrix"),
+    ("aten::cholesky_solve", "reads one triangle; PyTorch's derivative is that of a full matrix"),
     ("aten::_linalg_eigh", "reads one triangle; the derivative is that of symmetric matrices"),
-    ("aten::normal", "PyTorch's is zero, as of all that is drawn"),
-    ("aten::binomial", "PyTorch's is zero, as of all that is drawn"),
-    ("aten::_standard_gamma", "samples move with their distribution, not with the draws that led to them"),
-    ("aten::linalg_svd", "vectors that no singular value belongs to move nothing"),
+    ("aten::normal", "PyTorch's derivative of random numbers is zero"),
+    ("aten::binomial", "PyTorch's derivative of random numbers is zero"),
+    ("aten::_standard_gamma", "the derivative is that of the distribution's quantile, not of the rejection method"),
+    ("aten::linalg_svd", "vectors without a singular value have no derivative"),
 ];
 
 /// Results without a derivative, with the reason. They get weight zero.
-const UNMOVED: &[(&str, &[usize], &str)] = &[
-    ("aten::_linalg_det", &[1], "factors, for the way back"),
-    ("aten::_linalg_slogdet", &[2], "factors, for the way back"),
-    ("aten::_linalg_solve_ex", &[1], "factors, for the way back"),
-    ("aten::_thnn_fused_lstm_cell", &[2], "a workspace, for the way back"),
-    ("aten::log_sigmoid_forward", &[1], "a buffer, for the way back"),
-    ("aten::native_layer_norm", &[1, 2], "mean and deviation, in PyTorch"),
-    ("aten::_native_batch_norm_legit", &[1, 2], "mean and deviation, in PyTorch"),
-    ("aten::native_group_norm", &[1, 2], "mean and deviation, in PyTorch"),
+const WITHOUT_DERIVATIVE: &[(&str, &[usize], &str)] = &[
+    ("aten::_linalg_det", &[1], "factors for the backward pass"),
+    ("aten::_linalg_slogdet", &[2], "factors for the backward pass"),
+    ("aten::_linalg_solve_ex", &[1], "factors for the backward pass"),
+    ("aten::_thnn_fused_lstm_cell", &[2], "a workspace for the backward pass"),
+    ("aten::log_sigmoid_forward", &[1], "a buffer for the backward pass"),
+    ("aten::native_layer_norm", &[1, 2], "mean and inverse deviation have no derivative in PyTorch"),
+    ("aten::_native_batch_norm_legit", &[1, 2], "mean and inverse deviation have no derivative in PyTorch"),
+    ("aten::native_group_norm", &[1, 2], "mean and inverse deviation have no derivative in PyTorch"),
 ];
 
 /// Operators for which no sample can be tested, with the reason.
-const UNTRIED: &[(&[&str], &str)] = &[
+const UNTESTABLE: &[(&[&str], &str)] = &[
     (
         &[
             "aten::_conj",
@@ -62,10 +62,10 @@ const UNTRIED: &[(&[&str], &str)] = &[
             "aten::view_as_real",
             "aten::view_as_real_copy",
         ],
-        "they take complex numbers",
+        "the arguments are complex",
     ),
-    (&["aten::acosh", "aten::arccosh"], "samples lie where there is none"),
-    (&["aten::_ctc_loss", "aten::_ctc_loss.Tensor"], "states that can't be are infinite"),
+    (&["aten::acosh", "aten::arccosh"], "the samples are outside of the domain"),
+    (&["aten::_ctc_loss", "aten::_ctc_loss.Tensor"], "impossible states have infinite values"),
     (
         &[
             "aten::_unsafe_index.Tensor_hacked_twin",
@@ -73,7 +73,7 @@ const UNTRIED: &[(&[&str], &str)] = &[
             "aten::index.Tensor_hacked_twin",
             "aten::index_put.hacked_twin",
         ],
-        "samples are lists of what may be missing",
+        "samples are lists of optional tensors",
     ),
 ];
 
@@ -167,11 +167,11 @@ fn moving(schema: &FunctionSchema, entry: &GradientEntry, count: usize) -> Vec<b
 fn in_f64(entry: &GradientEntry, moves: &[bool], args: Vec<IValue>) -> Vec<IValue> {
     let formulas = matches!(entry, GradientEntry::Formulas(_));
     let whole = |i: usize, t: &Tensor| formulas && moves[i] && t.dtype().is_integral(false);
-    let doubled = |(i, value): (usize, IValue)| match value {
+    let converted = |(i, value): (usize, IValue)| match value {
         IValue::Tensor(t) if whole(i, &t) => IValue::Tensor(t.to_dtype(DType::F64).unwrap()),
         other => mapped(&other, &mut |t| t.to_dtype(DType::F64).unwrap()),
     };
-    args.into_iter().enumerate().map(doubled).collect()
+    args.into_iter().enumerate().map(converted).collect()
 }
 
 /// Returns the arguments with `f` applied to the floating-point tensors of those selected by `moves`.
@@ -202,23 +202,23 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
     if leaves.iter().all(|t| t.numel() == 0) || values(&first) != values(&again) || !finite {
         return Outcome::Skipped;
     }
-    let unmoved =
-        UNMOVED.iter().find(|(name, ..)| *name == schema.name.as_str()).map_or(&[][..], |row| row.1);
+    let constant_results =
+        WITHOUT_DERIVATIVE.iter().find(|(name, ..)| *name == schema.name.as_str()).map_or(&[][..], |row| row.1);
     let mut weight = |i: usize, t: &Tensor| {
         let drawn = drawn_like(t, g);
-        if unmoved.contains(&i) { Tensor::zeros(t.sizes(), DType::F64).unwrap() } else { drawn }
+        if constant_results.contains(&i) { Tensor::zeros(t.sizes(), DType::F64).unwrap() } else { drawn }
     };
     let results = first.iter().enumerate();
     let weights: Vec<Tensor> = results
         .flat_map(|(i, result)| f64_tensors([result]).iter().map(|t| weight(i, t)).collect::<Vec<_>>())
         .collect();
-    let ways: Vec<Tensor> = leaves.iter().map(|t| drawn_like(t, g)).collect();
+    let directions: Vec<Tensor> = leaves.iter().map(|t| drawn_like(t, g)).collect();
     // Returns the weighted sum of all results with the inputs moved by `step`.
     let level = |step: f64| -> Option<f64> {
-        let mut ways = ways.iter();
+        let mut directions = directions.iter();
         let moved = moved(&args, &moves, &mut |t| {
-            let way = elements(ways.next().unwrap());
-            let sum: Vec<f64> = elements(t).iter().zip(way).map(|(x, w)| x + step * w).collect();
+            let direction = elements(directions.next().unwrap());
+            let sum: Vec<f64> = elements(t).iter().zip(direction).map(|(x, w)| x + step * w).collect();
             Tensor::from_slice(&sum, t.sizes()).unwrap()
         });
         let results = f64_tensors(&run(registry, op, &moved)?);
@@ -227,7 +227,7 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
     };
     let (Some(ahead), Some(behind)) = (level(STEP), level(-STEP)) else { return Outcome::Skipped };
     let measured = (ahead - behind) / (2.0 * STEP);
-    let stated = match stated(session, op, (&args, &moves), &weights, &ways) {
+    let stated = match stated(session, op, (&args, &moves), &weights, &directions) {
         Ok(stated) => stated,
         // Missing features, and samples that only match other overloads.
         Err(error) if matches!(error.fault, Fault::Unsupported | Fault::Misuse) => return Outcome::Skipped,
@@ -237,7 +237,7 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
     if !measured.is_finite() || (measured - stated).abs() <= 2e-4 * scale {
         return Outcome::Agrees;
     }
-    Outcome::Differs(format!("{stated} is stated where {measured} is measured"))
+    Outcome::Differs(format!("{stated} is stated, {measured} is measured"))
 }
 
 /// Returns the directional derivative by the formulas.
@@ -246,7 +246,7 @@ fn stated(
     op: OpId,
     (args, moves): (&[IValue], &[bool]),
     weights: &[Tensor],
-    ways: &[Tensor],
+    directions: &[Tensor],
 ) -> Result<f64, flambeau::Error> {
     let leaf = |t: &Tensor| {
         let own = t.clone_data().unwrap();
@@ -266,7 +266,7 @@ fn stated(
     let outputs: Vec<(Tensor, Tensor)> = results.into_iter().zip(weights.iter().cloned()).collect();
     let outputs: Vec<_> = outputs.into_iter().filter(|(t, _)| t.requires_grad()).collect();
     let found = session.gradients(&outputs, &leaves, &mut host)?;
-    Ok(found.iter().zip(ways).filter_map(|(grad, way)| Some(dot(grad.as_ref()?, way))).sum())
+    Ok(found.iter().zip(directions).filter_map(|(grad, direction)| Some(dot(grad.as_ref()?, direction))).sum())
 }
 
 /// Returns the number of samples that agree, and the differences of the others.
@@ -317,11 +317,11 @@ fn stated_derivatives_agree_with_finite_differences() {
     }
     let needless = EXCEPTIONS.iter().filter(|(name, _)| !excused.contains(name));
     wrong.extend(needless.map(|(name, _)| format!("{name} needs no exception")));
-    let expected = |name: &String| UNTRIED.iter().any(|(names, _)| names.contains(&name.as_str()));
+    let expected = |name: &String| UNTESTABLE.iter().any(|(names, _)| names.contains(&name.as_str()));
     wrong.extend(
         untriable.iter().filter(|name| !expected(name)).map(|name| format!("{name} was never tried")),
     );
-    let names = UNTRIED.iter().flat_map(|(names, _)| *names).filter(|name| !untriable.contains(**name));
+    let names = UNTESTABLE.iter().flat_map(|(names, _)| *names).filter(|name| !untriable.contains(**name));
     wrong.extend(names.map(|name| format!("{name} is tried, though not expected to be")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(tried > 650, "only {tried} derivatives could be tried");

@@ -58,14 +58,14 @@ fn depends_on_layout(name: &str) -> bool {
 }
 
 /// Operators that are not compared under other strides, with reasons.
-const LAYOUT_COUNTS: &[(&str, &str)] = &[
+const LAYOUT_DEPENDENT: &[(&str, &str)] = &[
     ("aten::view", "refuses strides that it cannot express"),
     ("aten::view_as", "as `view`"),
     ("aten::_unsafe_view", "as `view`"),
     ("aten::view_as_complex", "as `view`"),
     ("aten::view_as_complex_copy", "as `view`"),
     ("aten::view_copy", "as `view`"),
-    ("aten::_debug_has_internal_overlap", "asks about strides"),
+    ("aten::_debug_has_internal_overlap", "returns a property of the strides"),
 ];
 
 /// Outcome of a case.
@@ -229,7 +229,7 @@ impl KernelFuzzer {
         let (args, whole) = (&case.args, *whole);
         let writes = !run::written(&registry, *op, args).is_empty();
         let shows =
-            depends_on_layout(&name) || LAYOUT_COUNTS.iter().any(|(op, _)| name.split('.').next() == Some(op));
+            depends_on_layout(&name) || LAYOUT_DEPENDENT.iter().any(|(op, _)| name.split('.').next() == Some(op));
         let mut ways = vec![
             ("two threads", Way { threads: 2, ..base }, Near::Exact),
             ("a second call", Way { twice: !writes, ..base }, Near::Exact),

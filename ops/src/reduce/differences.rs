@@ -206,7 +206,7 @@ fn area_dtype(at_once: bool) -> Dtype {
 
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Sample::tensors(1).floats().rank(1, 3);
-    let mut defs = op("diff", "", "Differences between neighbours along a dimension, `n` times.")
+    let mut defs = op("diff", "", "Differences of adjacent elements along a dimension, `n` times.")
         .facts(|d| d.with(Shape::from(shorter)).with(joined()).with(vector()))
         .one(diff);
     let same = || Sample::tensors(2).floats().rank(1, 2);

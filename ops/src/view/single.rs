@@ -166,7 +166,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::movedim.int aten::moveaxis.int",
-        doc: "A dimension moved to another place.",
+        doc: "A dimension moved to another position.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?),
         shape: || Shape::moved(1, 2),
         elements: Elements::Kept,
@@ -175,7 +175,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::movedim.intlist aten::moveaxis.intlist",
-        doc: "Dimensions moved to other places.",
+        doc: "Dimensions moved to other positions.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?),
         shape: || Shape::moved(1, 2),
         elements: Elements::Kept,
