@@ -21,11 +21,11 @@ without a name); facts beside the kernel: **s** shape, **d** dtype, **f** fused 
 const EXCEPTED: &str = "
 ## Exceptions
 
-Every operator with a kernel is tried on samples: that it succeeds on some, that results are of the declared types, have
-the sizes and dtypes that its rules predict, share memory only as declared, and that it writes only what it says it
-writes (`ops/tests/complete/matrix.rs`). What PyTorch differentiates is differentiated here, with respect to the same arguments
-(`ops/tests/complete/gradients.rs`). An exception says why it is made and what it would take to do without, and one that
-is not needed any more fails the tests.
+Every operator with a kernel is tested on samples: it must succeed on some, its results must have the declared types and the
+sizes and dtypes that its rules predict, and it may share and write memory only as declared
+(`ops/tests/complete/matrix.rs`). An operator that is differentiable in PyTorch is differentiable here, with respect to the same
+arguments (`ops/tests/complete/gradients.rs`). An exception states its reason and the work that would remove it; an exception
+that is no longer needed fails the tests.
 ";
 
 /// Returns the letters of an operator's facts.

@@ -125,7 +125,7 @@ impl Registers for f64 {
 
 /// Other architectures lack these registers; no kernel runs with them there.
 #[cfg(not(target_arch = "x86_64"))]
-#[allow(non_camel_case_types, reason = "as the architecture calls them that has them")]
+#[allow(non_camel_case_types, reason = "the names that x86-64 gives them")]
 mod elsewhere {
     use super::Plain;
 
