@@ -66,7 +66,11 @@ fn saved_values_load_back() {
     for name in ["nested.weights.pt", "checkpoint.weights.pt"] {
         let old = weights(name);
         let bytes = save_state_dict(&old, Vec::new()).expect("the memory suffices");
-        assert_eq!(bytes, save_state_dict(&old, Vec::new()).expect("the memory suffices"), "the same bytes again");
+        assert_eq!(
+            bytes,
+            save_state_dict(&old, Vec::new()).expect("the memory suffices"),
+            "the same bytes again"
+        );
         let new = load_weights(&bytes, &Limits::default()).expect("as written");
         let flat = save_safetensors(&old, Vec::new()).expect("the memory suffices");
         let flat = load_weights(&flat, &Limits::default()).expect("as written");
@@ -94,7 +98,8 @@ fn checkpoints_with_unknown_names_are_refused() {
         }
         out.store(record.name(), &content).expect("the memory suffices");
     }
-    let error = load_weights(&out.finish().expect("the memory suffices"), &Limits::default()).expect_err("refused");
+    let error =
+        load_weights(&out.finish().expect("the memory suffices"), &Limits::default()).expect_err("refused");
     assert_eq!((error.code(), error.record()), (Code::Global, Some("data.pkl")));
 }
 
@@ -171,7 +176,8 @@ fn one_storage_with_several_dtypes_is_saved_once() {
         weights.insert("bytes".into(), of(&storage, DType::U8, &[bytes.len() as i64]));
         save_state_dict(&weights, Vec::new())
     };
-    let back = load_weights(&both(&[0, 0, 128, 63]).expect("the memory suffices"), &Limits::default()).expect("as written");
+    let back = load_weights(&both(&[0, 0, 128, 63]).expect("the memory suffices"), &Limits::default())
+        .expect("as written");
     assert_eq!(back["float"].to_vec::<f32>().expect("floats"), [1.0]);
     assert_eq!(back["bytes"].to_vec::<u8>().expect("bytes"), [0, 0, 128, 63]);
     assert!(back["float"].shares_storage(&back["bytes"]));

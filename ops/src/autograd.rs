@@ -4,7 +4,7 @@ use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::tape::{self, RequestsGradients, NoDerivatives, Tape};
+use flambeau_exec::tape::{self, NoDerivatives, RequestsGradients, Tape};
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};

@@ -226,9 +226,7 @@ mod tests {
         run.unwrap_or_else(|e| panic!("{e}"));
         let trace = control.trace().expect("the run records a trace");
         let described = |v| trace.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
-        for part in
-            ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "replaces %e", "toy::relu(%x)"]
-        {
+        for part in ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "replaces %e", "toy::relu(%x)"] {
             assert!(described(e).contains(part), "`{part}` in:\n{}", described(e));
         }
         assert!(described(f).contains("%f replaces %g"), "{}", described(f));

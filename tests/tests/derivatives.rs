@@ -33,7 +33,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("aten::_linalg_eigh", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::normal", "PyTorch's derivative of random numbers is zero"),
     ("aten::binomial", "PyTorch's derivative of random numbers is zero"),
-    ("aten::_standard_gamma", "the derivative is that of the distribution's quantile, not of the rejection method"),
+    (
+        "aten::_standard_gamma",
+        "the derivative is that of the distribution's quantile, not of the rejection method",
+    ),
     ("aten::linalg_svd", "vectors without a singular value have no derivative"),
 ];
 
@@ -202,8 +205,10 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) 
     if leaves.iter().all(|t| t.numel() == 0) || values(&first) != values(&again) || !finite {
         return Outcome::Skipped;
     }
-    let constant_results =
-        WITHOUT_DERIVATIVE.iter().find(|(name, ..)| *name == schema.name.as_str()).map_or(&[][..], |row| row.1);
+    let constant_results = WITHOUT_DERIVATIVE
+        .iter()
+        .find(|(name, ..)| *name == schema.name.as_str())
+        .map_or(&[][..], |row| row.1);
     let mut weight = |i: usize, t: &Tensor| {
         let drawn = drawn_like(t, g);
         if constant_results.contains(&i) { Tensor::zeros(t.sizes(), DType::F64).unwrap() } else { drawn }
@@ -266,7 +271,11 @@ fn stated(
     let outputs: Vec<(Tensor, Tensor)> = results.into_iter().zip(weights.iter().cloned()).collect();
     let outputs: Vec<_> = outputs.into_iter().filter(|(t, _)| t.requires_grad()).collect();
     let found = session.gradients(&outputs, &leaves, &mut host)?;
-    Ok(found.iter().zip(directions).filter_map(|(grad, direction)| Some(dot(grad.as_ref()?, direction))).sum())
+    Ok(found
+        .iter()
+        .zip(directions)
+        .filter_map(|(grad, direction)| Some(dot(grad.as_ref()?, direction)))
+        .sum())
 }
 
 /// Returns the number of samples that agree, and the differences of the others.

@@ -2,7 +2,7 @@
 //!
 //! The program is built with the profile `dist`, so the figures are those of the released binaries.
 
-use crate::process::{cargo, run_binary, run as run_command};
+use crate::process::{cargo, run as run_command, run_binary};
 
 /// `cargo xtask bench`: passes all arguments through. Builds the command line program too, since the benchmark reports
 /// its size.

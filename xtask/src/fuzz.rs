@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::process::{run_binary, is_installed, run as run_command};
+use crate::process::{is_installed, run as run_command, run_binary};
 use crate::workspace::root;
 
 /// A libFuzzer target: name, file extension of the initial corpus, and maximum input length in bytes.

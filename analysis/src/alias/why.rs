@@ -35,12 +35,7 @@ impl AliasDb {
         }
         if let Some(&v) = [a, b].iter().find(|&&v| !graph.ty(v).is_mutable()) {
             let ty = graph.ty(v);
-            return format!(
-                "{} cannot be {}: {} has the immutable type {ty}\n",
-                name(a),
-                name(b),
-                name(v)
-            );
+            return format!("{} cannot be {}: {} has the immutable type {ty}\n", name(a), name(b), name(v));
         }
         let mut text = String::new();
         let (from_a, from_b) = (self.reach(a), self.reach(b));

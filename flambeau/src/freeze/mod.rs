@@ -330,7 +330,11 @@ impl Freezer<'_> {
     /// Returns a copy of the graph with a separate constant for each storage whose attributes it reads, and the values
     /// that these constants represent. Knowledge about modules separates the storages; the graph alone does not. An
     /// assigned attribute may be any tensor.
-    fn separate_storages(&self, graph: &Graph, known: &BTreeMap<ValueId, Object>) -> (Graph, BTreeMap<ValueId, ValueId>) {
+    fn separate_storages(
+        &self,
+        graph: &Graph,
+        known: &BTreeMap<ValueId, Object>,
+    ) -> (Graph, BTreeMap<ValueId, ValueId>) {
         let mut apart = graph.clone();
         let mut edit = apart.edit();
         edit.at(At::start(graph.root()));

@@ -228,8 +228,8 @@ impl KernelFuzzer {
         };
         let (args, whole) = (&case.args, *whole);
         let writes = !run::written(&registry, *op, args).is_empty();
-        let shows =
-            depends_on_layout(&name) || LAYOUT_DEPENDENT.iter().any(|(op, _)| name.split('.').next() == Some(op));
+        let shows = depends_on_layout(&name)
+            || LAYOUT_DEPENDENT.iter().any(|(op, _)| name.split('.').next() == Some(op));
         let mut ways = vec![
             ("two threads", Way { threads: 2, ..base }, Near::Exact),
             ("a second call", Way { twice: !writes, ..base }, Near::Exact),

@@ -255,7 +255,8 @@ fn asked(
     recompute: bool,
 ) -> Result<(Vec<i64>, Vec<Option<f64>>), KernelError> {
     let space = x.rank().saturating_sub(2);
-    let refuse = |text: &str| Err(KernelError::new(flambeau_exec::Fault::Input, "ValueError", text.to_owned()));
+    let refuse =
+        |text: &str| Err(KernelError::new(flambeau_exec::Fault::Input, "ValueError", text.to_owned()));
     match (size, scale) {
         (Some(_), Some(_)) => refuse("only one of size or scale_factor should be defined"),
         (None, None) => refuse("either size or scale_factor should be defined"),

@@ -168,9 +168,9 @@ impl Law {
     fn check(self) -> Result<()> {
         let refuse = |text: String| Err(TensorError::value(text));
         match self {
-            Law::Uniform { from, to } if from > to => {
-                refuse(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"))
-            }
+            Law::Uniform { from, to } if from > to => refuse(format!(
+                "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
+            )),
             Law::Normal { std, .. } if !(std >= 0.0) => {
                 refuse(format!("normal expects std >= 0.0, but found std {std}"))
             }

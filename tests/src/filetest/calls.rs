@@ -98,7 +98,8 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
     let own = file.commands.iter().filter_map(|c| c.strip_prefix("opt ")).map(str::trim);
     for pipeline in own.chain(PIPELINES) {
         let Some((got, tolerance)) = call_optimized(file, call, pipeline)? else { continue };
-        agree(&first, &got, tolerance).map_err(|why| format!("the program disagrees after `{pipeline}`: {why}"))?;
+        agree(&first, &got, tolerance)
+            .map_err(|why| format!("the program disagrees after `{pipeline}`: {why}"))?;
     }
     Ok(first.end)
 }
