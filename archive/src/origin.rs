@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn source_ranges_are_found_by_offset() {
         let ranges = ranges(&[0, 1]);
-        assert!(ranges.of(9..12).is_none(), "nothing stands for what is before the first entry");
+        assert!(ranges.of(9..12).is_none(), "no range precedes the first entry");
         let range = ranges.of(11..12).expect("from byte 10 on");
         assert_eq!((range.source.name.as_str(), range.source.first_line), ("net.py", 7));
         assert_eq!(&range.source.text[range.range.start as usize..range.range.end as usize], "return x");

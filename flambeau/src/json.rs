@@ -145,7 +145,8 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         TypeKind::Optional(inner) => *inner,
         _ => ty,
     };
-    let tag = json.get("t").and_then(Value::as_str).ok_or_else(|| JsonError::input("expected an object with a tag `t`, such as `\{\"t\": \"int\", \"v\": 3\}`"))?;
+    let no_tag = || JsonError::input(r#"expected an object with a tag `t`, such as {"t": "int", "v": 3}"#);
+    let tag = json.get("t").and_then(Value::as_str).ok_or_else(no_tag)?;
     let v = json.get("v").unwrap_or(&Value::Null);
     let wrong = || JsonError::input(format!("`v` is not of type {tag}"));
     Ok(match tag {

@@ -282,7 +282,7 @@ mod tests {
         let (patch, other) = (plan(), plan());
         let mut analyses = Analyses::new();
         let db = analyses.get::<AliasDb>(&graph);
-        let moves = db.plan_move_before(&graph, graph.def(made), graph.def(last)).expect("stands there");
+        let moves = db.plan_move_before(&graph, graph.def(made), graph.def(last)).expect("a plan exists");
         assert!(patch.apply(&mut clone.edit()).is_err(), "a clone is another graph");
         assert!(Plan::apply(moves.clone(), &mut clone.edit()).is_err());
         assert!(analyses.try_with::<AliasDb>(&clone).is_err());

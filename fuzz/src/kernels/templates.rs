@@ -71,7 +71,7 @@ impl Draw<'_, '_> {
         self.sizes.lengths(self.g, count)
     }
 
-    /// Returns the sizes of a tensor of one to four dimensions.
+    /// Returns the sizes of a tensor of `least` to four dimensions.
     fn shape(&mut self, least: usize) -> Vec<usize> {
         let rank = least + self.g.below(5 - least);
         self.lengths(rank)

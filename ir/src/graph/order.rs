@@ -23,7 +23,7 @@ impl Graph {
     /// Inserts an unplaced node before `next`, which must be placed and not a `prim::Param`.
     pub(super) fn raw_place_before(&mut self, node: u32, next: u32) {
         let NodePosition { parent, prev, order: high, .. } = self.nodes.at(next).place;
-        debug_assert!(prev != NONE, "invariant: nothing stands before prim::Param");
+        debug_assert!(prev != NONE, "invariant: prim::Param has no predecessor");
         let low = self.nodes.at(prev).place.order;
         let order = if high == LAST && LAST - low > 2 * STRIDE {
             low + STRIDE

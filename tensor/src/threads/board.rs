@@ -62,7 +62,7 @@ impl<J: PartialEq> State<J> {
         let mut offers = self.offers.iter_mut();
         offers
             .find(|offer| offer.job == *job)
-            .expect("invariant: an offer stands until its caller withdraws it")
+            .expect("invariant: an offer is listed until its caller withdraws it")
     }
 }
 
