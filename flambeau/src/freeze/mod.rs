@@ -274,9 +274,9 @@ impl Freezer<'_> {
         let mut escaped = Vec::new();
         for body in &self.bodies {
             let (graph, known) = (&body.graph, self.known(body));
-            let (apart, stands) = self.separate_storages(graph, &known);
+            let (separated, substitutes) = self.separate_storages(graph, &known);
             let mut analyses = Analyses::new();
-            let aliases = analyses.get::<AliasDb>(&apart);
+            let aliases = analyses.get::<AliasDb>(&separated);
             for (&value, object) in &known {
                 // Operands of a task are analysed in the body of the task.
                 let is_followed = |u: &flambeau_ir::Use| {
@@ -302,8 +302,8 @@ impl Freezer<'_> {
                             escaped.extend(object.get(slot).as_object().cloned());
                         }
                         // For a known module, the reads of its attributes are analysed instead of the module.
-                        let value_apart = stands.get(&value).copied().unwrap_or(value);
-                        if !known.contains_key(&value) && aliases.has_writers(value_apart) {
+                        let substitute = substitutes.get(&value).copied().unwrap_or(value);
+                        if !known.contains_key(&value) && aliases.has_writers(substitute) {
                             kept.push((object.id(), slot));
                             object.get(slot).visit_tensors(|t| {
                                 written.insert(t.storage().address());
@@ -335,10 +335,10 @@ impl Freezer<'_> {
         graph: &Graph,
         known: &BTreeMap<ValueId, Object>,
     ) -> (Graph, BTreeMap<ValueId, ValueId>) {
-        let mut apart = graph.clone();
-        let mut edit = apart.edit();
+        let mut separated = graph.clone();
+        let mut edit = separated.edit();
         edit.at(At::start(graph.root()));
-        let (mut storages, mut stands) = (BTreeMap::new(), BTreeMap::new());
+        let (mut storages, mut substitutes) = (BTreeMap::new(), BTreeMap::new());
         for node in graph.nodes_deep().filter(|&node| graph.prim(node) == Some(Prim::GetAttr)) {
             let Some((object, slot)) = self.place(graph, node, known) else { continue };
             let value = object.get(slot);
@@ -347,13 +347,13 @@ impl Freezer<'_> {
                 continue;
             }
             let result = graph.result(node, 0);
-            let stand = *storages
+            let substitute = *storages
                 .entry(tensor.storage().address())
                 .or_insert_with(|| edit.value(Prim::AutogradZero, &[], Type::TENSOR));
-            edit.replace_all_uses(result, stand);
-            stands.insert(result, stand);
+            edit.replace_all_uses(result, substitute);
+            substitutes.insert(result, substitute);
         }
-        (apart, stands)
+        (separated, substitutes)
     }
 
     /// Replaces attributes that do not change by constants, and folds expressions of them.

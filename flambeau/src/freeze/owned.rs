@@ -61,14 +61,14 @@ impl Freezer<'_> {
         }
         for body in &self.bodies {
             let (graph, known) = (&body.graph, self.known(body));
-            let (apart, stands) = self.separate_storages(graph, &known);
+            let (separated, substitutes) = self.separate_storages(graph, &known);
             let mut analyses = Analyses::new();
-            let aliases = analyses.get::<AliasDb>(&apart);
+            let aliases = analyses.get::<AliasDb>(&separated);
             for node in graph.nodes_deep().filter(|&node| graph.is_prim(node, Prim::GetAttr)) {
                 let Some((object, slot)) = self.place(graph, node, &known) else { continue };
                 let value = graph.result(node, 0);
                 if !known.contains_key(&value)
-                    && aliases.escapes_scope(&[stands.get(&value).copied().unwrap_or(value)])
+                    && aliases.escapes_scope(&[substitutes.get(&value).copied().unwrap_or(value)])
                 {
                     add(&mut shared, &object.get(slot));
                 }
