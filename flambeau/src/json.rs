@@ -351,11 +351,11 @@ fn read_sizes(json: &Value, field: &str) -> Result<Option<Vec<i64>>, JsonError> 
 fn spread(bytes: &[u8], layout: &Layout, width: usize) -> Result<Vec<u8>, JsonError> {
     // A layout may span much more memory than its elements fill: the bound is a multiple of the elements sent, large
     // enough for real cases.
-    let room = layout.storage_end().saturating_mul(width);
-    if room > bytes.len().saturating_mul(64).saturating_add(1 << 20) {
+    let end = layout.storage_end().saturating_mul(width);
+    if end > bytes.len().saturating_mul(64).saturating_add(1 << 20) {
         return Err(JsonError::input("the strides span too much memory for the number of elements"));
     }
-    let mut out = vec![0u8; room];
+    let mut out = vec![0u8; end];
     let mut index = vec![0i64; layout.rank()];
     for element in bytes.chunks_exact(width) {
         let at: i64 = index.iter().zip(layout.strides()).map(|(i, s)| i * s).sum();

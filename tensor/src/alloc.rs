@@ -361,12 +361,12 @@ impl Pool {
         if found.is_some() || size < LARGE {
             return found;
         }
-        self.fetch_home();
+        self.fetch_returned();
         self.take_held(class)
     }
 
     /// Moves returned blocks into the pool; blocks beyond its limit are freed to the system.
-    fn fetch_home(&mut self) {
+    fn fetch_returned(&mut self) {
         let returned = self.home.as_ref().map(|home| home.empty(self.limit));
         for block in returned.into_iter().flatten() {
             if !self.put(block) {
@@ -402,7 +402,7 @@ impl Pool {
     }
 
     fn clear(&mut self) {
-        self.fetch_home();
+        self.fetch_returned();
         for head in self.heads.iter_mut() {
             while let Some(free) = *head {
                 // SAFETY: blocks in the lists are owned by the pool; this one is removed from it here.

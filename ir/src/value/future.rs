@@ -212,15 +212,15 @@ mod tests {
     #[test]
     fn completes_once_and_calls_every_callback() {
         let future = Future::new(Type::INT);
-        let told = Arc::new(AtomicI64::new(0));
-        let tell = |add: i64| {
-            let told = Arc::clone(&told);
+        let sum = Arc::new(AtomicI64::new(0));
+        let callback = |add: i64| {
+            let sum = Arc::clone(&sum);
             move |result: &FutureResult| {
                 let value = result.as_ref().ok().and_then(IValue::as_int).unwrap_or(0);
-                told.fetch_add(value * add, Ordering::Relaxed);
+                sum.fetch_add(value * add, Ordering::Relaxed);
             }
         };
-        future.on_done(tell(1));
+        future.on_done(callback(1));
         let waiting = std::thread::spawn({
             let future = future.clone();
             move || future.wait().ok().and_then(|v| v.as_int())
@@ -228,8 +228,8 @@ mod tests {
         assert!(future.result().is_none() && !future.is_done());
         assert!(future.complete(Ok(IValue::Int(7))));
         assert!(!future.complete(Ok(IValue::Int(8))));
-        future.on_done(tell(10));
-        assert_eq!(told.load(Ordering::Relaxed), 77);
+        future.on_done(callback(10));
+        assert_eq!(sum.load(Ordering::Relaxed), 77);
         assert_eq!(waiting.join().unwrap(), Some(7));
     }
 

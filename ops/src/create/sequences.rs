@@ -78,7 +78,7 @@ fn ends(cx: &KernelCx<'_>, dtype_at: usize) -> Result<(Scalar, Scalar, DType), K
 }
 
 /// Rounds a number to a dtype.
-fn held(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
+fn rounded_to(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
     Ok(Tensor::scalar(value, dtype)?.item()?)
 }
 
@@ -97,7 +97,7 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType) -> Vec<f64> {
 /// `(start, end, steps, dtype)`.
 fn linspace(cx: &KernelCx<'_>) -> Computed {
     let (start, end, dtype) = ends(cx, 3)?;
-    let (start, end, steps) = (held(start, dtype)?, held(end, dtype)?, steps_of(cx)?);
+    let (start, end, steps) = (rounded_to(start, dtype)?, rounded_to(end, dtype)?, steps_of(cx)?);
     let values: Vec<Scalar> = if dtype.is_complex() {
         let (a, b) = (start.to_complex(), end.to_complex());
         let parts = spaced(a.re, b.re, steps, dtype).into_iter().zip(spaced(a.im, b.im, steps, dtype));
@@ -118,7 +118,7 @@ fn logspace(cx: &KernelCx<'_>) -> Computed {
         let power = |(re, im)| Scalar::Complex(complex::pow(Complex::new(base, 0.0), Complex::new(re, im)));
         parts.map(power).collect()
     } else {
-        let (start, end) = (held(start, dtype)?.to_f64(), held(end, dtype)?.to_f64());
+        let (start, end) = (rounded_to(start, dtype)?.to_f64(), rounded_to(end, dtype)?.to_f64());
         let power = |x: f64| Scalar::Float(libm::pow(base, x));
         spaced(start, end, steps, dtype).into_iter().map(power).collect()
     };
@@ -163,8 +163,8 @@ fn between() -> Vec<OpDef> {
     };
     for overload in ["", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"] {
         let args = move || {
-            let start = if overload.starts_with("Tensor") { held(0) } else { number(0) };
-            let end = if overload.ends_with("Tensor") { held(1) } else { number(1) };
+            let start = if overload.starts_with("Tensor") { rounded_to(0) } else { number(0) };
+            let end = if overload.ends_with("Tensor") { rounded_to(1) } else { number(1) };
             vec![start, end, IValue::Int(5)]
         };
         let sample = fixed_args(args);

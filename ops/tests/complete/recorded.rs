@@ -164,8 +164,8 @@ fn replay(registry: &Registry, id: OpId, kernel: &Kernel, args: &str) -> (String
     let given = args.len();
     let defaults = schema.args.iter().skip(given).filter_map(|a| a.default.clone());
     args.extend(defaults);
-    let mut told = Gen::from_seed(given as u64);
-    let parts = (0..2).map(|_| Forecast::of_part(registry, id, &args, &mut told));
+    let mut source = Gen::from_seed(given as u64);
+    let parts = (0..2).map(|_| Forecast::of_part(registry, id, &args, &mut source));
     let forecasts: Vec<Forecast> = parts.chain([Forecast::of_all(registry, id, &args)]).collect();
     // A kernel may take its arguments; containers are shared with these copies.
     let kept: Vec<IValue> = args[..given].to_vec();
