@@ -14,7 +14,7 @@ fn place<T: Element + PartialOrd>(row: &[T], at: impl Fn(usize) -> usize, value:
     while lo < hi {
         let mid = lo + (hi - lo) / 2;
         let there = row[at(mid)];
-        // In this form, so that NaN is handled as in PyTorch.
+        // This form of the comparison handles NaN as PyTorch does.
         let stop = if right { there > value } else { there >= value };
         if stop {
             hi = mid;

@@ -1,4 +1,4 @@
-//! Binary functions where either operand may be a number, and nonarithmetic functions of two tensors.
+//! Binary functions of which either operand may be a number, and functions of two tensors that are not arithmetic.
 
 use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
