@@ -22,7 +22,7 @@ const OTHERS: &[Threshold] = &[
     Threshold::Bytes("bytes.rs NEAR", bytes::NEAR),
     Threshold::Bytes("bytes.rs PIECE", bytes::PIECE),
     Threshold::Bytes("storage.rs PREPACK_BYTES", storage::PREPACK_BYTES),
-    Threshold::Length("fft.rs DIRECT", fft::DIRECT),
+    Threshold::Length("fft/plan.rs BUTTERFLIES", fft::BUTTERFLIES),
     Threshold::Length("select.rs THRESHOLD", select::THRESHOLD),
     Threshold::Length("lanes.rs FEW", lanes::FEW),
     Threshold::Length("lanes.rs SIDE", lanes::SIDE),
