@@ -49,12 +49,12 @@ pub struct Slide {
 }
 
 impl Slide {
-    /// Returns the number of windows along dimension `d` of size `n`.
+    /// Returns the number of windows along dimension `d` of size `n`; none or a negative number if no window fits.
     ///
     /// # Errors
     /// Returns an error, with PyTorch's message, if the parameters or the resulting size are invalid.
     pub fn count(&self, d: usize, n: i64) -> Result<i64> {
-        let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
+        let [k, s, p, l] = self.of(d);
         for (what, value) in [("kernel size", k), ("stride", s), ("dilation", l)] {
             if value <= 0 {
                 return Err(TensorError::shape(format!(
@@ -71,13 +71,20 @@ impl Slide {
                 "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={l}"
             )));
         }
+        let n = i128::from(n);
         let available = n + 2 * p - reach + if self.ceil { s - 1 } else { 0 };
         let mut count = available.div_euclid(s) + 1;
         // The last window must start within the input or the padding before it.
         if self.ceil && (count - 1) * s >= n + p {
             count -= 1;
         }
-        Ok(count)
+        // At most `n + 1`, because the padding is at most the window; only a negative number can be out of range.
+        Ok(i64::try_from(count).unwrap_or(i64::MIN))
+    }
+
+    /// Returns kernel size, stride, padding and dilation of a dimension as numbers whose products do not overflow.
+    fn of(&self, d: usize) -> [i128; 4] {
+        [self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]].map(i128::from)
     }
 
     /// Returns the windows of dimension `d`, clipped to the input; the positions of a clipped window's elements do not
@@ -86,10 +93,10 @@ impl Slide {
     /// # Errors
     /// As for [`Slide::count`].
     pub fn windows(&self, d: usize, n: i64) -> Result<Vec<Window>> {
-        let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
+        let [k, s, p, l] = self.of(d);
         let cut = |i: i64| {
-            let mut start = i * s - p;
-            let end = (start + (k - 1) * l + 1).min(n);
+            let mut start = i128::from(i) * s - p;
+            let end = (start + (k - 1) * l + 1).min(n.into());
             if start < 0 {
                 start += (-start + l - 1) / l * l;
             }
@@ -301,6 +308,31 @@ mod tests {
                 indices.to_vec::<i64>().unwrap().iter().map(|i| flat[*i as usize]).collect();
             assert_eq!(picked, values.to_vec::<f32>().unwrap());
         }
+    }
+
+    #[test]
+    fn no_parameter_overflows() {
+        let of = |kernel, stride, padding, dilation, ceil| Slide {
+            kernel: vec![kernel],
+            stride: vec![stride],
+            padding: vec![padding],
+            dilation: vec![dilation],
+            ceil,
+        };
+        let max = i64::MAX;
+        for ceil in [false, true] {
+            assert!(of(max, 1, 0, max, ceil).count(0, 5).unwrap() < 1);
+            assert!(of(max, max, max / 2, 1, ceil).count(0, max).unwrap() >= 1);
+            assert_eq!(of(1, 1, 0, 1, ceil).count(0, max - 1).unwrap(), max - 1);
+            assert!(
+                of(max, 1, max, 1, ceil).count(0, 5).is_err(),
+                "the padding is more than half of the window"
+            );
+        }
+        let rest = of(max, max, 0, max, true);
+        assert!(rest.count(0, 5).unwrap() < 1 && rest.windows(0, 5).unwrap().is_empty());
+        let wide = of(max / 2, max / 2, max / 4, 1, true);
+        assert_eq!(wide.windows(0, 5).unwrap(), [Window { start: 0, count: 5 }]);
     }
 
     #[test]
