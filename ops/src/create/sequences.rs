@@ -157,14 +157,14 @@ fn float_of(args: &'static [usize]) -> Dtype {
 fn between() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let number = |i: usize| IValue::Float([0.0, 2.0][i]);
-    let held = |i: usize| {
+    let scalar_tensor_arg = |i: usize| {
         let made = Tensor::scalar(Scalar::Float([0.0, 2.0][i]), DType::F32);
         IValue::Tensor(made.expect("invariant: one element can be made"))
     };
     for overload in ["", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"] {
         let args = move || {
-            let start = if overload.starts_with("Tensor") { rounded_to(0) } else { number(0) };
-            let end = if overload.ends_with("Tensor") { rounded_to(1) } else { number(1) };
+            let start = if overload.starts_with("Tensor") { scalar_tensor_arg(0) } else { number(0) };
+            let end = if overload.ends_with("Tensor") { scalar_tensor_arg(1) } else { number(1) };
             vec![start, end, IValue::Int(5)]
         };
         let sample = fixed_args(args);
