@@ -7,12 +7,9 @@
 //!
 //! Constants are copied into the subgraph, except those that own memory (tensors, lists). These remain outside and
 //! become operands of the group, so that the alias analysis sees the group as their reader.
-//!
-//! The inputs of a group declare only properties that hold whenever the group runs ([`interface`]).
 
 mod captures;
 mod group;
-mod interface;
 mod positions;
 
 use crate::pass::{PassCx, PassError};
@@ -24,7 +21,6 @@ use flambeau_ir::{
 };
 use group::{Group, Scratch};
 use hashbrown::HashSet;
-use interface::Interface;
 use positions::Positions;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -96,7 +92,6 @@ pub(crate) fn apply(
     prim: Prim,
 ) -> Result<(), PassError> {
     let Members { blocks, mut around } = members;
-    let mut interface = Interface::of_graph(cx);
     let mut scratch = Scratch::default();
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
@@ -112,7 +107,7 @@ pub(crate) fn apply(
             if !fuel.take("group", g, plan.at) {
                 return Ok(());
             }
-            make(&mut editor, &plan, prim, &mut around, &mut interface)?;
+            make(&mut editor, &plan, prim, &mut around)?;
         }
     }
     Ok(())
@@ -204,10 +199,9 @@ fn make(
     plan: &GroupPlan,
     prim: Prim,
     around: &mut Surroundings,
-    interface: &mut Interface,
 ) -> Result<(), PassError> {
     let g = editor.graph();
-    let body = body_of(g, plan, interface).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
+    let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
     let loc = g.loc(plan.at);
     let attrs = editor.attrs(vec![(names::subgraph(), Attr::Graph(Arc::new(body)))]);
@@ -217,7 +211,6 @@ fn make(
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
         around.captures.replace(old, new);
-        interface.replace(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);
@@ -225,16 +218,12 @@ fn make(
     Ok(())
 }
 
-fn body_of(
-    g: &Graph,
-    plan: &GroupPlan,
-    interface: &Interface,
-) -> Result<Graph, flambeau_ir::CloneError> {
+fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError> {
     let mut body = Graph::new(Arc::clone(g.registry()));
     let mut map = ValueSubstitution::new();
     let mut editor = body.edit();
     for &v in &plan.inputs {
-        let inner = editor.add_input(interface.type_of(g, v));
+        let inner = editor.add_input(g.ty(v));
         map.set(v, inner);
     }
     for v in plan.nodes.iter().flat_map(|&n| used_in(g, n)) {
