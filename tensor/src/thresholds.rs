@@ -4,7 +4,7 @@
 //! product. The constants are defined with the kernels. This list refers to them, so tests of the boundaries follow
 //! their changes.
 
-use crate::{bytes, conv, fft, lanes, loops, matmul, reduce, select, storage, strided, threads};
+use crate::{bytes, conv, fft, lanes, linalg, loops, matmul, reduce, select, storage, strided, threads};
 
 /// A size at which a kernel changes its method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ const OTHERS: &[Threshold] = &[
 
 /// Returns all thresholds.
 pub fn all() -> impl Iterator<Item = Threshold> {
-    [OTHERS, matmul::THRESHOLDS, conv::THRESHOLDS, loops::THRESHOLDS, reduce::THRESHOLDS]
+    [OTHERS, matmul::THRESHOLDS, conv::THRESHOLDS, loops::THRESHOLDS, reduce::THRESHOLDS, linalg::THRESHOLDS]
         .into_iter()
         .flatten()
         .copied()

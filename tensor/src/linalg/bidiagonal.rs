@@ -5,7 +5,8 @@
 //! convergence tests follow LAPACK's `bdsqr` exactly, because the signs of the vectors depend on that sequence.
 
 use super::field::Matrix;
-use super::rotate::{keeping_sign, rotate};
+use super::kernels::rotate;
+use super::rotate::keeping_sign;
 
 /// Maximum number of sweeps, as a multiple of the square of the order.
 const SWEEPS: usize = 6;

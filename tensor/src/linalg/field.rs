@@ -7,6 +7,7 @@ use std::ops::{Add, AddAssign, Div, Index, IndexMut, Mul, MulAssign, Neg, Sub, S
 
 use num_complex::Complex;
 
+use super::kernels::add_rows;
 use crate::element::Element;
 
 /// Real or complex f64.
@@ -148,15 +149,21 @@ impl<F: Field> Matrix<F> {
         &mut self.data[i * self.cols..(i + 1) * self.cols]
     }
 
-    /// Exchanges two rows.
-    pub fn swap_rows(&mut self, a: usize, b: usize) {
-        if a == b {
-            return;
-        }
+    /// Returns two different rows for writing.
+    pub(super) fn two_rows(&mut self, a: usize, b: usize) -> (&mut [F], &mut [F]) {
         let n = self.cols;
         let (low, high) = (a.min(b), a.max(b));
         let (head, tail) = self.data.split_at_mut(high * n);
-        head[low * n..(low + 1) * n].swap_with_slice(&mut tail[..n]);
+        let (low, high) = (&mut head[low * n..(low + 1) * n], &mut tail[..n]);
+        if a < b { (low, high) } else { (high, low) }
+    }
+
+    /// Exchanges two rows.
+    pub fn swap_rows(&mut self, a: usize, b: usize) {
+        if a != b {
+            let (a, b) = self.two_rows(a, b);
+            a.swap_with_slice(b);
+        }
     }
 
     /// Returns the transpose.
@@ -177,13 +184,11 @@ impl<F: Field> Matrix<F> {
     /// Returns the matrix product.
     pub fn times(&self, other: &Self) -> Self {
         let mut out = Matrix::zeros(self.rows, other.cols);
+        let mut terms = Vec::with_capacity(self.cols);
         for i in 0..self.rows {
-            for k in 0..self.cols {
-                let factor = self[(i, k)];
-                for (o, x) in out.row_mut(i).iter_mut().zip(other.row(k)) {
-                    *o += factor * *x;
-                }
-            }
+            terms.clear();
+            terms.extend(self.row(i).iter().enumerate().map(|(k, factor)| (*factor, other.row(k))));
+            add_rows(out.row_mut(i), &terms);
         }
         out
     }

@@ -7,6 +7,7 @@ use num_complex::Complex;
 
 use super::balance::Balanced;
 use super::field::{Field, Matrix};
+use super::kernels::{reflect_columns, reflect_rows};
 use super::qr::reflector;
 use super::rotate::{keeping_sign, mostly_positive};
 use super::schur::Schur;
@@ -79,19 +80,13 @@ fn hessenberg(mut h: Matrix<C>) -> (Matrix<C>, Matrix<C>) {
     for step in 0..n.saturating_sub(2) {
         let below = (step + 2..n).map(|i| h[(i, step)].square()).sum::<f64>().sqrt();
         let (beta, tau, divisor) = reflector(h[(step + 1, step)], below);
-        let mut v = vec![C::ONE; n];
-        (step + 2..n).for_each(|i| v[i] = h[(i, step)] / divisor);
+        let mut v = vec![C::ONE];
+        v.extend((step + 2..n).map(|i| h[(i, step)] / divisor));
         h[(step + 1, step)] = C::real(beta);
         (step + 2..n).for_each(|i| h[(i, step)] = C::ZERO);
-        for j in step + 1..n {
-            let sum = (step + 1..n).fold(C::ZERO, |s, i| s + v[i].conj() * h[(i, j)]) * tau.conj();
-            (step + 1..n).for_each(|i| h[(i, j)] -= v[i] * sum);
-        }
+        reflect_rows(&mut h, step + 1, step + 1..n, tau.conj(), &v);
         for m in [&mut h, &mut z] {
-            for i in 0..n {
-                let sum = (step + 1..n).fold(C::ZERO, |s, j| s + m[(i, j)] * v[j]) * tau;
-                (step + 1..n).for_each(|j| m[(i, j)] -= sum * v[j].conj());
-            }
+            reflect_columns(m, step + 1, 0..n, tau, &v);
         }
     }
     (h, z)

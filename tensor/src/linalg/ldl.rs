@@ -3,6 +3,7 @@
 //! Rows are exchanged as in LAPACK, in the lower triangle, so pivots are comparable.
 
 use super::field::{Field, Matrix};
+use super::kernels::subtract;
 
 /// The factorization, stored in the lower triangle.
 #[derive(Clone, Debug)]
@@ -103,14 +104,12 @@ fn exchange<F: Field>(a: &mut Matrix<F>, k: usize, kk: usize, kp: usize, hermiti
 fn eliminate_one<F: Field>(a: &mut Matrix<F>, k: usize, hermitian: bool) {
     let n = a.rows;
     let inverse = F::ONE / if hermitian { F::real(a[(k, k)].re()) } else { a[(k, k)] };
-    for j in k + 1..n {
-        let factor = conj_if(a[(j, k)], hermitian) * inverse;
-        for i in j..n {
-            let x = a[(i, k)];
-            a[(i, j)] -= x * factor;
-        }
+    let factors: Vec<F> = (k + 1..n).map(|j| conj_if(a[(j, k)], hermitian) * inverse).collect();
+    for i in k + 1..n {
+        let x = a[(i, k)];
+        subtract(&mut a.row_mut(i)[k + 1..=i], x, &factors);
         if hermitian {
-            a[(j, j)] = F::real(a[(j, j)].re());
+            a[(i, i)] = F::real(a[(i, i)].re());
         }
     }
     (k + 1..n).for_each(|i| a[(i, k)] *= inverse);

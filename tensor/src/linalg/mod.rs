@@ -8,6 +8,7 @@ mod bidiagonal;
 mod exponential;
 mod field;
 mod general;
+mod kernels;
 mod ldl;
 mod qr;
 mod rotate;
@@ -30,6 +31,13 @@ use crate::error::Result;
 use crate::layout::{Dims, numel_of};
 use crate::tensor::Tensor;
 use crate::threads;
+use crate::thresholds::Threshold;
+
+/// Lengths at which the inner loops change their blocks.
+pub(crate) const THRESHOLDS: &[Threshold] = &[
+    Threshold::Length("linalg/kernels.rs WIDTH", kernels::WIDTH),
+    Threshold::Length("linalg/kernels.rs ROWS", kernels::ROWS),
+];
 
 /// Returns the unit roundoff at which iterations on a dtype's matrices stop: that of f64 or of f32.
 pub fn precision(dtype: DType) -> f64 {

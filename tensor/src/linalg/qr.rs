@@ -5,6 +5,7 @@
 //! comparable.
 
 use super::field::{Field, Matrix};
+use super::kernels::reflect_rows;
 
 /// A matrix whose upper triangle is `R`, with the reflections' vectors below the diagonal.
 #[derive(Clone, Debug)]
@@ -26,6 +27,12 @@ pub(super) fn reflector<F: Field>(alpha: F, x: f64) -> (f64, F, F) {
     ((beta), (beta_as_field - alpha).scale(1.0 / beta), alpha - beta_as_field)
 }
 
+/// Returns the vector of a reflection from its column of the packed form.
+fn vector<F: Field>(packed: &Matrix<F>, step: usize) -> Vec<F> {
+    let below = (step + 1..packed.rows).map(|i| packed[(i, step)]);
+    std::iter::once(F::ONE).chain(below).collect()
+}
+
 /// Computes the factorization.
 pub fn qr<F: Field>(mut a: Matrix<F>) -> Qr<F> {
     let k = a.rank_bound();
@@ -39,19 +46,8 @@ pub fn qr<F: Field>(mut a: Matrix<F>) -> Qr<F> {
         a[(step, step)] = F::real(beta);
         tau.push(t);
         // Apply the adjoint of the reflection to the following columns.
-        let (cols, t) = (a.cols, t.conj());
-        for j in step + 1..cols {
-            let mut sum = a[(step, j)];
-            for i in step + 1..a.rows {
-                sum += a[(i, step)].conj() * a[(i, j)];
-            }
-            sum *= t;
-            a[(step, j)] -= sum;
-            for i in step + 1..a.rows {
-                let v = a[(i, step)];
-                a[(i, j)] -= v * sum;
-            }
-        }
+        let (v, cols) = (vector(&a, step), step + 1..a.cols);
+        reflect_rows(&mut a, step, cols, t.conj(), &v);
     }
     Qr { packed: a, tau }
 }
@@ -65,28 +61,21 @@ impl<F: Field> Qr<F> {
     /// Returns the first `cols` columns of `Q`.
     pub fn columns(&self, cols: usize) -> Matrix<F> {
         let mut q = Matrix::identity(self.packed.rows, cols);
-        self.apply(&mut q, false);
+        // A reflection does not change the columns before its own, which are still those of the identity.
+        for (step, tau) in self.tau.iter().enumerate().rev() {
+            reflect_rows(&mut q, step, step..cols, *tau, &vector(&self.packed, step));
+        }
         q
     }
 
     /// Replaces `C` by `Q C`, or with `adjoint` by `Q* C`.
     pub fn apply(&self, c: &mut Matrix<F>, adjoint: bool) {
-        let (v, k) = (&self.packed, self.tau.len());
+        let k = self.tau.len();
         for n in 0..k {
             // Q is the product of the reflections in order.
             let step = if adjoint { n } else { k - 1 - n };
             let tau = if adjoint { self.tau[step].conj() } else { self.tau[step] };
-            for j in 0..c.cols {
-                let mut sum = c[(step, j)];
-                for i in step + 1..v.rows {
-                    sum += v[(i, step)].conj() * c[(i, j)];
-                }
-                sum *= tau;
-                c[(step, j)] -= sum;
-                for i in step + 1..v.rows {
-                    c[(i, j)] -= v[(i, step)] * sum;
-                }
-            }
+            reflect_rows(c, step, 0..c.cols, tau, &vector(&self.packed, step));
         }
     }
 }
@@ -110,7 +99,7 @@ mod tests {
 
     #[test]
     fn qr_multiplies_back() {
-        for (rows, cols) in [(1, 1), (4, 4), (5, 3), (3, 6), (0, 2)] {
+        for (rows, cols) in [(1, 1), (4, 4), (5, 3), (3, 6), (0, 2), (67, 65), (9, 130)] {
             multiplies_back::<f64>(rows, cols);
             multiplies_back::<Complex<f64>>(rows, cols);
         }

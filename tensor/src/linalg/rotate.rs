@@ -4,8 +4,6 @@
 //! singular vectors and eigenvectors. LAPACK uses two conventions; results are comparable only if each iteration uses
 //! its own.
 
-use super::field::Matrix;
-
 /// Cosine, sine, and the resulting `r`.
 pub(super) type Rotation = (f64, f64, f64);
 
@@ -31,15 +29,6 @@ pub(super) fn mostly_positive(f: f64, g: f64) -> Rotation {
     }
     let r = if f.abs() > g.abs() { f.hypot(g).copysign(f) } else { f.hypot(g) };
     (f / r, g / r, r)
-}
-
-/// Replaces rows `i` and `j` by `c i + s j` and `c j - s i`.
-pub(super) fn rotate(m: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64) {
-    for k in 0..m.cols {
-        let (x, y) = (m[(i, k)], m[(j, k)]);
-        m[(i, k)] = c * x + s * y;
-        m[(j, k)] = c * y - s * x;
-    }
 }
 
 /// Returns a power of two by which a matrix is scaled so that squares of its elements neither overflow nor underflow.

@@ -7,6 +7,7 @@
 use num_complex::Complex;
 
 use super::field::{Field, Matrix};
+use super::kernels::{reflect_columns, reflect_rows};
 use super::qr::reflector;
 
 /// Maximum number of sweeps per eigenvalue.
@@ -27,23 +28,6 @@ fn reflection(x: &[f64]) -> (f64, f64, Vec<f64>) {
     let mut v: Vec<f64> = x.iter().map(|x| x / divisor).collect();
     v[0] = 1.0;
     (beta, tau, v)
-}
-
-/// Reflects the rows from `at` on, in columns `cols`.
-fn reflect_rows(m: &mut Matrix<f64>, at: usize, cols: std::ops::Range<usize>, tau: f64, v: &[f64]) {
-    for j in cols {
-        let sum = v.iter().enumerate().fold(0.0, |s, (i, x)| s + x * m[(at + i, j)]) * tau;
-        v.iter().enumerate().for_each(|(i, x)| m[(at + i, j)] -= x * sum);
-    }
-}
-
-/// Reflects the columns from `at` on, in rows `rows`.
-fn reflect_columns(m: &mut Matrix<f64>, at: usize, rows: std::ops::Range<usize>, tau: f64, v: &[f64]) {
-    for i in rows {
-        let row = &mut m.row_mut(i)[at..at + v.len()];
-        let sum = row.iter().zip(v).fold(0.0, |s, (a, x)| s + a * x) * tau;
-        row.iter_mut().zip(v).for_each(|(a, x)| *a -= x * sum);
-    }
 }
 
 impl Schur {

@@ -7,8 +7,9 @@
 
 use super::bidiagonal::Bidiagonal;
 use super::field::{Field, Matrix};
+use super::kernels::{reflect_columns, reflect_rows, rotate};
 use super::qr::{Qr, qr, reflector};
-use super::rotate::{keeping_sign, rotate, scaling};
+use super::rotate::{keeping_sign, scaling};
 
 /// Reflections `1 - tau v v*`, each with its first row; `v` begins with a one.
 struct Reflections<F> {
@@ -19,13 +20,7 @@ impl<F: Field> Reflections<F> {
     /// Replaces `c` by the product of the reflections, in order, times `c`.
     fn apply(&self, c: &mut Matrix<F>) {
         for (from, tau, v) in self.all.iter().rev() {
-            for j in 0..c.cols {
-                let dot = v.iter().enumerate().fold(F::ZERO, |sum, (i, x)| sum + x.conj() * c[(from + i, j)]);
-                let factor = dot * *tau;
-                for (i, x) in v.iter().enumerate() {
-                    c[(from + i, j)] -= *x * factor;
-                }
-            }
+            reflect_rows(c, *from, 0..c.cols, *tau, v);
         }
     }
 }
@@ -53,22 +48,15 @@ fn reduce<F: Field>(mut a: Matrix<F>) -> Reduced<F> {
     for k in 0..a.cols {
         let (beta, tau, v) = reflection((k..a.rows).map(|i| a[(i, k)]).collect());
         diagonal.push(beta);
-        for j in k + 1..a.cols {
-            let dot = v.iter().enumerate().fold(F::ZERO, |sum, (i, x)| sum + x.conj() * a[(k + i, j)]);
-            let factor = dot * tau.conj();
-            v.iter().enumerate().for_each(|(i, x)| a[(k + i, j)] -= *x * factor);
-        }
+        let (rows, cols) = (k + 1..a.rows, k + 1..a.cols);
+        reflect_rows(&mut a, k, cols, tau.conj(), &v);
         left.all.push((k, tau, v));
         if k + 1 == a.cols {
             break;
         }
         let (beta, tau, v) = reflection(a.row(k)[k + 1..].iter().map(|x| x.conj()).collect());
         above.push(beta);
-        for i in k + 1..a.rows {
-            let row = &mut a.row_mut(i)[k + 1..];
-            let factor = row.iter().zip(&v).fold(F::ZERO, |sum, (x, v)| sum + *x * *v) * tau;
-            row.iter_mut().zip(&v).for_each(|(x, v)| *x -= factor * v.conj());
-        }
+        reflect_columns(&mut a, k + 1, rows, tau, &v);
         right.all.push((k + 1, tau, v));
     }
     Reduced { diagonal, above, left, right }

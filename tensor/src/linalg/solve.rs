@@ -1,6 +1,7 @@
 //! Elimination: LU with row exchanges, Cholesky, triangular systems.
 
 use super::field::{Field, Matrix};
+use super::kernels::{add_rows, subtract};
 
 /// A matrix factored in place with row exchanges: `P A = L U`, without the ones on the diagonal of `L`.
 #[derive(Clone, Debug)]
@@ -31,16 +32,14 @@ pub fn lu<F: Field>(mut a: Matrix<F>) -> Lu<F> {
             info = if info == 0 { step + 1 } else { info };
             continue;
         }
-        let (cols, upper) = (a.cols, a.row(step).to_vec());
+        let upper = a.row(step)[step + 1..].to_vec();
         for i in step + 1..a.rows {
             let factor = a[(i, step)] / pivot;
             a[(i, step)] = factor;
             if factor == F::ZERO {
                 continue;
             }
-            for j in step + 1..cols {
-                a[(i, j)] -= factor * upper[j];
-            }
+            subtract(&mut a.row_mut(i)[step + 1..], factor, &upper);
         }
     }
     Lu { packed: a, pivots, info }
@@ -134,19 +133,22 @@ pub fn triangular<F: Field>(t: &Matrix<F>, b: &mut Matrix<F>, upper: bool, unit:
     for step in 0..n {
         let i = if upper { n - 1 - step } else { step };
         let others = if upper { i + 1..n } else { 0..i };
-        for j in others {
-            let factor = t[(i, j)];
-            if factor == F::ZERO {
-                continue;
+        let (head, rest) = b.data.split_at_mut(i * b.cols);
+        let (row, tail) = rest.split_at_mut(b.cols);
+        let solved = |j: usize| {
+            if upper {
+                &tail[(j - i - 1) * row.len()..][..row.len()]
+            } else {
+                &head[j * row.len()..][..row.len()]
             }
-            for c in 0..b.cols {
-                let x = b[(j, c)];
-                b[(i, c)] -= factor * x;
-            }
-        }
+        };
+        // A zero excludes its row, even if the row is not finite.
+        let terms = others.filter(|&j| t[(i, j)] != F::ZERO).map(|j| (-t[(i, j)], solved(j)));
+        let terms: Vec<_> = terms.collect();
+        add_rows(row, &terms);
         if !unit {
             let pivot = t[(i, i)];
-            b.row_mut(i).iter_mut().for_each(|x| *x = *x / pivot);
+            row.iter_mut().for_each(|x| *x = *x / pivot);
         }
     }
 }
@@ -155,25 +157,26 @@ pub fn triangular<F: Field>(t: &Matrix<F>, b: &mut Matrix<F>, upper: bool, unit:
 /// leading minor that is not positive (0 if all are).
 pub fn cholesky<F: Field>(a: &Matrix<F>) -> (Matrix<F>, usize) {
     let n = a.rows;
-    let mut l = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { F::ZERO });
+    // The rows of the adjoint are the columns of the factor.
+    let mut u = Matrix::from_fn(n, n, |i, j| if i <= j { a[(j, i)].conj() } else { F::ZERO });
+    let mut info = 0;
     for j in 0..n {
-        let rest: f64 = (0..j).map(|k| l[(j, k)].square()).sum();
+        let rest: f64 = (0..j).map(|k| u[(k, j)].square()).sum();
         let d = a[(j, j)].re() - rest;
         // The negated comparison also catches NaN.
         if !(d > 0.0) {
-            return (l, j + 1);
+            info = j + 1;
+            break;
         }
         let root = d.sqrt();
-        l[(j, j)] = F::real(root);
-        for i in j + 1..n {
-            let mut sum = a[(i, j)];
-            for k in 0..j {
-                sum -= l[(i, k)] * l[(j, k)].conj();
-            }
-            l[(i, j)] = sum.scale(1.0 / root);
-        }
+        let (above, row) = u.data.split_at_mut(j * n);
+        let row = &mut row[j..n];
+        row[0] = F::real(root);
+        let terms: Vec<_> = above.chunks_exact(n).map(|row| (-row[j].conj(), &row[j + 1..])).collect();
+        add_rows(&mut row[1..], &terms);
+        row[1..].iter_mut().for_each(|x| *x = x.scale(1.0 / root));
     }
-    (l, 0)
+    (Matrix::from_fn(n, n, |i, j| if j <= i { u[(j, i)].conj() } else { F::ZERO }), info)
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@
 //! order 26 on, LAPACK uses divide and conquer, which is not implemented here; there the phases may differ.
 
 use super::field::{Field, Matrix};
+use super::kernels::{products, reflect_rows, rotate, subtract_both};
 use super::qr::reflector;
-use super::rotate::{mostly_positive, rotate, scaling};
+use super::rotate::{mostly_positive, scaling};
 
 /// Maximum number of steps per eigenvalue.
 const STEPS: usize = 30;
@@ -39,13 +40,7 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
     let values = order.iter().map(|&i| diagonal[i] / by).collect();
     let mut columns = Matrix::from_fn(n, n, |i, j| F::real(vectors[(order[j], at(i))]));
     for (step, (tau, v)) in reflections.iter().enumerate().rev() {
-        for j in 0..n {
-            let from = step + 1;
-            let dot =
-                v.iter().enumerate().fold(F::ZERO, |sum, (i, x)| sum + x.conj() * columns[(from + i, j)]);
-            let factor = dot * *tau;
-            v.iter().enumerate().for_each(|(i, x)| columns[(from + i, j)] -= *x * factor);
-        }
+        reflect_rows(&mut columns, step + 1, 0..n, *tau, v);
     }
     Some((values, Matrix::from_fn(n, n, |i, j| columns[(at(i), j)])))
 }
@@ -64,18 +59,12 @@ fn tridiagonal<F: Field>(mut h: Matrix<F>) -> (Vec<f64>, Vec<f64>, Vec<(F, Vec<F
         v[0] = F::ONE;
         beside.push(beta);
         // `x = A v`, and `A - v w* - w v*` with `w = tau x - |tau|²/2 (v* x) v` is the matrix between the reflections.
-        let x: Vec<F> = (from..n)
-            .map(|i| h.row(i)[from..].iter().zip(&v).fold(F::ZERO, |sum, (a, v)| sum + *a * *v))
-            .collect();
+        let mut x = vec![F::ZERO; n - from];
+        products(&h, from..n, from, &v, &mut x);
         let dot = v.iter().zip(&x).fold(F::ZERO, |sum, (v, x)| sum + v.conj() * *x);
         let half = dot.scale(0.5 * tau.square());
         let w: Vec<F> = x.iter().zip(&v).map(|(x, v)| tau * *x - half * *v).collect();
-        for i in from..n {
-            for j in from..n {
-                let (p, q) = (i - from, j - from);
-                h[(i, j)] -= v[p] * w[q].conj() + w[p] * v[q].conj();
-            }
-        }
+        subtract_both(&mut h, from, &v, &w);
         reflections.push((tau, v));
     }
     ((0..n).map(|i| h[(i, i)].re()).collect(), beside, reflections)
