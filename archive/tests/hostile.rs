@@ -9,7 +9,7 @@ use flambeau_archive::{Code, LoadError, LoadOptions, LoadedModule, load, load_we
 use flambeau_ir::{IValue, Registry, RegistryBuilder};
 
 /// Time limit for each archive.
-const SOON: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 const CODE: &str = "class M(Module):\n  __parameters__ = []\n  __buffers__ = [\"t\", ]\n  t : Tensor\n";
 
@@ -91,7 +91,7 @@ fn with_tensor(tensor: Described<'_>) -> Vec<u8> {
 fn loaded(bytes: &[u8]) -> Result<LoadedModule, LoadError> {
     let begun = Instant::now();
     let result = load(bytes, &registry(), &LoadOptions::default());
-    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < TIME_LIMIT, "it took {:?}", begun.elapsed());
     result
 }
 

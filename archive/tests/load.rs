@@ -216,9 +216,9 @@ fn depth_is_bounded() {
 }
 
 /// A small deterministic random number generator.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % below
@@ -229,7 +229,7 @@ impl Dice {
 #[test]
 fn damaged_archives_do_not_panic() {
     use flambeau_archive::zip::{ZipReader, ZipWriter};
-    let mut dice = Dice(7);
+    let mut random = Random(7);
     let mut loaded = 0;
     for name in ["containers.pt", "classes.pt", "nested.pt", "constants.pt"] {
         let bytes = std::fs::read(data(name)).expect("test data");
@@ -244,18 +244,18 @@ fn damaged_archives_do_not_panic() {
             .filter(|&i| records[i].0.ends_with(".pkl") || records[i].0.ends_with(".py"))
             .collect();
         for _ in 0..700 {
-            let target = targets[dice.roll(targets.len())];
+            let target = targets[random.roll(targets.len())];
             let mut damaged = records[target].1.clone();
-            for _ in 0..1 + dice.roll(3) {
-                let at = dice.roll(damaged.len());
-                match dice.roll(4) {
-                    0 => damaged[at] = dice.roll(256) as u8,
-                    1 => damaged[at] ^= 1 << dice.roll(8),
-                    2 => drop(damaged.drain(at..(at + dice.roll(9)).min(damaged.len()))),
+            for _ in 0..1 + random.roll(3) {
+                let at = random.roll(damaged.len());
+                match random.roll(4) {
+                    0 => damaged[at] = random.roll(256) as u8,
+                    1 => damaged[at] ^= 1 << random.roll(8),
+                    2 => drop(damaged.drain(at..(at + random.roll(9)).min(damaged.len()))),
                     _ => {
-                        let end = (at + dice.roll(30)).min(damaged.len());
+                        let end = (at + random.roll(30)).min(damaged.len());
                         let copy = damaged[at..end].to_vec();
-                        let to = dice.roll(damaged.len());
+                        let to = random.roll(damaged.len());
                         damaged.splice(to..to, copy);
                     }
                 }

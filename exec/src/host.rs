@@ -72,7 +72,7 @@ pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
 ///
 /// Rarely used services are allocated at first use, because a host is created for every call.
 pub struct Host {
-    rare: Option<Box<Rare>>,
+    services: Option<Box<Services>>,
     cancel: Option<CancelToken>,
     fuel: u64,
     budget: Option<Budget>,
@@ -109,7 +109,7 @@ const MAX_PACE: u32 = 63;
 
 /// Services that few runs use.
 #[derive(Default)]
-struct Rare {
+struct Services {
     /// Receiver of printed text; `None` is standard output.
     stdout: Option<Box<dyn Write + Send>>,
     /// Receiver of warnings; `None` drops them.
@@ -136,7 +136,7 @@ impl Host {
     #[inline]
     pub fn new() -> Self {
         Host {
-            rare: None,
+            services: None,
             cancel: None,
             fuel: u64::MAX,
             budget: None,
@@ -163,19 +163,19 @@ impl Host {
         host
     }
 
-    fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+    fn services(&mut self) -> &mut Services {
+        self.services.get_or_insert_default()
     }
 
     /// Sets the receiver of printed text.
     pub fn set_stdout(&mut self, sink: impl Write + Send + 'static) -> &mut Self {
-        self.rare().stdout = Some(Box::new(sink));
+        self.services().stdout = Some(Box::new(sink));
         self
     }
 
     /// Sets the receiver of warnings.
     pub fn set_warn(&mut self, sink: impl FnMut(&str) + Send + 'static) -> &mut Self {
-        self.rare().warn = Some(Box::new(sink));
+        self.services().warn = Some(Box::new(sink));
         self
     }
 
@@ -346,7 +346,7 @@ impl Host {
     }
 
     fn out(&mut self) -> &mut (dyn Write + Send) {
-        self.rare().stdout.get_or_insert_with(|| Box::new(std::io::stdout()))
+        self.services().stdout.get_or_insert_with(|| Box::new(std::io::stdout()))
     }
 
     /// Prints bytes without any addition.
@@ -369,7 +369,7 @@ impl Host {
 
     /// Emits a warning.
     pub fn warn(&mut self, message: &str) {
-        if let Some(warn) = self.rare.as_mut().and_then(|rare| rare.warn.as_mut()) {
+        if let Some(warn) = self.services.as_mut().and_then(|services| services.warn.as_mut()) {
             warn(message);
         }
     }
@@ -390,7 +390,7 @@ impl Host {
 
     /// Sets the implementation of host functions.
     pub fn set_calls(&mut self, calls: impl HostCalls + 'static) -> &mut Self {
-        self.rare().calls = Some(Box::new(calls));
+        self.services().calls = Some(Box::new(calls));
         self
     }
 
@@ -405,7 +405,7 @@ impl Host {
         args: &mut [IValue],
         rets: &mut Rets,
     ) -> KernelResult {
-        match &mut self.rare().calls {
+        match &mut self.services().calls {
             Some(calls) => calls.call(graph, node, args, rets),
             None => Err(KernelError::unsupported(format!(
                 "`{}`: this host cannot call functions",
@@ -422,7 +422,7 @@ impl Host {
         if value.fits(ty.erase_shapes()) {
             return Ok(value);
         }
-        match &mut self.rare().calls {
+        match &mut self.services().calls {
             Some(calls) => calls.cast(value, ty),
             None => Err(KernelError::input(format!("a host value has type {}; expected {ty}", value.tag()))),
         }
@@ -430,13 +430,13 @@ impl Host {
 
     /// Sets the receiver of profiled values.
     pub fn set_observer(&mut self, observer: Option<Observer>) -> &mut Self {
-        self.rare().observer = observer;
+        self.services().observer = observer;
         self
     }
 
     /// Passes values to the observer, if one is set.
     pub fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
-        if let Some(observer) = self.rare.as_mut().and_then(|rare| rare.observer.as_mut()) {
+        if let Some(observer) = self.services.as_mut().and_then(|services| services.observer.as_mut()) {
             observer(graph, node, values);
         }
     }
@@ -475,7 +475,7 @@ impl Host {
     /// Returns the session state of an extension. There is one state per type, created at first use.
     pub fn state<T: Any + Send + Default>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
-        let states = &mut self.rare().states;
+        let states = &mut self.services().states;
         let at = states.iter().position(|(t, _)| *t == id).unwrap_or_else(|| {
             states.push((id, Box::new(T::default())));
             states.len() - 1

@@ -32,7 +32,7 @@ pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
     let mut runs = 0;
     while let Some(choice) = choices.pop_front() {
         let rest = runs >= RUNS;
-        let (seen, asked) = go_on(case, GoesOn { choice: choice.clone(), rest, ..GoesOn::default() });
+        let (seen, asked) = run_past_errors(case, ContinuedRun { choice: choice.clone(), rest, ..ContinuedRun::default() });
         runs += 1;
         let Some(seen) = seen else { continue };
         if !choice.is_empty() || rest {
@@ -53,7 +53,7 @@ pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
 }
 
 /// Returns the observation of a run, or `None` if a missing value was needed; and the number of errors.
-fn go_on(case: &Case, mut run: GoesOn) -> (Option<Observation>, usize) {
+fn run_past_errors(case: &Case, mut run: ContinuedRun) -> (Option<Observation>, usize) {
     let seen = observe::run(case, |inputs, host| {
         let handles = inputs.clone();
         let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);
@@ -65,7 +65,7 @@ fn go_on(case: &Case, mut run: GoesOn) -> (Option<Observation>, usize) {
 
 /// A run that continues after errors.
 #[derive(Default)]
-struct GoesOn {
+struct ContinuedRun {
     /// Whether each error is removed. Later errors are removed if `rest` is set.
     choice: Vec<bool>,
     rest: bool,
@@ -83,7 +83,7 @@ struct GoesOn {
     operands: Vec<IValue>,
 }
 
-impl GoesOn {
+impl ContinuedRun {
     /// Returns whether a value is missing, or contains a missing value.
     fn is_missing(&self, value: &IValue) -> bool {
         let look = |value: &IValue| match self.is_unwritten(value) {
@@ -139,7 +139,7 @@ enum Use {
     Needs,
 }
 
-impl GoesOn {
+impl ContinuedRun {
     /// Returns how a node uses operands of which some are missing or contain missing values.
     fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
         let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
@@ -178,7 +178,7 @@ impl GoesOn {
     }
 }
 
-impl ErrorPolicy for GoesOn {
+impl ErrorPolicy for ContinuedRun {
     fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
         self.operands = operands.to_vec();
         if !operands.iter().any(|v| self.is_missing(v)) {

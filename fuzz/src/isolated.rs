@@ -139,14 +139,14 @@ impl IsolatedCampaign<'_> {
         let tally = Mutex::new(Tally::default());
         let found: Mutex<Option<Name>> = Mutex::new(None);
         let work = || -> std::io::Result<()> {
-            let mut asker = Asker { isolated: self, worker: None };
+            let mut client = WorkerClient { isolated: self, worker: None };
             while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= cases {
                     break;
                 }
                 let name = Name { number, last: 0, path: Vec::new() };
-                let outcome = asker.check(&name)?.unwrap_or(Outcome::Rejected("there is no such case"));
+                let outcome = client.check(&name)?.unwrap_or(Outcome::Rejected("there is no such case"));
                 let failed = matches!(outcome, Outcome::Failed(_));
                 if let Ok(mut tally) = tally.lock() {
                     tally.add(&outcome);
@@ -167,18 +167,18 @@ impl IsolatedCampaign<'_> {
         })?;
         let tally = tally.lock().map(|t| *t).unwrap_or_default();
         let found = found.into_inner().ok().flatten();
-        let found = found.map(|name| Asker { isolated: self, worker: None }.reduced(name)).transpose()?;
+        let found = found.map(|name| WorkerClient { isolated: self, worker: None }.reduced(name)).transpose()?;
         Ok((tally, found))
     }
 }
 
 /// Sends requests to one worker, and replaces the worker when it dies.
-struct Asker<'a> {
+struct WorkerClient<'a> {
     isolated: &'a IsolatedCampaign<'a>,
     worker: Option<Worker>,
 }
 
-impl Asker<'_> {
+impl WorkerClient<'_> {
     fn ask(&mut self, line: &str) -> std::io::Result<Result<(String, String), Death>> {
         if self.worker.as_ref().is_some_and(|w| w.served >= REQUESTS_PER_WORKER) {
             self.worker = None;

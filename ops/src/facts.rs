@@ -7,9 +7,9 @@ use flambeau_ir::value::List;
 use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
 use flambeau_tensor::{DType, Device, MemoryFormat, Scalar, Tensor, wrap_dim};
 
-type Ask = fn(&Tensor) -> IValue;
+type Query = fn(&Tensor) -> IValue;
 
-fn answer(f: Ask) -> Kernel {
+fn result_of(f: Query) -> Kernel {
     kernel(move |cx| {
         let value = f(cx.tensor(0)?);
         cx.ret(value);
@@ -17,7 +17,7 @@ fn answer(f: Ask) -> Kernel {
     })
 }
 
-const QUESTIONS: &[(&str, &str, Ask)] = &[
+const QUERIES: &[(&str, &str, Query)] = &[
     ("aten::dim", "Number of dimensions.", |t| IValue::Int(t.rank() as i64)),
     ("aten::numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
     ("aten::storage_offset", "Position of the first element in the storage.", |t| IValue::Int(t.offset())),
@@ -104,7 +104,7 @@ fn sizes() -> Vec<OpDef> {
         OpDef::named("aten::is_contiguous")
             .with(Doc("Whether the tensor is contiguous: row-major without gaps."))
             .with(sample())
-            .with(answer(|t| IValue::Bool(t.is_contiguous()))),
+            .with(result_of(|t| IValue::Bool(t.is_contiguous()))),
         OpDef::overload("aten::is_contiguous", "memory_format")
             .with(Doc("Whether the tensor is contiguous in a memory format."))
             .with(sample().then([IValue::Int(MemoryFormat::Contiguous as i64)]))
@@ -267,9 +267,9 @@ fn infer_size() -> OpDef {
 }
 
 pub(crate) fn family() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = QUESTIONS
+    let mut defs: Vec<OpDef> = QUERIES
         .iter()
-        .map(|&(name, doc, f)| OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(answer(f)))
+        .map(|&(name, doc, f)| OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(result_of(f)))
         .collect();
     defs.extend(sizes());
     defs.extend(numbers());

@@ -73,7 +73,7 @@ unsafe fn add_to_total(account: NonNull<Account>, amount: usize) {
 
 thread_local! {
     /// The account that allocations of this thread are charged to.
-    static AT_WORK: Cell<*const Account> = const { Cell::new(ptr::null()) };
+    static ACTIVE: Cell<*const Account> = const { Cell::new(ptr::null()) };
     /// The account that this thread has its tab on; the account's sum holds [`TAB`] for it.
     static TAB_ACCOUNT: Cell<*const Account> = const { Cell::new(ptr::null()) };
     /// Bytes charged less bytes freed by this thread that are not posted; 0 without an account.
@@ -215,10 +215,10 @@ impl Budget {
         struct Restore(*const Account);
         impl Drop for Restore {
             fn drop(&mut self) {
-                AT_WORK.set(self.0);
+                ACTIVE.set(self.0);
             }
         }
-        let _restore = Restore(AT_WORK.replace(self.0.as_ptr()));
+        let _restore = Restore(ACTIVE.replace(self.0.as_ptr()));
         if !ptr::eq(TAB_ACCOUNT.get(), self.0.as_ptr()) && self.account().slack() > 0 {
             open_tab(self.account());
         }
@@ -244,9 +244,9 @@ impl Charge {
     /// [`TensorError::OutOfMemory`] if the bytes do not fit the budget.
     #[inline(always)]
     pub(crate) fn take(bytes: usize) -> Result<Charge> {
-        let account = NonNull::new(AT_WORK.get().cast_mut()).filter(|_| bytes > 0);
+        let account = NonNull::new(ACTIVE.get().cast_mut()).filter(|_| bytes > 0);
         if let Some(account) = account {
-            // SAFETY: a non-null `AT_WORK` belongs to a `Budget` inside whose `run` this thread is, so it is alive.
+            // SAFETY: a non-null `ACTIVE` belongs to a `Budget` inside whose `run` this thread is, so it is alive.
             unsafe { Charge::add(account.as_ref(), bytes)? };
         }
         Ok(Charge { account, bytes })
@@ -300,9 +300,9 @@ impl Drop for Charge {
     }
 }
 
-/// Host memory from here on is asked of the system before it is taken: a program that asks for too much by an ordinary
+/// Host memory from here on is fits of the system before it is taken: a program that asks for too much by an ordinary
 /// allocation ends.
-const ASKED_FIRST: usize = 1 << 30;
+const CHECKED_BYTES: usize = 1 << 30;
 
 /// Checks that `bytes` of host memory that is not a storage fit this thread's budget and the system's memory.
 ///
@@ -310,8 +310,8 @@ const ASKED_FIRST: usize = 1 << 30;
 /// [`TensorError::OutOfMemory`] if they do not.
 pub fn check_budget(bytes: usize) -> Result<()> {
     Charge::take(bytes)?;
-    let asked = if bytes < ASKED_FIRST { Ok(()) } else { Vec::<u8>::new().try_reserve_exact(bytes) };
-    asked.map_err(|_| TensorError::OutOfMemory { requested: bytes, limit: usize::MAX })
+    let fits = if bytes < CHECKED_BYTES { Ok(()) } else { Vec::<u8>::new().try_reserve_exact(bytes) };
+    fits.map_err(|_| TensorError::OutOfMemory { requested: bytes, limit: usize::MAX })
 }
 
 #[cfg(test)]

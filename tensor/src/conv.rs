@@ -61,7 +61,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("conv.rs MANY", MANY),
     Length("conv/depthwise.rs WIDTH", depthwise::WIDTH),
     Length("conv/depthwise.rs WIDE", depthwise::WIDE),
-    Length("conv/planes.rs BEHIND", planes::BEHIND),
+    Length("conv/planes.rs TAIL", planes::TAIL),
     Length("conv/planes.rs VECTOR", planes::VECTOR),
     Length("conv/planes.rs MOSTLY_PADDING", planes::MOSTLY_PADDING),
 ];

@@ -65,14 +65,14 @@ pub fn with<R>(count: usize, f: impl FnOnce() -> R) -> R {
 /// Returns the maximum number of threads for a loop of this thread.
 pub fn count() -> usize {
     static MACHINE: OnceLock<usize> = OnceLock::new();
-    static UNASKED: OnceLock<usize> = OnceLock::new();
+    static DEFAULT: OnceLock<usize> = OnceLock::new();
     let given = || switches::get().threads;
     match COUNT.get() {
         // Cached, because the system call takes as long as a short loop.
         0 => *MACHINE.get_or_init(|| {
             given().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         }),
-        UNSET => *UNASKED.get_or_init(|| given().unwrap_or(1)),
+        UNSET => *DEFAULT.get_or_init(|| given().unwrap_or(1)),
         count => count,
     }
 }

@@ -135,12 +135,12 @@ impl<'a> Motion<'a> {
         if !self.dominance.starts_by(at, node) {
             self.check_uses(node, at)?;
         }
-        let crossed = Crossed::between(self.graph, self.dominance, node, at);
-        if crossed.entered.iter().any(|owner| self.placed.contains_key(owner)) {
+        let between = NodesBetween::between(self.graph, self.dominance, node, at);
+        if between.entered.iter().any(|owner| self.placed.contains_key(owner)) {
             return Err(Obstacle::Place);
         }
-        let speculated = self.check_effects(node, at, &crossed)?;
-        self.check_memory(node, &crossed)?;
+        let speculated = self.check_effects(node, at, &between)?;
+        self.check_memory(node, &between)?;
         for moved in constants.into_iter().chain([node]) {
             self.placed.insert(moved, at);
             self.steps.push(MoveStep::Before { node: moved, next: at });
@@ -212,12 +212,12 @@ impl<'a> Motion<'a> {
     }
 
     /// Checks the effects. Returns whether the node may be speculated.
-    fn check_effects(&self, node: NodeId, at: NodeId, crossed: &Crossed) -> Result<bool, Obstacle> {
+    fn check_effects(&self, node: NodeId, at: NodeId, between: &NodesBetween) -> Result<bool, Obstacle> {
         let effects = self.effects.of(self.graph, node);
         let speculated = effects.may_speculate();
         let allowed = effects.without(Effects::IDENTITY).is_pure()
-            && (speculated || self.runs_first(node, at, crossed));
-        if !allowed || crossed.loops && effects.contains(Effects::IDENTITY) {
+            && (speculated || self.runs_first(node, at, between));
+        if !allowed || between.loops && effects.contains(Effects::IDENTITY) {
             return Err(Obstacle::Effects(effects));
         }
         Ok(speculated)
@@ -225,9 +225,9 @@ impl<'a> Motion<'a> {
 
     /// Whether a node that may fail certainly runs at its new position: directly before a loop whose body certainly
     /// runs, and every node in between is without effects and cannot fail, or moves there too.
-    fn runs_first(&self, node: NodeId, at: NodeId, crossed: &Crossed) -> bool {
+    fn runs_first(&self, node: NodeId, at: NodeId, between: &NodesBetween) -> bool {
         let body = self.graph.parent(node);
-        let is_out_of_loop = crossed.left.as_slice() == [at] && crossed.entered.is_empty();
+        let is_out_of_loop = between.left.as_slice() == [at] && between.entered.is_empty();
         let runs = self.graph.as_loop(at).is_some_and(|view| !view.may_skip(self.graph));
         if !(is_out_of_loop && runs && self.graph.owner(body) == Some(at)) {
             return false;
@@ -238,15 +238,15 @@ impl<'a> Motion<'a> {
         self.barriers.get(first + cleared) == Some(&self.dominance.order(node))
     }
 
-    fn check_memory(&self, node: NodeId, crossed: &Crossed) -> Result<(), Obstacle> {
-        if self.writes.any_in(crossed.passed.clone()) {
+    fn check_memory(&self, node: NodeId, between: &NodesBetween) -> Result<(), Obstacle> {
+        if self.writes.any_in(between.passed.clone()) {
             for value in read_in(self.graph, node) {
-                if self.writes.writes_to(self.db, value, crossed.passed.clone()) {
+                if self.writes.writes_to(self.db, value, between.passed.clone()) {
                     return Err(Obstacle::Written(value));
                 }
             }
         }
-        if crossed.loops {
+        if between.loops {
             for value in self.graph.results(node) {
                 if self.db.has_writers(value) || self.db.escapes_scope(&[value]) {
                     return Err(Obstacle::Shared(value));
@@ -258,7 +258,7 @@ impl<'a> Motion<'a> {
 }
 
 /// The nodes that a move passes.
-struct Crossed {
+struct NodesBetween {
     /// Nodes whose blocks are left, innermost first.
     left: SmallVec<[NodeId; 4]>,
     /// Nodes whose blocks are entered, innermost first.
@@ -269,8 +269,8 @@ struct Crossed {
     passed: Range<u32>,
 }
 
-impl Crossed {
-    fn between(graph: &Graph, dominance: &Dominance, node: NodeId, at: NodeId) -> Crossed {
+impl NodesBetween {
+    fn between(graph: &Graph, dominance: &Dominance, node: NodeId, at: NodeId) -> NodesBetween {
         let (from, to) = (graph.parent(node), graph.parent(at));
         let is_around = |outer: BlockId, inner: NodeId| {
             let ends = dominance.order(graph.param(outer))..dominance.order(graph.ret(outer)) + 1;
@@ -294,7 +294,7 @@ impl Crossed {
             passed = passed.start.min(whole.start)..passed.end.max(whole.end);
             loops = true;
         }
-        Crossed { left, entered, loops, passed }
+        NodesBetween { left, entered, loops, passed }
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node with pending gradients, one per output.
-struct Due {
+struct PendingNode {
     node: Arc<Node>,
     grads: Vec<Option<Tensor>>,
 }
@@ -92,18 +92,18 @@ fn walk(
     arrived: &mut dyn FnMut(&Node, &Tensor) -> Result<(), KernelError>,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
-    let mut due: BTreeMap<u64, Due> = BTreeMap::new();
+    let mut pending: BTreeMap<u64, PendingNode> = BTreeMap::new();
     for (output, grad) in outputs {
         let edge = history::edge(output).ok_or_else(|| {
             let message = "element 0 of tensors does not require grad and does not have a grad_fn";
             ExecError::of(&KernelError::input(message))
         })?;
-        send(&mut due, &edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+        send(&mut pending, &edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
     }
     let wanted: Vec<Option<(u64, usize)>> =
         inputs.iter().map(|t| history::edge(t).map(|edge| (edge.node.id, edge.output))).collect();
     let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
-    while let Some((id, Due { node, grads })) = due.pop_last() {
+    while let Some((id, PendingNode { node, grads })) = pending.pop_last() {
         host.poll().map_err(|e| ExecError::of(&e))?;
         for (slot, wanted) in found.iter_mut().zip(&wanted) {
             if let Some((_, output)) = wanted.filter(|(node, _)| *node == id) {
@@ -114,17 +114,17 @@ fn walk(
             arrived(&node, grad).map_err(|e| ExecError::of(&e))?;
         }
         for (edge, grad) in back(tape, &node, &grads, host)? {
-            send(&mut due, edge, grad).map_err(|e| ExecError::of(&e))?;
+            send(&mut pending, edge, grad).map_err(|e| ExecError::of(&e))?;
         }
     }
     Ok(found)
 }
 
 /// Accumulates a gradient at the target of an edge.
-fn send(due: &mut BTreeMap<u64, Due>, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
+fn send(pending: &mut BTreeMap<u64, PendingNode>, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
     let grad = edge.geometry.fit(grad)?;
     let at =
-        due.entry(edge.node.id).or_insert_with(|| Due { node: Arc::clone(&edge.node), grads: Vec::new() });
+        pending.entry(edge.node.id).or_insert_with(|| PendingNode { node: Arc::clone(&edge.node), grads: Vec::new() });
     if at.grads.len() <= edge.output {
         at.grads.resize(edge.output + 1, None);
     }

@@ -154,7 +154,7 @@ impl Vm {
         let value = args.drain(..).next().unwrap_or_default();
         let mut rets = Rets::new();
         rets.push(value);
-        self.go_on(frame, at, &mut rets)
+        self.resume_at(frame, at, &mut rets)
     }
 
     /// Returns the value of an awaitable; runs its task first if necessary.
@@ -218,7 +218,7 @@ impl Vm {
     }
 
     /// Continues a frame after a call: stores the results into the registers of its site.
-    fn go_on(&mut self, mut frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
+    fn resume_at(&mut self, mut frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
         let code = &frame.code;
         let (s, v) = self.registers(&frame);
         match steps::scatter(code, &code.sites[at as usize], rets, s, v) {
@@ -264,7 +264,7 @@ impl Vm {
     /// Pops the caller's frame and continues it after the call.
     fn resume(&mut self, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
         let caller = self.frames.pop().expect("invariant: a called frame has a caller");
-        self.go_on(caller, at, rets)
+        self.resume_at(caller, at, rets)
     }
 
     /// Ends frames until one completes a future with the error; returns the frame to continue, or the error.

@@ -7,7 +7,7 @@ use flambeau_ir::{IValue, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// Common properties of the tensors of a case, chosen so that most operators accept most operands.
-pub(super) struct World {
+pub(super) struct CaseProperties {
     /// The sizes of tensors, up to broadcasting.
     pub(super) sizes: Vec<i64>,
     /// The element type of most tensors.
@@ -40,11 +40,11 @@ const DTYPES: &[DType] = &[
     DType::C128,
 ];
 
-impl World {
-    pub(super) fn draw(g: &mut Gen<'_>) -> World {
+impl CaseProperties {
+    pub(super) fn draw(g: &mut Gen<'_>) -> CaseProperties {
         let sizes = if g.flag() { vec![super::SIDE, super::SIDE] } else { g.pick(SIZES).to_vec() };
         let dtype = if g.below(3) > 0 { DType::F32 } else { *g.pick(DTYPES) };
-        World { sizes, dtype, special: g.one_in(4), typed: g.flag(), shared: g.one_in(3) }
+        CaseProperties { sizes, dtype, special: g.one_in(4), typed: g.flag(), shared: g.one_in(3) }
     }
 
     /// Returns a tensor argument and its type in the graph; the tensor may share memory with one of `others`.

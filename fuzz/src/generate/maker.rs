@@ -1,7 +1,7 @@
 //! Growth of one program: its inputs, then steps that are tried and reverted on failure, then its results.
 
 use super::OperatorPool;
-use super::inputs::World;
+use super::inputs::CaseProperties;
 use crate::case::Case;
 use crate::observe;
 use flambeau_exec::{Gen, reference};
@@ -21,7 +21,7 @@ pub(super) struct Maker<'m, 'b> {
     pub(super) graph: Graph,
     pub(super) unit: Arc<CompilationUnit>,
     pub(super) inputs: Vec<IValue>,
-    pub(super) world: World,
+    pub(super) properties: CaseProperties,
     /// Number of steps so far, and the step after which generation stops without a trial.
     steps: usize,
     last: Option<usize>,
@@ -33,14 +33,14 @@ pub(super) struct Pool(pub(super) Vec<ValueId>);
 
 /// Generates a case; with `last`, returns the program after that many steps.
 pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>) -> Case {
-    let world = World::draw(&mut g);
+    let properties = CaseProperties::draw(&mut g);
     let mut maker = Maker {
         operators,
         g,
         graph: Graph::new(Arc::clone(&operators.registry)),
         unit: Arc::default(),
         inputs: Vec::new(),
-        world,
+        properties,
         steps: 0,
         last,
     };
@@ -56,7 +56,7 @@ pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>
 impl Maker<'_, '_> {
     fn main(&mut self) {
         let mut pool = Pool::default();
-        let least = if self.world.shared { 2 } else { 1 };
+        let least = if self.properties.shared { 2 } else { 1 };
         for _ in 0..least + self.g.below(4 - least) {
             self.add_tensor(&mut pool);
         }
@@ -71,7 +71,7 @@ impl Maker<'_, '_> {
             self.add_input(&mut pool, IValue::Float(x), Type::FLOAT);
         }
         if self.g.one_in(4) {
-            let (value, ty) = self.world.container(&mut self.g, &tensors(&self.inputs));
+            let (value, ty) = self.properties.container(&mut self.g, &tensors(&self.inputs));
             self.add_input(&mut pool, value, ty);
         }
         let steps = 3 + self.g.below(14);
@@ -152,7 +152,7 @@ impl Maker<'_, '_> {
     }
 
     fn add_tensor(&mut self, pool: &mut Pool) {
-        let (tensor, ty) = self.world.tensor(&mut self.g, &tensors(&self.inputs));
+        let (tensor, ty) = self.properties.tensor(&mut self.g, &tensors(&self.inputs));
         self.add_input(pool, IValue::Tensor(tensor), ty);
     }
 

@@ -16,7 +16,7 @@ impl Maker<'_, '_> {
         let OperatorPool { rows, favoured, writers, .. } = self.operators;
         let rows = if !favoured.is_empty() && self.g.one_in(4) {
             favoured
-        } else if self.world.shared && self.g.one_in(4) {
+        } else if self.properties.shared && self.g.one_in(4) {
             writers
         } else {
             rows
@@ -195,7 +195,7 @@ impl Maker<'_, '_> {
 
     fn int_list(&mut self, block: BlockId) -> ValueId {
         let sizes = match self.g.one_in(4) {
-            true => self.world.sizes.clone(),
+            true => self.properties.sizes.clone(),
             false => (0..self.g.below(3)).map(|_| self.g.int(-1, SIDE)).collect(),
         };
         let mut e = self.graph.edit();

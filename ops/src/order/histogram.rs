@@ -125,7 +125,7 @@ enum Bins {
     Edges(Vec<Tensor>),
 }
 
-struct Ask<'a> {
+struct Options<'a> {
     bins: Bins,
     range: Option<Vec<f64>>,
     weight: Option<&'a Tensor>,
@@ -133,13 +133,13 @@ struct Ask<'a> {
 }
 
 /// Returns the counts over the grid of bins, and the edges of each dimension. `x` has a row per value.
-fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelError> {
+fn grid<T: Real>(x: &Tensor, options: &Options<'_>) -> Result<(Tensor, Vec<Tensor>), KernelError> {
     let columns = x.sizes().last().copied().unwrap_or(1) as usize;
     let values = x.to_vec::<T>()?;
     let column = |d: usize| values.iter().copied().skip(d).step_by(columns.max(1));
     let mut all: Vec<Vec<T>> = Vec::new();
     for d in 0..columns {
-        all.push(match &ask.bins {
+        all.push(match &options.bins {
             Bins::Edges(given) => given[d].to_vec::<T>()?,
             Bins::Counts(counts) => {
                 if counts[d] <= 0 {
@@ -149,7 +149,7 @@ fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), Ker
                     )));
                 }
                 check_budget((counts[d] as usize).saturating_mul(16))?;
-                let (mut lo, mut hi) = match &ask.range {
+                let (mut lo, mut hi) = match &options.range {
                     Some(r) => (T::from_f64(r[2 * d]), T::from_f64(r[2 * d + 1])),
                     None if values.is_empty() => (T::ZERO, T::ONE),
                     None => span(column(d))?,
@@ -165,12 +165,12 @@ fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), Ker
             }
         });
     }
-    let find = if matches!(ask.bins, Bins::Edges(_)) { Find::Search } else { Find::Corrected };
+    let find = if matches!(options.bins, Bins::Edges(_)) { Find::Search } else { Find::Corrected };
     let sizes: Vec<i64> = all.iter().map(|e| e.len() as i64 - 1).collect();
     let total = flambeau_tensor::numel_of(&sizes)? as usize;
     check_budget(total.saturating_mul(16))?;
     let mut counts = vec![T::ZERO; total];
-    let weights = ask.weight.map(|w| w.to_vec::<T>()).transpose()?;
+    let weights = options.weight.map(|w| w.to_vec::<T>()).transpose()?;
     for (i, row) in values.chunks_exact(columns.max(1)).enumerate() {
         let mut at = Some(0usize);
         for ((x, edges), n) in row.iter().zip(&all).zip(&sizes) {
@@ -180,7 +180,7 @@ fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), Ker
             counts[at] = counts[at] + weights.as_ref().map_or(T::ONE, |w| w[i]);
         }
     }
-    if ask.density {
+    if options.density {
         let sum = counts.iter().fold(T::ZERO, |a, b| a + *b);
         for (i, count) in counts.iter_mut().enumerate() {
             let (mut rest, mut volume) = (i, T::ONE);
@@ -196,32 +196,32 @@ fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), Ker
     Ok((Tensor::from_vec(counts, &sizes)?, edges))
 }
 
-fn checked(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelError> {
+fn checked(x: &Tensor, options: &Options<'_>) -> Result<(Tensor, Vec<Tensor>), KernelError> {
     let columns = x.sizes().last().copied().unwrap_or(1) as usize;
-    let asked = match &ask.bins {
+    let form = match &options.bins {
         Bins::Counts(counts) => counts.len(),
         Bins::Edges(edges) => edges.len(),
     };
-    if asked != columns || ask.range.as_ref().is_some_and(|r| r.len() != 2 * columns) {
+    if form != columns || options.range.as_ref().is_some_and(|r| r.len() != 2 * columns) {
         return Err(KernelError::input(format!(
             "torch.histogramdd(): expected a sequence of {columns} bins and twice as many ends of ranges"
         )));
     }
-    if let Some(w) = ask.weight
+    if let Some(w) = options.weight
         && (w.dtype() != x.dtype() || w.numel() * columns != x.numel())
     {
         return Err(KernelError::input(
             "torch.histogramdd(): weight must have the dtype of the input, and an element for each value",
         ));
     }
-    if let Bins::Edges(edges) = &ask.bins
+    if let Bins::Edges(edges) = &options.bins
         && edges.iter().any(|edges| edges.dtype() != x.dtype())
     {
         return Err(KernelError::input(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype",
         ));
     }
-    if let Bins::Edges(edges) = &ask.bins
+    if let Bins::Edges(edges) = &options.bins
         && let Some((i, edges)) = edges.iter().enumerate().find(|(_, edges)| edges.rank() != 1)
     {
         return Err(KernelError::input(format!(
@@ -231,8 +231,8 @@ fn checked(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelErr
         )));
     }
     match x.dtype() {
-        DType::F32 => grid::<f32>(x, ask),
-        DType::F64 => grid::<f64>(x, ask),
+        DType::F32 => grid::<f32>(x, options),
+        DType::F64 => grid::<f64>(x, options),
         other => Err(no_kernel(other)),
     }
 }
@@ -249,8 +249,8 @@ fn column(x: &Tensor) -> Computed {
 /// `(self, bins, range, weight, density)`.
 fn by_count(cx: &KernelCx<'_>) -> Several {
     let bins = Bins::Counts(vec![cx.int(1)?]);
-    let ask = Ask { bins, range: range(cx, 2)?, weight: cx.opt_tensor(3)?, density: cx.boolean(4)? };
-    let (counts, edges) = checked(&column(cx.tensor(0)?)?, &ask)?;
+    let options = Options { bins, range: range(cx, 2)?, weight: cx.opt_tensor(3)?, density: cx.boolean(4)? };
+    let (counts, edges) = checked(&column(cx.tensor(0)?)?, &options)?;
     Ok([vec![counts], edges].concat())
 }
 
@@ -258,8 +258,8 @@ fn by_count(cx: &KernelCx<'_>) -> Several {
 fn by_edges(cx: &KernelCx<'_>) -> Several {
     let given = cx.tensor(1)?;
     let bins = Bins::Edges(vec![given.clone()]);
-    let ask = Ask { bins, range: None, weight: cx.opt_tensor(2)?, density: cx.boolean(3)? };
-    let (counts, _) = checked(&column(cx.tensor(0)?)?, &ask)?;
+    let options = Options { bins, range: None, weight: cx.opt_tensor(2)?, density: cx.boolean(3)? };
+    let (counts, _) = checked(&column(cx.tensor(0)?)?, &options)?;
     Ok(vec![counts, given.clone_data()?])
 }
 
@@ -281,13 +281,13 @@ fn histogramdd(cx: &KernelCx<'_>, int_bins: bool) -> Result<(Tensor, Vec<Tensor>
         Ok(edges) if cx.ints(1).is_err() => Bins::Edges(edges.to_vec()),
         _ => Bins::Counts(cx.ints(1)?.to_vec()),
     };
-    let ask = Ask { bins, range: range(cx, 2)?, weight: cx.opt_tensor(3)?, density: cx.boolean(4)? };
-    checked(&x, &ask)
+    let options = Options { bins, range: range(cx, 2)?, weight: cx.opt_tensor(3)?, density: cx.boolean(4)? };
+    checked(&x, &options)
 }
 
 /// Form of argument 1, the bins.
 #[derive(Clone, Copy)]
-enum Asked {
+enum BinsArgument {
     /// The number of bins.
     Count,
     /// One number of bins for all columns of the values.
@@ -300,19 +300,19 @@ enum Asked {
     EdgesOfAll,
 }
 
-impl Asked {
+impl BinsArgument {
     /// Returns the number of edges per dimension.
     fn edges(self, cx: &mut ShapeCx<'_>) -> Option<Dims> {
         let elements = |fact: &Fact| fact.as_tensor()?.dims.clone();
         let edges: Vec<Dims> = match self {
-            Asked::Edges => vec![elements(cx.fact(1))?],
-            Asked::EdgesOfAll => cx.elements(1)?.iter().map(elements).collect::<Option<_>>()?,
-            Asked::Count => return Some(more(cx, &[cx.number(1)])),
-            Asked::CountForAll => {
+            BinsArgument::Edges => vec![elements(cx.fact(1))?],
+            BinsArgument::EdgesOfAll => cx.elements(1)?.iter().map(elements).collect::<Option<_>>()?,
+            BinsArgument::Count => return Some(more(cx, &[cx.number(1)])),
+            BinsArgument::CountForAll => {
                 let columns = usize::try_from(cx.size(0, -1).known()?).ok().filter(|&n| n <= 64)?;
                 return Some(more(cx, &vec![cx.number(1); columns]));
             }
-            Asked::Counts => {
+            BinsArgument::Counts => {
                 let counts = cx.ints(1)?;
                 return Some(more(cx, &counts));
             }
@@ -327,18 +327,18 @@ fn more(cx: &mut ShapeCx<'_>, counts: &[Dim]) -> Dims {
 }
 
 /// Shape of the grid of bins.
-fn cells(asked: Asked) -> Shape {
+fn cells(form: BinsArgument) -> Shape {
     Shape::dims(move |cx| {
-        let edges = asked.edges(cx)?;
+        let edges = form.edges(cx)?;
         Some(edges.into_iter().map(|n| cx.symbols.sub(n, Dim::Known(1))).collect::<Dims>())
     })
 }
 
 /// Shapes of the edges of each dimension.
-fn edge_list(asked: Asked) -> Shape {
+fn edge_list(form: BinsArgument) -> Shape {
     Shape::from(move |cx| {
         let vector = |n: Dim| Fact::Tensor(TensorFact::of_dims([n]));
-        Some(match asked.edges(cx) {
+        Some(match form.edges(cx) {
             Some(edges) => Fact::list(edges.into_iter().map(vector).collect()),
             None => Fact::ListOf(Box::new(vector(Dim::Unknown))),
         })
@@ -367,15 +367,15 @@ pub(super) fn family() -> Vec<OpDef> {
         .one(histc);
     let doc = "A histogram: number of elements per bin, and the edges of the bins.";
     let facts = |d: OpDef| {
-        let edges = Shape::dims(|cx| Asked::Count.edges(cx));
-        d.with(Shape::results([cells(Asked::Count), edges])).with(Dtype::same_as(0)).with(plain(&[6], few))
+        let edges = Shape::dims(|cx| BinsArgument::Count.edges(cx));
+        d.with(Shape::results([cells(BinsArgument::Count), edges])).with(Dtype::same_as(0)).with(plain(&[6], few))
     };
     defs.extend(op("histogram", "bin_ct", doc).facts(facts).several(by_count));
     let given = plain(&[6], || {
         vec![IValue::Tensor(Tensor::from_slice(&[-2.0f32, 0.0, 1.0], &[3]).expect("invariant: a vector"))]
     });
     let facts = |d: OpDef| {
-        let shape = Shape::results([cells(Asked::Edges), Shape::same_as(1)]);
+        let shape = Shape::results([cells(BinsArgument::Edges), Shape::same_as(1)]);
         d.with(shape).with(Dtype::results([Dtype::same_as(0), Dtype::same_as(1)])).with(given.clone())
     };
     defs.extend(op("histogram", "bins_tensor", doc).facts(facts).several(by_edges));
@@ -392,10 +392,10 @@ pub(super) fn family() -> Vec<OpDef> {
             .not_differentiable(),
         };
         let int_bins = overload == "int_bins";
-        let asked = match overload {
-            "" => Asked::Counts,
-            "int_bins" => Asked::CountForAll,
-            _ => Asked::EdgesOfAll,
+        let form = match overload {
+            "" => BinsArgument::Counts,
+            "int_bins" => BinsArgument::CountForAll,
+            _ => BinsArgument::EdgesOfAll,
         };
         let kernel = kernel(move |cx| {
             let (counts, edges) = histogramdd(cx, int_bins)?;
@@ -406,7 +406,7 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.push(
             OpDef::overload("aten::histogramdd", overload)
                 .with(Doc(doc))
-                .with(Shape::results([cells(asked), edge_list(asked)]))
+                .with(Shape::results([cells(form), edge_list(form)]))
                 .with(Dtype::same_as(0))
                 .with(sample)
                 .with(kernel),
@@ -414,11 +414,11 @@ pub(super) fn family() -> Vec<OpDef> {
     }
     let doc = "The bin edges of each dimension of a grid.";
     let sample = plain(&[6, 2], || vec![IValue::ints(vec![2, 3])]);
-    let edges = |d: OpDef| d.with(edge_list(Asked::Counts)).with(Dtype::same_as(0)).with(sample.clone());
+    let edges = |d: OpDef| d.with(edge_list(BinsArgument::Counts)).with(Dtype::same_as(0)).with(sample.clone());
     let row = op("_histogramdd_bin_edges", "", doc).facts(edges);
     defs.extend(row.list(|cx| Ok(histogramdd(cx, false)?.1)));
     let doc = "A histogram of rows over a grid of bins.";
-    let counts = |d: OpDef| d.with(cells(Asked::Counts)).with(Dtype::same_as(0)).with(sample.clone());
+    let counts = |d: OpDef| d.with(cells(BinsArgument::Counts)).with(Dtype::same_as(0)).with(sample.clone());
     let row = op("_histogramdd_from_bin_cts", "", doc).facts(counts);
     defs.extend(row.one(|cx| Ok(histogramdd(cx, false)?.0)));
     defs

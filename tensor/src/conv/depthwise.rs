@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::planes::{BEHIND, Taps};
+use super::planes::{TAIL, Taps};
 use crate::lanes::Stored;
 use crate::matmul::Multiply;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
@@ -16,7 +16,7 @@ use crate::simd::{self, Isa, Kernel, Sets, isa};
 pub(super) const WIDTH: usize = 256;
 /// The same number of AVX-512 vectors, in bytes.
 pub(super) const WIDE: usize = 512;
-const _: () = assert!(WIDE / 4 <= BEHIND);
+const _: () = assert!(WIDE / 4 <= TAIL);
 
 /// One input channel with its kernels and optionally the bias of each.
 pub(super) struct Depthwise<'a, T> {

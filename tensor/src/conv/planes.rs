@@ -16,7 +16,7 @@ use crate::strided::strided;
 use crate::threads;
 
 /// Elements behind the last plane, so that a strip can be read from any position of it.
-pub(super) const BEHIND: usize = 128;
+pub(super) const TAIL: usize = 128;
 /// Elements per vector when rows are copied.
 pub(super) const VECTOR: usize = 8;
 /// Elements of padding per element of the input or the result from which on planes are not worth their memory.
@@ -40,7 +40,7 @@ impl<'a> Taps<'a> {
         let stride = [0, 1, 2].map(|d| g.stride[d].min(padded[d]).max(1));
         let plane = [0, 1, 2].map(|d| padded[d].div_ceil(stride[d]));
         let size = [stride, plane].concat().into_iter().try_fold(1usize, usize::checked_mul)?;
-        if size / MOSTLY_PADDING > volume(g.input) + volume(g.output) + BEHIND {
+        if size / MOSTLY_PADDING > volume(g.input) + volume(g.output) + TAIL {
             return None;
         }
         let mut taps = Taps { g, stride, plane, offsets: Vec::new() };
@@ -60,7 +60,7 @@ impl<'a> Taps<'a> {
 
     /// Allocates a zeroed buffer for a channel and the elements behind it.
     pub(super) fn scratch<T: Multiply>(&self) -> Scratch<MaybeUninit<T>> {
-        let mut scratch = Scratch::new(self.size() + BEHIND);
+        let mut scratch = Scratch::new(self.size() + TAIL);
         scratch.elements_mut().fill(MaybeUninit::new(T::ZERO));
         scratch
     }
@@ -169,7 +169,7 @@ impl<'a, T: Multiply> Planes<'a, T> {
     /// Copies the channels, with several threads.
     pub(super) fn of(x: &[T], taps: &'a Taps<'a>, tiling: Tiling<T>) -> Self {
         let (channels, size, from) = (taps.g.channels, taps.size(), volume(taps.g.input));
-        let mut scratch = Scratch::<MaybeUninit<T>>::new(channels * size + BEHIND);
+        let mut scratch = Scratch::<MaybeUninit<T>>::new(channels * size + TAIL);
         let (planes, behind) = scratch.elements_mut().split_at_mut(channels * size);
         behind.fill(MaybeUninit::new(T::ZERO));
         threads::chunks(planes, threads::rows(size) * size, |first, planes| {
@@ -227,7 +227,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
                 runs.push((lane, start));
                 lane += left;
             }
-            // `BEHIND` elements follow the planes, so a whole strip can be read at any position and offset.
+            // `TAIL` elements follow the planes, so a whole strip can be read at any position and offset.
             self.tiling.gather(from, offsets, &runs, to);
         }
         // SAFETY: there are as many chunks as strips, and `gather` filled each of them completely.

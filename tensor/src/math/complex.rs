@@ -16,7 +16,7 @@ const NOT: C = Complex::new(f64::NAN, f64::NAN);
 const HUGE: f64 = 1e150;
 
 /// Above this bound `e^x` may overflow.
-const STEEP: f64 = 709.0;
+const EXP_LIMIT: f64 = 709.0;
 
 fn times_i(z: C) -> C {
     Complex::new(-z.im, z.re)
@@ -43,7 +43,7 @@ pub fn exp(z: C) -> C {
         };
     }
     let (sin, cos) = z.im.sin_cos();
-    let (x, tall) = if z.re > STEEP && z.re.is_finite() { (z.re - STEEP, STEEP.exp()) } else { (z.re, 1.0) };
+    let (x, tall) = if z.re > EXP_LIMIT && z.re.is_finite() { (z.re - EXP_LIMIT, EXP_LIMIT.exp()) } else { (z.re, 1.0) };
     let size = x.exp();
     Complex::new(tall * (size * cos), tall * (size * sin))
 }
@@ -112,7 +112,7 @@ pub fn sinh(z: C) -> C {
         return Complex::new(kept, f64::NAN);
     }
     let (sin, cos) = im.sin_cos();
-    if re.abs() > STEEP && re.is_finite() {
+    if re.abs() > EXP_LIMIT && re.is_finite() {
         return half_exp(z, (re, 1.0));
     }
     Complex::new(re.sinh() * cos, re.cosh() * sin)
@@ -131,7 +131,7 @@ pub fn cosh(z: C) -> C {
         };
     }
     let (sin, cos) = im.sin_cos();
-    if re.abs() > STEEP && re.is_finite() {
+    if re.abs() > EXP_LIMIT && re.is_finite() {
         return half_exp(z, (1.0, re));
     }
     Complex::new(re.cosh() * cos, re.sinh() * sin)

@@ -37,7 +37,7 @@ fn result(file: &TestFile, run: &RunLine) -> Result<RunLine, String> {
             Some(Expected::Exactly(text)) if holds(&value, text, Tolerance::EXACT) => {
                 Expected::Exactly(text.clone())
             }
-            Some(Expected::About(text)) if holds(&value, text, ABOUT) => Expected::About(text.clone()),
+            Some(Expected::About(text)) if holds(&value, text, APPROXIMATE) => Expected::About(text.clone()),
             Some(Expected::About(_)) => Expected::About(crate::value::print::print(&value)),
             _ => Expected::Exactly(crate::value::print::print(&value)),
         },
@@ -46,7 +46,7 @@ fn result(file: &TestFile, run: &RunLine) -> Result<RunLine, String> {
 }
 
 /// The tolerance of `~=`.
-const ABOUT: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-5, ..Tolerance::EXACT };
+const APPROXIMATE: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-5, ..Tolerance::EXACT };
 
 fn holds(value: &Value, text: &str, tolerance: Tolerance) -> bool {
     parse(text).is_ok_and(|want| compare(value, &want, tolerance).is_ok())
@@ -149,7 +149,7 @@ fn call_optimized(file: &TestFile, call: &Call, pipeline: &str) -> Result<Option
     if !positional(&entry, call)?.1 {
         return Ok(None);
     }
-    let tolerance = if pipeline.exactness() > Exactness::Exact { ABOUT } else { Tolerance::BITS };
+    let tolerance = if pipeline.exactness() > Exactness::Exact { APPROXIMATE } else { Tolerance::BITS };
     let program = session.program_with(graph, program.unit().clone()).map_err(|e| e.to_string())?;
     let optimized = program.entry("forward").map_err(|e| e.to_string())?;
     Ok(Some((call_entry(&session, &optimized, entry.params(), call)?, tolerance)))

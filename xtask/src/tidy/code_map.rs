@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::workspace::{Workspace, root};
 
 /// Folders of packages that need not be in the map: tools and tests.
-const ASIDE: &[&str] = &["tests", "tests/examples/extension", "fuzz", "fuzz/targets", "xtask"];
+const UNMAPPED: &[&str] = &["tests", "tests/examples/extension", "fuzz", "fuzz/targets", "xtask"];
 
 pub(super) fn check(
     workspace: &Workspace,
@@ -35,7 +35,7 @@ pub(super) fn check(
         }
     }
     for package in &workspace.packages {
-        if !known.contains(&package.folder) && !ASIDE.contains(&package.folder.as_str()) {
+        if !known.contains(&package.folder) && !UNMAPPED.contains(&package.folder.as_str()) {
             report.find("ARCHITECTURE.md", format!("`{}` is not on the code map", package.folder));
         }
     }

@@ -9,7 +9,7 @@ use crate::source::{Kind, Source, is_word, matching};
 use crate::workspace::Workspace;
 
 /// Crates that must not name operators; they use facets and effects.
-const NAMELESS: &[&str] = &["ir", "analysis", "exec", "rewrite"];
+const OPERATOR_FREE: &[&str] = &["ir", "analysis", "exec", "rewrite"];
 
 /// Maximum number of `macro_rules!` in the workspace.
 const MACROS: usize = 20;
@@ -83,7 +83,7 @@ fn unfinished(source: &Source, report: &mut Report) {
 
 fn operator_names(source: &Source, report: &mut Report) {
     let folder = source.name().split('/').next().unwrap_or("").to_string();
-    if !NAMELESS.contains(&folder.as_str()) || !source.name().contains("/src/") {
+    if !OPERATOR_FREE.contains(&folder.as_str()) || !source.name().contains("/src/") {
         return;
     }
     for (at, _) in source.text.match_indices("aten::") {

@@ -17,7 +17,7 @@ pub enum Chebyshev {
 }
 
 /// Degrees up to which the recurrence is used in (-1, 1), where the formula with the angle works for any degree.
-const RECURRED: i64 = 8;
+const MAX_RECURRENCE: i64 = 8;
 
 impl Chebyshev {
     /// Returns the polynomial of degree `n` at `x`.
@@ -39,7 +39,7 @@ impl Chebyshev {
             let negative = alternating && x < A::ZERO && n % 2 != 0;
             return number(if negative { -size } else { size });
         }
-        if n > RECURRED && x.abs() < A::ONE {
+        if n > MAX_RECURRENCE && x.abs() < A::ONE {
             let (t, n) = (x.acos(), n as f64);
             let (half, whole) = (t * number(0.5), number(n + 0.5) * t);
             return match self {
