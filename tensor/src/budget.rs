@@ -300,8 +300,8 @@ impl Drop for Charge {
     }
 }
 
-/// Host memory from here on is fits of the system before it is taken: a program that asks for too much by an ordinary
-/// allocation ends.
+/// Host memory of at least this size is first requested by a fallible allocation, because a failed ordinary allocation
+/// ends the process.
 const CHECKED_BYTES: usize = 1 << 30;
 
 /// Checks that `bytes` of host memory that is not a storage fit this thread's budget and the system's memory.
