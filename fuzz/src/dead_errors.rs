@@ -32,7 +32,8 @@ pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
     let mut runs = 0;
     while let Some(choice) = choices.pop_front() {
         let rest = runs >= RUNS;
-        let (seen, asked) = run_past_errors(case, ContinuedRun { choice: choice.clone(), rest, ..ContinuedRun::default() });
+        let (seen, asked) =
+            run_past_errors(case, ContinuedRun { choice: choice.clone(), rest, ..ContinuedRun::default() });
         runs += 1;
         let Some(seen) = seen else { continue };
         if !choice.is_empty() || rest {

@@ -167,7 +167,8 @@ impl IsolatedCampaign<'_> {
         })?;
         let tally = tally.lock().map(|t| *t).unwrap_or_default();
         let found = found.into_inner().ok().flatten();
-        let found = found.map(|name| WorkerClient { isolated: self, worker: None }.reduced(name)).transpose()?;
+        let found =
+            found.map(|name| WorkerClient { isolated: self, worker: None }.reduced(name)).transpose()?;
         Ok((tally, found))
     }
 }

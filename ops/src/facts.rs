@@ -269,7 +269,9 @@ fn infer_size() -> OpDef {
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = QUERIES
         .iter()
-        .map(|&(name, doc, f)| OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(result_of(f)))
+        .map(|&(name, doc, f)| {
+            OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(result_of(f))
+        })
         .collect();
     defs.extend(sizes());
     defs.extend(numbers());

@@ -123,8 +123,9 @@ fn walk(
 /// Accumulates a gradient at the target of an edge.
 fn send(pending: &mut BTreeMap<u64, PendingNode>, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
     let grad = edge.geometry.fit(grad)?;
-    let at =
-        pending.entry(edge.node.id).or_insert_with(|| PendingNode { node: Arc::clone(&edge.node), grads: Vec::new() });
+    let at = pending
+        .entry(edge.node.id)
+        .or_insert_with(|| PendingNode { node: Arc::clone(&edge.node), grads: Vec::new() });
     if at.grads.len() <= edge.output {
         at.grads.resize(edge.output + 1, None);
     }

@@ -218,7 +218,12 @@ impl Vm {
     }
 
     /// Continues a frame after a call: stores the results into the registers of its site.
-    fn resume_at(&mut self, mut frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
+    fn resume_at(
+        &mut self,
+        mut frame: Frame,
+        at: u32,
+        rets: &mut Rets,
+    ) -> Result<Next, (Frame, KernelError)> {
         let code = &frame.code;
         let (s, v) = self.registers(&frame);
         match steps::scatter(code, &code.sites[at as usize], rets, s, v) {

@@ -368,7 +368,9 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "A histogram: number of elements per bin, and the edges of the bins.";
     let facts = |d: OpDef| {
         let edges = Shape::dims(|cx| BinsArgument::Count.edges(cx));
-        d.with(Shape::results([cells(BinsArgument::Count), edges])).with(Dtype::same_as(0)).with(plain(&[6], few))
+        d.with(Shape::results([cells(BinsArgument::Count), edges]))
+            .with(Dtype::same_as(0))
+            .with(plain(&[6], few))
     };
     defs.extend(op("histogram", "bin_ct", doc).facts(facts).several(by_count));
     let given = plain(&[6], || {
@@ -414,7 +416,8 @@ pub(super) fn family() -> Vec<OpDef> {
     }
     let doc = "The bin edges of each dimension of a grid.";
     let sample = plain(&[6, 2], || vec![IValue::ints(vec![2, 3])]);
-    let edges = |d: OpDef| d.with(edge_list(BinsArgument::Counts)).with(Dtype::same_as(0)).with(sample.clone());
+    let edges =
+        |d: OpDef| d.with(edge_list(BinsArgument::Counts)).with(Dtype::same_as(0)).with(sample.clone());
     let row = op("_histogramdd_bin_edges", "", doc).facts(edges);
     defs.extend(row.list(|cx| Ok(histogramdd(cx, false)?.1)));
     let doc = "A histogram of rows over a grid of bins.";

@@ -43,7 +43,8 @@ pub fn exp(z: C) -> C {
         };
     }
     let (sin, cos) = z.im.sin_cos();
-    let (x, tall) = if z.re > EXP_LIMIT && z.re.is_finite() { (z.re - EXP_LIMIT, EXP_LIMIT.exp()) } else { (z.re, 1.0) };
+    let (x, tall) =
+        if z.re > EXP_LIMIT && z.re.is_finite() { (z.re - EXP_LIMIT, EXP_LIMIT.exp()) } else { (z.re, 1.0) };
     let size = x.exp();
     Complex::new(tall * (size * cos), tall * (size * sin))
 }
