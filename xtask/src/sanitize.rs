@@ -79,7 +79,7 @@ struct Line {
     leg: String,
     what: String,
     seconds: f64,
-    /// A summary, or an error text whose first line is render in the table.
+    /// A summary, or an error text whose first line is shown in the table.
     result: Result<String, String>,
 }
 
