@@ -137,7 +137,7 @@ impl IsolatedCampaign<'_> {
     ) -> std::io::Result<(Tally, Option<Found>)> {
         let (start, next, stop) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
         let tally = Mutex::new(Tally::default());
-        let found: Mutex<Option<Name>> = Mutex::new(None);
+        let found: Mutex<Option<(Name, String)>> = Mutex::new(None);
         let work = || -> std::io::Result<()> {
             let mut client = WorkerClient { isolated: self, worker: None };
             while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
@@ -147,13 +147,14 @@ impl IsolatedCampaign<'_> {
                 }
                 let name = Name { number, last: 0, path: Vec::new() };
                 let outcome = client.check(&name)?.unwrap_or(Outcome::Rejected("there is no such case"));
-                let failed = matches!(outcome, Outcome::Failed(_));
                 if let Ok(mut tally) = tally.lock() {
                     tally.add(&outcome);
                     progress(&tally);
                 }
-                if failed && !stop.swap(true, Ordering::Relaxed) {
-                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace(name);
+                if let Outcome::Failed(why) = outcome
+                    && !stop.swap(true, Ordering::Relaxed)
+                {
+                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace((name, why));
                 }
             }
             Ok(())
@@ -167,8 +168,8 @@ impl IsolatedCampaign<'_> {
         })?;
         let tally = tally.lock().map(|t| *t).unwrap_or_default();
         let found = found.into_inner().ok().flatten();
-        let found =
-            found.map(|name| WorkerClient { isolated: self, worker: None }.reduced(name)).transpose()?;
+        let reduced = |(name, why)| WorkerClient { isolated: self, worker: None }.reduced(name, why);
+        let found = found.map(reduced).transpose()?;
         Ok((tally, found))
     }
 }
@@ -218,8 +219,11 @@ impl WorkerClient<'_> {
         Ok(self.check(name)?.map(|outcome| matches!(outcome, Outcome::Failed(_))))
     }
 
-    /// Returns the smallest form of a failing case.
-    fn reduced(&mut self, mut name: Name) -> std::io::Result<Found> {
+    /// Returns the smallest form of a case that failed because of `first`.
+    ///
+    /// A case may fail only sometimes: a time limit on a busy machine, or a random operator. The reason is then that of
+    /// the first failure, with a remark.
+    fn reduced(&mut self, mut name: Name, first: String) -> std::io::Result<Found> {
         // If the trial of a program kills the process that generates it, the case is the program under trial.
         if self.ask(&name.request("text"))?.is_err() {
             for last in 1..=MOST_STEPS {
@@ -245,7 +249,7 @@ impl WorkerClient<'_> {
         }
         let why = match self.check(&name)? {
             Some(Outcome::Failed(why)) => why,
-            other => format!("{other:?}"),
+            _ => format!("{first}\n(checked again, the case did not fail)"),
         };
         let text = self.ask(&name.request("text"))?.map_or_else(|death| death.to_string(), |(_, text)| text);
         Ok(Found { number: name.number, text, why })
