@@ -1,13 +1,14 @@
-//! Fuel: limits on the number of rewrites in a run, and a record of the last rewrite.
+//! Fuel: limits on the number of rewrites in a run and on its time, and a record of the last rewrite.
 //!
 //! A pass takes one unit of fuel before each rewrite. A limit by pass name (`cse=12`) stops that pass after its twelfth
 //! rewrite. A limit on the total stops the whole run; bisection varies this limit. A pass that gets no fuel continues
 //! without rewriting. Invariant: every prefix of the rewrites yields a valid program, so binary search finds the first
-//! wrong rewrite.
+//! wrong rewrite. A pass that gets no fuel because of the time ([`Deadline`]) is followed by an error of the manager.
 //!
 //! [`Planted`] is off by default. It makes one pass wrong on purpose, to test that the fuzzer detects the
 //! miscompilation.
 
+use crate::deadline::Deadline;
 use crate::trace::RewriteTrace;
 use flambeau_ir::{Graph, NodeId};
 use indexmap::IndexMap;
@@ -95,6 +96,7 @@ pub struct Control {
     total: u64,
     total_limit: Option<u64>,
     last: Option<Spent>,
+    deadline: Deadline,
     planted: Planted,
     trace: Option<RewriteTrace>,
 }
@@ -134,6 +136,17 @@ impl Control {
         self
     }
 
+    /// Sets the time at which the run must have ended.
+    pub fn with_deadline(mut self, deadline: Deadline) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Returns the time at which the run must have ended.
+    pub fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
     /// Records a [`RewriteTrace`] of the run.
     pub fn with_trace(mut self) -> Self {
         self.trace = Some(RewriteTrace::default());
@@ -171,10 +184,11 @@ impl Control {
         self.last.as_ref()
     }
 
-    /// Returns a control with the same limits and planted bug and with counters at zero.
+    /// Returns a control with the same limits, deadline and planted bug and with counters at zero.
     pub fn restarted(&self) -> Self {
         Control {
             limits: self.limits.clone(),
+            deadline: self.deadline,
             planted: self.planted,
             total_limit: self.total_limit,
             ..Self::default()
@@ -218,6 +232,9 @@ impl Fuel<'_> {
     /// Takes one unit for rewrite `what` at `node`. If this returns `false`, the pass must not do the rewrite.
     pub fn take(&mut self, what: &str, graph: &Graph, node: NodeId) -> bool {
         if self.used >= self.limit || self.control.total >= self.total_limit {
+            return false;
+        }
+        if self.control.deadline.has_passed() {
             return false;
         }
         self.used += 1;

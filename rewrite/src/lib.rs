@@ -10,6 +10,7 @@
 
 pub mod autodiff;
 pub mod control;
+mod deadline;
 #[cfg(feature = "egraph")]
 pub mod egraph;
 pub mod facets;
@@ -31,6 +32,7 @@ mod testing;
 pub mod trace;
 
 pub use control::{Control, Planted, Verdict};
+pub use deadline::Deadline;
 pub use facets::{Cost, Elements, OnRequest, Rules};
 pub use log::{Level, Log};
 pub use manager::{Checks, Manager, PipelineError, Report};

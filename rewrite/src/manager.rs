@@ -1,5 +1,5 @@
-//! The pass manager: runs pipelines with fuel, checks, logs, reports and captures, and builds a reproducer for a
-//! failure.
+//! The pass manager: runs pipelines with fuel, a deadline, checks, logs, reports and captures, and builds a reproducer
+//! for a failure.
 
 use crate::control::{Control, Verdict, bisect};
 use crate::log::{Level, Log};
@@ -7,6 +7,7 @@ use crate::pass::{DynPass, PassCx, PassError};
 use crate::pipeline::{Options, Pipeline, PipelineStep};
 use crate::trace::Names;
 use flambeau_analysis::Analyses;
+use flambeau_ir::text::PrintOptions;
 use flambeau_ir::verify::verify_with;
 use flambeau_ir::{Change, CompilationUnit, Fault, Graph, Revision};
 use indexmap::IndexMap;
@@ -291,6 +292,9 @@ impl<'a> Manager<'a> {
         run: Run<'_>,
     ) -> Result<(), Box<PipelineError>> {
         let Run { graph, analyses, control, report } = run;
+        let command = format!("{}{options}", pass.name());
+        let deadline = control.deadline();
+        deadline.check().map_err(|error| failure(&command, error, None, report))?;
         if !control.start(pass.name()) {
             return Ok(());
         }
@@ -337,13 +341,14 @@ impl<'a> Manager<'a> {
             time,
             analyses: (now.0 - made.0, now.1 - made.1),
         });
-        let command = format!("{}{options}", pass.name());
         let broken =
             broken.map(|text| PassError::new(Fault::Internal, format!("left a broken graph:\n{text}")));
         if let Some(error) = result.err().or(broken) {
-            let shown = before.as_ref().map(|g| reproducer(&command, &error, g));
+            let shown = before.as_ref().map(|g| reproducer(&command, &error.message, g));
             return Err(failure(&command, error, shown, report));
         }
+        // A pass gets no fuel after the deadline, so its result may be incomplete.
+        deadline.check().map_err(|error| failure(&command, error, None, report))?;
         if self.checks >= Checks::EveryPass {
             self.verify(graph, &command, before.as_ref(), report)?;
         }
@@ -367,7 +372,7 @@ impl<'a> Manager<'a> {
         let Err(errors) = verdict else { return Ok(()) };
         let fault = if command == "<input>" { Fault::Input } else { Fault::Internal };
         let error = PassError::new(fault, format!("the graph is broken:\n{}", errors.rendered()));
-        let shown = before.map(|g| reproducer(command, &error, g));
+        let shown = before.map(|g| reproducer(command, &error.message, g));
         Err(failure(command, error, shown, report))
     }
 
@@ -421,9 +426,12 @@ fn failure(
     Box::new(PipelineError { pass: pass.to_owned(), error, reproducer, report: std::mem::take(report) })
 }
 
-fn reproducer(command: &str, error: &PassError, before: &Graph) -> String {
-    let first = error.message.lines().next().unwrap_or_default();
-    format!("# flambeau opt -p '{command}' --checks every-edit THIS_FILE\n# {first}\n{before}")
+/// Returns the text that reproduces a failure: the command that runs `pipeline` on this text, the first line of the
+/// error's message, and the graph before the pipeline with all elements of its constants.
+pub fn reproducer(pipeline: &str, message: &str, before: &Graph) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    let graph = before.to_text(PrintOptions { exact: true, ..PrintOptions::default() });
+    format!("# flambeau opt -p '{pipeline}' --checks every-edit THIS_FILE\n# {first}\n{graph}")
 }
 
 #[cfg(test)]
@@ -434,7 +442,7 @@ mod tests {
     use crate::schedule::Schedule;
     use crate::testing::{read, toy};
 
-    /// Erases one node a run, from the end.
+    /// Erases one node per run, from the end.
     struct Shrink;
     impl Pass for Shrink {
         const NAME: &'static str = "shrink";
@@ -449,7 +457,7 @@ mod tests {
         }
     }
 
-    /// Needs itself.
+    /// A pass that is scheduled before itself.
     struct Endless;
     impl Pass for Endless {
         const NAME: &'static str = "endless";
@@ -481,6 +489,33 @@ mod tests {
         let pipeline = Pipeline::new().then(Shrink);
         Manager::new().run_with(&mut limited, &pipeline, &mut Analyses::new(), &mut control).unwrap();
         assert_eq!(limited.nodes_deep().count(), 1, "three rounds erase three nodes: {limited}");
+    }
+
+    /// A pass that fails.
+    struct Fails;
+    impl Pass for Fails {
+        const NAME: &'static str = "fails";
+        fn run(&self, _: &mut PassCx<'_>) -> Result<(), PassError> {
+            Err(PassError::new(Fault::Internal, "planted\nwith details"))
+        }
+    }
+
+    #[test]
+    fn reproducers_read_back_exactly() {
+        let registry = toy();
+        let mut graph = read(&registry, "graph():\n  return ()\n");
+        let elements: Vec<f64> = (0..1000).map(|i| f64::from(i) / 7.0).collect();
+        let tensor = flambeau_tensor::Tensor::from_slice(&elements, &[1000]).unwrap();
+        let value = graph.edit().constant(flambeau_ir::IValue::Tensor(tensor.clone()));
+        graph.edit().add_output(value);
+        let mut manager = Manager::new().checks(Checks::EveryPass);
+        let error = manager.run(&mut graph, &Pipeline::new().then(Fails)).unwrap_err();
+        let text = error.reproducer.expect("a reproducer");
+        assert!(text.starts_with("# flambeau opt -p 'fails' --checks every-edit THIS_FILE\n# planted\n"));
+        let again = read(&registry, &text);
+        let constant = again.outputs().next().and_then(|v| again.constant(v));
+        let again = constant.and_then(|v| v.as_tensor().cloned()).expect("a tensor");
+        assert_eq!((again.dtype(), again.to_bytes().unwrap()), (tensor.dtype(), tensor.to_bytes().unwrap()));
     }
 
     #[test]

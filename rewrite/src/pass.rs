@@ -5,6 +5,7 @@
 //! changed the graph; the graph's journal records edits.
 
 use crate::control::{Control, Fuel, Planted, describe};
+use crate::deadline::Deadline;
 use crate::log::{Level, Log};
 use crate::patch::Plan;
 use crate::rules::Exactness;
@@ -224,6 +225,12 @@ impl<'a> PassCx<'a> {
             self.log(Level::Update, |g| format!("{what} at {}", describe(g, node)));
         }
         took
+    }
+
+    /// Returns the time at which the run must have ended. A pass checks it in searches that take longer than the
+    /// rewrites that follow.
+    pub fn deadline(&self) -> Deadline {
+        self.control.deadline()
     }
 
     /// Whether the run records a rewrite trace, so that passes should supply proofs.

@@ -78,7 +78,8 @@ impl Pass for Saturate {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
         let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
-        let tracing = cx.is_tracing();
+        let (tracing, deadline) = (cx.is_tracing(), cx.deadline());
+        deadline.check()?;
         let mut counts = vec![0u64; rules.rules().len()];
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
         let inputs = Inputs::new(graph, db, shapes, &self.limits);
@@ -89,6 +90,7 @@ impl Pass for Saturate {
         let mut rewrites: Vec<(NodeId, usize)> = Vec::new();
         let mut proofs: Vec<Option<String>> = Vec::new();
         for (_, nodes) in inputs.windows() {
+            deadline.check()?;
             let found = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, tracing);
             let (mut region, choice, stop) = match found {
                 Ok(found) => found,
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_returned_keeps_memory_of_its_own() {
+    fn returned_values_keep_their_own_memory() {
         let before = "graph(%x : Float(2)):
   %1 : int = prim::Constant[value=1]()
   %a : Float(2) = toy::mul(%x, %1)

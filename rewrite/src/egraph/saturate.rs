@@ -1,5 +1,6 @@
 //! Saturation: applies rules until no rule adds anything or a bound is reached. Bounds are counts that are checked
-//! before every application, never wall-clock time: the same input yields the same e-graph on any machine.
+//! before every application, never wall-clock time: the same input yields the same e-graph on any machine. The pass
+//! compares the time limit of its run between windows; exceeding it is an error.
 
 use super::facts::{ClassFacts, Contradiction, Knowledge};
 use super::language::{ENode, Head, ListType};

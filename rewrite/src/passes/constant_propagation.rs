@@ -11,6 +11,7 @@
 
 use super::dce::Dce;
 use crate::control::Planted;
+use crate::deadline::Deadline;
 use crate::log::Level;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
@@ -54,12 +55,14 @@ impl Pass for ConstantPropagation {
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let fold_random = cx.planted() == Planted::FoldsRandom;
+        let (fold_random, deadline) = (cx.planted() == Planted::FoldsRandom, cx.deadline());
+        deadline.check()?;
         let (graph, db) = cx.with::<AliasDb>();
         let mut search = Search {
             graph,
             db,
             fold_random,
+            deadline,
             pass: *self,
             host: Host::quiet(),
             known: HashMap::default(),
@@ -67,7 +70,7 @@ impl Pass for ConstantPropagation {
             edits: Vec::new(),
             refused: None,
         };
-        search.run();
+        search.run()?;
         let (edits, refused) = (search.edits, search.refused);
         if let Some((count, first)) = refused {
             cx.log(Level::Debug, |_| {
@@ -179,6 +182,8 @@ struct Search<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
     fold_random: bool,
+    /// Checked before each evaluation; the bounds on evaluations do not bound their sum.
+    deadline: Deadline,
     pass: ConstantPropagation,
     host: Host,
     /// Constants found, in addition to those of the graph.
@@ -196,14 +201,14 @@ impl Search<'_> {
         Task::From(self.graph.next(param).expect("invariant: a block ends in prim::Return"))
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> Result<(), PassError> {
         let mut stack = vec![self.first(self.graph.root())];
         while let Some(task) = stack.pop() {
             match task {
                 Task::From(node) => {
                     let Some(next) = self.graph.next(node) else { continue };
                     stack.push(Task::From(next));
-                    self.visit(node, &mut stack);
+                    self.visit(node, &mut stack)?;
                 }
                 Task::Taken(node, index) => {
                     let block = self.graph.block(node, index);
@@ -216,6 +221,7 @@ impl Search<'_> {
                 Task::Done(_) => {}
             }
         }
+        Ok(())
     }
 
     fn resolve(&self, mut value: ValueId) -> ValueId {
@@ -230,7 +236,7 @@ impl Search<'_> {
         self.known.get(&value).cloned().or_else(|| self.graph.constant(value))
     }
 
-    fn visit(&mut self, node: NodeId, stack: &mut Vec<Task>) {
+    fn visit(&mut self, node: NodeId, stack: &mut Vec<Task>) -> Result<(), PassError> {
         let g = self.graph;
         match g.prim(node) {
             Some(Prim::Constant) => {}
@@ -247,8 +253,9 @@ impl Search<'_> {
             },
             Some(Prim::Loop) => self.visit_loop(node, stack),
             _ if g.block_count(node) > 0 => stack.extend(g.blocks(node).rev().map(|b| self.first(b))),
-            _ => self.fold(node),
+            _ => return self.fold(node),
         }
+        Ok(())
     }
 
     fn visit_loop(&mut self, node: NodeId, stack: &mut Vec<Task>) {
@@ -323,19 +330,20 @@ impl Search<'_> {
         })
     }
 
-    fn fold(&mut self, node: NodeId) {
+    fn fold(&mut self, node: NodeId) -> Result<(), PassError> {
         let g = self.graph;
         // The cheapest check first: most nodes have an operand that is not constant.
         let mut args = Vec::with_capacity(g.operand_count(node));
         for v in g.operands(node) {
             match self.constant(v) {
                 Some(value) => args.push(value),
-                None => return,
+                None => return Ok(()),
             }
         }
         if !self.may_fold(node) {
-            return;
+            return Ok(());
         }
+        self.deadline.check()?;
         let values = match eval_node(g, node, &args, self.pass.limits, &mut self.host) {
             Ok(values) => values,
             // A node that raises is not folded: the program raises at run time.
@@ -343,11 +351,11 @@ impl Search<'_> {
                 if error.fault() == Fault::Unsupported {
                     self.refused.get_or_insert((0, error)).0 += 1;
                 }
-                return;
+                return Ok(());
             }
         };
         if !values.iter().all(is_storable) || takes_part_in_gradients(&args, &values) {
-            return;
+            return Ok(());
         }
         let typed: Vec<(IValue, Type)> = values
             .into_iter()
@@ -359,12 +367,13 @@ impl Search<'_> {
             .collect();
         // A declared `number` whose value is a bool has no constant of its type.
         if typed.iter().any(|(value, ty)| !value.is_none() && !value.fits(*ty)) {
-            return;
+            return Ok(());
         }
         for (result, (value, _)) in g.results(node).zip(&typed) {
             self.known.insert(result, value.clone());
         }
         self.edits.push(Edit::Fold(node, typed));
+        Ok(())
     }
 }
 
@@ -451,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_changed_stays() {
+    fn mutable_values_are_not_folded() {
         let text = "graph():
   %1 : int = prim::Constant[value=2]()
   %l : int[] = prim::ListConstruct(%1, %1)

@@ -71,6 +71,7 @@ impl Rewrite {
         let rules = self.select.rules(&registry)?;
         let by_root = by_root(&rules);
         for _ in 0..self.sweeps {
+            cx.deadline().check()?;
             if !sweep(cx, &rules, &by_root)? {
                 break;
             }
@@ -86,11 +87,12 @@ fn sweep(cx: &mut PassCx<'_>, rules: &RuleSet, by_root: &ByRoot) -> Result<bool,
     if work.is_empty() {
         return Ok(false);
     }
-    let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
+    let (ignore_conditions, deadline) = (cx.planted() == Planted::RulesWithoutConditions, cx.deadline());
     let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
     let mut sweep = Sweep::new(graph, db, shapes, rules);
     sweep.ignore_conditions = ignore_conditions;
     for node in work {
+        deadline.check()?;
         let op = graph.op(node).row().expect("invariant: rooted nodes are rows");
         sweep.try_node(node, &by_root[&op]);
     }
