@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_between_threads() {
+    fn no_value_is_lost_between_threads() {
         let cell = TryCell::new(0u64);
         let taken: u64 = std::thread::scope(|scope| {
             let count = || (0..10_000).filter(|_| cell.take().map(|mut n| *n += 1).is_some()).count() as u64;

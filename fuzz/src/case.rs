@@ -110,7 +110,7 @@ mod tests {
     use flambeau_tensor::Scalar;
 
     #[test]
-    fn copies_share_what_the_originals_share() {
+    fn copies_share_memory_as_the_originals_do() {
         let base = Tensor::arange(Scalar::Int(0), Scalar::Int(6), Scalar::Int(1), DType::F32).unwrap();
         let view = base.as_strided(&[2, 2], &[1, 2], Some(1)).unwrap();
         let list = IValue::list(Type::TENSOR, vec![IValue::Tensor(view.clone())]);

@@ -19,8 +19,8 @@ pub(crate) enum Bug {
     ForgetsNegativeZero,
     /// Replaces `x * 1.0` by `x` for any element type.
     ForgetsTheElementType,
-    /// Replaces `relu(x)` by `x`: wrong for negative values, and observable only if no size is 0.
-    WrongForSomeSizes,
+    /// Replaces `relu(x)` by `x`: wrong for negative elements, so no case with an empty operand shows it.
+    DropsRelu,
     /// Replaces results of calls by the first argument.
     SkipsCalls,
     /// Never runs tasks without a wait, and does not wait for others: returns the first captured value instead.
@@ -35,7 +35,7 @@ impl Bug {
         Bug::InputsShareNothing,
         Bug::ForgetsNegativeZero,
         Bug::ForgetsTheElementType,
-        Bug::WrongForSomeSizes,
+        Bug::DropsRelu,
         Bug::SkipsCalls,
         Bug::SkipsTasks,
     ];
@@ -48,7 +48,7 @@ impl Bug {
             Bug::InputsShareNothing => "inputs-share-nothing",
             Bug::ForgetsNegativeZero => "forgets-negative-zero",
             Bug::ForgetsTheElementType => "forgets-the-element-type",
-            Bug::WrongForSomeSizes => "wrong-for-some-sizes",
+            Bug::DropsRelu => "drops-relu",
             Bug::SkipsCalls => "skips-calls",
             Bug::SkipsTasks => "skips-tasks",
         }
@@ -87,7 +87,7 @@ fn one(cx: &mut PassCx<'_>, node: NodeId, bug: Bug) {
         Bug::ForgetsTheElementType if named("aten::mul") && is_number(graph, node, 1, 1.0) => {
             first_operand(cx, node)
         }
-        Bug::WrongForSomeSizes if named("aten::relu") => first_operand(cx, node),
+        Bug::DropsRelu if named("aten::relu") => first_operand(cx, node),
         Bug::SkipsCalls if graph.is_prim(node, Prim::CallFunction) => operand(cx, node, 1),
         Bug::SkipsTasks if named("aten::wait") => {
             let task = graph.operands(node).next().map(|v| graph.def(v));

@@ -302,7 +302,7 @@ fn lists_of_views() {
 }
 
 #[test]
-fn the_training_flag_decides_what_is_written() {
+fn the_training_flag_decides_about_writes() {
     let text = |flag: i32| {
         format!(
             "graph(%x : Tensor, %m : Tensor):

@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_graphs_print() {
+    fn printed_types_read_back() {
         for text in [
             "Tensor",
             "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)",

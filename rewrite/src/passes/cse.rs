@@ -239,7 +239,7 @@ mod tests {
     use crate::testing::{assert_passes, toy};
 
     #[test]
-    fn merges_what_is_in_sight() {
+    fn merges_equal_nodes_in_enclosing_blocks() {
         assert_passes(
             &toy(),
             "cse",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_what_became_alike() {
+    fn merges_nodes_that_became_equal() {
         // Each pair becomes equal only after the previous pair has merged, across batches.
         let (mut before, mut after) = (String::new(), String::new());
         for i in 0..3 * super::BATCH {

@@ -187,7 +187,7 @@ mod tests {
     use crate::testing::{assert_passes, toy};
 
     #[test]
-    fn drops_what_a_loop_carries_for_nobody() {
+    fn unused_carried_values_are_dropped() {
         assert_passes(
             &toy(),
             "dce",

@@ -111,7 +111,7 @@ mod tests {
 
     /// Without the write the product moves, one loop per run because it may fail.
     #[test]
-    fn what_may_fail_moves_if_it_runs_first() {
+    fn a_node_that_may_fail_moves_if_it_runs_first() {
         let pure = NEST.replace("toy::add_(", "toy::add(");
         assert_passes(
             &toy(),

@@ -159,7 +159,7 @@ mod tests {
     use crate::testing::{assert_passes, toy};
 
     #[test]
-    fn what_was_compared_is_known() {
+    fn compared_values_are_constant_in_branches() {
         assert_passes(
             &toy(),
             "refine_integer_values,dce",

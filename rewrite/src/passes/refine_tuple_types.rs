@@ -44,7 +44,7 @@ mod tests {
     use flambeau_ir::Type;
 
     #[test]
-    fn what_is_known_of_elements_is_known_of_tuples() {
+    fn tuples_have_the_types_of_their_elements() {
         let graph = run(
             &toy(),
             "refine_tuple_types",

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_that_nobody_else_has() {
+    fn writes_of_unshared_tensors_are_removed() {
         assert_passes(
             &toy(),
             "remove_mutation",
