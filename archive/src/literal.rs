@@ -15,7 +15,7 @@ use crate::{ArchiveError, Code};
 /// Maximum nesting of constants.
 const DEPTH: usize = 200;
 
-/// What the constant expressions of an archive can refer to.
+/// The names that the constant expressions of an archive can refer to.
 pub(crate) struct Literals<'a> {
     /// The trees of the source.
     pub(crate) ast: &'a Ast,

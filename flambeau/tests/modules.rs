@@ -134,7 +134,7 @@ fn state_dicts_load_and_save() {
     let clone = copy.state_dict().expect("small");
     assert!(
         clone["a.lin.weight"].ptr_eq(&clone["again.lin.weight"]),
-        "what was shared is shared in the clone"
+        "the clone shares memory as the original does"
     );
     let mut fewer = weights.clone();
     fewer.shift_remove("count");

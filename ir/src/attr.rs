@@ -102,7 +102,7 @@ impl Attr {
     }
 }
 
-/// Whether two constants can stand for each other without anyone noticing.
+/// Returns whether two constants can replace each other without an observable change.
 fn same_constant(a: &IValue, b: &IValue) -> bool {
     match (a, b) {
         (IValue::Float(a), IValue::Float(b)) => a.to_bits() == b.to_bits(),

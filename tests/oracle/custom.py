@@ -36,7 +36,7 @@ class Net(torch.nn.Module):
 
 if __name__ == "__main__":
     out = pathlib.Path(__file__).resolve().parents[1] / "data" / "custom.pt"
-    # Where this file lies here is nobody's business.
+    # The archive must not contain the path of this file.
     sys.modules["__main__"].__file__ = "custom.py"
     for function in (Blend.forward, Net.forward, Net.fine):
         function.__code__ = function.__code__.replace(co_filename="custom.py")

@@ -18,7 +18,7 @@ ONE = {
     "spherical_j0": S.spherical_bessel_j0, "entropy_term": S.entr, "erfcx": S.erfcx, "ndtr": S.ndtr,
     "log_ndtr": S.log_ndtr, "trigamma": lambda x: torch.polygamma(1, x),
 }
-# PyTorch's Bessel and Airy functions are off by up to 2e-6 at some points, so what they should be is recorded, in fifty
+# PyTorch's Bessel and Airy functions are off by up to 2e-6 at some points, so the exact values are recorded, in fifty
 # digits rounded; where they are not numbers, PyTorch's answer.
 TRUE = {
     "airy_ai": mpmath.airyai, "bessel_j0": mpmath.j0, "bessel_j1": mpmath.j1,

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(
             around("r"),
             Span { after: Some(at("w")), before: None },
-            "what is nested is the node's own"
+            "nested writes belong to the node"
         );
         assert!(writes.writes_to(&db, value(&g, "b"), 0..1) || !writes.any_in(0..at("w")));
         assert!(writes.writes_to(&db, value(&g, "a"), at("b")..at("c")));

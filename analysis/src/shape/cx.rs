@@ -1,7 +1,7 @@
 //! The context of a shape or dtype rule: facts about the operands, and a source of symbols.
 //!
 //! Operands are identified by [`Arg`], by position or by name in the schema. A missing or unknown operand is `None` or
-//! [`Fact::Unknown`]. So a rule accesses what it needs, and its result is less precise if facts are missing.
+//! [`Fact::Unknown`]. So a rule may access any fact, and its result is less precise if facts are missing.
 
 use super::{Dims, Fact, Range, Symbols, TensorFact};
 use flambeau_ir::types::{Dim, Type, TypeKind};

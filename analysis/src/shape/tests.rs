@@ -364,7 +364,7 @@ fn formats_and_defaults() {
             operands.extend([value(IValue::Bool(false)), value(IValue::Int(format))]);
         }
         let mut cx = ShapeCx::new(Some(&schema), operands, &mut s);
-        assert_eq!(cx.bool("dense"), Some(format.is_none()), "what is left out is the default");
+        assert_eq!(cx.bool("dense"), Some(format.is_none()), "an omitted argument has its default");
         Shape::same_as(0).result(0, &mut cx).unwrap().as_tensor().unwrap().strides
     };
     assert_eq!(strides(None), Strides::Contiguous);

@@ -121,7 +121,7 @@ impl Code {
         Ok(Code::emit(verified, function, callees))
     }
 
-    /// Compiles a verified graph. The [`Verified`] owns the graph, so what is emitted is what was verified.
+    /// Compiles a verified graph. The [`Verified`] owns the graph, so the emitted graph is the verified one.
     ///
     /// ```
     /// use flambeau_exec::Code;

@@ -98,7 +98,7 @@ impl Graph {
         block
     }
 
-    /// Erases a node and everything nested in it. Its results must have no uses outside of what is erased.
+    /// Erases a node and everything nested in it. Its results must have no uses outside of the erased nodes.
     ///
     /// Uses an explicit list of nodes, so nesting depth costs no stack.
     pub(super) fn raw_erase(&mut self, node: u32) {

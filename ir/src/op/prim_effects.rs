@@ -73,7 +73,7 @@ impl MemoryTransfer {
     }
 
     /// Returns whether a container operand is only read: the operator neither stores nor changes the container, and the
-    /// points-to analysis tracks what is extracted from it.
+    /// points-to analysis tracks the values extracted from it.
     pub const fn only_reads(self) -> bool {
         matches!(self, MemoryTransfer::Nothing | MemoryTransfer::Extract | MemoryTransfer::Fresh)
     }

@@ -170,7 +170,7 @@ fn split_result(editor: &mut Editor<'_>, node: NodeId, index: usize, arity: usiz
             .graph()
             .block_inputs(body)
             .nth(index + 1)
-            .expect("invariant: a loop's body takes what it carries");
+            .expect("invariant: a loop's body has an input per carried value");
         let parts: Vec<ValueId> = types
             .iter()
             .enumerate()

@@ -136,6 +136,6 @@ mod tests {
         ["passes", "rules", "egraph", "outline"]
             .iter()
             .for_each(|folder| calls(&source.join(folder), &mut found));
-        assert!(found.is_empty(), "a pass states what it needs in its schedule:\n{}", found.join("\n"));
+        assert!(found.is_empty(), "a pass states the passes it needs in its schedule:\n{}", found.join("\n"));
     }
 }

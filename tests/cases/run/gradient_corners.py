@@ -8,7 +8,7 @@ def of_one(x: Tensor, y: Tensor):
 def symmetric(upper: bool):
     x = torch.tensor([[2.0, 0.5, 0.25], [0.125, 1.0, -0.5], [0.75, 0.375, -1.0]], dtype=torch.float64, requires_grad=True)
     values, vectors = torch.linalg.eigh(x, UPLO="U" if upper else "L")
-    # The sign of an eigenvector is anybody's.
+    # The sign of an eigenvector is arbitrary.
     return of_one(x, torch.cat([values.unsqueeze(0), vectors * vectors[1].detach().sign()]))
 
 def turning():

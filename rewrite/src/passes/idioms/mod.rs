@@ -121,7 +121,7 @@ impl Outcome {
 /// name such a result, as the element of a list.
 type Made = HashMap<ValueId, ValueId, FxBuildHasher>;
 
-/// The graph with what was found out so far.
+/// The graph with the facts found so far.
 struct View<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
