@@ -61,6 +61,28 @@ impl Facet for Cost {
     const NAME: &'static str = "cost";
 }
 
+/// The operator's result is always a new tensor object over the memory of the operand that the schema annotates: never
+/// that operand itself, and never a copy. The rewrite engine takes the result of an operator whose schema has an alias
+/// annotation, but which does not state this facet, for either. States more than the annotation `(a)`, which
+/// `contiguous` and `reshape` have too.
+///
+/// ```
+/// use flambeau_ir::{OpDef, RegistryBuilder, Symbol};
+/// use flambeau_rewrite::AlwaysView;
+///
+/// let mut builder = RegistryBuilder::new();
+/// builder.add([OpDef::new("mine::flip_view(Tensor(a) self) -> Tensor(a)").with(AlwaysView)]);
+/// let registry = builder.build().expect("the schema is right");
+/// let op = registry.find(Symbol::new("mine::flip_view"), Symbol::EMPTY).expect("it was added");
+/// assert!(registry.facet::<AlwaysView>(op).is_some());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlwaysView;
+
+impl Facet for AlwaysView {
+    const NAME: &'static str = "always-view";
+}
+
 /// The operands of the operator are a tensor, a number of chunks and a dimension; its result is the list of the
 /// tensor's chunks along the dimension, as views.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,7 @@ pub mod trace;
 
 pub use control::{Control, Planted, Verdict};
 pub use deadline::Deadline;
-pub use facets::{Cost, Elements, OnRequest, Rules};
+pub use facets::{AlwaysView, Cost, Elements, OnRequest, Rules};
 pub use log::{Level, Log};
 pub use manager::{Checks, Manager, PipelineError, Report};
 pub use pass::{Pass, PassCx, PassError};

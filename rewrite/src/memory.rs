@@ -14,23 +14,25 @@ pub(crate) fn may_share(db: &AliasDb, graph: &Graph, a: ValueId, b: ValueId) -> 
     !graph.ty(a).is_mutable() || !graph.ty(b).is_mutable() || db.safe_to_change_aliasing(&[a], &[b])
 }
 
-/// Whether a value that has no writers cannot escape the graph: all its uses only read it or create views for which the
-/// same holds. Returns `false` if more than a bounded number of uses must be visited.
-pub(crate) fn stays_inside(graph: &Graph, value: ValueId) -> bool {
+/// Whether a value that has no writers cannot escape the graph: all its uses only read it or create views or containers
+/// of it for which the same holds. Uses by the node `except` do not count. Returns `false` if more than a bounded number
+/// of uses must be visited.
+pub(crate) fn stays_inside(graph: &Graph, value: ValueId, except: Option<NodeId>) -> bool {
     let mut stack: SmallVec<[ValueId; 8]> = SmallVec::from_slice(&[value]);
     let mut budget = 64;
     while let Some(v) = stack.pop() {
-        for u in graph.uses(v) {
+        for u in graph.uses(v).filter(|u| Some(u.user) != except) {
             budget -= 1;
             let Some(schema) = graph.op(u.user).row().map(|row| graph.registry().schema(row)) else {
                 return false;
             };
             let Some(arg) = schema.args.get(u.index as usize).filter(|_| budget > 0) else { return false };
+            let mutable = graph.results(u.user).filter(|&r| graph.ty(r).is_mutable());
             match &arg.alias {
-                None if !is_opaque(graph, u.user) => {}
-                Some(alias) if !alias.is_wildcard_after() => {
-                    stack.extend(graph.results(u.user).filter(|&r| graph.ty(r).is_mutable()));
+                None if !is_opaque(graph, u.user) => {
+                    stack.extend(mutable.filter(|&r| !graph.ty(r).is_tensor()))
                 }
+                Some(alias) if !alias.is_wildcard_after() => stack.extend(mutable),
                 _ => return false,
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::autodiff::Gradients;
 use crate::control::Control;
-use crate::facets::{Chunk, Elements, Role, Rules};
+use crate::facets::{AlwaysView, Chunk, Elements, Role, Rules};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
 use flambeau_analysis::{Analyses, Dtype, Shape};
@@ -78,6 +78,7 @@ pub(crate) fn toy() -> Arc<Registry> {
         OpDef::new("toy::add.int(int a, int b) -> int").with(Role::Sum).with(ints(|a, b| IValue::Int(a + b))),
         OpDef::new("toy::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
         OpDef::new("toy::t(Tensor(a) self) -> Tensor(a)")
+            .with(AlwaysView)
             .with(Dtype::same_as(0))
             .with(Shape::transpose_last()),
         OpDef::new("toy::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(zeros()),

@@ -25,6 +25,7 @@ mod build;
 mod constant;
 mod dag;
 mod dump;
+mod exposure;
 mod locations;
 mod memory_set;
 mod motion;
@@ -43,6 +44,7 @@ mod write_order;
 mod writers;
 
 pub use dag::ElementId;
+pub use exposure::Exposure;
 pub use memory_set::MemorySet;
 pub use motion::{Motion, Obstacle};
 pub use moves::{MovePlan, MoveStep};
@@ -194,22 +196,6 @@ impl AliasDb {
     #[must_use]
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
         values.iter().any(|&v| self.deep_flags(v).has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0)))
-    }
-
-    /// Whether `a` may replace `b` (or `b` replace `a`) although they were distinct memory before, or may become
-    /// distinct although they were the same: neither is written, and at most one is visible outside.
-    ///
-    /// A constant may be memory of an input or attribute and persists from run to run. So it counts as visible outside
-    /// next to a value that is: a caller that writes a result must not change a constant. Two constants of which at
-    /// most one is returned may be merged.
-    #[must_use]
-    pub fn safe_to_change_aliasing(&self, a: &[ValueId], b: &[ValueId]) -> bool {
-        let flags = |values: &[ValueId]| Flags(values.iter().fold(0, |all, &v| all | self.deep_flags(v).0));
-        let (a, b) = (flags(a), flags(b));
-        let outside = |flags: Flags| flags.has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0));
-        let lasting = |flags: Flags| outside(flags) || flags.is_constant();
-        let both_seen = outside(a) && lasting(b) || lasting(a) && outside(b);
-        !a.has(Flags::WRITTEN) && !b.has(Flags::WRITTEN) && !both_seen
     }
 
     // --- nodes -----------------------------------------------------------------------------------------------------

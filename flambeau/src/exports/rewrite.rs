@@ -4,9 +4,9 @@
 //! the changes of each pass. A [`Patch`] is a list of edits that is applied as a whole.
 
 pub use flambeau_rewrite::{
-    Checks, Configure, Control, Cost, Elements, Exactness, Level, Log, Manager, OnRequest, Options, Pass,
-    PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned, Report,
-    RewriteTrace, RuleSet, Rulebook, Rules, Schedule, TraceEvent, Verdict, Vocabulary,
+    AlwaysView, Checks, Configure, Control, Cost, Elements, Exactness, Level, Log, Manager, OnRequest,
+    Options, Pass, PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned,
+    Report, RewriteTrace, RuleSet, Rulebook, Rules, Schedule, TraceEvent, Verdict, Vocabulary,
 };
 
 /// Derivatives stated by operators.
@@ -14,8 +14,9 @@ pub mod autodiff {
     pub use flambeau_rewrite::autodiff::{GradientEntry, GradientTable, Gradients, GradientsError};
 }
 
-/// Control of pipelines: fuel, bisection of faulty rewrites.
+/// Control of pipelines: fuel, time limit, bisection of faulty rewrites.
 pub mod control {
+    pub use flambeau_rewrite::Deadline;
     pub use flambeau_rewrite::control::{Control, Fuel, LimitError, Spent, Verdict, bisect};
 }
 
@@ -26,7 +27,9 @@ pub mod log {
 
 /// Running pipelines.
 pub mod manager {
-    pub use flambeau_rewrite::manager::{Capture, Checks, Edits, Manager, PassReport, PipelineError, Report};
+    pub use flambeau_rewrite::manager::{
+        Capture, Checks, Edits, Manager, PassReport, PipelineError, Report, reproducer,
+    };
 }
 
 /// The rule language, and tests of rules.

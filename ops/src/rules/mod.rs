@@ -8,7 +8,7 @@ mod channels;
 use flambeau_ir::{RegistryBuilder, ScalarOverload};
 use flambeau_rewrite::facets::Chunk;
 use flambeau_rewrite::facets::Role;
-use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
+use flambeau_rewrite::{AlwaysView, Cost, Elements, OnRequest, Rules};
 
 /// Adds rules, roles and costs.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
@@ -29,6 +29,9 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
     }
     for (op, what) in ELEMENTS {
         builder.facet(op, *what);
+    }
+    for op in ALWAYS_VIEWS {
+        builder.facet(op, AlwaysView);
     }
     for (op, cost) in COSTS {
         builder.facet(op, Cost(*cost));
@@ -58,6 +61,35 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::hardswish", Role::Activation),
     ("aten::leaky_relu", Role::Activation),
     ("aten::elu", Role::Activation),
+];
+
+/// Operators whose result is a new tensor over the memory of their operand in every call.
+const ALWAYS_VIEWS: &[&str] = &[
+    "aten::alias",
+    "aten::as_strided",
+    "aten::broadcast_to",
+    "aten::detach",
+    "aten::diagonal",
+    "aten::expand",
+    "aten::expand_as",
+    "aten::movedim.int",
+    "aten::movedim.intlist",
+    "aten::narrow",
+    "aten::numpy_T",
+    "aten::permute",
+    "aten::select.int",
+    "aten::slice.Tensor",
+    "aten::squeeze",
+    "aten::squeeze.dim",
+    "aten::squeeze.dims",
+    "aten::swapaxes",
+    "aten::swapdims",
+    "aten::t",
+    "aten::transpose.int",
+    "aten::unfold",
+    "aten::unsqueeze",
+    "aten::view",
+    "aten::view_as",
 ];
 
 /// Effect of operators on the elements of lists and dictionaries.
@@ -135,21 +167,26 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong}");
     }
 
-    /// Detected by the results (`first`), and by whether the right side runs if the left one does (`form`).
+    /// Detected by the results (`first`), by whether the right side runs if the left one does (`form`), by an error that
+    /// only the left side raises (`removes`) or that has another message (`order`), and by memory that only one result
+    /// shares with a variable (`copies`).
     #[test]
     fn wrong_rules_are_detected() {
         let registry = crate::registry();
         let text = "use aten
 rule first [exact]: add.Tensor(%x, %y) => %x
 rule form [exact]: matmul(%a, %b) => mm(%a, %b)
-rule right [exact]: dot(%a, %b) => dot(%b, %a)
+rule order [exact]: dot(%a, %b) => dot(%b, %a)
+rule right [exact]: dot(%a, %b) => dot(%b, %a) where same_type(%a, %b), rank(%a, 1)
+rule removes [exact]: view(view(%x, %a:int[]), %b:int[]) => view(%x, %b)
+rule copies [exact]: contiguous(%x) => %x
 ";
         let mut rules = RuleSet::new();
         rules.add(&Source::new("wrong.rules", text), &registry, &Vocabulary::standard()).expect("they read");
         let trials = try_rules(&registry, &rules, Effort::default());
         let wrong: Vec<&str> =
             trials.iter().filter(|t| t.failure.is_some()).map(|t| t.rule.as_str()).collect();
-        assert_eq!(wrong, ["first", "form"]);
+        assert_eq!(wrong, ["first", "form", "order", "removes", "copies"]);
     }
 
     const CELL: &str = "graph(%x : Tensor, %hx : Tensor, %cx : Tensor, %wi : Tensor, %wh : Tensor, %bi : Tensor, %bh : Tensor):

@@ -10,7 +10,7 @@ use super::language::{ENode, Head};
 use super::region::Region;
 use super::saturate::canonical;
 use crate::patch::{Patch, Planned};
-use crate::rules::sharing::{Bases, Sharing};
+use crate::rules::sharing::Sharing;
 use egg::Id;
 use flambeau_ir::{At, Graph, NodeId, Op, Prim, Type, ValueId};
 use hashbrown::HashMap;
@@ -130,9 +130,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 node.kids.iter().map(|&k| kid(&self.built, k, original)).collect();
             let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
             let same = operands.iter().zip(&wanted).all(|(&o, w)| w.is_none_or(|w| w == Planned::Value(o)));
-            let aliases = self.graph.effects(member.node).result_aliases();
-            // Changing the operands of a view would change the memory that all users of the view share.
-            if same || !aliases {
+            // Changing the operands of a view or of a list would change the memory that all users of the result share.
+            if same || !self.sharing.depends_on_operands(member.node) {
                 for (i, w) in wanted.iter().enumerate() {
                     if let Some(w) = w.filter(|&w| w != Planned::Value(operands[i])) {
                         patch.set_operand(member.node, i, w);
@@ -152,7 +151,9 @@ impl<'d, 'a> Decoder<'d, 'a> {
             }
             Head::Constant(n) => {
                 let (value, ty) = self.region.egraph.analysis.constants[n as usize].clone();
-                patch.constant(place, value, ty, loc)
+                let planned = patch.constant(place, value, ty, loc);
+                self.sharing.plan(planned, Prim::Constant.into(), &[], ty);
+                planned
             }
             Head::List(_) | Head::Op(_) => {
                 let kids: Option<SmallVec<[Planned; 4]>> =
@@ -164,10 +165,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                     Head::Leaf(_) | Head::Constant(_) => return None,
                 };
                 let planned = patch.insert(place, op, &kids, Vec::new(), ty, loc);
-                if self.graph.registry().effects_of(op).result_aliases() {
-                    let bases: Bases = kids.iter().flat_map(|&k| self.sharing.bases(k)).collect();
-                    self.sharing.plan_view(planned, bases);
-                }
+                self.sharing.plan(planned, op, &kids, ty);
                 planned
             }
         };

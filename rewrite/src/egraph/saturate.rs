@@ -183,7 +183,7 @@ fn instantiate(
 ) -> Option<Id> {
     let rule = &rules.rules()[instance.rule];
     let mut ids: Vec<Option<Id>> = vec![None; instance.pats.len()];
-    for at in right_side(instance) {
+    for at in right_side(instance, |_| false) {
         let made = |ids: &[Option<Id>], args: &[u16]| -> SmallVec<[Id; 4]> {
             args.iter()
                 .map(|&a| ids[usize::from(a)].expect("invariant: operands stand before their users"))

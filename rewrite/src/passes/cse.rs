@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
         }
         let db = self.memory?;
         let others = self.leaving.get(&kept).map_or(&[] as &[NodeId], SmallVec::as_slice);
-        let stays = |n: NodeId| g.results(n).all(|v| memory::stays_inside(g, v));
+        let stays = |n: NodeId| g.results(n).all(|v| memory::stays_inside(g, v, None));
         Some(std::iter::once(kept).chain(others.iter().copied()).all(|other| {
             g.results(node).all(|x| g.results(other).all(|y| memory::may_share(db, g, x, y)))
                 || stays(node)

@@ -14,7 +14,8 @@
 //! - `rule` rewrites from left to right, `law` both ways. Names are unique within a rule set.
 //! - The class in brackets states how the two sides may differ: not at all (`exact`: bit for bit, including NaN,
 //!   infinities, signed zeros and errors raised), in the last digits (`rounding`), in NaN and infinities (`finite`), or
-//!   in all values with equal types and shapes (`shape-only`).
+//!   in all values with equal types and shapes (`shape-only`). No class permits a rule to remove or to add an error: a
+//!   rule that drops an operator which may raise has conditions under which it cannot.
 //! - `%x` is a variable; all occurrences of a name match the same value. `%_` matches any value. `%n:int` matches only
 //!   values of a type.
 //! - `op(…)` is an operator of the namespace in `use`, `ns::op(…)` of another one. It stands for all overloads that
@@ -29,7 +30,8 @@
 //!   must hold. `not` negates a condition. An undecided condition does not hold, negated or not.
 //!
 //! Rules do not state aliasing conditions: the engine ensures that no rewrite observably changes which values share
-//! memory.
+//! memory. The exception is a rule with an operator at the root that shares memory with its operand or copies it
+//! (`reshape`): its conditions must decide which.
 
 use flambeau_ir::{Diagnostic, Fault, IValue, Source, SourceRange};
 use std::fmt;

@@ -226,12 +226,34 @@ impl RuleSet {
     }
 }
 
-/// The subexpressions of the right side, operands before users.
-pub(crate) fn right_side(instance: &Instance) -> Vec<u16> {
+impl Instance {
+    /// Whether two subexpressions are equal. The parser bounds their number.
+    pub(crate) fn is_same_term(&self, a: u16, b: u16) -> bool {
+        let mut stack: SmallVec<[(u16, u16); 8]> = SmallVec::from_slice(&[(a, b)]);
+        while let Some((a, b)) = stack.pop() {
+            let (left, right) = match (&self.pats[usize::from(a)], &self.pats[usize::from(b)]) {
+                (Pat::Var(x), Pat::Var(y)) if x == y => continue,
+                (Pat::Literal(x, t), Pat::Literal(y, u)) if t == u && same_constant(x, y) => continue,
+                (Pat::Op(x, left), Pat::Op(y, right)) if x == y => (left, right),
+                (Pat::List(x, left), Pat::List(y, right)) if x == y => (left, right),
+                _ => return false,
+            };
+            if left.len() != right.len() {
+                return false;
+            }
+            stack.extend(left.iter().copied().zip(right.iter().copied()));
+        }
+        true
+    }
+}
+
+/// The subexpressions of the right side, operands before users. Operands of subexpressions that are `known` are left
+/// out.
+pub(crate) fn right_side(instance: &Instance, known: impl Fn(u16) -> bool) -> Vec<u16> {
     let mut needed = vec![false; instance.pats.len()];
     let mut stack = vec![instance.right];
     while let Some(at) = stack.pop() {
-        if !std::mem::replace(&mut needed[usize::from(at)], true) {
+        if !std::mem::replace(&mut needed[usize::from(at)], true) && !known(at) {
             match &instance.pats[usize::from(at)] {
                 Pat::Op(_, args) | Pat::List(_, args) | Pat::Compute(_, args, _) => {
                     stack.extend(args.iter().copied())

@@ -58,8 +58,15 @@ impl Rulebook {
         if let Some(read) = cache.as_ref().filter(|read| Arc::ptr_eq(&read.registry, registry)) {
             return Ok(read.clone());
         }
-        let standard = Arc::new(self.resolve(registry)?);
-        let on_request = Arc::new(RuleSet::on_request(registry, &self.words)?);
+        let (standard, on_request) =
+            match (self.resolve(registry), RuleSet::on_request(registry, &self.words)) {
+                (Ok(standard), Ok(on_request)) => (Arc::new(standard), Arc::new(on_request)),
+                (standard, on_request) => {
+                    let mut errors = standard.err().unwrap_or_default();
+                    errors.extend(on_request.err().unwrap_or_default());
+                    return Err(errors);
+                }
+            };
         let read = ReadBook { registry: Arc::clone(registry), standard, on_request };
         *cache = Some(read.clone());
         Ok(read)
@@ -68,10 +75,13 @@ impl Rulebook {
     /// Resolves all rules over a registry: those that its operators state, then those of the book.
     ///
     /// # Errors
-    /// Returns all diagnostics of the operators' rules or, if those are valid, of the book's texts.
+    /// Returns all diagnostics of the operators' rules and of the book's texts.
     pub fn resolve(&self, registry: &Registry) -> Result<RuleSet, Vec<Diagnostic>> {
-        let mut all = RuleSet::from_registry(registry, &self.words)?;
         let mut errors = Vec::new();
+        let mut all = RuleSet::from_registry(registry, &self.words).unwrap_or_else(|wrong| {
+            errors = wrong;
+            RuleSet::new()
+        });
         for source in &self.texts {
             errors.extend(all.add(source, registry, &self.words).err().unwrap_or_default());
         }
@@ -145,5 +155,27 @@ impl Selection {
         let rules = Arc::new(all.filtered(|r| self.wants(r)));
         *cache = Some((Arc::clone(registry), Arc::clone(&rules)));
         Ok(rules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facets::{OnRequest, Rules};
+    use flambeau_ir::{OpDef, RegistryBuilder};
+
+    #[test]
+    fn all_sources_of_rules_report_their_errors() {
+        let mut builder = RegistryBuilder::new();
+        builder.add([OpDef::new("mine::f(Tensor self) -> Tensor")
+            .with(Rules::text("use mine\nrule a [exact]: stated(%x) => %x\n"))
+            .with(OnRequest(Rules::text("use mine\nrule b [exact]: requested(%x) => %x\n")))]);
+        let registry = builder.build().unwrap();
+        let mut book = Rulebook::new();
+        book.add(Source::new("book.rules", "use mine\nrule c [exact]: added(%x) => %x\n"));
+        let error = Selection::from_book(book).rules(&registry).unwrap_err().to_string();
+        for operator in ["mine::stated", "mine::added", "mine::requested"] {
+            assert!(error.contains(operator), "{error}");
+        }
     }
 }

@@ -1,28 +1,50 @@
-//! Checks that no rewrite observably changes which values share memory. The engine imposes this condition on every
-//! rewrite.
+//! Checks that no rewrite observably changes which values share memory, or which are one tensor object. The engine
+//! imposes this condition on every rewrite; rules do not state it.
 //!
-//! The alias analysis answers queries for pairs of values of the original program. Rewrites of one plan build on each
-//! other, so [`Sharing`] tracks their effect: the replacement of each value, and which values newly share memory.
+//! The memory of a value is described by its *bases*: the values and planned nodes that created memory which the value
+//! may be or hold. A sum has itself as its only base, a transposed view has the bases of its operand, and the result of
+//! an operator that may copy (`reshape`, `contiguous`, a list) has itself and those of its operands. Two values may
+//! share memory if they have a common base. A rewrite that replaces `old` by `new` changes the relation of `old` to
+//! each base that only one of them has. Such a change is unobservable under the condition of [`Exposure`], which is
+//! PyTorch's `safeToChangeAliasingRelationship`: no writes, and at most one of the two reaches the caller.
+//!
+//! The alias analysis answers for values of the original program, and rewrites of one plan build on each other. So
+//! [`Sharing`] records the replacement of each value and, for each base, the exposure of the values that joined it.
+//!
+//! Whether an operator that may copy does copy is not known here. If one is the root of either side of a rule, the
+//! random trial of rules ([`super::trial`]) compares which variables share memory with the results.
 
+use crate::facets::AlwaysView;
 use crate::memory;
 use crate::patch::Planned;
 use flambeau_analysis::AliasDb;
-use flambeau_ir::{Graph, ValueId};
-use hashbrown::HashMap;
+use flambeau_analysis::alias::Exposure;
+use flambeau_ir::schema::{AliasInfo, AliasSet};
+use flambeau_ir::{Graph, NodeId, Op, OpId, OpKind, Prim, Registry, Type, ValueId};
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// The values that a value may share memory with. Empty for new memory.
-pub(crate) type Bases = SmallVec<[ValueId; 2]>;
+/// The bases of a value; see the module documentation.
+pub(crate) type Bases = SmallVec<[Planned; 2]>;
+
+/// Chains of views are short; beyond this number of values the views that remain count as bases.
+const MAX_CHAIN: usize = 1_000;
+
+/// Maximum number of uses that are visited to find out whether an object leaves the graph.
+const MAX_USES: usize = 64;
 
 pub(crate) struct Sharing<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
+    /// The replacement of each replaced value, with its bases.
     becomes: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
+    /// The bases of planned nodes.
     planned: HashMap<Planned, Bases, FxBuildHasher>,
-    /// Values that newly share memory with a value. Only values that escape the graph or are written are recorded. A
-    /// second such value is rejected, so the lists are short.
-    joined: HashMap<ValueId, SmallVec<[ValueId; 1]>, FxBuildHasher>,
+    /// For each base, the exposure of the values that newly share its memory.
+    joined: HashMap<Planned, Exposure, FxBuildHasher>,
+    /// Replacements of values whose object leaves the graph.
+    leaving: HashSet<Planned, FxBuildHasher>,
 }
 
 impl<'a> Sharing<'a> {
@@ -33,6 +55,7 @@ impl<'a> Sharing<'a> {
             becomes: HashMap::default(),
             planned: HashMap::default(),
             joined: HashMap::default(),
+            leaving: HashSet::default(),
         }
     }
 
@@ -41,85 +64,241 @@ impl<'a> Sharing<'a> {
         self.becomes.get(&value).map_or(Planned::Value(value), |b| b.0)
     }
 
-    /// Records that a planned value is a view of the memory of others.
-    pub(crate) fn plan_view(&mut self, planned: Planned, bases: Bases) {
+    /// Records a planned node: its operator, operands and result type.
+    pub(crate) fn plan(&mut self, planned: Planned, op: Op, operands: &[Planned], ty: Type) {
+        // The number of a dropped node is used again.
+        self.forget(planned);
+        let memory = ResultMemory::of(self.graph.registry(), op, ty);
+        let mut bases = Bases::new();
+        if memory.may_be_new() {
+            bases.push(planned);
+        }
+        for (i, &operand) in operands.iter().enumerate() {
+            if memory.may_be_operand(i) {
+                let more = self.bases(operand);
+                bases.extend(more.into_iter().filter(|b| !bases.contains(b)).collect::<Bases>());
+            }
+        }
         self.planned.insert(planned, bases);
     }
 
-    /// Removes a planned value that is no longer part of the plan.
-    #[cfg(feature = "egraph")]
+    /// Removes a planned node that is no longer part of the plan.
     pub(crate) fn forget(&mut self, planned: Planned) {
         self.planned.remove(&planned);
+        self.joined.remove(&planned);
+        self.leaving.remove(&planned);
     }
 
-    /// The values that a value may share memory with.
-    pub(crate) fn bases(&self, of: Planned) -> Bases {
-        let Planned::Value(value) = of else { return self.planned.get(&of).cloned().unwrap_or_default() };
+    /// Whether the result of a node may be, or hold, memory of an operand. Then a change of the node's operands changes
+    /// the memory of its result.
+    #[cfg(feature = "egraph")]
+    pub(crate) fn depends_on_operands(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        let memory = ResultMemory::of(g.registry(), g.op(node), g.ty(g.result(node, 0)));
+        g.operands(node).enumerate().any(|(i, o)| g.ty(o).is_mutable() && memory.may_be_operand(i))
+    }
+
+    /// The bases of a value.
+    fn bases(&self, of: Planned) -> Bases {
         let g = self.graph;
         let mut found = Bases::new();
-        let mut stack: SmallVec<[ValueId; 4]> = SmallVec::from_slice(&[value]);
-        // Chains of views are short; beyond the budget the view itself counts as a base.
-        let mut budget = 1_000;
-        while let Some(v) = stack.pop() {
-            if let Some((_, bases)) = self.becomes.get(&v) {
-                let new = bases.is_empty().then_some(v);
-                for &b in bases.iter().chain(&new) {
-                    if !found.contains(&b) {
-                        found.push(b);
-                    }
-                }
+        let add = |found: &mut Bases, base: Planned| {
+            if !found.contains(&base) {
+                found.push(base);
+            }
+        };
+        let mut stack: SmallVec<[Planned; 4]> = SmallVec::from_slice(&[of]);
+        let mut budget = MAX_CHAIN;
+        while let Some(p) = stack.pop() {
+            let replaced = match p {
+                Planned::Value(v) => self.becomes.get(&v).map(|b| &b.1),
+                Planned::New(..) => self.planned.get(&p),
+            };
+            if let Some(bases) = replaced {
+                bases.iter().for_each(|&b| add(&mut found, b));
+                continue;
+            }
+            let Planned::Value(v) = p else {
+                add(&mut found, p);
+                continue;
+            };
+            if !g.ty(v).is_mutable() {
                 continue;
             }
             let def = g.def(v);
-            let view = budget > 0 && g.op(def).row().is_some() && g.effects(def).result_aliases();
-            budget -= 1;
-            if view {
-                stack.extend(g.operands(def).filter(|&o| g.ty(o).is_mutable()));
-            } else if !found.contains(&v) {
-                found.push(v);
+            let memory = ResultMemory::of(g.registry(), g.op(def), g.ty(v));
+            if memory.may_be_new() || budget == 0 {
+                add(&mut found, p);
+            }
+            if budget > 0 {
+                budget -= 1;
+                let shared = g.operands(def).enumerate().filter(|&(i, _)| memory.may_be_operand(i));
+                stack.extend(shared.map(|(_, o)| Planned::Value(o)));
             }
         }
         found
     }
 
-    /// Replaces `old` by `new` if the change of sharing is unobservable. Returns whether it did.
+    /// Replaces `old` by `new` if the change is unobservable. Returns whether it did.
     pub(crate) fn replace_if_unobservable(&mut self, old: ValueId, new: Planned) -> bool {
         if !self.graph.ty(old).is_mutable() {
             self.becomes.insert(old, (new, Bases::new()));
             return true;
         }
         let (was, is) = (self.bases(Planned::Value(old)), self.bases(new));
-        let differs: Bases = was
+        let own = Planned::Value(old);
+        let moving = self.exposure_of_name(old, None).union(self.joined_by(own));
+        let may_join = is
             .iter()
-            .filter(|v| !is.contains(v))
-            .chain(is.iter().filter(|v| !was.contains(v)))
-            .copied()
-            .collect();
-        if !differs.iter().filter(|&&v| v != old).all(|&v| self.groups_may_share(old, v)) {
+            .filter(|&&b| b != own && !was.contains(&b))
+            .all(|&b| moving.may_change_sharing(self.exposure_of_memory(b)));
+        let may_leave = was
+            .iter()
+            .filter(|&&b| b != own && !is.contains(&b))
+            .all(|&b| moving.may_change_sharing(self.exposure_without(b, old)));
+        let leaves = self.object_leaves(own);
+        if !may_join || !may_leave || leaves && !self.is_distinct_object(old, new) {
             return false;
         }
-        let share = |a: ValueId, b: ValueId| memory::may_share(self.db, self.graph, a, b);
-        let leaving: SmallVec<[ValueId; 4]> = self.group(old).into_iter().filter(|&v| !share(v, v)).collect();
-        for &base in is.iter().filter(|&&b| b != old) {
-            let list = self.joined.entry(base).or_default();
-            for &v in &leaving {
-                if !list.contains(&v) {
-                    list.push(v);
-                }
-            }
+        for &base in &is {
+            let joined = self.joined.entry(base).or_default();
+            *joined = joined.union(moving);
+        }
+        if leaves {
+            self.leaving.insert(new);
         }
         self.becomes.insert(old, (new, is));
         true
     }
 
-    fn group(&self, value: ValueId) -> SmallVec<[ValueId; 4]> {
-        let joined = self.joined.get(&value).map_or(&[] as &[ValueId], SmallVec::as_slice);
-        std::iter::once(value).chain(joined.iter().copied()).collect()
+    fn joined_by(&self, base: Planned) -> Exposure {
+        self.joined.get(&base).copied().unwrap_or_default()
     }
 
-    /// Whether two values, and all values that share memory with them, may share memory with each other.
-    fn groups_may_share(&self, a: ValueId, b: ValueId) -> bool {
-        let (left, right) = (self.group(a), self.group(b));
-        left.iter().all(|&x| right.iter().all(|&y| memory::may_share(self.db, self.graph, x, y)))
+    /// The exposure of a base's memory, including values that joined it.
+    fn exposure_of_memory(&self, base: Planned) -> Exposure {
+        let own = match base {
+            Planned::Value(v) => self.db.exposure(v),
+            Planned::New(..) => Exposure::default(),
+        };
+        own.union(self.joined_by(base))
     }
+
+    /// The exposure of a base apart from its use by the node that computes `user`.
+    fn exposure_without(&self, base: Planned, user: ValueId) -> Exposure {
+        let own = match base {
+            Planned::Value(v) => self.exposure_of_name(v, Some(self.graph.def(user))),
+            Planned::New(..) => Exposure::default(),
+        };
+        own.union(self.joined_by(base))
+    }
+
+    /// The exposure of the results of a node through this value: if every use reads it only, the memory does not reach
+    /// the caller by this value, although a value that it shares memory with may. Uses by `except` do not count.
+    fn exposure_of_name(&self, value: ValueId, except: Option<NodeId>) -> Exposure {
+        let all = self.db.exposure(value);
+        let may_drop = all.is_outside()
+            && self.comes_from_operands(self.graph.def(value))
+            && memory::stays_inside(self.graph, value, except);
+        if may_drop { all.inside() } else { all }
+    }
+
+    /// Whether the results of a node are new memory or memory of operands, and not memory that came from outside.
+    fn comes_from_operands(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        let Some(row) = g.op(node).row() else { return false };
+        let from_outside = |info: &AliasInfo| info.before.contains(&AliasSet::Wildcard) || info.escapes();
+        let mut returned = g.registry().schema(row).returns.iter().filter_map(|r| r.alias.as_ref());
+        g.effects(node).is_pure() && !returned.any(from_outside)
+    }
+
+    /// Whether `new` is another object than any that leaves the graph, so that `old`, which leaves it, may become
+    /// `new`. The caller could otherwise change the metadata of two results at once.
+    fn is_distinct_object(&self, old: ValueId, new: Planned) -> bool {
+        // An operator that may return its operand already makes one object of both, under the rule's condition.
+        let g = self.graph;
+        let memory = ResultMemory::of(g.registry(), g.op(g.def(old)), g.ty(old));
+        memory == ResultMemory::Either || !self.object_leaves(new)
+    }
+
+    /// Whether the object that a value is, not only its memory, reaches the caller.
+    fn object_leaves(&self, value: Planned) -> bool {
+        if self.leaving.contains(&value) {
+            return true;
+        }
+        let Planned::Value(v) = value else { return false };
+        self.db.exposure(v).is_outside() && (!self.is_new_object(v) || self.passes_object_on(v))
+    }
+
+    /// Whether the value is an object that its node creates.
+    fn is_new_object(&self, value: ValueId) -> bool {
+        let g = self.graph;
+        let op = g.op(g.def(value));
+        let memory = ResultMemory::of(g.registry(), op, g.ty(value));
+        op.row().is_some() && matches!(memory, ResultMemory::New | ResultMemory::View(_))
+    }
+
+    /// Whether a use may return or store the object itself, rather than read it or create a view of it.
+    fn passes_object_on(&self, value: ValueId) -> bool {
+        let g = self.graph;
+        let reads = |user: NodeId| {
+            let memory = |r| ResultMemory::of(g.registry(), g.op(user), g.ty(r));
+            g.op(user).row().is_some()
+                && !memory::is_opaque(g, user)
+                && g.results(user).all(|r| matches!(memory(r), ResultMemory::New | ResultMemory::View(_)))
+        };
+        g.uses(value).take(MAX_USES).any(|u| !reads(u.user)) || g.uses(value).nth(MAX_USES).is_some()
+    }
+}
+
+/// The memory that the result of an operator may be or hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResultMemory {
+    /// Memory that the operator allocates, or for operators other than rows unknown memory.
+    New,
+    /// The memory of the operands with these positions (as bits), under a new tensor object.
+    View(u64),
+    /// An operand itself, a view of its memory, or a copy; or a new container of operands.
+    Either,
+}
+
+impl ResultMemory {
+    fn of(registry: &Registry, op: Op, result: Type) -> Self {
+        let holds = !result.is_tensor() && result.is_mutable();
+        match op.kind() {
+            OpKind::Row(id) if registry.effects(id).result_aliases() => match views(registry, id) {
+                0 => ResultMemory::Either,
+                operands => ResultMemory::View(operands),
+            },
+            OpKind::Row(_) | OpKind::Prim(Prim::ListConstruct) if holds => ResultMemory::Either,
+            OpKind::Row(_) | OpKind::Prim(_) | OpKind::Unknown(_) => ResultMemory::New,
+        }
+    }
+
+    fn may_be_new(self) -> bool {
+        !matches!(self, ResultMemory::View(_))
+    }
+
+    fn may_be_operand(self, index: usize) -> bool {
+        match self {
+            ResultMemory::New => false,
+            ResultMemory::View(operands) => index < 64 && operands >> index & 1 == 1,
+            ResultMemory::Either => true,
+        }
+    }
+}
+
+/// Whether the result of an operator may be an operand, a view of it or a copy, depending on the call.
+pub(super) fn may_copy(registry: &Registry, op: OpId) -> bool {
+    let ty = registry.schema(op).returns.first().map_or(Type::NONE, |r| r.ty);
+    ResultMemory::of(registry, op.into(), ty) == ResultMemory::Either
+}
+
+/// The positions of the operands that an operator with the facet [`AlwaysView`] returns views of; 0 for others.
+fn views(registry: &Registry, id: OpId) -> u64 {
+    if registry.facet::<AlwaysView>(id).is_none() {
+        return 0;
+    }
+    let args = registry.schema(id).args.iter().enumerate().take(64);
+    args.filter(|(_, a)| a.alias.is_some()).fold(0, |bits, (i, _)| bits | 1 << i)
 }

@@ -6,18 +6,26 @@
 //! hold and the left side runs; then the right side must run and agree. `exact` rules are tried with NaN, infinities
 //! and signed zeros, other classes without.
 //!
+//! No rule may remove an error: if the conditions hold and the left side raises, the right side must raise, too, and for
+//! `exact` rules the same class of error with the same message. Some inputs are drawn to fail: tensors whose shapes do
+//! not fit, dimensions out of range.
+//!
 //! Conditions get the same facts as in the engine: types, some of them with partial information. If the conditions hold
-//! and the left side runs, the results of shape propagation for the two sides must not contradict each other. If the
-//! left side raises, nothing is checked, because facts about its value are void; the engine leaves a region with
-//! contradictory facts unchanged.
+//! and the left side runs, the results of shape propagation for the two sides must not contradict each other. If it
+//! raises, facts about its value are void, and the engine leaves a region with contradictory facts unchanged.
+//!
+//! The engine checks that a rewrite changes no sharing of memory ([`super::sharing`]), except for operators that share
+//! memory with an operand or copy it. If one is the root of a side, both results must share memory with the same
+//! variables.
 
 use super::contradiction::contradiction;
 use super::parse::Exactness;
-use super::rule::{Instance, Pat, RuleSet, right_side};
+use super::rule::{Instance, Pat, Rule, RuleSet, right_side};
+use super::sharing::may_copy;
 use super::vocabulary::Fact;
 use flambeau_analysis::{AliasDb, shape};
 use flambeau_exec::sample::{Elements, broadcastable, shape as draw_shape, tensor};
-use flambeau_exec::{Gen, Host, reference};
+use flambeau_exec::{ExecError, Gen, Host, reference};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{CompilationUnit, Editor, Graph, IValue, Prim, Registry, Type, ValueId};
 use flambeau_tensor::{DType, Tensor, compare};
@@ -28,7 +36,7 @@ use std::sync::Arc;
 pub struct Effort {
     /// Maximum number of attempts per instance.
     pub attempts: u64,
-    /// Number of attempts that count after which an instance passes.
+    /// An instance passes after this number of attempts that count and as many in which both sides raise.
     pub enough: u64,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -49,6 +57,8 @@ pub struct Trial {
     pub instance: String,
     /// Number of attempts that counted.
     pub tried: u64,
+    /// Number of attempts in which the conditions held and both sides raised.
+    pub raised: u64,
     /// The reason why the last rejected attempt did not count.
     pub refused: Option<String>,
     /// The first attempt that failed.
@@ -88,63 +98,177 @@ pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instan
         rule: rule.name.clone(),
         instance: describe(registry, instance),
         tried: 0,
+        raised: 0,
         refused: None,
         failure: None,
     };
-    let mut host = Host::quiet();
-    let unit = CompilationUnit::new();
-    let mut run = |graph: Graph, vars: &[IValue]| {
-        reference::run(&Arc::new(graph), vars.to_vec(), &unit, &mut host).map_err(|e| e.to_string())
-    };
     for attempt in 0..effort.attempts {
-        if trial.tried >= effort.enough || trial.failure.is_some() {
+        if trial.tried.min(trial.raised) >= effort.enough {
             break;
         }
         let mut g = Gen::from_seed(effort.seed.wrapping_mul(0x9E37_79B9).wrapping_add(attempt));
         let vars = draw(instance, rule.class, &mut g);
         let types: Vec<Type> = vars.iter().map(|v| forgetting(type_of(v), &mut g)).collect();
-        let left = match run(side(registry, instance, instance.left, &vars, &[]), &vars) {
-            Ok(values) => values,
-            Err(error) => {
-                trial.refused = Some(error);
-                continue;
+        match (Attempt { registry, instance, rule, vars: &vars, types: &types }).verdict() {
+            Verdict::Agree => trial.tried += 1,
+            Verdict::BothRaise => trial.raised += 1,
+            Verdict::Refused(why) => trial.refused = Some(why),
+            Verdict::Differ(example) => {
+                trial.failure = Some(example);
+                break;
             }
-        };
-        let Some(left) = left.into_iter().next() else { continue };
-        trial.failure = claims_differ(registry, instance, rule, &vars, &types);
-        if trial.failure.is_some() {
-            break;
-        }
-        let fact = |v: u16| fact_of(&vars, &types, v);
-        let root = Fact::Value { ty: type_of(&left), constant: None };
-        if !rule.holds(fact, root) {
-            trial.refused = Some("a condition does not hold".to_owned());
-            continue;
-        }
-        let Some(computed) = compute(instance, rule, &fact) else {
-            trial.refused = Some("a constant cannot be computed".to_owned());
-            continue;
-        };
-        trial.tried += 1;
-        let right = run(side(registry, instance, instance.right, &vars, &computed), &vars);
-        let right = right.map(|values| values.into_iter().next().unwrap_or_default());
-        let agree = right.as_ref().is_ok_and(|r| agrees(rule.class, &left, r));
-        if !agree {
-            let names = rule.ast.vars.iter().map(|v| v.name.clone());
-            trial.failure = Some(CounterExample {
-                inputs: names.zip(vars.iter().map(show)).collect(),
-                left: show(&left),
-                right: right.map_or_else(|e| format!("error: {e}"), |r| show(&r)),
-            });
         }
     }
     trial
 }
 
-/// The fact that conditions get for a variable. The elements of a tensor are not known when rules are applied.
-fn fact_of<'v>(vars: &'v [IValue], types: &[Type], v: u16) -> Fact<'v> {
-    let i = usize::from(v);
-    Fact::Value { ty: types[i], constant: (!vars[i].is_tensor()).then_some(&vars[i]) }
+/// One evaluation of both sides.
+struct Attempt<'t> {
+    registry: &'t Arc<Registry>,
+    instance: &'t Instance,
+    rule: &'t Rule,
+    vars: &'t [IValue],
+    /// The types of the variables, as far as the conditions know them.
+    types: &'t [Type],
+}
+
+/// The outcome of an attempt.
+enum Verdict {
+    Agree,
+    BothRaise,
+    /// The rule does not apply.
+    Refused(String),
+    Differ(CounterExample),
+}
+
+impl Attempt<'_> {
+    fn verdict(&self) -> Verdict {
+        let refused = |why: &str| Verdict::Refused(why.to_owned());
+        let left = self.run(self.instance.left, &[]);
+        let root = match &left {
+            Ok(value) => {
+                if let Some(example) = self.claims_differ() {
+                    return Verdict::Differ(example);
+                }
+                type_of(value)
+            }
+            Err(_) => self.claimed(self.instance.left, &[]),
+        };
+        if !self.rule.holds(|v| self.fact(v), Fact::Value { ty: root, constant: None }) {
+            return match left {
+                Ok(_) => refused("a condition does not hold"),
+                Err(error) => refused(&error.message),
+            };
+        }
+        let Some(computed) = self.compute() else { return refused("a constant cannot be computed") };
+        let right = self.run(self.instance.right, &computed);
+        match (&left, &right) {
+            (Err(x), Err(y)) if self.same_error(x, y) => Verdict::BothRaise,
+            (Ok(x), Ok(y)) if agrees(self.rule.class, x, y) => match self.sharing_differs(x, y) {
+                Some((x, y)) => Verdict::Differ(self.example(x, y)),
+                None => Verdict::Agree,
+            },
+            _ => {
+                let shown = |side: Result<IValue, ExecError>| {
+                    side.map_or_else(|e| format!("error: {}: {}", e.class, e.message), |v| show(&v))
+                };
+                Verdict::Differ(self.example(shown(left), shown(right)))
+            }
+        }
+    }
+
+    fn run(&self, root: u16, computed: &[(u16, IValue)]) -> Result<IValue, ExecError> {
+        let graph = Arc::new(side(self.registry, self.instance, root, self.vars, computed));
+        let values = reference::run(&graph, self.vars.to_vec(), &CompilationUnit::new(), &mut Host::quiet())?;
+        Ok(values.into_iter().next().unwrap_or_default())
+    }
+
+    /// Whether the errors of both sides are the same as far as the rule's class requires.
+    fn same_error(&self, left: &ExecError, right: &ExecError) -> bool {
+        let line = |e: &ExecError| e.message.lines().next().unwrap_or_default().to_owned();
+        self.rule.class != Exactness::Exact || (&left.class, line(left)) == (&right.class, line(right))
+    }
+
+    /// The differing variables with which two results share memory, as text. `None` if they do not differ, or if the
+    /// engine checks the sharing of both sides' operators.
+    fn sharing_differs(&self, left: &IValue, right: &IValue) -> Option<(String, String)> {
+        let unchecked = |root: u16| match &self.instance.pats[usize::from(root)] {
+            Pat::Op(op, _) => may_copy(self.registry, *op),
+            _ => false,
+        };
+        if !unchecked(self.instance.left) && !unchecked(self.instance.right) {
+            return None;
+        }
+        let shared = |result: &IValue| -> Vec<&str> {
+            let shares = |v: &IValue| match (result, v) {
+                (IValue::Tensor(a), IValue::Tensor(b)) => a.storage().nbytes() > 0 && a.shares_storage(b),
+                _ => false,
+            };
+            let names = self.rule.ast.vars.iter().map(|v| v.name.as_str());
+            names.zip(self.vars).filter(|(_, v)| shares(v)).map(|(name, _)| name).collect()
+        };
+        let (x, y) = (shared(left), shared(right));
+        let text = |names: &[&str]| format!("shares memory with [{}]", names.join(", "));
+        (x != y).then(|| (text(&x), text(&y)))
+    }
+
+    /// The fact that conditions get for a variable. The elements of a tensor are not known when rules are applied.
+    fn fact(&self, v: u16) -> Fact<'_> {
+        let i = usize::from(v);
+        Fact::Value { ty: self.types[i], constant: (!self.vars[i].is_tensor()).then_some(&self.vars[i]) }
+    }
+
+    /// The inferred type of a side.
+    fn claimed(&self, root: u16, computed: &[(u16, IValue)]) -> Type {
+        let graph = side(self.registry, self.instance, root, self.vars, computed);
+        let facts = self.vars.iter().zip(self.types).map(|(v, &ty)| match v {
+            IValue::Tensor(_) => shape::Fact::of_type(ty),
+            _ => shape::Fact::of(v),
+        });
+        let shapes = shape::Shapes::with_inputs(&graph, &AliasDb::new(&graph), facts.collect());
+        let output = graph.outputs().next().expect("invariant: a side has one output");
+        shapes.refined_type(&graph, output)
+    }
+
+    /// A contradiction between the inferred types of the two sides, for variables that satisfy the conditions.
+    fn claims_differ(&self) -> Option<CounterExample> {
+        let left = self.claimed(self.instance.left, &[]);
+        if !self.rule.holds(|v| self.fact(v), Fact::Value { ty: left, constant: None }) {
+            return None;
+        }
+        let right = self.claimed(self.instance.right, &self.compute()?);
+        let why = contradiction(left, right)?;
+        Some(self.example(format!("claimed to be {left}: {why}"), format!("claimed to be {right}")))
+    }
+
+    fn example(&self, left: String, right: String) -> CounterExample {
+        let names = self.rule.ast.vars.iter().map(|v| v.name.clone());
+        let shown = self.vars.iter().zip(self.types).map(|(v, ty)| match v {
+            IValue::Tensor(_) => format!("{} known as {ty}", show(v)),
+            _ => show(v),
+        });
+        CounterExample { inputs: names.zip(shown).collect(), left, right }
+    }
+
+    /// The computed constants of the right side, by subexpression.
+    fn compute(&self) -> Option<Vec<(u16, IValue)>> {
+        let mut found = Vec::new();
+        for at in right_side(self.instance, |_| false) {
+            if let Pat::Compute(function, args, ty) = &self.instance.pats[usize::from(at)] {
+                let facts: Option<Vec<Fact<'_>>> = args
+                    .iter()
+                    .map(|&a| match &self.instance.pats[usize::from(a)] {
+                        Pat::Var(v) => Some(self.fact(*v)),
+                        Pat::Literal(value, _) => Some(Fact::Literal(value)),
+                        _ => None,
+                    })
+                    .collect();
+                let value = self.rule.compute(*function, &facts?)?;
+                found.push((at, super::rule::literal_for(&value, *ty)?));
+            }
+        }
+        Some(found)
+    }
 }
 
 /// A tensor type, sometimes with part of its information removed.
@@ -158,64 +282,6 @@ fn forgetting(ty: Type, g: &mut Gen<'_>) -> Type {
         _ => (less.dtype, less.sizes) = (None, None),
     }
     Type::tensor(less)
-}
-
-/// A contradiction between the inferred types of the two sides, for variables that satisfy the conditions.
-fn claims_differ(
-    registry: &Arc<Registry>,
-    instance: &Instance,
-    rule: &super::rule::Rule,
-    vars: &[IValue],
-    types: &[Type],
-) -> Option<CounterExample> {
-    let fact = |v: u16| fact_of(vars, types, v);
-    let claimed = |root: u16, computed: &[(u16, IValue)]| {
-        let graph = side(registry, instance, root, vars, computed);
-        let facts = vars.iter().zip(types).map(|(v, &ty)| match v {
-            IValue::Tensor(_) => shape::Fact::of_type(ty),
-            _ => shape::Fact::of(v),
-        });
-        let shapes = shape::Shapes::with_inputs(&graph, &AliasDb::new(&graph), facts.collect());
-        let output = graph.outputs().next().expect("invariant: a side has one output");
-        shapes.refined_type(&graph, output)
-    };
-    let left = claimed(instance.left, &[]);
-    if !rule.holds(fact, Fact::Value { ty: left, constant: None }) {
-        return None;
-    }
-    let right = claimed(instance.right, &compute(instance, rule, &fact)?);
-    let why = contradiction(left, right)?;
-    let names = rule.ast.vars.iter().map(|v| v.name.clone());
-    let inputs = names.zip(vars.iter().zip(types).map(|(v, ty)| format!("{} known as {ty}", show(v))));
-    Some(CounterExample {
-        inputs: inputs.collect(),
-        left: format!("claimed to be {left}: {why}"),
-        right: format!("claimed to be {right}"),
-    })
-}
-
-/// The computed constants of the right side, by subexpression.
-fn compute<'f>(
-    instance: &Instance,
-    rule: &super::rule::Rule,
-    fact: &impl Fn(u16) -> Fact<'f>,
-) -> Option<Vec<(u16, IValue)>> {
-    let mut found = Vec::new();
-    for at in right_side(instance) {
-        if let Pat::Compute(function, args, ty) = &instance.pats[usize::from(at)] {
-            let facts: Option<Vec<Fact<'_>>> = args
-                .iter()
-                .map(|&a| match &instance.pats[usize::from(a)] {
-                    Pat::Var(v) => Some(fact(*v)),
-                    Pat::Literal(value, _) => Some(Fact::Literal(value)),
-                    _ => None,
-                })
-                .collect();
-            let value = rule.compute(*function, &facts?)?;
-            found.push((at, super::rule::literal_for(&value, *ty)?));
-        }
-    }
-    Some(found)
 }
 
 /// Builds a graph that computes one side from the variables.
@@ -298,7 +364,11 @@ fn draw(instance: &Instance, class: Exactness, g: &mut Gen<'_>) -> Vec<IValue> {
         .iter()
         .map(|&ty| {
             if ty.unwrap_optional().is_tensor() {
-                let sizes = if alike { full.clone() } else { broadcastable(g, &full) };
+                let sizes = match g.one_in(6) {
+                    true => draw_shape(g, 0, 3),
+                    false if alike => full.clone(),
+                    false => broadcastable(g, &full),
+                };
                 let dtype = if mixed { *g.pick(&DTYPES) } else { dtype };
                 return IValue::Tensor(tensor(g, &sizes, dtype, &elements));
             }

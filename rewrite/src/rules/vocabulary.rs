@@ -247,15 +247,33 @@ impl Vocabulary {
         );
         self.condition(
             "identity_permutation",
-            1,
-            |a| Some(a[0].ints()?.iter().enumerate().all(|(i, &d)| d == i as i64)),
-            "the dimensions are in order",
+            2,
+            |a| {
+                let order = a[1].ints()?;
+                Some(
+                    order.len() as i64 == a[0].rank()?
+                        && order.iter().enumerate().all(|(i, &d)| d == i as i64),
+                )
+            },
+            "the list names all dimensions of the tensor in order",
         );
         self.condition(
             "sizes_are",
             2,
             |a| sizes_are(a[0], a[1]),
             "the tensor's sizes are those listed, -1 standing for any one that fits",
+        );
+        self.condition(
+            "expands_to",
+            2,
+            |a| expands_to(a[0], a[1]),
+            "the first tensor can be expanded to the sizes of the second",
+        );
+        self.condition(
+            "can_have_sizes",
+            2,
+            |a| can_have_sizes(a[0], a[1]),
+            "the sizes listed, -1 standing for any one that fits, are those of as many elements as the tensor has",
         );
         self.condition(
             "contiguous",
@@ -406,6 +424,37 @@ fn sizes_are(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
     all
 }
 
+fn expands_to(tensor: Fact<'_>, other: Fact<'_>) -> Option<bool> {
+    let (from, to) = (tensor.dims()?, other.dims()?);
+    let Some(added) = to.len().checked_sub(from.len()) else { return Some(false) };
+    let mut all = Some(true);
+    for (x, y) in from.iter().zip(&to[added..]) {
+        match (x, y) {
+            (Dim::Known(1), _) => {}
+            (Dim::Known(m), Dim::Known(n)) if m != n => return Some(false),
+            (Dim::Known(_), Dim::Known(_)) => {}
+            (Dim::Sym(m), Dim::Sym(n)) if m == n => {}
+            _ => all = None,
+        }
+    }
+    all
+}
+
+fn can_have_sizes(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
+    let product = |sizes: &[i64]| sizes.iter().try_fold(1_i64, |n, &size| n.checked_mul(size));
+    let (count, sizes) = (product(&tensor.ty().as_tensor()?.concrete_sizes()?)?, sizes.ints()?);
+    let known: Vec<i64> = sizes.iter().copied().filter(|&n| n != -1).collect();
+    if known.iter().any(|&n| n < 0) {
+        return Some(false);
+    }
+    let known_count = product(&known)?;
+    match sizes.len() - known.len() {
+        0 => Some(known_count == count),
+        1 => Some(known_count > 0 && count % known_count == 0),
+        _ => Some(false),
+    }
+}
+
 fn is_contiguous(tensor: Fact<'_>) -> Option<bool> {
     let facts = tensor.ty().as_tensor()?;
     let (sizes, strides) = (facts.concrete_sizes()?, facts.concrete_strides()?);
@@ -431,14 +480,21 @@ fn numbers_equal(a: Fact<'_>, b: Fact<'_>) -> bool {
     matches!((a.number(), b.number()), (Some(x), Some(y)) if x == y)
 }
 
+/// The composition of two permutations; `None` if one of the lists is not a permutation, which `permute` rejects.
 fn compose(first: &[i64], second: &[i64]) -> Option<IValue> {
     let rank = first.len() as i64;
-    let at = |d: i64| usize::try_from(if d < 0 { d + rank } else { d }).ok();
-    if second.len() != first.len() {
-        return None;
-    }
-    let all: Option<Vec<i64>> = second.iter().map(|&d| first.get(at(d)?).copied()).collect();
-    Some(IValue::ints(all?))
+    let wrapped = |dims: &[i64]| -> Option<Vec<usize>> {
+        let all: Option<Vec<usize>> = dims
+            .iter()
+            .map(|&d| usize::try_from(if d < 0 { d.checked_add(rank)? } else { d }).ok())
+            .collect();
+        let all = all.filter(|all| all.len() == first.len())?;
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        sorted.iter().enumerate().all(|(i, &d)| i == d).then_some(all)
+    };
+    let (first, second) = (wrapped(first)?, wrapped(second)?);
+    Some(IValue::ints(second.iter().map(|&d| first[d] as i64).collect::<Vec<_>>()))
 }
 
 fn int_op(args: &[Fact<'_>], f: fn(i64, i64) -> Option<i64>) -> Option<IValue> {
@@ -507,6 +563,13 @@ mod tests {
         assert_eq!(
             call("compose", &[Fact::Literal(&p), Fact::Literal(&q)]).unwrap().as_list().unwrap().to_ints(),
             Some(vec![0, 1, 2])
+        );
+        let twice = IValue::ints(vec![0, 0, 1]);
+        assert!(call("compose", &[Fact::Literal(&p), Fact::Literal(&twice)]).is_none());
+        let fits = |sizes: &[i64]| ask("can_have_sizes", &[a, Fact::Literal(&IValue::ints(sizes.to_vec()))]);
+        assert_eq!(
+            [&[3, 2][..], &[-1, 6], &[-1, 4], &[-1, 0], &[-6, -1]].map(fits),
+            [Some(true), Some(true), Some(false), Some(false), Some(false)]
         );
         let max =
             call("max", &[Fact::Literal(&IValue::Int(i64::MAX)), Fact::Literal(&IValue::Int(i64::MAX - 1))]);

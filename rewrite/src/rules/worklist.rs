@@ -4,19 +4,22 @@
 //! match is applied. The rewrites of a sweep form one patch. Sweeps repeat until no rule matches or a bound is reached,
 //! so analyses are built once per sweep, not per rewrite. Within a sweep, checks of memory sharing resolve a rewritten
 //! value to its replacement.
+//!
+//! A term that occurs on both sides of a rule is not computed again: in `relu(relu(%x)) => relu(%x)` the right side is
+//! the inner node that was matched.
 
 use super::eligible::Eligible;
 use super::parse::Exactness;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, right_side, same_constant};
 use super::select::{Rulebook, Selection};
-use super::sharing::{Bases, Sharing};
+use super::sharing::Sharing;
 use super::vocabulary::Fact;
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
 use crate::pipeline::{Options, PassEntry};
 use flambeau_analysis::{AliasDb, Shapes};
-use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
+use flambeau_ir::{At, Graph, IValue, LocId, NodeId, Op, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -141,8 +144,21 @@ struct Sweep<'a> {
     sharing: Sharing<'a>,
 }
 
-/// The values that the variables of a rule are bound to.
-type Binding = SmallVec<[Option<ValueId>; 8]>;
+/// A match of a rule's left side.
+struct Match {
+    /// The values that the variables are bound to.
+    vars: SmallVec<[Option<ValueId>; 8]>,
+    /// The values that the operators and lists of the left side match.
+    terms: SmallVec<[(u16, ValueId); 4]>,
+}
+
+impl Match {
+    /// The value of a term of the right side that the left side computes, too.
+    fn value_of(&self, instance: &Instance, term: u16) -> Option<ValueId> {
+        let known = |t: &&(u16, ValueId)| t.0 != instance.left && instance.is_same_term(t.0, term);
+        self.terms.iter().find(known).map(|t| t.1)
+    }
+}
 
 impl<'a> Sweep<'a> {
     fn new(graph: &'a Graph, db: &'a AliasDb, shapes: &'a Shapes, rules: &'a RuleSet) -> Self {
@@ -166,8 +182,8 @@ impl<'a> Sweep<'a> {
         let rules = self.rules;
         for &i in instances {
             let instance = &rules.instances()[i];
-            let Some(binding) = self.matches(instance, node) else { continue };
-            if self.apply(instance, node, &binding) {
+            let Some(found) = self.matches(instance, node) else { continue };
+            if self.apply(instance, node, &found) {
                 self.done.push((node, instance.rule, self.patch.len()));
                 return;
             }
@@ -175,14 +191,15 @@ impl<'a> Sweep<'a> {
     }
 
     /// Matches the left side at a node. The parser bounds the depth of a rule.
-    fn matches(&self, instance: &Instance, node: NodeId) -> Option<Binding> {
-        let mut binding: Binding = SmallVec::from_elem(None, instance.var_types.len());
+    fn matches(&self, instance: &Instance, node: NodeId) -> Option<Match> {
+        let vars = SmallVec::from_elem(None, instance.var_types.len());
+        let mut found = Match { vars, terms: SmallVec::new() };
         let mut stack: SmallVec<[(u16, ValueId); 8]> = SmallVec::new();
         stack.push((instance.left, self.graph.result(node, 0)));
         while let Some((pat, value)) = stack.pop() {
             match &instance.pats[usize::from(pat)] {
                 Pat::Var(v) => {
-                    let slot = &mut binding[usize::from(*v)];
+                    let slot = &mut found.vars[usize::from(*v)];
                     match *slot {
                         Some(bound) if bound != value && !self.same_constant(bound, value) => return None,
                         Some(_) => {}
@@ -204,6 +221,7 @@ impl<'a> Sweep<'a> {
                     if !fits || !self.eligible.is_member(def) {
                         return None;
                     }
+                    found.terms.push((pat, value));
                     stack.extend(args.iter().copied().zip(self.graph.operands(def)));
                 }
                 Pat::List(_, items) => {
@@ -213,12 +231,13 @@ impl<'a> Sweep<'a> {
                     if !fits || !self.eligible.is_member(def) {
                         return None;
                     }
+                    found.terms.push((pat, value));
                     stack.extend(items.iter().copied().zip(self.graph.operands(def)));
                 }
                 Pat::Compute(..) => return None,
             }
         }
-        Some(binding)
+        Some(found)
     }
 
     fn same_constant(&self, a: ValueId, b: ValueId) -> bool {
@@ -240,14 +259,14 @@ impl<'a> Sweep<'a> {
         Some(IValue::list(elem, items?))
     }
 
-    fn apply(&mut self, instance: &Instance, node: NodeId, binding: &Binding) -> bool {
+    fn apply(&mut self, instance: &Instance, node: NodeId, found: &Match) -> bool {
         let rule = &self.rules.rules()[instance.rule];
         let root = self.graph.result(node, 0);
         let constants: SmallVec<[Option<IValue>; 8]> =
-            binding.iter().map(|b| b.and_then(|v| self.constant(v))).collect();
+            found.vars.iter().map(|b| b.and_then(|v| self.constant(v))).collect();
         let fact = |v: u16| {
             let i = usize::from(v);
-            let ty = binding[i].map_or(Type::ANY, |b| self.shapes.refined_type(self.graph, b));
+            let ty = found.vars[i].map_or(Type::ANY, |b| self.shapes.refined_type(self.graph, b));
             Fact::Value { ty, constant: constants[i].as_ref() }
         };
         let root_fact = Fact::Value { ty: self.shapes.refined_type(self.graph, root), constant: None };
@@ -255,7 +274,7 @@ impl<'a> Sweep<'a> {
             return false;
         }
         let before = self.patch.len();
-        let Some(term) = self.build(instance, node, binding, &fact) else {
+        let Some(term) = self.build(instance, node, found, &fact) else {
             self.patch.truncate(before);
             return false;
         };
@@ -267,23 +286,28 @@ impl<'a> Sweep<'a> {
         true
     }
 
-    /// Plans the right side. Returns its value.
+    /// Plans the right side, except for terms that the left side computes, too. Returns its value.
     fn build<'f>(
         &mut self,
         instance: &Instance,
         node: NodeId,
-        binding: &Binding,
+        found: &Match,
         fact: &impl Fn(u16) -> Fact<'f>,
     ) -> Option<Planned> {
         let rule = &self.rules.rules()[instance.rule];
         let (at, loc) = (At::before(node), self.graph.loc(node));
         let mut terms: Vec<Option<Planned>> = vec![None; instance.pats.len()];
-        for pat in right_side(instance) {
+        let known = |pat| found.value_of(instance, pat);
+        for pat in right_side(instance, |pat| known(pat).is_some()) {
+            if let Some(value) = known(pat) {
+                terms[usize::from(pat)] = Some(self.sharing.resolve(value));
+                continue;
+            }
             let of = |terms: &[Option<Planned>], args: &[u16]| -> SmallVec<[Planned; 4]> {
                 args.iter().filter_map(|&a| terms[usize::from(a)]).collect()
             };
             let term = match &instance.pats[usize::from(pat)] {
-                Pat::Var(v) => self.sharing.resolve(binding[usize::from(*v)]?),
+                Pat::Var(v) => self.sharing.resolve(found.vars[usize::from(*v)]?),
                 Pat::Literal(value, ty) => self.plan_constant(at, loc, value, *ty),
                 Pat::Compute(function, args, ty) => {
                     let facts: Option<SmallVec<[Fact<'_>; 4]>> = args
@@ -300,7 +324,7 @@ impl<'a> Sweep<'a> {
                 }
                 Pat::List(elem, items) => {
                     let kids = of(&terms, items);
-                    self.patch.insert(at, Prim::ListConstruct, &kids, Vec::new(), Type::list(*elem), loc)
+                    self.insert(at, Prim::ListConstruct.into(), &kids, Type::list(*elem), loc)
                 }
                 Pat::Op(op, args) => {
                     let kids = of(&terms, args);
@@ -308,14 +332,7 @@ impl<'a> Sweep<'a> {
                     let declared =
                         self.graph.registry().schema(*op).returns.first().map_or(Type::ANY, |r| r.ty);
                     let ty = if root { self.graph.ty(self.graph.result(node, 0)) } else { declared };
-                    let planned = self.patch.insert(at, *op, &kids, Vec::new(), ty, loc);
-                    let bases: Bases = if self.graph.registry().effects(*op).result_aliases() {
-                        kids.iter().flat_map(|&k| self.sharing.bases(k)).collect()
-                    } else {
-                        Bases::new()
-                    };
-                    self.sharing.plan_view(planned, bases);
-                    planned
+                    self.insert(at, (*op).into(), &kids, ty, loc)
                 }
             };
             terms[usize::from(pat)] = Some(term);
@@ -323,12 +340,21 @@ impl<'a> Sweep<'a> {
         terms[usize::from(instance.right)].take()
     }
 
-    fn plan_constant(&mut self, at: At, loc: flambeau_ir::LocId, value: &IValue, formal: Type) -> Planned {
+    /// Plans a node of the right side.
+    fn insert(&mut self, at: At, op: Op, kids: &[Planned], ty: Type, loc: LocId) -> Planned {
+        let planned = self.patch.insert(at, op, kids, Vec::new(), ty, loc);
+        self.sharing.plan(planned, op, kids, ty);
+        planned
+    }
+
+    fn plan_constant(&mut self, at: At, loc: LocId, value: &IValue, formal: Type) -> Planned {
         if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
             let kids: Vec<Planned> =
                 list.to_vec().iter().map(|v| self.plan_constant(at, loc, v, elem)).collect();
-            return self.patch.insert(at, Prim::ListConstruct, &kids, Vec::new(), Type::list(elem), loc);
+            return self.insert(at, Prim::ListConstruct.into(), &kids, Type::list(elem), loc);
         }
-        self.patch.constant(at, value.clone(), value.type_of(), loc)
+        let planned = self.patch.constant(at, value.clone(), value.type_of(), loc);
+        self.sharing.plan(planned, Prim::Constant.into(), &[], value.type_of());
+        planned
     }
 }
