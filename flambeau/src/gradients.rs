@@ -90,7 +90,7 @@ impl Library {
 
     fn look_up(&self, op: OpId) -> Option<Known> {
         let schema = self.registry().schema(op);
-        let stated = self.table.of(schema)?;
+        let stated = self.table.of(self.registry(), op)?;
         let derivative = match &stated {
             autodiff::GradientEntry::Constant => Derivative::Constant,
             autodiff::GradientEntry::Layout => Derivative::Layout,

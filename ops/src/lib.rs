@@ -37,6 +37,7 @@ mod shape;
 mod sort;
 mod string;
 mod support;
+mod variants;
 mod view;
 
 use flambeau_ir::{OpDef, Registry, RegistryBuilder};
@@ -122,6 +123,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
         builder.add(family());
     }
     rules::add(builder);
+    variants::add(builder);
     grad::add(builder);
 }
 

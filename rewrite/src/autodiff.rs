@@ -276,14 +276,15 @@ impl GradientTable {
     }
 
     /// Returns the entry of an operator, restricted to arguments the operator has. `out` variants have no entry.
-    pub fn of(&self, schema: &FunctionSchema) -> Option<GradientEntry> {
+    pub fn of(&self, registry: &Registry, op: OpId) -> Option<GradientEntry> {
+        let schema = registry.schema(op);
         if schema.args.iter().any(Argument::is_out) {
             return None;
         }
-        let functional =
-            schema.name.as_str().strip_suffix('_').filter(|_| schema.is_mutable()).map(Symbol::new);
-        [Some(schema.name), functional].into_iter().flatten().find_map(|name| {
-            let full = Symbol::new(&format!("{name}.{}", schema.overload));
+        let functional = registry.functional_variant(op).map(|variant| registry.schema(variant));
+        [Some(schema), functional].into_iter().flatten().find_map(|stated| {
+            let name = stated.name;
+            let full = Symbol::new(&format!("{name}.{}", stated.overload));
             let entry = self.entries.get(&full).or_else(|| self.entries.get(&name))?;
             let formulas = match entry {
                 GradientEntry::Constant if name == schema.name => return Some(GradientEntry::Constant),
@@ -455,6 +456,8 @@ fn tuple_of(types: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flambeau_ir::{OpDef, RegistryBuilder};
+    use std::sync::Arc;
 
     fn one(arg: &'static str, text: &'static str) -> ArgGradient {
         ArgGradient { args: vec![arg], text: Some(text) }
@@ -473,21 +476,37 @@ mod tests {
         );
     }
 
+    /// A registry of operators with these schemas.
+    fn registry(schemas: &[&str]) -> Arc<Registry> {
+        let mut builder = RegistryBuilder::new();
+        builder.add(schemas.iter().map(|schema| OpDef::new(schema)));
+        builder.build().unwrap()
+    }
+
+    fn entry_of(table: &GradientTable, registry: &Registry, name: &str) -> Option<GradientEntry> {
+        table.of(registry, registry.lookup(name).unwrap())
+    }
+
     #[test]
     fn one_expression_gives_several_gradients() {
         let mut table = GradientTable::default();
         let text = "aten::f\n  a, b = both(grad, a, b)\n  c = none\naten::g\n  by h(a)\n";
         table.read(&Gradients::file("x.grads", text)).unwrap();
-        let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
-        let f = schema("aten::f(Tensor a, Tensor[] b, Tensor c) -> Tensor");
-        let Some(GradientEntry::Formulas(formulas)) = table.of(&f) else { panic!() };
+        let registry = registry(&[
+            "aten::f(Tensor a, Tensor[] b, Tensor c) -> Tensor",
+            "aten::g(Tensor a) -> (Tensor, Tensor)",
+        ]);
+        let schema = |name: &str| registry.schema(registry.lookup(name).unwrap());
+        let (f, g) = (schema("aten::f"), schema("aten::g"));
+        let Some(GradientEntry::Formulas(formulas)) = entry_of(&table, &registry, "aten::f") else {
+            panic!()
+        };
         assert_eq!(formulas.iter().map(|f| f.args.len()).collect::<Vec<_>>(), [2, 1]);
-        let source = FormulaSource::of_gradient(&f, &formulas[0], false).unwrap().text;
+        let source = FormulaSource::of_gradient(f, &formulas[0], false).unwrap().text;
         assert!(source.contains("-> Tuple[Optional[Tensor], List[Tensor]]:"), "{source}");
-        assert_eq!(FormulaSource::of_gradient(&f, &formulas[1], false), None);
-        let g = schema("aten::g(Tensor a) -> (Tensor, Tensor)");
-        assert_eq!(table.of(&g), Some(GradientEntry::Body("h(a)")));
-        let source = FormulaSource::of_body(&g, "h(a)", false).text;
+        assert_eq!(FormulaSource::of_gradient(f, &formulas[1], false), None);
+        assert_eq!(entry_of(&table, &registry, "aten::g"), Some(GradientEntry::Body("h(a)")));
+        let source = FormulaSource::of_body(g, "h(a)", false).text;
         assert_eq!(source, "def gradient(a: Tensor) -> Tuple[Tensor, Tensor]:\n    return h(a)\n");
         let both = Gradients::file("x.grads", "aten::k\n  a = grad\n  by h(a)\n");
         assert_eq!(
@@ -516,23 +535,30 @@ mod tests {
         let mut table = GradientTable::default();
         let text = "# sums\naten::add aten::sub\n  self = grad\naten::add.Scalar\n  other = grad\nconstant aten::argmax\n";
         table.read(&Gradients::file("x.grads", text)).unwrap();
-        let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
-        let add = table.of(&schema("aten::add.Tensor(Tensor self, Tensor other) -> Tensor"));
+        let registry = registry(&[
+            "aten::add.Tensor(Tensor self, Tensor other) -> Tensor",
+            "aten::add.Scalar(Tensor self, Tensor other) -> Tensor",
+            "aten::sub.Tensor(Tensor self, Tensor other) -> Tensor",
+            "aten::sub_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+            "aten::argmax(Tensor self, Tensor other) -> Tensor",
+            "aten::argmax_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+            "aten::exp(Tensor self) -> Tensor",
+            "aten::turn_(Tensor(a!) self) -> Tensor(a!)",
+        ]);
+        let add = entry_of(&table, &registry, "aten::add.Tensor");
         assert_eq!(add, Some(GradientEntry::Formulas(vec![one("self", "grad")])));
-        let in_place = schema("aten::sub_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
-        assert_eq!(table.of(&in_place), add);
-        let scalar = table.of(&schema("aten::add.Scalar(Tensor self, Tensor other) -> Tensor"));
+        assert_eq!(entry_of(&table, &registry, "aten::sub_.Tensor"), add);
+        let scalar = entry_of(&table, &registry, "aten::add.Scalar");
         assert_eq!(scalar, Some(GradientEntry::Formulas(vec![one("other", "grad")])));
-        assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(GradientEntry::Constant));
-        assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);
-        let in_place = schema("aten::argmax_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+        assert_eq!(entry_of(&table, &registry, "aten::argmax"), Some(GradientEntry::Constant));
+        assert_eq!(entry_of(&table, &registry, "aten::exp"), None);
         let gone =
             GradientEntry::Formulas(["self", "other"].map(|arg| one(arg, "torch.zeros_like(grad)")).to_vec());
-        assert_eq!(table.of(&in_place), Some(gone), "what was there is overwritten");
+        let overwritten = entry_of(&table, &registry, "aten::argmax_");
+        assert_eq!(overwritten, Some(gone), "what was there is overwritten");
         let listed = Gradients::file("y.grads", "layout aten::turn_\nconstant aten::argmax\n");
         assert_eq!(table.read(&listed).map_err(|e| e.to_string()), Err("y.grads:2: stated twice".to_owned()));
-        let turn = schema("aten::turn_(Tensor(a!) self) -> Tensor(a!)");
-        assert_eq!(table.of(&turn), Some(GradientEntry::Layout));
+        assert_eq!(entry_of(&table, &registry, "aten::turn_"), Some(GradientEntry::Layout));
         let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");
         assert_eq!(table.read(&twice).map_err(|e| e.to_string()), Err("x.grads:1: stated twice".to_owned()));
     }

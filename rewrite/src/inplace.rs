@@ -1,15 +1,15 @@
 //! In-place variants: pairs of an operator that writes its first operand and one that computes the same into new
 //! memory.
 //!
-//! The two have the same name, with the suffix `_` for the in-place variant, and the same arguments. Their results are
-//! equal unless the write converts to the operand's element type, so passes check [`InplaceVariants::keeps_dtype`]
-//! before a replacement. An in-place operator raises an error if the result does not fit its operand, where the
+//! The facet [`InplaceOf`](flambeau_ir::InplaceOf) links the two. A pair is used here if its arguments stand in the same
+//! order, so that one operator can replace the other at a node. Their results are equal unless the write converts to the
+//! operand's element type, so passes check [`InplaceVariants::keeps_dtype`] before a replacement. An in-place operator raises an error if the result does not fit its operand, where the
 //! functional variant may return a value. So a program that raised may return a value, but never a different value.
 
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::{Dtype, Fact, Operand, Shape, ShapeCx, Symbols, infer};
 use flambeau_exec::Kernel;
-use flambeau_ir::{FunctionSchema, Graph, NodeId, OpId, Registry, Symbol};
+use flambeau_ir::{FunctionSchema, Graph, NodeId, OpId, Registry};
 use flambeau_tensor::DType;
 use flambeau_tensor::promote::can_cast;
 use hashbrown::HashMap;
@@ -42,12 +42,8 @@ impl<'r> InplaceVariants<'r> {
     }
 
     fn find_functional(&self, op: OpId) -> Option<OpId> {
-        let writer = self.registry.schema(op);
-        let name = writer.name.as_str().strip_suffix('_').filter(|n| !n.ends_with(['_', ':']))?;
-        let variant = self.registry.find(Symbol::new(name), writer.overload)?;
-        self.are_variants(writer, self.registry.schema(variant))
-            .then_some(variant)
-            .filter(|&t| self.runs_as(op, t))
+        let variant = self.registry.functional_variant(op)?;
+        (self.are_interchangeable(op, variant) && self.runs_as(op, variant)).then_some(variant)
     }
 
     /// The in-place variant of functional operator `op`.
@@ -56,15 +52,14 @@ impl<'r> InplaceVariants<'r> {
     }
 
     fn find_inplace(&self, op: OpId) -> Option<OpId> {
-        let function = self.registry.schema(op);
-        let name = format!("{}_", function.name.as_str());
-        let variant = self.registry.find(Symbol::new(&name), function.overload)?;
-        self.are_variants(self.registry.schema(variant), function)
-            .then_some(variant)
-            .filter(|&t| self.runs_as(op, t))
+        let variant = self.registry.in_place_variant(op)?;
+        (self.are_interchangeable(variant, op) && self.runs_as(op, variant)).then_some(variant)
     }
 
-    fn are_variants(&self, writer: &FunctionSchema, function: &FunctionSchema) -> bool {
+    /// Whether an in-place operator and its functional variant take the same operands in the same order, and the
+    /// functional one returns one new tensor.
+    fn are_interchangeable(&self, writer: OpId, function: OpId) -> bool {
+        let (writer, function) = (self.registry.schema(writer), self.registry.schema(function));
         let takes_alike = writer.args.len() == function.args.len()
             && writer.args.iter().zip(&function.args).all(|(a, b)| a.ty == b.ty && a.name == b.name);
         let writes_first = writer.args.iter().enumerate().all(|(i, a)| a.is_write() == (i == 0));

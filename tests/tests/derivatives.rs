@@ -300,8 +300,9 @@ fn stated_derivatives_agree_with_finite_differences() {
     let (mut excused, mut untriable) = (BTreeSet::new(), BTreeSet::new());
     for op in registry.ids() {
         let schema = registry.schema(op);
-        let entry =
-            table.of(schema).filter(|e| matches!(e, GradientEntry::Formulas(_) | GradientEntry::Body(_)));
+        let entry = table
+            .of(registry, op)
+            .filter(|e| matches!(e, GradientEntry::Formulas(_) | GradientEntry::Body(_)));
         let writes = schema.args.iter().any(Argument::is_write);
         let Some(entry) = entry.filter(|_| !writes && registry.facet::<Sample>(op).is_some()) else {
             continue;

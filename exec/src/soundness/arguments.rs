@@ -59,29 +59,20 @@ pub fn is_output(arg: &Argument) -> bool {
     arg.is_out()
 }
 
-/// Returns the name of the functional variant of an in-place operator: `add` for `add_`, `__and__` for `__iand__`.
-fn functional_name(name: &str) -> Option<String> {
-    match name.split_once("::__i").filter(|(_, rest)| rest.ends_with("__")) {
-        Some((namespace, rest)) => Some(format!("{namespace}::__{rest}")),
-        None => name.strip_suffix('_').map(str::to_owned),
-    }
-}
-
 /// Whether an operator is an in-place or `out=` variant, which borrows the samples of its functional operator.
 #[must_use]
-pub fn is_variant(schema: &FunctionSchema) -> bool {
-    schema.args.iter().any(is_output)
-        || (functional_name(schema.name.as_str()).is_some()
-            && schema.args.first().is_some_and(Argument::is_write))
+pub fn is_variant(registry: &Registry, id: OpId) -> bool {
+    registry.schema(id).args.iter().any(is_output) || registry.functional_variant(id).is_some()
 }
 
 /// Finds the functional operator of a variant and the positions of the variant's arguments (without `out`) in that
 /// operator's schema. Arguments correspond by name and type, or else by position and type. The functional operator may
 /// have further arguments with defaults, which describe the result (dtype, layout).
-fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<(OpId, Vec<usize>)> {
-    let name = schema.name.as_str();
+fn functional(registry: &Registry, id: OpId) -> Option<(OpId, Vec<usize>)> {
+    let schema = registry.schema(id);
     let out = schema.args.iter().any(is_output);
-    let names = [out.then(|| name.to_owned()), functional_name(name)];
+    let in_place = registry.functional_variant(id).map(|variant| registry.name(variant.into()));
+    let names = [out.then_some(schema.name), in_place];
     let asked: Vec<&Argument> = schema.args.iter().filter(|a| !is_output(a)).collect();
     let positions = |id: OpId| {
         let args = &registry.schema(id).args;
@@ -94,7 +85,7 @@ fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<(OpId, Vec
         let rest = (0..args.len()).filter(|i| !positions.contains(i)).all(|i| args[i].default.is_some());
         (rest && registry.facet::<Sample>(id).is_some()).then_some((id, positions))
     };
-    let fitting = names.iter().flatten().flat_map(|name| registry.overloads(Symbol::new(name)));
+    let fitting = names.iter().flatten().flat_map(|&name| registry.overloads(name));
     // If several fit, take the one with the fewest arguments.
     fitting.filter_map(|id| positions(*id)).min_by_key(|(id, _)| registry.schema(*id).args.len())
 }
@@ -107,7 +98,7 @@ pub fn sample(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Option<Vec<IVal
     if let Some(sample) = registry.facet::<Sample>(id) {
         return Some(sample.make(schema, g));
     }
-    let (base, positions) = functional(registry, schema)?;
+    let (base, positions) = functional(registry, id)?;
     let base_schema = registry.schema(base);
     let drawn = registry.facet::<Sample>(base)?.make(base_schema, g);
     if drawn.len() != base_schema.args.len() {

@@ -6,10 +6,10 @@
 
 pub use flambeau_ir::{
     AliasRule, At, Attr, AttrSet, BlockId, CallArg, Change, Column, CompilationUnit, Converter, Diagnostic,
-    Doc, Editor, Effects, Facet, Fault, FunctionSchema, Graph, GraphId, HostOp, IValue, IfView, InsertError,
-    Journal, LocId, LoopView, MemoryTransfer, Name, NodeId, NodeMap, NodeSet, Op, OpDef, OpId, OpKind,
-    Operands, Origin, Prim, Registry, RegistryBuilder, RegistryError, Revision, ScalarOverload, Source,
-    SourceRange, Stale, Symbol, Type, Use, ValueId, ValueMap, ValueSet, WalkStep, nearest,
+    Doc, Editor, Effects, Facet, Fault, FunctionSchema, Graph, GraphId, HostOp, IValue, IfView, InplaceOf,
+    InsertError, Journal, LocId, LoopView, MemoryTransfer, Name, NodeId, NodeMap, NodeSet, Op, OpDef, OpId,
+    OpKind, Operands, Origin, Prim, Registry, RegistryBuilder, RegistryError, Revision, ScalarOverload,
+    Source, SourceRange, Stale, Symbol, Type, Use, ValueId, ValueMap, ValueSet, WalkStep, nearest,
 };
 
 /// Names of attributes.

@@ -1,13 +1,14 @@
 //! The operator registry: rows are operator overloads, columns are facets. Immutable after construction, and shared.
 
 use super::facet::Cells;
-use super::{AliasRule, Column, Converter, Effects, Facet, Op, OpId, OpKind, Prim};
+use super::{AliasRule, Column, Converter, Effects, Facet, InplaceOf, Op, OpId, OpKind, Prim, inplace_of};
 use crate::schema::{AliasInfo, Argument, FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -262,6 +263,10 @@ impl RegistryBuilder {
                 None => errors.push(RegistryError::NoSuchOperator { facet, op }),
             }
         }
+        for (id, fact) in inplace_of::derived(&registry) {
+            registry.columns.put(id.index(), fact);
+        }
+        errors.extend(registry.missing_variants());
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -358,7 +363,7 @@ impl Making {
     }
 }
 
-fn split_overload(op: &str) -> (&str, &str) {
+pub(super) fn split_overload(op: &str) -> (&str, &str) {
     let base = crate::symbol::namespace_end(op).map_or(0, |i| i + 2);
     match op[base..].find('.') {
         Some(dot) => (&op[..base + dot], &op[base + dot + 1..]),
@@ -376,6 +381,8 @@ pub struct Registry {
     columns: Columns,
     /// By [`Converter`]: the row that performs the conversion.
     converters: [Option<OpId>; Converter::COUNT],
+    /// The in-place variant of each operator that has one, derived on first use from [`InplaceOf`].
+    in_place: OnceLock<HashMap<OpId, OpId, FxBuildHasher>>,
 }
 
 impl Registry {
@@ -450,6 +457,62 @@ impl Registry {
             OpKind::Row(id) => self.names[id.index()],
             OpKind::Unknown(name) => name,
         }
+    }
+
+    /// Returns the functional variant of an in-place operator ([`InplaceOf`]).
+    pub fn functional_variant(&self, id: OpId) -> Option<OpId> {
+        match *self.facet::<InplaceOf>(id)? {
+            InplaceOf::Function(name, overload) => self.find(name, overload),
+            InplaceOf::Nothing => None,
+        }
+    }
+
+    /// Returns the in-place variant of an operator: of several, the one that was registered first.
+    pub fn in_place_variant(&self, id: OpId) -> Option<OpId> {
+        let variants = self.in_place.get_or_init(|| {
+            let mut variants: HashMap<OpId, OpId, FxBuildHasher> = HashMap::default();
+            for (writer, _) in self.column::<InplaceOf>().iter() {
+                if let Some(function) = self.functional_variant(writer) {
+                    variants.entry(function).or_insert(writer);
+                }
+            }
+            variants
+        });
+        variants.get(&id).copied()
+    }
+
+    /// The facts that name a functional variant which does not exist.
+    fn missing_variants(&self) -> Vec<RegistryError> {
+        let missing = |fact: &InplaceOf| match *fact {
+            InplaceOf::Function(name, overload) if self.find(name, overload).is_none() => {
+                let dot = if overload == Symbol::EMPTY { "" } else { "." };
+                let op = format!("{name}{dot}{overload}");
+                Some(RegistryError::NoSuchOperator { facet: InplaceOf::NAME, op })
+            }
+            InplaceOf::Function(..) | InplaceOf::Nothing => None,
+        };
+        self.column::<InplaceOf>().iter().filter_map(|(_, fact)| missing(fact)).collect()
+    }
+
+    /// Returns the name of a row's overload, without parsing its schema.
+    pub(super) fn overload_name(&self, id: OpId) -> Symbol {
+        let row = &self.rows[id.index()];
+        match row.schema.get() {
+            Some(schema) => schema.overload,
+            None => {
+                let full = &row.text[..row.text.find('(').unwrap_or(row.text.len())];
+                match split_overload(full).1 {
+                    "" => Symbol::EMPTY,
+                    overload => Symbol::new(overload),
+                }
+            }
+        }
+    }
+
+    /// Returns the text of a row's schema: as declared, or printed.
+    pub(super) fn schema_text(&self, id: OpId) -> Cow<'_, str> {
+        let row = &self.rows[id.index()];
+        if row.text.is_empty() { row.schema().to_string().into() } else { row.text.into() }
     }
 
     /// Returns all facts of one kind.

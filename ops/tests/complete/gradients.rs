@@ -3,7 +3,7 @@
 
 use crate::matrix::Exception;
 use flambeau_exec::Kernel;
-use flambeau_ir::{FunctionSchema, Registry};
+use flambeau_ir::{FunctionSchema, OpId, Registry};
 use flambeau_rewrite::autodiff::{GradientEntry, GradientTable};
 
 /// Recorded by `tests/oracle/differentiable.py`: an operator, then its differentiable arguments, or `*`.
@@ -18,9 +18,10 @@ fn is_view(schema: &FunctionSchema) -> bool {
 }
 
 /// Describes what is wrong with the derivative of an operator whose arguments `args` have gradients.
-fn wrong(table: &GradientTable, schema: &FunctionSchema, args: &[&str]) -> Option<String> {
+fn wrong(registry: &Registry, table: &GradientTable, op: OpId, args: &[&str]) -> Option<String> {
+    let schema = registry.schema(op);
     let name = schema.full_name();
-    let Some(entry) = table.of(schema) else {
+    let Some(entry) = table.of(registry, op) else {
         return (!is_view(schema)).then(|| format!("{name} has no derivative"));
     };
     let composed = args == ["*"];
@@ -40,11 +41,11 @@ fn wrong(table: &GradientTable, schema: &FunctionSchema, args: &[&str]) -> Optio
 }
 
 /// Returns the recorded operators that have kernels, with their differentiable arguments.
-fn recorded(registry: &Registry) -> Vec<(&FunctionSchema, Vec<&'static str>)> {
+fn recorded(registry: &Registry) -> Vec<(OpId, Vec<&'static str>)> {
     let runs = |line: &'static str| {
         let mut words = line.split(' ');
         let id = registry.lookup(&format!("aten::{}", words.next()?))?;
-        registry.facet::<Kernel>(id).map(|_| (registry.schema(id), words.collect()))
+        registry.facet::<Kernel>(id).map(|_| (id, words.collect()))
     };
     DIFFERENTIABLE.lines().filter_map(runs).collect()
 }
@@ -58,7 +59,9 @@ fn operators_differentiable_in_pytorch_are_differentiable() {
     assert!(all.iter().all(|(_, args)| !args.is_empty()), "an operator without arguments was recorded");
     let found: Vec<(String, String)> = all
         .iter()
-        .filter_map(|(schema, args)| Some((schema.full_name(), wrong(&table, schema, args)?)))
+        .filter_map(|&(op, ref args)| {
+            Some((registry.schema(op).full_name(), wrong(&registry, &table, op, args)?))
+        })
         .collect();
     let excused = |op: &str| WITHOUT.iter().any(|exception| exception.op == op);
     let mut problems: Vec<&str> =

@@ -9,3 +9,4 @@ mod gradients;
 mod hostile;
 mod matrix;
 mod recorded;
+mod variants;

@@ -8,6 +8,7 @@ use flambeau_ir::schema::{AliasInfo, AliasSet, Argument, FunctionSchema};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Doc, Effects, OpDef, OpId, Registry, RegistryBuilder, Type};
+use flambeau_rewrite::AlwaysView;
 use flambeau_tensor::random::Engine;
 use flambeau_tensor::{DType, Device, Fault, Scalar, Storage, Tensor, compare};
 use std::collections::BTreeSet;
@@ -194,9 +195,26 @@ impl Trial<'_> {
                 }
             }
         }
+        self.is_view(schema, &args, &rets);
         self.writes(schema, &args, &before);
         self.effects_hold(seed);
         true
+    }
+
+    /// Checks the facet [`AlwaysView`]: the result is a new tensor over the memory of an annotated operand.
+    fn is_view(&mut self, schema: &FunctionSchema, args: &[IValue], rets: &[IValue]) {
+        let Some(IValue::Tensor(result)) = rets.first() else { return };
+        if self.registry.facet::<AlwaysView>(self.id).is_none() {
+            return;
+        }
+        let annotated = schema.args.iter().zip(args).filter(|(a, _)| a.alias.is_some());
+        let viewed: Vec<Tensor> = annotated.flat_map(|(_, value)| tensors(value)).collect();
+        if !viewed.iter().any(|t| result.shares_storage(t)) {
+            self.fail("view", "is stated, but the result is a copy".to_owned());
+        }
+        if viewed.iter().any(|t| result.ptr_eq(t)) {
+            self.fail("view", "is stated, but the result is the operand itself".to_owned());
+        }
     }
 
     fn effects(&self) -> Effects {
@@ -299,10 +317,28 @@ fn liars() -> Vec<(OpDef, &'static str)> {
         cx.ret(n);
         Ok(())
     });
+    let copies = Kernel::new(|cx| {
+        let copy = cx.tensor(0)?.clone_data()?;
+        cx.ret(copy);
+        Ok(())
+    });
+    let returns = Kernel::new(|cx| {
+        let own = cx.take(0);
+        cx.ret(own);
+        Ok(())
+    });
     let numbers = Sample::args(|g| vec![IValue::Int(g.int(0, 2))]);
     vec![
         (tensor("liar::draws(Tensor x) -> Tensor").with(draws).with(sample()), "random"),
         (tensor("liar::prints(Tensor x) -> Tensor").with(prints).with(sample()), "io"),
+        (
+            tensor("liar::copies(Tensor(a) x) -> Tensor(a)").with(AlwaysView).with(copies).with(sample()),
+            "view",
+        ),
+        (
+            tensor("liar::returns(Tensor(a) x) -> Tensor(a)").with(AlwaysView).with(returns).with(sample()),
+            "view",
+        ),
         (OpDef::new("liar::refuses(int n) -> int").with(Effects::PURE).with(refuses).with(numbers), "raises"),
     ]
 }
@@ -328,7 +364,7 @@ fn unstated_effects_are_detected() {
 fn is_stated(trial: &mut Trial<'_>) {
     let (registry, id) = (trial.registry, trial.id);
     let tensors = registry.schema(id).returns.iter().any(|r| r.ty == Type::TENSOR);
-    let variant = is_variant(registry.schema(id));
+    let variant = is_variant(registry, id);
     for (fact, asked, stated, what) in [
         ("sizes", tensors, registry.facet::<Shape>(id).is_some(), "no rule says what they are"),
         ("dtype", tensors, registry.facet::<Dtype>(id).is_some(), "no rule says what it is"),

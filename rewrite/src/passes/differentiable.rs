@@ -68,7 +68,7 @@ fn differentiable(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassErr
         GradientTable::from_registry(registry).map_err(|e| PassError::new(Fault::Internal, e.to_string()))?;
     let mut ops: HashSet<OpId, FxBuildHasher> =
         graph.nodes_deep().filter_map(|n| graph.op(n).row()).collect();
-    ops.retain(|&op| match table.of(registry.schema(op)) {
+    ops.retain(|&op| match table.of(registry, op) {
         Some(GradientEntry::Formulas(formulas)) => !formulas.is_empty(),
         Some(GradientEntry::Body(_)) => true,
         Some(GradientEntry::Constant | GradientEntry::Layout) | None => false,
