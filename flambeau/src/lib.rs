@@ -61,7 +61,7 @@ pub use failures::OptimizationFailure;
 
 pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
-pub use limits::{Limits, RunLimits};
+pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
 pub use program::{Entry, Program};
 pub use session::{Execution, Session, SessionBuilder};

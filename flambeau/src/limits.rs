@@ -21,6 +21,8 @@ pub struct Limits {
     /// Bounds on archives.
     #[cfg(feature = "archive")]
     pub archive: flambeau_archive::Limits,
+    /// Bounds on each run of a pipeline of passes.
+    pub optimization: OptimizationLimits,
     /// Bounds on each call.
     pub run: RunLimits,
 }
@@ -33,8 +35,31 @@ impl Limits {
             text: ReadLimits::trusted(),
             #[cfg(feature = "archive")]
             archive: flambeau_archive::Limits::trusted(),
+            optimization: OptimizationLimits::trusted(),
             run: RunLimits::trusted(),
         }
+    }
+}
+
+/// Bounds on one run of a pipeline: the optimization of one function with the functions that it calls, or the freezing
+/// of one method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptimizationLimits {
+    /// Time of the run. It is checked between passes, at each rewrite, and during long searches.
+    pub time: Option<Duration>,
+}
+
+impl Default for OptimizationLimits {
+    /// - `time`: one hour. Functions of the largest allowed size are optimized within it.
+    fn default() -> OptimizationLimits {
+        OptimizationLimits { time: Some(Duration::from_secs(3600)) }
+    }
+}
+
+impl OptimizationLimits {
+    /// Returns no bounds.
+    pub fn trusted() -> OptimizationLimits {
+        OptimizationLimits { time: None }
     }
 }
 

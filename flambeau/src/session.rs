@@ -3,16 +3,17 @@
 use crate::error::Error;
 use crate::failures::{Failures, OptimizationFailure};
 use crate::gradients::Library;
-use crate::limits::{Limits, RunLimits};
+use crate::limits::{Limits, OptimizationLimits, RunLimits};
 use crate::program::Program;
 use flambeau_analysis::{Analyses, ConstantOwner};
 use flambeau_exec::vm::Vm;
 use flambeau_exec::{Host, Kernel, panic_message};
 use flambeau_frontend::emit::StageText;
-use flambeau_ir::text::{PrintOptions, ReadLimits, parse_graph_with};
+use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::{CompilationUnit, Facet, Fault, Graph, OpDef, Registry, RegistryBuilder, Source, Symbol};
+use flambeau_rewrite::manager::reproducer;
 use flambeau_rewrite::{
-    Checks, Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
+    Checks, Control, Deadline, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
 };
 use flambeau_tensor::{Budget, switches};
 use std::any::Any;
@@ -63,6 +64,7 @@ pub(crate) struct Loading {
 pub(crate) struct Settings {
     execution: Execution,
     checks: Checks,
+    optimization: OptimizationLimits,
     run: RunLimits,
     text: ReadLimits,
     /// Contains the limits of source and of archives.
@@ -77,6 +79,7 @@ impl Default for Settings {
         Settings {
             execution: Execution::default(),
             checks: if cfg!(debug_assertions) { Checks::Boundaries } else { Checks::Off },
+            optimization: OptimizationLimits::default(),
             run: RunLimits::default(),
             text: ReadLimits::default(),
             load: Loading::default(),
@@ -94,12 +97,14 @@ impl Settings {
             text: self.text,
             #[cfg(feature = "archive")]
             archive: self.load.limits.clone(),
+            optimization: self.optimization,
             run: self.run,
         }
     }
 
     fn set_limits(&mut self, limits: Limits) {
-        (self.load.source_limits, self.text, self.run) = (limits.source, limits.text, limits.run);
+        (self.load.source_limits, self.text) = (limits.source, limits.text);
+        (self.optimization, self.run) = (limits.optimization, limits.run);
         #[cfg(feature = "archive")]
         {
             self.load.limits = limits.archive;
@@ -376,7 +381,8 @@ impl Session {
         let mut manager = Manager::new().unit(unit).checks(self.settings.checks);
         let mut analyses = Analyses::new();
         analyses.set_constant_owner(owner);
-        let mut run = || manager.run_with(&mut copy, pipeline, &mut analyses, &mut Control::new());
+        let mut control = Control::new().with_deadline(Deadline::after(self.settings.optimization.time));
+        let mut run = || manager.run_with(&mut copy, pipeline, &mut analyses, &mut control);
         // After a panic, the copy, the analyses and the manager are dropped without further use.
         match catch_unwind(AssertUnwindSafe(&mut run)) {
             Ok(Ok(_)) => Ok(copy),
@@ -399,11 +405,7 @@ impl Session {
         let pipeline = self.default.to_string();
         // IR text cannot contain called functions, so the reproducer has the calls inlined, if possible.
         let whole = self.apply_text(graph, unit, "inline").ok();
-        let text =
-            whole.as_ref().unwrap_or(graph).to_text(PrintOptions { exact: true, ..Default::default() });
-        let message = error.message.lines().next().unwrap_or_default();
-        let reproducer =
-            format!("# flambeau opt -p '{pipeline}' --checks every-edit THIS_FILE\n# {message}\n{text}");
+        let reproducer = reproducer(&pipeline, &error.message, whole.as_ref().unwrap_or(graph));
         self.settings.failures.report(OptimizationFailure {
             function,
             pipeline,

@@ -4,7 +4,9 @@ use flambeau::exec::Kernel;
 use flambeau::ir::OpDef;
 use flambeau::rewrite::autodiff::Gradients;
 use flambeau::rewrite::{Checks, Pass, PassCx, PassEntry, PassError};
-use flambeau::{Error, Execution, Fault, IValue, Limits, RunLimits, Session, SessionBuilder, Tensor};
+use flambeau::{
+    Error, Execution, Fault, IValue, Limits, OptimizationLimits, RunLimits, Session, SessionBuilder, Tensor,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -208,11 +210,27 @@ fn every_limit_ends_a_run() {
 }
 
 #[test]
+fn optimization_ends_at_its_time_limit() {
+    let optimization = OptimizationLimits { time: Some(Duration::ZERO) };
+    let limits = Limits { optimization, ..Limits::default() };
+    let builder = || Session::builder().standard().limits(limits.clone());
+    let checked = builder().checks(Checks::Boundaries).build().expect("consistent");
+    let error = call(&checked, "outer").expect_err("out of time");
+    assert_eq!((error.fault, error.code), (Fault::Limit, "P0001"), "{error}");
+    assert!(error.message.contains("out of time"), "{error}");
+    let unchecked = builder().checks(Checks::Off).build().expect("consistent");
+    assert_eq!(call(&unchecked, "outer").expect("runs unoptimized").as_int(), Some(8));
+    assert_eq!(unchecked.optimization_failures()[0].error.fault, Fault::Limit);
+}
+
+#[test]
 fn the_standard_session_is_bounded() {
     let limits = Session::standard().expect("consistent").limits();
     assert!(limits.run.fuel < u64::MAX && limits.run.memory.is_some() && limits.run.time.is_some());
+    assert!(limits.optimization.time.is_some());
     let session = Session::standard().expect("consistent").with_limits(Limits::trusted());
     assert_eq!(session.limits().run, RunLimits::trusted());
+    assert_eq!(session.limits().optimization, OptimizationLimits::trusted());
     assert_eq!(session.limits().archive, flambeau::archive::Limits::trusted());
     let x = IValue::Tensor(Tensor::zeros(&[2], flambeau::tensor::DType::F32).expect("small"));
     let program = session.compile_source("def f(x):\n    return x + 1\n", "f.py").expect("compiles");
