@@ -12,6 +12,7 @@ import sys
 import warnings
 
 import torch
+from common import hex_elements
 
 GRAPH = """graph(%0 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),
       %1 : Tensor,
@@ -36,11 +37,6 @@ GRAPH = """graph(%0 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),
 """
 
 
-def data(tensor):
-    flat = tensor.contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).tolist()).hex() if flat.numel() else ""
-
-
 def constants():
     nan, inf = float("nan"), float("inf")
     values = [[1, 2], [-100, 5], [1234567, 2], [1 << 62, 3], [True, False], [0.5, 1.5], [1 / 3, 2 / 3], [1e-5, 2e-5],
@@ -57,7 +53,7 @@ def constants():
         graph.insertConstant(tensor)
         name = str(tensor.dtype).removeprefix("torch.")
         line = str(graph).splitlines()[1].strip()
-        print(f"=== {name} {','.join(map(str, tensor.shape)) or '-'} {data(tensor)}\n{line}")
+        print(f"=== {name} {','.join(map(str, tensor.shape)) or '-'} {hex_elements(tensor)}\n{line}")
 
 
 def types():

@@ -1,35 +1,34 @@
-"""Writes ops/src/outs.txt: what the `out=` overloads of PyTorch refuse, and how they lay out what they resize.
+"""Writes ops/src/outs.txt: the outputs that the `out=` overloads of PyTorch refuse, and the strides of resized outputs.
 
     python tests/oracle/outs.py > ops/src/outs.txt
 
 Needs torch 2.6. Every operator of PyTorch's operator samples is called on its first samples, also with a number in place
-of its second tensor, under the overload that TorchScript chooses. A line is an overload and what was seen of it:
+of its second tensor, under the overload that TorchScript chooses. A line is an overload and the flags that hold for it:
 
-    exact       an `out` of another dtype is refused, though the result could be cast to it
-    real        so is a complex one, where the result is real
-    partial     an `out` that shares some of an operand's memory is refused
-    whole       so is one that is the operand
-    internal    so is one several of whose elements are one place in memory, though it is to be resized
+    exact       an `out` of another dtype is refused, although the result could be cast to it
+    real        a complex `out` is refused if the result is real
+    partial     an `out` that shares a part of an operand's memory is refused
+    whole       an `out` that is the operand is refused
+    internal    an `out` whose elements share memory with each other is refused, although it would be resized
     laid        an `out` that is resized has the strides of a fresh result
 """
 
 import contextlib
-import json
-import os
 import warnings
 
 import torch
+from common import collect, print_flags, source_of_call
 from torch.testing._internal.common_methods_invocations import op_db
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 
-# To which a result could be cast.
+# A dtype to which a result of this dtype could be cast.
 OTHER = {torch.float32: torch.float64, torch.int64: torch.float32, torch.bool: torch.float32,
          torch.float64: torch.complex128, torch.complex64: torch.complex128}
 
 
-# Seen on outputs of every dtype, of calls that the samples do not make.
+# Observed with calls that the samples do not make, for outputs of every dtype.
 EXACT = """
 bucketize.Scalar_out gather.dimname_out index_select.dimname_out linalg_matrix_norm.out linalg_multi_dot.out
 linalg_norm.ord_str_out nanquantile.out nonzero.out norm.ScalarOpt_dtype_out norm.Scalar_out norm.dtype_out
@@ -43,23 +42,6 @@ WHOLE = """
 cat.out column_stack.out concat.out concatenate.out dstack.out gather.out hstack.out masked_select.out
 row_stack.out stack.out take.out vstack.out
 """.split()
-
-
-class Unwritable(Exception):
-    pass
-
-
-def literal(value, tensors):
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-        return f"x{len(tensors) - 1}"
-    if isinstance(value, (list, torch.Size)) or isinstance(value, tuple) and all(isinstance(v, int) for v in value):
-        return "[" + ", ".join(literal(v, tensors) for v in value) + "]"
-    if value is None or isinstance(value, (bool, int, str, float)):
-        return repr(value)
-    if isinstance(value, torch.dtype):
-        return str(value)
-    raise Unwritable(str(type(value)))
 
 
 def overload(unit):
@@ -79,9 +61,8 @@ def refused(call, *words):
 
 
 def watch(called, args, kwargs):
-    """What is seen of the function called so: triples of the overload, a flag, and whether it holds."""
-    tensors = []
-    texts = [literal(a, tensors) for a in args] + [f"{k}={literal(v, tensors)}" for k, v in kwargs.items()]
+    """Calls the function of this name. Yields triples of the overload, a flag, and whether it holds."""
+    texts, tensors = source_of_call(args, kwargs)
     count = len(tensors)
     params = [f"x{i}: Tensor" for i in range(count)]
     plain = torch.jit.CompilationUnit(f"def f({', '.join(params)}):\n    return torch.{called}({', '.join(texts)})\n")
@@ -137,7 +118,7 @@ def calls(op, sample):
 
 
 def of_operator(op):
-    """What is seen of an operator's overloads, on its first samples."""
+    """The rows of an operator's overloads, on its first samples."""
     try:
         samples = list(op.sample_inputs("cpu", torch.float32 if torch.float32 in op.dtypes else torch.int64))
     except Exception:
@@ -152,37 +133,12 @@ def of_operator(op):
                     yield from watch(called, args, sample.kwargs)
 
 
-def apart(op):
-    """`of_operator` in a process of its own: some operators end it."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        with os.fdopen(writing, "w") as out:
-            for row in of_operator(op):
-                out.write(json.dumps(row) + "\n")
-                out.flush()
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as lines:
-        rows = [json.loads(line) for line in lines]
-    os.waitpid(child, 0)
-    return rows
-
-
 def main():
-    found = {}
-    for op in op_db:
-        if {torch.float32, torch.int64} & set(op.dtypes) and op.name != "_refs":
-            for name, flag, holds in apart(op):
-                found.setdefault(name, {}).setdefault(flag, set()).add(holds)
+    found = collect((op for op in op_db if {torch.float32, torch.int64} & set(op.dtypes)), of_operator)
     for flag, names in [("exact", EXACT), ("real", REAL), ("partial", WHOLE), ("whole", WHOLE)]:
         for name in names:
             found.setdefault(f"aten::{name}", {})[flag] = {True}
-    for name in sorted(found):
-        flags = [flag for flag in sorted(found[name]) if found[name][flag] == {True}]
-        if flags:
-            print(" ".join([name, *flags]))
+    print_flags(found)
 
 
 main()

@@ -1,46 +1,28 @@
-"""Writes ops/src/in_place.txt: which in-place operators of PyTorch do not refuse as others do.
+"""Writes ops/src/in_place.txt: the in-place operators of PyTorch with unusual rules for overlapping operands.
 
     python tests/oracle/overlaps.py > ops/src/in_place.txt
 
 Needs torch 2.6. Every in-place variant of PyTorch's operator samples is called on its first samples with an operand that
-lies in the memory that is written. A line is an overload that differs from what is usual:
+lies in the written memory. A line is an overload and its differences from the usual rules:
 
-    mixed       an operand that shares some of the memory is taken (usually: refused)
-    whole       an operand that is the tensor itself is refused (usually: taken)
+    mixed       an operand that shares a part of the memory is accepted (usually: refused)
+    whole       an operand that is the tensor itself is refused (usually: accepted)
 """
 
 import contextlib
-import json
-import os
 import warnings
 
 import torch
+from common import collect, print_flags, source_of_call
 from torch.testing._internal.common_methods_invocations import op_db
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 
-# Seen of calls that the samples do not make.
+# Observed with calls that the samples do not make.
 WHOLE = """
 index_put_ index_put_.hacked_twin index_reduce_ put_ scatter_.reduce scatter_.src scatter_add_ scatter_reduce_.two
 """.split()
-
-
-class Unwritable(Exception):
-    pass
-
-
-def literal(value, tensors):
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-        return f"x{len(tensors) - 1}"
-    if isinstance(value, (list, tuple, torch.Size)):
-        return "[" + ", ".join(literal(v, tensors) for v in value) + "]"
-    if value is None or isinstance(value, (bool, int, str, float)):
-        return repr(value)
-    if isinstance(value, torch.dtype):
-        return str(value)
-    raise Unwritable(str(type(value)))
 
 
 def compiled(called, texts, count):
@@ -72,9 +54,8 @@ def refused(call):
 
 
 def watch(called, args, kwargs):
-    """What is seen of a call: triples of the overload, a flag, and whether it holds."""
-    tensors = []
-    texts = [literal(a, tensors) for a in args] + [f"{k}={literal(v, tensors)}" for k, v in kwargs.items()]
+    """Yields triples of the overload, a flag, and whether it holds in this call."""
+    texts, tensors = source_of_call(args, kwargs)
     x, others = tensors[0], tensors[1:]
     unit = compiled(called, texts, len(tensors))
     name = overload(unit)
@@ -104,35 +85,11 @@ def of_operator(op):
                     yield from watch(called, [sample.input, *sample.args], sample.kwargs)
 
 
-def apart(op):
-    """`of_operator` in a process of its own: some operators end it."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        with os.fdopen(writing, "w") as out:
-            for row in of_operator(op):
-                out.write(json.dumps(row) + "\n")
-                out.flush()
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as lines:
-        rows = [json.loads(line) for line in lines]
-    os.waitpid(child, 0)
-    return rows
-
-
 def main():
-    found = {}
-    for op in op_db:
-        for name, flag, holds in apart(op):
-            found.setdefault(name, {}).setdefault(flag, set()).add(holds)
+    found = collect(op_db, of_operator)
     for name in WHOLE:
         found.setdefault(f"aten::{name}", {})["whole"] = {True}
-    for name in sorted(found):
-        flags = [flag for flag in sorted(found[name]) if found[name][flag] == {True}]
-        if flags:
-            print(" ".join([name, *flags]))
+    print_flags(found)
 
 
 main()

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import torch
+from common import hex_elements
 
 
 @torch.jit.script
@@ -30,11 +31,6 @@ def printed(tensor):
             os.close(saved)
         file.seek(0)
         return file.read().decode()
-
-
-def data(tensor):
-    flat = tensor.contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).tolist()).hex() if flat.numel() else ""
 
 
 torch.manual_seed(0)
@@ -70,4 +66,4 @@ cases.append(torch.full((2, 2), nan))
 cases.append(torch.tensor([[[1e7, 2.5e7]], [[1.0, 2.0]]]))
 for tensor in cases:
     name = str(tensor.dtype).removeprefix("torch.")
-    sys.stdout.write(f"=== {name} {','.join(map(str, tensor.shape)) or '-'} {data(tensor)}\n{printed(tensor)}")
+    sys.stdout.write(f"=== {name} {','.join(map(str, tensor.shape)) or '-'} {hex_elements(tensor)}\n{printed(tensor)}")

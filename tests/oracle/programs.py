@@ -1,9 +1,9 @@
-"""Asks PyTorch what the programs of file tests do, and writes where it differs from what they expect into programs.txt
+"""Runs the programs of file tests with PyTorch and writes each result that differs from the expected one into programs.txt
 beside this file.
 
-Asked are all files of tests/cases/traps and the files named below. A line has the file, the call (or the function that is to
-be refused), and what PyTorch gives: a value, or `!` and the main line of its error. Programs with classes are scripted
-from a module, which Python's parser reads; all others are compiled as text. Each file has a process of its own, because
+The files are those of tests/cases/traps and those named below. A line has the file, the call (or the function that must be
+refused), and the result of PyTorch: a value, or `!` and the main line of its error. Programs with classes are scripted
+from a module, which Python's parser reads; all others are compiled as text. Each file runs in its own process, because
 some end it.
 """
 
@@ -18,6 +18,7 @@ import tempfile
 
 import torch
 import torch.nn.functional as F  # noqa: F401, programs name them
+from common import DTYPES, full, iota, tensor
 
 torch.set_num_threads(1)
 HERE = pathlib.Path(__file__).parent
@@ -26,10 +27,6 @@ MORE = [
     "frontend/loops_without_uses", "frontend/writes_without_uses", "run/attention_forward", "run/awaitables",
     "run/fractional_pool_3d", "run/gradients", "run/sort_objects",
 ]
-DTYPES = dict(
-    u8=torch.uint8, i8=torch.int8, i16=torch.int16, i32=torch.int32, i64=torch.int64, f16=torch.float16,
-    bf16=torch.bfloat16, f32=torch.float32, f64=torch.float64, c64=torch.complex64, c128=torch.complex128, bool=torch.bool,
-)
 HEAD = """from __future__ import annotations
 import math, torch
 import torch.nn.functional as F
@@ -39,18 +36,6 @@ from torch.jit import Future, annotate, interface
 from torch.jit._await import _Await as Await
 from typing import *
 """
-
-
-def tensor(data, dtype=None):
-    return torch.tensor(data, dtype=dtype)
-
-
-def iota(sizes, dtype=None):
-    return torch.arange(torch.Size(sizes).numel()).reshape(sizes).to(dtype)
-
-
-def full(sizes, value, dtype=None):
-    return torch.full(sizes, value, dtype=dtype)
 
 
 def main_line(error):
@@ -103,7 +88,7 @@ def answers(text):
             yield "program", "! " + main_line(error)
             return
         for run in runs:
-            # What stands behind the call is what is expected here.
+            # The expected result follows the call.
             call, how, expected = (re.split(r" (==|~=|raises) (?=\S)", run, maxsplit=1) + [None, None])[:3]
             name, arguments = call.split("(", 1)
             try:

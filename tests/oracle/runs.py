@@ -1,4 +1,4 @@
-"""Checks the `run:` lines of test files against PyTorch, or writes what PyTorch says.
+"""Checks the `run:` lines of test files against PyTorch, or writes the results of PyTorch.
 
     python tests/oracle/runs.py [--write] tests/cases/run/*.py tests/cases/run/*.ir
 
@@ -12,23 +12,11 @@ import re
 import sys
 
 import torch
+from common import DTYPES, full, iota, tensor
 
 torch.set_num_threads(1)
-DTYPES = {
-    "bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32,
-    "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
-    "f64": torch.float64, "c64": torch.complex64, "c128": torch.complex128,
-}
 SHORT = {v: k for k, v in DTYPES.items()}
 MASK = (1 << 64) - 1
-
-
-def full(shape, value, dtype=None):
-    return torch.full(shape, value, dtype=dtype)
-
-
-def iota(shape, dtype=torch.int64):
-    return torch.arange(math.prod(shape)).reshape(shape).to(dtype)
 
 
 def rand(shape, dtype, seed):
@@ -41,12 +29,8 @@ def rand(shape, dtype, seed):
     return torch.tensor(out, dtype=torch.float64).reshape(shape).to(dtype)
 
 
-def tensor(data, dtype=None):
-    return torch.tensor(data, dtype=dtype)
-
-
 ENV = dict(DTYPES, full=full, iota=iota, rand=rand, tensor=tensor, complex=complex, nan=math.nan, inf=math.inf)
-# A dtype's name is also Python's `bool`; only the one for tensors is meant here.
+# `bool` in DTYPES hides Python's type of that name.
 
 
 def text(v):
@@ -143,7 +127,7 @@ def close(got, want):
 
 
 def split(line):
-    """The call and what is written about it: the first bracket at depth 0 ends the call."""
+    """The call and the expectation after it: the first bracket at depth 0 ends the call."""
     depth, quoted = 0, None
     for i, c in enumerate(line):
         if quoted:

@@ -1,4 +1,4 @@
-"""Loads archives written by Flambeau with PyTorch and compares what they compute with what was recorded.
+"""Loads archives written by Flambeau with PyTorch and compares their results with the recorded ones.
 
     cargo xtask conform SUITE --through-save FOLDER
     python tests/oracle/saved.py SUITE FOLDER
@@ -7,55 +7,13 @@ SUITE is a folder with recorded cases, FOLDER what the first command wrote. Prin
 case that does not.
 """
 
-import base64
 import gzip
 import json
 import pathlib
 import sys
 
 import torch
-
-
-def number(v):
-    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}.get(v, v) if isinstance(v, str) else v
-
-
-def tensor(v):
-    dtype = getattr(torch, v["dtype"])
-    if "b64" in v:
-        flat = torch.frombuffer(bytearray(base64.b64decode(v["b64"])), dtype=dtype).clone()
-    elif dtype.is_complex:
-        parts = [float(number(x)) for x in v["data"]]
-        flat = torch.tensor([complex(a, b) for a, b in zip(parts[::2], parts[1::2])], dtype=dtype)
-    else:
-        flat = torch.tensor([number(x) for x in v["data"]], dtype=dtype)
-    t = flat.reshape(v["shape"])
-    if "strides" in v:
-        size = 1 + sum((n - 1) * s for n, s in zip(v["shape"], v["strides"])) if t.numel() else 0
-        store = torch.zeros(size, dtype=dtype).as_strided(v["shape"], v["strides"])
-        t = store.copy_(t) if t.numel() else t
-    return t.requires_grad_() if v.get("rg") else t
-
-
-def value(v):
-    t = v["t"]
-    if t == "none":
-        return None
-    if t == "tensor":
-        return tensor(v)
-    if t == "float":
-        return float(v["v"])
-    if t == "complex":
-        return complex(float(v["v"][0]), float(v["v"][1]))
-    if t == "list":
-        return [value(x) for x in v["v"]]
-    if t == "tuple":
-        return tuple(value(x) for x in v["v"])
-    if t == "dict":
-        return {value(k): value(x) for k, x in v["v"]}
-    if t in ("dtype", "layout", "memory_format"):
-        return getattr(torch, v["v"])
-    return torch.device(v["v"]) if t == "device" else v.get("v")
+from common import tensor_of, value_of
 
 
 def same(got, want, case):
@@ -63,7 +21,7 @@ def same(got, want, case):
     if t == "tensor":
         if not isinstance(got, torch.Tensor):
             return False
-        want = tensor(want).detach()
+        want = tensor_of(want).detach()
         got = got.detach()
         if got.dtype != want.dtype or got.shape != want.shape:
             return False
@@ -77,10 +35,10 @@ def same(got, want, case):
             same(g, w, case) for g, (_, w) in zip(got.values(), want["v"])
         )
     if t in ("float", "complex"):
-        return torch.allclose(torch.tensor(got), torch.tensor(value(want)), case["rtol"], case["atol"], True)
+        return torch.allclose(torch.tensor(got), torch.tensor(value_of(want)), case["rtol"], case["atol"], True)
     if t in ("enum", "object", "future"):
         return True
-    return got == value(want) or str(got) == str(want.get("v"))
+    return got == value_of(want) or str(got) == str(want.get("v"))
 
 
 def main():
@@ -105,8 +63,8 @@ def main():
             continue
         if "expected" in case:
             try:
-                args = [value(v) for v in case.get("inputs", [])]
-                kwargs = {k: value(v) for k, v in case.get("kwargs", {}).items()}
+                args = [value_of(v) for v in case.get("inputs", [])]
+                kwargs = {k: value_of(v) for k, v in case.get("kwargs", {}).items()}
                 agrees = same(getattr(module, case["entry"])(*args, **kwargs), case["expected"], case)
             except Exception as e:
                 agrees, why = False, str(e).strip().splitlines()[-1][:150]

@@ -4,20 +4,22 @@
     python tests/oracle/suites.py record tests/data/suites/NAME/cases.jsonl.gz
 
 The format is described in tests/data/suites/README.md. `pack` reads a folder with `cases.jsonl` (or `.gz`) and the
-archives that its cases name, which become part of the cases. `record` needs torch 2.6: it calls every program of a source
-or archive again and replaces the recorded results, errors and inputs after the call; tolerances stay as they are.
+archives that its cases name, which become part of the cases. `record` calls every program of a source or archive again and
+replaces the recorded results, errors and inputs after the call; tolerances stay as they are. Needs torch 2.6.
 """
 
 import base64
 import gzip
 import io
-import itertools
 import json
 import math
 import os
 import sys
 
-# What readers of a suite may want to know, and replaying does not.
+import torch
+from common import json_of, value_of
+
+# Remarks for readers of a suite, which replaying ignores.
 REMARKS = ["py_source", "torch", "note", "torch_differs"]
 
 
@@ -43,93 +45,6 @@ def pack(folder, target):
             with open(os.path.join(folder, case.pop("archive")), "rb") as archive:
                 case["archive_bytes"] = base64.b64encode(archive.read()).decode()
     write(target, cases)
-
-
-def value_of(json_value):
-    """A value as PyTorch takes it."""
-    import torch
-
-    tag, v = json_value["t"], json_value.get("v")
-    if tag == "tensor":
-        return tensor_of(json_value)
-    if tag in ("none", "bool", "int", "str"):
-        return v
-    if tag == "float":
-        return float(v)
-    if tag == "complex":
-        return complex(float(v[0]), float(v[1]))
-    if tag in ("list", "tuple"):
-        return (list if tag == "list" else tuple)(value_of(x) for x in v)
-    if tag == "dict":
-        return {value_of(key): value_of(x) for key, x in v}
-    if tag == "device":
-        return torch.device(v)
-    return getattr(torch, v)
-
-
-def tensor_of(json_value):
-    import torch
-
-    dtype, shape = getattr(torch, json_value["dtype"]), json_value["shape"]
-    if "b64" in json_value:
-        flat = torch.frombuffer(bytearray(base64.b64decode(json_value["b64"])), dtype=dtype) if math.prod(shape) else torch.zeros(0, dtype=dtype)
-    else:
-        data = [float(x) if isinstance(x, str) else x for x in json_value["data"]]
-        if dtype.is_complex:
-            data = [complex(*pair) for pair in zip(data[::2], data[1::2])]
-        flat = torch.tensor(data, dtype=dtype)
-    out = flat.reshape(shape)
-    if "strides" in json_value:
-        strides = json_value["strides"]
-        memory = torch.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)) if out.numel() else 0, dtype=dtype)
-        for index in itertools.product(*map(range, shape)):
-            memory[sum(i * s for i, s in zip(index, strides))] = out[index]
-        out = memory.as_strided(shape, strides)
-    return out.requires_grad_() if json_value.get("rg") else out
-
-
-def json_of(value):
-    """A value as it is recorded."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return json_of_tensor(value)
-    if value is None:
-        return {"t": "none"}
-    if isinstance(value, (bool, int, str)):
-        return {"t": {bool: "bool", int: "int", str: "str"}[type(value)], "v": value}
-    if isinstance(value, float):
-        return {"t": "float", "v": repr(value)}
-    if isinstance(value, complex):
-        return {"t": "complex", "v": [repr(value.real), repr(value.imag)]}
-    if isinstance(value, (list, tuple)):
-        return {"t": "list" if isinstance(value, list) else "tuple", "v": [json_of(x) for x in value]}
-    if isinstance(value, dict):
-        return {"t": "dict", "v": [[json_of(key), json_of(x)] for key, x in value.items()]}
-    return {"t": type(value).__name__, "v": str(value).removeprefix("torch.")}
-
-
-def json_of_tensor(value):
-    import torch
-
-    out = {"t": "tensor", "dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape)}
-    if value.requires_grad:
-        out["rg"] = True
-    if not value.is_contiguous():
-        out["strides"] = list(value.stride())
-    flat = value.detach().resolve_conj().resolve_neg().contiguous().flatten()
-    if flat.numel() > 64:
-        out["b64"] = base64.b64encode(flat.view(torch.uint8).numpy().tobytes()).decode()
-        return out
-    flat = torch.view_as_real(flat).flatten() if flat.is_complex() else flat
-    short = lambda x: x if not isinstance(x, float) or math.isfinite(x) else repr(x)
-    if flat.dtype in (torch.float32, torch.float16, torch.bfloat16):
-        import numpy
-
-        out["data"] = [short(float(numpy.format_float_positional(x, unique=True))) for x in flat.float().numpy()]
-    else:
-        out["data"] = [short(x) for x in flat.tolist()]
-    return out
 
 
 def record_call(program, case, call):
@@ -159,16 +74,12 @@ def record_call(program, case, call):
 
 
 def compiled(source):
-    import torch
-
     # Names of the caller's frame that a source may use.
     F, device, Tensor = torch.nn.functional, torch.device, torch.Tensor
     return torch.jit.CompilationUnit(source) if (F, device, Tensor, math) else None
 
 
 def record(path):
-    import torch
-
     torch.set_num_threads(1)
     torch._C._jit_set_profiling_executor(False)
     cases = lines_of(path)
