@@ -7,9 +7,12 @@
 //!
 //! Constants are copied into the subgraph, except those that own memory (tensors, lists). These remain outside and
 //! become operands of the group, so that the alias analysis sees the group as their reader.
+//!
+//! The inputs of a group declare only properties that hold whenever the group runs ([`interface`]).
 
 mod captures;
 mod group;
+mod interface;
 mod positions;
 
 use crate::pass::{PassCx, PassError};
@@ -21,6 +24,7 @@ use flambeau_ir::{
 };
 use group::{Group, Scratch};
 use hashbrown::HashSet;
+use interface::Interface;
 use positions::Positions;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -58,6 +62,8 @@ pub(crate) struct Members {
 struct Surroundings {
     captures: Captures,
     positions: Positions,
+    /// Filled when groups are made.
+    interface: Interface,
 }
 
 /// The nodes that satisfy `accepts`. O(nodes), plus a search among the writes for each node.
@@ -77,7 +83,7 @@ pub(crate) fn members(
     let blocks: Vec<(BlockId, Vec<NodeId>)> = blocks.collect();
     let positions =
         Positions::of(g, db, dominance, blocks.iter().flat_map(|(_, nodes)| nodes.iter().copied()));
-    Members { blocks, around: Surroundings { captures, positions } }
+    Members { blocks, around: Surroundings { captures, positions, interface: Interface::default() } }
 }
 
 /// Moves members into groups, which become nodes with operator `prim`. Each group is built before the next one is
@@ -92,6 +98,7 @@ pub(crate) fn apply(
     prim: Prim,
 ) -> Result<(), PassError> {
     let Members { blocks, mut around } = members;
+    around.interface = Interface::of_graph(cx);
     let mut scratch = Scratch::default();
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
@@ -201,7 +208,8 @@ fn make(
     around: &mut Surroundings,
 ) -> Result<(), PassError> {
     let g = editor.graph();
-    let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
+    let body = body_of(g, plan, &around.interface)
+        .map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
     let loc = g.loc(plan.at);
     let attrs = editor.attrs(vec![(names::subgraph(), Attr::Graph(Arc::new(body)))]);
@@ -211,6 +219,7 @@ fn make(
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
         around.captures.replace(old, new);
+        around.interface.replace(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);
@@ -218,12 +227,12 @@ fn make(
     Ok(())
 }
 
-fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError> {
+fn body_of(g: &Graph, plan: &GroupPlan, interface: &Interface) -> Result<Graph, flambeau_ir::CloneError> {
     let mut body = Graph::new(Arc::clone(g.registry()));
     let mut map = ValueSubstitution::new();
     let mut editor = body.edit();
     for &v in &plan.inputs {
-        let inner = editor.add_input(g.ty(v));
+        let inner = editor.add_input(interface.type_of(g, v));
         map.set(v, inner);
     }
     for v in plan.nodes.iter().flat_map(|&n| used_in(g, n)) {

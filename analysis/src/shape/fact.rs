@@ -451,6 +451,24 @@ impl Fact {
         }
     }
 
+    /// Returns `ty` without the properties of tensors that the fact does not imply. Strides remain only if they are
+    /// contiguous. Element types of lists and dictionaries remain as they are.
+    #[must_use]
+    pub fn confirm(&self, ty: Type) -> Type {
+        match (ty.kind(), self) {
+            (TypeKind::Tensor(t), _) => {
+                self.common(&Fact::Tensor(TensorFact::of_type(t))).refine(Type::TENSOR)
+            }
+            (TypeKind::Optional(_), _) => ty.map_contained(|e| self.confirm(e)),
+            (TypeKind::Tuple(t), Fact::Tuple(facts)) if facts.len() == t.elems.len() => {
+                let mut facts = facts.iter();
+                ty.map_contained(|e| facts.next().map_or(e, |f| f.confirm(e)))
+            }
+            (TypeKind::Tuple(_), _) => ty.map_contained(|e| Fact::Unknown.confirm(e)),
+            _ => ty,
+        }
+    }
+
     /// Returns the range of an integer.
     #[must_use]
     pub fn int_range(&self, symbols: &Symbols) -> Range {

@@ -68,6 +68,14 @@ impl Shapes {
         self.fact(v).refine(graph.ty(v).erase_shapes())
     }
 
+    /// Returns the declared type of a value without the properties of tensors that the facts do not imply. Unlike the
+    /// declared type, it holds wherever the value is used: a place that checks types accepts every value of the
+    /// program.
+    #[must_use]
+    pub fn confirmed_type(&self, graph: &Graph, v: ValueId) -> Type {
+        self.fact(v).confirm(graph.ty(v))
+    }
+
     /// Returns the symbols that occur in facts.
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
