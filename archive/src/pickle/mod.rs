@@ -14,8 +14,5 @@ mod write;
 pub use allow::{Global, StorageType};
 pub use machine::read_pickle;
 pub use opcodes::{Op, Support};
-pub use value::{
-    Call, CallId, CallTag, DictId, DictTag, GlobalId, GlobalTag, Id, ListId, ListTag, Object, ObjectId,
-    ObjectTag, Pickle, Span, Value, ValueId, ValueTag,
-};
+pub use value::{Call, CallId, DictId, GlobalId, Id, ListId, Object, ObjectId, Pickle, Span, Value, ValueId};
 pub use write::{MemoId, PickleWriter};

@@ -5,17 +5,17 @@
 //! opcode adds at most one value.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 use super::Global;
 
-/// An index into one of the arrays of a [`Pickle`]; `T` tags the array.
+/// An index into one of the arrays of a [`Pickle`]. The parameter numbers the arrays, so an id of one array cannot be used
+/// for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id<T>(pub(super) u32, PhantomData<T>);
+pub struct Id<const ARRAY: u8>(pub(super) u32);
 
-impl<T> Id<T> {
+impl<const ARRAY: u8> Id<ARRAY> {
     pub(super) fn new(index: usize) -> Self {
-        Id(index as u32, PhantomData)
+        Id(index as u32)
     }
 
     /// Returns the position in creation order. Ids of a pickle are dense from 0.
@@ -24,49 +24,18 @@ impl<T> Id<T> {
     }
 }
 
-// The tags are types without values: an id of one array cannot be used for another.
-
 /// Id of a value.
-pub type ValueId = Id<ValueTag>;
-
-/// Marks [`ValueId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ValueTag {}
-
+pub type ValueId = Id<0>;
 /// Id of a list.
-pub type ListId = Id<ListTag>;
-
-/// Marks [`ListId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ListTag {}
-
+pub type ListId = Id<1>;
 /// Id of a dict.
-pub type DictId = Id<DictTag>;
-
-/// Marks [`DictId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DictTag {}
-
+pub type DictId = Id<2>;
 /// Id of an object.
-pub type ObjectId = Id<ObjectTag>;
-
-/// Marks [`ObjectId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ObjectTag {}
-
+pub type ObjectId = Id<3>;
 /// Id of a recorded call.
-pub type CallId = Id<CallTag>;
-
-/// Marks [`CallId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CallTag {}
-
+pub type CallId = Id<4>;
 /// Id of a global.
-pub type GlobalId = Id<GlobalTag>;
-
-/// Marks [`GlobalId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum GlobalTag {}
+pub type GlobalId = Id<5>;
 
 /// The range of a string, byte string or tuple in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
