@@ -1,3 +1,5 @@
+//! Transforms of rows compared with the definition, for lengths that are computed in different ways.
+
 use std::f64::consts::PI;
 
 use super::*;

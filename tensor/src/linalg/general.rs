@@ -45,7 +45,11 @@ fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
     let mut out = Matrix::zeros(n, n);
     for k in (0..n).filter(|&k| values[k].im >= 0.0) {
         let x = schur.vector(k);
-        (0..n).for_each(|i| out[(i, k)] = (0..n).fold(C::ZERO, |sum, j| sum + x[j] * schur.z[(i, j)]));
+        let mut sums = vec![C::ZERO; n];
+        for (x, row) in x.iter().zip(schur.adjoint.data.chunks_exact(n)) {
+            sums.iter_mut().zip(row).for_each(|(sum, z)| *sum += x * *z);
+        }
+        (0..n).for_each(|i| out[(i, k)] = sums[i]);
     }
     balanced.undo(&mut out);
     for k in (0..n).filter(|&k| values[k].im >= 0.0) {

@@ -7,7 +7,7 @@
 use num_complex::Complex;
 
 use super::field::{Field, Matrix};
-use super::kernels::{reflect_columns, reflect_rows};
+use super::kernels::{reflect_columns, reflect_rows, rotate};
 use super::qr::reflector;
 
 /// Maximum number of sweeps per eigenvalue.
@@ -16,7 +16,8 @@ const SWEEPS: usize = 30;
 /// The factorization `A = Z T Z*`.
 pub(super) struct Schur {
     pub(super) t: Matrix<f64>,
-    pub(super) z: Matrix<f64>,
+    /// `Z*`: what applies to the columns of `Z` applies to its rows, which are contiguous.
+    pub(super) adjoint: Matrix<f64>,
     /// Real and imaginary parts of the eigenvalues; of a pair, the one with positive imaginary part comes first.
     pub(super) values: Vec<(f64, f64)>,
 }
@@ -35,7 +36,7 @@ impl Schur {
     /// stop at. Returns `None` if the iteration does not converge.
     pub(super) fn of(a: Matrix<f64>, low: usize, high: usize, precision: f64) -> Option<Schur> {
         let n = a.rows;
-        let mut schur = Schur { t: a, z: Matrix::identity(n, n), values: vec![(0.0, 0.0); n] };
+        let mut schur = Schur { t: a, adjoint: Matrix::identity(n, n), values: vec![(0.0, 0.0); n] };
         schur.hessenberg(low, high);
         for i in (0..low).chain(high + 1..n) {
             schur.values[i] = (schur.t[(i, i)], 0.0);
@@ -55,7 +56,7 @@ impl Schur {
             let (beta, tau, v) = reflection(&below);
             reflect_columns(&mut self.t, step + 1, 0..high + 1, tau, &v);
             reflect_rows(&mut self.t, step + 1, step + 1..n, tau, &v);
-            reflect_columns(&mut self.z, step + 1, 0..n, tau, &v);
+            reflect_rows(&mut self.adjoint, step + 1, 0..n, tau, &v);
             self.t[(step + 1, step)] = beta;
             (step + 2..=high).for_each(|i| self.t[(i, step)] = 0.0);
         }
@@ -183,7 +184,7 @@ impl Schur {
             }
             reflect_rows(&mut self.t, k, k..n, tau, &v);
             reflect_columns(&mut self.t, k, 0..(k + 3).min(last) + 1, tau, &v);
-            reflect_columns(&mut self.z, k, 0..n, tau, &v);
+            reflect_rows(&mut self.adjoint, k, 0..n, tau, &v);
         }
     }
 
@@ -239,14 +240,11 @@ impl Schur {
             let (x, y) = (self.t[(at, j)], self.t[(next, j)]);
             (self.t[(at, j)], self.t[(next, j)]) = (cos * x + sin * y, cos * y - sin * x);
         }
-        let turn = |m: &mut Matrix<f64>, rows: usize| {
-            for i in 0..rows {
-                let (x, y) = (m[(i, at)], m[(i, next)]);
-                (m[(i, at)], m[(i, next)]) = (cos * x + sin * y, cos * y - sin * x);
-            }
-        };
-        turn(&mut self.t, at);
-        turn(&mut self.z, n);
+        for i in 0..at {
+            let (x, y) = (self.t[(i, at)], self.t[(i, next)]);
+            (self.t[(i, at)], self.t[(i, next)]) = (cos * x + sin * y, cos * y - sin * x);
+        }
+        rotate(&mut self.adjoint, at, next, cos, sin);
         (self.t[(at, at)], self.t[(at, next)], self.t[(next, at)], self.t[(next, next)]) = (a, b, c, d);
         let im = if c == 0.0 { 0.0 } else { b.abs().sqrt() * c.abs().sqrt() };
         self.values[at] = (a, im);
