@@ -5,8 +5,8 @@ use anstream::eprintln;
 use anyhow::Result;
 use flambeau::ir::text::PrintOptions;
 use flambeau::ir::types::Verbosity;
-use flambeau::rewrite::Control;
-use flambeau::{Error, Fault, Session, SessionBuilder};
+use flambeau::rewrite::control::{Control, Deadline};
+use flambeau::{Error, Fault, OptimizationLimits, Session, SessionBuilder};
 
 /// PyTorch's variable for the detail of types in printed graphs: a number from 0 to 4.
 const TYPE_VERBOSITY: &str = "PYTORCH_JIT_TYPE_VERBOSITY";
@@ -53,7 +53,9 @@ fn level(text: &str) -> Result<Verbosity> {
     })
 }
 
-/// Reads limits on rewrites from the environment.
+/// Reads limits on rewrites from the environment, and sets the time limit of sessions.
 pub(crate) fn control() -> Result<Control> {
-    Control::from_env().map_err(|error| usage(Error::new(Fault::Misuse, "S0009", error.to_string())))
+    let limits = Control::from_env();
+    let limits = limits.map_err(|error| usage(Error::new(Fault::Misuse, "S0009", error.to_string())))?;
+    Ok(limits.with_deadline(Deadline::after(OptimizationLimits::default().time)))
 }
