@@ -34,19 +34,21 @@ pub fn run(
 }
 
 /// Error policy of [`run_with_policy`], applied to the nodes of the graph, of called functions and of subgraphs.
-///
-/// If a node is skipped or its error is suppressed, each of its results is [`IValue::Uninitialized`].
 pub trait ErrorPolicy {
-    /// Whether a node is run on these operands. For the end of a block, `prim::Return`, the operands are the block's
-    /// outputs.
+    /// Returns the results of a node that is skipped, or `None` if it is run on these operands. For the end of a block,
+    /// `prim::Return`, the operands are the block's outputs, and the answer is ignored.
     ///
     /// # Errors
     /// Returns the error that ends the run instead.
-    fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError>;
+    fn skip(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> PolicyResult;
 
-    /// Whether the run continues after this error of the node last passed to [`ErrorPolicy::runs`].
-    fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool;
+    /// Returns the results with which the run continues after this error of the node last passed to
+    /// [`ErrorPolicy::skip`], or `None` if the error ends the run.
+    fn recover(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> Option<Vec<IValue>>;
 }
+
+/// The results of a skipped node, `None` for a node that is run, or the error that ends the run.
+pub type PolicyResult = Result<Option<Vec<IValue>>, KernelError>;
 
 /// Runs a graph like [`run`], with a policy for nodes that fail.
 ///
@@ -235,16 +237,18 @@ impl Walk<'_> {
         frame.at = Some(node);
         let graph = Arc::clone(&frame.graph);
         let args = self.operands(&graph, node);
-        if !self.runs(&graph, node, &args)? {
-            self.set_uninitialized(&graph, node)?;
+        if let Some(results) = self.skip(&graph, node, &args)? {
+            self.set_results(&graph, node, results)?;
             return Ok(None);
         }
         match graph.op(node).kind() {
             OpKind::Prim(prim) if structural::is_control(prim) => self.control(&graph, node, prim, args)?,
             kind => match self.compute(&graph, node, kind, args) {
                 Ok(rets) => self.set_results(&graph, node, rets)?,
-                Err(e) if self.takes(&graph, node, &e) => self.set_uninitialized(&graph, node)?,
-                Err(e) => return Err(e),
+                Err(e) => {
+                    let results = self.policy.as_mut().and_then(|policy| policy.recover(&graph, node, &e));
+                    self.set_results(&graph, node, results.ok_or(e)?)?;
+                }
             },
         }
         Ok(None)
@@ -275,18 +279,9 @@ impl Walk<'_> {
         Ok(rets)
     }
 
-    /// Whether a node is run: always, unless the policy skips it.
-    fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
-        self.policy.as_mut().map_or(Ok(true), |policy| policy.runs(graph, node, operands))
-    }
-
-    /// Whether the run continues after an error: never without a policy.
-    fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool {
-        self.policy.as_mut().is_some_and(|policy| policy.takes(graph, node, error))
-    }
-
-    fn set_uninitialized(&mut self, graph: &Graph, node: NodeId) -> Result<(), KernelError> {
-        self.set_results(graph, node, vec![IValue::Uninitialized; graph.result_count(node)])
+    /// Returns the results of a node that the policy skips.
+    fn skip(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> PolicyResult {
+        self.policy.as_mut().map_or(Ok(None), |policy| policy.skip(graph, node, operands))
     }
 
     fn operands(&mut self, graph: &Graph, node: NodeId) -> Vec<IValue> {
@@ -429,7 +424,7 @@ impl Walk<'_> {
     fn leave(&mut self, ret: NodeId) -> Step {
         let graph = Arc::clone(&self.top().graph);
         let mut outputs = self.operands(&graph, ret);
-        self.runs(&graph, ret, &outputs)?;
+        self.skip(&graph, ret, &outputs)?;
         let open = self.top().blocks.pop().expect("invariant: a frame has an open block");
         if let Some((observer, _)) = self.observed().filter(|_| !matches!(open.kind, Kind::Root)) {
             observer.leave(graph.parent(ret));

@@ -6,14 +6,19 @@
 //! run, not of its graph. This module computes the set by runs that continue after failing operators, the first, the
 //! first two, …. The results and writes of such an operator are *missing*, as are all values computed from them. The
 //! errors may be removed only if no missing value is needed: printed, raised, a condition, a result, or memory visible
-//! to the caller.
+//! to the caller. A query of a missing value that types or shape analysis answer does not need it ([`missing`]).
+
+mod missing;
 
 use crate::case::Case;
 use crate::observe::{self, Observation};
+use flambeau_analysis::Shape;
 use flambeau_analysis::effects::effects_in;
-use flambeau_exec::reference::{ErrorPolicy, run_with_policy};
+use flambeau_analysis::shape::Fact;
+use flambeau_exec::reference::{ErrorPolicy, PolicyResult, run_with_policy};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim};
+use flambeau_rewrite::Elements;
 use flambeau_tensor::Tensor;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
@@ -32,6 +37,7 @@ pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
     let mut runs = 0;
     while let Some(choice) = choices.pop_front() {
         let rest = runs >= RUNS;
+        let choice = if rest { Vec::new() } else { choice };
         let (seen, asked) =
             run_past_errors(case, ContinuedRun { choice: choice.clone(), rest, ..ContinuedRun::default() });
         runs += 1;
@@ -79,6 +85,8 @@ struct ContinuedRun {
     /// Addresses of storages, tensors and containers with missing writes. The handles keep the addresses from being
     /// reused.
     unwritten: HashSet<usize>,
+    /// Identities of tensors and lists of which the missing writes may have changed the size.
+    resized: HashSet<usize>,
     handles: Vec<IValue>,
     /// The operands of the running node.
     operands: Vec<IValue>,
@@ -96,24 +104,31 @@ impl ContinuedRun {
 
     /// Returns whether a value itself is missing, ignoring its contents.
     fn is_unwritten(&self, value: &IValue) -> bool {
-        match value {
-            IValue::Uninitialized => true,
-            other => addresses(other).any(|address| self.unwritten.contains(&address)),
-        }
+        missing::is_missing(value) || addresses(value).any(|address| self.unwritten.contains(&address))
     }
 
-    /// Marks the memory that the node would have written.
-    fn leave_unwritten(&mut self, graph: &Graph, node: NodeId) {
-        self.is_incomplete = true;
-        let Some(id) = graph.op(node).row() else { return };
+    /// Returns missing results for a node that does not run. Marks the memory that it would have written.
+    fn leave_out(&mut self, graph: &Graph, node: NodeId) -> Vec<IValue> {
         let operands = std::mem::take(&mut self.operands);
-        for (arg, value) in graph.registry().schema(id).args.iter().zip(operands) {
-            if !arg.is_write() {
-                continue;
+        let facts = self.facts_about_results(graph, node, &operands);
+        self.is_incomplete = true;
+        if let Some(id) = graph.op(node).row() {
+            let schema = graph.registry().schema(id);
+            let kept = graph.registry().facet::<Shape>(id).and_then(|shape| shape.keeps(Some(schema)));
+            for (i, (arg, value)) in schema.args.iter().zip(operands).enumerate() {
+                if !arg.is_write() {
+                    continue;
+                }
+                self.unwritten.extend(addresses(&value));
+                self.resized.extend(value.identity().filter(|_| kept != Some(i)));
+                self.handles.push(value);
             }
-            self.unwritten.extend(addresses(&value));
-            self.handles.push(value);
         }
+        facts.into_iter().map(missing::missing).collect()
+    }
+
+    fn facts_about_results(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Vec<Fact> {
+        missing::results(graph, node, operands, |value| self.is_missing(value), &self.resized)
     }
 
     fn end(&mut self) -> KernelError {
@@ -144,68 +159,92 @@ impl ContinuedRun {
     /// Returns how a node uses operands of which some are missing or contain missing values.
     fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
         let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
+        let is_itself = || operands.iter().any(|v| self.is_unwritten(v));
         let by_effects = || {
             let effects = effects_in(graph, node);
             let nested_write = graph.block_count(node) > 0 && effects.contains(Effects::WRITES);
             if effects.has_side_effects() || nested_write { Use::Needs } else { Use::Computes }
         };
         match graph.op(node).kind() {
-            OpKind::Prim(prim) => match prim {
-                Prim::TupleConstruct | Prim::ListConstruct | Prim::CallFunction | Prim::Fork => Use::Moves,
-                Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::ListUnpack => {
-                    let is_itself = operands.first().is_some_and(|v| self.is_unwritten(v));
-                    if is_itself { Use::Computes } else { Use::Moves }
+            OpKind::Prim(prim) => {
+                match prim {
+                    Prim::TupleConstruct | Prim::ListConstruct | Prim::CallFunction | Prim::Fork => {
+                        Use::Moves
+                    }
+                    Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::ListUnpack => {
+                        if is_itself() { Use::Computes } else { Use::Moves }
+                    }
+                    Prim::DictConstruct => {
+                        let lacks_key = operands.iter().step_by(2).any(|key| self.is_missing(key));
+                        if lacks_key { Use::Computes } else { Use::Moves }
+                    }
+                    Prim::UncheckedCast | Prim::Annotate => Use::Moves,
+                    // The first output of a loop's body is the condition. The operands of a loop are the number of
+                    // iterations, the condition, and the carried values.
+                    Prim::Return => {
+                        let is_loop =
+                            graph.owner(graph.parent(node)).is_some_and(|n| graph.is_prim(n, Prim::Loop));
+                        if is_loop && is_missing(0) { Use::Needs } else { Use::Moves }
+                    }
+                    Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
+                    Prim::Loop => Use::Moves,
+                    prim if prim.runs_subgraph() => Use::Moves,
+                    _ => by_effects(),
                 }
-                Prim::UncheckedCast | Prim::Annotate => Use::Moves,
-                // The first output of a loop's body is the condition. The operands of a loop are the number of
-                // iterations, the condition, and the carried values.
-                Prim::Return => {
-                    let is_loop =
-                        graph.owner(graph.parent(node)).is_some_and(|n| graph.is_prim(n, Prim::Loop));
-                    if is_loop && is_missing(0) { Use::Needs } else { Use::Moves }
-                }
-                Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
-                Prim::Loop => Use::Moves,
-                prim if prim.runs_subgraph() => Use::Moves,
-                _ => by_effects(),
-            },
+            }
             // A task's result may be missing if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
-                let is_itself = operands.iter().any(|v| self.is_unwritten(v));
-                if is_itself { Use::Needs } else { Use::Moves }
+                if is_itself() {
+                    Use::Needs
+                } else {
+                    Use::Moves
+                }
+            }
+            OpKind::Row(id) if graph.registry().facet::<Elements>(id).is_some_and(only_moves) => {
+                if is_itself() { Use::Computes } else { Use::Moves }
             }
             _ => by_effects(),
         }
     }
 }
 
+/// Whether an operator on a container only counts or moves elements, without a look at them.
+fn only_moves(what: &Elements) -> bool {
+    match what {
+        Elements::Count
+        | Elements::Item
+        | Elements::Slice
+        | Elements::Concat
+        | Elements::Copy
+        | Elements::Value => true,
+        Elements::Append | Elements::Insert | Elements::Replace => false,
+    }
+}
+
 impl ErrorPolicy for ContinuedRun {
-    fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
+    fn skip(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> PolicyResult {
         self.operands = operands.to_vec();
         if !operands.iter().any(|v| self.is_missing(v)) {
-            return Ok(true);
+            return Ok(None);
         }
         match self.usage(graph, node, operands) {
-            Use::Moves => Ok(true),
+            Use::Moves => Ok(None),
             Use::Computes => {
-                self.leave_unwritten(graph, node);
-                Ok(false)
+                let facts = self.facts_about_results(graph, node, operands);
+                let answers: Option<Vec<IValue>> = facts.iter().map(missing::constant).collect();
+                Ok(Some(answers.unwrap_or_else(|| self.leave_out(graph, node))))
             }
             Use::Needs => Err(self.end()),
         }
     }
 
-    fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool {
+    fn recover(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> Option<Vec<IValue>> {
         if graph.effects(node).has_side_effects() || error.fault() == Fault::Limit {
-            return false;
+            return None;
         }
         let is_removed = self.choice.get(self.asked).copied().unwrap_or(self.rest);
         self.asked += 1;
-        if !is_removed {
-            return false;
-        }
-        self.leave_unwritten(graph, node);
-        true
+        is_removed.then(|| self.leave_out(graph, node))
     }
 }
 
@@ -251,6 +290,41 @@ mod tests {
         assert_eq!(ends(text), ["ok"]);
         assert_eq!(ends(&text.replace("return (%x)", "return (%y)")), [""; 0], "the memory is a result's");
         assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
+    }
+
+    #[test]
+    fn queries_that_facts_answer_need_no_value() {
+        let text = "graph(%x : Tensor):
+  %k : str = prim::Constant[value=\"k\"]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = aten::mm(%x, %x)
+  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %y)
+  %g : Tensor = aten::__getitem__(%d, %k)
+  %q : bool = aten::__is__(%g, %none)
+  return (%q)
+";
+        assert_eq!(ends(text), ["ok"]);
+        for query in ["int = aten::dim(%g)", "int = aten::len(%d)", "bool = aten::is_floating_point(%g)"] {
+            assert_eq!(ends(&text.replace("bool = aten::__is__(%g, %none)", query)), ["ok"], "{query}");
+        }
+        for query in ["bool = aten::is_contiguous(%g)", "bool = aten::is_nonzero(%g)"] {
+            assert_eq!(ends(&text.replace("bool = aten::__is__(%g, %none)", query)), [""; 0], "{query}");
+        }
+    }
+
+    #[test]
+    fn sizes_after_a_missing_write_are_known_if_it_keeps_them() {
+        let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = aten::unsqueeze(%x, %1)
+  %b : Tensor = aten::unsqueeze(%a, %1)
+  %y : Tensor = aten::neg(%b)
+  %w : Tensor = aten::mul_(%y, %x)
+  %q : int = aten::dim(%y)
+  return (%q)
+";
+        assert_eq!(ends(text), ["ok"]);
+        assert_eq!(ends(&text.replace("aten::mul_(%y, %x)", "aten::t_(%y)")), [""; 0]);
     }
 
     #[test]

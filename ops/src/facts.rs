@@ -2,6 +2,7 @@
 
 use crate::support::{in_range, kernel};
 use flambeau_analysis::Shape;
+use flambeau_analysis::shape::{Dim, Fact};
 use flambeau_exec::{Kernel, KernelCx, KernelError, OfElement, Sample, tape};
 use flambeau_ir::value::List;
 use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
@@ -59,6 +60,26 @@ const QUERIES: &[(&str, &str, Query)] = &[
     ("prim::is_mtia", "Whether it is on an MTIA device: never.", |_| IValue::Bool(false)),
     ("prim::is_ipu", "Whether it is on an IPU: never.", |_| IValue::Bool(false)),
 ];
+
+/// Shape rules of queries whose results follow from the inferred facts about a tensor.
+const ANALYZED: &[(&str, fn() -> Shape)] = &[
+    ("aten::dim", || Shape::int(|cx| Some(Dim::Known(cx.rank(0)? as i64)))),
+    ("aten::numel", || Shape::numel_of(0)),
+    ("aten::is_floating_point", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_floating())))),
+    ("aten::is_complex", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_complex())))),
+    ("prim::dtype", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.scalar_type())))),
+];
+
+fn questions() -> Vec<OpDef> {
+    let query = |&(name, doc, f): &(&str, _, _)| {
+        let def = OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(result_of(f));
+        match ANALYZED.iter().find(|(analyzed, _)| *analyzed == name) {
+            Some((_, shape)) => def.with(shape()),
+            None => def,
+        }
+    };
+    QUERIES.iter().map(query).collect()
+}
 
 fn sizes() -> Vec<OpDef> {
     let list = |name: &str, doc: &'static str, f: fn(&Tensor) -> Vec<i64>| {
@@ -267,12 +288,7 @@ fn infer_size() -> OpDef {
 }
 
 pub(crate) fn family() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = QUERIES
-        .iter()
-        .map(|&(name, doc, f)| {
-            OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(result_of(f))
-        })
-        .collect();
+    let mut defs = questions();
     defs.extend(sizes());
     defs.extend(numbers());
     defs.extend(complex_of_tensors());

@@ -3,6 +3,8 @@
 
 use crate::hash::hash;
 use crate::per_type::{Elem, OverloadRow, all, check_values_fit, machine, row};
+use flambeau_analysis::Shape;
+use flambeau_analysis::shape::Fact;
 use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
 use flambeau_ir::{AliasRule, Converter, Effects, OpDef, Symbol, Type};
@@ -22,11 +24,27 @@ fn two(g: &mut Gen<'_>) -> Vec<IValue> {
     vec![a, b]
 }
 
+fn identity() -> Vec<OpDef> {
+    let doc = "`self is obj`: primitive values are compared by value, others by identity.";
+    let is = machine("aten::__is__", "", doc, Intrinsic::Is).sample(|g, _| two(g));
+    let is_not = machine("aten::__isnot__", "", "`self is not obj`.", Intrinsic::IsNot).sample(|g, _| two(g));
+    let with_shape =
+        |row: OverloadRow, answer: bool| row.defs().into_iter().map(move |def| def.with(same(answer)));
+    with_shape(is, true).chain(with_shape(is_not, false)).collect()
+}
+
+/// Whether two operands are the same value, if one of them is known to be `None`; `answer` if they are.
+fn same(answer: bool) -> Shape {
+    Shape::from(move |cx| {
+        // The undefined tensor is `None` at run time.
+        let is_none = |i: usize| cx.is_none(i).filter(|_| cx.tensor(i).is_none_or(|t| !t.undefined));
+        let (a, b) = (is_none(0)?, is_none(1)?);
+        (a || b).then_some(Fact::Bool((a == b) == answer))
+    })
+}
+
 fn values() -> Vec<OverloadRow> {
-    let is = "`self is obj`: primitive values are compared by value, others by identity.";
     vec![
-        machine("aten::__is__", "", is, Intrinsic::Is).sample(|g, _| two(g)),
-        machine("aten::__isnot__", "", "`self is not obj`.", Intrinsic::IsNot).sample(|g, _| two(g)),
         row("aten::_unwrap_optional", "", "The value, which must not be `None`.", |cx| {
             if cx.arg(0)?.is_none() {
                 return Err(KernelError::input("Unwrapping null optional"));
@@ -369,6 +387,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .sample(|g, _| vec![IValue::Future(Future::ready(Type::INT, Elem::Int.draw(g)))]);
     let families = [values(), ranges(), devices(), enums(), session(), generators(), dtypes()];
     let mut defs = all(families.into_iter().flatten());
+    defs.extend(identity());
     defs.extend(waiting.defs().into_iter().map(|def| def.with(AliasRule::Waits)));
     defs.extend(device_by_name().defs().into_iter().map(|def| def.with(Converter::StrToDevice)));
     defs

@@ -1,0 +1,98 @@
+//! Values that removed operators do not compute, and what a pass knows of them nevertheless.
+//!
+//! A pass may answer a query of a value that no operator has to compute: `x is None` by the type of `x`, `x.dim()` by
+//! shape analysis. As in PyTorch, the operator that computes `x` is then removed together with its error. So a missing
+//! value is an object with the facts that the rules of its operator claim, and it moves through containers and calls
+//! like any other. A query is answered if its result is a constant by the rules of its operator, whatever the missing
+//! operands are.
+
+use flambeau_analysis::shape::{Dim, Fact, Operand, ShapeCx, Symbols, TensorFact, conclude};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_ir::value::{HostObject, HostValue};
+use flambeau_ir::{Graph, IValue, NodeId, ValueId};
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// A value that was not computed.
+#[derive(Debug)]
+struct Missing(Fact);
+
+impl HostObject for Missing {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Creates a missing value with these facts.
+pub(super) fn missing(fact: Fact) -> IValue {
+    IValue::Host(HostValue::new(Missing(fact)))
+}
+
+/// Whether a value itself was not computed.
+pub(super) fn is_missing(value: &IValue) -> bool {
+    known(value).is_some()
+}
+
+/// The facts about a missing value.
+fn known(value: &IValue) -> Option<&Fact> {
+    match value {
+        IValue::Host(object) => object.downcast::<Missing>().map(|m| &m.0),
+        _ => None,
+    }
+}
+
+/// The facts about the results of a node that does not run on these operands. `is_missing` decides whether a value is or
+/// holds something that was not computed; `resized` are the identities of tensors and lists whose sizes are not known.
+pub(super) fn results(
+    graph: &Graph,
+    node: NodeId,
+    operands: &[IValue],
+    is_missing: impl Fn(&IValue) -> bool,
+    resized: &HashSet<usize>,
+) -> Vec<Fact> {
+    let by_type = |v: ValueId| Fact::of_type(graph.ty(v).erase_shapes());
+    let Some(row) = graph.op(node).row() else { return graph.results(node).map(by_type).collect() };
+    let registry = graph.registry();
+    let (shape, dtype) = (registry.facet::<Shape>(row), registry.facet::<Dtype>(row));
+    let operands = graph.operands(node).zip(operands).map(|(v, value)| match is_missing(value) {
+        false => Operand::of(value),
+        true => Operand { fact: Cow::Owned(fact_about(value, resized)), ty: graph.ty(v), constant: None },
+    });
+    let mut symbols = Symbols::new();
+    let mut cx = ShapeCx::new(Some(registry.schema(row)), operands, &mut symbols);
+    let claimed = |(i, v)| match conclude(shape, dtype, i, &mut cx) {
+        Fact::Unknown => by_type(v),
+        fact => fact,
+    };
+    graph.results(node).enumerate().map(claimed).collect()
+}
+
+/// The value that a fact determines; `None` if there are several, or if the value is an object of its own.
+pub(super) fn constant(fact: &Fact) -> Option<IValue> {
+    match fact {
+        Fact::None => Some(IValue::None),
+        Fact::Bool(b) => Some(IValue::Bool(*b)),
+        Fact::Int(Dim::Known(n)) => Some(IValue::Int(*n)),
+        _ => None,
+    }
+}
+
+/// The facts about a value, of which parts may be missing. Containers in containers have none.
+fn fact_about(value: &IValue, resized: &HashSet<usize>) -> Fact {
+    let resized = |value: &IValue| value.identity().is_some_and(|id| resized.contains(&id));
+    let part = |value: &IValue| match (known(value), value) {
+        (Some(fact), _) => fact.clone(),
+        (None, IValue::Tensor(t)) if resized(value) => {
+            TensorFact { dtype: Some(t.dtype()), ..TensorFact::default() }.into()
+        }
+        (None, IValue::Tuple(_) | IValue::List(_) | IValue::Dict(_)) => Fact::Unknown,
+        (None, value) => Fact::of(value),
+    };
+    match value {
+        IValue::Tuple(tuple) => Fact::tuple(tuple.items().iter().map(part).collect()),
+        IValue::List(_) if resized(value) => Fact::Unknown,
+        IValue::List(list) => Fact::list(list.to_vec().iter().map(part).collect()),
+        value => part(value),
+    }
+}
