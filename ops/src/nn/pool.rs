@@ -56,16 +56,17 @@ fn space_of(x: &Tensor, space: usize) -> &[i64] {
     &x.sizes()[x.rank() - space..]
 }
 
-/// Reads `(self, kernel_size, stride, padding, …)`.
+/// Reads `(…, kernel_size, stride, padding, …)`; `first` is the index of the kernel size.
 fn slide(
     cx: &KernelCx<'_>,
     space: usize,
+    first: usize,
     dilation: Option<usize>,
     ceil: usize,
 ) -> Result<Slide, KernelError> {
-    let kernel = cx.ints_n(1, space)?;
-    let stride = cx.ints(2)?;
-    let stride = if stride.is_empty() { kernel.clone() } else { cx.ints_n(2, space)? };
+    let kernel = cx.ints_n(first, space)?;
+    let stride = cx.ints(first + 1)?;
+    let stride = if stride.is_empty() { kernel.clone() } else { cx.ints_n(first + 1, space)? };
     let dilation = match dilation {
         Some(i) => cx.ints_n(i, space)?.to_vec(),
         None => vec![1; space],
@@ -73,7 +74,7 @@ fn slide(
     Ok(Slide {
         kernel: kernel.to_vec(),
         stride: stride.to_vec(),
-        padding: cx.ints_n(3, space)?.to_vec(),
+        padding: cx.ints_n(first + 2, space)?.to_vec(),
         dilation,
         ceil: cx.boolean(ceil)?,
     })
@@ -107,7 +108,7 @@ fn check_padding(slide: &Slide) -> Result<(), KernelError> {
 /// `(self, kernel_size, stride, padding, dilation, ceil_mode)`.
 fn max_windows(cx: &KernelCx<'_>, space: usize) -> Result<Windows, KernelError> {
     let x = cx.tensor(0)?;
-    let slide = slide(cx, space, Some(4), 5)?;
+    let slide = slide(cx, space, 1, Some(4), 5)?;
     check("max_pool", x, space)?;
     check_padding(&slide)?;
     sliding(&slide, x, space)
@@ -130,7 +131,7 @@ fn max_pool_with_indices(cx: &KernelCx<'_>, space: usize) -> Several {
 /// `(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)`.
 fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
-    let slide = slide(cx, space, None, 4)?;
+    let slide = slide(cx, space, 1, None, 4)?;
     check("avg_pool", x, space)?;
     if space == 3 && matches!(x.dtype(), DType::F16 | DType::BF16) {
         return Err(TensorError::DType { op: "avg_pool3d_out_frame", dtype: x.dtype() }.into());
@@ -275,6 +276,17 @@ fn max_pool_back(cx: &KernelCx<'_>) -> Computed {
     check("max_pool2d_with_indices_backward", x, 2)?;
     if indices.dtype() != DType::I64 || indices.sizes() != grad.sizes() || grad.dtype() != x.dtype() {
         return Err(KernelError::input("expected an index of type int64 for every element of the gradient"));
+    }
+    let slide = slide(cx, 2, 2, Some(5), 6)?;
+    let mut pooled = x.sizes()[..x.rank() - 2].to_vec();
+    for (d, &n) in space_of(x, 2).iter().enumerate() {
+        pooled.push(slide.count(d, n)?);
+    }
+    if grad.sizes() != pooled {
+        return Err(KernelError::input(format!(
+            "max_pool2d_with_indices_backward: Expected a gradient of sizes {pooled:?}, but got: {:?}",
+            grad.sizes()
+        )));
     }
     let area: i64 = space_of(x, 2).iter().product();
     let planes = x.sizes()[..x.rank() - 2].iter().product::<i64>();
