@@ -171,6 +171,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         let result = finish_returns(&cx, def)?;
         let mut body = to_ssa(cx)?;
         drop_unread(&mut body, &mut captured);
+        order_inputs(&mut body, &mut captured);
         Ok((captured, body, result))
     })
 }
@@ -186,6 +187,15 @@ fn drop_unread(body: &mut Graph, captured: &mut Vec<ValueId>) {
             captured.remove(i);
         }
     }
+}
+
+/// Orders the inputs of a closure's body, and the values captured for them, by first use in the body. In the order of the
+/// source, statements without effect would influence the order of the outputs of blocks outside.
+fn order_inputs(body: &mut Graph, captured: &mut Vec<ValueId>) {
+    let Some(order) = ssa::inputs_by_first_use(body) else { return };
+    let param = body.param(body.root());
+    body.edit().permute_results(param, &order);
+    *captured = order.iter().map(|&i| captured[i as usize]).collect();
 }
 
 /// Compiles the call of an operator into a graph for a task. Arguments that are not constants become inputs.

@@ -19,6 +19,7 @@ mod withs;
 use flambeau_ir::{Graph, NodeId, Prim, Registry};
 
 pub(crate) use canonical::{count_in_body, has_mixed_loops};
+pub(crate) use outputs::inputs_by_first_use;
 pub(crate) use scopes::{Defined, Scopes};
 
 /// The stages of the conversion, in order.

@@ -1,8 +1,9 @@
-//! Orders the outputs of blocks by their first use.
+//! Orders the outputs of blocks, and the inputs of closures, by their first use.
 //!
 //! The outputs of an `if` and the carried values of a loop come from a set of variables, which has no canonical order.
 //! Ordered by first use, they do not depend on the names of the variables, so source printed from a graph compiles to
 //! the same graph. PyTorch uses the same order. Outputs without uses after the node come last, in their existing order.
+//! The values that a closure captures come from a set of variables too, and are ordered for the same reason.
 //!
 //! The order of a node's outputs depends on later nodes, so nodes are visited from the last to the first, and each
 //! before the nodes nested in it.
@@ -29,6 +30,11 @@ fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
     (places, control)
 }
 
+/// Returns the permutation that sorts the inputs of a graph by first use, or `None` if they are sorted.
+pub(crate) fn inputs_by_first_use(g: &Graph) -> Option<Vec<u32>> {
+    (g.inputs().len() > 1).then(|| by_first_use(g, g.inputs(), &positions(g).0)).flatten()
+}
+
 pub(super) fn order(g: &mut Graph) {
     let (places, control) = positions(g);
     for node in control.into_iter().rev() {
@@ -37,19 +43,19 @@ pub(super) fn order(g: &mut Graph) {
             Some(Prim::Loop) => true,
             _ => continue,
         };
-        if let Some(order) = by_first_use(g, node, &places) {
+        if let Some(order) = by_first_use(g, g.results(node), &places) {
             permute(g, node, &order, carries);
         }
     }
 }
 
-/// Returns the permutation that sorts a node's results by first use, or `None` if they are sorted.
-fn by_first_use(g: &Graph, node: NodeId, places: &NodeMap<u32>) -> Option<Vec<u32>> {
+/// Returns the permutation that sorts values by first use, or `None` if they are sorted.
+fn by_first_use(g: &Graph, values: impl Iterator<Item = ValueId>, places: &NodeMap<u32>) -> Option<Vec<u32>> {
     let first_use = |value| {
         let uses = g.uses(value).map(|u| (places[u.user], u.index));
         uses.min().unwrap_or((u32::MAX, u32::MAX))
     };
-    let keys: Vec<(u32, u32)> = g.results(node).map(first_use).collect();
+    let keys: Vec<(u32, u32)> = values.map(first_use).collect();
     if keys.is_sorted() {
         return None;
     }
