@@ -110,8 +110,8 @@ impl Printer<'_> {
 /// Tasks in tasks deeper than this are not printed.
 const MAX_TASKS: usize = 100;
 
-/// Rewrites loops with both a trip count and a condition, which have no source form, in a graph and the bodies of its
-/// tasks. `depth` is the number of tasks around the graph.
+/// Rewrites loops that count their trips and have a condition, which have no source form, in a graph and the bodies of
+/// its tasks. `depth` is the number of tasks around the graph.
 fn prepared(graph: &Arc<Graph>, depth: usize) -> Res<Arc<Graph>> {
     if depth > MAX_TASKS {
         return Err(unprintable("a task in so many tasks"));

@@ -1,4 +1,4 @@
-//! Rewrites loops with both a trip count and a condition to loops with only a condition.
+//! Rewrites loops that count their trips and have a condition to loops with only a condition.
 //!
 //! A `for` loop that can be left early corresponds to neither loop statement of Python. With a counter in its body it
 //! is a `while` loop, which the printer and loop unrolling support.
@@ -7,14 +7,16 @@ use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type};
 
 use super::operator;
 
-/// Returns true if the loop is bounded by its trip count and by a condition that is not constant true.
+/// Returns true if the loop has a condition that is not constant true, and is bounded by its trip count or reads its
+/// trip number.
 fn is_mixed(g: &Graph, node: NodeId) -> bool {
     let truth = |v| g.constant(v).and_then(|c| c.as_bool());
     let body = g.block(node, 0);
     let always =
         truth(g.operand(node, 1)) == Some(true) && g.block_outputs(body).next().and_then(truth) == Some(true);
-    let trips = g.constant(g.operand(node, 0)).and_then(|c| c.as_int());
-    !always && trips != Some(i64::MAX)
+    let bounded = g.constant(g.operand(node, 0)).and_then(|c| c.as_int()) != Some(i64::MAX);
+    let counted = g.block_inputs(body).next().is_some_and(|trip| g.use_count(trip) > 0);
+    !always && (bounded || counted)
 }
 
 /// Returns true if [`count_in_body`] would change a loop of the graph.
