@@ -108,11 +108,23 @@ impl<'a> Cx<'a> {
                 custom.call(&super::scope::Scope::new(self), span, &positional, &keywords)
             }
             Sugar::Closure(_) => self.foreign(span, "calling a function inside of a function is"),
+            Sugar::Namespace(space) => match self.operator_named_as(space) {
+                Some(op) => self.builtin_call(span, op, &args).map(Sugar::Value),
+                None => self.fail(span, "cannot call a module"),
+            },
             Sugar::Value(value) => {
                 self.fail(span, format!("cannot call a value of type '{}'", self.ty(value).annotation()))
             }
             other => self.fail(span, format!("cannot call a {}", other.describe())),
         }
+    }
+
+    /// Returns the operator that a name of a namespace denotes in printed and archived code: there, `torch.cuda` is not a
+    /// module of Python but the operator `aten::cuda`.
+    fn operator_named_as(&self, space: Symbol) -> Option<Symbol> {
+        let op = Symbol::new(&format!("aten::{}", space.as_str().strip_prefix("torch.")?));
+        let is_printed = !self.session.resolver().supports_python_functions();
+        (is_printed && self.session.has_operator(op)).then_some(op)
     }
 
     fn is_interface(&self, value: ValueId) -> bool {

@@ -35,6 +35,7 @@ pub use fun::SourceFile;
 pub(crate) use fun::is_meaningful;
 pub use host::host_object;
 pub(crate) use names::structural;
+pub(crate) use overloads::callable_overloads;
 pub use scope::Scope;
 pub use session::{
     NativeResolver, Overload, Resolver, Session, StageText, compile, compile_stages, compile_with,

@@ -79,13 +79,12 @@ impl Candidates {
         let complete = written.is_some();
         let written = written.unwrap_or_default();
         let function = |o: &Overload| Target::Written(Arc::clone(&o.function));
-        let row = |&id: &OpId| {
+        let row = |id: OpId| {
             let overload = registry.schema(id).overload;
             let instead = written.iter().find(|o| o.replaces == Some(overload));
             instead.map_or(Target::Row(id), function)
         };
-        let rows = registry.overloads(name).iter().filter(|&&id| !is_blocked(registry.schema(id)));
-        let mut targets: Vec<Target> = rows.map(row).collect();
+        let mut targets: Vec<Target> = callable_overloads(registry, name).map(row).collect();
         targets.extend(written.iter().filter(|o| o.replaces.is_none()).map(function));
         let structural = super::names::structural(name);
         targets.extend(structural.map(|(prim, schema)| Target::Structural(prim, Rc::new(schema))));
@@ -168,6 +167,11 @@ impl Session<'_> {
         }
         Ok(chosen)
     }
+}
+
+/// Returns the registered overloads of an operator name that calls can select, in matching order.
+pub(crate) fn callable_overloads(registry: &Registry, name: Symbol) -> impl Iterator<Item = OpId> + '_ {
+    registry.overloads(name).iter().copied().filter(|&id| !is_blocked(registry.schema(id)))
 }
 
 /// Returns true for overloads that PyTorch never selects in programs.

@@ -6,13 +6,13 @@
 use std::rc::Rc;
 
 use flambeau_ir::attr::names as attrs;
-use flambeau_ir::schema::{FunctionSchema, accepts_types};
-use flambeau_ir::types::{NoClasses, TypeKind};
-use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type, ValueId};
+use flambeau_ir::schema::FunctionSchema;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{NodeId, Prim, Symbol, Type, ValueId};
 
 use super::body::Body;
 use super::names::is_identifier;
-use super::{Definition, Res, unprintable};
+use super::{Definition, Res, overload, unprintable};
 use crate::emit::structural;
 
 /// Operators that are printed as calls of an unqualified function.
@@ -49,40 +49,6 @@ fn is_inferable(elem: Type) -> bool {
             | TypeKind::Interface(_)
             | TypeKind::Any
     )
-}
-
-/// Returns the number of operands of a call to write, and the number of `out` operands at the end. Trailing operands
-/// that equal their defaults are omitted, as long as no earlier overload accepts the remaining ones.
-fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize) {
-    let (args, given) = (&schema.args, g.operand_count(node));
-    let outs = args.iter().rev().take_while(|a| a.is_out()).count();
-    if args.len() < given {
-        return (given, outs);
-    }
-    let is_default = |i: usize| {
-        let Some(value) = g.operands(node).nth(i).and_then(|v| g.constant(v)) else { return false };
-        let found = flambeau_ir::Attr::Value(value);
-        args[i].default.clone().is_some_and(|d| flambeau_ir::Attr::Value(d).same(&found))
-    };
-    let mut n = (args.len() - outs).min(given);
-    let all = n;
-    while n > 0 && is_default(n - 1) {
-        n -= 1;
-    }
-    while outs == 0 && n < all && is_hidden(g, node, n) {
-        n += 1;
-    }
-    (n, outs)
-}
-
-/// Returns true if an overload declared before the node's own accepts the first `operands` operands by position.
-fn is_hidden(g: &Graph, node: NodeId, operands: usize) -> bool {
-    let (registry, Some(own)) = (g.registry(), g.op(node).row()) else { return false };
-    let types: Vec<Type> = g.operands(node).take(operands).map(|v| g.ty(v)).collect();
-    let by_place = |schema: &FunctionSchema| schema.args.iter().take(operands).all(|arg| !arg.kwarg_only);
-    let takes = |schema: &FunctionSchema| by_place(schema) && accepts_types(schema, &types, &NoClasses);
-    let mut before = registry.overloads(g.op_name(node)).iter().take_while(|id| **id != own);
-    by_place(registry.schema(own)) && before.any(|id| takes(registry.schema(*id)))
 }
 
 fn comma_separated(texts: &[Rc<str>]) -> String {
@@ -182,7 +148,7 @@ impl Body<'_, '_, '_> {
                 }
             }
             _ => match structural(prim.symbol()) {
-                Some((_, schema)) => self.call_of(node, prim.symbol(), Some(&schema), operands),
+                Some((_, schema)) => self.call_of(node, prim.symbol(), Some(&schema), operands)?,
                 None => return Err(self.blame(node, unprintable(&format!("`{prim}`", prim = prim.name())))),
             },
         })
@@ -223,7 +189,7 @@ impl Body<'_, '_, '_> {
             }
         }
         let schema = g.registry().schema_of(g.op(node)).cloned();
-        Ok(self.call_of(node, symbol, schema.as_ref(), operands))
+        self.call_of(node, symbol, schema.as_ref(), operands)
     }
 
     /// Returns a call of an operator by name.
@@ -233,28 +199,23 @@ impl Body<'_, '_, '_> {
         name: Symbol,
         schema: Option<&FunctionSchema>,
         operands: &[Rc<str>],
-    ) -> String {
+    ) -> Res<String> {
+        let Some(form) = overload::form(self.graph(), node, schema, self.printer.unit) else {
+            let overload = schema.map(FunctionSchema::full_name).unwrap_or_default();
+            return Err(self.blame(node, unprintable(&format!("a call of the overload `{overload}`"))));
+        };
         let mut text = callee(name);
         text.push('(');
-        let args = schema.map_or(&[][..], |s| &s.args);
-        let (written, outs) = match schema {
-            Some(schema) => necessary(self.graph(), node, schema),
-            None => (operands.len(), 0),
-        };
-        let first_out = operands.len().min(args.len().max(written)).saturating_sub(outs).max(written);
-        let picked = (0..written).chain(first_out..operands.len());
-        for (n, i) in picked.enumerate() {
-            if n > 0 {
-                text.push_str(", ");
-            }
-            if let Some(arg) = args.get(i).filter(|a| a.kwarg_only || a.is_out()) {
-                text.push_str(arg.name.as_str());
+        for (n, (i, by_name)) in form.operands(schema, operands.len()).enumerate() {
+            text.push_str(if n > 0 { ", " } else { "" });
+            if let Some(name) = by_name {
+                text.push_str(name.as_str());
                 text.push('=');
             }
             text.push_str(&operands[i]);
         }
         text.push(')');
-        text
+        Ok(text)
     }
 
     /// Returns the text of a constant.

@@ -22,6 +22,7 @@ mod expr;
 mod inline;
 mod marks;
 mod names;
+mod overload;
 mod types;
 
 use flambeau_ir::module::Function;
