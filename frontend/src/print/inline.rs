@@ -59,8 +59,27 @@ fn scan(g: &Graph, node: NodeId, inline: &mut Inline) {
     }
 }
 
+/// Returns true if a node is printed as a statement of its own, also if its result has one use.
+fn is_statement(g: &Graph, node: NodeId) -> bool {
+    matches!(
+        g.prim(node),
+        Some(
+            Prim::Fork
+                | Prim::Awaitable
+                | Prim::TupleUnpack
+                | Prim::ListUnpack
+                | Prim::ModuleContainerIndex
+                | Prim::Enter
+        )
+    )
+}
+
 fn can_stand_in_user(g: &Graph, value: ValueId) -> bool {
     let def = g.def(value);
+    // PyTorch nests earlier nodes in the expression that uses a task, and so moves them after the start of the task.
+    if is_statement(g, def) {
+        return false;
+    }
     let mut uses = g.uses(value);
     let (Some(use_), None) = (uses.next(), uses.next()) else { return false };
     let user = g.prim(use_.user);
