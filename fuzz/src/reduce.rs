@@ -3,8 +3,9 @@
 
 use crate::case::Case;
 use crate::oracle::{Oracle, Outcome};
+use flambeau_ir::attr::names;
 use flambeau_ir::verify::verify;
-use flambeau_ir::{Graph, NodeId, ValueId};
+use flambeau_ir::{Graph, NodeId, Prim, ValueId};
 use flambeau_rewrite::passes::inline::Inline;
 use flambeau_rewrite::{Manager, Pipeline};
 use std::sync::Arc;
@@ -63,13 +64,20 @@ pub(crate) fn candidates(case: &Case) -> impl Iterator<Item = Case> + '_ {
     inlined(case).into_iter().chain(smaller).chain(inputs).filter(|case| verify(&case.graph).is_ok())
 }
 
-/// Returns the program with all calls inlined.
+/// Returns the program with all calls inlined, without its functions unless the bodies of tasks call them. Calls in
+/// these are not inlined.
 fn inlined(case: &Case) -> Option<Case> {
-    case.unit.functions().next()?;
+    let calls =
+        |g: &Graph| g.nodes_deep().any(|n| matches!(g.prim(n), Some(Prim::CallFunction | Prim::CallMethod)));
+    let mut tasks = case.graph.nodes_deep().filter_map(|n| case.graph.attr(n, names::subgraph())?.as_graph());
+    if case.unit.functions().next().is_none() || (!calls(&case.graph) && tasks.next().is_some()) {
+        return None;
+    }
     let mut graph: Graph = (*case.graph).clone();
     let pipeline = Pipeline::new().then(Inline::default());
     Manager::new().unit(&case.unit).run(&mut graph, &pipeline).ok()?;
-    Some(Case::new(graph, case.inputs.clone()))
+    let has_tasks = graph.nodes_deep().any(|n| graph.attr(n, names::subgraph()).is_some());
+    Some(if has_tasks { case.with_graph(graph) } else { Case::new(graph, case.inputs.clone()) })
 }
 
 /// Returns the graph without a node: each used result is replaced by an earlier value of the same type.
@@ -104,4 +112,39 @@ fn without_input(case: &Case, i: usize) -> Option<Case> {
     let mut inputs = case.inputs.clone();
     inputs.remove(i);
     Some(Case { graph: Arc::new(graph), inputs, ..case.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selftest::session;
+    use flambeau_ir::module::Function;
+    use flambeau_ir::text::parse_graph;
+    use flambeau_ir::{CompilationUnit, Source, Symbol};
+
+    #[test]
+    fn functions_called_in_tasks_remain() {
+        let session = session();
+        let read = |text: &str| parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
+        let mut unit = CompilationUnit::new();
+        let helper = read("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n");
+        unit.define_function(Function::of_graph(Symbol::new("__torch__.helper"), Arc::new(helper)));
+        let graph = read(
+            "graph(%x : Tensor):
+  %h : Function = prim::Constant[name=\"__torch__.helper\"]()
+  %y : Tensor = prim::CallFunction(%h, %x)
+  %f : Future(Tensor) = prim::fork_0(%y)
+  return (%f)
+with prim::fork_0 = graph(%x : Tensor):
+  %h : Function = prim::Constant[name=\"__torch__.helper\"]()
+  %y : Tensor = prim::CallFunction(%h, %x)
+  return (%y)
+",
+        );
+        let case = Case { unit: Arc::new(unit), ..Case::new(graph, Vec::new()) };
+        let once = inlined(&case).unwrap();
+        assert!(once.graph.nodes_deep().all(|n| !once.graph.is_prim(n, Prim::CallFunction)));
+        assert_eq!(once.unit.functions().count(), 1, "the task calls it");
+        assert!(inlined(&once).is_none(), "nothing to inline remains");
+    }
 }
