@@ -4,8 +4,8 @@
 
 use flambeau_ir::{InplaceOf, RegistryBuilder};
 
-/// In-place operators with their functional variants, which have another name or overload, or name their parameters in
-/// another way.
+/// In-place operators with their functional variants, which have another name, overload, or annotation, or name or
+/// order their parameters in another way.
 const VARIANTS: &[(&str, &str)] = &[
     ("aten::__iand__.Tensor", "aten::__and__.Tensor"),
     ("aten::__iand__.Scalar", "aten::__and__.Scalar"),
@@ -33,7 +33,11 @@ const VARIANTS: &[(&str, &str)] = &[
     ("aten::polygamma_", "aten::polygamma"),
     ("aten::pow_.Scalar", "aten::pow.Tensor_Scalar"),
     ("aten::pow_.Tensor", "aten::pow.Tensor_Tensor"),
+    ("aten::set_.source_Storage", "aten::set.source_Storage"),
+    ("aten::set_.source_Storage_storage_offset", "aten::set.source_Storage_storage_offset"),
+    ("aten::set_.source_Tensor", "aten::set.source_Tensor"),
     ("aten::transpose_", "aten::transpose.int"),
+    ("mkldnn::_convolution_pointwise_.binary", "mkldnn::_convolution_pointwise.binary"),
     ("prim::MKLDNNHardSigmoid_", "prim::MKLDNNHardSigmoid"),
     ("prim::MKLDNNHardSwish_", "prim::MKLDNNHardSwish"),
 ];
