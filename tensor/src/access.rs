@@ -11,6 +11,7 @@
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -57,17 +58,11 @@ impl<'a> ReadGuards<'a> {
         ReadGuards::new(storage, storage)
     }
 
-    /// As [`Guards::ptr`].
-    #[inline]
-    pub(crate) fn ptr<T: Element>(&self, meta: &Meta) -> *mut T::Raw {
-        self.start(meta, T::DTYPE).cast()
-    }
-
     /// As [`Guards::start`].
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
         assert!(self.holds(&meta.storage), "invariant: the storage is locked");
-        start_of(meta, dtype)
+        span_of(meta, dtype).0
     }
 }
 
@@ -203,7 +198,7 @@ impl<'a> WriteGuards<'a> {
             self.target.ptr_eq(&meta.storage) || self.source.is_some_and(|s| s.ptr_eq(&meta.storage)),
             "invariant: the storage is locked"
         );
-        start_of(meta, dtype)
+        span_of(meta, dtype).0
     }
 }
 
@@ -223,26 +218,22 @@ impl Drop for WriteGuards<'_> {
     }
 }
 
-/// Returns the pointer to the first element of a layout in a locked storage. [`reach_of`] bytes from there on are
-/// within the storage.
+/// Returns the pointer to the first element of a layout in a locked storage, and the number of bytes from there to the
+/// end of the furthest element, all of which are within the storage.
 ///
 /// # Panics
 /// Panics if the layout is not within the storage.
 #[inline]
-pub(crate) fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
-    if meta.layout.numel() == 0 {
-        return std::ptr::dangling_mut::<u128>().cast();
+fn span_of(meta: &Meta, dtype: DType) -> (*mut u8, usize) {
+    let layout = &meta.layout;
+    if layout.numel() == 0 {
+        return (std::ptr::dangling_mut::<u128>().cast(), 0);
     }
-    let end = meta.layout.storage_end().saturating_mul(dtype.size());
+    let end = layout.storage_end().saturating_mul(dtype.size());
     assert!(end <= meta.storage.nbytes(), "invariant: a layout lies within its storage");
+    let start = layout.offset() as usize * dtype.size();
     // SAFETY: the storage is locked, and the assertion above found the layout, with its first element, to be within it.
-    unsafe { meta.storage.data().add(meta.layout.offset() as usize * dtype.size()) }
-}
-
-/// Returns the bytes from the first element of a layout to the end of its furthest.
-#[inline]
-pub(crate) fn reach_of(layout: &Layout, dtype: DType) -> usize {
-    if layout.numel() == 0 { 0 } else { (layout.storage_end() - layout.offset() as usize) * dtype.size() }
+    (unsafe { meta.storage.data().add(start) }, end - start)
 }
 
 /// Held locks, and the elements that may be read under them: the only way from a locked storage to slices of its
@@ -258,20 +249,94 @@ pub(crate) trait Locked {
     #[inline]
     fn elements<'a, T: Element>(&'a self, meta: &'a Meta) -> &'a [T::Raw] {
         assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
-        let len = reach_of(&meta.layout, T::DTYPE) / size_of::<T::Raw>();
-        // SAFETY: pointer and length: `start_of` checks that the layout is within the storage. All bytes of a storage
+        let (start, len) = span_of(meta, T::DTYPE);
+        // SAFETY: pointer and length: `span_of` checks that the layout is within the storage. All bytes of a storage
         // are initialized before it is shared, and every byte pattern is an element. Alignment: storages are aligned
         // for every element type, and so is the dangling pointer of an empty tensor. Lifetime: the storage stays locked
         // while `self` is borrowed, and its bytes do not move. Aliasing: nothing is written under a shared lock.
-        unsafe { std::slice::from_raw_parts(start_of(meta, T::DTYPE).cast::<T::Raw>(), len) }
+        unsafe { std::slice::from_raw_parts(start.cast::<T::Raw>(), len / size_of::<T::Raw>()) }
     }
 
     /// As [`Locked::elements`] for a tensor of any dtype, as bytes.
     #[inline]
     fn bytes<'a>(&'a self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
         assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
+        let (start, len) = span_of(meta, dtype);
         // SAFETY: as for `elements`.
-        unsafe { std::slice::from_raw_parts(start_of(meta, dtype), reach_of(&meta.layout, dtype)) }
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+/// Held locks of which one is exclusive, and the bytes that may be written under it.
+pub(crate) trait Writes: Locked {
+    /// Returns whether a storage is locked by these guards for writing.
+    fn owns(&self, storage: &Storage) -> bool;
+
+    /// Returns the bytes of a tensor from its first to its furthest element, for writing, and access to other bytes
+    /// under the same locks.
+    ///
+    /// # Panics
+    /// Panics if the tensor's storage is not locked for writing, or its layout is not within the storage.
+    #[inline]
+    fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], Others<'a, Self>) {
+        assert!(
+            meta.layout.numel() == 0 || self.owns(&meta.storage),
+            "invariant: the storage is locked for writing"
+        );
+        let (start, len) = span_of(meta, dtype);
+        let others = Others { guards: self, target: &meta.storage, bytes: start.addr()..start.addr() + len };
+        // SAFETY: pointer, length and lifetime: as for `elements`. Aliasing: the storage is locked exclusively, this
+        // method borrows the guards exclusively, and `others` returns no byte of this range.
+        (unsafe { std::slice::from_raw_parts_mut(start, len) }, others)
+    }
+}
+
+/// All bytes under held locks but those of one target.
+pub(crate) struct Others<'a, G: ?Sized> {
+    guards: &'a G,
+    target: &'a Storage,
+    /// Addresses of the target's bytes.
+    bytes: Range<usize>,
+}
+
+impl<'a, G: Writes + ?Sized> Others<'a, G> {
+    /// Returns the bytes of a tensor from its first to its furthest element.
+    ///
+    /// # Panics
+    /// Panics if the tensor's storage is not locked, its layout is not within the storage, or shares bytes with the
+    /// target.
+    #[inline]
+    pub(crate) fn bytes(&self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
+        let (start, len) = span_of(meta, dtype);
+        let at = start.addr();
+        let beside =
+            meta.storage.ptr_eq(self.target) && (at + len <= self.bytes.start || self.bytes.end <= at);
+        let apart = len == 0 || beside || self.guards.holds(&meta.storage);
+        assert!(apart, "invariant: an input is locked, and shares no byte with the target");
+        // SAFETY: pointer, length and lifetime: as for `elements`. Aliasing: nothing is written under a shared lock.
+        // Under the exclusive lock only the target's bytes are written, and these are others.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl Locked for WriteGuards<'_> {
+    #[inline]
+    fn holds(&self, storage: &Storage) -> bool {
+        self.source.is_some_and(|source| source.ptr_eq(storage))
+    }
+}
+
+impl Writes for WriteGuards<'_> {
+    #[inline]
+    fn owns(&self, storage: &Storage) -> bool {
+        self.target.ptr_eq(storage)
+    }
+}
+
+impl Writes for Guards<'_> {
+    #[inline]
+    fn owns(&self, storage: &Storage) -> bool {
+        self.wanted.iter().any(|(held, write)| *write && held.ptr_eq(storage))
     }
 }
 
@@ -384,7 +449,7 @@ impl Guards<'_> {
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
         assert!(self.wanted.iter().any(|(s, _)| s.ptr_eq(&meta.storage)), "invariant: the storage is locked");
-        start_of(meta, dtype)
+        span_of(meta, dtype).0
     }
 }
 
@@ -694,21 +759,29 @@ pub(crate) unsafe fn make<T: Element>(
     Ok(Tensor::from_parts(storage, T::DTYPE, layout))
 }
 
-/// As [`make`] for any dtype, as bytes.
+/// Makes a fresh tensor of any dtype, whose bytes `f` writes.
+///
+/// # Errors
+/// Returns the error of `f`, or an error if memory is exhausted.
+///
+/// # Panics
+/// Panics if the layout is not dense.
 ///
 /// # Safety
-/// `f` writes every byte, and the bytes are elements of the dtype.
+/// `f` writes every byte unless it fails, and the bytes are elements of the dtype.
+#[inline]
 pub(crate) unsafe fn make_bytes(
     layout: Layout,
     dtype: DType,
-    f: impl FnOnce(&mut [MaybeUninit<u8>]),
+    f: impl FnOnce(&Layout, &mut [MaybeUninit<u8>]) -> Result<()>,
 ) -> Result<Tensor> {
-    assert!(layout.is_contiguous() && layout.offset() == 0, "invariant: fresh tensors are row-major");
+    let dense = layout.is_contiguous() || layout.is_non_overlapping_and_dense();
+    assert!(dense && layout.offset() == 0, "invariant: fresh tensors have no gaps");
     let bytes = bytes_of(&layout, dtype)?;
     // SAFETY: the caller's contract: every byte is written by `f`, before the tensor is returned.
     let storage = unsafe { Storage::uninit(bytes)? };
     // SAFETY: the storage has `bytes` bytes, and this function has the only handle.
-    f(unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), bytes) });
+    f(&layout, unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), bytes) })?;
     Ok(Tensor::from_parts(storage, dtype, layout))
 }
 

@@ -28,6 +28,7 @@ pub mod index_set;
 pub mod lanes;
 mod layout;
 pub mod linalg;
+mod lines;
 pub mod loops;
 pub mod math;
 pub mod matmul;

@@ -19,7 +19,8 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Layout, dims, wrap_dim};
-use crate::loops::pack_fn;
+use crate::lines::{Form, Line, LineMut, Target};
+use crate::loops::Pack;
 use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
@@ -346,37 +347,46 @@ fn walk(
     }
     // If the result has no elements, the rows can have any length.
     if to.numel() > 0 {
-        let (pack, unpack) = (pack_fn(x.dtype(), dtypes[0])?, pack_fn(dtypes[1], dtypes[1])?);
+        let (pack, unpack) = (Pack::new(x.dtype(), dtypes[0])?, Pack::new(dtypes[1], dtypes[1])?);
         let (froms, tos) = (starts(layout, d), starts(&to, d));
+        let sizes = [x.dtype(), dtypes[0], dtypes[1]].map(DType::size);
+        let bytes = guards.bytes(meta, x.dtype());
+        // SAFETY: the storage is fresh: this function has the only handle, and uses no other pointer to its bytes below.
+        let target =
+            Target::new(unsafe { std::slice::from_raw_parts_mut(target.0.cast(), storage.nbytes()) });
         threads::try_split(froms.len(), grain, |rows| {
             let mut row_buffer = buffer_of(dtypes[0], if same { 0 } else { n })?;
             let mut out_buffer = buffer_of(dtypes[1], if direct { 0 } else { length })?;
             per_part(&mut |each| {
                 for i in rows.clone() {
                     let (at, to_at) = (froms[i], tos[i]);
-                    // SAFETY: `froms` and `tos` are the start offsets of the rows of the two layouts. The input's
-                    // layout is within its locked storage, which `start` checked; the output's layout covers its
-                    // storage. Each buffer holds a row, and belongs to this part only.
-                    unsafe {
-                        let from = base.by(at as isize * x.dtype().size() as isize);
-                        let row = if n == 0 {
-                            // Nothing is read, but the pointer must still be aligned for elements of the requested
-                            // dtype.
-                            row_buffer.as_ptr().cast()
-                        } else if same {
-                            from.cast_const()
-                        } else {
-                            pack(from, step as isize, row_buffer.as_mut_ptr().cast(), 1, n);
-                            row_buffer.as_ptr().cast()
-                        };
-                        let out_at = target.by(to_at as isize * dtypes[1].size() as isize);
-                        let one = |outs| Batch { number: i, count: 1, rows: row, n, outs, length };
-                        if direct {
-                            each(one(out_at));
-                        } else {
-                            each(one(out_buffer.as_mut_ptr().cast()));
-                            unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
+                    let row = if same && n > 0 {
+                        bytes[at as usize * sizes[0]..][..n * sizes[1]].as_ptr()
+                    } else {
+                        // Without elements nothing is read, but the pointer must still be aligned for the rows' dtype.
+                        let row: &mut [u8] = bytemuck::cast_slice_mut(&mut row_buffer);
+                        if n > 0 {
+                            let from = Line::new(
+                                bytes,
+                                at as usize * sizes[0],
+                                Form::new(sizes[0], step as usize, n),
+                            );
+                            pack.copy(from, LineMut::over(row, 0, Form::new(sizes[1], 1, n)));
                         }
+                        row.as_ptr()
+                    };
+                    let one = |outs| Batch { number: i, count: 1, rows: row, n, outs, length };
+                    let to_at = to_at as usize * sizes[2];
+                    if direct {
+                        // SAFETY: aliasing: rows of the result are disjoint, and each belongs to one part.
+                        each(one(unsafe { target.bytes(to_at, length * sizes[2]) }.as_mut_ptr().cast()));
+                    } else {
+                        each(one(out_buffer.as_mut_ptr().cast()));
+                        let form = Form::new(sizes[2], to_step as usize, length);
+                        let made =
+                            Line::new(bytemuck::cast_slice(&out_buffer), 0, Form::new(sizes[2], 1, length));
+                        // SAFETY: aliasing: as above.
+                        unpack.copy(made, unsafe { target.line(to_at, form) });
                     }
                 }
             });
@@ -436,9 +446,13 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
             }
         });
     };
+    let fill = |_: &Layout, out: &mut [MaybeUninit<u8>]| {
+        join(out);
+        Ok(())
+    };
     // SAFETY: the blocks are elements of the result's dtype, and have as many bytes in total (checked above). That each
     // block divides evenly into lines follows from the agreement of the tensors with `sizes`.
-    unsafe { access::make_bytes(to, dtype, join) }.map(Some)
+    unsafe { access::make_bytes(to, dtype, fill) }.map(Some)
 }
 
 /// Returns rows of a row-major matrix, one per index, as a tensor of these sizes, the last of which is the matrix's.
@@ -463,8 +477,12 @@ pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> 
             }
         });
     };
+    let fill = |_: &Layout, out: &mut [MaybeUninit<u8>]| {
+        pick(out);
+        Ok(())
+    };
     // SAFETY: one row per index covers all elements of the result, of the same dtype.
-    unsafe { access::make_bytes(to, dtype, pick) }
+    unsafe { access::make_bytes(to, dtype, fill) }
 }
 
 /// Returns `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension.

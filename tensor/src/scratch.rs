@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use crate::alloc::{ALIGN, Block, allocate_elements, release};
+use crate::error::Result;
 use crate::threads::SendPtr;
 
 /// A buffer of `len` elements, uninitialized at first.
@@ -26,11 +27,19 @@ unsafe impl<T: Sync> Sync for Scratch<T> {}
 impl<T: Copy> Scratch<T> {
     /// Allocates a buffer for `len` uninitialized elements. Aborts the process if memory is exhausted.
     pub(crate) fn new(len: usize) -> Scratch<T> {
-        let bytes = len.saturating_mul(size_of::<T>());
-        let block = allocate_elements(bytes, false).unwrap_or_else(|_| {
+        Scratch::try_new(len).unwrap_or_else(|_| {
+            let bytes = len.saturating_mul(size_of::<T>());
             handle_alloc_error(RawLayout::from_size_align(bytes, ALIGN).unwrap_or(RawLayout::new::<u8>()))
-        });
-        Scratch { block, len, elements: PhantomData }
+        })
+    }
+
+    /// As [`Scratch::new`], with an error if memory is exhausted.
+    ///
+    /// # Errors
+    /// Returns the allocator's error.
+    pub(crate) fn try_new(len: usize) -> Result<Scratch<T>> {
+        let block = allocate_elements(len.saturating_mul(size_of::<T>()), false)?;
+        Ok(Scratch { block, len, elements: PhantomData })
     }
 
     /// Returns the pointer to the first element, for several threads to fill the buffer.

@@ -10,6 +10,7 @@ use std::arch::x86_64::{
     _mm256_unpacklo_ps,
 };
 
+use crate::matmul::{Matrix, MatrixMut};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
 /// Calls `f` for every `step`-th element and the elements of `to`.
@@ -33,67 +34,77 @@ pub(crate) const LINES: usize = 4;
 /// Side of the squares of four-byte elements that are transposed at a time: the elements of an AVX vector.
 pub(crate) const SQUARE: usize = 8;
 
-/// Lines of four-byte elements, `line` elements apart, that become columns of rows that are `row` elements apart.
-pub(crate) struct Squares {
-    pub(crate) from: *const f32,
-    pub(crate) line: isize,
-    pub(crate) to: *mut f32,
-    pub(crate) row: isize,
-    /// Number of lines, and elements per line: both multiples of the square's side.
-    pub(crate) lines: usize,
-    pub(crate) length: usize,
-}
-
-impl Squares {
-    /// Transposes the lines. Elements may be of any four-byte type, because moving a float preserves its bytes.
-    ///
-    /// # Safety
-    /// The lines are valid for reads and the columns for writes. They do not overlap.
-    pub(crate) unsafe fn transpose(self) {
-        if isa() >= Isa::Avx2 {
-            return simd::run(ByVectors(self));
+/// Transposes a matrix: its rows, which have contiguous elements, become the columns of `to`. `N` columns at a time are
+/// read, so that the elements of a cache line are read together.
+///
+/// # Panics
+/// Panics if the sizes of the matrices do not fit, the elements of their rows are not contiguous, or the number of
+/// columns is not a multiple of `N`, which is one of [`SQUARE`].
+pub(crate) fn transpose<T: Copy, const N: usize>(from: Matrix<'_, T>, to: MatrixMut<'_, T>) {
+    let (rows, columns) = (from.rows(), from.columns());
+    let fits = to.rows() == columns && to.columns() == rows && columns.is_multiple_of(N);
+    assert!(
+        fits && N.is_multiple_of(SQUARE),
+        "invariant: a transpose has the sizes of its matrix, exchanged"
+    );
+    let contiguous = from.column_step() == 1 && to.column_step() == 1;
+    assert!(contiguous, "invariant: rows that are transposed have contiguous elements");
+    let (line, row) = (from.row_step(), to.row_step());
+    let whole = rows / LINES * LINES;
+    let mut done = 0;
+    if size_of::<T>() == size_of::<f32>() && rows >= SQUARE && isa() >= Isa::Avx2 {
+        done = rows / SQUARE * SQUARE;
+        let (from, to) = (from.element(0, 0).cast(), to.element(0, 0).cast());
+        simd::run(Squares::<N> { from, line, to, row, rows: done, columns });
+    }
+    for k in (0..columns).step_by(N) {
+        // SAFETY: pointers and lengths: rows below `rows` and `N` columns from `k` on belong to the matrix, and to the
+        // target as columns and rows; the assertions above check that both are contiguous. Alignment: an array has the
+        // alignment of its elements. Lifetime: both are borrowed by this function. Aliasing: the target's elements are
+        // exclusive.
+        unsafe {
+            for i in (done..whole).step_by(LINES) {
+                transpose_lines::<T, N>(from.element(i, k), line, to.element(k, i), row);
+            }
+            for i in whole.max(done)..rows {
+                let elements = *from.element(i, k).cast::<[T; N]>();
+                for (d, x) in elements.into_iter().enumerate() {
+                    to.element(k + d, i).write(x);
+                }
+            }
         }
-        for (i, k) in self.corners(LINES) {
-            // SAFETY: the caller's contract, for a part of the lines.
-            unsafe {
-                transpose_lines::<f32, SQUARE>(self.element(i, k), self.line, self.target(i, k), self.row)
-            };
-        }
-    }
-
-    /// Returns the first line and element of each square of `lines` lines.
-    #[inline(always)]
-    fn corners(&self, lines: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let length = self.length;
-        (0..self.lines).step_by(lines).flat_map(move |i| (0..length).step_by(SQUARE).map(move |k| (i, k)))
-    }
-
-    /// Returns the address of element `k` of line `i`.
-    #[inline(always)]
-    fn element(&self, i: usize, k: usize) -> *const f32 {
-        self.from.wrapping_offset(i as isize * self.line).wrapping_add(k)
-    }
-
-    /// Returns the target of element `k` of line `i`.
-    #[inline(always)]
-    fn target(&self, i: usize, k: usize) -> *mut f32 {
-        self.to.wrapping_offset(k as isize * self.row).wrapping_add(i)
     }
 }
 
-/// Transposes squares in eight registers each. Made only if the processor has AVX2, and under the contract of
-/// [`Squares::transpose`].
-struct ByVectors(Squares);
+/// Rows of four-byte elements that are transposed in squares, of eight registers each. Made by [`transpose`], under its
+/// conditions, if the processor has AVX2. Moving a float preserves its bytes, so the elements may be of any type.
+struct Squares<const N: usize> {
+    from: *const f32,
+    line: usize,
+    to: *mut f32,
+    row: usize,
+    /// A multiple of [`SQUARE`], as `N`.
+    rows: usize,
+    /// A multiple of `N`.
+    columns: usize,
+}
 
-impl Kernel for ByVectors {
+impl<const N: usize> Kernel for Squares<N> {
     type Output = ();
     const SETS: Sets = Sets::Only(Isa::Avx2);
 
     #[inline(always)]
     fn run(self) {
-        for (i, k) in self.0.corners(SQUARE) {
-            // SAFETY: the processor has the instructions; the rest is the contract under which this value was made.
-            unsafe { transpose_square(self.0.element(i, k), self.0.line, self.0.target(i, k), self.0.row) };
+        let Squares { from, line, to, row, rows, columns } = self;
+        for block in (0..columns).step_by(N) {
+            for i in (0..rows).step_by(SQUARE) {
+                for k in (block..block + N).step_by(SQUARE) {
+                    let (from, to) = (from.wrapping_add(i * line + k), to.wrapping_add(k * row + i));
+                    // SAFETY: the processor has the instructions; the rest is checked by `transpose`, which made this
+                    // value.
+                    unsafe { transpose_square(from, line, to, row) };
+                }
+            }
         }
     }
 }
@@ -102,11 +113,12 @@ impl Kernel for ByVectors {
 /// exchanged.
 ///
 /// # Safety
-/// As [`Squares::transpose`]; the processor has AVX.
+/// `from` is valid for reads of eight elements in each of eight lines, `line` elements apart; `to` is valid for writes of
+/// as many, `row` elements apart. They do not overlap. The processor has AVX.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]
-unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
+unsafe fn transpose_square(from: *const f32, line: usize, to: *mut f32, row: usize) {
     // Pairs of elements of two vectors' halves: the first of each, or the second.
     const FIRST: i32 = 0x44;
     const SECOND: i32 = 0xee;
@@ -116,7 +128,7 @@ unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isi
     // SAFETY: the caller's contract; loads and stores are unaligned ones.
     unsafe {
         let lines: [__m256; SQUARE] =
-            [0, 1, 2, 3, 4, 5, 6, 7].map(|i| _mm256_loadu_ps(from.wrapping_offset(i * line)));
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|i| _mm256_loadu_ps(from.wrapping_add(i * line)));
         let fours = |i: usize| -> [__m256; 4] {
             let [a, b, c, d] = [lines[i], lines[i + 1], lines[i + 2], lines[i + 3]];
             let (low, high) = (
@@ -132,7 +144,7 @@ unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isi
         };
         let (upper, lower) = (fours(0), fours(4));
         for k in 0..4 {
-            let [near, far] = [k, k + 4].map(|k| to.wrapping_offset(k as isize * row));
+            let [near, far] = [k, k + 4].map(|k| to.wrapping_add(k * row));
             _mm256_storeu_ps(near, _mm256_permute2f128_ps::<LOW>(upper[k], lower[k]));
             _mm256_storeu_ps(far, _mm256_permute2f128_ps::<HIGH>(upper[k], lower[k]));
         }
@@ -142,11 +154,11 @@ unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isi
 /// Not called on other architectures, which have no AVX; implemented for completeness.
 ///
 /// # Safety
-/// As [`Squares::transpose`].
+/// As for the other architecture.
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
+unsafe fn transpose_square(from: *const f32, line: usize, to: *mut f32, row: usize) {
     for i in (0..SQUARE).step_by(LINES) {
-        let (from, to) = (from.wrapping_offset(i as isize * line), to.wrapping_add(i));
+        let (from, to) = (from.wrapping_add(i * line), to.wrapping_add(i));
         // SAFETY: the caller's contract.
         unsafe { transpose_lines::<f32, SQUARE>(from, line, to, row) };
     }
@@ -161,15 +173,10 @@ unsafe fn transpose_square(from: *const f32, line: isize, to: *mut f32, row: isi
 /// # Safety
 /// The lines are valid for reads and the columns for writes. They do not overlap.
 #[inline(never)]
-pub(crate) unsafe fn transpose_lines<T: Copy, const N: usize>(
-    from: *const T,
-    line: isize,
-    to: *mut T,
-    row: isize,
-) {
+unsafe fn transpose_lines<T: Copy, const N: usize>(from: *const T, line: usize, to: *mut T, row: usize) {
     // SAFETY: the caller's contract; an array has the alignment of its elements.
     unsafe {
-        let lines: [&[T; N]; LINES] = [0, 1, 2, 3].map(|k| &*from.offset(k * line).cast());
+        let lines: [&[T; N]; LINES] = [0, 1, 2, 3].map(|k| &*from.add(k * line).cast());
         let mut transposed = [[lines[0][0]; LINES]; N];
         for i in 0..N {
             for k in 0..LINES {
@@ -177,35 +184,54 @@ pub(crate) unsafe fn transpose_lines<T: Copy, const N: usize>(
             }
         }
         for (i, transposed) in transposed.iter().enumerate() {
-            to.offset(i as isize * row).cast::<[T; LINES]>().write_unaligned(*transposed);
+            to.add(i * row).cast::<[T; LINES]>().write_unaligned(*transposed);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Squares, strided};
+    use std::mem::MaybeUninit;
+
+    use super::{SQUARE, strided, transpose};
+    use crate::matmul::{Matrix, MatrixMut};
+
+    /// Transposes `rows` rows of `columns` elements, with gaps behind the rows of both matrices.
+    fn transposed<T: Copy + PartialEq + std::fmt::Debug>(
+        rows: usize,
+        columns: usize,
+        value: impl Fn(usize) -> T,
+    ) {
+        let (line, row) = (columns + 3, rows + 1);
+        let from: Vec<T> = (0..rows * line).map(&value).collect();
+        let gap = value(usize::MAX);
+        let mut to = vec![MaybeUninit::new(gap); columns * row];
+        let mut target = MatrixMut::of(&mut to, row);
+        transpose::<T, SQUARE>(
+            Matrix::new(&from, [rows, columns], [line, 1]),
+            target.part(0..columns, 0..rows),
+        );
+        for (at, x) in to.into_iter().enumerate() {
+            let want = if at % row < rows { from[at % row * line + at / row] } else { gap };
+            // SAFETY: all elements were initialized by `vec!`.
+            assert_eq!(unsafe { x.assume_init() }, want, "{rows} rows of {columns}, element {at}");
+        }
+    }
 
     #[test]
-    fn lines_become_columns() {
-        for (lines, length) in [(8, 8), (16, 32), (24, 8)] {
-            let (line, row) = (length + 3, lines + 1);
-            let from: Vec<f32> = (0..lines * line).map(|i| i as f32).collect();
-            let mut to = vec![-1.0; length * row];
-            let squares = Squares {
-                from: from.as_ptr(),
-                line: line as isize,
-                to: to.as_mut_ptr(),
-                row: row as isize,
-                lines,
-                length,
-            };
-            // SAFETY: the vectors have exactly these sizes.
-            unsafe { squares.transpose() };
-            let source_at = |at: usize| (at % row < lines).then(|| from[at % row * line + at / row]);
-            let want: Vec<f32> = (0..to.len()).map(|at| source_at(at).unwrap_or(-1.0)).collect();
-            assert_eq!(to, want, "{lines} lines of {length}");
+    fn rows_become_columns() {
+        for (rows, columns) in [(8, 8), (16, 32), (24, 8), (1, 8), (7, 16), (13, 24), (0, 8), (8, 0)] {
+            transposed(rows, columns, |i| i as f32);
+            transposed(rows, columns, |i| i as f64);
+            transposed(rows, columns, |i| i as u8);
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a transpose has the sizes of its matrix")]
+    fn other_sizes_are_not_transposed() {
+        let (from, mut to) = ([0.0f32; 64], [MaybeUninit::uninit(); 64]);
+        transpose::<f32, SQUARE>(Matrix::new(&from, [8, 8], [8, 1]), MatrixMut::of(&mut to[..56], 8));
     }
 
     #[test]

@@ -198,12 +198,6 @@ impl<T> SendPtr<T> {
     pub(crate) fn at(self, i: usize) -> *mut T {
         self.0.wrapping_add(i)
     }
-
-    /// Returns the pointer moved by `i` elements, forwards or backwards.
-    #[inline(always)]
-    pub(crate) fn by(self, i: isize) -> *mut T {
-        self.0.wrapping_offset(i)
-    }
 }
 
 /// Runs `part` for every number below `parts`.

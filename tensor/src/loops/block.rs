@@ -4,11 +4,16 @@
 //! more group, so that sixteen elements cost one vector step instead of sixteen scalar ones. The padding repeats an
 //! element of the data, so a closure never sees a value that does not occur there. Groups and tail share one loop: this
 //! is the most instantiated code of the program, and a function with one call site is inlined.
-#![allow(unsafe_code, reason = "slices over memory that the loops have locked")]
+//!
+//! A [`BlockKernel`] is such a kernel with its types erased: it takes rows of bytes, checks their lengths once per call,
+//! and calls the typed code.
+#![allow(unsafe_code, reason = "passes rows of bytes to typed code as slices of elements")]
 
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+
+use smallvec::SmallVec;
 
 use crate::element::Element;
 use crate::simd::{self, Kernel, Sets};
@@ -104,13 +109,109 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
     }
 }
 
-/// Writes the kernel of one, two or three inputs. `block_kernel! { binary, Binary, Map2, a: A / xs, x; b: B / ys, y }` expands
-/// to
+/// A function of blocks with the types of its operands erased.
+#[derive(Clone, Copy)]
+pub(super) struct BlockKernel<'a> {
+    /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
+    rows: &'static [(usize, usize)],
+    f: &'a (dyn Untyped + 'a),
+}
+
+/// The typed code of a [`BlockKernel`].
+pub(super) trait Untyped: Sync {
+    /// Computes `n` elements of the result.
+    ///
+    /// # Safety
+    /// Rows have the sizes of [`Typed::ROWS`]: `out` is valid for writes of `n` elements, each input has `n` elements,
+    /// and all are aligned for their elements. `out` overlaps no input.
+    unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize);
+}
+
+/// Typed code, with the sizes and alignments of its elements in bytes.
+pub(super) trait Typed: Untyped {
+    /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
+    const ROWS: &'static [(usize, usize)];
+}
+
+/// Returns the size and the alignment of elements in memory.
+const fn row_of<T: Element>() -> (usize, usize) {
+    (size_of::<T::Raw>(), align_of::<T::Raw>())
+}
+
+impl<'a> BlockKernel<'a> {
+    /// Erases the types of a kernel.
+    #[inline(always)]
+    pub(super) fn new<K: Typed>(kernel: &'a K) -> BlockKernel<'a> {
+        BlockKernel { rows: K::ROWS, f: kernel }
+    }
+
+    /// Returns the bytes per element of the result (0) or of an input (from 1 on).
+    #[inline(always)]
+    pub(super) fn size(self, operand: usize) -> usize {
+        self.row(operand).0
+    }
+
+    #[inline(always)]
+    fn row(self, operand: usize) -> (usize, usize) {
+        self.rows[operand.min(self.rows.len() - 1)]
+    }
+
+    /// Computes a row of `n` elements and returns its bytes, all of which were written.
+    ///
+    /// # Panics
+    /// Panics if a row does not have `n` elements of the size that the kernel has for it, is not aligned for them, or
+    /// an input is missing.
+    #[inline]
+    pub(super) fn run<'o>(self, n: usize, out: &'o mut [MaybeUninit<u8>], inputs: &[&[u8]]) -> &'o mut [u8] {
+        self.check(n, out.as_ptr().cast(), out.len(), inputs);
+        // SAFETY: pointers, lengths and alignment: checked above; any bytes are elements of any type of their size.
+        // Aliasing: `out` is borrowed exclusively. The kernel writes all elements, which are all bytes of `out`.
+        unsafe {
+            self.f.run(out.as_mut_ptr().cast(), inputs, n);
+            out.assume_init_mut()
+        }
+    }
+
+    /// As [`BlockKernel::run`], over a row that has been written before.
+    #[inline]
+    pub(super) fn run_over(self, n: usize, out: &mut [u8], inputs: &[&[u8]]) {
+        self.check(n, out.as_ptr(), out.len(), inputs);
+        // SAFETY: as for `run`.
+        unsafe { self.f.run(out.as_mut_ptr(), inputs, n) };
+    }
+
+    #[inline(always)]
+    fn check(self, n: usize, out: *const u8, len: usize, inputs: &[&[u8]]) {
+        let fits = |start: *const u8, len: usize, (size, align): (usize, usize)| {
+            len == n.saturating_mul(size) && start.addr() & (align - 1) == 0
+        };
+        let mut all = fits(out, len, self.row(0));
+        for (k, input) in inputs.iter().enumerate() {
+            all &= fits(input.as_ptr(), input.len(), self.row(k + 1));
+        }
+        assert!(all, "invariant: rows have the elements that their kernel was made for");
+    }
+}
+
+/// Writes the kernel of one, two or three inputs. `block_kernel! { binary, Binary, BinaryCall, Map2, a: A / xs, x; b: B / ys, y }`
+/// expands to
 ///
 /// ```text
-/// struct Binary<'a, A: Element, B: Element, R: Element, F> { operands: &'a [*mut u8], n: usize, f: F, … }
+/// pub(super) struct Binary<A, B, R, F> { f: F, elements: PhantomData<fn(A, B) -> R> }
 ///
-/// impl<A: Element, B: Element, R: Element, F: Map2<A, B, R>> Binary<'_, A, B, R, F> {
+/// pub(super) fn binary<A: Element, B: Element, R: Element, F: Map2<A, B, R>>(f: F) -> Binary<A, B, R, F> { … }
+///
+/// impl<…> Typed for Binary<A, B, R, F> { … }
+///
+/// impl<…> Untyped for Binary<A, B, R, F> {
+///     unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize) {
+///         simd::run(BinaryCall { out, inputs, n, f: self.f, elements: PhantomData });
+///     }
+/// }
+///
+/// struct BinaryCall<'a, A, B, R, F> { out: *mut u8, inputs: &'a [&'a [u8]], n: usize, f: F, … }
+///
+/// impl<…> BinaryCall<'_, A, B, R, F> {
 ///     fn plain(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], b: &[B::Raw], f: F) {
 ///         let n = out.len();
 ///         let (a, b) = (&a[..n], &b[..n]);
@@ -121,29 +222,47 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
 ///     // `groups` calls `plain` for whole groups, and once more for the rest, padded in `xs` and `ys`
 /// }
 ///
-/// impl<…> Kernel for Binary<'_, A, B, R, F> { … }
-///
-/// pub(super) unsafe fn binary<A: Element, B: Element, R: Element>(
-///     operands: &[*mut u8],
-///     n: usize,
-///     f: impl Map2<A, B, R>,
-/// ) {
-///     simd::run(Binary { operands, n, f, elements: PhantomData });
-/// }
+/// impl<…> Kernel for BinaryCall<'_, A, B, R, F> { … }
 /// ```
 macro_rules! block_kernel {
-    ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
+    ($(#[$doc:meta])* $name:ident, $kernel:ident, $call:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
         $(, $guarded:ident of $only:ident)?) => {
-        struct $kernel<'a, $($type: Element,)+ R: Element, F> {
-            /// Pointers to the output and the inputs. The slice is kept as it is: the compiler would copy the pointers
-            /// in pairs, and such wide loads stall on the narrow stores that have just written them.
-            operands: &'a [*mut u8],
+        /// The kernel that the function below makes.
+        pub(super) struct $kernel<$($type,)+ R, F> {
+            f: F,
+            elements: PhantomData<fn($($type),+) -> R>,
+        }
+
+        $(#[$doc])*
+        #[inline(always)]
+        pub(super) fn $name<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>>(
+            f: F,
+        ) -> $kernel<$($type,)+ R, F> {
+            $kernel { f, elements: PhantomData }
+        }
+
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Typed for $kernel<$($type,)+ R, F> {
+            const ROWS: &'static [(usize, usize)] = &[row_of::<R>() $(, row_of::<$type>())+];
+        }
+
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Untyped for $kernel<$($type,)+ R, F> {
+            unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize) {
+                simd::run($call { out, inputs, n, f: self.f, elements: PhantomData::<fn($($type),+) -> R> });
+            }
+        }
+
+        /// A call of the kernel, made under the contract of [`Untyped::run`].
+        struct $call<'a, $($type,)+ R, F> {
+            out: *mut u8,
+            /// The slice is kept as it is: the compiler would copy the pointers in pairs, and such wide loads stall on
+            /// the narrow stores that have just written them.
+            inputs: &'a [&'a [u8]],
             n: usize,
             f: F,
             elements: PhantomData<fn($($type),+) -> R>,
         }
 
-        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<'_, $($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $call<'_, $($type,)+ R, F> {
             /// The loop that LLVM vectorizes. Slices as arguments carry the information that nothing overlaps.
             #[inline(always)]
             fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
@@ -158,109 +277,153 @@ macro_rules! block_kernel {
                 }
             }
 
-            /// Pointers to the result and the arguments.
+            /// Returns the rows as slices of elements.
             #[inline(always)]
-            fn pointers(&self) -> (*mut R::Raw, $(*const $type::Raw),+) {
-                let &[out, $($input,)+ ..] = self.operands else {
-                    unreachable!("invariant: an operand for the result and one for each argument")
+            fn rows(&mut self) -> (&mut [MaybeUninit<R::Raw>], $(&[$type::Raw]),+) {
+                let &[$($input,)+ ..] = self.inputs else {
+                    unreachable!("invariant: a kernel gets a row for each argument")
                 };
-                (out.cast(), $($input.cast()),+)
+                // SAFETY: pointers, lengths, alignment and aliasing: the contract under which this value was made.
+                // Lifetime: the rows outlive this value, which the slices borrow.
+                unsafe {
+                    (
+                        std::slice::from_raw_parts_mut(self.out.cast(), self.n),
+                        $(std::slice::from_raw_parts($input.as_ptr().cast(), self.n)),+
+                    )
+                }
             }
 
-            /// # Safety
-            /// As for the function that this macro defines.
             #[inline(always)]
-            unsafe fn groups<const W: usize>(self) {
-                let ((out, $($input),+), n, f) = (self.pointers(), self.n, self.f);
-                let whole = n & !(W - 1);
-                let rest = n - whole;
+            fn groups<const W: usize>(mut self) {
+                let f = self.f;
+                let (out, $($input),+) = self.rows();
+                let whole = out.len() & !(W - 1);
+                let (out, last) = out.split_at_mut(whole);
                 let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
-                $(let mut $array = [const { MaybeUninit::<$type::Raw>::uninit() }; W];)+
-                let (mut at, mut len, mut padded) = (out, whole, whole == 0);
-                $(let mut $from = $input;)+
-                // SAFETY: `n` elements are in bounds of every pointer, and the output overlaps no input (the caller's
-                // contract). `whole + rest == n`, and `rest < W`, the length of the arrays. The arrays are filled
-                // before they are read.
-                unsafe {
-                    loop {
-                        if padded {
-                            if rest == 0 {
-                                break;
-                            }
-                            $($array.fill(MaybeUninit::new(*$input.add(whole)));
-                            std::ptr::copy_nonoverlapping($input.add(whole), $array.as_mut_ptr().cast(), rest);
-                            $from = $array.as_ptr().cast();)+
-                            (at, len) = (results.as_mut_ptr().cast(), W);
-                        }
-                        Self::plain(
-                            std::slice::from_raw_parts_mut(at.cast(), len),
-                            $(std::slice::from_raw_parts($from, len),)+
-                            f,
-                        );
-                        if padded {
-                            std::ptr::copy_nonoverlapping(results.as_ptr().cast(), out.add(whole), rest);
+                let mut padded = whole == 0;
+                loop {
+                    $(let mut $array: [$type::Raw; W];)+
+                    let (to, $($from),+) = if padded {
+                        if last.is_empty() {
                             break;
                         }
-                        padded = true;
+                        $(let $from = &$input[whole..];
+                        $array = [$from[0]; W];
+                        $array[..$from.len()].copy_from_slice($from);)+
+                        (&mut results[..], $(&$array[..]),+)
+                    } else {
+                        (&mut *out, $(&$input[..whole]),+)
+                    };
+                    Self::plain(to, $($from,)+ f);
+                    if padded {
+                        last.copy_from_slice(&results[..last.len()]);
+                        break;
                     }
+                    padded = true;
                 }
             }
         }
 
-        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $kernel<'_, $($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $call<'_, $($type,)+ R, F> {
             type Output = ();
             const SETS: Sets = Sets::of(&[$($type::DTYPE),+]);
 
             #[inline(always)]
             fn run(self) {
                 let wide = size_of::<R>() >= 4 $(|| size_of::<$type>() >= 4)+;
-                // SAFETY: the contract of the function that made this kernel.
-                unsafe {
-                    if wide { self.groups::<WIDE>() } else { self.groups::<NARROW>() }
-                }
+                if wide { self.groups::<WIDE>() } else { self.groups::<NARROW>() }
             }
 
             #[inline(always)]
-            fn run_small(self) {
-                let (out, $($input),+) = self.pointers();
-                for i in 0..self.n {
-                    // Not vectorized: `black_box` makes the index opaque to the compiler.
-                    let i = black_box(i);
-                    // SAFETY: as above; `i < n`.
-                    unsafe {
-                        let result = self.f.at($($type::from_raw(*$input.add(i))),+);
-                        out.add(i).write(result.to_raw());
-                    }
+            fn run_small(mut self) {
+                let (f, n) = (self.f, self.n);
+                let (out, $($input),+) = self.rows();
+                for i in 0..n {
+                    // Not vectorized: `black_box` is opaque to the compiler.
+                    black_box(());
+                    out[i].write(f.at($($type::from_raw($input[i])),+).to_raw());
                 }
             }
-        }
-
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// `operands` has a pointer for the output and one for each input. Each pointer is aligned for its element type
-        /// and valid for `n` contiguous elements during the call: inputs for reads, the output for writes. The output
-        /// overlaps no input, and no other thread accesses it.
-        #[inline]
-        pub(super) unsafe fn $name<$($type: Element,)+ R: Element>(
-            operands: &[*mut u8],
-            n: usize,
-            f: impl $map<$($type,)+ R>,
-        ) {
-            simd::run($kernel { operands, n, f, elements: PhantomData::<fn($($type),+) -> R> });
         }
     };
 }
 
 block_kernel! {
     /// `out[i] = f(a[i])`.
-    unary, Unary, Map, a: A / xs, x, guarded of a
+    unary, Unary, UnaryCall, Map, a: A / xs, x, guarded of a
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i])`.
-    binary, Binary, Map2, a: A / xs, x; b: B / ys, y
+    binary, Binary, BinaryCall, Map2, a: A / xs, x; b: B / ys, y
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i], c[i])`.
-    ternary, Ternary, Map3, a: A / xs, x; b: B / ys, y; c: C / zs, z
+    ternary, Ternary, TernaryCall, Map3, a: A / xs, x; b: B / ys, y; c: C / zs, z
+}
+
+/// The kernel that [`nary`] makes.
+pub(super) struct Nary<T, R, F> {
+    f: F,
+    elements: PhantomData<fn(T) -> R>,
+}
+
+/// Any number of inputs of one type: `f` gets a slice for each, and one to fill, which is zeroed.
+pub(super) fn nary<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync>(f: F) -> Nary<T, R, F> {
+    Nary { f, elements: PhantomData }
+}
+
+impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> Typed for Nary<T, R, F> {
+    const ROWS: &'static [(usize, usize)] = &[row_of::<R>(), row_of::<T>()];
+}
+
+impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> Untyped for Nary<T, R, F> {
+    unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize) {
+        let inputs: SmallVec<[&[T::Raw]; 8]> = inputs.iter().map(|row| bytemuck::cast_slice(row)).collect();
+        let out = out.cast::<R::Raw>();
+        // SAFETY: pointer, length, alignment and aliasing: the caller's contract. Zero bytes are an element of any type.
+        let out = unsafe {
+            out.write_bytes(0, n);
+            std::slice::from_raw_parts_mut(out, n)
+        };
+        (self.f)(&inputs, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a sum of `f32` and `i32` over rows of these numbers of bytes.
+    fn run(n: usize, out: usize, inputs: [usize; 2]) -> Vec<f32> {
+        let kernel = binary::<f32, i32, f32, _>(Closure(|a: f32, b: i32| a + b as f32));
+        let (a, b): (Vec<f32>, Vec<i32>) = (0..40).map(|i| (i as f32, 100 * i)).unzip();
+        let mut to = vec![-1.0f32; 40];
+        let inputs = [&bytemuck::cast_slice(&a)[..inputs[0]], &bytemuck::cast_slice(&b)[..inputs[1]]];
+        BlockKernel::new(&kernel).run_over(n, &mut bytemuck::cast_slice_mut(&mut to)[..out], &inputs);
+        to
+    }
+
+    #[test]
+    fn rows_of_all_lengths_are_computed_alone() {
+        for n in [0, 1, 15, 16, 17, 32, 33, 39] {
+            let to = run(n, 4 * n, [4 * n; 2]);
+            for (i, x) in to.into_iter().enumerate() {
+                assert_eq!(x, if i < n { 101.0 * i as f32 } else { -1.0 }, "element {i} of {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_other_lengths_are_refused() {
+        for (n, out, inputs) in [
+            (8, 28, [32, 32]),
+            (8, 32, [28, 32]),
+            (8, 32, [32, 36]),
+            (8, 36, [32, 32]),
+            (usize::MAX, 0, [0, 0]),
+        ] {
+            let run = std::panic::catch_unwind(|| run(n, out, inputs));
+            assert!(run.is_err(), "{n} elements in rows of {out} and {inputs:?} bytes");
+        }
+    }
 }

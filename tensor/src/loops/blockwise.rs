@@ -78,12 +78,12 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
         }
     }
     // Rows of one shape and single elements need no plan.
-    let row = flat(&metas).map(Layout::to_contiguous);
+    let layouts: SmallVec<[&Layout; 8]> = metas.iter().map(|meta| &meta.layout).collect();
+    let row = flat(&layouts).map(Layout::to_contiguous);
     let mut plan = None;
     let layout = match row {
         Some(layout) => layout,
         None => {
-            let layouts: SmallVec<[&Layout; 8]> = metas.iter().map(|meta| &meta.layout).collect();
             let plan = plan.insert(Plan::new(Plan::shape(&layouts)?, &layouts));
             let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
             let alike =

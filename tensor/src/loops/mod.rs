@@ -11,6 +11,7 @@ use crate::thresholds::Threshold::{self, Length, Product};
 
 mod block;
 mod blockwise;
+mod copy;
 mod drive;
 mod pack;
 mod plan;
@@ -19,19 +20,20 @@ mod repeat;
 
 pub use block::Map;
 pub use blockwise::{blockwise, blockwise_len};
-pub(crate) use pack::{PackFn, pack_fn};
+pub(crate) use copy::{copied, copy, copy_fresh};
+pub(crate) use pack::Pack;
 pub use plan::{layout_after, strides_after};
 pub use pointwise::{
     OutputHint, binary, binary_in, binary_into, choose, is_shared, map, map_in, nary, nary_into, ternary,
     ternary_in, ternary_into, test_in, unary, unary_in, unary_into,
 };
-pub(crate) use pointwise::{copied, copy, copy_fresh, like};
+pub(crate) use pointwise::like;
 
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("loops/drive.rs BLOCK", drive::BLOCK),
     Length("loops/drive.rs SHORT", drive::SHORT),
-    Length("loops/drive.rs TILE", drive::TILE),
+    Length("loops/copy.rs TILE", copy::TILE),
     Length("loops/block.rs WIDE", block::WIDE),
     Length("loops/block.rs NARROW", block::NARROW),
     Length("loops/block.rs SPAN", block::SPAN),

@@ -5,7 +5,6 @@
 //! blocks (with the semantics of C++'s `static_cast`), so the caller chooses the types by promotion and no converted
 //! copy is made. An output that is written into may also be an input. Inputs that overlap it otherwise are refused as
 //! in PyTorch, or copied first.
-#![allow(unsafe_code, reason = "passes locked memory to kernels")]
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -13,21 +12,19 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::block::{self, Closure, Map};
-use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, drive_straight, walk_copy};
-use super::pack::pack_fn;
+use super::block::{self, BlockKernel, Closure, Map};
+use super::drive::{self, BLOCK, Course, FLAT, Input, Output};
 use super::plan::Plan;
 use super::repeat::Repeated;
-use crate::access::{LockSet, ReadGuards, ReadThree, WriteGuards, reach_of, start_of};
-use crate::create::bytes_of;
+use crate::access::{LockSet, Locked, ReadGuards, ReadThree, WriteGuards, Writes};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, Shape, TensorError};
 use crate::layout::{Layout, same_sizes};
-use crate::storage::Storage;
+use crate::lines::Buffer;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, GRAIN, SendPtr};
+use crate::threads::{self, GRAIN};
 
 /// The dtype of a result, and optionally a tensor that the result may overwrite.
 ///
@@ -81,10 +78,8 @@ pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy + Syn
 /// # Errors
 /// As for [`unary`].
 pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tensor> {
-    // SAFETY: the dtypes passed to `fresh` are those of `A` and `R`, so the kernel gets blocks of these types.
-    fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
-        block::unary::<A, R>(p, n, f);
-    })
+    let kernel = block::unary::<A, R, _>(f);
+    fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// As [`map`], in a dtype whose elements `T` carries ([`DType::carrier`]). The input and the results of `f` are
@@ -99,10 +94,8 @@ pub fn map_in<'a, T: Element>(
 ) -> Result<Tensor> {
     let hint = hint.into();
     let x = &*exactly::<T>(x, hint.dtype)?;
-    // SAFETY: inputs and result have the dtype of `T`, so the kernel gets blocks of `T`.
-    meeting(hint, &[x], T::DTYPE, &|p, n| unsafe {
-        block::unary::<T, T>(p, n, f);
-    })
+    let kernel = block::unary::<T, T, _>(f);
+    meeting(hint, &[x], T::DTYPE, BlockKernel::new(&kernel))
 }
 
 /// As [`unary`] in a dtype whose elements `T` carries.
@@ -129,10 +122,8 @@ pub fn binary_in<'a, T: Element>(
 ) -> Result<Tensor> {
     let hint = hint.into();
     let (a, b) = (&*exactly::<T>(a, hint.dtype)?, &*exactly::<T>(b, hint.dtype)?);
-    // SAFETY: inputs and result have the dtype of `T`, so the kernel gets blocks of `T`.
-    meeting(hint, &[a, b], T::DTYPE, &|p, n| unsafe {
-        block::binary::<T, T, T>(p, n, Closure(f));
-    })
+    let kernel = block::binary::<T, T, T, _>(Closure(f));
+    meeting(hint, &[a, b], T::DTYPE, BlockKernel::new(&kernel))
 }
 
 /// As [`ternary`] in a dtype whose elements `T` carries.
@@ -147,10 +138,9 @@ pub fn ternary_in<T: Element>(
     f: impl Fn(T, T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
     let (a, b, c) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?, &*exactly::<T>(c, dtype)?);
-    // SAFETY: inputs and result have the dtype of `T`, so the kernel gets blocks of `T`.
-    fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
-        block::ternary::<T, T, T, T>(p, n, Closure(f));
-    })
+    let kernel = block::ternary::<T, T, T, T, _>(Closure(f));
+    let out = Out { block: T::DTYPE, dtype };
+    fresh(&[a, b, c], &[T::DTYPE; 3], out, usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// Returns elements of `a` where `condition` is true and of `b` elsewhere, converted to `dtype`.
@@ -160,11 +150,9 @@ pub fn ternary_in<T: Element>(
 pub fn choose(dtype: DType, condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     // Elements are moved as bit patterns, so that one loop serves all dtypes of a size.
     dispatch!(widths, dtype.bits(), "where", T => {
-        // SAFETY: the kernel gets blocks of `bool` and of `dtype`. Elements of `dtype` have the size of `T`, and every
-        // bit pattern is a `T`.
-        fresh(&[condition, a, b], &[DType::Bool, dtype, dtype], Out::of(dtype), usize::MAX, &|p, n| unsafe {
-            block::ternary::<bool, T, T, T>(p, n, Closure(|c, a, b| if c { a } else { b }));
-        })
+        let kernel = block::ternary::<bool, T, T, T, _>(Closure(|c, a, b| if c { a } else { b }));
+        let blocks = [DType::Bool, dtype, dtype];
+        fresh(&[condition, a, b], &blocks, Out::of(dtype), usize::MAX, BlockKernel::new(&kernel))
     })
 }
 
@@ -199,10 +187,8 @@ pub fn unary_into<A: Element, R: Element>(
     x: &Tensor,
     f: impl Fn(A) -> R + Copy + Sync,
 ) -> Result<()> {
-    // SAFETY: the dtypes passed to `into` are those of `A` and `R`, so the kernel gets blocks of these types.
-    into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
-        block::unary::<A, R>(p, n, Closure(f));
-    })
+    let kernel = block::unary::<A, R, _>(Closure(f));
+    into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// Applies `f` to pairs of elements of the broadcast inputs and returns a fresh tensor.
@@ -214,10 +200,8 @@ pub fn binary<A: Element, B: Element, R: Element>(
     b: &Tensor,
     f: impl Fn(A, B) -> R + Copy + Sync,
 ) -> Result<Tensor> {
-    // SAFETY: the dtypes passed to `fresh` are those of `A`, `B` and `R`, so the kernel gets blocks of these types.
-    fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
-        block::binary::<A, B, R>(p, n, Closure(f));
-    })
+    let kernel = block::binary::<A, B, R, _>(Closure(f));
+    fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// Writes `f` of each pair of elements to `out`, whose shape must be the one that the inputs broadcast to.
@@ -231,10 +215,8 @@ pub fn binary_into<A: Element, B: Element, R: Element>(
     b: &Tensor,
     f: impl Fn(A, B) -> R + Copy + Sync,
 ) -> Result<()> {
-    // SAFETY: the dtypes passed to `into` are those of `A`, `B` and `R`, so the kernel gets blocks of these types.
-    into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
-        block::binary::<A, B, R>(p, n, Closure(f));
-    })
+    let kernel = block::binary::<A, B, R, _>(Closure(f));
+    into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// Applies `f` to triples of elements of the broadcast inputs and returns a fresh tensor.
@@ -248,11 +230,8 @@ pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
     f: impl Fn(A, B, C) -> R + Copy + Sync,
 ) -> Result<Tensor> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
-    // SAFETY: the dtypes passed to `fresh` are those of `A`, `B`, `C` and `R`, so the kernel gets blocks of these
-    // types.
-    fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
-        block::ternary::<A, B, C, R>(p, n, Closure(f));
-    })
+    let kernel = block::ternary::<A, B, C, R, _>(Closure(f));
+    fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// Writes `f` of each triple of elements to `out`, whose shape must be the one that the inputs broadcast to.
@@ -267,10 +246,8 @@ pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
     f: impl Fn(A, B, C) -> R + Copy + Sync,
 ) -> Result<()> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
-    // SAFETY: the dtypes passed to `into` are those of `A`, `B`, `C` and `R`, so the kernel gets blocks of these types.
-    into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, &|p, n| unsafe {
-        block::ternary::<A, B, C, R>(p, n, Closure(f));
-    })
+    let kernel = block::ternary::<A, B, C, R, _>(Closure(f));
+    into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, BlockKernel::new(&kernel))
 }
 
 /// Applies `f` to blocks of at most 512 elements of any number of inputs, broadcast together and converted to `T`. `f`
@@ -283,10 +260,8 @@ pub fn nary<T: Element, R: Element>(
     f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<Tensor> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &|p, n| {
-        // SAFETY: the dtypes passed to `fresh` are those of `T` and `R`, so blocks have these types.
-        unsafe { slices::<T, R>(p, n, &f) }
-    })
+    let kernel = block::nary::<T, R, _>(f);
+    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, BlockKernel::new(&kernel))
 }
 
 /// As [`nary`], written to `out`, whose shape must be the one that the inputs broadcast to.
@@ -299,47 +274,16 @@ pub fn nary_into<T: Element, R: Element>(
     f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<()> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    into(out, inputs, &dtypes, R::DTYPE, BLOCK, &|p, n| {
-        // SAFETY: the dtypes passed to `into` are those of `T` and `R`, so blocks have these types.
-        unsafe { slices::<T, R>(p, n, &f) }
-    })
-}
-
-/// Calls `f` with the operands of a block as slices. The output's block may be uninitialized, so it is zeroed first.
-///
-/// # Safety
-/// The pointers meet the contract of [`BlockKernel`] for a kernel of `T` to `R` and `n` elements.
-unsafe fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[&[T::Raw]], &mut [R::Raw])) {
-    // SAFETY: the caller's contract: each pointer is aligned and valid for `n` elements during the call, and inputs do
-    // not overlap the output. All-zero bytes are a valid element of any type.
-    unsafe {
-        p[0].write_bytes(0, n * size_of::<R::Raw>());
-        let out = std::slice::from_raw_parts_mut(p[0].cast::<R::Raw>(), n);
-        let inputs: SmallVec<[&[T::Raw]; 8]> =
-            p[1..].iter().map(|p| std::slice::from_raw_parts(p.cast::<T::Raw>(), n)).collect();
-        f(&inputs, out);
-    }
-}
-
-/// Makes the operand for an input.
-fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *mut u8) -> Result<Operand> {
-    Ok(Operand {
-        start: SendPtr(start),
-        reach: reach_of(&meta.layout, dtype),
-        size: dtype.size(),
-        block_size: block.size(),
-        pack: pack_fn(dtype, block)?,
-        direct: direct && dtype == block,
-    })
+    let kernel = block::nary::<T, R, _>(f);
+    into(out, inputs, &dtypes, R::DTYPE, BLOCK, BlockKernel::new(&kernel))
 }
 
 /// Returns the common layout if each input is either row-major of that shape or a single element. The iteration is then
 /// one row.
 #[inline]
-pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
-    let mut lead: &Layout = &metas.first()?.layout;
-    for meta in &metas[1..] {
-        let layout = &meta.layout;
+pub(super) fn flat<'a>(layouts: &[&'a Layout]) -> Option<&'a Layout> {
+    let mut lead = *layouts.first()?;
+    for layout in &layouts[1..] {
         if layout.numel() > lead.numel() || (layout.numel() == lead.numel() && layout.rank() > lead.rank()) {
             lead = layout;
         }
@@ -352,7 +296,7 @@ pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
         }
         layout.numel() == 1 && layout.rank() <= lead.rank()
     };
-    let fit = lead.numel() > 0 && metas.iter().all(|meta| fits(&meta.layout));
+    let fit = lead.numel() > 0 && layouts.iter().all(|layout| fits(layout));
     fit.then_some(lead)
 }
 
@@ -405,33 +349,30 @@ impl<'a> Plain<'a> {
                 return Ok(false);
             }
         }
-        let guards = WriteGuards::new(&target.storage, source)?;
-        let to = SendPtr(guards.start(target, dtype));
-        let from = [0, 1, 2].map(|k| SendPtr(start_of(self.metas[k], self.dtypes[k])));
-        let copied = own.contains(&true);
-        threads::split(layout.numel(), GRAIN, |part| {
-            let mut buffer = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
-            let mut ptrs = [buffer.as_mut_ptr().cast::<u8>(); 4];
-            let step = if copied { BLOCK } else { part.len() };
-            let mut at = part.start;
-            while at < part.end {
-                let count = step.min(part.end - at);
-                ptrs[0] = to.at(at * dtype.size());
+        let mut guards = WriteGuards::new(&target.storage, source)?;
+        let (to, others) = guards.target(target, dtype);
+        let inputs = self.inputs;
+        let mut from = [&[][..]; 3];
+        for k in (0..inputs).filter(|k| !own[*k]) {
+            from[k] = others.bytes(self.metas[k], self.dtypes[k]);
+        }
+        let (copied, size) = (own.contains(&true), dtype.size());
+        threads::chunks(to, GRAIN * size, |first, to| {
+            let mut array = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
+            let mut block = Buffer::of(&mut array);
+            let step = if copied { BLOCK * size } else { to.len() };
+            for (i, to) in to.chunks_mut(step).enumerate() {
+                let (at, count) = ((first + i * step) / size, to.len() / size);
                 if copied {
-                    // SAFETY: `count` elements of the locked target; the buffer holds a block of the largest element
-                    // type and does not overlap it.
-                    unsafe {
-                        buffer
-                            .as_mut_ptr()
-                            .cast::<u8>()
-                            .copy_from_nonoverlapping(ptrs[0], count * dtype.size())
-                    };
+                    block.clear();
+                    block.push(to.len(), |own| own.write_copy_of_slice(to));
                 }
-                for k in (0..self.inputs).filter(|k| !own[*k]) {
-                    ptrs[1 + k] = from[k].at(at * self.dtypes[k].size());
+                let mut rows = [&[][..]; 3];
+                for (k, row) in rows[..inputs].iter_mut().enumerate() {
+                    let size = self.dtypes[k].size();
+                    *row = if own[k] { block.filled() } else { &from[k][at * size..][..count * size] };
                 }
-                kernel(&ptrs[..=self.inputs], count);
-                at += count;
+                kernel.run_over(count, to, &rows[..inputs]);
             }
         });
         drop(guards);
@@ -440,29 +381,17 @@ impl<'a> Plain<'a> {
     }
 
     fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
-        let [x, y, _] = self.metas;
+        let [x, y, z] = self.metas;
+        let [a, b, c] = self.dtypes;
         let layout = x.layout.to_contiguous();
-        // SAFETY: the kernel writes all elements; the fresh storage overlaps no input.
-        let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
-        let start = |k: usize| start_of(self.metas[k], self.dtypes[k]);
-        let sizes = [dtype, self.dtypes[0], self.dtypes[1], self.dtypes[2]].map(DType::size);
-        // SAFETY: the storage is fresh; this function has the only handle.
-        let mut ptrs =
-            [unsafe { storage.data() }, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut()];
         if self.inputs < 3 {
             let guards = ReadGuards::new(&x.storage, &y.storage);
-            (ptrs[1], ptrs[2]) = (start(0), start(1));
-            // SAFETY: the inputs are locked, row-major, need no conversion, and have as many elements as the output.
-            unsafe { drive_straight(layout.numel(), &ptrs[..3], &sizes, kernel) };
-            drop(guards);
-        } else {
-            let guards = ReadThree::new(self.metas.map(|meta| &meta.storage));
-            (ptrs[1], ptrs[2], ptrs[3]) = (start(0), start(1), start(2));
-            // SAFETY: as above.
-            unsafe { drive_straight(layout.numel(), &ptrs, &sizes, kernel) };
-            drop(guards);
+            let rows = [guards.bytes(x, a), guards.bytes(y, b)];
+            return drive::straight(layout, dtype, &rows[..self.inputs], kernel);
         }
-        Ok(Tensor::from_parts(storage, dtype, layout))
+        let guards = ReadThree::new(self.metas.map(|meta| &meta.storage));
+        let rows = [guards.bytes(x, a), guards.bytes(y, b), guards.bytes(z, c)];
+        drive::straight(layout, dtype, &rows, kernel)
     }
 }
 
@@ -524,13 +453,12 @@ fn fresh(
         return plain.run(out.dtype, kernel);
     }
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-    if metas.len() < FLAT
-        && let Some(lead) = flat(&metas)
+    let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
+    if metas.len() <= FLAT
+        && let Some(lead) = flat(&layouts)
     {
-        let layout = lead.to_contiguous();
-        // SAFETY: without a plan the iteration is one row: `flat` found the inputs to be rows of `layout` or single
-        // elements.
-        return unsafe { fresh_walked(inputs, &metas, blocks, out, layout, None, longest, kernel) };
+        let (layout, course) = (lead.to_contiguous(), Course::Flat(flat_steps(&layouts, lead.numel())));
+        return fresh_walked(inputs, &metas, blocks, out, layout, &course, longest, kernel);
     }
     if longest == usize::MAX
         && out.block == out.dtype
@@ -538,7 +466,6 @@ fn fresh(
     {
         return repeated.run(out.dtype, kernel);
     }
-    let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
     let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
     let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
     plan.insert_first(&layout);
@@ -549,8 +476,7 @@ fn fresh(
         inputs[crosswise_input] = &copy;
         return fresh(&inputs, blocks, out, longest, kernel);
     }
-    // SAFETY: the plan was made for the layouts of the inputs and the output.
-    unsafe { fresh_walked(inputs, &metas, blocks, out, layout, Some(&plan), longest, kernel) }
+    fresh_walked(inputs, &metas, blocks, out, layout, &Course::Plan(&plan), longest, kernel)
 }
 
 /// Returns the index of an input that the iteration would read across its cache lines instead of along them. If it is
@@ -566,56 +492,35 @@ fn crosswise(plan: &Plan, metas: &[&Meta]) -> Option<usize> {
     })
 }
 
-/// Iterates over inputs and a fresh output: by a plan, or as one row.
-///
-/// # Safety
-/// The plan was made for the layouts of the inputs and the output. The output's layout is dense.
+/// Iterates over inputs and a fresh output.
 #[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
-unsafe fn fresh_walked(
+fn fresh_walked(
     inputs: &[&Tensor],
     metas: &[&Meta],
     blocks: &[DType],
     out: Out,
     layout: Layout,
-    plan: Option<&Plan>,
+    course: &Course<'_>,
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
-    // SAFETY: the output is fresh, fully written, and overlaps no input; inputs are locked.
-    unsafe {
-        let storage = Storage::uninit(bytes_of(&layout, out.dtype)?)?;
-        let mut set = LockSet::new();
-        for meta in metas {
-            set.read(&meta.storage);
-        }
-        let guards = set.lock()?;
-        let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
-        operands.push(Operand {
-            start: SendPtr(storage.data()),
-            reach: reach_of(&layout, out.dtype),
-            size: out.dtype.size(),
-            block_size: out.block.size(),
-            pack: pack_fn(out.block, out.dtype)?,
-            direct: out.block == out.dtype,
-        });
-        for ((input, meta), block) in inputs.iter().zip(metas).zip(blocks) {
-            let start = guards.start(meta, input.dtype());
-            operands.push(input_operand(meta, input.dtype(), *block, true, start)?);
-        }
-        match plan {
-            Some(plan) => drive(plan, &operands, longest, kernel)?,
-            None => drive_flat(layout.numel(), &operands, &flat_steps(metas, &layout), longest, kernel),
-        }
-        drop(guards);
-        Ok(Tensor::from_parts(storage, out.dtype, layout))
+    let mut set = LockSet::new();
+    for meta in metas {
+        set.read(&meta.storage);
     }
+    let guards = set.lock()?;
+    let mut operands: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    for ((input, meta), block) in inputs.iter().zip(metas).zip(blocks) {
+        operands.push(Input::new(guards.bytes(meta, input.dtype()), input.dtype(), *block)?);
+    }
+    drive::fresh(layout, [out.block, out.dtype], &operands, course, longest, kernel)
 }
 
-/// Returns the strides of the output and of inputs that are rows (1) or single elements (0).
-fn flat_steps(metas: &[&Meta], layout: &Layout) -> [isize; FLAT] {
+/// Returns the strides of inputs that are rows of `n` elements (1) or single elements (0).
+fn flat_steps(layouts: &[&Layout], n: usize) -> [usize; FLAT] {
     let mut steps = [1; FLAT];
-    for (step, meta) in steps[1..].iter_mut().zip(metas) {
-        *step = isize::from(meta.layout.numel() == layout.numel());
+    for (step, layout) in steps.iter_mut().zip(layouts) {
+        *step = usize::from(layout.numel() == n);
     }
     steps
 }
@@ -691,125 +596,36 @@ fn into(
             Shape::from(&shape[..])
         )));
     }
-    let mut all: SmallVec<[&Meta; 4]> = SmallVec::from_slice(&[target]);
-    all.extend_from_slice(&metas);
-    let flat = all.len() <= FLAT && flat(&all).is_some();
-    let plan = (!flat).then(|| {
-        let mut plan = Plan::new(target.layout.sizes().into(), &layouts);
+    let mut all: SmallVec<[&Layout; 5]> = SmallVec::from_slice(&[&target.layout]);
+    all.extend_from_slice(&layouts);
+    let mut plan = None;
+    let course = if layouts.len() <= FLAT && flat(&all).is_some() {
+        Course::Flat(flat_steps(&layouts, target.layout.numel()))
+    } else {
+        let plan = plan.insert(Plan::new(target.layout.sizes().into(), &layouts));
         plan.insert_first(&target.layout);
         plan.coalesce();
-        plan
-    });
+        Course::Plan(plan)
+    };
     let mut set = LockSet::new();
     set.write(&target.storage);
     for meta in &metas {
         set.read(&meta.storage);
     }
-    let guards = set.lock()?;
-    let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
-    operands.push(Operand {
-        start: SendPtr(guards.start(target, out.dtype())),
-        reach: reach_of(&target.layout, out.dtype()),
-        size: out.dtype().size(),
-        block_size: result.size(),
-        pack: pack_fn(result, out.dtype())?,
-        direct: out.dtype() == result,
-    });
+    let mut guards = set.lock()?;
+    let (to, others) = guards.target(target, out.dtype());
+    let mut operands: SmallVec<[Input<'_>; 4]> = SmallVec::new();
     for (k, (input, meta)) in inputs.iter().zip(&metas).enumerate() {
-        let start = guards.start(meta, input.dtype());
-        operands.push(input_operand(meta, input.dtype(), blocks[k], !same[k], start)?);
+        let dtype = input.dtype();
+        operands.push(match same[k] {
+            true => Input::in_place(dtype, blocks[k])?,
+            false => Input::new(others.bytes(meta, dtype), dtype, blocks[k])?,
+        });
     }
-    // SAFETY: all storages are locked, the output's for writing. Inputs that are the output's elements are packed
-    // first; others do not overlap it (checked above).
-    unsafe {
-        match &plan {
-            Some(plan) => drive(plan, &operands, longest, kernel)?,
-            None => {
-                let steps = flat_steps(&metas, &target.layout);
-                drive_flat(target.layout.numel(), &operands, &steps, longest, kernel);
-            }
-        }
-    }
+    let output = Output::over(to, result, out.dtype())?;
+    drive::drive(target.layout.numel(), &output, &operands, &course, longest, kernel)?;
     target.storage.bump_version();
     Ok(())
-}
-
-/// Copies `source` into `out`, broadcast and converted, and increments the version of `out`.
-pub(crate) fn copy(out: &Tensor, source: &Tensor) -> Result<()> {
-    copy_fresh(out, source)?;
-    out.storage().bump_version();
-    Ok(())
-}
-
-/// As [`copy`], without incrementing the version of `out`.
-pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
-    let (target, meta) = (out.meta(), source.meta());
-    target.layout.check_writable()?;
-    if !crate::broadcast::expandable(meta.layout.sizes(), target.layout.sizes()) {
-        crate::broadcast::broadcast_shapes(target.layout.sizes(), meta.layout.sizes())?;
-        return Err(TensorError::shape(format!(
-            "output with shape {} doesn't match the broadcast shape {}",
-            Shape::from(target.layout.sizes()),
-            Shape::from(meta.layout.sizes())
-        )));
-    }
-    if target.layout.numel() == 0 {
-        return Ok(());
-    }
-    if out.dtype() == DType::C32 || source.dtype() == DType::C32 {
-        return copy_complex_f16(out, source);
-    }
-    let pack = pack_fn(source.dtype(), out.dtype())?;
-    if target.storage.ptr_eq(&meta.storage) {
-        // The same elements in the same order (other overlaps were copied above): nothing to do.
-        return Ok(());
-    }
-    let guards = WriteGuards::new(&target.storage, Some(&meta.storage))?;
-    let starts = [guards.start(target, out.dtype()), guards.start(meta, source.dtype())];
-    if flat(&[target, meta]).is_some() {
-        let step = usize::from(meta.layout.numel() == target.layout.numel());
-        let ([to, from], bytes) = (starts.map(SendPtr), [out.dtype().size(), source.dtype().size()]);
-        threads::split(target.layout.numel(), GRAIN, |part| {
-            let from = from.at(part.start * bytes[1] * step);
-            // SAFETY: both storages are locked and different. The target is one row; the source is one row or one
-            // element.
-            unsafe { pack(from, step as isize, to.at(part.start * bytes[0]), 1, part.len()) };
-        });
-        return Ok(());
-    }
-    let mut plan = Plan::new(target.layout.sizes().into(), &[&meta.layout]);
-    plan.insert_first(&target.layout);
-    plan.coalesce();
-    let transpose = pack_fn(out.dtype(), out.dtype())?;
-    let reaches = [reach_of(&target.layout, out.dtype()), reach_of(&meta.layout, source.dtype())];
-    let spans = [(starts[0], reaches[0]), (starts[1], reaches[1])];
-    // SAFETY: both storages are locked, the output's for writing, and different. Starts and reaches come from the
-    // layouts.
-    unsafe { walk_copy(&plan, spans, [out.dtype().size(), source.dtype().size()], pack, transpose) };
-    Ok(())
-}
-
-/// As [`copy_fresh`] if either dtype is complex f16, whose elements have the memory layout of pairs of f16.
-fn copy_complex_f16(out: &Tensor, source: &Tensor) -> Result<()> {
-    match (out.dtype(), source.dtype()) {
-        (DType::C32, DType::C32) => copy_fresh(&out.view_as_real()?, &source.view_as_real()?),
-        (DType::C32, _) => copy_fresh(&out.view_as_real()?, &source.to_dtype(DType::C64)?.view_as_real()?),
-        _ => {
-            let wide = Tensor::zeros(source.sizes(), DType::C64)?;
-            copy_fresh(&wide.view_as_real()?, &source.view_as_real()?)?;
-            copy_fresh(out, &wide)
-        }
-    }
-}
-
-/// Returns a fresh copy with its own storage, converted to `dtype`. `layout` is dense and has the source's sizes.
-pub(crate) fn copied(source: &Tensor, layout: Layout, dtype: DType) -> Result<Tensor> {
-    debug_assert!(layout.offset() == 0 && layout.is_non_overlapping_and_dense());
-    // SAFETY: the layout is dense, so `copy_fresh` writes every element before the tensor is returned.
-    let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
-    let out = Tensor::from_parts(storage, dtype, layout);
-    copy_fresh(&out, source)?;
-    Ok(out)
 }
 
 /// Returns the layout of a fresh output of a pointwise operation on one tensor.

@@ -3,19 +3,18 @@
 //!
 //! Most broadcasts are one of these, and need no plan: the shorter input is expanded into one block, and the kernel
 //! reads the longer input in place.
-#![allow(unsafe_code, reason = "passes locked memory to kernels")]
 
 use std::mem::MaybeUninit;
 
-use super::drive::{BLOCK, BlockKernel};
-use super::pack::pack_fn;
-use crate::access::ReadGuards;
-use crate::create::bytes_of;
+use super::block::BlockKernel;
+use super::drive::{BLOCK, in_parts};
+use super::pack::Pack;
+use crate::access::{Locked, ReadGuards};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::storage::Storage;
+use crate::lines::{Buffer, Form, Line};
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, SendPtr};
+use crate::threads;
 
 /// How the shorter input repeats along the longer one.
 #[derive(Clone, Copy)]
@@ -62,74 +61,60 @@ impl<'a> Repeated<'a> {
     pub(super) fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
         let (long, short) = (1 - self.short, self.short);
         let layout = self.metas[long].layout.to_contiguous();
-        // SAFETY: the kernel writes all elements before any of them is read; no other handle to the storage exists.
-        let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
-        // SAFETY: the storage is fresh; this function has the only handle.
-        let to = unsafe { storage.data() };
-        let pack = pack_fn(self.dtypes[short], self.dtypes[short])?;
+        let pack = Pack::new(self.dtypes[short], self.dtypes[short])?;
         let guards = ReadGuards::new(&self.metas[0].storage, &self.metas[1].storage);
-        let start = [0, 1].map(|k| guards.start(self.metas[k], self.dtypes[k]));
-        let size = self.dtypes.map(DType::size);
+        let [longer, shorter] = [long, short].map(|k| guards.bytes(self.metas[k], self.dtypes[k]));
+        let [long_size, size] = [long, short].map(|k| self.dtypes[k].size());
         let (n, less) = (layout.numel(), self.metas[short].layout.numel());
         // Elements of the longer input per repetition of the shorter one (a row, or a single element).
-        let (run, step) = match self.along {
-            Along::Rows => (less, 0),
-            Along::Elements => (n / less, 1),
+        let run = match self.along {
+            Along::Rows => less,
+            Along::Elements => n / less,
         };
-        let runs = (BLOCK / run).clamp(1, n / run);
-        let (block, start, to) = (runs * run, start.map(SendPtr), SendPtr(to));
-        threads::split(n.div_ceil(block), threads::rows(block), |part| {
-            let mut buffer = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
-            let buffer = buffer.as_mut_ptr().cast::<u8>();
-            let mut filled = 0;
-            let mut at = part.start * block;
-            while at < n.min(part.end * block) {
-                let count = block.min(n - at);
-                let from = start[short].at(at / run * step * size[short]);
-                let mut offset = 0;
-                while offset < count {
-                    // A single element that repeats over a long row is expanded one block at a time. A long row is used
-                    // in place.
-                    let in_parts = run > BLOCK && matches!(self.along, Along::Elements);
-                    let part = if in_parts { BLOCK.min(count - offset) } else { count };
-                    let repeated = match self.along {
-                        Along::Rows if run > BLOCK => from,
+        let block = (BLOCK / run).clamp(1, n / run) * run;
+        let grain = threads::rows(block) * block;
+        in_parts(layout, dtype, grain, kernel, |range, rest| {
+            let mut array = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
+            let mut buffer = Buffer::of(&mut array);
+            let mut at = range.start;
+            while at < range.end {
+                let end = range.end.min(at + block);
+                // A single element that repeats over a long row is expanded one block at a time. A long row is used in
+                // place.
+                let by_blocks = run > BLOCK && matches!(self.along, Along::Elements);
+                let first = at / run;
+                while at < end {
+                    let count = if by_blocks { BLOCK.min(end - at) } else { end - at };
+                    match self.along {
+                        Along::Rows if run > BLOCK => {}
+                        // Filled only once, because every block begins with a row.
                         Along::Rows => {
-                            // Filled only once, because every block begins with a row.
-                            while filled < part {
-                                // SAFETY: `from` is valid for the `run` elements of the locked input's row (`start`
-                                // checked that they are within its storage). The buffer holds `runs` rows, of which
-                                // `filled / run` are filled.
-                                unsafe { pack(from, 1, buffer.wrapping_add(filled * size[short]), 1, run) };
-                                filled += run;
+                            while buffer.filled().len() < count * size {
+                                let row = Line::new(shorter, 0, Form::new(size, 1, run));
+                                buffer.push(run * size, |own| pack.fill(row, own));
                             }
-                            buffer
                         }
-                        Along::Elements if offset > 0 => buffer,
+                        Along::Elements if by_blocks && at > first * run => {}
                         Along::Elements => {
-                            for i in 0..part.div_ceil(run) {
-                                let to = buffer.wrapping_add(i * run * size[short]);
-                                let element = from.wrapping_add(i * size[short]);
-                                // SAFETY: the locked input has one element per run. The buffer holds `BLOCK` elements,
-                                // and runs within it are disjoint.
-                                unsafe { pack(element, 0, to, 1, run.min(BLOCK)) };
+                            buffer.clear();
+                            let once = run.min(BLOCK);
+                            for i in 0..count.div_ceil(run) {
+                                let element =
+                                    Line::new(shorter, (first + i) * size, Form::new(size, 0, once));
+                                buffer.push(once * size, |own| pack.fill(element, own));
                             }
-                            buffer
                         }
+                    }
+                    let row = &longer[at * long_size..][..count * long_size];
+                    let repeated = match self.along {
+                        Along::Rows if run > BLOCK => &shorter[..count * size],
+                        _ => &buffer.filled()[..count * size],
                     };
-                    let done = at + offset;
-                    let mut ptrs = [std::ptr::null_mut(); 3];
-                    ptrs[0] = to.at(done * dtype.size());
-                    ptrs[1 + long] = start[long].at(done * size[long]);
-                    ptrs[1 + short] = repeated;
-                    kernel(&ptrs, part);
-                    offset += part;
+                    rest.fill(count, &if short == 1 { [row, repeated] } else { [repeated, row] });
+                    at += count;
                 }
-                at += count;
             }
-        });
-        drop(guards);
-        Ok(Tensor::from_parts(storage, dtype, layout))
+        })
     }
 }
 

@@ -64,20 +64,20 @@ impl<'a, T> Matrix<'a, T> {
 
     /// Returns the distance between rows, in elements.
     #[inline(always)]
-    pub(super) fn row_step(&self) -> usize {
+    pub(crate) fn row_step(&self) -> usize {
         self.row_step
     }
 
     /// Returns the distance between columns, in elements.
     #[inline(always)]
-    pub(super) fn column_step(&self) -> usize {
+    pub(crate) fn column_step(&self) -> usize {
         self.column_step
     }
 
     /// Returns the address of an element: within the slice for every row and column of the matrix. It may be
     /// dereferenced only then.
     #[inline(always)]
-    pub(super) fn element(&self, i: usize, j: usize) -> *const T {
+    pub(crate) fn element(&self, i: usize, j: usize) -> *const T {
         self.at.wrapping_add(i * self.row_step + j * self.column_step)
     }
 
@@ -120,7 +120,7 @@ impl<'a, T> Matrix<'a, T> {
     /// # Panics
     /// Panics if the ranges are out of bounds.
     #[inline(always)]
-    pub(super) fn part(self, rows: Range<usize>, columns: Range<usize>) -> Self {
+    pub(crate) fn part(self, rows: Range<usize>, columns: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end
                 && rows.end <= self.rows
@@ -169,6 +169,15 @@ unsafe impl<T: Send> Send for MatrixMut<'_, T> {}
 unsafe impl<T: Send> Sync for MatrixMut<'_, T> {}
 
 impl<'a, T> MatrixMut<'a, T> {
+    /// Makes a matrix of these sizes (rows, columns) and steps (in elements) from its first element on.
+    ///
+    /// # Safety
+    /// The pointer is aligned, all elements are valid for writes during `'a`, and nothing else accesses them meanwhile.
+    pub(crate) unsafe fn from_raw(at: *mut T, sizes: [usize; 2], steps: [usize; 2]) -> Self {
+        let ([rows, columns], [row_step, column_step]) = (sizes, steps);
+        MatrixMut { at, rows, columns, row_step, column_step, borrowed: PhantomData }
+    }
+
     /// Makes a matrix of a whole slice, in rows of `columns` elements.
     #[inline]
     pub(crate) fn of(slice: &'a mut [MaybeUninit<T>], columns: usize) -> Self {
@@ -189,19 +198,19 @@ impl<'a, T> MatrixMut<'a, T> {
 
     /// Returns the distance between rows, in elements.
     #[inline(always)]
-    pub(super) fn row_step(&self) -> usize {
+    pub(crate) fn row_step(&self) -> usize {
         self.row_step
     }
 
     /// Returns the distance between columns, in elements.
     #[inline(always)]
-    pub(super) fn column_step(&self) -> usize {
+    pub(crate) fn column_step(&self) -> usize {
         self.column_step
     }
 
     /// As [`Matrix::element`].
     #[inline(always)]
-    pub(super) fn element(&self, i: usize, j: usize) -> *mut T {
+    pub(crate) fn element(&self, i: usize, j: usize) -> *mut T {
         self.at.wrapping_add(i * self.row_step + j * self.column_step)
     }
 
@@ -232,7 +241,7 @@ impl<'a, T> MatrixMut<'a, T> {
     /// # Panics
     /// Panics if the ranges are out of bounds.
     #[inline(always)]
-    pub(super) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> MatrixMut<'_, T> {
+    pub(crate) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> MatrixMut<'_, T> {
         assert!(
             rows.start <= rows.end
                 && rows.end <= self.rows

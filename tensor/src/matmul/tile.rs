@@ -12,13 +12,13 @@
 use std::mem::MaybeUninit;
 
 use super::direct::{Tiled, direct, is_tiled_by};
-use super::matrix::Matrix;
+use super::matrix::{Matrix, MatrixMut};
 use super::product::{Multiply, Product};
 use super::target::Target;
 use super::vector::{Registers, Vector};
 use crate::lanes::Stored;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
-use crate::strided::{LINES, SQUARE, Squares, transpose_lines};
+use crate::strided::transpose;
 
 /// Rows per strip of the left operand, and vectors per strip of the right one. Their products are the sums of a tile:
 /// enough to hide the latency of an addition, and not more than there are registers (sixteen before AVX-512, then
@@ -340,8 +340,9 @@ pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUnin
             let there = strip.min(lanes - lane);
             let own = from.part(lane..lane + there, 0..deep);
             let whole = if from.column_step() == 1 { deep / DEPTH * DEPTH } else { 0 };
-            for k in (0..whole).step_by(DEPTH) {
-                pack_transposed(own, k, strip, to.add(k * strip));
+            if whole > 0 {
+                let columns = MatrixMut::from_raw(to, [whole, there], [strip, 1]);
+                transpose::<T, DEPTH>(own.part(0..there, 0..whole), columns);
             }
             edge(own, strip, whole, to);
             lane += strip;
@@ -390,39 +391,6 @@ fn gather<V: Vector, const N: usize>(
     }
 }
 
-/// Packs columns `k..k + DEPTH` of contiguous lanes: a square of a strip at a time, so that each cache line is read
-/// once.
-///
-/// # Safety
-/// The matrix has these columns, contiguous, and at most `strip` rows. `to` is valid for writes of `DEPTH * strip`
-/// elements.
-#[inline(always)]
-unsafe fn pack_transposed<T: Multiply>(from: Matrix<'_, T>, k: usize, strip: usize, to: *mut T) {
-    let there = from.rows();
-    let (whole, line) = (there / LINES * LINES, from.row_step() as isize);
-    let squares = if size_of::<T>() == size_of::<f32>() { there / SQUARE * SQUARE } else { 0 };
-    debug_assert!(there <= strip && k + DEPTH <= from.columns(), "invariant: lines lie within their matrix");
-    // SAFETY: the caller's contract: `DEPTH` elements in each of `there` rows, and `to` has a line of `strip` elements
-    // for each of them. Arrays have the alignment of their elements. Elements of any four-byte type may be moved as
-    // f32.
-    unsafe {
-        if squares > 0 {
-            let from = from.element(0, k).cast();
-            Squares { from, line, to: to.cast(), row: strip as isize, lines: squares, length: DEPTH }
-                .transpose();
-        }
-        for i in (squares..whole).step_by(LINES) {
-            transpose_lines::<T, DEPTH>(from.element(i, k), line, to.add(i), strip as isize);
-        }
-        for i in whole..there {
-            let row = *from.element(i, k).cast::<[T; DEPTH]>();
-            for (d, x) in row.into_iter().enumerate() {
-                *to.add(d * strip + i) = x;
-            }
-        }
-    }
-}
-
 /// Packs the columns from `start` on lane by lane, for any steps, and writes the zeros of the padding for all columns.
 ///
 /// # Safety
@@ -449,7 +417,6 @@ unsafe fn edge<T: Multiply>(from: Matrix<'_, T>, strip: usize, start: usize, to:
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use super::super::matrix::MatrixMut;
     use super::super::vector::Plain;
     use super::*;
 

@@ -1,23 +1,24 @@
 //! Iteration of a reduction such that the kernels access contiguous memory: runs along reduced dimensions if these are
 //! the fastest in memory, rows along kept dimensions otherwise. Elements without such a layout, and of another dtype,
 //! are packed first.
-#![allow(unsafe_code, reason = "slices of locked memory")]
+#![allow(unsafe_code, reason = "threads write results of one tensor")]
 
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::kernel::{Pairwise, rows, run, runs};
 use super::{Reducer, reduced_sizes};
-use crate::access::{ReadGuards, reach_of, start_of};
-use crate::create::bytes_of;
+use crate::access::{self, Locked, ReadGuards};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::loops::{PackFn, pack_fn};
-use crate::storage::Storage;
-use crate::tensor::{Meta, Tensor};
+use crate::lines::{Form, Line, LineMut};
+use crate::loops::Pack;
+use crate::tensor::Tensor;
 use crate::threads::{self, SendPtr};
 
 /// Elements packed at a time, and results per row of running results.
@@ -102,13 +103,6 @@ fn count(dims: &[Dim]) -> usize {
     dims.iter().fold(1, |count, dim| count.saturating_mul(dim.size as usize))
 }
 
-/// Returns the position of the furthest index.
-fn furthest(dims: &[Dim]) -> usize {
-    dims.iter().fold(0usize, |at, dim| {
-        at.saturating_add((dim.size as usize).saturating_sub(1).saturating_mul(dim.step as usize))
-    })
-}
-
 /// As [`each`] for expensive loop bodies; instantiated once.
 fn each_outer(dims: &[Dim], part: Range<usize>, f: &mut dyn FnMut(i64, i64)) {
     each(dims, part, f);
@@ -142,75 +136,125 @@ fn each(dims: &[Dim], part: Range<usize>, mut f: impl FnMut(i64, i64)) {
     }
 }
 
-/// The input's memory: a base pointer, the element size, and the conversion to `T`.
-struct Source {
-    base: SendPtr<u8>,
-    /// Elements of the tensor from the base on.
-    reach: usize,
-    size: usize,
-    pack: PackFn,
-    same: bool,
+/// The elements of the input, and the conversion to `T`.
+struct Source<'a, T: Element> {
+    /// The elements from the first to the furthest; none if they need conversion.
+    own: &'a [T::Raw],
+    walk: &'a Walk<'a>,
 }
 
-impl Source {
+impl<'a, T: Element> Source<'a, T> {
+    fn of(walk: &'a Walk<'a>) -> Source<'a, T> {
+        let own = if walk.same { bytemuck::cast_slice(walk.bytes) } else { &[] };
+        Source { own, walk }
+    }
+
     /// Returns whether `n` elements a step apart can be read in place.
+    #[inline(always)]
     fn is_own(&self, step: i64, n: usize) -> bool {
-        self.same && (step == 1 || n == 1)
+        self.walk.same && (step == 1 || n == 1)
+    }
+
+    /// Returns the elements in a range, if none needs conversion.
+    #[inline(always)]
+    fn span(&self, at: i64, n: usize) -> &'a [T::Raw] {
+        &self.own[at as usize..][..n]
     }
 
     /// Returns `n` elements from `at`, a step apart, as a contiguous slice: in place, or copied to `buffer`.
     ///
-    /// # Safety
-    /// The elements belong to the tensor, whose storage is locked.
-    unsafe fn slice<'a, T: Element>(
-        &'a self,
-        at: i64,
-        step: i64,
-        n: usize,
-        buffer: &'a mut [T::Raw],
-    ) -> &'a [T::Raw] {
-        let last = at + (n as i64 - 1) * step;
-        debug_assert!(
-            at >= 0 && (n == 0 || (at..self.reach as i64).contains(&last)),
-            "invariant: a run lies within its tensor"
-        );
-        let from = self.base.by(at as isize * self.size as isize);
-        // SAFETY: the caller's contract; if the elements are copied, `buffer` has space for `n`, which its slicing
-        // checks.
-        unsafe {
-            if self.is_own(step, n) {
-                return std::slice::from_raw_parts(from.cast(), n);
-            }
-            (self.pack)(from, step as isize, buffer[..n].as_mut_ptr().cast(), 1, n);
-            &buffer[..n]
+    /// # Panics
+    /// Panics if an element is not one of the tensor, or `buffer` is too small.
+    #[inline]
+    fn slice<'b>(&self, at: i64, step: i64, n: usize, buffer: &'b mut [T::Raw]) -> &'b [T::Raw]
+    where
+        'a: 'b,
+    {
+        if self.is_own(step, n) {
+            return self.span(at, n);
+        }
+        let buffer = &mut buffer[..n];
+        self.walk.copy(at, step, n, bytemuck::cast_slice_mut(buffer));
+        buffer
+    }
+
+    /// As [`Source::slice`], copied to all of `buffer`.
+    #[inline]
+    fn copy(&self, at: i64, step: i64, buffer: &mut [T::Raw]) {
+        if self.is_own(step, buffer.len()) {
+            buffer.copy_from_slice(self.span(at, buffer.len()));
+        } else {
+            self.walk.copy(at, step, buffer.len(), bytemuck::cast_slice_mut(buffer));
         }
     }
 }
 
 /// The type-independent part of a reduction.
-struct Walk {
-    source: Source,
+struct Walk<'a> {
+    /// The tensor's elements from the first to the furthest.
+    bytes: &'a [u8],
+    pack: Pack,
+    /// Whether elements need no conversion.
+    same: bool,
     kept: DimList,
     reduced: DimList,
     by_rows: bool,
 }
 
-impl Walk {
-    /// Prepares a reduction of a tensor that is read as elements of `from`. The tensor's storage stays locked while the
-    /// value is used.
-    fn new(meta: &Meta, mask: u64, dtype: DType, from: DType) -> Result<Walk> {
-        let [kept, reduced] = partition(&meta.layout, mask);
-        let base = SendPtr(start_of(meta, dtype));
-        let reach = reach_of(&meta.layout, dtype) / dtype.size();
-        let within = furthest(&kept).saturating_add(furthest(&reduced)) < reach;
-        assert!(within || meta.layout.numel() == 0, "invariant: a walk stays within its tensor");
-        let source =
-            Source { base, reach, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
+impl<'a> Walk<'a> {
+    /// Prepares a reduction of a tensor of `dtype` that is read as elements of `from`.
+    fn new(bytes: &'a [u8], layout: &Layout, mask: u64, dtype: DType, from: DType) -> Result<Walk<'a>> {
+        let mut dims = partition(layout, mask);
+        if layout.numel() == 0 {
+            // There are no elements, so all runs begin at the same place.
+            dims.iter_mut().flatten().for_each(|dim| dim.step = 0);
+        }
+        let [kept, reduced] = dims;
         let by_rows = match (kept.first(), reduced.first()) {
             (Some(kept), Some(reduced)) => kept.size >= 16 && (kept.step < reduced.step || reduced.step == 0),
             _ => false,
         };
-        Ok(Walk { source, kept, reduced, by_rows })
+        Ok(Walk { bytes, pack: Pack::new(dtype, from)?, same: dtype == from, kept, reduced, by_rows })
+    }
+
+    /// Copies `n` elements from `at`, a step apart, to a buffer of as many.
+    fn copy(&self, at: i64, step: i64, n: usize, to: &mut [u8]) {
+        let (from, size) = (self.pack.source_size(), self.pack.target_size());
+        let line = Line::new(self.bytes, at as usize * from, Form::new(from, step as usize, n));
+        self.pack.copy(line, LineMut::over(to, 0, Form::new(size, 1, n)));
+    }
+}
+
+/// The results of a reduction, to which threads write.
+struct Results<'a, R: Element> {
+    start: SendPtr<MaybeUninit<R::Raw>>,
+    len: usize,
+    borrowed: PhantomData<&'a mut [MaybeUninit<R::Raw>]>,
+}
+
+impl<'a, R: Element> Results<'a, R> {
+    fn new(results: &'a mut [MaybeUninit<R::Raw>]) -> Results<'a, R> {
+        Results { start: SendPtr(results.as_mut_ptr()), len: results.len(), borrowed: PhantomData }
+    }
+
+    /// Writes results from a position on, a step apart.
+    ///
+    /// # Safety
+    /// No other thread writes these results during the call.
+    ///
+    /// # Panics
+    /// Panics if a position is not one of the results.
+    unsafe fn put<A: Copy>(&self, at: i64, step: i64, accs: &[A], finish: impl Fn(A) -> R) {
+        let last = at + (accs.len() as i64 - 1) * step;
+        let within = at >= 0 && (at..self.len as i64).contains(&last);
+        assert!(within || accs.is_empty(), "invariant: results lie within the output");
+        for (i, acc) in accs.iter().enumerate() {
+            // SAFETY: pointer and length: the positions from the first to the last are asserted to be in the slice that
+            // is borrowed for `'a`. Aliasing: the caller's contract.
+            unsafe {
+                *self.start.at((at + i as i64 * step) as usize) = MaybeUninit::new(finish(*acc).to_raw())
+            };
+        }
     }
 }
 
@@ -229,46 +273,46 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
     let results = layout.numel();
-    // SAFETY: every result is written below, also results of no elements.
-    let storage = unsafe { Storage::uninit(bytes_of(&layout, R::DTYPE)?)? };
-    // SAFETY: the storage is fresh; this function has the only handle.
-    let out = SendPtr(unsafe { storage.data() }.cast::<R::Raw>());
-    let write = |at: i64, step: i64, accs: &[F::Acc]| {
-        let last = at + (accs.len() as i64 - 1) * step;
-        let within = at >= 0 && (at..results as i64).contains(&last);
-        assert!(within || accs.is_empty(), "invariant: results lie within the output");
-        for (i, acc) in accs.iter().enumerate() {
-            // SAFETY: the assertion above checks that indices from the first to the last are in the fresh storage.
-            // Every result is written once, by one thread.
-            unsafe { *out.at((at + i as i64 * step) as usize) = finish(*acc).to_raw() };
-        }
-    };
     if results == 0 {
-        return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
+        return Tensor::empty(layout.sizes(), R::DTYPE);
     }
     let guards = ReadGuards::one(&meta.storage);
     let cost = meta.layout.numel() / results;
-    // SAFETY: `Walk::new` asserts that all positions are elements of the tensor, whose storage is locked.
-    unsafe {
-        if x.dtype() == T::DTYPE && meta.layout.is_contiguous() && is_last(mask, meta.layout.rank()) {
-            // Every result is that of one run, and the runs are adjacent.
-            let from = SendPtr(guards.ptr::<T>(meta));
-            threads::split(results, threads::rows(cost), |part| {
-                fold_lines::<T, F>(from.at(0), (cost, 1), cost, part, reducer, &write);
-            });
-        } else {
-            let walk = Walk::new(meta, mask, x.dtype(), T::DTYPE)?;
-            if walk.by_rows {
-                fold_rows::<T, F>(&walk, reducer, &write);
-            } else {
-                threads::split(results, threads::rows(cost), |part| {
-                    fold_runs::<T, F>(&walk, part, reducer, &write);
+    if x.dtype() == T::DTYPE && meta.layout.is_contiguous() && is_last(mask, meta.layout.rank()) {
+        // Every result is that of one run, and the runs are adjacent.
+        let from = guards.elements::<T>(meta);
+        let fill = |out: &mut [MaybeUninit<R::Raw>]| {
+            threads::chunks(out, threads::rows(cost), |first, own| {
+                let part = first..first + own.len();
+                fold_lines::<T, F>(from, (cost, 1), cost, part, reducer, &mut |at, _, accs| {
+                    let own = &mut own[at as usize - first..][..accs.len()];
+                    own.iter_mut().zip(accs).for_each(|(to, acc)| _ = to.write(finish(*acc).to_raw()));
                 });
-            }
-        }
+            });
+        };
+        // SAFETY: every result is in one part, and all results of a part are written.
+        return unsafe { access::make::<R>(layout, fill) };
     }
-    drop(guards);
-    Ok(Tensor::from_parts(storage, R::DTYPE, layout))
+    let bytes = guards.bytes(meta, x.dtype());
+    let walk = Walk::new(bytes, &meta.layout, mask, x.dtype(), T::DTYPE)?;
+    let source = Source::<T>::of(&walk);
+    let fill = |out: &mut [MaybeUninit<R::Raw>]| {
+        let out = Results::<R>::new(out);
+        let write = |at: i64, step: i64, accs: &[F::Acc]| {
+            // SAFETY: aliasing: the kept dimensions give every result a position of its own, and one thread computes
+            // it.
+            unsafe { out.put(at, step, accs, &finish) };
+        };
+        if walk.by_rows {
+            fold_rows::<T, F>(&source, reducer, &write);
+        } else {
+            threads::split(results, threads::rows(cost), |part| {
+                fold_runs::<T, F>(&source, part, reducer, &write);
+            });
+        }
+    };
+    // SAFETY: the kept dimensions enumerate all results, each of which is written, also if it is that of no elements.
+    unsafe { access::make::<R>(layout, fill) }
 }
 
 /// Returns whether a mask consists of all dimensions from some dimension on, or of none.
@@ -278,22 +322,18 @@ fn is_last(mask: u64, rank: usize) -> bool {
 }
 
 /// Computes the results in `part`, each of one run of `n` elements; runs are `step` elements apart, results `out`.
-///
-/// # Safety
-/// The memory from the first run's first element to the last run's last consists of elements in a locked storage.
-unsafe fn fold_lines<T: Element, F: Reducer<T>>(
-    from: *const T::Raw,
+fn fold_lines<T: Element, F: Reducer<T>>(
+    from: &[T::Raw],
     (step, out): (usize, i64),
     n: usize,
     part: Range<usize>,
     reducer: F,
-    write: Write<'_, F::Acc>,
+    write: &mut dyn FnMut(i64, i64, &[F::Acc]),
 ) {
     let mut accs = [reducer.identity(); ROWS];
     for start in part.clone().step_by(ROWS) {
         let count = ROWS.min(part.end - start);
-        // SAFETY: the caller's contract: the span ends with the last of `count` runs.
-        let span = unsafe { std::slice::from_raw_parts(from.add(start * step), (count - 1) * step + n) };
+        let span = &from[start * step..][..(count - 1) * step + n];
         runs::<T, F>(span, step, n, &mut accs[..count], reducer);
         write(start as i64 * out, out, &accs[..count]);
     }
@@ -303,33 +343,28 @@ unsafe fn fold_lines<T: Element, F: Reducer<T>>(
 type Write<'a, A> = &'a (dyn Fn(i64, i64, &[A]) + Sync);
 
 /// Computes the results in `part` one after the other, each from runs of its elements.
-///
-/// # Safety
-/// All positions of the walk are elements in a locked storage.
-unsafe fn fold_runs<T: Element, F: Reducer<T>>(
-    walk: &Walk,
+fn fold_runs<T: Element, F: Reducer<T>>(
+    source: &Source<'_, T>,
     part: Range<usize>,
     reducer: F,
     write: Write<'_, F::Acc>,
 ) {
-    let Walk { source, kept, reduced, .. } = walk;
+    let Walk { same, kept, reduced, .. } = source.walk;
     let merge = |a, b| reducer.merge(a, b);
     let first = reduced.first().copied().unwrap_or(Dim { size: 1, step: 1, out: 0 });
     let outer = reduced.get(1..).unwrap_or(&[]);
     let row = first.size as usize;
-    let direct = source.same && first.step == 1;
+    let direct = *same && first.step == 1;
     if let ([line], true) = (&kept[..], outer.is_empty() && direct) {
-        // SAFETY: the caller's contract: the memory between two runs belongs to the same storage.
-        return unsafe {
-            let from = source.base.by(0).cast_const().cast();
-            fold_lines::<T, F>(from, (line.step as usize, line.out), row, part, reducer, write)
-        };
+        let steps = (line.step as usize, line.out);
+        return fold_lines::<T, F>(source.own, steps, row, part, reducer, &mut |at, step, accs| {
+            write(at, step, accs)
+        });
     }
     let mut buffer = [T::ZERO.to_raw(); BLOCK];
     if outer.is_empty() && (direct || row <= BLOCK) {
         each(kept, part, |at, to| {
-            // SAFETY: the caller's contract.
-            let slice = unsafe { source.slice::<T>(at, first.step, row, &mut buffer) };
+            let slice = source.slice(at, first.step, row, &mut buffer);
             write(to, 0, &[run::<T, F>(slice, reducer)]);
         });
         return;
@@ -340,14 +375,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
         let mut filled = 0;
         each_outer(outer, 0..count(outer), &mut |at, _| {
             if gather {
-                // SAFETY: the caller's contract; `filled + row <= BLOCK`, so the row fits the rest of the buffer.
-                let copied = unsafe { source.slice::<T>(base + at, first.step, row, &mut buffer[filled..]) };
-                let (start, end) = (copied.as_ptr(), row);
-                if !std::ptr::eq(start, buffer[filled..].as_ptr()) {
-                    // SAFETY: a row of the tensor's own memory, which does not overlap the buffer.
-                    let own = unsafe { std::slice::from_raw_parts(start, end) };
-                    buffer[filled..filled + row].copy_from_slice(own);
-                }
+                source.copy(base + at, first.step, &mut buffer[filled..filled + row]);
                 filled += row;
                 if filled + row > BLOCK {
                     pairs.push(run::<T, F>(&buffer[..filled], reducer), merge);
@@ -360,9 +388,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
             while done < row {
                 let n = step.min(row - done);
                 let from = base + at + done as i64 * first.step;
-                // SAFETY: the caller's contract.
-                let slice = unsafe { source.slice::<T>(from, first.step, n, &mut buffer) };
-                pairs.push(run::<T, F>(slice, reducer), merge);
+                pairs.push(run::<T, F>(source.slice(from, first.step, n, &mut buffer), reducer), merge);
                 done += n;
             }
         });
@@ -380,10 +406,8 @@ pub(super) const MANY: usize = 8;
 const BATCH: usize = 8 * threads::GRAIN;
 
 /// Computes many results at a time: rows of elements are accumulated into rows of running results.
-///
-/// # Safety
-/// All positions of the walk are elements in a locked storage.
-unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: Write<'_, F::Acc>) {
+fn fold_rows<T: Element, F: Reducer<T>>(source: &Source<'_, T>, reducer: F, write: Write<'_, F::Acc>) {
+    let walk = source.walk;
     let (line, outer) = (walk.kept[0], &walk.kept[1..]);
     let per_line = (line.size as usize).div_ceil(BLOCK);
     let blocks = count(outer) * per_line;
@@ -395,8 +419,7 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: W
             each_outer(outer, block / per_line..block / per_line + 1, &mut |base, to| {
                 let start = (block % per_line * BLOCK) as i64;
                 let n = (BLOCK as i64).min(line.size - start);
-                // SAFETY: the caller's contract.
-                unsafe { levels.fold::<T>(walk, base + start * line.step, n as usize) };
+                levels.fold::<T>(source, base + start * line.step, n as usize);
                 write(to + start * line.out, line.out, levels.results::<T>(n as usize));
             });
         }
@@ -451,14 +474,11 @@ struct Levels<F, A> {
 impl<F, A: Copy + Send + Sync> Levels<F, A> {
     /// Accumulates the rows of `n` elements from `at` on. Groups of rows are folded by several threads, and merged in
     /// order.
-    ///
-    /// # Safety
-    /// All positions are elements in a locked storage.
-    unsafe fn fold<T: Element>(&mut self, walk: &Walk, at: i64, n: usize)
+    fn fold<T: Element>(&mut self, source: &Source<'_, T>, at: i64, n: usize)
     where
         F: Reducer<T, Acc = A>,
     {
-        let Walk { source, kept, reduced, .. } = walk;
+        let Walk { kept, reduced, .. } = source.walk;
         let Levels { reducer, groups, rows: levels } = self;
         let reducer = *reducer;
         levels.iter_mut().for_each(|row| row.fill(reducer.identity()));
@@ -481,16 +501,14 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
                         for first in (start..end).step_by(rows_at_once) {
                             let count = rows_at_once.min(end - first);
                             let (from, step) = (at + first as i64 * line.step, line.step as usize);
-                            // SAFETY: the caller's contract: the memory between two rows belongs to the same storage.
-                            let span = unsafe { source.slice::<T>(from, 1, (count - 1) * step + n, &mut []) };
+                            let span = source.span(from, (count - 1) * step + n);
                             rows::<T, F>(group, span, step, count, reducer);
                         }
                         continue;
                     }
                     each_outer(reduced, start..end, &mut |from, _| {
                         buffer.resize(n, T::ZERO.to_raw());
-                        // SAFETY: the caller's contract.
-                        let row = unsafe { source.slice::<T>(at + from, kept[0].step, n, &mut buffer) };
+                        let row = source.slice(at + from, kept[0].step, n, &mut buffer);
                         rows::<T, F>(group, row, 0, 1, reducer);
                     });
                 }
