@@ -233,15 +233,21 @@ struct Inner {
     offset: Option<u64>,
 }
 
+impl Inner {
+    fn text(&self) -> String {
+        let message = &self.message;
+        match (&self.record, self.offset) {
+            (Some(record), Some(offset)) => format!("{message} (record {}, byte {offset})", quoted(record)),
+            (Some(record), None) => format!("{message} (record {})", quoted(record)),
+            (None, Some(offset)) => format!("{message} (byte {offset})"),
+            (None, None) => message.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)?;
-        match (&self.record, self.offset) {
-            (Some(record), Some(offset)) => write!(f, " (record {}, byte {offset})", quoted(record)),
-            (Some(record), None) => write!(f, " (record {})", quoted(record)),
-            (None, Some(offset)) => write!(f, " (byte {offset})"),
-            (None, None) => Ok(()),
-        }
+        write!(f, "{}: {}", self.code, self.text())
     }
 }
 
@@ -249,6 +255,11 @@ impl ArchiveError {
     /// Creates an error without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         ArchiveError(Box::new(Inner { code, message: message.into(), record: None, offset: None }))
+    }
+
+    /// Returns the message with its location, without the code, for reports that show the code themselves.
+    pub fn located_message(&self) -> String {
+        self.0.text()
     }
 
     /// Sets the record of the error, unless the error has one.

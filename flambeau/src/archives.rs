@@ -219,7 +219,7 @@ impl From<LoadError> for Error {
     fn from(e: LoadError) -> Self {
         match e {
             LoadError::Code(d) => Error::from(*d),
-            LoadError::Archive(_) => Error::new(e.fault(), e.code(), e.to_string()),
+            LoadError::Archive(archive) => Error::new(archive.fault(), archive.code().as_str(), archive.located_message()),
         }
     }
 }

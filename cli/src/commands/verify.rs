@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         println!("{}", serde_json::json!({"entries": names, "nodes": nodes, "errors": []}));
         return Ok(());
     }
-    println!("{}: {} entries, {nodes} nodes, valid", args.program.file, names.len());
+    let entries = if names.len() == 1 { "entry" } else { "entries" };
+    println!("{}: {} {entries}, {nodes} nodes, valid", args.program.file, names.len());
     Ok(())
 }
