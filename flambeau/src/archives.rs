@@ -219,7 +219,9 @@ impl From<LoadError> for Error {
     fn from(e: LoadError) -> Self {
         match e {
             LoadError::Code(d) => Error::from(*d),
-            LoadError::Archive(archive) => Error::new(archive.fault(), archive.code().as_str(), archive.located_message()),
+            LoadError::Archive(archive) => {
+                Error::new(archive.fault(), archive.code().as_str(), archive.located_message())
+            }
         }
     }
 }

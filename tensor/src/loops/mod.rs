@@ -23,11 +23,11 @@ pub use blockwise::{blockwise, blockwise_len};
 pub(crate) use copy::{copied, copy, copy_fresh};
 pub(crate) use pack::Pack;
 pub use plan::{layout_after, strides_after};
+pub(crate) use pointwise::like;
 pub use pointwise::{
     OutputHint, binary, binary_in, binary_into, choose, is_shared, map, map_in, nary, nary_into, ternary,
     ternary_in, ternary_into, test_in, unary, unary_in, unary_into,
 };
-pub(crate) use pointwise::like;
 
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
