@@ -37,7 +37,7 @@ fn command_line_errors_exit_with_2_and_suggest_names() {
     }
     wrong(&["print", &f], &["several functions", "--entry", "first, second"]);
     wrong(&["explain", &g, "--alias", "%value"], &["takes two values"]);
-    wrong(&["explain", "--value", "%1"], &["a program is missing"]);
+    wrong(&["explain", "--value", "%1"], &["FILE is missing"]);
     wrong(&["print", "--nope", "x.py"], &["--nope"]);
 }
 
