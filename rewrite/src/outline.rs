@@ -1,9 +1,11 @@
 //! Outlining: moves a set of nodes into a subgraph that a single node evaluates.
 //!
-//! Precondition: the nodes have no effects and their results are new memory. So dominance and writes alone restrict
-//! their position. Groups grow from users to producers, latest producer first. A group has one position. All its inputs
-//! must be defined before the first user of its outputs, and no node may write memory that a member reads between the
-//! member and that position ([`positions::Positions`]). A producer that would violate this is not added.
+//! Precondition: the nodes have no effects and their results are new memory. So dominance, writes and the order of
+//! errors restrict their position. Groups grow from users to producers, latest producer first. A group has one position.
+//! All its inputs must be defined before the first user of its outputs. Between a member and that position no node may
+//! write memory that the member reads or, if the member may raise, do anything that the caller can observe after an
+//! error: print, draw a random number, write an argument ([`positions::Positions`]). A producer that would violate this
+//! is not added.
 //!
 //! Constants are copied into the subgraph, except those that own memory (tensors, lists). These remain outside and
 //! become operands of the group, so that the alias analysis sees the group as their reader.
@@ -66,7 +68,7 @@ struct Surroundings {
     interface: Interface,
 }
 
-/// The nodes that satisfy `accepts`. O(nodes), plus a search among the writes for each node.
+/// The nodes that satisfy `accepts`. O(nodes), plus a search among the writes and events for each node.
 pub(crate) fn members(
     g: &Graph,
     db: &AliasDb,

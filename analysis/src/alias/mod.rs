@@ -25,6 +25,7 @@ mod build;
 mod constant;
 mod dag;
 mod dump;
+mod error_order;
 mod exposure;
 mod locations;
 mod memory_set;
@@ -44,6 +45,7 @@ mod write_order;
 mod writers;
 
 pub use dag::ElementId;
+pub use error_order::ErrorOrder;
 pub use exposure::Exposure;
 pub use memory_set::MemorySet;
 pub use motion::{Motion, Obstacle};

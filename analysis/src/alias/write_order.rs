@@ -3,7 +3,8 @@
 //!
 //! [`AliasDb::has_writers`] reports writes anywhere in the graph. A node without effects that moves computes the same
 //! if no node it passes writes memory it reads. [`WriteOrder`] answers that in O(log writes) per location, for nodes in
-//! any blocks, by the numbers of [`Dominance`].
+//! any blocks, by the numbers of [`Dominance`]. A node that may raise must not pass certain other nodes either, even if
+//! they write nothing it reads ([`ErrorOrder`](super::ErrorOrder)).
 //!
 //! Every write is listed under at most [`MOST`] locations, and a query inspects at most that many; writes and reads of
 //! larger sets conflict with every other one. So construction is linear, and answers are conservative.
@@ -30,30 +31,45 @@ pub struct WriteOrder {
     large: Vec<u32>,
 }
 
-/// The writes nearest to a node of memory that the node reads: between them the node computes the same at any position.
+/// The nearest nodes before and after a node that it must not pass. For [`WriteOrder`] these are the writes of memory
+/// that the node reads, for [`ErrorOrder`](super::ErrorOrder) the events that an error must not pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The number of the last writer before the node.
+    /// The number of the last such node before the node.
     pub after: Option<u32>,
-    /// The number of the first writer after the node.
+    /// The number of the first such node after the node.
     pub before: Option<u32>,
 }
 
 impl Span {
-    /// Whether there is no such write on either side.
+    /// Whether there is no such node on either side.
     #[must_use]
     pub fn is_unbounded(self) -> bool {
         self == Span::default()
     }
 
-    fn narrow(&mut self, list: &[u32], own: Range<u32>) {
-        let first = list.partition_point(|&at| at < own.start);
-        self.after = self.after.max(first.checked_sub(1).map(|last| list[last]));
-        let next = list[first..].iter().copied().find(|&at| at >= own.end);
-        self.before = match (self.before, next) {
+    /// Whether a node with this span may be moved directly before the node with number `at`.
+    #[must_use]
+    pub fn allows(self, at: u32) -> bool {
+        self.after.is_none_or(|after| after < at) && self.before.is_none_or(|before| before >= at)
+    }
+
+    /// Returns the positions that both spans allow.
+    #[must_use]
+    pub fn intersection(self, other: Span) -> Span {
+        let before = match (self.before, other.before) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        Span { after: self.after.max(other.after), before }
+    }
+
+    /// Restricts the span by the nearest numbers of `list` (ascending) outside of `own`.
+    pub(super) fn narrow(&mut self, list: &[u32], own: Range<u32>) {
+        let first = list.partition_point(|&at| at < own.start);
+        let next = first + list[first..].partition_point(|&at| at < own.end);
+        let after = first.checked_sub(1).map(|last| list[last]);
+        *self = self.intersection(Span { after, before: list.get(next).copied() });
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Group<'a> {
 #[derive(Default)]
 pub(super) struct Scratch {
     nodes: Vec<NodeId>,
-    /// For members that read written memory: the adjacent writes.
+    /// For members with restricted positions: the adjacent writes and events.
     spans: Vec<(NodeId, Span)>,
     set: SmallNodes,
     /// The number of uses of each value by nodes of the group.
@@ -164,14 +164,14 @@ impl<'a> Group<'a> {
     }
 
     /// Whether the group is within its bounds, all inputs are defined before the first user of an output, and no member
-    /// moves across a write of memory that it reads.
+    /// passes a write of memory that it reads or an event that its error must not pass.
     pub(super) fn is_possible(&self, bounds: Bounds, root: NodeId) -> bool {
         let within =
             self.scratch.inputs.len() <= bounds.values && self.scratch.outputs.len() <= bounds.values;
-        within && self.first_user().is_none_or(|user| self.has_all_before(user)) && self.passes_no_write(root)
+        within && self.first_user().is_none_or(|user| self.has_all_before(user)) && self.is_within_spans(root)
     }
 
-    fn passes_no_write(&self, root: NodeId) -> bool {
+    fn is_within_spans(&self, root: NodeId) -> bool {
         if self.scratch.spans.is_empty() {
             return true;
         }

@@ -1,18 +1,20 @@
-//! Positions that members of groups may have with respect to writes.
+//! Positions that members of groups may have: between the adjacent writes of memory that they read and, if they may
+//! raise, between the adjacent events that the caller can observe after an error ([`ErrorOrder`]).
 //!
-//! A [`Positions`] is built once, from the graph without groups. Outlining inserts and removes only nodes that do not
-//! write. So the numbers of writers remain valid, and a group gets the number of the node it is inserted before.
+//! A [`Positions`] is built once, from the graph without groups. Outlining inserts and removes only nodes that neither
+//! write nor have side effects. So the numbers of writes and events remain valid, and a group gets the number of the
+//! node it is inserted before.
 
-use flambeau_analysis::alias::{Span, WriteOrder};
+use flambeau_analysis::alias::{ErrorOrder, Span, WriteOrder};
 use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::{Graph, NodeId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Program-order numbers of nodes, and for members that read written memory the adjacent writes.
+/// Program-order numbers of nodes, and for members with restricted positions the adjacent writes and events.
 #[derive(Default)]
 pub(super) struct Positions {
-    /// The adjacent writes of members; a member without an entry may have any position.
+    /// The adjacent writes and events of members; a member without an entry may have any position.
     spans: HashMap<NodeId, Span, FxBuildHasher>,
     /// `None` if no member has an entry in `spans`.
     numbers: Option<Dominance>,
@@ -27,13 +29,13 @@ impl Positions {
         dominance: &Dominance,
         members: impl Iterator<Item = NodeId>,
     ) -> Positions {
-        let writes = WriteOrder::new(g, db, dominance);
-        if writes.is_empty() {
+        let (writes, errors) = (WriteOrder::new(g, db, dominance), ErrorOrder::new(g, db, dominance));
+        if writes.is_empty() && errors.is_empty() {
             return Positions::default();
         }
         let mut positions = Positions::default();
         for node in members {
-            let span = writes.around(g, db, dominance, node);
+            let span = writes.around(g, db, dominance, node).intersection(errors.around(dominance, node));
             if !span.is_unbounded() {
                 positions.spans.insert(node, span);
             }
@@ -44,15 +46,14 @@ impl Positions {
         positions
     }
 
-    /// Returns the adjacent writes of a member, if any.
+    /// Returns the adjacent writes and events of a member, if any.
     pub(super) fn span(&self, node: NodeId) -> Option<Span> {
         self.spans.get(&node).copied()
     }
 
     /// Whether a member with this span may be moved directly before `at`.
     pub(super) fn allows(&self, span: Span, at: NodeId) -> bool {
-        let Some(number) = self.number(at) else { return true };
-        span.after.is_none_or(|write| write < number) && span.before.is_none_or(|write| write >= number)
+        self.number(at).is_none_or(|number| span.allows(number))
     }
 
     fn number(&self, node: NodeId) -> Option<u32> {

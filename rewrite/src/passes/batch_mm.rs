@@ -2,13 +2,14 @@
 //! an operand become `prim::MMBatchSide`.
 //!
 //! Both pay off from `LEAST` products on. The products of a sum move down to the sum, and products that share an
-//! operand move up to the first of them; no node in between may write memory that they read ([`WriteOrder`]). A partial
-//! sum with another use is not part of a batch. Results may differ by rounding.
+//! operand move up to the first of them. They pass neither a write of memory that they read ([`WriteOrder`]) nor an event
+//! that their errors must not pass ([`ErrorOrder`]). A partial sum with another use is not part of a batch. Results may
+//! differ by rounding.
 
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::rules::Exactness;
-use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
+use flambeau_analysis::{AliasDb, Dominance, ErrorOrder, WriteOrder};
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Type, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
@@ -43,6 +44,7 @@ struct Search<'g> {
     db: &'g AliasDb,
     dominance: &'g Dominance,
     writes: WriteOrder,
+    errors: ErrorOrder,
 }
 
 impl Search<'_> {
@@ -50,11 +52,11 @@ impl Search<'_> {
         self.roles.of(self.graph.op(node)) == Some(&role)
     }
 
-    /// Whether a node computes the same if it runs directly before `at`, a node of the same block.
+    /// Whether a node computes the same, and raises after the same observable events, if it runs directly before `at`, a
+    /// node of the same block.
     fn may_run_at(&self, node: NodeId, at: NodeId) -> bool {
         let span = self.writes.around(self.graph, self.db, self.dominance, node);
-        let place = self.dominance.order(at);
-        span.after.is_none_or(|write| write < place) && span.before.is_none_or(|write| write >= place)
+        span.intersection(self.errors.around(self.dominance, node)).allows(self.dominance.order(at))
     }
 
     fn blocks(&self) -> Vec<BlockId> {
@@ -73,8 +75,8 @@ impl Search<'_> {
 fn find<T>(cx: &mut PassCx<'_>, in_block: fn(&Search<'_>, BlockId) -> Vec<T>) -> Vec<T> {
     let registry = cx.registry();
     let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
-    let writes = WriteOrder::new(graph, db, dominance);
-    let search = Search { graph, roles: registry.column::<Role>(), db, dominance, writes };
+    let (writes, errors) = (WriteOrder::new(graph, db, dominance), ErrorOrder::new(graph, db, dominance));
+    let search = Search { graph, roles: registry.column::<Role>(), db, dominance, writes, errors };
     search.blocks().into_iter().flat_map(|b| in_block(&search, b)).collect()
 }
 

@@ -138,18 +138,18 @@ with prim::DifferentiableGraph_0 = graph(%0 : Tensor, %1 : Tensor):
         let before = "graph(%x : Tensor, %y : Tensor, %s : str):
   %a : Tensor = toy::mul(%x, %y)
   %b : Tensor = toy::relu(%a)
-   = toy::warn(%s)
+  %m : Tensor = toy::mm(%x, %y)
   %c : Tensor = toy::mul(%b, %a)
-  return (%c)
+  return (%c, %m)
 ";
         assert_passes(
             &toy(),
             "create_autodiff_subgraphs",
             before,
             "graph(%x : Tensor, %y : Tensor, %s : str):
-   = toy::warn(%s)
+  %m : Tensor = toy::mm(%x, %y)
   %c : Tensor = prim::DifferentiableGraph_0(%x, %y)
-  return (%c)
+  return (%c, %m)
 with prim::DifferentiableGraph_0 = graph(%0 : Tensor, %1 : Tensor):
   %a : Tensor = toy::mul(%0, %1)
   %b : Tensor = toy::relu(%a)
@@ -158,5 +158,31 @@ with prim::DifferentiableGraph_0 = graph(%0 : Tensor, %1 : Tensor):
 ",
         );
         assert_passes(&toy(), "create_autodiff_subgraphs{threshold=4}", before, before);
+    }
+
+    /// The caller can observe whether an error comes before or after a warning.
+    #[test]
+    fn groups_do_not_pass_side_effects() {
+        assert_passes(
+            &toy(),
+            "create_autodiff_subgraphs",
+            "graph(%x : Tensor, %y : Tensor, %s : str):
+  %a : Tensor = toy::mul(%x, %y)
+  %b : Tensor = toy::relu(%a)
+   = toy::warn(%s)
+  %c : Tensor = toy::mul(%b, %a)
+  return (%c)
+",
+            "graph(%x : Tensor, %y : Tensor, %s : str):
+  %a : Tensor, %b : Tensor = prim::DifferentiableGraph_0(%x, %y)
+   = toy::warn(%s)
+  %c : Tensor = toy::mul(%b, %a)
+  return (%c)
+with prim::DifferentiableGraph_0 = graph(%0 : Tensor, %1 : Tensor):
+  %a : Tensor = toy::mul(%0, %1)
+  %b : Tensor = toy::relu(%a)
+  return (%a, %b)
+",
+        );
     }
 }

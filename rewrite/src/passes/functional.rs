@@ -132,7 +132,8 @@ mod tests {
   %c : int = toy::add(%a, %b)
   %d : int = toy::mul(%c, %c)
   %e : bool = toy::lt(%d, %a)
-  %w : Tensor = toy::relu_(%x)
+  %y : Tensor = toy::relu(%x)
+  %w : Tensor = toy::relu_(%y)
   %f : int = prim::If(%e)
     block0():
       %g : int = toy::add(%d, %1)

@@ -2,6 +2,7 @@
 //! broadcasting.
 
 use super::Fusible;
+use flambeau_analysis::{Dominance, ErrorOrder};
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, Editor, Graph, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
@@ -12,15 +13,23 @@ pub(super) struct MoveChunk {
     operand: usize,
 }
 
-/// Chunk nodes that can move past the producer of an operand; at most one move per node.
-pub(super) fn plan(fusible: &Fusible<'_>) -> Vec<MoveChunk> {
+/// Chunk nodes that can move past the producer of an operand; at most one move per node. The producer is computed at the
+/// position of the chunk node then, so no event that its error must not pass may be between the two ([`ErrorOrder`]).
+pub(super) fn plan(fusible: &Fusible<'_>, dominance: &Dominance) -> Vec<MoveChunk> {
     let g = fusible.graph;
     let chunks =
         g.nodes_deep().filter(|&n| matches!(g.prim(n), Some(Prim::ConstantChunk | Prim::BroadcastingChunk)));
+    let chunks: Vec<NodeId> = chunks.filter(|&n| feeds_fusible(fusible, n)).collect();
+    if chunks.is_empty() {
+        return Vec::new();
+    }
+    let errors = ErrorOrder::new(g, fusible.db, dominance);
+    let may_run_at = |def, at| errors.around(dominance, def).allows(dominance.order(at));
     chunks
-        .filter(|&n| feeds_fusible(fusible, n))
+        .into_iter()
         .filter_map(|chunk| {
-            let operand = g.operands(chunk).position(|v| can_pass(fusible, chunk, v))?;
+            let can_pass = |v| can_pass(fusible, chunk, v) && may_run_at(g.def(v), chunk);
+            let operand = g.operands(chunk).position(can_pass)?;
             Some(MoveChunk { chunk, operand })
         })
         .collect()

@@ -40,8 +40,8 @@ impl Pass for Fuse {
         let registry = cx.registry();
         // Each round moves a chunk past one operator of a chain.
         for _ in 0..MAX_ROUNDS {
-            let (graph, db) = cx.with::<AliasDb>();
-            let plans = chunks::plan(&Fusible { graph, db, registry: &registry });
+            let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
+            let plans = chunks::plan(&Fusible { graph, db, registry: &registry }, dominance);
             if plans.is_empty() {
                 break;
             }
