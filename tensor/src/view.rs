@@ -28,6 +28,14 @@ fn without(values: &[i64], d: usize) -> Dims {
     Dims::from_buf_and_len(kept, values.len() - 1)
 }
 
+/// Returns the offset of the element `index * stride` elements after a layout's first one. Strides of a tensor without
+/// elements may exceed any storage; the offset of its views, which addresses no element, then stays as it is.
+#[inline]
+fn offset_at(layout: &Layout, index: i64, stride: i64) -> i64 {
+    let distance = index.checked_mul(stride);
+    distance.and_then(|distance| layout.offset().checked_add(distance)).unwrap_or(layout.offset())
+}
+
 impl Tensor {
     /// Returns a tensor over the same storage with a layout derived from this tensor's, which therefore fits.
     fn derived(&self, sizes: Dims, strides: Dims, offset: i64) -> Tensor {
@@ -67,7 +75,7 @@ impl Tensor {
             return Err(TensorError::IndexRange { op: "select()", index, sizes, dim });
         }
         let index = if index < 0 { index + size } else { index };
-        let offset = layout.offset() + index * layout.strides()[d];
+        let offset = offset_at(layout, index, layout.strides()[d]);
         Ok(self.derived(without(layout.sizes(), d), without(layout.strides(), d), offset))
     }
 
@@ -91,7 +99,7 @@ impl Tensor {
         let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         let count = end - start;
         sizes[d] = count / step + i64::from(count % step != 0);
-        let offset = layout.offset() + start * strides[d];
+        let offset = offset_at(layout, start, strides[d]);
         // A stride matters only for a dimension with more than one element; with a huge step there is at most one.
         strides[d] = strides[d].saturating_mul(step);
         Ok(self.derived(sizes, strides, offset))
@@ -561,18 +569,19 @@ impl Tensor {
             rows.saturating_sub(skipped).min(columns).max(0)
         };
         let start = match count {
-            0 => 0,
-            _ if offset >= 0 => skipped * strides[b],
-            _ => skipped * strides[a],
+            0 => layout.offset(),
+            _ if offset >= 0 => offset_at(layout, skipped, strides[b]),
+            _ => offset_at(layout, skipped, strides[a]),
         };
-        let stride = strides[a] + strides[b];
+        // The stride of a dimension with at most one element does not matter.
+        let stride = strides[a].saturating_add(strides[b]);
         for d in [a.max(b), a.min(b)] {
             sizes.remove(d);
             strides.remove(d);
         }
         sizes.push(count);
         strides.push(stride);
-        Ok(self.derived(sizes, strides, layout.offset() + start))
+        Ok(self.derived(sizes, strides, start))
     }
 
     /// Returns all slices of `length` elements along a dimension, `step` apart, as a new last dimension.
@@ -614,11 +623,11 @@ impl Tensor {
         }
         let meta = self.meta();
         let mut sizes = Dims::from_slice(meta.layout.sizes());
-        let mut strides: Dims = meta.layout.strides().iter().map(|stride| stride * 2).collect();
+        let mut strides: Dims = meta.layout.strides().iter().map(|stride| stride.saturating_mul(2)).collect();
         check_rank(sizes.len() + 1)?;
         sizes.push(2);
         strides.push(1);
-        let layout = Layout::new(&sizes, &strides, meta.layout.offset() * 2)?;
+        let layout = Layout::new(&sizes, &strides, meta.layout.offset().saturating_mul(2))?;
         Tensor::from_storage(meta.storage.clone(), self.dtype().to_real(), layout)
     }
 
@@ -791,6 +800,19 @@ fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
 mod tests {
     use super::*;
     use crate::{Budget, DType};
+
+    #[test]
+    fn views_of_tensors_without_elements_have_any_stride() {
+        let x = Tensor::zeros(&[0, i64::MAX], DType::C64).unwrap();
+        let diagonal = x.diagonal(0, 0, 1).unwrap();
+        assert_eq!((diagonal.sizes(), diagonal.offset()), (&[0][..], 0));
+        assert_eq!(x.view_as_real().unwrap().sizes(), [0, i64::MAX, 2]);
+        let turned = x.transpose(0, 1).unwrap();
+        assert_eq!(turned.diagonal(-i64::MAX, 0, 1).unwrap().sizes(), [0]);
+        let deep = Tensor::zeros(&[0, i64::MAX, 2], DType::F32).unwrap();
+        assert_eq!(deep.select(1, i64::MAX - 1).unwrap().sizes(), [0, 2]);
+        assert_eq!(deep.slice(1, Some(i64::MAX - 3), None, 2).unwrap().sizes(), [0, 2, 2]);
+    }
 
     #[test]
     fn too_many_views_are_a_memory_error() {
