@@ -69,7 +69,6 @@ impl Name {
 /// # Errors
 /// If standard input or output fails.
 pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
-    std::panic::set_hook(Box::new(|_| {}));
     println!("{READY}");
     let mut base: Option<(Name, Case)> = None;
     for line in std::io::stdin().lock().lines() {

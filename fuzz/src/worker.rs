@@ -2,10 +2,12 @@
 //! run.
 //!
 //! A request goes to the worker as one line on its standard input, and the answer comes back as one line on its standard
-//! output, after [`READY`] when the worker starts. Lines that are not answers are prints of the tested code. Campaigns of
+//! output, after [`READY`] when the worker starts. Lines that are not answers are prints of the tested code. The last
+//! lines on its standard error, such as the message of a panic, are part of the reason for its death. Campaigns of
 //! `flambeau fuzz` and replays of recordings (`cargo xtask conform`) use the same workers.
 
-use std::io::{BufRead, BufReader, Write};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -16,20 +18,33 @@ pub const READY: &str = "ready";
 /// Time limit for the start of a worker.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
+/// Number of lines of a worker's standard error that are kept, and of bytes of each.
+const ERROR_LINES: usize = 8;
+const ERROR_LINE_BYTES: usize = 1000;
+
+/// Time limit for the end of the standard error of a process that has ended. Another process may hold it open.
+const ERRORS_LIMIT: Duration = Duration::from_secs(1);
+
 /// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Death {
     /// The request exceeded the time limit, and the worker was killed.
     Timeout(Duration),
     /// The process ended.
-    Ended(String),
+    Ended {
+        /// The exit status.
+        status: String,
+        /// The last lines on standard error, if any.
+        errors: String,
+    },
 }
 
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Death::Timeout(limit) => write!(f, "no answer in {} s", limit.as_secs()),
-            Death::Ended(status) => write!(f, "the process died: {status}"),
+            Death::Ended { status, errors } if errors.is_empty() => write!(f, "the process died: {status}"),
+            Death::Ended { status, errors } => write!(f, "the process died: {status}\n{errors}"),
         }
     }
 }
@@ -39,6 +54,8 @@ pub struct Worker {
     child: Child,
     input: ChildStdin,
     output: Receiver<String>,
+    /// The last lines on standard error, sent when it ends.
+    errors: Receiver<String>,
     /// Requests sent so far.
     pub served: usize,
 }
@@ -49,9 +66,9 @@ impl Worker {
     /// # Errors
     /// If the process cannot be started, or ends before it is ready.
     pub fn start(mut command: Command) -> Result<Worker, std::io::Error> {
-        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn()?;
-        let missing = || std::io::Error::other("a worker without standard input and output");
+        let missing = || std::io::Error::other("a worker without standard streams");
         let input = child.stdin.take().ok_or_else(missing)?;
         let lines = BufReader::new(child.stdout.take().ok_or_else(missing)?);
         let (sender, output) = channel();
@@ -62,8 +79,12 @@ impl Worker {
                 }
             }
         });
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let (sender, errors) = channel();
+        // The receiver is gone if the worker was dropped.
+        std::thread::spawn(move || sender.send(last_lines(stderr)));
         let ready = output.recv_timeout(START_LIMIT).is_ok_and(|line| line == READY);
-        let mut worker = Worker { child, input, output, served: 0 };
+        let mut worker = Worker { child, input, output, errors, served: 0 };
         if !ready {
             let death = worker.death();
             return Err(std::io::Error::other(format!("a worker does not start ({death})")));
@@ -108,10 +129,8 @@ impl Worker {
             }
         }
         let _ = self.child.kill();
-        match self.child.wait() {
-            Ok(status) => Death::Ended(status.to_string()),
-            Err(error) => Death::Ended(error.to_string()),
-        }
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        Death::Ended { status, errors: self.errors.recv_timeout(ERRORS_LIMIT).unwrap_or_default() }
     }
 }
 
@@ -121,6 +140,19 @@ impl Drop for Worker {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Reads to the end and returns the last lines, without empty ones.
+fn last_lines(from: impl Read) -> String {
+    let mut kept = VecDeque::with_capacity(ERROR_LINES);
+    for mut line in BufReader::new(from).split(b'\n').map_while(Result::ok).filter(|line| !line.is_empty()) {
+        line.truncate(ERROR_LINE_BYTES);
+        if kept.len() == ERROR_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(String::from_utf8_lossy(&line).into_owned());
+    }
+    Vec::from(kept).join("\n")
 }
 
 /// Returns a command that starts this program again, with a limited address space if a shell can limit it: a request
@@ -136,4 +168,19 @@ pub fn current_program() -> Result<Command, std::io::Error> {
         return Ok(command);
     }
     Ok(Command::new(program))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_for_a_death_has_the_last_errors() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo ready; read request; seq 1 20 >&2; echo 'view.rs: overflow' >&2; exit 3"]);
+        let mut worker = Worker::start(command).unwrap();
+        let death = worker.ask("check 1", Duration::from_secs(60), |_| None::<()>).unwrap_err().to_string();
+        assert!(death.starts_with("the process died: exit status: 3\n14\n"), "{death}");
+        assert!(death.ends_with("\n20\nview.rs: overflow"), "{death}");
+    }
 }
