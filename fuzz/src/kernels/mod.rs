@@ -88,12 +88,22 @@ pub struct KernelFuzzer {
     /// Operators with a kernel and a sample, except those that draw random numbers.
     sampled: Vec<OpId>,
     elementwise: Elementwise,
-    sizes: Sizes,
+    /// Sizes of most cases.
+    small: Sizes,
+    /// Sizes of one case in [`LARGE`]: those that reach the thresholds of large work.
+    large: Sizes,
     seed: u64,
     /// Only operators whose names contain this text are tested.
     only: String,
     isas: Vec<flambeau_tensor::simd::Isa>,
 }
+
+/// One case in this number may take all the work. A large case takes as long as a dozen small ones, so that most of the
+/// time goes to small cases, which reach all thresholds of lengths.
+const LARGE: usize = 16;
+
+/// Maximum number of elements or multiplications of the other cases.
+const SMALL: usize = 1 << 13;
 
 /// A call to test.
 struct Case {
@@ -104,7 +114,8 @@ struct Case {
 }
 
 impl KernelFuzzer {
-    /// Creates a fuzzer with cases of at most `work` elements or multiplications; equal seeds give equal cases.
+    /// Creates a fuzzer with cases of at most `work` elements or multiplications, most of them much smaller; equal seeds
+    /// give equal cases.
     pub fn new(registry: &Arc<Registry>, seed: u64, work: usize) -> KernelFuzzer {
         let (kernels, samples) = (registry.column::<Kernel>(), registry.column::<Sample>());
         let sampled = registry
@@ -116,7 +127,8 @@ impl KernelFuzzer {
             registry: Arc::clone(registry),
             sampled,
             elementwise: Elementwise::default(),
-            sizes: Sizes::new(work),
+            small: Sizes::new(work.min(SMALL)),
+            large: Sizes::new(work),
             seed,
             only: String::new(),
             isas: run::instruction_sets(),
@@ -164,8 +176,9 @@ impl KernelFuzzer {
             return None;
         }
         let op = self.registry.lookup(name)?;
+        let sizes = if g.one_in(LARGE) { &self.large } else { &self.small };
         let (dtype, whole) = (*g.pick(DTYPES), g.flag());
-        let mut args = (template.make)(&mut Draw { g, sizes: &self.sizes, dtype, whole }, name);
+        let mut args = (template.make)(&mut Draw { g, sizes, dtype, whole }, name);
         let schema = self.registry.schema(op);
         for arg in schema.args.get(args.len()..)? {
             args.push(arg.default.as_ref()?.deep_copied().ok()?);
@@ -176,10 +189,9 @@ impl KernelFuzzer {
     fn by_sample(&self, g: &mut Gen<'_>) -> Option<Case> {
         let op = *g.pick(&self.sampled);
         let (schema, sample) = (self.registry.schema(op), self.registry.facet::<Sample>(op)?);
-        let most = self.sizes.work.min(1 << 13);
-        let sizes = &self.sizes;
+        let sizes = &self.small;
         let mut shape = |g: &mut Gen<'_>, rank: usize| -> Vec<i64> {
-            let (mut left, mut all) = (most, Vec::new());
+            let (mut left, mut all) = (sizes.work, Vec::new());
             for _ in 0..rank {
                 let n = sizes.length(g, left);
                 left = (left / n.max(1)).max(1);
