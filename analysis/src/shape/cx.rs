@@ -142,7 +142,8 @@ impl<'a> ShapeCx<'a> {
             Fact::None => Some(true),
             Fact::Unknown => match &operand.constant {
                 Some(value) => Some(value.is_none()),
-                None => (!operand.ty.may_be_none()).then_some(false),
+                // A type variable stands for any type.
+                None => (!operand.ty.may_be_none() && !operand.ty.has_vars()).then_some(false),
             },
             _ => Some(false),
         }
