@@ -11,7 +11,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary_in};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::promote::result_type;
+use flambeau_tensor::promote::{promote, result_type};
 use flambeau_tensor::rows::map_rows;
 use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce, threads, wrap_dim};
 
@@ -242,7 +242,17 @@ pub(super) fn family() -> Vec<OpDef> {
                     }
                     Some(dims)
                 });
-                d.with(shape).with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[2, 3]]))
+                // Each operand is normalized before they meet, so that ranks do not matter.
+                let dtype = Dtype::from(|cx| {
+                    let (a, b) = (cx.dtype(0)?, cx.dtype(1)?);
+                    match (a.is_floating(), b.is_floating()) {
+                        (true, true) => Some(promote(a, b)),
+                        (true, false) => Some(a),
+                        (false, true) => Some(b),
+                        (false, false) => None,
+                    }
+                });
+                d.with(shape).with(dtype).with(two(&[&[2, 3], &[2, 3]]))
             })
             .one(cosine_similarity),
     );
