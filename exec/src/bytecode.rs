@@ -9,6 +9,7 @@
 //! bank or to a constant is an [`Operand`]. Calls of kernels and functions have any number of operands, which are in a
 //! side table.
 
+use crate::bailout::Bailout;
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
@@ -123,6 +124,8 @@ macro_rules! opcodes {
             Fused,
             /// `s[a]` = whether any operand of site `b` is a defined gradient.
             AnyDefined,
+            /// Stores the first operand of site `a` as the site's result, or continues with the site's bail-out.
+            BailOut,
             /// Performs the call of site `a`.
             Call,
             /// Ends the frame with the operands of site `a` as results.
@@ -283,7 +286,7 @@ pub(crate) enum Work {
     /// Evaluation of an awaitable, unless its value is available.
     Await,
     /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
-    BailOut(Arc<Graph>, OnceLock<Arc<Code>>, Type),
+    BailOut(Box<Bailout>),
     /// A fused pointwise subgraph.
     Fused(Box<crate::fused::Group>),
     /// No operation: the site only holds operands.
@@ -321,6 +324,8 @@ pub struct Code {
     pub(crate) params: Vec<Operand>,
     /// Declared types of the inputs, up to the last that states more than the kind of value; mostly empty.
     pub(crate) declared: Box<[Type]>,
+    /// Sites of bail-outs, in program order.
+    pub(crate) bailouts: Box<[u32]>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
     /// Maximal number of operands of a kernel's site.

@@ -434,6 +434,11 @@ impl Host {
         self
     }
 
+    /// Returns the receiver of profiled values and leaves none.
+    pub fn take_observer(&mut self) -> Option<Observer> {
+        self.services.as_mut().and_then(|services| services.observer.take())
+    }
+
     /// Passes values to the observer, if one is set.
     pub fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
         if let Some(observer) = self.services.as_mut().and_then(|services| services.observer.as_mut()) {

@@ -4,6 +4,7 @@
 //! the operator as an instruction), and a [`Sample`] that generates arguments for tests. This crate refers to no
 //! operator by name.
 
+mod bailout;
 pub mod bytecode;
 pub mod callees;
 mod emit;
@@ -24,6 +25,7 @@ pub mod tape;
 pub mod try_cell;
 pub mod vm;
 
+pub use bailout::BailoutState;
 pub use bytecode::Code;
 pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};

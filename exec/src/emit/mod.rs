@@ -146,6 +146,8 @@ impl Code {
     pub fn emit(verified: Verified, function: Symbol, callees: &dyn Callees) -> Code {
         let mut emit = Emit::new(verified.graph(), callees);
         emit.run();
+        let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, Work::BailOut(_));
+        let bailouts = (0..emit.sites.len() as u32).filter(is_bailout).collect();
         Code {
             graph: Arc::clone(verified.graph()),
             function,
@@ -166,6 +168,7 @@ impl Code {
             constants: emit.constants,
             params: emit.params,
             declared: declared(verified.graph()),
+            bailouts,
         }
     }
 }

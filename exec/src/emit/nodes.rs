@@ -2,6 +2,7 @@
 
 use super::moves::Move;
 use super::{Emit, Loc, kind_of};
+use crate::bailout::Bailout;
 use crate::bytecode::{Opcode, Work};
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
@@ -97,7 +98,10 @@ impl Emit<'_> {
         let result = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
         let work = match prim {
             Prim::Fork => Work::Fork(body, OnceLock::new(), result.future_elem().unwrap_or(Type::ANY)),
-            Prim::BailOut => Work::BailOut(body, OnceLock::new(), result),
+            Prim::BailOut => {
+                let work = Work::BailOut(Box::new(Bailout::new(body, result)));
+                return self.call_site(node, Opcode::BailOut, work, 0, Vec::new());
+            }
             Prim::FusionGroup => match crate::fused::Group::compile(&body) {
                 Some(group) => {
                     let work = Work::Fused(Box::new(group));

@@ -1,4 +1,4 @@
-//! Transitions between frames: calls, returns, tasks, bailouts, errors.
+//! Transitions between frames: calls, returns, tasks, bail-outs, errors.
 
 use super::dispatch::Exit;
 use super::{After, Frame, MAX_UNWINDING, Vm, burn, steps};
@@ -7,7 +7,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
 use crate::resolve;
-use crate::structural::{await_value, fits_refined, one_value};
+use crate::structural::{await_value, one_value};
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, Symbol};
 use std::sync::{Arc, OnceLock};
@@ -40,6 +40,7 @@ impl Vm {
             let next = match (exit, burnt) {
                 (Exit::Fail(error), _) | (_, Err(error)) => Err((frame, error)),
                 (Exit::Call(site), _) => self.call_site(frame, site, args, host.max_depth()),
+                (Exit::BailOut(site), _) => self.bail_out(frame, site, args),
                 (Exit::Unfused(site), _) => self.unfused(frame, site, args, host.max_depth()),
                 (Exit::Return(site), _) => self.leave(frame, site),
             };
@@ -90,16 +91,6 @@ impl Vm {
                 self.subgraph(body, cell, code.function)
             }
             Work::Await => return self.wait_for(frame, at, args, max_depth),
-            Work::BailOut(body, cell, ty) => {
-                if args.first().is_some_and(|v| fits_refined(v, *ty)) {
-                    return self.pass_guard(frame, at, args);
-                }
-                let body = self.subgraph(body, cell, code.function);
-                return match body {
-                    Ok(body) => self.bail_out(frame, body, args),
-                    Err(e) => Err((frame, e)),
-                };
-            }
             _ => Err(KernelError::internal("a call site without a callee")),
         };
         let after = match &site.work {
@@ -144,8 +135,8 @@ impl Vm {
         self.enter(frame, target, args, After::Results(at), max_depth)
     }
 
-    /// Returns the value of a successful guard; its other operands serve only the bailout.
-    fn pass_guard(
+    /// Continues a frame with the first value of the argument buffer as the result of a site.
+    fn go_on_with_first(
         &mut self,
         frame: Frame,
         at: u32,
@@ -168,7 +159,7 @@ impl Vm {
         let (future, mut task) = match await_value(args) {
             Ok((_, Ok(value))) => {
                 args.insert(0, value);
-                return self.pass_guard(frame, at, args);
+                return self.go_on_with_first(frame, at, args);
             }
             Ok((future, Err(task))) => (future, task),
             Err(e) => return Err((frame, e)),
@@ -182,13 +173,26 @@ impl Vm {
     fn bail_out(
         &mut self,
         mut frame: Frame,
-        body: Arc<Code>,
+        at: u32,
         args: &mut Vec<IValue>,
     ) -> Result<Next, (Frame, KernelError)> {
-        args.drain(..1);
-        self.clear(&frame);
-        match self.bind(&body, args, frame.words, frame.values) {
-            Ok(()) => {
+        let code = Arc::clone(&frame.code);
+        let body = match code.bailout(at) {
+            Some(bailout) => {
+                bailout.count_failure();
+                self.subgraph(&bailout.body, &bailout.code, code.function)
+            }
+            None => Err(KernelError::internal("a site without a bail-out")),
+        };
+        let bound = body.and_then(|body| {
+            let (s, v) = self.registers(&frame);
+            steps::gather(&code, &code.sites[at as usize], s, v, args);
+            args.drain(..1);
+            self.clear(&frame);
+            self.bind(&body, args, frame.words, frame.values).map(|()| body)
+        });
+        match bound {
+            Ok(body) => {
                 frame.code = body;
                 frame.pc = 0;
                 Ok(Next::Run(frame))

@@ -14,6 +14,8 @@ use flambeau_ir::value::IValue;
 pub(super) enum Exit {
     /// The frame performs the call of this site.
     Call(u32),
+    /// The guard of this site failed: the continuation of its bail-out replaces the frame.
+    BailOut(u32),
     /// The fused group of this site must run as bytecode; its arguments are in the buffer.
     Unfused(u32),
     /// The frame returns the operands of this site.
@@ -288,6 +290,11 @@ fn mixed(
                 steps::gather(code, site, s, v, env.args);
                 s[i.a as usize] = u64::from(env.args.iter().any(crate::structural::any_defined));
                 env.args.clear();
+            }
+            Opcode::BailOut => {
+                if !steps::guard(code, i.a, s, v)? {
+                    return Ok(Exit::BailOut(i.a));
+                }
             }
             Opcode::Call => return Ok(Exit::Call(i.a)),
             Opcode::Ret => return Ok(Exit::Return(i.a)),

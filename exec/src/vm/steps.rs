@@ -305,6 +305,34 @@ pub(super) fn fused(
     Ok(true)
 }
 
+/// Performs the check of a bail-out; returns whether it succeeded. Then the first operand is the result, and the other
+/// operands, which only the continuation needs, are dropped where they die.
+#[inline]
+pub(super) fn guard(code: &Code, at: u32, s: &mut [u64], v: &mut [IValue]) -> Result<bool, KernelError> {
+    let site = &code.sites[at as usize];
+    let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
+    let (Some((&guarded, captures)), Some(bailout)) = (operands.split_first(), code.bailout(at)) else {
+        return Err(KernelError::internal("a bail-out without a guarded value"));
+    };
+    let passes = match guarded.place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => bailout.passes(&v[r as usize]),
+        OperandSource::Const(c) => bailout.passes(&code.constants[c as usize]),
+        OperandSource::Scalar(kind, r) => bailout.passes(&kind.boxed(s[r as usize])),
+        OperandSource::Nowhere => bailout.passes(&IValue::None),
+    };
+    if !passes {
+        return Ok(false);
+    }
+    let value = fetch(guarded, code, s, v);
+    for capture in captures {
+        if let OperandSource::Move(r) = capture.place() {
+            discard(&mut v[r as usize]);
+        }
+    }
+    store(code.operands[site.dests.start as usize], value, s, v)?;
+    Ok(true)
+}
+
 /// Returns the list that an operand refers to.
 #[inline]
 pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<&'a List, KernelError> {

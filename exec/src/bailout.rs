@@ -1,0 +1,103 @@
+//! Bail-outs of compiled code: the guard of a `prim::BailOut`, its continuation, and how often it failed.
+//!
+//! A bail-out compares its first operand with the type of its result. If the operand fits, it is the result, and the
+//! other operands are not used. If it does not fit, the frame is replaced by a frame of the continuation, a graph that
+//! computes the rest of the function from the other operands.
+//!
+//! Failures are counted here and not by the run, so that runs without failures pay nothing. [`Code::bailouts`] returns
+//! the counts. A caller can also force failures ([`Code::force_bailout`]): every guard may fail at any time without a
+//! change of the results, which tests rely on.
+
+use crate::bytecode::{Code, Work};
+use crate::structural::fits_refined;
+use flambeau_ir::attr::names;
+use flambeau_ir::value::IValue;
+use flambeau_ir::{Graph, NodeId, Type};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The guard and the continuation of one `prim::BailOut`.
+pub(crate) struct Bailout {
+    pub(crate) body: Arc<Graph>,
+    /// The code of the continuation, compiled at the first failure.
+    pub(crate) code: OnceLock<Arc<Code>>,
+    ty: Type,
+    /// Every `period`th check fails; 0 if none is forced to.
+    period: AtomicU32,
+    /// Number of checks since `period` was set; not counted while `period` is 0.
+    checks: AtomicU32,
+    failures: AtomicU32,
+}
+
+/// State of one bail-out of a [`Code`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BailoutState {
+    /// The `prim::BailOut`.
+    pub node: NodeId,
+    /// Attribute `index` of the node, which names the guard across versions of a graph.
+    pub index: Option<i64>,
+    /// Number of failed checks.
+    pub failures: u32,
+}
+
+impl Bailout {
+    pub(crate) fn new(body: Arc<Graph>, ty: Type) -> Bailout {
+        Bailout {
+            body,
+            code: OnceLock::new(),
+            ty,
+            period: AtomicU32::new(0),
+            checks: AtomicU32::new(0),
+            failures: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether execution continues after the bail-out with this value as its result.
+    #[inline]
+    pub(crate) fn passes(&self, value: &IValue) -> bool {
+        fits_refined(value, self.ty) && (self.period.load(Ordering::Relaxed) == 0 || !self.is_forced())
+    }
+
+    #[cold]
+    fn is_forced(&self) -> bool {
+        let check = self.checks.fetch_add(1, Ordering::Relaxed);
+        // Another thread may have set the period to 0 since.
+        check.wrapping_add(1).checked_rem(self.period.load(Ordering::Relaxed)) == Some(0)
+    }
+
+    /// Counts a failed check.
+    pub(crate) fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Code {
+    /// Returns the states of the bail-outs, in program order.
+    pub fn bailouts(&self) -> impl ExactSizeIterator<Item = BailoutState> + '_ {
+        self.bailouts.iter().map(|&at| {
+            let site = &self.sites[at as usize];
+            let index = self.graph.attr(site.node, names::index()).and_then(|a| a.as_int());
+            let failures = self.bailout(at).map_or(0, |b| b.failures.load(Ordering::Relaxed));
+            BailoutState { node: site.node, index, failures }
+        })
+    }
+
+    /// Makes every `period`th check of a bail-out fail, given its position in [`Code::bailouts`]; 0 ends this.
+    ///
+    /// # Panics
+    /// If there is no such bail-out.
+    pub fn force_bailout(&self, position: usize, period: u32) {
+        if let Some(bailout) = self.bailout(self.bailouts[position]) {
+            bailout.checks.store(0, Ordering::Relaxed);
+            bailout.period.store(period, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the bail-out of a site.
+    pub(crate) fn bailout(&self, site: u32) -> Option<&Bailout> {
+        match &self.sites[site as usize].work {
+            Work::BailOut(bailout) => Some(bailout),
+            _ => None,
+        }
+    }
+}
