@@ -320,6 +320,12 @@ pub mod names {
         NAME.symbol()
     }
 
+    /// The type that profiled runs observed.
+    pub fn profiled_type() -> Symbol {
+        static NAME: Name = Name::new("profiled_type");
+        NAME.symbol()
+    }
+
     /// Words that a call of the host was compiled with.
     pub fn scalar_args() -> Symbol {
         static NAME: Name = Name::new("scalar_args");

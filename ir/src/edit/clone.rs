@@ -137,6 +137,11 @@ impl Editor<'_> {
             .expect("invariant: values of the edited graph stand for themselves");
     }
 
+    /// Copies a location of `source`, with the call sites it was inlined through.
+    pub fn import_loc(&mut self, source: &Graph, loc: LocId) -> LocId {
+        import_loc(&mut self.graph.locs, &mut HashMap::default(), source, loc, Origin::Same)
+    }
+
     fn copy(
         &mut self,
         from: From<'_>,

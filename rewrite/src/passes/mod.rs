@@ -14,6 +14,7 @@ pub mod erase_number_types;
 pub mod fold_channels;
 pub mod functional;
 pub mod fuse;
+pub mod guards;
 pub mod hoist;
 pub mod idioms;
 pub mod inline;
@@ -47,6 +48,13 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<functional::CreateFunctionalGraphs>,
     PassEntry::of::<functional::InlineFunctionalGraphs>,
     PassEntry::of::<fuse::Fuse>,
+    PassEntry::of::<guards::bailout::InsertBailouts>,
+    PassEntry::of::<guards::coalesce::CoalesceGuards>,
+    PassEntry::of::<guards::eliminate::EliminateGuards>,
+    PassEntry::of::<guards::insert::InsertGuards>,
+    PassEntry::of::<guards::motion::MoveGuardsToDefinitions>,
+    PassEntry::of::<guards::profile::InsertProfileNodes>,
+    PassEntry::of::<guards::profile::RemoveProfileNodes>,
     PassEntry::of::<hoist::Hoist>,
     PassEntry::of::<idioms::Idioms>,
     PassEntry::of::<inline_fork_wait::InlineForkWait>,
@@ -82,6 +90,7 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
     ("decompose_ops", "rewrite{only=decompose,accept=rounding},dce"),
     ("fuse_linear", "rewrite{only=fuse_linear,accept=rounding},dce"),
     ("fuse_addmm", "rewrite{only=mm-add|add-mm,accept=rounding},dce"),
+    ("guards", "insert_guards,move_guards_to_definitions,coalesce_guards,eliminate_guards,insert_bailouts"),
     ("remove_expands", "rewrite{only=expand-same},dce"),
     ("run_decompositions", "decompose_ops,fix{2}(peephole,constant_propagation)"),
 ];
