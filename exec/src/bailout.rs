@@ -82,6 +82,13 @@ impl Code {
         })
     }
 
+    /// Returns the largest number of failures of a bail-out.
+    #[inline]
+    pub fn most_failures(&self) -> u32 {
+        let failures = |&at: &u32| self.bailout(at).map_or(0, |b| b.failures.load(Ordering::Relaxed));
+        self.bailouts.iter().map(failures).max().unwrap_or(0)
+    }
+
     /// Makes every `period`th check of a bail-out fail, given its position in [`Code::bailouts`]; 0 ends this.
     ///
     /// # Panics

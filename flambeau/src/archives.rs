@@ -1,5 +1,6 @@
 //! Parts of sessions, programs and modules that the feature `archive` adds: loading, weights, freezing.
 
+use crate::engine::EntryCache;
 use crate::error::Error;
 use crate::module::{Module, join};
 use crate::program::{Program, Root};
@@ -12,7 +13,7 @@ use flambeau_ir::module::AttributeKind;
 use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, Fault, IValue, Symbol};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Limit on the entries of a state dict. Modules shared along many paths could otherwise exhaust memory.
 const STATE_LIMIT: usize = 1 << 20;
@@ -134,7 +135,7 @@ impl Program {
             [receiver].into_iter().chain(args).for_each(|arg| given.push(arg));
             Ok(())
         };
-        self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)
+        self.engine.run(&method.graph, &EntryCache::default(), &mut self.session.host(), bind)
     }
 
     /// Runs the `__setstate__` method of an object.

@@ -1,13 +1,15 @@
-//! Preparation of functions for execution: cached plans and reusable machines.
+//! Preparation of functions for execution: cached code, executors and reusable machines.
 //!
 //! Each loaded program has one [`Engine`]. The engine compiles a function at its first call, according to the session's
-//! [`Execution`], and keeps its machines between calls: the second run on a machine does not allocate.
+//! [`Execution`], and keeps its machines between calls: the second run on a machine does not allocate. With
+//! [`Execution::Profiling`] each entry has an [`Executor`], which runs its calls unless it cannot specialize them.
 
 use crate::error::Error;
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::RequestsGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
+use flambeau_executor::{Called, Executor, Optimizer, Plan, Stage};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Checks;
@@ -44,13 +46,24 @@ impl Prepared {
     /// The error of a failed optimization, in a session that checks its passes. Other sessions record the failure and
     /// return the loaded graph.
     fn prepare(&self, graph: &Arc<Graph>, name: Option<Symbol>) -> Result<Arc<Graph>, Error> {
-        if self.session.execution() != Execution::Optimized {
+        if matches!(self.session.execution(), Execution::Reference | Execution::Machine) {
             return Ok(Arc::clone(graph));
         }
         self.session.optimized(graph, &self.unit).map(Arc::new).or_else(|error| {
-            self.session.report(name, graph, &self.unit, &error);
+            self.session.report(name, None, graph, &self.unit, &error);
             if self.session.checks() == Checks::Off { Ok(Arc::clone(graph)) } else { Err(error) }
         })
+    }
+}
+
+/// A failed stage is recorded, as a failed optimization is.
+impl Optimizer for Prepared {
+    type Error = Error;
+
+    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Error> {
+        self.session
+            .staged(graph, &self.unit, stage)
+            .inspect_err(|error| self.session.report(None, Some(stage), graph, &self.unit, error))
     }
 }
 
@@ -82,6 +95,13 @@ fn of_callee(error: &Error) -> KernelError {
     KernelError::new(error.fault, "RuntimeError", error.message.clone())
 }
 
+/// What an entry keeps between calls, so that it needs no lookup by graph.
+#[derive(Clone, Default)]
+pub(crate) struct EntryCache {
+    code: OnceLock<Arc<Code>>,
+    executor: OnceLock<Arc<Executor>>,
+}
+
 /// Runs the functions of one program.
 pub(crate) struct Engine {
     unit: Arc<CompilationUnit>,
@@ -95,6 +115,8 @@ pub(crate) struct Engine {
     functions: Arc<Functions>,
     /// Code of graphs that the embedder calls, by the address of the graph. The code keeps the graph alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
+    /// Executors of graphs that the embedder calls, by the address of the graph, which the executor keeps alive.
+    executors: Mutex<BTreeMap<usize, Arc<Executor>>>,
     /// The machine for calls while no other call runs, created by the first call.
     machine: TryCell<Option<Vm>>,
     /// Further machines, for concurrent calls.
@@ -111,6 +133,7 @@ impl Engine {
             entry: Prepared::new(session, unit),
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
             codes: Mutex::default(),
+            executors: Mutex::default(),
             machine: TryCell::new(None),
             others: Mutex::default(),
         })
@@ -133,38 +156,94 @@ impl Engine {
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
     }
 
-    /// Runs `graph` on the arguments that `bind` returns: complete, in order. Caches the code in `plan`. Several
-    /// results are returned as a tuple.
+    /// Returns the executor for calls of `graph`.
+    fn executor(&self, graph: &Arc<Graph>) -> Arc<Executor> {
+        let key = Arc::as_ptr(graph) as usize;
+        let new = || Arc::new(Executor::new(Arc::clone(graph), self.entry.session.executor_settings()));
+        Arc::clone(lock(&self.executors).entry(key).or_insert_with(new))
+    }
+
+    /// Returns the plans that the executor of `graph` has made, the most special ones first.
+    pub(crate) fn plans(&self, graph: &Arc<Graph>) -> Vec<Arc<Plan>> {
+        let key = Arc::as_ptr(graph) as usize;
+        lock(&self.executors).get(&key).map(|executor| executor.plans()).unwrap_or_default()
+    }
+
+    /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
     pub(crate) fn run(
         &self,
         graph: &Arc<Graph>,
-        plan: &OnceLock<Arc<Code>>,
+        cache: &EntryCache,
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        threads::with(self.threads, || self.run_here(graph, plan, host, bind))
+        threads::with(self.threads, || self.run_here(graph, cache, host, bind))
     }
 
     #[inline]
     fn run_here(
         &self,
         graph: &Arc<Graph>,
-        plan: &OnceLock<Arc<Code>>,
+        cache: &EntryCache,
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         if self.execution == Execution::Reference || host.tape().is_some() {
             return self.run_reference(graph, host, bind);
         }
-        let code = match plan.get() {
+        if let Some(executor) = cache.executor.get() {
+            return self.run_specialized(executor, graph, cache, host, bind);
+        }
+        let code = match cache.code.get() {
             Some(code) => code,
             None if self.entry.requests_gradients(graph) => return self.run_reference(graph, host, bind),
+            None if self.execution == Execution::Profiling => {
+                let executor = cache.executor.get_or_init(|| self.executor(graph));
+                return self.run_specialized(executor, graph, cache, host, bind);
+            }
             None => {
                 let code = self.code(graph)?;
-                plan.get_or_init(|| code)
+                cache.code.get_or_init(|| code)
             }
         };
         self.on_machine(|machine| machine.run_bound(code, host, bind))
+    }
+
+    /// Runs `graph` with its executor, or as optimized code if the executor declines the call. A failed stage is an
+    /// error of the call in a session that checks its passes.
+    fn run_specialized(
+        &self,
+        executor: &Executor,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        let mut args = Vec::new();
+        bind(&mut Arguments::of_list(&mut args))?;
+        let checked = self.entry.session.checks() != Checks::Off;
+        match self.on_machine(|machine| executor.call(args, machine, host, &self.entry)) {
+            Called::Ran { failure: Some(failure), .. } | Called::Plain { failure: Some(failure), .. }
+                if checked =>
+            {
+                Err(failure)
+            }
+            Called::Ran { result, .. } => Ok(result?),
+            Called::Plain { args, .. } => {
+                let code = match cache.code.get() {
+                    Some(code) => code,
+                    None => {
+                        let code = self.code(graph)?;
+                        cache.code.get_or_init(|| code)
+                    }
+                };
+                let push = |bound: &mut Arguments<'_>| {
+                    args.into_iter().for_each(|arg| bound.push(arg));
+                    Ok(())
+                };
+                self.on_machine(|machine| machine.run_bound(code, host, push))
+            }
+        }
     }
 
     /// Runs `graph` as it was loaded, with the reference evaluator. The evaluator records its operations if gradients

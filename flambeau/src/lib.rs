@@ -56,7 +56,7 @@ pub use archives::StateMismatch;
 pub use error::Error;
 #[cfg(feature = "archive")]
 pub use exports::archive;
-pub use exports::{analysis, exec, frontend, ir, rewrite, tensor};
+pub use exports::{analysis, exec, executor, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
 
 pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};

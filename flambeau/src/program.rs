@@ -1,11 +1,12 @@
 //! Loaded programs and their entries.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, EntryCache};
 use crate::error::Error;
 use crate::module::Module;
 use crate::session::Session;
 use flambeau_exec::vm::Arguments;
-use flambeau_exec::{Code, Host};
+use flambeau_exec::Host;
+use flambeau_executor::Plan;
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
@@ -13,7 +14,7 @@ use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, Diagnostic, FunctionSchema, Graph, IValue, Symbol, nearest};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A loaded program.
 #[derive(Clone)]
@@ -55,8 +56,8 @@ pub struct Entry {
     receiver: Option<Object>,
     /// Number of parameters that may be passed by position. Keyword-only parameters come last.
     positional: usize,
-    /// The code that calls run, set by the first call.
-    plan: OnceLock<Arc<Code>>,
+    /// Set by the first call.
+    cache: EntryCache,
 }
 
 impl Program {
@@ -254,7 +255,7 @@ impl Program {
             graph,
             receiver,
             positional,
-            plan: OnceLock::new(),
+            cache: EntryCache::default(),
         }
     }
 }
@@ -299,7 +300,7 @@ impl Entry {
         host: &mut Host,
     ) -> Result<IValue, Error> {
         let bind = |bound: &mut Arguments<'_>| self.bind(args, kwargs, bound);
-        self.engine.run(&self.graph, &self.plan, host, bind).map_err(|mut error| {
+        self.engine.run(&self.graph, &self.cache, host, bind).map_err(|mut error| {
             // The executed graph does not have a name.
             if let Some(outermost) = error.trace.first_mut().filter(|t| t.function == Symbol::EMPTY) {
                 outermost.function = Symbol::new(&self.name);
@@ -328,6 +329,11 @@ impl Entry {
     /// `X0002` if the graph cannot be compiled.
     pub fn bytecode(&self) -> Result<String, Error> {
         Ok(self.engine.code(&self.graph)?.to_string())
+    }
+
+    /// Returns the plans that calls of this graph run under [`crate::Execution::Profiling`], the most special ones first.
+    pub fn plans(&self) -> Vec<Arc<Plan>> {
+        self.engine.plans(&self.graph)
     }
 
     #[cold]

@@ -8,6 +8,7 @@ use crate::program::Program;
 use flambeau_analysis::{Analyses, ConstantOwner};
 use flambeau_exec::vm::Vm;
 use flambeau_exec::{Host, Kernel, panic_message};
+use flambeau_executor::Stage;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::{CompilationUnit, Facet, Fault, Graph, OpDef, Registry, RegistryBuilder, Source, Symbol};
@@ -30,6 +31,9 @@ pub enum Execution {
     /// Optimization, then bytecode.
     #[default]
     Optimized,
+    /// The first calls of an entry run with profiling nodes; later calls run bytecode that is specialized to what they
+    /// observed, under guards. Results are those of [`Execution::Optimized`].
+    Profiling,
 }
 
 /// The pipelines of every session: name and text.
@@ -71,6 +75,7 @@ pub(crate) struct Settings {
     pub(crate) load: Loading,
     recycled: usize,
     threads: usize,
+    executor: flambeau_executor::Settings,
     failures: Failures,
 }
 
@@ -85,6 +90,7 @@ impl Default for Settings {
             load: Loading::default(),
             recycled: Vm::RECYCLED,
             threads: 0,
+            executor: flambeau_executor::Settings::default(),
             failures: Failures::default(),
         }
     }
@@ -232,6 +238,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets how many calls of an entry are profiled before its plan is made, for [`Execution::Profiling`]. The default
+    /// is 2.
+    pub fn profiled_runs(mut self, count: u32) -> Self {
+        self.settings.executor.profiled_runs = count;
+        self
+    }
+
     /// Builds the session.
     ///
     /// # Errors
@@ -276,7 +289,7 @@ pub struct Session {
 /// Returns the standard passes and pipelines.
 fn standard_library() -> PassLibrary {
     let mut library = PassLibrary::standard();
-    for (name, text) in PIPELINES {
+    for (name, text) in PIPELINES.iter().chain(&flambeau_executor::PIPELINES) {
         library.name_pipeline(name, text);
     }
     library
@@ -394,15 +407,16 @@ impl Session {
         }
     }
 
-    /// Records that the default pipeline failed on a graph.
+    /// Records that a pipeline failed on a graph: the one with this name, or the default pipeline.
     pub(crate) fn report(
         &self,
         function: Option<Symbol>,
+        stage: Option<Stage>,
         graph: &Graph,
         unit: &CompilationUnit,
         error: &Error,
     ) {
-        let pipeline = self.default.to_string();
+        let pipeline = stage.map_or_else(|| self.default.to_string(), |stage| stage.name().to_owned());
         // IR text cannot contain called functions, so the reproducer has the calls inlined, if possible.
         let whole = self.apply_text(graph, unit, "inline").ok();
         let reproducer = reproducer(&pipeline, &error.message, whole.as_ref().unwrap_or(graph));
@@ -442,6 +456,11 @@ impl Session {
     /// Returns how many threads may work on a loop; see [`SessionBuilder::threads`].
     pub fn threads(&self) -> usize {
         self.settings.threads
+    }
+
+    /// Returns the settings of the executors of entries.
+    pub(crate) fn executor_settings(&self) -> flambeau_executor::Settings {
+        self.settings.executor
     }
 
     /// Returns the bytes of freed tensors that each machine keeps; see [`SessionBuilder::recycled`].
@@ -557,6 +576,16 @@ impl Session {
     /// Returns a copy of `graph` after the session's default pipeline.
     pub(crate) fn optimized(&self, graph: &Graph, unit: &CompilationUnit) -> Result<Graph, Error> {
         self.apply(graph, unit, &self.default, ConstantOwner::default())
+    }
+
+    /// Returns a copy of `graph` after a stage of the executor.
+    pub(crate) fn staged(
+        &self,
+        graph: &Graph,
+        unit: &CompilationUnit,
+        stage: Stage,
+    ) -> Result<Graph, Error> {
+        self.apply_text(graph, unit, stage.name())
     }
 
     /// Returns the limits of source texts.

@@ -10,7 +10,7 @@ mod types;
 
 pub(crate) use autograd::{any_defined, sum_gradients};
 
-pub use types::fits_tensor;
+pub use types::{fits_inputs, fits_tensor};
 pub(crate) use types::{SymbolSizes, check_declared, fits_refined, is_refined};
 
 use crate::callees::Callees;

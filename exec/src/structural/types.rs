@@ -86,6 +86,19 @@ pub(crate) fn check_declared(
     )))
 }
 
+/// Whether arguments have the declared types of a graph's inputs, refinements and symbols included. Only the parts that
+/// a caller may refine are compared: tensors, and the presence of optionals.
+pub fn fits_inputs(graph: &Graph, args: &[IValue]) -> bool {
+    let mut symbols = SymbolSizes::new();
+    args.len() == graph.inputs().len()
+        && graph.inputs().zip(args).all(|(input, arg)| {
+            let ty = graph.ty(input);
+            let none = arg.is_none();
+            let present = if none { ty.may_be_none() || ty.is_tensor() } else { ty != Type::NONE };
+            present && (!is_refined(ty) || find_mismatch(arg, ty, &mut symbols).is_none())
+        })
+}
+
 /// Finds the first part of a value that contradicts its declared type; returns the declared type and a description of
 /// the part.
 fn find_mismatch(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, String)> {

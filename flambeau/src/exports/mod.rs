@@ -5,6 +5,7 @@ pub mod analysis;
 #[cfg(feature = "archive")]
 pub mod archive;
 pub mod exec;
+pub mod executor;
 pub mod frontend;
 pub mod ir;
 pub mod rewrite;

@@ -16,7 +16,8 @@ pub struct CoalesceGuards;
 
 impl Pass for CoalesceGuards {
     const NAME: &'static str = "coalesce_guards";
-    const DOC: &'static str = "Merges guards of the same value and makes dominated uses use the guard's result.";
+    const DOC: &'static str =
+        "Merges guards of the same value and makes dominated uses use the guard's result.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let guards = guards(cx.graph());

@@ -19,8 +19,10 @@ impl Pass for InsertProfileNodes {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
-        let users: Vec<NodeId> =
-            graph.nodes_deep().filter(|&n| !graph.is_prim(n, Prim::Profile) && has_tensors(graph, n)).collect();
+        let users: Vec<NodeId> = graph
+            .nodes_deep()
+            .filter(|&n| !graph.is_prim(n, Prim::Profile) && has_tensors(graph, n))
+            .collect();
         let (mut editor, mut fuel) = cx.edit_fuelled();
         let mut index = 0;
         for user in users {

@@ -125,11 +125,7 @@ fn guards_of_one_value_are_merged() {
 
 #[test]
 fn what_follows_is_not_guarded() {
-    let graph = run(
-        &toy(),
-        "insert_guards,move_guards_to_definitions,coalesce_guards,eliminate_guards",
-        SUM,
-    );
+    let graph = run(&toy(), "insert_guards,move_guards_to_definitions,coalesce_guards,eliminate_guards", SUM);
     let guards: Vec<String> =
         graph.to_string().lines().filter(|l| l.contains("Guard")).map(str::to_owned).collect();
     assert_eq!(guards, ["  %v : Float(2, 3) = prim::Guard(%w)"], "{graph}");

@@ -1,0 +1,76 @@
+//! The stages of compilation that the executor requests, and a plain implementation of them.
+
+use flambeau_ir::{CompilationUnit, Graph};
+use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline, PipelineError};
+use std::sync::Arc;
+
+/// A stage of the compilation of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Inlines calls, simplifies, and inserts profiling nodes.
+    Profiled,
+    /// Turns profiles into guards and bail-outs and optimizes under the guarded types.
+    Specialized,
+}
+
+impl Stage {
+    /// Returns the name of the stage's pipeline.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        PIPELINES[self as usize].0
+    }
+}
+
+/// The pipelines of the stages: name and text, in the order of [`Stage`]. `simplify` and the passes of the second one
+/// are those of the library.
+pub const PIPELINES: [(&str, &str); 2] = [
+    (
+        "profiled",
+        "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes",
+    ),
+    ("specialized", "guards,peephole,constant_propagation,peephole,cse,dce,fuse,dce"),
+];
+
+/// Runs the stages of compilation.
+pub trait Optimizer {
+    /// The error of a failed stage.
+    type Error;
+
+    /// Returns a copy of `graph` after a stage.
+    ///
+    /// # Errors
+    /// Returns an error if a pass fails. The executor then stops specializing the function.
+    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error>;
+}
+
+/// The stages with the passes of a library, for the functions of a unit.
+pub struct Pipelines {
+    stages: [Pipeline; 2],
+    unit: Arc<CompilationUnit>,
+    checks: Checks,
+}
+
+impl Pipelines {
+    /// Creates the stages from the passes of a library.
+    ///
+    /// # Errors
+    /// Returns the error of a pipeline that the library cannot parse.
+    pub fn new(
+        library: &PassLibrary,
+        unit: Arc<CompilationUnit>,
+        checks: Checks,
+    ) -> Result<Pipelines, Box<flambeau_ir::Diagnostic>> {
+        let [profiled, specialized] = PIPELINES.map(|(_, text)| Pipeline::parse(text, library));
+        Ok(Pipelines { stages: [profiled?, specialized?], unit, checks })
+    }
+}
+
+impl Optimizer for Pipelines {
+    type Error = Box<PipelineError>;
+
+    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error> {
+        let mut copy = graph.clone();
+        Manager::new().unit(&self.unit).checks(self.checks).run(&mut copy, &self.stages[stage as usize])?;
+        Ok(copy)
+    }
+}

@@ -1,0 +1,332 @@
+//! Profiles: what several runs of a function observed, merged.
+//!
+//! A [`RunProfile`] collects the values of one run: the arguments, and what passes through the profiling nodes, once per
+//! loop iteration. A [`ProfilingRecord`] merges runs. A property that all runs share is kept. A size that differs
+//! between runs becomes a symbol, and two sizes have the same symbol exactly if they were equal in every run. A size
+//! that differs within one run is unknown.
+//!
+//! Sizes are partitioned by refinement: a size that was `n` in the first run and `m` in the second is in the class
+//! (`n`, `m`), and so on. Equal sequences of sizes are in the same class, whatever the number of runs.
+
+use flambeau_ir::types::{Dim, TensorType};
+use flambeau_ir::{IValue, Type};
+use flambeau_tensor::{DType, Device, Tensor};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// A size of a tensor in several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Size {
+    /// The same in all runs.
+    Known(i64),
+    /// The class of sizes that were equal in each run.
+    Class(u32),
+    /// Different within one run.
+    Varying,
+}
+
+/// The tensors observed at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tensors {
+    dtype: Option<DType>,
+    device: Option<Device>,
+    /// `None` if the ranks differ.
+    sizes: Option<SmallVec<[Size; 4]>>,
+    /// `None` if any stride differs.
+    strides: Option<SmallVec<[i64; 4]>>,
+    requires_grad: Option<bool>,
+}
+
+/// The values observed at one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Observed {
+    /// None yet.
+    #[default]
+    Nothing,
+    /// Only `None`.
+    Absent,
+    /// Only tensors.
+    Tensors(Tensors),
+    /// Only values that are neither `None` nor a tensor.
+    Present,
+    /// Values of different kinds.
+    Mixed,
+}
+
+impl Tensors {
+    fn of(t: &Tensor) -> Tensors {
+        Tensors {
+            dtype: Some(t.dtype()),
+            device: Some(t.device()),
+            sizes: Some(t.sizes().iter().map(|&n| Size::Known(n)).collect()),
+            strides: Some(t.strides().iter().copied().collect()),
+            requires_grad: Some(t.requires_grad()),
+        }
+    }
+
+    fn merge(&mut self, other: &Tensors, mut size: impl FnMut(Size, Size) -> Size) {
+        fn keep<T: PartialEq>(a: &mut Option<T>, b: &Option<T>) {
+            if a != b {
+                *a = None;
+            }
+        }
+        keep(&mut self.dtype, &other.dtype);
+        keep(&mut self.device, &other.device);
+        keep(&mut self.requires_grad, &other.requires_grad);
+        keep(&mut self.strides, &other.strides);
+        match (&mut self.sizes, &other.sizes) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                a.iter_mut().zip(b).for_each(|(a, &b)| *a = size(*a, b));
+            }
+            (own, _) => *own = None,
+        }
+    }
+}
+
+impl Observed {
+    fn of(value: &IValue) -> Observed {
+        match value {
+            IValue::None => Observed::Absent,
+            IValue::Tensor(t) => Observed::Tensors(Tensors::of(t)),
+            _ => Observed::Present,
+        }
+    }
+
+    fn merge(&mut self, other: &Observed, size: impl FnMut(Size, Size) -> Size) {
+        match (&mut *self, other) {
+            (_, Observed::Nothing) => {}
+            (Observed::Nothing, _) => *self = other.clone(),
+            (Observed::Tensors(a), Observed::Tensors(b)) => a.merge(b, size),
+            (a, b) if a == b => {}
+            _ => *self = Observed::Mixed,
+        }
+    }
+
+    /// Adds a value of the same run.
+    fn add(&mut self, value: &IValue) {
+        match (&mut *self, value) {
+            (Observed::Tensors(seen), IValue::Tensor(t)) => {
+                // In loops most values repeat.
+                let again = seen.dtype == Some(t.dtype())
+                    && seen.requires_grad == Some(t.requires_grad())
+                    && seen.strides.as_deref() == Some(t.strides())
+                    && seen.sizes.as_ref().is_some_and(|sizes| {
+                        sizes.iter().copied().eq(t.sizes().iter().map(|&n| Size::Known(n)))
+                    });
+                if !again {
+                    seen.merge(&Tensors::of(t), |a, b| if a == b { a } else { Size::Varying });
+                }
+            }
+            _ => self.merge(&Observed::of(value), |a, b| if a == b { a } else { Size::Varying }),
+        }
+    }
+}
+
+/// The values that one run observed.
+#[derive(Clone, Debug)]
+pub struct RunProfile {
+    inputs: Vec<Observed>,
+    places: Vec<Observed>,
+}
+
+impl RunProfile {
+    /// Begins a run on arguments of a function with `places` profiling nodes.
+    #[must_use]
+    pub fn new(args: &[IValue], places: usize) -> RunProfile {
+        RunProfile {
+            inputs: args.iter().map(Observed::of).collect(),
+            places: vec![Observed::Nothing; places],
+        }
+    }
+
+    /// Adds a value that passed through profiling node number `place`.
+    pub fn observe(&mut self, place: usize, value: &IValue) {
+        if let Some(seen) = self.places.get_mut(place) {
+            seen.add(value);
+        }
+    }
+}
+
+/// The values that several runs observed. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct ProfilingRecord {
+    runs: u32,
+    inputs: Vec<Observed>,
+    places: Vec<Observed>,
+    /// Classes of sizes, by the class or size before the last run and the size in it.
+    classes: HashMap<(Size, i64), u32, FxBuildHasher>,
+}
+
+impl ProfilingRecord {
+    /// Creates a record without runs.
+    #[must_use]
+    pub fn new() -> ProfilingRecord {
+        ProfilingRecord::default()
+    }
+
+    /// Returns the number of runs.
+    #[must_use]
+    pub fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    /// Adds a run of the same function.
+    pub fn add(&mut self, run: &RunProfile) {
+        self.runs += 1;
+        if self.runs == 1 {
+            (self.inputs, self.places) = (run.inputs.clone(), run.places.clone());
+            return;
+        }
+        let before = std::mem::take(&mut self.classes);
+        let mut classes = HashMap::with_capacity_and_hasher(before.len(), FxBuildHasher);
+        let mut next = 0;
+        let mut size = |a: Size, b: Size| match (a, b) {
+            (Size::Known(x), Size::Known(y)) if x == y => a,
+            (Size::Varying, _) | (_, Size::Varying | Size::Class(_)) => Size::Varying,
+            (_, Size::Known(y)) => Size::Class(*classes.entry((a, y)).or_insert_with(|| {
+                next += 1;
+                next - 1
+            })),
+        };
+        let pairs = self.inputs.iter_mut().zip(&run.inputs).chain(self.places.iter_mut().zip(&run.places));
+        for (own, other) in pairs {
+            own.merge(other, &mut size);
+        }
+        self.classes = classes;
+    }
+
+    /// Returns the type that input `index` had in all runs: `declared`, refined. For an optional, that is the type of
+    /// the value if it was always present, and `NoneType` if it never was.
+    #[must_use]
+    pub fn input_type(&self, index: usize, declared: Type) -> Type {
+        let inner = declared.unwrap_optional();
+        match self.inputs.get(index) {
+            Some(Observed::Absent) if declared.optional_elem().is_some() => Type::NONE,
+            Some(Observed::Present) => inner,
+            Some(Observed::Tensors(seen)) if inner.is_tensor() => {
+                let (stated, seen) = (inner.as_tensor(), seen.to_type());
+                stated.and_then(|stated| stated.meet(&seen)).map_or(declared, Type::tensor)
+            }
+            _ => declared,
+        }
+    }
+
+    /// Returns the type that all tensors at profiling node number `place` had; `None` if there were none, or other
+    /// values.
+    #[must_use]
+    pub fn observed_type(&self, place: usize) -> Option<Type> {
+        match self.places.get(place)? {
+            Observed::Tensors(seen) => Some(Type::tensor(seen.to_type())),
+            _ => None,
+        }
+    }
+}
+
+impl Tensors {
+    fn to_type(&self) -> TensorType {
+        let sizes = self.sizes.as_ref().map(|sizes| {
+            let dim = |&size: &Size| match size {
+                Size::Known(n) => Dim::Known(n),
+                // Symbols of types are negative, as PyTorch's.
+                Size::Class(class) => Dim::Sym(-2 - i64::from(class)),
+                Size::Varying => Dim::Unknown,
+            };
+            sizes.iter().map(dim).collect()
+        });
+        TensorType {
+            dtype: self.dtype,
+            device: self.device,
+            sizes,
+            strides: self.strides.as_ref().map(|strides| strides.iter().map(|&n| Some(n)).collect()),
+            requires_grad: self.requires_grad,
+            undefined: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(sizes: &[i64]) -> IValue {
+        let n = sizes.iter().product::<i64>() as usize;
+        IValue::Tensor(Tensor::from_vec(vec![0.0f32; n], sizes).unwrap())
+    }
+
+    /// The sizes of every input after runs on contiguous tensors of the given sizes.
+    fn sizes(runs: &[&[&[i64]]]) -> Vec<Vec<Dim>> {
+        let mut record = ProfilingRecord::new();
+        for run in runs {
+            let args: Vec<IValue> = run.iter().map(|s| tensor(s)).collect();
+            record.add(&RunProfile::new(&args, 0));
+        }
+        let input =
+            |i| record.input_type(i, Type::TENSOR).as_tensor().unwrap().sizes.clone().unwrap().to_vec();
+        (0..runs[0].len()).map(input).collect()
+    }
+
+    #[test]
+    fn a_size_becomes_a_symbol_at_its_second_value() {
+        assert_eq!(sizes(&[&[&[2, 3]], &[&[2, 3]]]), [[Dim::Known(2), Dim::Known(3)]]);
+        assert_eq!(sizes(&[&[&[2, 3]], &[&[4, 3]]]), [[Dim::Sym(-2), Dim::Known(3)]]);
+    }
+
+    #[test]
+    fn sizes_that_are_always_equal_share_a_symbol() {
+        let merged = sizes(&[&[&[2, 3, 2], &[2]], &[&[4, 5, 4], &[4]]]);
+        assert_eq!(merged[0], [Dim::Sym(-2), Dim::Sym(-3), Dim::Sym(-2)]);
+        assert_eq!(merged[1], [Dim::Sym(-2)]);
+    }
+
+    #[test]
+    fn a_symbol_splits_when_a_run_distinguishes() {
+        let merged = sizes(&[&[&[2, 2, 2]], &[&[4, 4, 4]], &[&[5, 6, 5]]]);
+        assert_eq!(merged[0], [Dim::Sym(-2), Dim::Sym(-3), Dim::Sym(-2)]);
+        // Equal in the last two runs, but not in the first.
+        let merged = sizes(&[&[&[2, 3]], &[&[4, 4]], &[&[5, 5]]]);
+        assert_eq!(merged[0], [Dim::Sym(-2), Dim::Sym(-3)]);
+    }
+
+    #[test]
+    fn a_size_that_varies_within_a_run_is_unknown() {
+        let mut record = ProfilingRecord::new();
+        for other in [3, 4] {
+            let mut run = RunProfile::new(&[], 1);
+            run.observe(0, &tensor(&[2, 5]));
+            run.observe(0, &tensor(&[other, 5]));
+            record.add(&run);
+        }
+        let ty = record.observed_type(0).unwrap();
+        assert_eq!(ty.as_tensor().unwrap().sizes.as_deref(), Some(&[Dim::Unknown, Dim::Known(5)][..]));
+    }
+
+    #[test]
+    fn only_common_properties_are_kept() {
+        let mut record = ProfilingRecord::new();
+        let long = IValue::Tensor(Tensor::from_vec(vec![0i64; 6], &[6]).unwrap());
+        for arg in [tensor(&[2, 3]), long] {
+            record.add(&RunProfile::new(&[arg], 0));
+        }
+        let ty = record.input_type(0, Type::TENSOR);
+        let facts = ty.as_tensor().unwrap();
+        assert_eq!((facts.dtype, &facts.sizes, &facts.strides), (None, &None, &None));
+        assert_eq!(facts.device, Some(Device::CPU));
+    }
+
+    #[test]
+    fn optionals_are_refined_by_presence() {
+        let of = |values: &[IValue], ty: Type| {
+            let mut record = ProfilingRecord::new();
+            values.iter().for_each(|v| record.add(&RunProfile::new(std::slice::from_ref(v), 0)));
+            record.input_type(0, ty)
+        };
+        let (int, tensor_type) = (Type::optional(Type::INT), Type::optional(Type::TENSOR));
+        assert_eq!(of(&[IValue::None], int), Type::NONE);
+        assert_eq!(of(&[IValue::Int(1)], int), Type::INT);
+        assert_eq!(of(&[IValue::Int(1), IValue::None], int), int);
+        assert!(of(&[tensor(&[1])], tensor_type).is_tensor());
+        assert_eq!(of(&[tensor(&[1]), IValue::None], tensor_type), tensor_type);
+        assert_eq!(of(&[IValue::None], Type::TENSOR), Type::TENSOR, "undefined tensors are not assumed");
+    }
+}

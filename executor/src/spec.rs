@@ -1,0 +1,213 @@
+//! Argument specs: the metadata of a call's arguments as a short sequence of words, with a hash.
+//!
+//! Two calls with equal specs satisfy the same assumptions, so the spec is the key under which a function's plans are
+//! found. The words are written and hashed in one pass over the arguments. A spec describes
+//!
+//! - a tensor: dtype, device, rank, sizes, whether it requires a gradient, and its strides unless it is contiguous;
+//! - a tuple: its members, up to a depth;
+//! - any other value: its kind, so that the presence of optionals and the types of numbers are included.
+//!
+//! Values of numbers, strings and containers are not part of it. The first word states whether gradients are enabled.
+
+use flambeau_ir::IValue;
+use flambeau_tensor::{DeviceKind, Tensor};
+use smallvec::SmallVec;
+
+/// Tuples in deeper tuples are described by their kind alone.
+const MAX_DEPTH: u32 = 4;
+
+type Words = SmallVec<[u64; 24]>;
+
+/// The description of the arguments of one call. See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentSpec {
+    hash: u64,
+    words: Words,
+}
+
+/// A description without sizes and strides: the properties in which calls differ for good, such as dtypes and ranks.
+/// TorchScript calls this the argument spec.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ArgumentKinds(Words);
+
+impl ArgumentSpec {
+    /// Describes arguments.
+    #[must_use]
+    pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentSpec {
+        let mut sink = Full { hash: 0, words: Words::new() };
+        describe(args, grad_enabled, &mut sink);
+        ArgumentSpec { hash: finish(sink.hash), words: sink.words }
+    }
+
+    /// Returns the hash of the description.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl ArgumentKinds {
+    /// Describes arguments.
+    #[must_use]
+    pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentKinds {
+        let mut sink = Kinds(Words::new());
+        describe(args, grad_enabled, &mut sink);
+        ArgumentKinds(sink.0)
+    }
+}
+
+/// Receiver of a description.
+trait Sink {
+    fn kind(&mut self, word: u64);
+    fn size(&mut self, word: u64);
+}
+
+struct Full {
+    hash: u64,
+    words: Words,
+}
+
+impl Sink for Full {
+    #[inline]
+    fn kind(&mut self, word: u64) {
+        // The multiplier of FxHash.
+        self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        self.words.push(word);
+    }
+
+    #[inline]
+    fn size(&mut self, word: u64) {
+        self.kind(word);
+    }
+}
+
+/// Spreads the high bits, which depend on all words, over the low ones, which select a slot of a table.
+fn finish(hash: u64) -> u64 {
+    hash ^ (hash >> 32)
+}
+
+struct Kinds(Words);
+
+impl Sink for Kinds {
+    fn kind(&mut self, word: u64) {
+        self.0.push(word);
+    }
+
+    fn size(&mut self, _: u64) {}
+}
+
+#[inline]
+fn describe(args: &[IValue], grad_enabled: bool, sink: &mut impl Sink) {
+    sink.kind(u64::from(grad_enabled));
+    args.iter().for_each(|arg| value(arg, 0, sink));
+}
+
+fn value(arg: &IValue, depth: u32, sink: &mut impl Sink) {
+    match arg {
+        IValue::Tensor(t) => tensor(t, sink),
+        IValue::Tuple(t) if depth < MAX_DEPTH => {
+            sink.kind(head(Tag::Tuple) | (t.items().len() as u64) << 8);
+            t.items().iter().for_each(|item| value(item, depth + 1, sink));
+        }
+        IValue::None => sink.kind(head(Tag::None)),
+        IValue::Bool(_) => sink.kind(head(Tag::Bool)),
+        IValue::Int(_) => sink.kind(head(Tag::Int)),
+        IValue::Float(_) => sink.kind(head(Tag::Float)),
+        IValue::Complex(_) => sink.kind(head(Tag::Complex)),
+        _ => sink.kind(head(Tag::Other)),
+    }
+}
+
+/// Kinds of values, in the lowest byte of their first word.
+#[derive(Clone, Copy)]
+enum Tag {
+    None,
+    Bool,
+    Int,
+    Float,
+    Complex,
+    Tensor,
+    Tuple,
+    Other,
+}
+
+fn head(tag: Tag) -> u64 {
+    tag as u64
+}
+
+/// The first word of a tensor: tag, dtype, kind of device, index of device or 255 (8 bits each), rank (16 bits), then
+/// a bit each for gradient and contiguous strides.
+#[inline]
+fn tensor(t: &Tensor, sink: &mut impl Sink) {
+    let device = t.device();
+    let kind = match device.kind {
+        DeviceKind::Cpu => 0,
+        DeviceKind::Cuda => 1,
+        DeviceKind::Meta => 2,
+    };
+    let contiguous = t.is_contiguous();
+    let known = head(Tag::Tensor)
+        | (t.dtype() as u64) << 8
+        | kind << 16
+        | u64::from(device.index.unwrap_or(u8::MAX)) << 24
+        | (t.rank() as u64 & 0xffff) << 32
+        | u64::from(t.requires_grad()) << 48;
+    sink.kind(known);
+    sink.size(u64::from(contiguous));
+    t.sizes().iter().for_each(|&n| sink.size(n as u64));
+    if !contiguous {
+        t.strides().iter().for_each(|&n| sink.size(n as u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flambeau_tensor::DType;
+
+    fn tensor(sizes: &[i64]) -> Tensor {
+        let n = sizes.iter().product::<i64>() as usize;
+        Tensor::from_vec(vec![0.0f32; n], sizes).unwrap()
+    }
+
+    fn spec(args: &[IValue]) -> ArgumentSpec {
+        ArgumentSpec::of(args, true)
+    }
+
+    #[test]
+    fn every_property_is_part_of_the_key() {
+        let x = || IValue::Tensor(tensor(&[2, 3]));
+        let base = spec(&[x(), IValue::Int(1)]);
+        assert_eq!(base, spec(&[x(), IValue::Int(2)]), "numbers are described by their type");
+        let grad = tensor(&[2, 3]);
+        grad.set_requires_grad(true);
+        let turned = tensor(&[3, 2]).transpose(0, 1).unwrap();
+        let long = Tensor::from_vec(vec![0i64; 6], &[2, 3]).unwrap();
+        assert_eq!(long.dtype(), DType::I64);
+        let others = [
+            spec(&[IValue::Tensor(tensor(&[3, 2])), IValue::Int(1)]),
+            spec(&[IValue::Tensor(tensor(&[6])), IValue::Int(1)]),
+            spec(&[IValue::Tensor(grad), IValue::Int(1)]),
+            spec(&[IValue::Tensor(turned), IValue::Int(1)]),
+            spec(&[IValue::Tensor(long), IValue::Int(1)]),
+            spec(&[IValue::None, IValue::Int(1)]),
+            spec(&[x(), IValue::None]),
+            spec(&[x(), IValue::Float(1.0)]),
+            spec(&[x()]),
+            spec(&[IValue::tuple(vec![x(), IValue::Int(1)])]),
+            ArgumentSpec::of(&[x(), IValue::Int(1)], false),
+        ];
+        for (i, other) in others.iter().enumerate() {
+            assert_ne!(&base, other, "{i}");
+            assert_ne!(base.hash(), other.hash(), "{i}");
+        }
+    }
+
+    #[test]
+    fn kinds_ignore_sizes_and_strides() {
+        let kinds = |t: Tensor| ArgumentKinds::of(&[IValue::Tensor(t)], true);
+        assert_eq!(kinds(tensor(&[2, 3])), kinds(tensor(&[4, 1])));
+        assert_eq!(kinds(tensor(&[2, 3])), kinds(tensor(&[3, 2]).transpose(0, 1).unwrap()));
+        assert_ne!(kinds(tensor(&[2, 3])), kinds(tensor(&[6])));
+    }
+}
