@@ -2,8 +2,9 @@
 //! [`flambeau_rewrite::Planted`] enables bugs in the standard passes.
 
 use crate::oracle::PassKeeps;
+use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{At, Attr, Effects, Graph, IValue, NodeId, Prim, Type, ValueId, ValueSubstitution};
 use flambeau_rewrite::{Pass, PassCx, PassError, Pipeline};
 
 /// A kind of wrong pass.
@@ -152,5 +153,97 @@ fn reads_first(cx: &mut PassCx<'_>) {
         let node = e.node(neg, &[input, format], &[Type::TENSOR]);
         let copy = e.graph().result(node, 0);
         e.replace_uses_after(node, input, copy);
+    }
+}
+
+/// A bug in the plans of an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanBug {
+    /// Bail-outs pass the guarded value in place of a captured tensor.
+    LosesCaptures,
+    /// Bail-outs run the last write or print before them again.
+    RepeatsEffects,
+    /// Guards on which the plan relies are missing.
+    SkipsGuards,
+    /// The plan runs for arguments that it does not fit.
+    StalePlans,
+}
+
+impl PlanBug {
+    /// All bugs.
+    pub(crate) const ALL: [PlanBug; 4] =
+        [PlanBug::LosesCaptures, PlanBug::RepeatsEffects, PlanBug::SkipsGuards, PlanBug::StalePlans];
+
+    /// Returns the name, for reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PlanBug::LosesCaptures => "loses-captures",
+            PlanBug::RepeatsEffects => "repeats-effects",
+            PlanBug::SkipsGuards => "skips-guards",
+            PlanBug::StalePlans => "stale-plans",
+        }
+    }
+
+    /// Changes the graph of a plan.
+    pub(crate) fn plant(self, graph: &mut Graph) {
+        let bailouts: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::BailOut)).collect();
+        match self {
+            PlanBug::LosesCaptures => bailouts.into_iter().for_each(|node| lose_capture(graph, node)),
+            PlanBug::RepeatsEffects => bailouts.into_iter().for_each(|node| repeat_effect(graph, node)),
+            PlanBug::SkipsGuards => {
+                for node in bailouts {
+                    let guarded = graph.operand(node, 0);
+                    graph.edit().replace_node(node, &[guarded]);
+                }
+            }
+            PlanBug::StalePlans => {
+                let inputs: Vec<ValueId> = graph.inputs().collect();
+                for input in inputs {
+                    let declared = graph.ty(input).erase_shapes();
+                    graph.edit().set_type(input, declared);
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the last captured tensor of a bail-out that is not the guarded one by the guarded one.
+fn lose_capture(graph: &mut Graph, node: NodeId) {
+    let guarded = graph.operand(node, 0);
+    let is_other = |&i: &usize| {
+        let value = graph.operand(node, i);
+        value != guarded && graph.ty(value).is_tensor()
+    };
+    if let Some(index) = (1..graph.operand_count(node)).rev().find(is_other) {
+        graph.edit().set_operand(node, index, guarded);
+    }
+}
+
+/// Copies the last node before a bail-out that writes or prints to the start of its subgraph, if the bail-out captures
+/// what the node uses.
+fn repeat_effect(graph: &mut Graph, node: NodeId) {
+    let before = std::iter::successors(graph.prev(node), |&n| graph.prev(n));
+    let has_effect = |&n: &NodeId| {
+        graph.block_count(n) == 0 && graph.effects(n).intersects(Effects::WRITES.union(Effects::IO))
+    };
+    let Some(effect) = before.take_while(|&n| !graph.is_prim(n, Prim::BailOut)).find(has_effect) else {
+        return;
+    };
+    let Some(body) = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph()) else { return };
+    let mut body = (**body).clone();
+    let mut map = ValueSubstitution::new();
+    let inputs: Vec<ValueId> = body.inputs().collect();
+    graph.operands(node).skip(1).zip(inputs).for_each(|(value, input)| map.set(value, input));
+    let root = body.root();
+    for value in graph.operands(effect) {
+        if let Some(constant) = graph.constant(value) {
+            let copy = body.edit().at(At::start(root)).constant_of(constant, graph.ty(value));
+            map.set(value, copy);
+        }
+    }
+    let constants = body.nodes(root).take_while(|&n| body.is_prim(n, Prim::Constant)).last();
+    let at = constants.map_or(At::start(root), At::after);
+    if body.edit().at(at).copy_from(graph, [effect], &mut map).is_ok() {
+        graph.edit().set_attr(node, names::subgraph(), Attr::Graph(std::sync::Arc::new(body)));
     }
 }

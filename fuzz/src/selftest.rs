@@ -3,10 +3,10 @@
 
 use crate::campaign::{Campaign, Finding, Tally};
 use crate::oracle::{
-    AliasTruth, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, SharingKept, SourceRoundTrip,
-    TextRoundTrip,
+    AliasTruth, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, PlansAgree, SharingKept,
+    SourceRoundTrip, TextRoundTrip,
 };
-use crate::planted::{self, Bug};
+use crate::planted::{self, Bug, PlanBug};
 use crate::seeded::seeded_random;
 use flambeau::Session;
 use flambeau_rewrite::{PassLibrary, Pipeline, Planted};
@@ -60,6 +60,7 @@ const PREPARED: &[(&str, &str)] = &[
         "create_autodiff_subgraphs{threshold=1},inline_autodiff_subgraphs{threshold=9}",
     ),
     ("inline_fork_wait", "inline,inline_fork_wait"),
+    ("remove_profile_nodes", "insert_profile_nodes,remove_profile_nodes"),
     ("erase_shape_information", "propagate_shapes,erase_shape_information"),
 ];
 
@@ -95,7 +96,7 @@ pub fn pipelines(library: &PassLibrary) -> Vec<String> {
     all
 }
 
-/// Returns an oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass:PIPELINE`,
+/// Returns an oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `deopt`, `pass:PIPELINE`,
 /// `sharing:PIPELINE`, or `planted:BUG`.
 ///
 /// # Errors
@@ -108,12 +109,13 @@ pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> 
         "machine" => Box::new(MachineAgrees),
         "alias" => Box::new(AliasTruth),
         "facts" => Box::new(FactsHold),
+        "deopt" => Box::new(PlansAgree::new(session.passes())?),
         _ => {
             let pipeline = |text: &str| session.pipeline(text).map_err(|e| e.to_string());
             match name.split_once(':') {
                 Some(("pass", text)) => Box::new(PassKeeps::new(text, pipeline(text)?)),
                 Some(("sharing", text)) => Box::new(SharingKept::new(text, pipeline(text)?)),
-                Some(("planted", bug)) => Box::new(wrong(session, bug).ok_or_else(|| unknown(name))?),
+                Some(("planted", bug)) => wrong(session, bug).ok_or_else(|| unknown(name))?,
                 _ => return Err(unknown(name)),
             }
         }
@@ -124,24 +126,28 @@ fn unknown(name: &str) -> String {
     format!("unknown oracle `{name}`; known are {}", NAMES.join(", "))
 }
 
-/// Returns the oracle over a pass with a planted bug.
-fn wrong(session: &Session, bug: &str) -> Option<PassKeeps> {
+/// Returns the oracle over a pass or over plans with a planted bug.
+fn wrong(session: &Session, bug: &str) -> Option<Box<dyn Oracle>> {
     if let Some(bug) = Bug::ALL.into_iter().find(|b| b.name() == bug) {
-        return Some(planted::oracle(bug));
+        return Some(Box::new(planted::oracle(bug)));
+    }
+    if let Some(bug) = PlanBug::ALL.into_iter().find(|b| b.name() == bug) {
+        return Some(Box::new(PlansAgree::new(session.passes()).ok()?.planted(bug)));
     }
     let bug = Planted::ALL.into_iter().find(|b| b.name() == bug)?;
     let pipeline = session.pipeline(bug.pass()).ok()?;
-    Some(PassKeeps::new(bug.pass(), pipeline).planted(bug))
+    Some(Box::new(PassKeeps::new(bug.pass(), pipeline).planted(bug)))
 }
 
-/// Returns the names of the oracles over passes with planted bugs.
+/// Returns the names of the oracles over passes and plans with planted bugs.
 pub fn planted_names() -> Vec<String> {
     let switches = Planted::ALL.into_iter().map(Planted::name);
-    switches.chain(Bug::ALL.into_iter().map(Bug::name)).map(|name| format!("planted:{name}")).collect()
+    let passes = switches.chain(Bug::ALL.into_iter().map(Bug::name));
+    passes.chain(PlanBug::ALL.into_iter().map(PlanBug::name)).map(|name| format!("planted:{name}")).collect()
 }
 
 /// The names of the oracles, except those of passes.
-pub const NAMES: [&str; 6] = ["text", "source", "journal", "machine", "alias", "facts"];
+pub const NAMES: [&str; 7] = ["text", "source", "journal", "machine", "alias", "facts", "deopt"];
 
 /// Returns the names of all oracles over a session.
 pub fn all(session: &Session) -> Vec<String> {

@@ -1,5 +1,6 @@
-//! Runs all oracles for a time each, then the planted bugs: `fuzz [SECONDS] [SEED]`. Without a seed, cases are new in
-//! every run; the program prints the seed, which generates the same cases again.
+//! Runs all oracles for a time each, then the planted bugs: `fuzz [SECONDS] [SEED] [ORACLE]`. Without a seed, cases are
+//! new in every run; the program prints the seed, which generates the same cases again. With an oracle, only that one
+//! runs.
 //!
 //! Cases run in worker processes: this program again, as `fuzz --worker ORACLE SEED`.
 
@@ -40,7 +41,7 @@ fn work(oracle: &str, seed: &str) -> Result<(), String> {
 fn search(args: &[String]) -> Result<bool, String> {
     let number = |i: usize| -> Result<Option<u64>, String> {
         let text: Option<&String> = args.get(i);
-        text.map(|t| t.parse().map_err(|_| format!("`{t}` is not a number: fuzz [SECONDS] [SEED]")))
+        text.map(|t| t.parse().map_err(|_| format!("`{t}` is not a number: fuzz [SECONDS] [SEED] [ORACLE]")))
             .transpose()
     };
     let seconds = Duration::from_secs(number(0)?.unwrap_or(30));
@@ -50,7 +51,8 @@ fn search(args: &[String]) -> Result<bool, String> {
     let session = selftest::session();
     let planted = selftest::planted_names();
     let mut good = true;
-    for name in selftest::all(&session).into_iter().chain(planted) {
+    let selected = |name: &String| args.get(2).is_none_or(|only| only == name);
+    for name in selftest::all(&session).into_iter().chain(planted).filter(selected) {
         let worker = || {
             let mut command = current_program()?;
             command.args(["--worker", &name, &seed.to_string()]);

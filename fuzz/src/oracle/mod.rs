@@ -28,6 +28,7 @@
 //! ```
 
 mod alias;
+mod deopt;
 mod facts;
 mod journal;
 mod machine;
@@ -37,6 +38,7 @@ mod source;
 mod text;
 
 pub use alias::AliasTruth;
+pub use deopt::PlansAgree;
 pub use facts::FactsHold;
 pub use journal::JournalReplay;
 pub use machine::MachineAgrees;

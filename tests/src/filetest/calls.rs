@@ -95,6 +95,7 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
             .map_err(|why| format!("the program saved and loaded disagrees: {why}"))?;
     }
     watched(file, call)?;
+    specialized(file, call)?;
     let own = file.commands.iter().filter_map(|c| c.strip_prefix("opt ")).map(str::trim);
     for pipeline in own.chain(PIPELINES) {
         let Some((got, tolerance)) = call_optimized(file, call, pipeline)? else { continue };
@@ -192,6 +193,40 @@ fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
         };
         if let Some(why) = watched.wrong {
             return Err(format!("a claim about a value is wrong: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Calls under [`Execution::Profiling`] before the plan of the entry runs.
+const CALLS: usize = 3;
+
+/// Runs the treatment *plans*: several calls under [`Execution::Profiling`], then one for each guard of the plans with
+/// the guard made to fail, agree with as many calls in the reference evaluator.
+///
+/// # Errors
+/// Returns an error if a call is invalid or two results differ.
+fn specialized(file: &TestFile, call: &Call) -> Result<(), String> {
+    let [reference, profiling] = [Execution::Reference, Execution::Profiling].map(|execution| {
+        let session = subject::session().with_execution(execution);
+        let program = subject::program(file, &session).map_err(|e| e.to_string())?;
+        Ok::<_, String>((entry_of(&program, call)?, session))
+    });
+    let (reference, profiling) = (reference?, profiling?);
+    let both = |when: &str| {
+        let [first, got] =
+            [&reference, &profiling].map(|(entry, session)| call_entry(session, entry, entry.params(), call));
+        agree(&first?, &got?, Tolerance::BITS)
+            .map_err(|why| format!("{when} of an executor disagrees: {why}"))
+    };
+    for number in 1..=CALLS {
+        both(&format!("call {number}"))?;
+    }
+    for plan in profiling.0.plans() {
+        for position in 0..plan.code().bailouts().len() {
+            plan.code().force_bailout(position, 1);
+            both(&format!("a call with guard {position} failing"))?;
+            plan.code().force_bailout(position, 0);
         }
     }
     Ok(())

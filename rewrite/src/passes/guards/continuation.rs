@@ -154,8 +154,16 @@ impl Builder<'_> {
                 self.editor.add_input(self.source.ty(value).erase_shapes())
             }
         };
+        self.name(value, new);
         self.map.set(value, new);
         new
+    }
+
+    /// Gives a new value the debug name of a value of the program.
+    fn name(&mut self, value: ValueId, new: ValueId) {
+        if let Some(name) = self.source.name(value).symbol() {
+            self.editor.set_name(new, name);
+        }
     }
 
     /// Adds the loop over the iterations after the interrupted one, whose outputs are given.

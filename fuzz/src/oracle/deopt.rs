@@ -1,0 +1,274 @@
+//! Checks that an executor never changes results: profiled runs, plans, and plans whose guards fail.
+//!
+//! One executor runs the case several times, also on longer tensors, so that sizes become symbols, and on other numbers
+//! and elements, so that guards of computed values fail by themselves. Generated programs have few values whose sizes
+//! depend on numbers, so the same is done with a program that first narrows a tensor to the length in a new argument,
+//! and also returns that length as the tensor has it. Then every guard of every plan is forced to fail: each alone, then
+//! all, every other time that they are checked. Each run is compared with the reference evaluator bit for bit. As
+//! under passes, an operator whose results are not needed may be removed with its error.
+
+use super::{Oracle, Outcome, RAISED};
+use crate::case::{Case, deep_copy};
+use crate::dead_errors::allowed_observations;
+use crate::observe::{self, Observation, Precision};
+use crate::planted::PlanBug;
+use flambeau_exec::vm::{Program, Vm};
+use flambeau_exec::{ExecError, Fault, Host};
+use flambeau_executor::{Called, Executor, How, Optimizer, PIPELINES, Pipelines, Settings, Stage};
+use flambeau_ir::{At, Graph, IValue, Type};
+use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
+use flambeau_tensor::Tensor;
+use std::sync::Arc;
+
+/// Compares an executor with the reference evaluator.
+pub struct PlansAgree {
+    library: PassLibrary,
+    planted: Option<PlanBug>,
+}
+
+impl PlansAgree {
+    /// Creates the oracle with the passes of a library.
+    ///
+    /// # Errors
+    /// If the library lacks a pass of the executor's stages.
+    pub fn new(library: &PassLibrary) -> Result<PlansAgree, String> {
+        for (_, text) in PIPELINES {
+            flambeau_rewrite::Pipeline::parse(text, library).map_err(|e| e.to_string())?;
+        }
+        Ok(PlansAgree { library: library.clone(), planted: None })
+    }
+
+    /// Plants a bug in plans, which the oracle must find.
+    #[must_use]
+    pub(crate) fn planted(self, bug: PlanBug) -> PlansAgree {
+        PlansAgree { planted: Some(bug), ..self }
+    }
+}
+
+impl Oracle for PlansAgree {
+    fn name(&self) -> String {
+        "deopt".into()
+    }
+
+    fn check(&self, case: &Case) -> Outcome {
+        let outcome = self.check_one(case);
+        match narrowed(case) {
+            Some(narrowed) if !matches!(outcome, Outcome::Failed(_)) => match self.check_one(&narrowed) {
+                Outcome::Failed(why) => Outcome::Failed(format!(
+                    "{why}\nof the program that narrows a tensor:\n{}",
+                    narrowed.to_text()
+                )),
+                _ => outcome,
+            },
+            _ => outcome,
+        }
+    }
+}
+
+impl PlansAgree {
+    fn check_one(&self, case: &Case) -> Outcome {
+        let variant = |change: fn(&IValue) -> IValue| Case {
+            inputs: case.inputs.iter().map(change).collect(),
+            ..case.clone()
+        };
+        let (other, longer) = (variant(other), variant(longer));
+        let subjects: Vec<Subject<'_>> =
+            [case, &other, &longer].into_iter().filter_map(Subject::new).collect();
+        if subjects.is_empty() {
+            return Outcome::Rejected("a limit ends the run");
+        }
+        let optimizer = match Pipelines::new(&self.library, Arc::clone(&case.unit), Checks::EveryPass) {
+            Ok(stages) => Stages { stages, planted: self.planted },
+            Err(e) => return Outcome::Failed(e.to_string()),
+        };
+        let mut runs = Runs {
+            executor: Executor::new(Arc::clone(&case.graph), Settings::default()),
+            machine: Vm::new(Program::new(case.unit.clone())),
+            optimizer,
+            plans: 0,
+        };
+        match runs.all(&subjects) {
+            Ok(()) if runs.plans > 0 => Outcome::Changed,
+            Ok(()) => Outcome::Checked,
+            Err(why) => Outcome::Failed(why),
+        }
+    }
+}
+
+/// A case and what the reference evaluator observes.
+struct Subject<'c> {
+    case: &'c Case,
+    wanted: Observation,
+}
+
+impl Subject<'_> {
+    /// Returns `None` if a limit ends the run.
+    fn new(case: &Case) -> Option<Subject<'_>> {
+        let wanted = observe::by_reference(&case.graph, case);
+        (!wanted.reached_limit()).then_some(Subject { case, wanted })
+    }
+
+    fn compare(&self, got: &Observation) -> Result<(), String> {
+        let Err(why) = observe::same(&self.wanted, got, Precision::Bits) else { return Ok(()) };
+        if got.end.as_ref().is_err_and(|e| e.fault == Fault::Unsupported) {
+            return Ok(());
+        }
+        if self.wanted.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
+            let seen = allowed_observations(self.case);
+            let agrees = |seen: &Observation| observe::same(seen, got, Precision::Bits).is_ok();
+            if seen.iter().any(|seen| seen.reached_limit() || agrees(seen)) {
+                return Ok(());
+            }
+        }
+        Err(why)
+    }
+}
+
+/// The stages of the executor, with a planted bug.
+struct Stages {
+    stages: Pipelines,
+    planted: Option<PlanBug>,
+}
+
+impl Optimizer for Stages {
+    type Error = Box<PipelineError>;
+
+    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error> {
+        let mut graph = self.stages.optimize(graph, stage)?;
+        if let Some(bug) = self.planted.filter(|_| stage == Stage::Specialized) {
+            bug.plant(&mut graph);
+        }
+        Ok(graph)
+    }
+}
+
+struct Runs {
+    executor: Executor,
+    machine: Vm,
+    optimizer: Stages,
+    /// Number of runs of plans.
+    plans: u64,
+}
+
+impl Runs {
+    fn all(&mut self, subjects: &[Subject<'_>]) -> Result<(), String> {
+        // The first three runs of the first arguments make a plan and run it.
+        let calls = [0, 0, 0, 1, 2, 2, 0, 1, 2].into_iter().filter_map(|i| subjects.get(i));
+        for (number, subject) in calls.enumerate() {
+            self.call(subject).map_err(|why| format!("in call {number}, {why}"))?;
+        }
+        for (number, plan) in self.executor.plans().into_iter().enumerate() {
+            let code = plan.code();
+            let guards = code.bailouts().len();
+            for position in 0..guards {
+                code.force_bailout(position, 1);
+                let found = subjects.iter().try_for_each(|subject| self.call(subject));
+                code.force_bailout(position, 0);
+                found.map_err(|why| {
+                    format!("with guard {position} of plan {number} failing, {why}\n{}", plan.graph())
+                })?;
+            }
+            (0..guards).for_each(|position| code.force_bailout(position, 2));
+            let found = subjects.iter().chain(subjects).try_for_each(|subject| self.call(subject));
+            (0..guards).for_each(|position| code.force_bailout(position, 0));
+            found.map_err(|why| {
+                format!("with all guards of plan {number} failing, {why}\n{}", plan.graph())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs a call and compares it with the reference evaluator, unless the executor declines it.
+    fn call(&mut self, subject: &Subject<'_>) -> Result<(), String> {
+        let (mut declined, mut failed) = (false, None);
+        let count = subject.case.graph.outputs().len();
+        let got = observe::run(subject.case, |inputs, host: &mut Host| {
+            match self.executor.call(inputs, &mut self.machine, host, &self.optimizer) {
+                Called::Ran { result, how, failure } => {
+                    self.plans += u64::from(how == How::Specialized);
+                    failed = failure;
+                    result.map(|value| results(value, count))
+                }
+                Called::Plain { failure, .. } => {
+                    (declined, failed) = (true, failure);
+                    Ok::<_, ExecError>(Vec::new())
+                }
+            }
+        });
+        if let Some(failure) = failed {
+            return Err(format!("a stage fails: {failure}"));
+        }
+        if declined { Ok(()) } else { subject.compare(&got) }
+    }
+}
+
+/// Returns the results of a program with `count` outputs from the executor's one value.
+fn results(value: IValue, count: usize) -> Vec<IValue> {
+    match value {
+        IValue::Tuple(values) if count != 1 => values.items().to_vec(),
+        value => vec![value],
+    }
+}
+
+/// Returns a case with one more argument, the length to which the program first narrows a tensor in dimension 0, and one
+/// more result, the size of the narrowed tensor.
+fn narrowed(case: &Case) -> Option<Case> {
+    let is_long = |v: &IValue| v.as_tensor().is_some_and(|t| t.sizes().first().is_some_and(|&n| n > 1));
+    let at = case.inputs.iter().position(is_long)?;
+    let mut graph = (*case.graph).clone();
+    let narrow = graph.registry().lookup("aten::narrow")?;
+    let size = graph.registry().lookup("aten::size.int")?;
+    let (root, tensor) = (graph.root(), graph.inputs().nth(at)?);
+    if !graph.ty(tensor).is_tensor() {
+        return None;
+    }
+    let mut editor = graph.edit();
+    let length = editor.add_input(Type::INT);
+    editor.at(At::start(root));
+    let zero = editor.constant(IValue::Int(0));
+    let part = editor.value(narrow, &[tensor, zero, zero, length], Type::TENSOR);
+    let node = editor.graph().def(part);
+    editor.replace_uses_after(node, tensor, part);
+    editor.at(At::end(root));
+    let size = editor.value(size, &[part, zero], Type::INT);
+    editor.add_output(size);
+    let mut inputs = case.inputs.clone();
+    inputs.push(IValue::Int(*inputs[at].as_tensor()?.sizes().first()?));
+    Some(Case { inputs, ..case.with_graph(graph) })
+}
+
+/// Returns a value of the same type and sizes with other numbers and elements in another order.
+fn other(value: &IValue) -> IValue {
+    let turned = |t: &Tensor| -> Option<Tensor> {
+        let mut scalars = t.to_scalars().ok()?;
+        scalars.reverse();
+        let turned = Tensor::from_scalars(&scalars, t.sizes(), t.dtype()).ok()?;
+        turned.set_requires_grad(t.requires_grad());
+        Some(turned)
+    };
+    match value {
+        IValue::Int(n) => IValue::Int(n.wrapping_sub(1)),
+        IValue::Float(x) => IValue::Float(x + 1.0),
+        IValue::Bool(b) => IValue::Bool(!b),
+        IValue::Tensor(t) => turned(t).map_or_else(|| deep_copy(value), IValue::Tensor),
+        other => deep_copy(other),
+    }
+}
+
+/// Returns a value like `value` with tensors that are twice as long in the first dimension; other values unchanged.
+fn longer(value: &IValue) -> IValue {
+    let longer = |t: &Tensor| -> Option<Tensor> {
+        let (&n, rest) = t.sizes().split_first()?;
+        let mut sizes = vec![n.checked_mul(2)?];
+        sizes.extend(rest);
+        let mut scalars = t.to_scalars().ok()?;
+        scalars.extend_from_within(..);
+        let longer = Tensor::from_scalars(&scalars, &sizes, t.dtype()).ok()?;
+        longer.set_requires_grad(t.requires_grad());
+        Some(longer)
+    };
+    match value {
+        IValue::Tensor(t) => longer(t).map_or_else(|| deep_copy(value), IValue::Tensor),
+        other => deep_copy(other),
+    }
+}
