@@ -89,6 +89,13 @@ impl Code {
         self.bailouts.iter().map(failures).max().unwrap_or(0)
     }
 
+    /// Returns the code without the checks of arguments against the refined types of the graph's inputs. Every caller
+    /// must check them itself, with [`crate::fits_inputs`]: else results may be wrong.
+    #[must_use]
+    pub fn with_checked_inputs(self) -> Code {
+        Code { declared: Box::default(), ..self }
+    }
+
     /// Makes every `period`th check of a bail-out fail, given its position in [`Code::bailouts`]; 0 ends this.
     ///
     /// # Panics

@@ -60,7 +60,7 @@ impl Plan {
         self.code.graph()
     }
 
-    /// Returns the code.
+    /// Returns the code, which does not check its arguments against the precondition.
     #[must_use]
     pub fn code(&self) -> &Arc<Code> {
         &self.code
@@ -282,7 +282,9 @@ impl Executor {
         match code {
             Ok(Ok(code)) => {
                 let Order { kinds, grad_enabled, .. } = order;
-                state.plans.insert(Arc::new(Plan { code: Arc::new(code), kinds, grad_enabled }));
+                // A plan is found only for arguments that fit.
+                let code = Arc::new(code.with_checked_inputs());
+                state.plans.insert(Arc::new(Plan { code, kinds, grad_enabled }));
                 Ok(())
             }
             other => {

@@ -16,7 +16,10 @@ const FORBIDDEN: &[(&[&str], &[&str])] = &[
     (&["ir"], &["egg", "petgraph"]),
     (&["analysis"], &["egg"]),
     (&["exec"], &["flambeau-rewrite", "egg"]),
-    (&["tensor", "ir", "analysis", "exec", "rewrite", "frontend", "archive"], &["flambeau-ops", "flambeau"]),
+    (
+        &["tensor", "ir", "analysis", "exec", "rewrite", "executor", "frontend", "archive"],
+        &["flambeau-ops", "flambeau"],
+    ),
 ];
 
 /// Dependencies that only these packages may have.

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flambeau::Execution;
+
 /// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -28,6 +30,15 @@ pub struct Options {
 const COMPARE_TEXT: &str = "--compare-text";
 const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_SAVE: &str = "--through-save";
+const EXECUTOR: &str = "--executor";
+const DEOPT: &str = "--deopt";
+
+/// The values of `--executor`, with the modes of execution.
+const EXECUTORS: [(&str, Execution); 3] = [
+    ("reference", Execution::Reference),
+    ("plain", Execution::Optimized),
+    ("profiling", Execution::Profiling),
+];
 
 /// The variants of replaying.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +49,59 @@ pub struct Ways {
     pub through_freeze: bool,
     /// If set, the folder in which loaded archives are saved; the program is then loaded again from there.
     pub through_save: Option<PathBuf>,
+    /// The mode of execution.
+    pub execution: Execution,
+    /// The guards of plans that are made to fail, under [`Execution::Profiling`].
+    pub deopt: Option<Deopt>,
+}
+
+/// Guards of plans that are made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deopt {
+    /// Every guard, every time.
+    All,
+    /// Every guard, every so many times that it is checked.
+    Every(u32),
+    /// The guard at this position in each plan.
+    Guard(usize),
+}
+
+impl Deopt {
+    /// Parses `all`, `every:N` or `guard:K`.
+    ///
+    /// # Errors
+    /// Returns an error that names the forms.
+    pub fn parse(text: &str) -> anyhow::Result<Deopt> {
+        let parsed = match text.split_once(':') {
+            None if text == "all" => Some(Deopt::All),
+            Some(("every", n)) => n.parse().ok().filter(|&n| n > 0).map(Deopt::Every),
+            Some(("guard", k)) => k.parse().ok().map(Deopt::Guard),
+            _ => None,
+        };
+        parsed.ok_or_else(|| anyhow::anyhow!("`{text}` is not `all`, `every:N` or `guard:K`"))
+    }
+
+    fn to_text(self) -> String {
+        match self {
+            Deopt::All => "all".to_owned(),
+            Deopt::Every(n) => format!("every:{n}"),
+            Deopt::Guard(k) => format!("guard:{k}"),
+        }
+    }
+
+    /// Returns how often the guard at a position is made to fail, as the period of its checks; 0 for never.
+    pub fn period(self, position: usize) -> u32 {
+        match self {
+            Deopt::All => 1,
+            Deopt::Every(n) => n,
+            Deopt::Guard(k) => u32::from(k == position),
+        }
+    }
+}
+
+fn executor(name: &str) -> anyhow::Result<Execution> {
+    let known = EXECUTORS.iter().find(|(n, _)| *n == name).map(|&(_, execution)| execution);
+    known.ok_or_else(|| anyhow::anyhow!("`{name}` is not `reference`, `plain` or `profiling`"))
 }
 
 impl Ways {
@@ -49,17 +113,25 @@ impl Ways {
         if let Some(folder) = &self.through_save {
             args.extend([THROUGH_SAVE.into(), folder.clone().into_os_string()]);
         }
+        if let Some((name, _)) = EXECUTORS.iter().find(|(_, execution)| *execution == self.execution) {
+            args.extend([EXECUTOR.into(), (*name).into()]);
+        }
+        if let Some(deopt) = self.deopt {
+            args.extend([DEOPT.into(), deopt.to_text().into()]);
+        }
         args
     }
 
     /// Parses arguments made by [`Ways::to_args`].
     pub fn from_args(args: &[String]) -> Ways {
         let has = |name: &str| args.iter().any(|a| a == name);
-        let folder = args.iter().position(|a| a == THROUGH_SAVE).and_then(|i| args.get(i + 1));
+        let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1));
         Ways {
             compare_text: has(COMPARE_TEXT),
             through_freeze: has(THROUGH_FREEZE),
-            through_save: folder.map(PathBuf::from),
+            through_save: value(THROUGH_SAVE).map(PathBuf::from),
+            execution: value(EXECUTOR).and_then(|name| executor(name).ok()).unwrap_or_default(),
+            deopt: value(DEOPT).and_then(|text| Deopt::parse(text).ok()),
         }
     }
 }
@@ -73,6 +145,8 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --compare-text         printed graphs and source must equal PyTorch's, except for meaningless names
   --through-freeze       freeze every module that is in eval mode, and run the frozen module
   --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
+  --executor NAME        reference, plain (default) or profiling, with one profiled run
+  --deopt MODE           make guards of plans fail: all, every:N (checks) or guard:K (position)
   --filter TEXT          only cases whose id contains TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)
@@ -103,6 +177,8 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             COMPARE_TEXT => options.ways.compare_text = true,
             THROUGH_FREEZE => options.ways.through_freeze = true,
             THROUGH_SAVE => options.ways.through_save = Some(value()?.into()),
+            EXECUTOR => options.ways.execution = executor(value()?)?,
+            DEOPT => options.ways.deopt = Some(Deopt::parse(value()?)?),
             "--filter" => options.filter = Some(value()?.clone()),
             "--jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
             "--limit" => options.limit = Duration::from_secs(value()?.parse()?),

@@ -9,7 +9,7 @@ use crate::source::{Kind, Source, is_word, matching};
 use crate::workspace::Workspace;
 
 /// Crates that must not name operators; they use facets and effects.
-const OPERATOR_FREE: &[&str] = &["ir", "analysis", "exec", "rewrite"];
+const OPERATOR_FREE: &[&str] = &["ir", "analysis", "exec", "rewrite", "executor"];
 
 /// Maximum number of `macro_rules!` in the workspace.
 const MACROS: usize = 20;

@@ -39,7 +39,8 @@ impl Replay {
     /// Returns an error if a session cannot be created.
     pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
-        let session = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY).build()?;
+        let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
+        let session = builder.execution(ways.execution).profiled_runs(1).build()?;
         let strict = Session::standard()?;
         Ok(Replay { folder, ways, session, strict })
     }

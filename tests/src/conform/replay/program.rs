@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use flambeau::json::{JsonError, read_as};
-use flambeau::{Entry, Error, Fault, IValue, Program, Session, Type};
+use flambeau::{Entry, Error, Execution, Fault, IValue, Program, Session, Type};
 use serde_json::Value;
 
 use super::super::call::Call;
 use super::super::case::{Case, Outcome, Verdict};
+use super::super::options::Deopt;
 use super::super::tally::EXTENDED;
 use super::declared::as_declared;
 use super::{Replay, gradients, verdict_of};
@@ -110,7 +111,10 @@ impl Replay {
         };
         let mut instance =
             Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
-        for (i, call) in calls.iter().enumerate() {
+        // One call alone would only be profiled. Programs without a module have no state, so it can be repeated.
+        let repeats = self.ways.execution == Execution::Profiling && instance.program.module().is_none();
+        let times = if repeats && calls.len() == 1 { PROFILED_CALLS } else { 1 };
+        for (i, call) in calls.iter().enumerate().flat_map(|call| std::iter::repeat_n(call, times)) {
             let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
             judged.map_err(|verdict| match (calls.len(), verdict.outcome) {
                 (1, _) | (_, Outcome::Passed) => verdict,
@@ -130,6 +134,9 @@ impl Replay {
             Ok(arguments) => arguments,
             Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
+        if let Some(deopt) = self.ways.deopt {
+            fail_guards(entry, deopt);
+        }
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
         let recorded = call.gradients("grad_outputs").is_some();
@@ -155,6 +162,18 @@ impl Replay {
             gradients::judge(call, &self.session, &mut host, &inputs, &result)?;
         }
         Ok(end)
+    }
+}
+
+/// Number of calls of a program with one recorded call: one is profiled, the others run its plan.
+const PROFILED_CALLS: usize = 3;
+
+/// Makes guards of the plans of an entry fail.
+fn fail_guards(entry: &Entry, deopt: Deopt) {
+    for plan in entry.plans() {
+        for position in 0..plan.code().bailouts().len() {
+            plan.code().force_bailout(position, deopt.period(position));
+        }
     }
 }
 
