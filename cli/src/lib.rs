@@ -17,6 +17,7 @@ mod commands;
 mod input_types;
 mod inputs;
 mod output;
+mod plans;
 mod program;
 mod report;
 mod setup;

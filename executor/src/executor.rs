@@ -177,6 +177,15 @@ impl Executor {
         self.state.lock().plans.iter().cloned().collect()
     }
 
+    /// Returns the profiled graph with the types that the calls of each kind of arguments observed, in order of the first
+    /// call of the kind.
+    pub fn profiles(&self) -> Vec<Graph> {
+        let state = self.state.lock();
+        let Some(profiled) = &state.profiled else { return Vec::new() };
+        let kinds = state.kinds.values().filter(|kind| kind.record.runs() > 0);
+        kinds.map(|kind| annotate(profiled.code.graph(), &kind.record, &kind.dropped)).collect()
+    }
+
     /// Runs a call on a machine. Several results are returned as a tuple. After a stage failed, no further call is
     /// profiled.
     pub fn call<O: Optimizer>(

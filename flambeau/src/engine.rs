@@ -169,6 +169,13 @@ impl Engine {
         lock(&self.executors).get(&key).map(|executor| executor.plans()).unwrap_or_default()
     }
 
+    /// Returns what the executor of `graph` has observed; see [`Executor::profiles`].
+    pub(crate) fn profiles(&self, graph: &Arc<Graph>) -> Vec<Graph> {
+        let key = Arc::as_ptr(graph) as usize;
+        let executor = lock(&self.executors).get(&key).cloned();
+        executor.map(|executor| executor.profiles()).unwrap_or_default()
+    }
+
     /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
     pub(crate) fn run(
         &self,

@@ -336,6 +336,12 @@ impl Entry {
         self.engine.plans(&self.graph)
     }
 
+    /// Returns the graph with its profiling nodes and the types that calls observed under
+    /// [`crate::Execution::Profiling`], one for each combination of dtypes, ranks and present optionals.
+    pub fn profiles(&self) -> Vec<Graph> {
+        self.engine.profiles(&self.graph)
+    }
+
     #[cold]
     fn too_many(&self, given: usize) -> Error {
         let (name, positional) = (&self.name, self.positional);

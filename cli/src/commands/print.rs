@@ -1,6 +1,8 @@
 //! `flambeau print`: prints a program in one of its forms.
 
+use crate::inputs::InputArgs;
 use crate::output::{graph_text, unknown};
+use crate::plans::{self, Specialized};
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
 use anstream::print;
@@ -14,6 +16,8 @@ use flambeau::ir::text::PrintOptions;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// The form to print.
     #[arg(long = "as", value_enum, default_value_t = Form::Graph)]
     form: Form,
@@ -43,12 +47,34 @@ enum Form {
     Dot,
     /// Numbers of nodes by operator.
     Stats,
+    /// The graph with profiling nodes, after calls on the given inputs.
+    Profiled,
+    /// The graph that is specialized to the given inputs.
+    Optimized,
+    /// The guards of the specialized graph, each with the rest of the program that runs if it fails.
+    Bailouts,
+}
+
+impl Form {
+    /// Returns the form of a specialized program, if it is one.
+    fn specialized(self) -> Option<Specialized> {
+        match self {
+            Form::Profiled => Some(Specialized::Profiled),
+            Form::Optimized => Some(Specialized::Optimized),
+            Form::Bailouts => Some(Specialized::Bailouts),
+            _ => None,
+        }
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let options = PrintOptions { locations: args.locations, exact: args.exact, ..setup.print };
     let session = setup.session()?;
+    if let Some(form) = args.form.specialized() {
+        print!("{}", plans::text(form, &args.program, &args.inputs, &session, options)?);
+        return Ok(());
+    }
     if let Some(stage) = &args.stage {
         return stages(args, &session, stage);
     }
@@ -59,6 +85,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         Form::Code => print!("{}", entry.code()?),
         Form::Bytecode => print!("{}", entry.bytecode()?),
         Form::Dot => print!("{}", graph.to_dot()),
+        Form::Profiled | Form::Optimized | Form::Bailouts => {}
         Form::Stats => {
             let stats = graph.statistics();
             anstream::println!(

@@ -1,0 +1,78 @@
+//! Forms of a program that is specialized to inputs: the command calls the entry under [`Execution::Profiling`] until
+//! it has a plan, and prints what the executor made.
+
+use crate::inputs::InputArgs;
+use crate::output::graph_text;
+use crate::program::ProgramArgs;
+use anyhow::Result;
+use flambeau::ir::attr::names;
+use flambeau::ir::text::PrintOptions;
+use flambeau::{Entry, Execution, Graph, Session};
+
+/// A form of a specialized program.
+#[derive(Clone, Copy)]
+pub(crate) enum Specialized {
+    /// The graph with profiling nodes and the types that they observed.
+    Profiled,
+    /// The graphs of the plans.
+    Optimized,
+    /// The bail-outs of the plans.
+    Bailouts,
+}
+
+/// Number of calls: two are profiled, the third runs the plan.
+const CALLS: usize = 3;
+
+/// Calls an entry and returns a form of the specialized program.
+///
+/// # Errors
+/// If the program or the inputs cannot be read, or a call fails.
+pub(crate) fn text(
+    form: Specialized,
+    program: &ProgramArgs,
+    inputs: &InputArgs,
+    session: &Session,
+    options: PrintOptions,
+) -> Result<String> {
+    let session = session.with_execution(Execution::Profiling);
+    let entry = program.entry(&session)?;
+    for _ in 0..CALLS {
+        // Calls may write their arguments, so each gets new ones.
+        let inputs = inputs.read(&entry)?;
+        let mut host = session.host();
+        host.set_stdout(std::io::sink());
+        entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host)?;
+    }
+    match form {
+        Specialized::Profiled => entry.profiles().iter().map(|graph| graph_text(graph, options)).collect(),
+        Specialized::Optimized => {
+            entry.plans().iter().map(|plan| graph_text(plan.graph(), options)).collect()
+        }
+        Specialized::Bailouts => bailouts(&entry, options),
+    }
+}
+
+fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {
+    let mut text = String::new();
+    for plan in entry.plans() {
+        let graph = plan.graph();
+        for state in plan.code().bailouts() {
+            let node = state.node;
+            let (guarded, ty) = (graph.operand(node, 0), graph.ty(graph.result(node, 0)));
+            let at = place(graph, node).map_or_else(String::new, |place| format!(" at {place}"));
+            let (name, failures) = (graph.name(guarded), state.failures);
+            text += &format!("# %{name} is {ty}{at}; failures: {failures}\n");
+            if let Some(body) = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
+                text += &graph_text(body, options)?;
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// Returns the source line of a node.
+fn place(graph: &Graph, node: flambeau::ir::NodeId) -> Option<String> {
+    let range = graph.locs().range(graph.loc(node))?;
+    let (line, _) = range.source.line_column(range.range.start as usize);
+    Some(format!("{}:{line}", range.source.name))
+}
