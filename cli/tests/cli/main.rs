@@ -11,6 +11,7 @@ mod input_types;
 mod killed;
 mod lstm_cell;
 mod missing;
+mod specialized;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
