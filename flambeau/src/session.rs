@@ -579,12 +579,7 @@ impl Session {
     }
 
     /// Returns a copy of `graph` after a stage of the executor.
-    pub(crate) fn staged(
-        &self,
-        graph: &Graph,
-        unit: &CompilationUnit,
-        stage: Stage,
-    ) -> Result<Graph, Error> {
+    pub(crate) fn staged(&self, graph: &Graph, unit: &CompilationUnit, stage: Stage) -> Result<Graph, Error> {
         self.apply_text(graph, unit, stage.name())
     }
 
