@@ -45,10 +45,22 @@ impl fmt::Display for Line {
 }
 
 /// Passes and named pipelines that are not tested on generated programs, with reasons.
-pub const EXCEPTIONS: &[(&str, &str)] = &[(
-    "dce_with_side_effects",
-    "drops writes and prints without an effect on results: it is for exporters, which need only values",
-)];
+pub const EXCEPTIONS: &[(&str, &str)] = &[
+    (
+        "dce_with_side_effects",
+        "drops writes and prints without an effect on results: it is for exporters, which need only values",
+    ),
+    ("insert_guards", PROFILED),
+    ("move_guards_to_definitions", PROFILED),
+    ("coalesce_guards", PROFILED),
+    ("eliminate_guards", PROFILED),
+    ("insert_bailouts", PROFILED),
+    ("guards", PROFILED),
+];
+
+/// Reason for the exception of passes between profiles and bail-outs.
+const PROFILED: &str = "changes only programs with types that runs observed: the oracle `deopt` profiles programs and \
+                        compares what these passes make of them";
 
 /// Passes that are tested in another pipeline than their name: they undo or continue the work of another pass, or have
 /// a threshold below which they change nothing.
