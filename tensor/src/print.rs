@@ -51,30 +51,28 @@ pub fn to_text(tensor: &Tensor) -> Result<String> {
 fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result {
     // A C++ stream keeps the precision that a format has set, and it applies to general numbers of later matrices.
     let mut precision = 6;
+    if values.is_empty() {
+        return Ok(());
+    }
     match sizes {
         [] => {
             number(out, values[0], 0, Style::General, precision)?;
             out.push('\n');
         }
         [_] => {
-            if !values.is_empty() {
-                let format = format_of(values);
-                precision = format.precision(precision);
-                if format.scale != 1.0 {
-                    scale_line(out, format.scale)?;
-                }
-                for value in values {
-                    number(out, value / format.scale, format.width, format.style, precision)?;
-                    out.push('\n');
-                }
+            let format = format_of(values);
+            precision = format.precision(precision);
+            if format.scale != 1.0 {
+                scale_line(out, format.scale)?;
+            }
+            for value in values {
+                number(out, value / format.scale, format.width, format.style, precision)?;
+                out.push('\n');
             }
         }
         [rows, columns] => matrix(out, values, *rows, *columns, 0, &mut precision)?,
         [outer @ .., rows, columns] => {
             let mut counter = vec![0i64; outer.len()];
-            if values.is_empty() {
-                return Ok(());
-            }
             loop {
                 // Row-major index of this matrix.
                 let place = counter.iter().zip(outer).fold(0, |place, (i, size)| place * size + i);
