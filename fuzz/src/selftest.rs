@@ -56,6 +56,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("eliminate_guards", PROFILED),
     ("insert_bailouts", PROFILED),
     ("guards", PROFILED),
+    ("specialized", PROFILED),
 ];
 
 /// Reason for the exception of passes between profiles and bail-outs.
