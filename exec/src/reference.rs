@@ -36,7 +36,7 @@ pub fn run(
 /// Error policy of [`run_with_policy`], applied to the nodes of the graph, of called functions and of subgraphs.
 pub trait ErrorPolicy {
     /// Returns the results of a node that is skipped, or `None` if it is run on these operands. For the end of a block,
-    /// `prim::Return`, the operands are the block's outputs, and the answer is ignored.
+    /// `prim::Return`, the operands are the block's outputs, and the answer replaces them.
     ///
     /// # Errors
     /// Returns the error that ends the run instead.
@@ -424,7 +424,9 @@ impl Walk<'_> {
     fn leave(&mut self, ret: NodeId) -> Step {
         let graph = Arc::clone(&self.top().graph);
         let mut outputs = self.operands(&graph, ret);
-        self.skip(&graph, ret, &outputs)?;
+        if let Some(others) = self.skip(&graph, ret, &outputs)? {
+            outputs = others;
+        }
         let open = self.top().blocks.pop().expect("invariant: a frame has an open block");
         if let Some((observer, _)) = self.observed().filter(|_| !matches!(open.kind, Kind::Root)) {
             observer.leave(graph.parent(ret));

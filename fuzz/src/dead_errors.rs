@@ -20,71 +20,106 @@ use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim};
 use flambeau_rewrite::Elements;
 use flambeau_tensor::Tensor;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
-/// Maximum number of runs of one program before the run that continues after every error.
+/// Maximum number of runs of one program that try the choices in order of their length, and of runs that search the
+/// choice that removes most.
 const RUNS: usize = 24;
 
 /// Returns the observations of a failing program that are accepted in place of its own, because passes may remove
 /// operators with unneeded results. Each item belongs to one choice of removed errors.
 ///
 /// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
-/// run, so further errors may follow a remaining one.
+/// run, so further errors may follow a remaining one, and the choices are too many to try all. The choice that removes
+/// every error with an unneeded result, as dead code elimination does, is found by other means.
 pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
     let mut all = Vec::new();
     let mut choices = VecDeque::from([Vec::new()]);
-    let mut runs = 0;
-    while let Some(choice) = choices.pop_front() {
-        let rest = runs >= RUNS;
-        let choice = if rest { Vec::new() } else { choice };
-        let (seen, asked) =
-            run_past_errors(case, ContinuedRun { choice: choice.clone(), rest, ..ContinuedRun::default() });
-        runs += 1;
-        let Some(seen) = seen else { continue };
-        if !choice.is_empty() || rest {
-            all.push(seen);
+    for _ in 0..RUNS {
+        let Some(choice) = choices.pop_front() else { return all };
+        let end = run_past_errors(case, Removed::These(choice.clone()));
+        if !end.needed.is_empty() {
+            continue;
         }
-        if rest {
-            break;
+        if !choice.is_empty() {
+            all.push(end.observation);
         }
         // Each choice is generated once: from the shorter choice without its last removal.
-        choices.extend((choice.len()..asked).map(|last| {
+        choices.extend((choice.len()..end.errors).map(|last| {
             let mut more = choice.clone();
             more.resize(last, false);
             more.push(true);
             more
         }));
     }
+    all.extend(without_unneeded_errors(case));
     all
 }
 
-/// Returns the observation of a run, or `None` if a missing value was needed; and the number of errors.
-fn run_past_errors(case: &Case, mut run: ContinuedRun) -> (Option<Observation>, usize) {
-    let seen = observe::run(case, |inputs, host| {
+/// Returns the observation of the run without all errors whose operators have unneeded results: the errors that turn
+/// out to be needed remain in the next run.
+fn without_unneeded_errors(case: &Case) -> Option<Observation> {
+    let mut kept = HashSet::new();
+    for _ in 0..RUNS {
+        let end = run_past_errors(case, Removed::AllBut(kept.clone()));
+        if end.needed.is_empty() {
+            return Some(end.observation);
+        }
+        kept.extend(end.needed);
+    }
+    None
+}
+
+/// The end of a run that continued after errors.
+struct ContinuedEnd {
+    observation: Observation,
+    /// Number of errors.
+    errors: usize,
+    /// The removed errors of operators with needed results. The observation is accepted if there are none.
+    needed: HashSet<ErrorId>,
+}
+
+fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
+    let mut run = ContinuedRun { removed, ..ContinuedRun::default() };
+    let observation = observe::run(case, |inputs, host| {
         let handles = inputs.clone();
         let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);
-        run.is_needed |= end.iter().flatten().chain(&handles).any(|value| run.is_missing(value));
+        let visible: Vec<IValue> = end.iter().flatten().chain(&handles).cloned().collect();
+        run.needed.extend(run.causes(&visible));
         end
     });
-    ((!run.is_needed).then_some(seen), run.asked)
+    ContinuedEnd { observation, errors: run.errors.values().sum(), needed: run.needed }
+}
+
+/// The error of a node, by the number of earlier errors of the same node.
+type ErrorId = (GraphAddress, NodeId, usize);
+type GraphAddress = usize;
+
+/// The errors that are removed.
+enum Removed {
+    /// Whether each of the first errors is removed. Later ones remain.
+    These(Vec<bool>),
+    AllBut(HashSet<ErrorId>),
+}
+
+impl Default for Removed {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
 }
 
 /// A run that continues after errors.
 #[derive(Default)]
 struct ContinuedRun {
-    /// Whether each error is removed. Later errors are removed if `rest` is set.
-    choice: Vec<bool>,
-    rest: bool,
-    /// Number of errors so far.
-    asked: usize,
-    /// Whether a missing value was needed.
-    is_needed: bool,
-    /// Whether an error was removed.
-    is_incomplete: bool,
-    /// Addresses of storages, tensors and containers with missing writes. The handles keep the addresses from being
-    /// reused.
-    unwritten: HashSet<usize>,
+    removed: Removed,
+    /// Number of errors so far, of each node.
+    errors: HashMap<(GraphAddress, NodeId), usize>,
+    /// Removed errors of operators with needed results.
+    needed: HashSet<ErrorId>,
+    /// Addresses of missing values, and of storages, tensors and containers with missing writes, with the removed errors
+    /// that are the cause. The handles keep the addresses from being reused.
+    missing: HashMap<usize, HashSet<ErrorId>>,
     /// Identities of tensors and lists of which the missing writes may have changed the size.
     resized: HashSet<usize>,
     handles: Vec<IValue>,
@@ -99,40 +134,61 @@ impl ContinuedRun {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        self.is_incomplete && value.visit(look).is_break()
+        !self.missing.is_empty() && value.visit(look).is_break()
     }
 
     /// Returns whether a value itself is missing, ignoring its contents.
     fn is_unwritten(&self, value: &IValue) -> bool {
-        missing::is_missing(value) || addresses(value).any(|address| self.unwritten.contains(&address))
+        addresses(value).any(|address| self.missing.contains_key(&address))
     }
 
-    /// Returns missing results for a node that does not run. Marks the memory that it would have written.
-    fn leave_out(&mut self, graph: &Graph, node: NodeId) -> Vec<IValue> {
+    /// Returns the removed errors that are the cause of missing parts of some values.
+    fn causes(&self, values: &[IValue]) -> HashSet<ErrorId> {
+        let mut causes = HashSet::new();
+        for value in values.iter().filter(|_| !self.missing.is_empty()) {
+            let _ = value.visit(|value| {
+                causes.extend(addresses(value).filter_map(|address| self.missing.get(&address)).flatten());
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        causes
+    }
+
+    /// Returns missing results for a node that does not run because of these errors. Marks the memory that it would have
+    /// written.
+    fn leave_out(&mut self, graph: &Graph, node: NodeId, causes: &HashSet<ErrorId>) -> Vec<IValue> {
         let operands = std::mem::take(&mut self.operands);
         let facts = self.facts_about_results(graph, node, &operands);
-        self.is_incomplete = true;
         if let Some(id) = graph.op(node).row() {
             let schema = graph.registry().schema(id);
             let kept = graph.registry().facet::<Shape>(id).and_then(|shape| shape.keeps(Some(schema)));
             for (i, (arg, value)) in schema.args.iter().zip(operands).enumerate() {
-                if !arg.is_write() {
-                    continue;
+                if arg.is_write() {
+                    self.resized.extend(value.identity().filter(|_| kept != Some(i)));
+                    self.mark_missing(value, causes);
                 }
-                self.unwritten.extend(addresses(&value));
-                self.resized.extend(value.identity().filter(|_| kept != Some(i)));
-                self.handles.push(value);
             }
         }
-        facts.into_iter().map(missing::missing).collect()
+        let results: Vec<IValue> = facts.into_iter().map(missing::missing).collect();
+        for result in &results {
+            self.mark_missing(result.clone(), causes);
+        }
+        results
+    }
+
+    fn mark_missing(&mut self, value: IValue, causes: &HashSet<ErrorId>) {
+        for address in addresses(&value) {
+            self.missing.entry(address).or_default().extend(causes);
+        }
+        self.handles.push(value);
     }
 
     fn facts_about_results(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Vec<Fact> {
         missing::results(graph, node, operands, |value| self.is_missing(value), &self.resized)
     }
 
-    fn end(&mut self) -> KernelError {
-        self.is_needed = true;
+    fn end(&mut self, operands: &[IValue]) -> KernelError {
+        self.needed.extend(self.causes(operands));
         // No task catches an error of this kind.
         KernelError::new(Fault::Limit, "RuntimeError", "what a removed operator computes is needed")
     }
@@ -151,6 +207,8 @@ enum Use {
     Moves,
     /// The node cannot run without the operands, so its results are missing too.
     Computes,
+    /// The loop around the end of the block cannot continue, so it ends, and its results are missing.
+    Ends,
     /// The node must run, but cannot.
     Needs,
 }
@@ -160,11 +218,12 @@ impl ContinuedRun {
     fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
         let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
         let is_itself = || operands.iter().any(|v| self.is_unwritten(v));
-        let by_effects = || {
+        let is_needed = |node: NodeId| {
             let effects = effects_in(graph, node);
             let nested_write = graph.block_count(node) > 0 && effects.contains(Effects::WRITES);
-            if effects.has_side_effects() || nested_write { Use::Needs } else { Use::Computes }
+            effects.has_side_effects() || nested_write
         };
+        let by_effects = || if is_needed(node) { Use::Needs } else { Use::Computes };
         match graph.op(node).kind() {
             OpKind::Prim(prim) => {
                 match prim {
@@ -182,9 +241,12 @@ impl ContinuedRun {
                     // The first output of a loop's body is the condition. The operands of a loop are the number of
                     // iterations, the condition, and the carried values.
                     Prim::Return => {
-                        let is_loop =
-                            graph.owner(graph.parent(node)).is_some_and(|n| graph.is_prim(n, Prim::Loop));
-                        if is_loop && is_missing(0) { Use::Needs } else { Use::Moves }
+                        let owner = graph.owner(graph.parent(node)).filter(|&n| graph.is_prim(n, Prim::Loop));
+                        match owner {
+                            Some(owner) if is_missing(0) && is_needed(owner) => Use::Needs,
+                            Some(_) if is_missing(0) => Use::Ends,
+                            _ => Use::Moves,
+                        }
                     }
                     Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
                     Prim::Loop => Use::Moves,
@@ -232,9 +294,16 @@ impl ErrorPolicy for ContinuedRun {
             Use::Computes => {
                 let facts = self.facts_about_results(graph, node, operands);
                 let answers: Option<Vec<IValue>> = facts.iter().map(missing::constant).collect();
-                Ok(Some(answers.unwrap_or_else(|| self.leave_out(graph, node))))
+                Ok(Some(answers.unwrap_or_else(|| self.leave_out(graph, node, &self.causes(operands)))))
             }
-            Use::Needs => Err(self.end()),
+            Use::Ends => {
+                let causes = self.causes(&operands[..1]);
+                let types = graph.operands(node).skip(1).map(|v| graph.ty(v).erase_shapes());
+                let carried: Vec<IValue> = types.map(|ty| missing::missing(Fact::of_type(ty))).collect();
+                carried.iter().for_each(|value| self.mark_missing(value.clone(), &causes));
+                Ok(Some(std::iter::once(IValue::Bool(false)).chain(carried).collect()))
+            }
+            Use::Needs => Err(self.end(operands)),
         }
     }
 
@@ -242,9 +311,15 @@ impl ErrorPolicy for ContinuedRun {
         if graph.effects(node).has_side_effects() || error.fault() == Fault::Limit {
             return None;
         }
-        let is_removed = self.choice.get(self.asked).copied().unwrap_or(self.rest);
-        self.asked += 1;
-        is_removed.then(|| self.leave_out(graph, node))
+        let index = self.errors.values().sum();
+        let of_node = self.errors.entry((std::ptr::from_ref(graph).addr(), node)).or_default();
+        let error = (std::ptr::from_ref(graph).addr(), node, *of_node);
+        *of_node += 1;
+        let is_removed = match &self.removed {
+            Removed::These(choice) => choice.get::<usize>(index).copied().unwrap_or(false),
+            Removed::AllBut(kept) => !kept.contains(&error),
+        };
+        is_removed.then(|| self.leave_out(graph, node, &HashSet::from([error])))
     }
 }
 
@@ -344,6 +419,44 @@ mod tests {
         assert_eq!(ends.len(), 3, "{ends:?}");
         assert!(ends[..2].iter().all(|e| e.contains("must be a matrix")), "{ends:?}");
         assert!(ends[2].contains("Dimension out of range"), "{ends:?}");
+    }
+
+    #[test]
+    fn a_loop_with_unneeded_results_needs_no_condition() {
+        let text = "graph(%x : Tensor):
+  %yes : bool = prim::Constant[value=1]()
+  %3 : int = prim::Constant[value=3]()
+  %y : Tensor = aten::mm(%x, %x)
+  %c : bool = aten::is_nonzero(%y)
+  %z : Tensor = prim::Loop(%3, %yes, %x)
+    block0(%i : int, %w : Tensor):
+      -> (%c, %w)
+  return (%x)
+";
+        assert_eq!(ends(text), ["ok"]);
+        assert_eq!(ends(&text.replace("return (%x)", "return (%z)")), [""; 0]);
+        let prints = text.replace("      -> (%c", "       = prim::Print(%i)\n      -> (%c");
+        assert_eq!(ends(&prints), [""; 0]);
+    }
+
+    #[test]
+    fn unneeded_errors_vanish_beside_a_needed_one_however_many() {
+        let dead: String = (0..8).map(|i| format!("  %y{i} : Tensor = aten::mm(%x, %x)\n")).collect();
+        let text = format!(
+            "graph(%x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %g : Future(Tensor) = prim::fork_1(%x)
+{dead}  return (%f)
+with prim::fork_0 = graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  return (%y)
+with prim::fork_1 = graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  return (%y)
+"
+        );
+        let ends = ends(&text);
+        assert_eq!(ends.last().map(String::as_str), Some("ok"), "{ends:?}");
     }
 
     #[test]

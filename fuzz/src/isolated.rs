@@ -11,6 +11,7 @@ use crate::oracle::{Oracle, Outcome};
 use crate::reduce::candidates;
 use crate::worker::{Death, READY, Worker};
 use std::io::{BufRead, Write};
+use std::mem::discriminant;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -136,7 +137,7 @@ impl IsolatedCampaign<'_> {
     ) -> std::io::Result<(Tally, Option<Found>)> {
         let (start, next, stop) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
         let tally = Mutex::new(Tally::default());
-        let found: Mutex<Option<(Name, String)>> = Mutex::new(None);
+        let found: Mutex<Option<(Name, Failure)>> = Mutex::new(None);
         let work = || -> std::io::Result<()> {
             let mut client = WorkerClient { isolated: self, worker: None };
             while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
@@ -145,15 +146,15 @@ impl IsolatedCampaign<'_> {
                     break;
                 }
                 let name = Name { number, last: 0, path: Vec::new() };
-                let outcome = client.check(&name)?.unwrap_or(Outcome::Rejected("there is no such case"));
+                let answer = client.check(&name)?;
                 if let Ok(mut tally) = tally.lock() {
-                    tally.add(&outcome);
+                    tally.add(&answer.outcome());
                     progress(&tally);
                 }
-                if let Outcome::Failed(why) = outcome
+                if let Some(failure) = answer.failure()
                     && !stop.swap(true, Ordering::Relaxed)
                 {
-                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace((name, why));
+                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace((name, failure));
                 }
             }
             Ok(())
@@ -167,9 +168,60 @@ impl IsolatedCampaign<'_> {
         })?;
         let tally = tally.lock().map(|t| *t).unwrap_or_default();
         let found = found.into_inner().ok().flatten();
-        let reduced = |(name, why)| WorkerClient { isolated: self, worker: None }.reduced(name, why);
+        let reduced = |(name, first)| WorkerClient { isolated: self, worker: None }.reduced(name, first);
         let found = found.map(reduced).transpose()?;
         Ok((tally, found))
+    }
+}
+
+/// The answer to a request to check a case.
+enum Answer {
+    /// There is no case of that name.
+    Absent,
+    Given(Outcome),
+    Died(Death),
+}
+
+/// The way a case fails. A smaller case has to fail in the same way: on a busy machine, any case may exceed the time
+/// limit.
+#[derive(Debug, PartialEq)]
+enum Failure {
+    Reported(String),
+    Died(Death),
+}
+
+impl Answer {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Answer::Absent => Outcome::Rejected("there is no such case"),
+            Answer::Given(outcome) => outcome.clone(),
+            Answer::Died(death) => Outcome::Failed(death.to_string()),
+        }
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        match self {
+            Answer::Given(Outcome::Failed(why)) => Some(Failure::Reported(why.clone())),
+            Answer::Died(death) => Some(Failure::Died(death.clone())),
+            _ => None,
+        }
+    }
+
+    fn fails_like(&self, first: &Failure) -> bool {
+        match (self.failure(), first) {
+            (Some(Failure::Reported(_)), Failure::Reported(_)) => true,
+            (Some(Failure::Died(death)), Failure::Died(first)) => discriminant(&death) == discriminant(first),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Reported(why) => f.write_str(why),
+            Failure::Died(death) => death.fmt(f),
+        }
     }
 }
 
@@ -198,36 +250,31 @@ impl WorkerClient<'_> {
         Ok(answer)
     }
 
-    /// Returns the outcome of a case; `None` if there is no case of that name. A death of the worker is a failure.
-    fn check(&mut self, name: &Name) -> std::io::Result<Option<Outcome>> {
+    fn check(&mut self, name: &Name) -> std::io::Result<Answer> {
         let (word, text) = match self.ask(&name.request("check"))? {
             Ok(answer) => answer,
-            Err(death) => return Ok(Some(Outcome::Failed(death.to_string()))),
+            Err(death) => return Ok(Answer::Died(death)),
         };
-        Ok(match word.as_str() {
-            "none" => None,
-            "checked" => Some(Outcome::Checked),
-            "changed" => Some(Outcome::Changed),
-            "failed" => Some(Outcome::Failed(text)),
-            "timeout" => Some(Outcome::Timeout),
-            _ => Some(Outcome::Rejected("see the worker")),
-        })
-    }
-
-    fn fails(&mut self, name: &Name) -> std::io::Result<Option<bool>> {
-        Ok(self.check(name)?.map(|outcome| matches!(outcome, Outcome::Failed(_))))
+        Ok(Answer::Given(match word.as_str() {
+            "none" => return Ok(Answer::Absent),
+            "checked" => Outcome::Checked,
+            "changed" => Outcome::Changed,
+            "failed" => Outcome::Failed(text),
+            "timeout" => Outcome::Timeout,
+            _ => Outcome::Rejected("see the worker"),
+        }))
     }
 
     /// Returns the smallest form of a case that failed because of `first`.
     ///
     /// A case may fail only sometimes: a time limit on a busy machine, or a random operator. The reason is then that of
     /// the first failure, with a remark.
-    fn reduced(&mut self, mut name: Name, first: String) -> std::io::Result<Found> {
+    fn reduced(&mut self, mut name: Name, first: Failure) -> std::io::Result<Found> {
         // If the trial of a program kills the process that generates it, the case is the program under trial.
         if self.ask(&name.request("text"))?.is_err() {
             for last in 1..=MOST_STEPS {
                 let cut = Name { last, ..name.clone() };
-                if self.fails(&cut)? == Some(true) {
+                if self.check(&cut)?.fails_like(&first) {
                     name = cut;
                     break;
                 }
@@ -239,16 +286,16 @@ impl WorkerClient<'_> {
         for _ in 0..REDUCTIONS {
             let mut candidate = name.clone();
             candidate.path.push(pick);
-            match self.fails(&candidate)? {
-                Some(true) => (name, smaller) = (candidate, true),
-                Some(false) => pick += 1,
-                None if smaller => (pick, smaller) = (0, false),
-                None => break,
+            match self.check(&candidate)? {
+                Answer::Absent if smaller => (pick, smaller) = (0, false),
+                Answer::Absent => break,
+                answer if answer.fails_like(&first) => (name, smaller) = (candidate, true),
+                _ => pick += 1,
             }
         }
-        let why = match self.check(&name)? {
-            Some(Outcome::Failed(why)) => why,
-            _ => format!("{first}\n(checked again, the case did not fail)"),
+        let why = match self.check(&name)?.failure() {
+            Some(failure) => failure.to_string(),
+            None => format!("{first}\n(checked again, the case did not fail)"),
         };
         let text = self.ask(&name.request("text"))?.map_or_else(|death| death.to_string(), |(_, text)| text);
         Ok(Found { number: name.number, text, why })
@@ -289,5 +336,21 @@ mod tests {
         assert_eq!(Name::read(&name.request("check")), Some(("check", name)));
         let text = "graph(%x : str):\n  \"é\\\t'\"\r\n";
         assert_eq!(unescaped(&text.escape_default().to_string()), text);
+    }
+
+    #[test]
+    fn a_smaller_case_fails_in_the_same_way() {
+        let reported = || Answer::Given(Outcome::Failed("differs".to_owned()));
+        let late = || Answer::Died(Death::Timeout(Duration::from_secs(20)));
+        let killed = || Answer::Died(Death::Ended { status: "signal 11".to_owned(), errors: String::new() });
+        for (i, first) in [reported, late, killed].iter().enumerate() {
+            let first = first().failure().unwrap();
+            for (k, next) in [reported, late, killed].iter().enumerate() {
+                assert_eq!(next().fails_like(&first), i == k, "{first}, then {:?}", next().outcome());
+            }
+            assert!(
+                !Answer::Given(Outcome::Timeout).fails_like(&first) && !Answer::Absent.fails_like(&first)
+            );
+        }
     }
 }

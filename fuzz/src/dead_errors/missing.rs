@@ -29,11 +29,6 @@ pub(super) fn missing(fact: Fact) -> IValue {
     IValue::Host(HostValue::new(Missing(fact)))
 }
 
-/// Whether a value itself was not computed.
-pub(super) fn is_missing(value: &IValue) -> bool {
-    known(value).is_some()
-}
-
 /// The facts about a missing value.
 fn known(value: &IValue) -> Option<&Fact> {
     match value {
