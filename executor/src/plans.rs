@@ -62,6 +62,7 @@ impl<P: Guarded> Plans<P> {
         self.lookups += 1;
         let slot = spec.hash() as usize % REMEMBERED;
         if let Some(Some((known, plan))) = self.remembered.get(slot)
+            && spec.is_complete()
             && known == spec
         {
             let plan = plan.clone();

@@ -3,8 +3,9 @@
 //! Two calls with equal specs satisfy the same assumptions, so the spec is the key under which a function's plans are
 //! found. The words are written and hashed in one pass over the arguments. A spec describes
 //!
-//! - a tensor: dtype, device, rank, sizes, whether it requires a gradient, and its strides unless it is contiguous;
-//! - a tuple: its members, up to a depth;
+//! - a tensor: dtype, device, rank, sizes, whether it requires a gradient, and its strides unless they follow from the
+//!   sizes;
+//! - a tuple: its members, up to a depth, below which the spec is not complete;
 //! - any other value: its kind, so that the presence of optionals and the types of numbers are included.
 //!
 //! Values of numbers, strings and containers are not part of it. The first word states whether gradients are enabled.
@@ -13,7 +14,7 @@ use flambeau_ir::IValue;
 use flambeau_tensor::{DeviceKind, Tensor};
 use smallvec::SmallVec;
 
-/// Tuples in deeper tuples are described by their kind alone.
+/// Tuples in deeper tuples are described by their kind alone; a spec with such a tuple is not complete.
 const MAX_DEPTH: u32 = 4;
 
 type Words = SmallVec<[u64; 24]>;
@@ -23,6 +24,7 @@ type Words = SmallVec<[u64; 24]>;
 pub struct ArgumentSpec {
     hash: u64,
     words: Words,
+    is_complete: bool,
 }
 
 /// A description without sizes and strides: the properties in which calls differ for good, such as dtypes and ranks.
@@ -34,9 +36,15 @@ impl ArgumentSpec {
     /// Describes arguments.
     #[must_use]
     pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentSpec {
-        let mut sink = Full { hash: 0, words: Words::new() };
+        let mut sink = Full { hash: 0, words: Words::new(), is_complete: true };
         describe(args, grad_enabled, &mut sink);
-        ArgumentSpec { hash: finish(sink.hash), words: sink.words }
+        ArgumentSpec { hash: finish(sink.hash), words: sink.words, is_complete: sink.is_complete }
+    }
+
+    /// Returns whether calls with equal specs satisfy the same assumptions. Not so if tuples are nested too deeply.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Returns the hash of the description.
@@ -60,11 +68,13 @@ impl ArgumentKinds {
 trait Sink {
     fn kind(&mut self, word: u64);
     fn size(&mut self, word: u64);
+    fn incomplete(&mut self) {}
 }
 
 struct Full {
     hash: u64,
     words: Words,
+    is_complete: bool,
 }
 
 impl Sink for Full {
@@ -78,6 +88,10 @@ impl Sink for Full {
     #[inline]
     fn size(&mut self, word: u64) {
         self.kind(word);
+    }
+
+    fn incomplete(&mut self) {
+        self.is_complete = false;
     }
 }
 
@@ -109,6 +123,10 @@ fn value(arg: &IValue, depth: u32, sink: &mut impl Sink) {
             sink.kind(head(Tag::Tuple) | (t.items().len() as u64) << 8);
             t.items().iter().for_each(|item| value(item, depth + 1, sink));
         }
+        IValue::Tuple(_) => {
+            sink.kind(head(Tag::Tuple));
+            sink.incomplete();
+        }
         IValue::None => sink.kind(head(Tag::None)),
         IValue::Bool(_) => sink.kind(head(Tag::Bool)),
         IValue::Int(_) => sink.kind(head(Tag::Int)),
@@ -136,7 +154,8 @@ fn head(tag: Tag) -> u64 {
 }
 
 /// The first word of a tensor: tag, dtype, kind of device, index of device or 255 (8 bits each), rank (16 bits), then
-/// a bit each for gradient and contiguous strides.
+/// a bit for the gradient. A dimension of size 1, and a tensor without elements, is contiguous with any strides, so there
+/// the sizes do not determine the strides.
 #[inline]
 fn tensor(t: &Tensor, sink: &mut impl Sink) {
     let device = t.device();
@@ -145,7 +164,7 @@ fn tensor(t: &Tensor, sink: &mut impl Sink) {
         DeviceKind::Cuda => 1,
         DeviceKind::Meta => 2,
     };
-    let contiguous = t.is_contiguous();
+    let implied = t.is_contiguous() && t.sizes().iter().all(|&n| n > 1);
     let known = head(Tag::Tensor)
         | (t.dtype() as u64) << 8
         | kind << 16
@@ -153,9 +172,9 @@ fn tensor(t: &Tensor, sink: &mut impl Sink) {
         | (t.rank() as u64 & 0xffff) << 32
         | u64::from(t.requires_grad()) << 48;
     sink.kind(known);
-    sink.size(u64::from(contiguous));
+    sink.size(u64::from(implied));
     t.sizes().iter().for_each(|&n| sink.size(n as u64));
-    if !contiguous {
+    if !implied {
         t.strides().iter().for_each(|&n| sink.size(n as u64));
     }
 }
@@ -201,6 +220,24 @@ mod tests {
             assert_ne!(&base, other, "{i}");
             assert_ne!(base.hash(), other.hash(), "{i}");
         }
+    }
+
+    #[test]
+    fn strides_that_sizes_do_not_determine_are_part_of_the_key() {
+        for (sizes, strides) in [([3, 0], [[1, 1], [0, 1]]), ([1, 3], [[3, 1], [7, 1]])] {
+            let of =
+                |strides| spec(&[IValue::Tensor(tensor(&[8]).as_strided(&sizes, strides, None).unwrap())]);
+            assert_ne!(of(&strides[0]), of(&strides[1]), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn deep_tuples_leave_a_spec_incomplete() {
+        let nested = |depth| {
+            let inner = IValue::tuple(vec![IValue::Tensor(tensor(&[2]))]);
+            spec(&[(0..depth).fold(inner, |value, _| IValue::tuple(vec![value]))])
+        };
+        assert!(nested(3).is_complete() && !nested(4).is_complete());
     }
 
     #[test]

@@ -20,9 +20,9 @@ use std::time::Duration;
 /// Arguments of `fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Oracles: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass`, `sharing` (the pipeline with
-    /// arguments and constants that share memory), `passes` (each pass separately), `planted` (an intentionally wrong
-    /// pass); the default is all but the last two.
+    /// Oracles: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `deopt` (specialized plans with
+    /// failing guards), `pass`, `sharing` (the pipeline with arguments and constants that share memory), `passes` (each
+    /// pass separately), `planted` (an intentionally wrong pass); the default is all but the last two.
     #[arg(long, value_delimiter = ',')]
     oracle: Vec<String>,
     /// The pipeline for `pass` and `sharing`, or the name of a planted bug.
