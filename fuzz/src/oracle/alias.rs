@@ -90,10 +90,11 @@ fn observed(g: &Graph) -> (Graph, Shows) {
 /// Observations of a run.
 #[derive(Default)]
 struct Watch {
-    /// Values at the time of their definition. The handles keep storages alive, so that their addresses are not reused.
+    /// Values at the time of their definition.
     seen: Vec<(ValueId, IValue)>,
-    /// Versions of storages at the last observation, by address.
-    versions: BTreeMap<usize, u64>,
+    /// Versions of storages at the last observation, by address, with a tensor that keeps the storage alive: a value may
+    /// lose its elements, and their addresses must not be reused.
+    versions: BTreeMap<usize, (u64, Tensor)>,
     sharing: BTreeSet<(ValueId, ValueId)>,
     writes: BTreeSet<(NodeId, ValueId)>,
     /// Number of observations.
@@ -118,20 +119,20 @@ impl Watch {
                 self.seen.push((v, value.clone()));
             }
         }
-        let mut showing: BTreeMap<usize, (u64, BTreeSet<ValueId>)> = BTreeMap::new();
+        let mut showing: BTreeMap<usize, (Tensor, BTreeSet<ValueId>)> = BTreeMap::new();
         for (v, value) in &self.seen {
             value.visit_tensors(|tensor: &Tensor| {
-                let entry = showing.entry(tensor.storage().address()).or_default();
-                entry.0 = tensor.version();
-                entry.1.insert(*v);
+                let address = tensor.storage().address();
+                showing.entry(address).or_insert_with(|| (tensor.clone(), BTreeSet::new())).1.insert(*v);
             });
         }
-        for (address, (version, values)) in showing {
+        for (address, (tensor, values)) in showing {
+            let version = tensor.version();
             for &a in &values {
                 self.sharing.extend(values.range(a..).skip(1).map(|&b| (a, b)));
             }
-            let before = self.versions.insert(address, version);
-            if let Some(node) = after.filter(|_| before.is_some_and(|before| before != version)) {
+            let before = self.versions.insert(address, (version, tensor));
+            if let Some(node) = after.filter(|_| before.is_some_and(|(before, _)| before != version)) {
                 self.writes.extend(values.iter().map(|&v| (node, v)));
             }
         }
