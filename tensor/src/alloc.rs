@@ -246,7 +246,7 @@ impl Drop for Own {
 fn own_pool() -> *mut Pool {
     let own = OWN.try_with(|own| {
         if own.0.get().is_null() {
-            let pool = Pool { largest: OWN_LARGEST, home: None, ..Pool::new(OWN_LIMIT) };
+            let pool = Pool { largest: OWN_LARGEST, remote: None, ..Pool::new(OWN_LIMIT) };
             own.0.set(Box::leak(Box::new(pool)));
         }
         POOL.set(own.0.get());
@@ -278,14 +278,14 @@ struct Pool {
     limit: usize,
     /// The largest block that the pool takes, in bytes.
     largest: usize,
-    home: Option<Home>,
+    remote: Option<RemoteFrees>,
 }
 
 /// Receives large blocks of a recycler that are freed while the recycler is not entered, such as results that the
 /// caller of a run drops. Otherwise the pages of every run's results would be faulted in again, which takes longer than
 /// computing the results.
 #[derive(Clone)]
-pub(crate) struct Home(Arc<Mutex<Inbox>>);
+pub(crate) struct RemoteFrees(Arc<Mutex<Inbox>>);
 
 /// Blocks that were returned.
 struct Inbox {
@@ -302,24 +302,24 @@ unsafe impl Send for Inbox {}
 /// page fault.
 const LARGE: usize = 1 << 20;
 
-impl Home {
-    fn new(limit: usize) -> Home {
-        Home(Arc::new(Mutex::new(Inbox { blocks: Vec::new(), held: 0, limit })))
+impl RemoteFrees {
+    fn new(limit: usize) -> RemoteFrees {
+        RemoteFrees(Arc::new(Mutex::new(Inbox { blocks: Vec::new(), held: 0, limit })))
     }
 
-    /// Returns the home of a block of this size that was just allocated on this thread.
+    /// Returns where to return a block of this size that was just allocated on this thread: `None` for small ones.
     #[inline]
-    pub(crate) fn of(size: usize) -> Option<Home> {
-        if size < LARGE { None } else { Home::of_large() }
+    pub(crate) fn of(size: usize) -> Option<RemoteFrees> {
+        if size < LARGE { None } else { RemoteFrees::of_large() }
     }
 
-    fn of_large() -> Option<Home> {
+    fn of_large() -> Option<RemoteFrees> {
         let pool = POOL.get();
         // SAFETY: `pool` as in `block`.
-        if pool.is_null() { None } else { unsafe { (*pool).home.clone() } }
+        if pool.is_null() { None } else { unsafe { (*pool).remote.clone() } }
     }
 
-    /// Frees a block: to this thread's pool, else to the home's recycler, else to the system.
+    /// Frees a block: to this thread's pool, else to the recycler it came from, else to the system.
     ///
     /// # Safety
     /// As the function [`release`].
@@ -351,7 +351,7 @@ impl Pool {
     /// Makes an empty pool that holds at most `limit` bytes.
     fn new(limit: usize) -> Pool {
         let heads = Box::new([None; CLASSES]);
-        Pool { heads, held: 0, limit, largest: usize::MAX, home: Some(Home::new(limit)) }
+        Pool { heads, held: 0, limit, largest: usize::MAX, remote: Some(RemoteFrees::new(limit)) }
     }
 
     /// Takes a free block of a class, if there is one.
@@ -367,7 +367,7 @@ impl Pool {
 
     /// Moves returned blocks into the pool; blocks beyond its limit are freed to the system.
     fn fetch_returned(&mut self) {
-        let returned = self.home.as_ref().map(|home| home.empty(self.limit));
+        let returned = self.remote.as_ref().map(|remote| remote.empty(self.limit));
         for block in returned.into_iter().flatten() {
             if !self.put(block) {
                 // SAFETY: blocks in the inbox are unused.
@@ -458,7 +458,7 @@ impl Recycler {
 impl Drop for Recycler {
     fn drop(&mut self) {
         self.pool.clear();
-        let returned = self.pool.home.take().map(|home| home.empty(0));
+        let returned = self.pool.remote.take().map(|remote| remote.empty(0));
         for block in returned.into_iter().flatten() {
             // SAFETY: blocks in the inbox are unused.
             unsafe { system_release(block) };

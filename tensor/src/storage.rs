@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 
-use crate::alloc::{Block, Home, Packed, allocate, allocate_elements, guarded, release};
+use crate::alloc::{Block, Packed, RemoteFrees, allocate, allocate_elements, guarded, release};
 use crate::budget::Charge;
 use crate::error::{Result, TensorError};
 use crate::prepack::PrepackCache;
@@ -40,7 +40,7 @@ struct Header {
     /// The block that this header begins.
     block: Packed,
     /// The cache that the block returns to when it is freed; `None` for the cache of the freeing thread.
-    home: Option<Home>,
+    remote: Option<RemoteFrees>,
     /// The version in the low bits, and above them the number of [`WriteProtection`]s.
     version: AtomicU64,
     nbytes: AtomicUsize,
@@ -108,7 +108,7 @@ impl Storage {
             header.write(Header {
                 refs: AtomicU32::new(1),
                 block: block.packed(),
-                home: Home::of(block.size()),
+                remote: RemoteFrees::of(block.size()),
                 version: AtomicU64::new(0),
                 nbytes: AtomicUsize::new(nbytes),
                 data: UnsafeCell::new(block.start.as_ptr().add(HEADER)),
@@ -425,9 +425,9 @@ impl Storage {
             let head = self.header.as_ptr();
             let block = (*head).block.at(self.header.cast());
             (*head).charge.get().drop_in_place();
-            match (*head).home.take() {
+            match (*head).remote.take() {
                 None => release(block),
-                Some(home) => home.release(block),
+                Some(remote) => remote.release(block),
             }
         }
     }

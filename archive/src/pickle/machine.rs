@@ -224,7 +224,7 @@ impl<'a> Machine<'a> {
                 self.push(Value::List(id))
             }
             _ => {
-                let from = if op == Op::APPENDS { self.mark()? } else { self.one_above()? };
+                let from = if op == Op::APPENDS { self.mark()? } else { self.top_height()? };
                 let target = self.target(from)?;
                 let Value::List(list) = self.out.get(target) else {
                     return Err(self.operand(op, "a list", target));
@@ -469,7 +469,8 @@ impl<'a> Machine<'a> {
         Ok(mark as usize)
     }
 
-    fn one_above(&self) -> Result<usize, ArchiveError> {
+    /// Returns the height of the top of the stack, from which one value is popped.
+    fn top_height(&self) -> Result<usize, ArchiveError> {
         self.top().map(|_| self.stack.len() - 1)
     }
 

@@ -20,10 +20,10 @@ use crate::value::IValue;
 
 /// An insertion point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At(Spot);
+pub struct At(Position);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spot {
+enum Position {
     Before(NodeId),
     After(NodeId),
     Start(BlockId),
@@ -33,22 +33,22 @@ enum Spot {
 impl At {
     /// Directly before a node. Consecutive insertions keep their order.
     pub fn before(node: NodeId) -> At {
-        At(Spot::Before(node))
+        At(Position::Before(node))
     }
 
     /// Directly after a node. Consecutive insertions keep their order.
     pub fn after(node: NodeId) -> At {
-        At(Spot::After(node))
+        At(Position::After(node))
     }
 
     /// At the start of a block. Consecutive insertions keep their order.
     pub fn start(block: BlockId) -> At {
-        At(Spot::Start(block))
+        At(Position::Start(block))
     }
 
     /// At the end of a block.
     pub fn end(block: BlockId) -> At {
-        At(Spot::End(block))
+        At(Position::End(block))
     }
 }
 
@@ -82,12 +82,12 @@ impl<'g> Editor<'g> {
     /// If the position is after a `prim::Return`.
     pub fn at(&mut self, at: At) -> &mut Self {
         self.next = match at.0 {
-            Spot::Before(node) => node,
-            Spot::After(node) => self.graph.next(node).expect("no position after prim::Return"),
-            Spot::Start(block) => {
+            Position::Before(node) => node,
+            Position::After(node) => self.graph.next(node).expect("no position after prim::Return"),
+            Position::Start(block) => {
                 self.graph.next(self.graph.param(block)).expect("invariant: a block ends in prim::Return")
             }
-            Spot::End(block) => self.graph.ret(block),
+            Position::End(block) => self.graph.ret(block),
         };
         self
     }

@@ -69,7 +69,7 @@ impl Pass for FoldChannels {
         let lasting = |v: ValueId| graph.constant(v).is_none() || !db.has_writers(v);
         folds.retain(|f| graph.operands(f.linear).chain(graph.operands(f.affine)).all(lasting));
         let evidence = Evidence { graph, ranks, differs, batched: self.batched };
-        let assumed = evidence.settle(&mut folds, db, shapes);
+        let assumed = evidence.determine(&mut folds, db, shapes);
         let (mut editor, mut fuel) = cx.edit_fuelled();
         let mut assumed = Some(assumed);
         for fold in folds {
@@ -283,7 +283,7 @@ struct Evidence<'a> {
 impl Evidence<'_> {
     /// Determines for each fold whether its rank is known. Returns the graph inputs that need a check, with their
     /// ranks.
-    fn settle(&self, folds: &mut [Fold], db: &AliasDb, shapes: &Shapes) -> Vec<(ValueId, usize)> {
+    fn determine(&self, folds: &mut [Fold], db: &AliasDb, shapes: &Shapes) -> Vec<(ValueId, usize)> {
         let rank_of = |shapes: &Shapes, fold: &Fold| {
             let of = |value| shapes.tensor(value).and_then(TensorFact::rank);
             of(self.graph.result(fold.linear, 0)).or_else(|| of(self.graph.operand(fold.linear, 0)))

@@ -341,7 +341,7 @@ impl<'a> Plain<'a> {
         for (k, meta) in self.metas[..self.inputs].iter().enumerate() {
             let placed = if meta.storage.ptr_eq(&target.storage) {
                 own[k] = meta.layout.offset() == layout.offset() && self.dtypes[k] == dtype;
-                own[k] || are_apart(reached(layout, dtype), reached(&meta.layout, self.dtypes[k]))
+                own[k] || are_disjoint(reached(layout, dtype), reached(&meta.layout, self.dtypes[k]))
             } else {
                 source.replace(&meta.storage).is_none_or(|other| other.ptr_eq(&meta.storage))
             };
@@ -400,7 +400,7 @@ fn reached(layout: &Layout, dtype: DType) -> Range<usize> {
     layout.offset() as usize * dtype.size()..layout.storage_end() * dtype.size()
 }
 
-fn are_apart(a: Range<usize>, b: Range<usize>) -> bool {
+fn are_disjoint(a: Range<usize>, b: Range<usize>) -> bool {
     a.end <= b.start || b.end <= a.start
 }
 

@@ -51,7 +51,7 @@ impl Pass for Idioms {
                 None => structure::plan(&view, node),
             };
             let Some(outcome) = outcome else { continue };
-            view.learn(node, &outcome);
+            view.record(node, &outcome);
             found.push((node, outcome));
         }
         let (mut editor, mut fuel) = cx.edit_fuelled();
@@ -141,7 +141,7 @@ impl View<'_> {
         value
     }
 
-    fn learn(&mut self, node: NodeId, outcome: &Outcome) {
+    fn record(&mut self, node: NodeId, outcome: &Outcome) {
         let g = self.graph;
         match outcome {
             Outcome::Values(values) => {

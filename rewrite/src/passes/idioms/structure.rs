@@ -19,12 +19,12 @@ pub(super) fn plan(view: &View<'_>, node: NodeId) -> Option<Outcome> {
     }
     let value = view.resolve(g.operand(node, 0));
     let (from, to) = (g.ty(value).erase_shapes(), g.ty(g.result(node, 0)).erase_shapes());
-    let plain = from == to || is_subtype(from, to, &NoClasses) && looks_only(g, node);
+    let plain = from == to || is_subtype(from, to, &NoClasses) && accepts_subtype(g, node);
     plain.then(|| Outcome::Values(SmallVec::from_slice(&[value])))
 }
 
 /// Whether all users of the node's first result accept a value of a narrower type.
-fn looks_only(g: &Graph, node: NodeId) -> bool {
+fn accepts_subtype(g: &Graph, node: NodeId) -> bool {
     let takes = |user| matches!(g.prim(user), Some(Prim::Isinstance | Prim::UncheckedCast | Prim::Return));
     g.uses(g.result(node, 0)).all(|u| takes(u.user))
 }
