@@ -15,7 +15,9 @@ mod standard;
 #[cfg(test)]
 mod testing;
 
-pub use alias::{AliasDb, ErrorOrder, LiveWriters, MemorySet, Motion, MovePlan, Obstacle, WriteOrder};
+pub use alias::{
+    AliasDb, ErrorOrder, Exposure, LiveWriters, MemorySet, Motion, MovePlan, Obstacle, WriteOrder,
+};
 pub use analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
 pub use calls::CallGraph;

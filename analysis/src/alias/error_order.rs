@@ -16,7 +16,7 @@ use crate::dominance::Dominance;
 use flambeau_ir::{Effects, Graph, NodeId, WalkStep};
 
 /// Effects of nodes that may prevent later nodes from running.
-const ENDS: Effects = Effects::RAISES.union(Effects::DIVERGES);
+pub(super) const ENDS: Effects = Effects::RAISES.union(Effects::DIVERGES);
 
 /// The positions of events and of nodes that may raise, in a graph at the time of construction. See the
 /// [module](self).
@@ -69,7 +69,7 @@ impl ErrorOrder {
 }
 
 /// Whether the caller can observe after an error that the node has run.
-fn is_event(db: &AliasDb, node: NodeId, effects: Effects) -> bool {
+pub(super) fn is_event(db: &AliasDb, node: NodeId, effects: Effects) -> bool {
     let is_outside = |set| {
         let flags = db.set_flags(set);
         flags.has(Flags::WILDCARD) || flags.is_constant()

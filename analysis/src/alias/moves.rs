@@ -2,9 +2,11 @@
 //! graph. `motion.rs` moves nodes between blocks.
 //!
 //! Between the node and its new position, every node that depends on it (uses its results, defines its operands, writes
-//! memory it reads or reads memory it writes) must move along, in order. In the end, this working set must not depend
-//! on the node that it moves past. Nodes with side effects are neither moved nor passed.
+//! memory it reads or reads memory it writes, or raises an error where the other writes memory that the caller sees) must
+//! move along, in order. In the end, this working set must not depend on the node that it moves past. Nodes with side
+//! effects are neither moved nor passed.
 
+use super::error_order::{ENDS, is_event};
 use super::{AliasDb, MemorySet};
 use crate::effects::effects_in;
 use flambeau_ir::{Editor, Graph, NodeId, NodeSet, Revision, Stale, ValueId};
@@ -175,6 +177,27 @@ struct WorkingSet<'a> {
     sources: NodeSet,
     /// Whether a node of the set draws random numbers: the order of such nodes matters.
     random: bool,
+    errors: ErrorEffects,
+}
+
+/// The order of a node that may end the run by an error, and a node whose effects the caller then observes, matters.
+#[derive(Clone, Copy, Default)]
+struct ErrorEffects {
+    may_end: bool,
+    is_event: bool,
+}
+
+impl ErrorEffects {
+    /// The effects of a node and its nested nodes.
+    fn of(db: &AliasDb, g: &Graph, node: NodeId) -> ErrorEffects {
+        let mut all = ErrorEffects { may_end: effects_in(g, node).intersects(ENDS), is_event: false };
+        with_nested(g, node, |n, v| all.is_event |= v.is_none() && is_event(db, n, g.effects(n)));
+        all
+    }
+
+    fn conflicts(self, other: ErrorEffects) -> bool {
+        self.may_end && other.is_event || self.is_event && other.may_end
+    }
 }
 
 impl<'a> WorkingSet<'a> {
@@ -188,12 +211,16 @@ impl<'a> WorkingSet<'a> {
             users: NodeSet::new(),
             sources: NodeSet::new(),
             random: false,
+            errors: ErrorEffects::default(),
         }
     }
 
     fn add(&mut self, node: NodeId) {
         self.nodes.push(node);
         self.random |= effects_in(self.g, node).is_nondeterministic();
+        let errors = ErrorEffects::of(self.db, self.g, node);
+        self.errors.may_end |= errors.may_end;
+        self.errors.is_event |= errors.is_event;
         let block = self.g.parent(node);
         for v in self.g.results(node) {
             for u in self.g.uses(v) {
@@ -218,7 +245,9 @@ impl<'a> WorkingSet<'a> {
             return false;
         }
         let data = if forward { self.users.contains(node) } else { self.sources.contains(node) };
-        data || self.memory_conflict(node) || (self.random && effects_in(self.g, node).is_nondeterministic())
+        data || self.memory_conflict(node)
+            || (self.random && effects_in(self.g, node).is_nondeterministic())
+            || self.errors.conflicts(ErrorEffects::of(self.db, self.g, node))
     }
 
     fn memory_conflict(&self, node: NodeId) -> bool {

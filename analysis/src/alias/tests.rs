@@ -368,12 +368,38 @@ fn random_numbers_keep_their_order() {
         "graph(%s : int[]):
   %a : Tensor = aten::rand(%s)
   %b : Tensor = aten::rand(%s)
-  %c : Tensor = aten::relu(%a)
+  %c : Tensor[] = prim::ListConstruct(%a)
   return (%b, %c)",
     );
     let db = AliasDb::new(&g);
     assert!(db.plan_move_after(&g, def(&g, "a"), def(&g, "b")).is_none());
     assert!(db.plan_move_before(&g, def(&g, "c"), def(&g, "b")).is_some());
+}
+
+#[test]
+fn errors_keep_their_order_with_writes_that_the_caller_sees() {
+    let text = "graph(%x : Tensor, %y : Tensor, %i : int):
+  %l : Tensor = aten::relu(%y)
+  %a : Tensor = aten::add_(%x, %x, %i)
+  %b : Tensor = aten::mm(%y, %y)
+  return (%b)";
+    let may_pass = |text: &str| {
+        let g = graph(text);
+        let db = AliasDb::new(&g);
+        let (a, b) = (def(&g, "a"), def(&g, "b"));
+        (db.plan_move_before(&g, b, a).is_some(), db.plan_move_after(&g, a, b).is_some())
+    };
+    assert_eq!(may_pass(text), (false, false));
+    assert_eq!(
+        may_pass(&text.replace("add_(%x", "add_(%l")),
+        (true, true),
+        "the memory is the program's own"
+    );
+    assert_eq!(
+        may_pass(&text.replace("%b : Tensor = aten::mm(%y, %y)", "%b : Tensor? = prim::Constant()")),
+        (true, true),
+        "no error"
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@
 
 pub use flambeau_analysis::{
     AliasDb, Analyses, Analysis, AnalysisCx, AnalysisSet, CallGraph, ConstantOwner, Dominance, Dtype,
-    LiveWriters, Liveness, MemorySet, Motion, MovePlan, NestedEffects, Obstacle, STANDARD, Shape, Shapes,
-    StandardAnalysis, Stats, Update, WriteOrder,
+    ErrorOrder, Exposure, LiveWriters, Liveness, MemorySet, Motion, MovePlan, NestedEffects, Obstacle,
+    STANDARD, Shape, Shapes, StandardAnalysis, Stats, Update, WriteOrder,
 };
 
 /// Rules for shapes and dtypes, and the facts that they take and return.
