@@ -36,11 +36,18 @@ pub fn run(
 /// Error policy of [`run_with_policy`], applied to the nodes of the graph, of called functions and of subgraphs.
 pub trait ErrorPolicy {
     /// Returns the results of a node that is skipped, or `None` if it is run on these operands. For the end of a block,
-    /// `prim::Return`, the operands are the block's outputs, and the answer replaces them.
+    /// `prim::Return`, the operands are the block's outputs, and the answer replaces them. `defined` has the values that
+    /// the graph has computed so far.
     ///
     /// # Errors
     /// Returns the error that ends the run instead.
-    fn skip(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> PolicyResult;
+    fn skip(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        operands: &[IValue],
+        defined: &ValueMap<IValue>,
+    ) -> PolicyResult;
 
     /// Returns the results with which the run continues after this error of the node last passed to
     /// [`ErrorPolicy::skip`], or `None` if the error ends the run.
@@ -281,7 +288,9 @@ impl Walk<'_> {
 
     /// Returns the results of a node that the policy skips.
     fn skip(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> PolicyResult {
-        self.policy.as_mut().map_or(Ok(None), |policy| policy.skip(graph, node, operands))
+        let Some(policy) = self.policy.as_mut() else { return Ok(None) };
+        let frame = self.frames.last().expect("invariant: a run has a frame");
+        policy.skip(graph, node, operands, &frame.env)
     }
 
     fn operands(&mut self, graph: &Graph, node: NodeId) -> Vec<IValue> {

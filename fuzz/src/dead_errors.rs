@@ -17,7 +17,7 @@ use flambeau_analysis::effects::effects_in;
 use flambeau_analysis::shape::Fact;
 use flambeau_exec::reference::{ErrorPolicy, PolicyResult, run_with_policy};
 use flambeau_exec::{Fault, KernelError};
-use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim};
+use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};
 use flambeau_rewrite::Elements;
 use flambeau_tensor::Tensor;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -270,6 +270,21 @@ impl ContinuedRun {
     }
 }
 
+/// Returns the `i`th result of a node if all its branches return the same value or the same constant: it needs no
+/// condition.
+fn of_every_branch(graph: &Graph, node: NodeId, i: usize, defined: &ValueMap<IValue>) -> Option<IValue> {
+    let mut outputs =
+        graph.blocks(node).filter(|_| graph.is_prim(node, Prim::If)).map(|b| graph.operand(graph.ret(b), i));
+    let first = outputs.next()?;
+    match graph.constant(first) {
+        Some(value) => {
+            outputs.all(|v| graph.constant(v).is_some_and(|other| other.is_same(&value))).then_some(value)
+        }
+        None if outputs.all(|v| v == first) => Some(defined[first].clone()),
+        None => None,
+    }
+}
+
 /// Whether an operator on a container only counts or moves elements, without a look at them.
 fn only_moves(what: &Elements) -> bool {
     match what {
@@ -284,7 +299,13 @@ fn only_moves(what: &Elements) -> bool {
 }
 
 impl ErrorPolicy for ContinuedRun {
-    fn skip(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> PolicyResult {
+    fn skip(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        operands: &[IValue],
+        defined: &ValueMap<IValue>,
+    ) -> PolicyResult {
         self.operands = operands.to_vec();
         if !operands.iter().any(|v| self.is_missing(v)) {
             return Ok(None);
@@ -293,8 +314,23 @@ impl ErrorPolicy for ContinuedRun {
             Use::Moves => Ok(None),
             Use::Computes => {
                 let facts = self.facts_about_results(graph, node, operands);
-                let answers: Option<Vec<IValue>> = facts.iter().map(missing::constant).collect();
-                Ok(Some(answers.unwrap_or_else(|| self.leave_out(graph, node, &self.causes(operands)))))
+                let answers = facts.iter().enumerate();
+                let answers: Vec<Option<IValue>> = answers
+                    .map(|(i, fact)| {
+                        missing::constant(fact).or_else(|| of_every_branch(graph, node, i, defined))
+                    })
+                    .collect();
+                if answers.iter().all(Option::is_some) {
+                    return Ok(Some(answers.into_iter().flatten().collect()));
+                }
+                let missing = self.leave_out(graph, node, &self.causes(operands));
+                Ok(Some(
+                    answers
+                        .into_iter()
+                        .zip(missing)
+                        .map(|(known, missing)| known.unwrap_or(missing))
+                        .collect(),
+                ))
             }
             Use::Ends => {
                 let causes = self.causes(&operands[..1]);
@@ -437,6 +473,26 @@ mod tests {
         assert_eq!(ends(&text.replace("return (%x)", "return (%z)")), [""; 0]);
         let prints = text.replace("      -> (%c", "       = prim::Print(%i)\n      -> (%c");
         assert_eq!(ends(&prints), [""; 0]);
+    }
+
+    #[test]
+    fn a_choice_between_equal_values_needs_no_condition() {
+        let text = "graph(%x : Tensor):
+  %3 : int = prim::Constant[value=3]()
+  %4 : int = prim::Constant[value=4]()
+  %y : Tensor = aten::mm(%x, %x)
+  %c : bool = aten::is_nonzero(%y)
+  %z : Tensor, %n : int = prim::If(%c)
+    block0():
+      %five.1 : int = prim::Constant[value=5]()
+      -> (%x, %five.1)
+    block1():
+      %five : int = prim::Constant[value=5]()
+      -> (%x, %five)
+  return (%z, %n)
+";
+        assert_eq!(ends(text), ["ok"]);
+        assert_eq!(ends(&text.replace("(%x, %five)", "(%x, %4)")), [""; 0]);
     }
 
     #[test]
