@@ -56,8 +56,8 @@ fn messages(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Parses a line of cargo's JSON messages; returns the test binary it describes. Programs that are built for
-/// integration tests are skipped.
+/// Parses a line of cargo's JSON messages; returns the test binary it describes. Programs are skipped: those that are
+/// built for integration tests, and those with tests of their own, of which there are none.
 fn read(line: &str) -> Option<Binary> {
     let (_, profile) = line.split_once("\"profile\":{")?;
     let (profile, _) = profile.split_once('}')?;
@@ -65,6 +65,7 @@ fn read(line: &str) -> Option<Binary> {
     let path = PathBuf::from(after(line, "\"executable\":\"")?);
     let manifest = after(line, "\"manifest_path\":\"")?;
     let target = &line[line.find("\"target\":{")?..];
+    (!target.starts_with("\"target\":{\"kind\":[\"bin\"]")).then_some(())?;
     let folder = Path::new(manifest).parent()?.to_path_buf();
     Some(Binary { folder, target: after(target, "\"name\":\"")?.to_owned(), path })
 }

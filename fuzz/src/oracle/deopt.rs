@@ -165,17 +165,22 @@ impl Runs {
                 let found = subjects.iter().try_for_each(|subject| self.call(subject));
                 code.force_bailout(position, 0);
                 found.map_err(|why| {
-                    format!("with guard {position} of plan {number} failing, {why}\n{}", plan.graph())
+                    format!("with guard {position} of plan {number} failing, {why}\n{}", self.plans_text())
                 })?;
             }
             (0..guards).for_each(|position| code.force_bailout(position, 2));
             let found = subjects.iter().chain(subjects).try_for_each(|subject| self.call(subject));
             (0..guards).for_each(|position| code.force_bailout(position, 0));
             found.map_err(|why| {
-                format!("with all guards of plan {number} failing, {why}\n{}", plan.graph())
+                format!("with all guards of plan {number} failing, {why}\n{}", self.plans_text())
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the graphs of the current plans: the failed call may have run another one than that whose guards failed.
+    fn plans_text(&self) -> String {
+        self.executor.plans().iter().map(|plan| plan.graph().to_string()).collect::<Vec<_>>().join("\n")
     }
 
     /// Runs a call and compares it with the reference evaluator, unless the executor declines it.

@@ -4,7 +4,8 @@
 //! The memory of a value is described by its *bases*: the values and planned nodes that created memory which the value
 //! may be or hold. A sum has itself as its only base, a transposed view has the bases of its operand, and the result of
 //! an operator that may copy (`reshape`, `contiguous`, a list) has itself and those of its operands. Two values may
-//! share memory if they have a common base. A rewrite that replaces `old` by `new` changes the relation of `old` to
+//! share memory if they have a common base. The result of a branch has the bases of the values that it selects from, a
+//! value that a loop carries those of its initial and its next value. A rewrite that replaces `old` by `new` changes the relation of `old` to
 //! each base that only one of them has. Such a change is unobservable under the condition of [`Exposure`], which is
 //! PyTorch's `safeToChangeAliasingRelationship`: no writes, and at most one of the two reaches the caller.
 //!
@@ -20,7 +21,7 @@ use crate::patch::Planned;
 use flambeau_analysis::AliasDb;
 use flambeau_analysis::alias::Exposure;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
-use flambeau_ir::{Graph, NodeId, Op, OpId, OpKind, Prim, Registry, Type, ValueId};
+use flambeau_ir::{Graph, MemoryTransfer, NodeId, Op, OpId, OpKind, Prim, Registry, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -28,7 +29,8 @@ use smallvec::SmallVec;
 /// The bases of a value; see the module documentation.
 pub(crate) type Bases = SmallVec<[Planned; 2]>;
 
-/// Chains of views are short; beyond this number of values the views that remain count as bases.
+/// Maximum number of views and selections between a value and its bases. Beyond it the bases are not known, and the value
+/// is not replaced.
 const MAX_CHAIN: usize = 1_000;
 
 /// Maximum number of uses that are visited to find out whether an object leaves the graph.
@@ -39,8 +41,8 @@ pub(crate) struct Sharing<'a> {
     db: &'a AliasDb,
     /// The replacement of each replaced value, with its bases.
     becomes: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
-    /// The bases of planned nodes.
-    planned: HashMap<Planned, Bases, FxBuildHasher>,
+    /// The bases of planned nodes, if known.
+    planned: HashMap<Planned, Option<Bases>, FxBuildHasher>,
     /// For each base, the exposure of the values that newly share its memory.
     joined: HashMap<Planned, Exposure, FxBuildHasher>,
     /// Replacements of values whose object leaves the graph.
@@ -68,17 +70,13 @@ impl<'a> Sharing<'a> {
     pub(crate) fn plan(&mut self, planned: Planned, op: Op, operands: &[Planned], ty: Type) {
         // The number of a dropped node is used again.
         self.forget(planned);
-        let memory = ResultMemory::of(self.graph.registry(), op, ty);
-        let mut bases = Bases::new();
-        if memory.may_be_new() {
-            bases.push(planned);
-        }
-        for (i, &operand) in operands.iter().enumerate() {
-            if memory.may_be_operand(i) {
-                let more = self.bases(operand);
-                bases.extend(more.into_iter().filter(|b| !bases.contains(b)).collect::<Bases>());
-            }
-        }
+        let memory = ResultMemory::of(self.graph.registry(), op, 0, ty);
+        let shared = operands.iter().enumerate().filter(|&(i, _)| memory.may_be_operand(i));
+        let own = Bases::from_iter(memory.may_be_new().then_some(planned));
+        let bases = shared.map(|(_, &operand)| self.bases(operand)).try_fold(own, |mut bases, more| {
+            more?.into_iter().for_each(|base| add(&mut bases, base));
+            Some(bases)
+        });
         self.planned.insert(planned, bases);
     }
 
@@ -94,28 +92,25 @@ impl<'a> Sharing<'a> {
     #[cfg(feature = "egraph")]
     pub(crate) fn depends_on_operands(&self, node: NodeId) -> bool {
         let g = self.graph;
-        let memory = ResultMemory::of(g.registry(), g.op(node), g.ty(g.result(node, 0)));
+        let memory = memory_of(g, g.result(node, 0));
         g.operands(node).enumerate().any(|(i, o)| g.ty(o).is_mutable() && memory.may_be_operand(i))
     }
 
-    /// The bases of a value.
-    fn bases(&self, of: Planned) -> Bases {
+    /// The bases of a value, if known.
+    fn bases(&self, of: Planned) -> Option<Bases> {
         let g = self.graph;
         let mut found = Bases::new();
-        let add = |found: &mut Bases, base: Planned| {
-            if !found.contains(&base) {
-                found.push(base);
-            }
-        };
         let mut stack: SmallVec<[Planned; 4]> = SmallVec::from_slice(&[of]);
         let mut budget = MAX_CHAIN;
+        // A loop's values lead back to each other.
+        let mut selected: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         while let Some(p) = stack.pop() {
             let replaced = match p {
-                Planned::Value(v) => self.becomes.get(&v).map(|b| &b.1),
-                Planned::New(..) => self.planned.get(&p),
+                Planned::Value(v) => self.becomes.get(&v).map(|b| Some(&b.1)),
+                Planned::New(..) => self.planned.get(&p).map(Option::as_ref),
             };
             if let Some(bases) = replaced {
-                bases.iter().for_each(|&b| add(&mut found, b));
+                bases?.iter().for_each(|&b| add(&mut found, b));
                 continue;
             }
             let Planned::Value(v) = p else {
@@ -125,18 +120,20 @@ impl<'a> Sharing<'a> {
             if !g.ty(v).is_mutable() {
                 continue;
             }
-            let def = g.def(v);
-            let memory = ResultMemory::of(g.registry(), g.op(def), g.ty(v));
-            if memory.may_be_new() || budget == 0 {
-                add(&mut found, p);
-            }
-            if budget > 0 {
-                budget -= 1;
+            let sources = selected_from(g, v);
+            if sources.is_empty() {
+                let (def, memory) = (g.def(v), memory_of(g, v));
+                if memory.may_be_new() {
+                    add(&mut found, p);
+                }
                 let shared = g.operands(def).enumerate().filter(|&(i, _)| memory.may_be_operand(i));
                 stack.extend(shared.map(|(_, o)| Planned::Value(o)));
+            } else if selected.insert(v) {
+                stack.extend(sources.into_iter().map(Planned::Value));
             }
+            budget = budget.checked_sub(1)?;
         }
-        found
+        Some(found)
     }
 
     /// Replaces `old` by `new` if the change is unobservable. Returns whether it did.
@@ -145,7 +142,7 @@ impl<'a> Sharing<'a> {
             self.becomes.insert(old, (new, Bases::new()));
             return true;
         }
-        let (was, is) = (self.bases(Planned::Value(old)), self.bases(new));
+        let (Some(was), Some(is)) = (self.bases(Planned::Value(old)), self.bases(new)) else { return false };
         let own = Planned::Value(old);
         let moving = self.exposure_of_name(old, None).union(self.joined_by(own));
         let may_join = is
@@ -217,8 +214,7 @@ impl<'a> Sharing<'a> {
     fn is_distinct_object(&self, old: ValueId, new: Planned) -> bool {
         // An operator that may return its operand already makes one object of both, under the rule's condition.
         let g = self.graph;
-        let memory = ResultMemory::of(g.registry(), g.op(g.def(old)), g.ty(old));
-        memory == ResultMemory::Either || !self.object_leaves(new)
+        memory_of(g, old) == ResultMemory::Either || !self.object_leaves(new)
     }
 
     /// Whether the object that a value is, not only its memory, reaches the caller.
@@ -234,18 +230,17 @@ impl<'a> Sharing<'a> {
     fn is_new_object(&self, value: ValueId) -> bool {
         let g = self.graph;
         let op = g.op(g.def(value));
-        let memory = ResultMemory::of(g.registry(), op, g.ty(value));
-        op.row().is_some() && matches!(memory, ResultMemory::New | ResultMemory::View(_))
+        op.row().is_some() && matches!(memory_of(g, value), ResultMemory::New | ResultMemory::View(_))
     }
 
     /// Whether a use may return or store the object itself, rather than read it or create a view of it.
     fn passes_object_on(&self, value: ValueId) -> bool {
         let g = self.graph;
         let reads = |user: NodeId| {
-            let memory = |r| ResultMemory::of(g.registry(), g.op(user), g.ty(r));
             g.op(user).row().is_some()
                 && !memory::is_opaque(g, user)
-                && g.results(user).all(|r| matches!(memory(r), ResultMemory::New | ResultMemory::View(_)))
+                && g.results(user)
+                    .all(|r| matches!(memory_of(g, r), ResultMemory::New | ResultMemory::View(_)))
         };
         g.uses(value).take(MAX_USES).any(|u| !reads(u.user)) || g.uses(value).nth(MAX_USES).is_some()
     }
@@ -254,24 +249,34 @@ impl<'a> Sharing<'a> {
 /// The memory that the result of an operator may be or hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResultMemory {
-    /// Memory that the operator allocates, or for operators other than rows unknown memory.
+    /// Memory that the operator allocates, or memory from outside of the graph.
     New,
-    /// The memory of the operands with these positions (as bits), under a new tensor object.
+    /// The memory of the operands with these positions (as bits); for rows under a new tensor object.
     View(u64),
     /// An operand itself, a view of its memory, or a copy; or a new container of operands.
     Either,
 }
 
 impl ResultMemory {
-    fn of(registry: &Registry, op: Op, result: Type) -> Self {
+    /// Returns the memory of result number `index`, of type `result`.
+    fn of(registry: &Registry, op: Op, index: usize, result: Type) -> Self {
+        use MemoryTransfer as M;
         let holds = !result.is_tensor() && result.is_mutable();
         match op.kind() {
             OpKind::Row(id) if registry.effects(id).result_aliases() => match views(registry, id) {
                 0 => ResultMemory::Either,
                 operands => ResultMemory::View(operands),
             },
-            OpKind::Row(_) | OpKind::Prim(Prim::ListConstruct) if holds => ResultMemory::Either,
-            OpKind::Row(_) | OpKind::Prim(_) | OpKind::Unknown(_) => ResultMemory::New,
+            OpKind::Row(_) if holds => ResultMemory::Either,
+            OpKind::Prim(prim) => match prim.memory() {
+                M::Same if index < 64 => ResultMemory::View(1 << index),
+                M::Same | M::AnyOperand | M::Construct | M::Extract | M::Subgraph => ResultMemory::Either,
+                M::Nothing | M::Fresh | M::Object | M::Constant | M::Blocks => ResultMemory::New,
+                // The alias analysis regards this memory as reachable from outside.
+                M::Wildcard | M::Attribute | M::Store | M::Call | M::Host | M::Task => ResultMemory::New,
+                M::Wait | M::SetAttr | M::Captures => ResultMemory::New,
+            },
+            OpKind::Row(_) | OpKind::Unknown(_) => ResultMemory::New,
         }
     }
 
@@ -288,10 +293,41 @@ impl ResultMemory {
     }
 }
 
+fn add(bases: &mut Bases, base: Planned) {
+    if !bases.contains(&base) {
+        bases.push(base);
+    }
+}
+
+/// The memory of a value of a graph. Values that control flow selects have [sources](selected_from) instead.
+fn memory_of(g: &Graph, value: ValueId) -> ResultMemory {
+    ResultMemory::of(g.registry(), g.op(g.def(value)), g.result_index(value), g.ty(value))
+}
+
+/// The values of which a result of a branch or a value carried by a loop is one; none for other values.
+fn selected_from(g: &Graph, value: ValueId) -> SmallVec<[ValueId; 2]> {
+    let def = g.def(value);
+    let i = g.result_index(value);
+    if let Some(looped) = g.as_loop(def) {
+        return SmallVec::from_slice(&[looped.initial(g, i), looped.next(g, i)]);
+    }
+    if g.is_prim(def, Prim::Param) {
+        let looped = g.owner(g.parent(def)).and_then(|owner| g.as_loop(owner));
+        let carried = looped.and_then(|looped| Some((looped, i.checked_sub(1)?)));
+        return carried.map_or_else(SmallVec::new, |(looped, i)| {
+            SmallVec::from_slice(&[looped.initial(g, i), looped.next(g, i)])
+        });
+    }
+    match g.prim(def).map(Prim::memory) {
+        Some(MemoryTransfer::Blocks) => g.blocks(def).map(|b| g.operand(g.ret(b), i)).collect(),
+        _ => SmallVec::new(),
+    }
+}
+
 /// Whether the result of an operator may be an operand, a view of it or a copy, depending on the call.
 pub(super) fn may_copy(registry: &Registry, op: OpId) -> bool {
     let ty = registry.schema(op).returns.first().map_or(Type::NONE, |r| r.ty);
-    ResultMemory::of(registry, op.into(), ty) == ResultMemory::Either
+    ResultMemory::of(registry, op.into(), 0, ty) == ResultMemory::Either
 }
 
 /// The positions of the operands that an operator with the facet [`AlwaysView`] returns views of; 0 for others.
