@@ -64,6 +64,15 @@ pub enum Fact {
     Tuple(Vec<Fact>),
 }
 
+/// Returns the dimension, unknown if it is negative: no tensor has such a size, but a type or an operator that fails may
+/// state it, and rules divide by sizes.
+fn possible(dim: Dim) -> Dim {
+    match dim {
+        Dim::Known(n) if n < 0 => Dim::Unknown,
+        dim => dim,
+    }
+}
+
 /// Maximum number of facts nested in a fact; a larger one is made less precise.
 const MAX_WEIGHT: usize = 256;
 
@@ -103,7 +112,7 @@ impl TensorFact {
     /// Returns the facts that a type states.
     #[must_use]
     pub fn of_type(ty: &TensorType) -> Self {
-        let dims: Option<Dims> = ty.sizes.as_ref().map(|sizes| sizes.iter().copied().collect());
+        let dims: Option<Dims> = ty.sizes.as_ref().map(|sizes| sizes.iter().map(|&d| possible(d)).collect());
         let contiguous = match (&dims, &ty.strides) {
             (Some(dims), Some(strides)) => is_contiguous(dims, strides),
             _ => false,
@@ -255,6 +264,22 @@ impl From<TensorFact> for Fact {
 }
 
 impl Fact {
+    /// Forgets negative sizes of tensors.
+    pub(super) fn forget_impossible_sizes(&mut self) {
+        match self {
+            Fact::Tensor(t) => {
+                let dims = t.dims.iter_mut().flatten();
+                for dim in dims.filter(|dim| possible(**dim) != **dim) {
+                    *dim = Dim::Unknown;
+                    t.strides = Strides::Unknown;
+                }
+            }
+            Fact::List(parts) | Fact::Tuple(parts) => parts.iter_mut().for_each(Fact::forget_impossible_sizes),
+            Fact::ListOf(part) => part.forget_impossible_sizes(),
+            Fact::Unknown | Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
+        }
+    }
+
     /// A tensor without further facts.
     #[must_use]
     pub fn any_tensor() -> Fact {

@@ -133,6 +133,7 @@ impl Dtype {
 #[must_use]
 pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
     let mut fact = shape.and_then(|s| s.result(index, cx)).unwrap_or_default();
+    fact.forget_impossible_sizes();
     // An `out` tensor that already has the sizes keeps its strides.
     if let Fact::Tensor(t) = &mut fact
         && cx.output(index).is_some()
