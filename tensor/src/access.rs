@@ -710,8 +710,9 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
 /// elements of its layout overlap, and an error if the storage is protected or memory is exhausted.
 pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = writing(tensor, T::DTYPE)?;
-    // SAFETY: pointer and length: `span` covers the layout, which is within the storage. Aliasing: the storage is
-    // locked for writing, and this is the only reference to its bytes. Lifetime: the guards outlive the reference.
+    // SAFETY: pointer and length: `span` covers the layout, which is within the storage. Alignment: storages are aligned for
+    // every element type. All bytes of a shared storage are initialized. Aliasing: the storage is locked for writing, and
+    // this is the only reference to its bytes. Lifetime: the guards outlive the reference.
     let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout });
     meta.storage.bump_version();

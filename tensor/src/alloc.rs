@@ -157,7 +157,7 @@ fn refused(bytes: usize) -> TensorError {
 fn block(class: usize, size: usize, zeroed: usize) -> Option<Block> {
     let pool = POOL.get();
     // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is, or to the thread's
-    // own.
+    // own. No other reference to it exists: only this thread uses it, and `take` calls nothing that reaches the pool by another way.
     let found = if pool.is_null() { None } else { unsafe { (*pool).take(class, size) } };
     let Some(block) = found.or_else(|| take_own(class, size)) else {
         return system_allocate(class, size, zeroed > 0);
@@ -197,7 +197,8 @@ pub(crate) unsafe fn release(block: Block) {
     if pool.is_null() {
         pool = own_pool();
     }
-    // SAFETY: `pool` as in `block`; the freed block is unused (the caller's contract).
+    // SAFETY: a non-null `pool` is that of the recycler that this thread is in, or its own, and no other reference to it
+    // exists, because `put` calls nothing else; the freed block is unused (the caller's contract).
     if !pool.is_null() && unsafe { (*pool).put(block) } {
         return;
     }
@@ -262,7 +263,7 @@ fn take_own(class: usize, size: usize) -> Option<Block> {
         return None;
     }
     let own = OWN.try_with(|own| own.0.get()).ok().filter(|own| !own.is_null())?;
-    // SAFETY: the pool lives until the thread ends, and only this thread uses it.
+    // SAFETY: the pool lives until the thread ends, and only this thread uses it; `take_held` calls nothing else.
     unsafe { (*own).take_held(class) }
 }
 
@@ -315,7 +316,7 @@ impl RemoteFrees {
 
     fn of_large() -> Option<RemoteFrees> {
         let pool = POOL.get();
-        // SAFETY: `pool` as in `block`.
+        // SAFETY: a non-null `pool` is that of the recycler that this thread is in, or its own; the borrow ends here.
         if pool.is_null() { None } else { unsafe { (*pool).remote.clone() } }
     }
 
@@ -325,7 +326,8 @@ impl RemoteFrees {
     /// As the function [`release`].
     pub(crate) unsafe fn release(self, block: Block) {
         let pool = POOL.get();
-        // SAFETY: `pool` as in `block`; the freed block is unused (the caller's contract).
+        // SAFETY: a non-null `pool` is that of the recycler that this thread is in, or its own, and no other reference to it
+        // exists, because `put` calls nothing else; the freed block is unused (the caller's contract).
         if !pool.is_null() && unsafe { (*pool).put(block) } {
             return;
         }

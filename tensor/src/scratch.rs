@@ -38,6 +38,7 @@ impl<T: Copy> Scratch<T> {
     /// # Errors
     /// Returns the allocator's error.
     pub(crate) fn try_new(len: usize) -> Result<Scratch<T>> {
+        const { assert!(align_of::<T>() <= ALIGN, "blocks are aligned for the elements") };
         let block = allocate_elements(len.saturating_mul(size_of::<T>()), false)?;
         Ok(Scratch { block, len, elements: PhantomData })
     }
@@ -52,7 +53,8 @@ impl<T: Copy> Scratch<T> {
     /// # Safety
     /// All elements have been written, and no thread writes to them during the borrow.
     pub(crate) unsafe fn elements(&self) -> &[T] {
-        // SAFETY: the block is aligned and holds `len` elements; initialization and aliasing are the caller's contract.
+        // SAFETY: the block is aligned for `T` and holds `len` elements; initialization and aliasing are the
+        // caller's contract.
         unsafe { std::slice::from_raw_parts(self.start().0, self.len) }
     }
 }
@@ -60,15 +62,16 @@ impl<T: Copy> Scratch<T> {
 impl<T: Copy> Scratch<MaybeUninit<T>> {
     /// Returns the elements, initialized or not.
     pub(crate) fn elements_mut(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the block is aligned and holds `len` elements, which need no initialization; `self` is borrowed
-        // exclusively.
+        // SAFETY: the block is aligned for `T` and holds `len` elements, which need no initialization; `self` is
+        // borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start().0, self.len) }
     }
 }
 
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
-        // SAFETY: the block was allocated by `new`, and borrows of it have ended.
+        // SAFETY: the block was allocated by `try_new`, and borrows of it have ended. Threads that write through
+        // `Scratch::start` have joined: their callers keep the buffer until then.
         unsafe { release(self.block) };
     }
 }

@@ -147,10 +147,12 @@ impl Storage {
 
     /// Makes a storage of `count` copies of an element.
     pub(crate) fn repeated<T: bytemuck::Pod + Send + Sync>(value: T, count: usize) -> Result<Storage> {
-        // SAFETY: every element is written, in disjoint parts, before the only handle is returned; data is aligned for
-        // all elements.
+        let bytes = count.saturating_mul(size_of::<T>());
+        // SAFETY: pointer and length: the storage has space for `count` elements, or there is none, because no storage has
+        // as many bytes as the saturated product. Alignment: data is aligned for all elements. Aliasing: the parts are
+        // disjoint, and all are written before the only handle is returned.
         unsafe {
-            let storage = Storage::uninit(count * size_of::<T>())?;
+            let storage = Storage::uninit(bytes)?;
             let start = SendPtr(storage.data().cast::<T>());
             threads::split(count, GRAIN, |part| part.for_each(|i| start.at(i).write(value)));
             Ok(storage)
