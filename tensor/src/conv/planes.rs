@@ -207,7 +207,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
         (volume(self.taps.g.output), self.offsets.len())
     }
 
-    fn cut<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
+    fn pack<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
         let strip = (self.tiling.strip)(Side::Right);
         assert!(lanes.end <= self.sizes().0, "invariant: positions lie within the result");
         let deep = depth.len();

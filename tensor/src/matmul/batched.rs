@@ -175,11 +175,11 @@ fn product_of_prepacked<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, 
         packed::prepacked(guards, of[i], Shape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps })
     };
     let (left, right) = (prepacked(0, Side::Left, p.a()), prepacked(1, Side::Right, p.b().transpose()));
-    let cut = PrepackedOperands {
+    let prepacked = PrepackedOperands {
         left: left.as_ref().and_then(|all| all.first()),
         right: right.as_ref().and_then(|all| all.first()),
     };
-    product(p, &cut);
+    product(p, &prepacked);
 }
 
 /// Calls `f` with the three positions of each batch index in `part`.

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use super::matrix::Matrix;
 use super::product::{Multiply, Product};
 use super::target::Target;
-use super::tile::{Tile, cut};
+use super::tile::{Tile, pack};
 use super::vector::Vector;
 use crate::lanes::{FEW, Few, SIDE, Stored, folded, merge_rows};
 use crate::simd::{self, Kernel, Sets};
@@ -77,9 +77,9 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
                 let to = unsafe { std::slice::from_raw_parts_mut(to, k * width) };
                 let from = b.part(0..k, j..j + columns).transpose();
                 match vectors {
-                    1 => cut::<V::Element, [V; 1]>(from, to),
-                    2 => cut::<V::Element, [V; 2]>(from, to),
-                    _ => cut::<V::Element, [V; N]>(from, to),
+                    1 => pack::<V::Element, [V; 1]>(from, to),
+                    2 => pack::<V::Element, [V; 2]>(from, to),
+                    _ => pack::<V::Element, [V; N]>(from, to),
                 }
                 (to.as_ptr().cast(), width)
             };

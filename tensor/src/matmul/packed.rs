@@ -56,7 +56,7 @@ pub(crate) struct PackedPanels<T> {
 
 impl<T: Multiply> PackedPanels<T> {
     /// Packs an operand of `lanes` lanes and `depth` elements per lane.
-    fn cut(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> PackedPanels<T> {
+    fn pack(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> PackedPanels<T> {
         let width = (t.strip)(side);
         let all = lanes.next_multiple_of(width);
         let mut scratch = Scratch::<MaybeUninit<T>>::new(all.saturating_mul(depth));
@@ -67,7 +67,7 @@ impl<T: Multiply> PackedPanels<T> {
             let grain = threads::rows(width * depth.len()) * width * depth.len();
             threads::chunks(strips, grain, |first, own| {
                 let (first, count) = (first / depth.len(), own.len() / depth.len());
-                from.cut(t, side, first..lanes.min(first + count), depth.clone(), own);
+                from.pack(t, side, first..lanes.min(first + count), depth.clone(), own);
             });
         }
         PackedPanels { scratch, lanes, depth, width, _charge: None }
@@ -84,7 +84,7 @@ impl<T: Multiply> PackedPanels<T> {
         );
         let all = self.lanes.next_multiple_of(self.width);
         let start = all * depth.start + lanes.start * depth.len();
-        // SAFETY: `cut` visits all blocks of the depth and all strips of each, and `Operand::cut` writes its output
+        // SAFETY: `pack` visits all blocks of the depth and all strips of each, and `Operand::pack` writes its output
         // completely. The scratch buffer is borrowed through `self`, and is not written any more.
         let elements = unsafe { self.scratch.elements().assume_init_ref() };
         let len = strips_len(self.width, lanes.len(), depth.len());
@@ -106,7 +106,7 @@ pub(crate) trait StripSource<T>: Sync {
     ///
     /// # Panics
     /// Panics if `to` has another size.
-    fn cut<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T];
+    fn pack<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T];
 }
 
 /// An operand of a packed product.
@@ -127,8 +127,8 @@ impl<T: Multiply> Operand<'_, T> {
         }
     }
 
-    /// As [`StripSource::cut`], for either side.
-    fn cut(
+    /// As [`StripSource::pack`], for either side.
+    fn pack(
         self,
         t: Tiling<T>,
         side: Side,
@@ -138,8 +138,8 @@ impl<T: Multiply> Operand<'_, T> {
     ) -> &[T] {
         let whole = &raw const *to;
         let strips = match self {
-            Operand::Strided(from) => t.cut(from.part(lanes, depth), side, to),
-            Operand::Packed(made) => made.cut(lanes, depth, to),
+            Operand::Strided(from) => t.pack(from.part(lanes, depth), side, to),
+            Operand::Packed(made) => made.pack(lanes, depth, to),
         };
         // The initialized slice must be the given buffer, because panels are later read as a whole.
         let same = strips.len() == whole.len() && std::ptr::addr_eq(strips.as_ptr(), whole);
@@ -184,7 +184,7 @@ pub(super) fn prepacked<T: Multiply>(
         for i in 0..s.count {
             let charge = Charge::take(bytes).ok()?;
             let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
-            let panels = PackedPanels::cut(t, Operand::Strided(from), s.side, s.lanes, s.depth);
+            let panels = PackedPanels::pack(t, Operand::Strided(from), s.side, s.lanes, s.depth);
             all.push(PackedPanels { _charge: Some(charge), ..panels });
         }
         Some(Arc::new(all))
@@ -219,22 +219,25 @@ pub(super) fn packed<T: Multiply>(
     t: Tiling<T>,
     [a, b]: [Operand<'_, T>; 2],
     to: Target<'_, T>,
-    cut: &PrepackedOperands<'_, T>,
+    prepacked: &PrepackedOperands<'_, T>,
 ) {
     let ((m, k), (n, depth)) = (a.sizes(), b.sizes());
     assert!(k == depth && (m, n) == (to.rows(), to.columns()), "invariant: the sizes of a product agree");
-    let agrees = cut.left.is_none_or(|left| left.is_of(t, Side::Left, m, k))
-        && cut.right.is_none_or(|right| right.is_of(t, Side::Right, n, k));
+    let agrees = prepacked.left.is_none_or(|left| left.is_of(t, Side::Left, m, k))
+        && prepacked.right.is_none_or(|right| right.is_of(t, Side::Right, n, k));
     assert!(agrees, "invariant: panels are those of the operands");
     let by_rows = m >= n;
-    let left = (!by_rows && cut.left.is_none()).then(|| PackedPanels::cut(t, a, Side::Left, m, k));
-    let right = (by_rows && cut.right.is_none()).then(|| PackedPanels::cut(t, b, Side::Right, n, k));
-    let cut = PrepackedOperands { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()) };
+    let left = (!by_rows && prepacked.left.is_none()).then(|| PackedPanels::pack(t, a, Side::Left, m, k));
+    let right = (by_rows && prepacked.right.is_none()).then(|| PackedPanels::pack(t, b, Side::Right, n, k));
+    let prepacked = PrepackedOperands {
+        left: prepacked.left.or(left.as_ref()),
+        right: prepacked.right.or(right.as_ref()),
+    };
     let parts = (m.saturating_mul(n).saturating_mul(k) / PART).clamp(1, PARTS);
     let grain = m.max(n).div_ceil(parts).next_multiple_of(WHOLE);
     to.split(if by_rows { Side::Left } else { Side::Right }, grain, |own, to| {
         let (rows, columns) = if by_rows { (own, 0..n) } else { (0..m, own) };
-        part(t, k, [a, b], to, &cut, [rows, columns]);
+        part(t, k, [a, b], to, &prepacked, [rows, columns]);
     });
 }
 
@@ -245,27 +248,27 @@ fn part<T: Multiply>(
     k: usize,
     operands: [Operand<'_, T>; 2],
     mut whole: Target<'_, T>,
-    cut: &PrepackedOperands<'_, T>,
+    prepacked: &PrepackedOperands<'_, T>,
     [rows, columns]: [Range<usize>; 2],
 ) {
     // A packed operand is not packed again for every block of the other side.
-    let wide = if cut.right.is_some() { columns.len() } else { COLUMNS };
+    let wide = if prepacked.right.is_some() { columns.len() } else { COLUMNS };
     let deepest = blocks(k).next().map_or(0, |block| block.len());
     let scratch = |panels: Option<&PackedPanels<T>>, side: Side, lanes: usize| {
         let len = if panels.is_some() { 0 } else { strips_len((t.strip)(side), lanes, deepest) };
         Scratch::<MaybeUninit<T>>::new(len)
     };
-    let mut left_scratch = scratch(cut.left, Side::Left, ROWS.min(rows.len()));
-    let mut right_scratch = scratch(cut.right, Side::Right, wide.min(columns.len()));
+    let mut left_scratch = scratch(prepacked.left, Side::Left, ROWS.min(rows.len()));
+    let mut right_scratch = scratch(prepacked.right, Side::Right, wide.min(columns.len()));
     for j in columns.clone().step_by(wide.max(1)) {
         let across = j..columns.end.min(j + wide);
         for depth in blocks(k) {
             let right = right_scratch.elements_mut();
-            let right = strips(t, (operands[1], cut.right), Side::Right, &across, &depth, right);
+            let right = strips(t, (operands[1], prepacked.right), Side::Right, &across, &depth, right);
             for i in rows.clone().step_by(ROWS) {
                 let down = i..rows.end.min(i + ROWS);
                 let left = left_scratch.elements_mut();
-                let left = strips(t, (operands[0], cut.left), Side::Left, &down, &depth, left);
+                let left = strips(t, (operands[0], prepacked.left), Side::Left, &down, &depth, left);
                 let of =
                     |range: &Range<usize>, all: &Range<usize>| range.start - all.start..range.end - all.start;
                 let to = whole.part(of(&down, &rows), of(&across, &columns));
@@ -281,18 +284,18 @@ fn part<T: Multiply>(
 /// for them.
 fn strips<'b, T: Multiply>(
     t: Tiling<T>,
-    (from, cut): (Operand<'_, T>, Option<&'b PackedPanels<T>>),
+    (from, prepacked): (Operand<'_, T>, Option<&'b PackedPanels<T>>),
     side: Side,
     lanes: &Range<usize>,
     depth: &Range<usize>,
     scratch: &'b mut [MaybeUninit<T>],
 ) -> Strips<'b, T> {
-    if let Some(panels) = cut {
+    if let Some(panels) = prepacked {
         return panels.strips(lanes, depth);
     }
     let width = (t.strip)(side);
     let to = &mut scratch[..strips_len(width, lanes.len(), depth.len())];
-    Strips::new(from.cut(t, side, lanes.clone(), depth.clone(), to), width, depth.len())
+    Strips::new(from.pack(t, side, lanes.clone(), depth.clone(), to), width, depth.len())
 }
 
 #[cfg(test)]
@@ -366,13 +369,13 @@ mod tests {
             (self.transposed.rows(), self.transposed.columns())
         }
 
-        fn cut<'b>(
+        fn pack<'b>(
             &self,
             lanes: Range<usize>,
             depth: Range<usize>,
             to: &'b mut [MaybeUninit<f32>],
         ) -> &'b [f32] {
-            self.tiling.cut(self.transposed.part(lanes, depth), Side::Right, to)
+            self.tiling.pack(self.transposed.part(lanes, depth), Side::Right, to)
         }
     }
 

@@ -159,7 +159,7 @@ impl<R: Real + Multiply> Multiply for Complex<R> {
 /// them.
 ///
 /// An operand without a matrix in memory cannot be passed here: [`packed`] accepts it, and exchanges nothing.
-pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &PrepackedOperands<'_, T>) {
+pub(super) fn product<T: Multiply>(p: Product<'_, T>, prepacked: &PrepackedOperands<'_, T>) {
     let work = p.work();
     // A vector is treated as a row.
     let p = if p.to.is_column() { p.transpose() } else { p };
@@ -167,7 +167,7 @@ pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &PrepackedOperands<'_
     match (T::TILING, T::BY_PARTS) {
         (Some(tiling), _) if large => {
             let (a, b, to) = p.into_parts();
-            packed(tiling, [Operand::Strided(a), Operand::Strided(b.transpose())], to, cut);
+            packed(tiling, [Operand::Strided(a), Operand::Strided(b.transpose())], to, prepacked);
         }
         (_, Some(by_parts)) if large => by_parts(p),
         _ if p.m() == 1 => {

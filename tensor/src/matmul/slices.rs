@@ -37,11 +37,11 @@ pub(crate) fn put_product<T: Multiply>(
         None => Target::fresh(c, T::ONE),
         Some(start) => Target::added_to(c, Matrix::new(start, [m, n], [1, 0]), T::ONE, T::ONE),
     };
-    let cut = PrepackedOperands { left, right: None };
+    let prepacked = PrepackedOperands { left, right: None };
     match b {
-        Right::Matrix(b) => product(Product::new(a, b, to), &cut),
+        Right::Matrix(b) => product(Product::new(a, b, to), &prepacked),
         Right::Packed(tiling, made) => {
-            packed(tiling, [Operand::Strided(a), Operand::Packed(made)], to, &cut);
+            packed(tiling, [Operand::Strided(a), Operand::Packed(made)], to, &prepacked);
         }
     }
 }

@@ -100,7 +100,7 @@ pub(crate) enum Job<'a, T> {
     Multiply(Block<'a, T>),
     /// Packs a matrix into adjacent strips. A row of the matrix is a lane, which is a row or a column of the product; a
     /// column of the matrix is a position of the depth.
-    Cut {
+    Pack {
         from: Matrix<'a, T>,
         side: Side,
         to: &'a mut [MaybeUninit<T>],
@@ -128,8 +128,8 @@ pub(crate) struct Tiling<T> {
 
 impl<T: Multiply> Tiling<T> {
     /// Packs a matrix, whose rows are lanes, into strips; `to` has exactly the elements of these strips.
-    pub(crate) fn cut<'b>(self, from: Matrix<'_, T>, side: Side, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
-        (self.run)(Job::Cut { from, side, to: &mut *to });
+    pub(crate) fn pack<'b>(self, from: Matrix<'_, T>, side: Side, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
+        (self.run)(Job::Pack { from, side, to: &mut *to });
         // SAFETY: packing writes every element of the strips: those of lanes, and the zeros of the padding.
         unsafe { to.assume_init_ref() }
     }
@@ -191,8 +191,8 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
             // SAFETY: a kernel for the set of these vectors only runs if the processor has that set.
             Job::Multiply(block) => unsafe { multiply::<V, R, N>(block) },
             Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
-            Job::Cut { from, side: Side::Left, to } => cut::<V::Element, [V::Element; R]>(from, to),
-            Job::Cut { from, side: Side::Right, to } => cut::<V::Element, [V; N]>(from, to),
+            Job::Pack { from, side: Side::Left, to } => pack::<V::Element, [V::Element; R]>(from, to),
+            Job::Pack { from, side: Side::Right, to } => pack::<V::Element, [V; N]>(from, to),
         }
     }
 }
@@ -312,7 +312,7 @@ impl<T: Multiply> Tile<'_, T> {
 /// # Panics
 /// Panics if `to` does not have exactly the elements of the strips.
 #[inline(always)]
-pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUninit<T>]) {
+pub(super) fn pack<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUninit<T>]) {
     let strip = const { size_of::<S>() / size_of::<T>() };
     let (lanes, deep) = (from.rows(), from.columns());
     assert!(to.len() == strips_len(strip, lanes, deep), "invariant: the buffer fits whole strips");
@@ -442,8 +442,8 @@ mod tests {
                     (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum::<f32>() * 2.0 - start[at]
                 })
                 .collect();
-            cut::<f32, [f32; R]>(Matrix::new(&a, [m, k], [k, 1]), &mut left);
-            cut::<f32, [Plain<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
+            pack::<f32, [f32; R]>(Matrix::new(&a, [m, k], [k, 1]), &mut left);
+            pack::<f32, [Plain<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
             let mut c = vec![MaybeUninit::new(f32::NAN); m * n];
             let start = Matrix::new(&start, [m, n], [n, 1]);
             let to = Target::added_to(MatrixMut::of(&mut c, n), start, -1.0, 2.0);
@@ -499,10 +499,10 @@ mod tests {
         let elements = [1.0f32; 7 * 3];
         let from = Matrix::new(&elements, [7, 3], [3, 1]);
         let mut to = vec![MaybeUninit::new(f32::NAN); 12 * 3 + 1];
-        cut::<f32, [f32; 6]>(from, &mut to[..12 * 3]);
-        refused("the buffer fits whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
-        refused("the buffer fits whole strips", || cut::<f32, [f32; 6]>(from, &mut to));
-        refused("the buffer fits whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
+        pack::<f32, [f32; 6]>(from, &mut to[..12 * 3]);
+        refused("the buffer fits whole strips", || pack::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
+        refused("the buffer fits whole strips", || pack::<f32, [f32; 6]>(from, &mut to));
+        refused("the buffer fits whole strips", || pack::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
     }
 
     #[test]
