@@ -72,6 +72,6 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         builder.facet(in_place, InplaceOf::named(function));
     }
     for in_place in ALONE {
-        builder.facet(in_place, InplaceOf::Nothing);
+        builder.facet(in_place, InplaceOf::NoVariant);
     }
 }

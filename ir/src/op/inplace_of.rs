@@ -20,7 +20,7 @@ use std::borrow::Cow;
 ///     OpDef::new("mine::swish(Tensor self) -> Tensor"),
 ///     OpDef::new("mine::swish_(Tensor(a!) self) -> Tensor(a!)"),
 ///     OpDef::new("mine::swish_into(Tensor(a!) self) -> Tensor(a!)").with(InplaceOf::named("mine::swish")),
-///     OpDef::new("mine::touch_(Tensor(a!) self) -> Tensor(a!)").with(InplaceOf::Nothing),
+///     OpDef::new("mine::touch_(Tensor(a!) self) -> Tensor(a!)").with(InplaceOf::NoVariant),
 /// ]);
 /// let registry = builder.build().expect("the schemas are right");
 /// let functional = |name| registry.functional_variant(registry.lookup(name).expect("it was added"));
@@ -34,7 +34,7 @@ pub enum InplaceOf {
     /// further parameters with defaults.
     Function(Symbol, Symbol),
     /// No operator computes the same without the write.
-    Nothing,
+    NoVariant,
 }
 
 impl InplaceOf {

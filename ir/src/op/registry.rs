@@ -463,7 +463,7 @@ impl Registry {
     pub fn functional_variant(&self, id: OpId) -> Option<OpId> {
         match *self.facet::<InplaceOf>(id)? {
             InplaceOf::Function(name, overload) => self.find(name, overload),
-            InplaceOf::Nothing => None,
+            InplaceOf::NoVariant => None,
         }
     }
 
@@ -489,7 +489,7 @@ impl Registry {
                 let op = format!("{name}{dot}{overload}");
                 Some(RegistryError::NoSuchOperator { facet: InplaceOf::NAME, op })
             }
-            InplaceOf::Function(..) | InplaceOf::Nothing => None,
+            InplaceOf::Function(..) | InplaceOf::NoVariant => None,
         };
         self.column::<InplaceOf>().iter().filter_map(|(_, fact)| missing(fact)).collect()
     }

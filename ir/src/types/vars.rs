@@ -54,7 +54,7 @@ pub enum VarMismatch {
         actual: Type,
     },
     /// The types have different structure.
-    #[error("Cannot match {} to {}", shape(*.formal), .actual.annotation())]
+    #[error("Cannot match {} to {}", type_constructor_name(*.formal), .actual.annotation())]
     Shape {
         /// The type with variables.
         formal: Type,
@@ -66,7 +66,8 @@ pub enum VarMismatch {
     TupleSize,
 }
 
-fn shape(formal: Type) -> String {
+/// Returns the name of the outermost type constructor, as the error messages of PyTorch spell it.
+fn type_constructor_name(formal: Type) -> String {
     match formal.kind() {
         TypeKind::Tuple(_) => "a tuple".to_owned(),
         TypeKind::Future(_) => "a future".to_owned(),

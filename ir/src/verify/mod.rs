@@ -1,9 +1,10 @@
-//! The verifier: checks the invariants of a graph in phases and collects all violations.
+//! The verifier: checks the invariants of a graph in phases and collects the violations of each phase.
 //!
-//! Each phase relies on the ones before: **handles** (use lists, order keys, links), **structure** (`prim::Param` and
-//! `prim::Return`, blocks per operator, arity), **dominance** (the definition of every operand dominates its use),
-//! **types** (blocks, loops and structural operators agree on types), **schemas** (operands match their operator's
-//! schema). A graph that passes is [`Verified`]; code emission accepts nothing else.
+//! The phases are **handles** (use lists, order keys, links), **structure** (`prim::Param` and `prim::Return`, blocks
+//! per operator, arity), **dominance** (the definition of every operand dominates its use), **types** (blocks, loops
+//! and structural operators agree on types), **schemas** (operands match their operator's schema). Later phases rely on
+//! handles and structure: violations in one of these two end the verification, so the later ones are reported only after
+//! a repair. A graph that passes is [`Verified`]; code emission accepts nothing else.
 
 mod dominance;
 mod handles;
@@ -39,7 +40,7 @@ impl Verified {
     /// Verifies a graph whose classes and interfaces are defined by `classes`.
     ///
     /// # Errors
-    /// Returns all violations found, up to a limit.
+    /// Returns the violations found, up to a limit.
     pub fn new(graph: Arc<Graph>, classes: &dyn ClassEnv) -> Result<Self, VerifyErrors> {
         verify_with(&graph, classes)?;
         Ok(Verified { graph })
@@ -75,7 +76,7 @@ impl Findings {
 /// Verifies a graph without interface types.
 ///
 /// # Errors
-/// Returns all violations found, up to a limit.
+/// Returns the violations found, up to a limit.
 pub fn verify(graph: &Graph) -> Result<(), VerifyErrors> {
     verify_with(graph, &NoClasses)
 }
@@ -83,7 +84,7 @@ pub fn verify(graph: &Graph) -> Result<(), VerifyErrors> {
 /// Verifies a graph whose classes and interfaces are defined by `classes`.
 ///
 /// # Errors
-/// Returns all violations found, up to a limit.
+/// Returns the violations found, up to a limit.
 pub fn verify_with(graph: &Graph, classes: &dyn ClassEnv) -> Result<(), VerifyErrors> {
     let mut findings = Findings { errors: Vec::new() };
     handles::check(graph, &mut findings);

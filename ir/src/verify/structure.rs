@@ -25,19 +25,25 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
     let mut wrong =
         |code: &'static str, message: String| findings.push(VerifyError::new(code, node, message));
     let arity = prim.arity();
-    for (count, range, what) in [(operands, arity.operands, "operands"), (results, arity.results, "results")]
-    {
+    for (count, range, what) in [(operands, arity.operands, "operand"), (results, arity.results, "result")] {
         if !range.contains(&count) {
-            wrong("V015", format!("{} has {count} {what}, needs {}", prim.name(), in_words(&range)));
+            let (needed, found) = (in_words(&range, what), counted(count, what));
+            wrong("V015", format!("{} needs {needed}; it has {found}", prim.name()));
         }
     }
     match prim {
         Prim::Param | Prim::Return => wrong("V010", format!("{} in the middle of a block", prim.name())),
         Prim::If | Prim::GradOf => {
             let needed = if prim == Prim::If { 2 } else { 1 };
-            if blocks != needed || (prim == Prim::If && operands != 1) {
-                let found = format!("{} has {operands} operands and {blocks} blocks", prim.name());
-                wrong("V011", format!("{found}, needs {needed} blocks, and prim::If 1 operand"));
+            if prim == Prim::If && (operands, blocks) != (1, needed) {
+                let (operands, blocks) = (counted(operands, "operand"), counted(blocks, "block"));
+                wrong(
+                    "V011",
+                    format!("prim::If needs 1 operand and 2 blocks; it has {operands} and {blocks}"),
+                );
+            } else if blocks != needed {
+                let blocks = counted(blocks, "block");
+                wrong("V011", format!("prim::GradOf needs 1 block; it has {blocks}"));
             }
             for b in g.blocks(node) {
                 let (ins, outs) = (g.block_inputs(b).len(), g.block_outputs(b).len());
@@ -54,10 +60,9 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
         }
         Prim::Loop => {
             if operands < 2 || blocks != 1 {
-                wrong(
-                    "V013",
-                    format!("prim::Loop has {operands} operands and {blocks} blocks, needs 2 or more and 1"),
-                );
+                let (operands, blocks) = (counted(operands, "operand"), counted(blocks, "block"));
+                let found = format!("it has {operands} and {blocks}");
+                wrong("V013", format!("prim::Loop needs 2 or more operands and 1 block; {found}"));
                 return;
             }
             let carried = operands - 2;
@@ -74,7 +79,8 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
             }
         }
         Prim::DictConstruct if operands % 2 == 1 => {
-            wrong("V015", format!("prim::DictConstruct has {operands} operands, needs an even number"));
+            let found = counted(operands, "operand");
+            wrong("V015", format!("prim::DictConstruct needs an even number of operands; it has {found}"));
         }
         Prim::GetAttr | Prim::SetAttr | Prim::CallMethod => {
             if operands == 0 || g.attr(node, names::name()).and_then(Attr::as_str).is_none() {
@@ -86,12 +92,17 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
     }
 }
 
-/// Returns a range of counts as text.
-fn in_words(range: &RangeInclusive<usize>) -> String {
+/// Returns a count with its noun in the right number.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns a range of counts as text, with the noun in the right number.
+fn in_words(range: &RangeInclusive<usize>, noun: &str) -> String {
     match (*range.start(), *range.end()) {
-        (least, usize::MAX) => format!("{least} or more"),
-        (least, most) if least == most => least.to_string(),
-        (least, most) => format!("{least} to {most}"),
+        (least, usize::MAX) => format!("{least} or more {noun}s"),
+        (least, most) if least == most => counted(least, noun),
+        (least, most) => format!("{least} to {most} {noun}s"),
     }
 }
 
