@@ -15,8 +15,8 @@ use super::write_order::Span;
 use crate::dominance::Dominance;
 use flambeau_ir::{Effects, Graph, NodeId, WalkStep};
 
-/// Effects of nodes that may prevent later nodes from running.
-pub(super) const ENDS: Effects = Effects::RAISES.union(Effects::DIVERGES);
+/// Effects of nodes that may end the run or never return, so that later nodes do not run.
+pub(super) const MAY_NOT_COMPLETE: Effects = Effects::RAISES.union(Effects::DIVERGES);
 
 /// The positions of events and of nodes that may raise, in a graph at the time of construction. See the
 /// [module](self).
@@ -25,7 +25,7 @@ pub struct ErrorOrder {
     /// Numbers of events, ascending.
     events: Vec<u32>,
     /// Numbers of nodes that may raise or not terminate, ascending; empty if there are no events.
-    ends: Vec<u32>,
+    may_not_complete: Vec<u32>,
 }
 
 impl ErrorOrder {
@@ -36,15 +36,15 @@ impl ErrorOrder {
         for step in graph.walk(graph.root()) {
             let WalkStep::Node(node) = step else { continue };
             let (number, effects) = (dominance.order(node), graph.effects(node));
-            if effects.intersects(ENDS) {
-                order.ends.push(number);
+            if effects.intersects(MAY_NOT_COMPLETE) {
+                order.may_not_complete.push(number);
             }
             if is_event(db, node, effects) {
                 order.events.push(number);
             }
         }
         if order.events.is_empty() {
-            order.ends = Vec::new();
+            order.may_not_complete = Vec::new();
         }
         order
     }
@@ -58,10 +58,10 @@ impl ErrorOrder {
     /// Returns the events nearest to a node, if the node or one of its nested nodes may raise. The node's own events
     /// are ignored.
     #[must_use]
-    pub fn around(&self, dominance: &Dominance, node: NodeId) -> Span {
+    pub fn nearest_events(&self, dominance: &Dominance, node: NodeId) -> Span {
         let (mut span, own) = (Span::default(), dominance.span(node));
-        let first = self.ends.partition_point(|&at| at < own.start);
-        if self.ends.get(first).is_some_and(|&at| at < own.end) {
+        let first = self.may_not_complete.partition_point(|&at| at < own.start);
+        if self.may_not_complete.get(first).is_some_and(|&at| at < own.end) {
             span.narrow(&self.events, own);
         }
         span
@@ -106,7 +106,7 @@ mod tests {
         let order = ErrorOrder::new(&g, &db, &dominance);
         let print = g.nodes_deep().find(|&n| g.is_prim(n, Prim::Print)).unwrap();
         let (print, write) = (Some(dominance.order(print)), Some(dominance.order(def(&g, "w"))));
-        let around = |name: &str| order.around(&dominance, def(&g, name));
+        let around = |name: &str| order.nearest_events(&dominance, def(&g, name));
         assert_eq!(around("b"), Span { after: None, before: print }, "a write of `a` is not observable");
         assert_eq!(around("c"), Span { after: print, before: write });
         assert_eq!(around("d"), Span { after: write, before: None });

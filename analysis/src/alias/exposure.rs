@@ -1,6 +1,6 @@
 //! The parties that can observe the memory of a value, as far as the replacement of values depends on them.
 //!
-//! Two values may start or stop sharing memory if no party sees the difference: nothing writes the memory of either
+//! Two values may start or stop sharing memory if the difference is unobservable: no node writes the memory of either
 //! value, and no caller can reach both of them to write one and read the other. [`Exposure`] is the summary of a value
 //! that this decision needs; summaries of several values combine by [`Exposure::union`]. Passes that plan several
 //! replacements on one analysis keep the union for each group of values that will share memory.

@@ -46,7 +46,7 @@ impl MemorySet {
         })
     }
 
-    /// Adds the memory that a value may be or hold. Returns whether any of it is new.
+    /// Adds the memory that a value may point to or contain. Returns whether any of it is new.
     pub fn add(&mut self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {
             Some(e) => self.add_set(db, db.set_of(e, true)),
@@ -61,7 +61,7 @@ impl MemorySet {
         }
     }
 
-    /// Whether a value may be or hold memory of the set.
+    /// Whether a value may point to or contain memory of the set.
     #[must_use]
     pub fn intersects(&self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {
@@ -70,7 +70,7 @@ impl MemorySet {
         }
     }
 
-    /// Whether a value itself may be memory of the set.
+    /// Whether a value itself may point to memory of the set, apart from what it contains.
     #[must_use]
     pub fn intersects_shallow(&self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {

@@ -6,7 +6,7 @@
 //! move along, in order. In the end, this working set must not depend on the node that it moves past. Nodes with side
 //! effects are neither moved nor passed.
 
-use super::error_order::{ENDS, is_event};
+use super::error_order::{MAY_NOT_COMPLETE, is_event};
 use super::{AliasDb, MemorySet};
 use crate::effects::effects_in;
 use flambeau_ir::{Editor, Graph, NodeId, NodeSet, Revision, Stale, ValueId};
@@ -190,7 +190,8 @@ struct ErrorEffects {
 impl ErrorEffects {
     /// The effects of a node and its nested nodes.
     fn of(db: &AliasDb, g: &Graph, node: NodeId) -> ErrorEffects {
-        let mut all = ErrorEffects { may_end: effects_in(g, node).intersects(ENDS), is_event: false };
+        let mut all =
+            ErrorEffects { may_end: effects_in(g, node).intersects(MAY_NOT_COMPLETE), is_event: false };
         with_nested(g, node, |n, v| all.is_event |= v.is_none() && is_event(db, n, g.effects(n)));
         all
     }

@@ -22,7 +22,7 @@ impl AliasDb {
     /// Explains the answer of [`AliasDb::may_alias`].
     ///
     /// ```text
-    /// %r may be %a: both may be *input Tensor
+    /// %r may alias %a: both may be *input Tensor
     ///   %r -> *input Tensor
     ///   %a -> *input Tensor
     ///   written by aten::add_
@@ -31,16 +31,21 @@ impl AliasDb {
     pub fn why(&self, graph: &Graph, a: ValueId, b: ValueId) -> String {
         let name = |v: ValueId| format!("%{}", graph.name(v));
         if a == b {
-            return format!("{0} may be {0}: a value always aliases itself\n", name(a));
+            return format!("{0} may alias {0}: a value always aliases itself\n", name(a));
         }
         if let Some(&v) = [a, b].iter().find(|&&v| !graph.ty(v).is_mutable()) {
             let ty = graph.ty(v);
-            return format!("{} cannot be {}: {} has the immutable type {ty}\n", name(a), name(b), name(v));
+            return format!(
+                "{} cannot alias {}: {} has the immutable type {ty}\n",
+                name(a),
+                name(b),
+                name(v)
+            );
         }
         let mut text = String::new();
         let (from_a, from_b) = (self.reach(a), self.reach(b));
         if !self.may_alias(a, b) {
-            let _ = writeln!(text, "{} cannot be {}: they have no memory in common", name(a), name(b));
+            let _ = writeln!(text, "{} cannot alias {}: they have no memory in common", name(a), name(b));
             for (v, reach) in [(a, &from_a), (b, &from_b)] {
                 self.describe_owners(graph, v, reach, &mut text);
             }
@@ -52,11 +57,12 @@ impl AliasDb {
             Some((x, y))
         });
         let Some((x, y)) = met else {
-            let _ = writeln!(text, "{} may be {}: memory was merged to bound the analysis", name(a), name(b));
+            let _ =
+                writeln!(text, "{} may alias {}: memory was merged to bound the analysis", name(a), name(b));
             return text;
         };
         let place = self.owner_name(graph, x);
-        let _ = writeln!(text, "{} may be {}: both may be {place}", name(a), name(b));
+        let _ = writeln!(text, "{} may alias {}: both may be {place}", name(a), name(b));
         self.describe_path(graph, a, &from_a, x, &mut text);
         self.describe_path(graph, b, &from_b, y, &mut text);
         if x != y {
@@ -172,19 +178,19 @@ mod tests {
         let why = |a: &str, b: &str| db.why(&g, value(&g, a), value(&g, b));
         assert_eq!(
             why("r", "a"),
-            "%r may be %a: both may be *input Tensor\n  %r -> *input Tensor\n  %a -> *input Tensor\n  written by aten::add_\n"
+            "%r may alias %a: both may be *input Tensor\n  %r -> *input Tensor\n  %a -> *input Tensor\n  written by aten::add_\n"
         );
         assert!(
-            why("r", "c").starts_with("%r cannot be %c: they have no memory in common\n"),
+            why("r", "c").starts_with("%r cannot alias %c: they have no memory in common\n"),
             "{}",
             why("r", "c")
         );
-        assert_eq!(why("one", "a"), "%one cannot be %a: %one has the immutable type int\n");
+        assert_eq!(why("one", "a"), "%one cannot alias %a: %one has the immutable type int\n");
         // Explanations agree with the answers for all pairs.
         for a in g.values_in_order() {
             for b in g.values_in_order() {
                 let explanation = db.why(&g, a, b);
-                assert_eq!(explanation.contains(" may be %"), db.may_alias(a, b), "{explanation}");
+                assert_eq!(explanation.contains(" may alias %"), db.may_alias(a, b), "{explanation}");
             }
         }
     }

@@ -35,7 +35,8 @@ impl Positions {
         }
         let mut positions = Positions::default();
         for node in members {
-            let span = writes.around(g, db, dominance, node).intersection(errors.around(dominance, node));
+            let span =
+                writes.around(g, db, dominance, node).intersection(errors.nearest_events(dominance, node));
             if !span.is_unbounded() {
                 positions.spans.insert(node, span);
             }

@@ -56,7 +56,7 @@ impl Search<'_> {
     /// node of the same block.
     fn may_run_at(&self, node: NodeId, at: NodeId) -> bool {
         let span = self.writes.around(self.graph, self.db, self.dominance, node);
-        span.intersection(self.errors.around(self.dominance, node)).allows(self.dominance.order(at))
+        span.intersection(self.errors.nearest_events(self.dominance, node)).allows(self.dominance.order(at))
     }
 
     fn blocks(&self) -> Vec<BlockId> {

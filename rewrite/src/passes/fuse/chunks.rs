@@ -24,7 +24,7 @@ pub(super) fn plan(fusible: &Fusible<'_>, dominance: &Dominance) -> Vec<MoveChun
         return Vec::new();
     }
     let errors = ErrorOrder::new(g, fusible.db, dominance);
-    let may_run_at = |def, at| errors.around(dominance, def).allows(dominance.order(at));
+    let may_run_at = |def, at| errors.nearest_events(dominance, def).allows(dominance.order(at));
     chunks
         .into_iter()
         .filter_map(|chunk| {
