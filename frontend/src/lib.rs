@@ -1,6 +1,5 @@
 //! TorchScript front end: source to graph (lexer, parser, emitter, conversion to SSA) and graph to source (printer).
 
-mod deep;
 pub mod emit;
 pub mod lex;
 mod limits;
@@ -9,6 +8,7 @@ pub mod parse;
 pub mod print;
 pub mod span;
 pub mod ssa;
+mod trampoline;
 pub mod tree;
 pub mod view;
 

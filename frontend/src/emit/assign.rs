@@ -6,8 +6,8 @@ use super::env::Binding;
 use super::expr::binary;
 use super::fun::{Cx, Res};
 use super::sugar::Sugar;
-use crate::deep::Task;
 use crate::span::Span;
+use crate::trampoline::Task;
 use crate::tree::{Op, TreeId, TreeKind};
 
 /// Returns the in-place operator of an augmented assignment to a tensor or list, if there is one.

@@ -230,7 +230,8 @@ impl<'a> Cx<'a> {
         if let Some(done) = self.session.compiled(name) {
             return Ok(Rc::new((*done.schema).clone()));
         }
-        let compiled = self.deep.call(deep_compile::function(self.session, self.deep, name)).await;
+        let compiled =
+            self.trampoline.call(deep_compile::function(self.session, self.trampoline, name)).await;
         match compiled {
             Ok(function) => Ok(Rc::new((*function.schema).clone())),
             Err(mut problem) => {

@@ -6,8 +6,8 @@ use flambeau_ir::{OpKind, Prim, Symbol, Type, ValueId};
 
 use super::env::Binding;
 use super::fun::{Cx, Res};
-use crate::deep::Task;
 use crate::span::Span;
+use crate::trampoline::Task;
 use crate::tree::{Op, TreeId, TreeKind};
 
 /// Types of variables refined by a condition, for the case that it is true and the case that it is false.

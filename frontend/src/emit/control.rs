@@ -7,8 +7,8 @@ use super::cond::{Condition, Refinements};
 use super::env::{Binding, Defined};
 use super::fun::{Cx, LoopStatus, Res};
 use super::sugar::Sugar;
-use crate::deep::Task;
 use crate::span::Span;
+use crate::trampoline::Task;
 use crate::tree::{TreeId, TreeKind};
 
 /// The body of a branch.
@@ -23,9 +23,9 @@ impl<'a> Cx<'a> {
     /// Compiles statements up to one that exits the block. Statements that do not compile are recorded and skipped.
     pub(crate) async fn statements(&self, trees: &[TreeId]) -> Res<()> {
         for &tree in trees {
-            let place = self.place();
+            let checkpoint = self.checkpoint();
             if let Err(problem) = self.statement(tree).await {
-                self.recover(&place, tree, problem).await?;
+                self.recover(&checkpoint, tree, problem).await?;
             }
             if self.block_exits() {
                 return Ok(());

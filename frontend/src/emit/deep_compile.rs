@@ -14,9 +14,9 @@ use super::matching::{Args, Given};
 use super::session::{Session, context};
 use super::sugar::Sugar;
 use super::types::TypeReader;
-use crate::deep::{Deep, Task};
 use crate::span::Span;
 use crate::ssa;
+use crate::trampoline::{Task, Trampoline};
 use crate::tree::{TreeId, TreeKind};
 use crate::view;
 
@@ -38,7 +38,7 @@ pub(crate) fn declared_schema(
 /// Compiles a declared function, or returns it if it is compiled already.
 pub(crate) fn function<'a>(
     session: &'a Session<'a>,
-    deep: &'a Deep<'a>,
+    trampoline: &'a Trampoline<'a>,
     name: Symbol,
 ) -> Task<'a, Res<Arc<Function>>> {
     Box::pin(async move {
@@ -46,7 +46,7 @@ pub(crate) fn function<'a>(
             return Ok(done);
         }
         let (file, def, self_type) = session.begin(name)?;
-        let result = body(session, deep, name, file, def, self_type).await;
+        let result = body(session, trampoline, name, file, def, self_type).await;
         session.end(name, result.as_ref().map_err(Box::clone));
         result.map(Arc::new)
     })
@@ -54,7 +54,7 @@ pub(crate) fn function<'a>(
 
 async fn body<'a>(
     session: &'a Session<'a>,
-    deep: &'a Deep<'a>,
+    trampoline: &'a Trampoline<'a>,
     name: Symbol,
     file: Arc<SourceFile>,
     def: TreeId,
@@ -62,7 +62,7 @@ async fn body<'a>(
 ) -> Res<Function> {
     let mut schema = TypeReader { session, file: &file }.schema(name, def, self_type)?;
     let trees = file.parsed.ast.size(def);
-    let cx = context(session, deep, Fun::new(session, Arc::clone(&file), name, trees));
+    let cx = context(session, trampoline, Fun::new(session, Arc::clone(&file), name, trees));
     let root = cx.block();
     cx.fun.env.borrow_mut().push(root);
     cx.fun.returns.set(Returns { declared: schema.returns.first().map(|r| r.ty), merged: None });
@@ -72,7 +72,7 @@ async fn body<'a>(
         view::Def::of(ast, def).map(|d| d.body().to_vec()).unwrap_or_default()
     };
     cx.statements(&statements).await?;
-    cx.verdict()?;
+    cx.report_problems()?;
     let result = finish_returns(&cx, def)?;
     if schema.returns.is_empty() {
         schema.returns.push(Argument::new(Symbol::EMPTY, result));
@@ -137,7 +137,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         let name = Symbol::new(&format!("{}.{}", outer.fun.name, outer.ast().name(def)));
         let trees = outer.ast().size(def);
         let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), name, trees);
-        let cx = context(outer.session, outer.deep, fun);
+        let cx = context(outer.session, outer.trampoline, fun);
         let (params, declared, statements) = {
             let ast = cx.ast();
             let Some(def) = view::Def::of(ast, def) else { return cx.fail(span, "this is not a function") };
@@ -167,7 +167,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
             }
         }
         cx.statements(&statements).await?;
-        cx.verdict()?;
+        cx.report_problems()?;
         let result = finish_returns(&cx, def)?;
         let mut body = to_ssa(cx)?;
         drop_unread(&mut body, &mut captured);
@@ -207,7 +207,7 @@ pub(crate) fn operator_task<'a>(
 ) -> Task<'a, Res<Closure>> {
     Box::pin(async move {
         let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), outer.fun.name, 1);
-        let cx = context(outer.session, outer.deep, fun);
+        let cx = context(outer.session, outer.trampoline, fun);
         cx.fun.env.borrow_mut().push(cx.block());
         cx.at(span);
         let mut captured = Vec::new();

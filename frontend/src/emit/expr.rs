@@ -1,7 +1,7 @@
 //! Expressions.
 //!
 //! [`Cx::sugar`] compiles an expression to its compile-time meaning, [`Cx::eval`] to a first-class value. Leaf
-//! expressions are compiled directly, all others one level deeper on the heap ([`crate::deep`]).
+//! expressions are compiled directly, all others one level deeper on the heap ([`crate::trampoline`]).
 
 use std::rc::Rc;
 
@@ -12,8 +12,8 @@ use super::fun::{Cx, Res};
 use super::matching::Args;
 use super::names;
 use super::sugar::{Range, Sugar};
-use crate::deep::Task;
 use crate::span::Span;
+use crate::trampoline::Task;
 use crate::tree::{Op, TreeId, TreeKind};
 
 /// Returns the builtin operator and the method name of a binary operator.

@@ -15,9 +15,9 @@ use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, Op, Prim, Symbol, Type, Va
 
 use super::env::Env;
 use super::session::Session;
-use crate::deep::{Deep, Task};
 use crate::parse::Parsed;
 use crate::span::Span;
+use crate::trampoline::{Task, Trampoline};
 use crate::tree::{Ast, TreeId, TreeKind};
 
 /// Result of a compilation step. The error is boxed because diagnostics are rare and large.
@@ -102,7 +102,7 @@ pub(crate) struct Fun {
 #[derive(Clone)]
 pub(crate) struct Cx<'a> {
     pub(crate) session: &'a Session<'a>,
-    pub(crate) deep: &'a Deep<'a>,
+    pub(crate) trampoline: &'a Trampoline<'a>,
     pub(crate) fun: Rc<Fun>,
 }
 
@@ -138,7 +138,7 @@ impl Fun {
 impl<'a> Cx<'a> {
     /// Runs `task` one level deeper without growing the native stack.
     pub(crate) async fn deeper<T: 'a>(&self, task: Task<'a, T>) -> T {
-        self.deep.call(task).await
+        self.trampoline.call(task).await
     }
 
     pub(crate) fn ast(&self) -> &Ast {

@@ -7,7 +7,7 @@
 //! stays poisoned until the end of the function, because a later assignment in one branch does not define it in the
 //! other.
 //!
-//! Invariant: a function with a problem never becomes a graph of the unit ([`Cx::verdict`]).
+//! Invariant: a function with a problem never becomes a graph of the unit ([`Cx::report_problems`]).
 
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::types::TypeKind;
@@ -15,7 +15,7 @@ use flambeau_ir::{BlockId, Prim, Symbol, Type};
 
 use super::env::Binding;
 use super::fun::{Cx, LoopStatus, Res};
-use crate::deep::Task;
+use crate::trampoline::Task;
 use crate::tree::{TreeId, TreeKind};
 
 /// Message of the suppressed error for a use of a poisoned variable; never shown.
@@ -30,7 +30,7 @@ pub(crate) struct RecoveryPoint {
 
 impl<'a> Cx<'a> {
     /// Returns the current state, for [`Cx::recover`].
-    pub(crate) fn place(&self) -> RecoveryPoint {
+    pub(crate) fn checkpoint(&self) -> RecoveryPoint {
         RecoveryPoint {
             depth: self.fun.env.borrow().depth(),
             block: self.block(),
@@ -46,7 +46,7 @@ impl<'a> Cx<'a> {
     /// class would lack attributes.
     pub(crate) async fn recover(
         &self,
-        place: &RecoveryPoint,
+        checkpoint: &RecoveryPoint,
         tree: TreeId,
         problem: Box<Diagnostic>,
     ) -> Res<()> {
@@ -58,18 +58,18 @@ impl<'a> Cx<'a> {
             self.fun.problems.borrow_mut().push(*problem);
         }
         if self.fun.problems.borrow().len() >= self.session.limits.max_problems() {
-            return self.verdict();
+            return self.report_problems();
         }
-        while self.fun.env.borrow().depth() > place.depth {
+        while self.fun.env.borrow().depth() > checkpoint.depth {
             self.fun.env.borrow_mut().pop();
         }
-        self.enter(place.block);
-        self.fun.loop_status.set(place.status);
+        self.enter(checkpoint.block);
+        self.fun.loop_status.set(checkpoint.status);
         self.poison_head(tree);
         match self.kind(tree) {
             TreeKind::Return | TreeKind::Raise => self.mark_exit(),
             TreeKind::If | TreeKind::While | TreeKind::For | TreeKind::With => {
-                self.deeper(self.clone().look_into(tree)).await?;
+                self.deeper(self.clone().compile_blocks_for_errors(tree)).await?;
                 self.poison_blocks(tree);
             }
             _ => {}
@@ -79,14 +79,14 @@ impl<'a> Cx<'a> {
 
     /// Compiles the blocks of a statement whose head does not compile, to find their problems. The blocks are placed in
     /// an unused node.
-    fn look_into(self, tree: TreeId) -> Task<'a, Res<()>> {
+    fn compile_blocks_for_errors(self, tree: TreeId) -> Task<'a, Res<()>> {
         Box::pin(async move {
             let (bodies, in_loop) = match self.kind(tree) {
                 TreeKind::If => (vec![1, 2], false),
                 TreeKind::For => (vec![2], true),
                 kind => (vec![1], kind == TreeKind::While),
             };
-            let place = self.place();
+            let checkpoint = self.checkpoint();
             let node = self.node(Prim::If, &[], &[]);
             for child in bodies {
                 let block = self.edit(|e| e.add_block(node));
@@ -98,9 +98,9 @@ impl<'a> Cx<'a> {
                 let statements = self.list(self.ast().child(tree, child));
                 self.statements(&statements).await?;
                 self.fun.env.borrow_mut().pop();
-                self.fun.loop_status.set(place.status);
+                self.fun.loop_status.set(checkpoint.status);
             }
-            self.enter(place.block);
+            self.enter(checkpoint.block);
             Ok(())
         })
     }
@@ -167,7 +167,7 @@ impl<'a> Cx<'a> {
     /// # Errors
     ///
     /// Returns the first problem of the function, if it has one.
-    pub(crate) fn verdict(&self) -> Res<()> {
+    pub(crate) fn report_problems(&self) -> Res<()> {
         let problems = self.fun.problems.take();
         match problems.first().cloned() {
             None => Ok(()),

@@ -25,7 +25,7 @@ use super::known::KnownNames;
 use super::overloads::Overloads;
 use super::sugar::Sugar;
 use crate::Limits;
-use crate::deep::{Deep, run};
+use crate::trampoline::{Trampoline, run};
 use crate::ssa::Stage;
 use crate::tree::{TreeId, TreeKind};
 
@@ -347,8 +347,8 @@ impl<'s> Session<'s> {
     ///
     /// Returns the first problem of the function or of a callee.
     pub fn compile(&self, name: Symbol) -> Result<Arc<Function>, Box<Diagnostic>> {
-        let deep = Deep::new();
-        run(&deep, deep_compile::function(self, &deep, name))
+        let trampoline = Trampoline::new();
+        run(&trampoline, deep_compile::function(self, &trampoline, name))
     }
 
     /// Returns the compilation unit.
@@ -475,8 +475,8 @@ impl ClassEnv for Session<'_> {
 }
 
 /// Creates the context for compiling `fun`.
-pub(crate) fn context<'a>(session: &'a Session<'a>, deep: &'a Deep<'a>, fun: super::fun::Fun) -> Cx<'a> {
-    Cx { session, deep, fun: Rc::new(fun) }
+pub(crate) fn context<'a>(session: &'a Session<'a>, trampoline: &'a Trampoline<'a>, fun: super::fun::Fun) -> Cx<'a> {
+    Cx { session, trampoline, fun: Rc::new(fun) }
 }
 
 /// Compiles a source of functions and classes into a unit.

@@ -6,7 +6,7 @@
 //! removed.
 //!
 //! The guards of a block are built from the last to the first, so that each node moves once. Nesting is traversed on
-//! the heap ([`crate::deep`]), so 10,000 returns in a row or nested do not overflow the stack. Context managers are
+//! the heap ([`crate::trampoline`]), so 10,000 returns in a row or nested do not overflow the stack. Context managers are
 //! blocks during the transformation, so that exits from them still run their `__exit__`.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::{Control, withs};
-use crate::deep::{Deep, Task, run};
+use crate::trampoline::{Task, Trampoline, run};
 
 /// Whether control has left a block, and with which values.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ struct State<'g> {
 
 #[derive(Clone, Copy)]
 struct Exits<'a, 'g> {
-    deep: &'a Deep<'a>,
+    trampoline: &'a Trampoline<'a>,
     state: &'a RefCell<State<'g>>,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn transform(graph: &mut Graph) {
         e.at(At::start(root));
         let (yes, no) = (e.constant(IValue::Bool(true)), e.constant(IValue::Bool(false)));
         let state = RefCell::new(State { graph: &mut *graph, kind, yes, no, unset: HashMap::default() });
-        let deep = Deep::new();
-        run(&deep, Exits { deep: &deep, state: &state }.block(root));
+        let trampoline = Trampoline::new();
+        run(&trampoline, Exits { trampoline: &trampoline, state: &state }.block(root));
     }
     merge_consecutive_ifs(graph);
     withs::to_nodes(graph);
@@ -132,17 +132,17 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
             Some(Prim::RaiseException) => Exit::Throws,
             Some(p) if p == kind => Exit::Will(self.state.borrow().graph.operands(node).collect()),
             Some(Prim::If) => {
-                let then_exit = self.deep.call(self.block(child(0))).await;
-                let else_exit = self.deep.call(self.block(child(1))).await;
+                let then_exit = self.trampoline.call(self.block(child(0))).await;
+                let else_exit = self.trampoline.call(self.block(child(1))).await;
                 self.state.borrow_mut().join(node, then_exit, else_exit)
             }
             Some(Prim::Loop) => {
-                let body = self.deep.call(self.block(child(0))).await;
+                let body = self.trampoline.call(self.block(child(0))).await;
                 self.state.borrow_mut().leave_loop(node, body)
             }
-            Some(Prim::With) => self.deep.call(self.block(child(0))).await,
+            Some(Prim::With) => self.trampoline.call(self.block(child(0))).await,
             Some(Prim::Closure) => {
-                self.deep.call(self.block(child(0))).await;
+                self.trampoline.call(self.block(child(0))).await;
                 Exit::Wont
             }
             _ => Exit::Wont,
