@@ -89,7 +89,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
     /// Plans the chosen term of a class so that member `at` can use it. Returns `None` if a leaf of the term is defined
     /// after `at`.
     fn term(&mut self, class: Id, at: u32, patch: &mut Patch) -> Option<Planned> {
-        if self.choice.since(class) > at {
+        if self.choice.available_from(class) > at {
             return None;
         }
         let mut stack = vec![Task::Visit(class, at)];
@@ -104,9 +104,9 @@ impl<'d, 'a> Decoder<'d, 'a> {
                     // member's own position.
                     let place = self.original.get(node).copied().filter(|&g| g <= at).unwrap_or(at);
                     stack.push(Task::Build(class, at));
-                    for &kid in node.kids.iter().rev() {
-                        if self.choice.since(kid) <= place {
-                            stack.push(Task::Visit(kid, place));
+                    for &child in node.children.iter().rev() {
+                        if self.choice.available_from(child) <= place {
+                            stack.push(Task::Visit(child, place));
                         }
                     }
                 }
@@ -121,13 +121,13 @@ impl<'d, 'a> Decoder<'d, 'a> {
             return Some(());
         }
         let node = self.choice.node(class)?.clone();
-        let kid = |built: &HashMap<Id, (u32, Planned), FxBuildHasher>, k: Id, place: u32| {
+        let child = |built: &HashMap<Id, (u32, Planned), FxBuildHasher>, k: Id, place: u32| {
             built.get(&k).filter(|b| b.0 <= place).map(|b| b.1)
         };
         if let Some(original) = self.original.get(&node).copied().filter(|&g| g <= at) {
             let member = self.region.members[original as usize];
             let wanted: SmallVec<[Option<Planned>; 4]> =
-                node.kids.iter().map(|&k| kid(&self.built, k, original)).collect();
+                node.children.iter().map(|&k| child(&self.built, k, original)).collect();
             let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
             let same = operands.iter().zip(&wanted).all(|(&o, w)| w.is_none_or(|w| w == Planned::Value(o)));
             // Changing the operands of a view or of a list would change the memory that all users of the result share.
@@ -146,7 +146,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
         let planned = match node.head {
             Head::Leaf(n) => {
                 let leaf = self.region.leaves[n as usize];
-                self.note(class, leaf.since, self.sharing.resolve(leaf.value));
+                self.note(class, leaf.available_from, self.sharing.resolve(leaf.value));
                 return Some(());
             }
             Head::Constant(n) => {
@@ -156,16 +156,16 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 planned
             }
             Head::List(_) | Head::Op(_) => {
-                let kids: Option<SmallVec<[Planned; 4]>> =
-                    node.kids.iter().map(|&k| kid(&self.built, k, at)).collect();
-                let kids = kids?;
+                let children: Option<SmallVec<[Planned; 4]>> =
+                    node.children.iter().map(|&k| child(&self.built, k, at)).collect();
+                let children = children?;
                 let (op, ty): (Op, Type) = match node.head {
                     Head::Op(id) => (id.into(), self.result_type(class, id)),
                     Head::List(ty) => (Prim::ListConstruct.into(), ty.0),
                     Head::Leaf(_) | Head::Constant(_) => return None,
                 };
-                let planned = patch.insert(place, op, &kids, Vec::new(), ty, loc);
-                self.sharing.plan(planned, op, &kids, ty);
+                let planned = patch.insert(place, op, &children, Vec::new(), ty, loc);
+                self.sharing.plan(planned, op, &children, ty);
                 planned
             }
         };
@@ -173,8 +173,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
         Some(())
     }
 
-    fn note(&mut self, class: Id, since: u32, term: Planned) {
-        self.built.insert(class, (since, term));
+    fn note(&mut self, class: Id, available_from: u32, term: Planned) {
+        self.built.insert(class, (available_from, term));
         self.log.push(class);
     }
 
@@ -190,6 +190,6 @@ impl<'d, 'a> Decoder<'d, 'a> {
 pub(crate) fn member_node(region: &Region, graph: &Graph, index: usize) -> ENode {
     let member = region.members[index];
     let head = region.heads[index];
-    let kids = graph.operands(member.node).map(|v| region.ids[&v]).collect();
-    canonical(&region.egraph, &ENode { head, kids })
+    let children = graph.operands(member.node).map(|v| region.ids[&v]).collect();
+    canonical(&region.egraph, &ENode { head, children })
 }

@@ -146,13 +146,13 @@ impl Words<'_> {
                 Piece::Node(id) => {
                     let node = &expr[id];
                     out.push_str(&self.label(node));
-                    if node.kids.is_empty() {
+                    if node.children.is_empty() {
                         continue;
                     }
                     out.push('(');
                     stack.push(Piece::Text(")"));
-                    for (i, &kid) in node.kids.iter().enumerate().rev() {
-                        stack.push(Piece::Node(kid));
+                    for (i, &child) in node.children.iter().enumerate().rev() {
+                        stack.push(Piece::Node(child));
                         if i > 0 {
                             stack.push(Piece::Text(", "));
                         }
@@ -185,7 +185,7 @@ fn term<K: Copy + Eq + std::hash::Hash>(
         if expr.len() >= MAX_TERM {
             return None;
         }
-        node.kids = parts.iter().map(|p| done[p]).collect();
+        node.children = parts.iter().map(|p| done[p]).collect();
         done.insert(key, expr.add(node));
     }
     Some(expr)
@@ -207,6 +207,6 @@ fn chosen(region: &Region, choice: &Choice, value: ValueId) -> Option<RecExpr<EN
     let root = region.egraph.find(*region.ids.get(&value)?);
     term(root, |class| {
         let node = choice.node(class)?;
-        Some((node.clone(), node.kids.to_vec()))
+        Some((node.clone(), node.children.to_vec()))
     })
 }

@@ -31,7 +31,7 @@ struct Solution {
     /// Whether the e-node exists in the program.
     original: bool,
     /// Position among the members of the last leaf that the term uses.
-    since: u32,
+    available_from: u32,
 }
 
 impl Choice {
@@ -41,8 +41,8 @@ impl Choice {
     }
 
     /// The number of members that must precede the chosen term: all its leaves are defined by then.
-    pub(crate) fn since(&self, class: Id) -> u32 {
-        self.best.get(&class).map_or(u32::MAX, |s| s.since)
+    pub(crate) fn available_from(&self, class: Id) -> u32 {
+        self.best.get(&class).map_or(u32::MAX, |s| s.available_from)
     }
 }
 
@@ -72,13 +72,13 @@ impl Costs<'_> {
     }
 }
 
-/// Chooses an e-node for every class. `original` holds the program's own e-nodes; `since` maps a leaf to the
+/// Chooses an e-node for every class. `original` holds the program's own e-nodes; `available_from` maps a leaf to the
 /// member position at which it is defined.
 pub(crate) fn extract(
     egraph: &EGraph<ENode, Knowledge>,
     costs: &Costs<'_>,
     original: &HashSet<ENode, FxBuildHasher>,
-    since: impl Fn(u32) -> u32,
+    available_from: impl Fn(u32) -> u32,
 ) -> Choice {
     let mut classes: Vec<Id> = egraph.classes().map(|c| c.id).collect();
     classes.sort_unstable();
@@ -89,8 +89,8 @@ pub(crate) fn extract(
         all.sort_unstable();
         all.dedup();
         for node in &all {
-            for &kid in node.children() {
-                let list = users.entry(kid).or_default();
+            for &child in node.children() {
+                let list = users.entry(child).or_default();
                 if list.last() != Some(&class) {
                     list.push(class);
                 }
@@ -111,7 +111,9 @@ pub(crate) fn extract(
         budget -= 1;
         let mut improved = false;
         for node in &nodes[&class] {
-            let Some(found) = solution(class, node, costs, original, &choice, &since) else { continue };
+            let Some(found) = solution(class, node, costs, original, &choice, &available_from) else {
+                continue;
+            };
             if choice.best.get(&class).is_none_or(|old| better(&found, old)) {
                 choice.best.insert(class, found);
                 improved = true;
@@ -142,22 +144,28 @@ fn solution(
     costs: &Costs<'_>,
     original: &HashSet<ENode, FxBuildHasher>,
     choice: &Choice,
-    since: impl Fn(u32) -> u32,
+    available_from: impl Fn(u32) -> u32,
 ) -> Option<Solution> {
     let mut needs: HashMap<Id, u64, FxBuildHasher> = HashMap::default();
     let mut last = match node.head {
-        Head::Leaf(n) => since(n),
+        Head::Leaf(n) => available_from(n),
         _ => 0,
     };
-    for &kid in node.children() {
-        let of = choice.best.get(&kid)?;
+    for &child in node.children() {
+        let of = choice.best.get(&child)?;
         if of.needs.contains_key(&class) {
             return None;
         }
-        last = last.max(of.since);
+        last = last.max(of.available_from);
         needs.extend(of.needs.iter().map(|(k, c)| (*k, *c)));
     }
     needs.insert(class, costs.of(node));
     let total = needs.values().sum();
-    Some(Solution { node: node.clone(), needs, total, original: original.contains(node), since: last })
+    Some(Solution {
+        node: node.clone(),
+        needs,
+        total,
+        original: original.contains(node),
+        available_from: last,
+    })
 }

@@ -86,13 +86,13 @@ impl Knowledge {
 }
 
 /// The constant list whose elements are all constants.
-fn constant_list(egraph: &mut EGraph<ENode, Knowledge>, ty: Type, kids: &[Id]) -> Option<u32> {
+fn constant_list(egraph: &mut EGraph<ENode, Knowledge>, ty: Type, children: &[Id]) -> Option<u32> {
     let elem = ty.list_elem()?;
     // Lists of mutable elements (tensors) are distinct objects and are never merged.
     if elem.is_mutable() {
         return None;
     }
-    let items: Option<Vec<IValue>> = kids
+    let items: Option<Vec<IValue>> = children
         .iter()
         .map(|&k| Some(egraph.analysis.constants[egraph[k].data.constant? as usize].0.clone()))
         .collect();
@@ -108,10 +108,10 @@ impl egg::Analysis<ENode> for Knowledge {
         let (ty, constant) = match enode.head {
             Head::Leaf(n) => (egraph.analysis.leaves[n as usize], None),
             Head::Constant(n) => (egraph.analysis.constants[n as usize].1, Some(n)),
-            Head::List(ty) => (ty.0, constant_list(egraph, ty.0, &enode.kids)),
+            Head::List(ty) => (ty.0, constant_list(egraph, ty.0, &enode.children)),
             Head::Op(id) => {
                 let operands: Vec<Operand<'static>> =
-                    enode.kids.iter().map(|&k| egraph.analysis.operand(&egraph[k].data)).collect();
+                    enode.children.iter().map(|&k| egraph.analysis.operand(&egraph[k].data)).collect();
                 let registry = Arc::clone(&egraph.analysis.registry);
                 let schema = registry.schema(id);
                 let declared = schema.returns.first().map_or(Type::ANY, |r| r.ty);

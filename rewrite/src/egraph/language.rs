@@ -41,13 +41,13 @@ pub struct ENode {
     /// The head.
     pub head: Head,
     /// The classes of its operands.
-    pub kids: SmallVec<[Id; 4]>,
+    pub children: SmallVec<[Id; 4]>,
 }
 
 impl ENode {
     /// A node without operands.
     pub(crate) fn leaf(head: Head) -> Self {
-        ENode { head, kids: SmallVec::new() }
+        ENode { head, children: SmallVec::new() }
     }
 }
 
@@ -55,19 +55,19 @@ impl egg::Language for ENode {
     type Discriminant = (Head, usize);
 
     fn discriminant(&self) -> Self::Discriminant {
-        (self.head, self.kids.len())
+        (self.head, self.children.len())
     }
 
     fn matches(&self, other: &Self) -> bool {
-        self.head == other.head && self.kids.len() == other.kids.len()
+        self.head == other.head && self.children.len() == other.children.len()
     }
 
     fn children(&self) -> &[Id] {
-        &self.kids
+        &self.children
     }
 
     fn children_mut(&mut self) -> &mut [Id] {
-        &mut self.kids
+        &mut self.children
     }
 }
 

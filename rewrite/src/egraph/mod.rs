@@ -52,7 +52,7 @@ impl Saturate {
             ("nodes", &mut limits.nodes),
             ("iterations", &mut limits.iterations),
             ("matches", &mut limits.matches_per_rule),
-            ("region", &mut limits.region),
+            ("window", &mut limits.window),
         ];
         for (name, slot) in slots {
             if let Some(n) = options.number(name)? {
@@ -64,7 +64,7 @@ impl Saturate {
 }
 
 /// The options of the pass `egraph`.
-const OPTIONS: &[&str] = &["accept", "only", "nodes", "iterations", "matches", "region"];
+const OPTIONS: &[&str] = &["accept", "only", "nodes", "iterations", "matches", "window"];
 
 impl Pass for Saturate {
     const NAME: &'static str = "egraph";
@@ -180,7 +180,7 @@ impl<'a> Inputs<'a> {
             _ => None,
         });
         blocks
-            .flat_map(|b| region::windows(&eligible, b, self.limits.region).into_iter().map(move |w| (b, w)))
+            .flat_map(|b| region::windows(&eligible, b, self.limits.window).into_iter().map(move |w| (b, w)))
             .collect()
     }
 
@@ -203,8 +203,8 @@ impl<'a> Inputs<'a> {
         counts.iter_mut().zip(applied).for_each(|(n, more)| *n += more);
         let original: HashSet<language::ENode, FxBuildHasher> =
             (0..region.members.len()).map(|i| decode::member_node(&region, self.graph, i)).collect();
-        debug_assert!(original.iter().all(|n| n.len() == n.kids.len()));
-        let leaves: Vec<u32> = region.leaves.iter().map(|l| l.since).collect();
+        debug_assert!(original.iter().all(|n| n.len() == n.children.len()));
+        let leaves: Vec<u32> = region.leaves.iter().map(|l| l.available_from).collect();
         let costs = extract::Costs { registry: self.graph.registry() };
         let choice = extract::extract(&region.egraph, &costs, &original, |leaf| leaves[leaf as usize]);
         Ok((region, choice, stop))

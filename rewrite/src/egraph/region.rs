@@ -24,11 +24,11 @@ pub(crate) struct Member {
     pub(crate) id: Id,
 }
 
-/// A value of the program that is a leaf. `since` is the number of members that precede its definition.
+/// A value of the program that is a leaf. `available_from` is the number of members that precede its definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafValue {
     pub(crate) value: ValueId,
-    pub(crate) since: u32,
+    pub(crate) available_from: u32,
 }
 
 /// A window of a block as an e-graph.
@@ -69,9 +69,9 @@ pub(crate) fn build(
         egraph,
     };
     for &node in nodes {
-        let mut kids = smallvec::SmallVec::new();
+        let mut children = smallvec::SmallVec::new();
         for v in graph.operands(node) {
-            kids.push(region.operand(graph, shapes, v));
+            children.push(region.operand(graph, shapes, v));
         }
         let value = graph.result(node, 0);
         let ty = shapes.refined_type(graph, value);
@@ -82,7 +82,7 @@ pub(crate) fn build(
             }
             None => Head::Constant(region.constant(graph, value)),
         };
-        let id = region.egraph.add(ENode { head, kids });
+        let id = region.egraph.add(ENode { head, children });
         let mut facts = region.egraph[id].data.clone();
         facts.ty = meet(facts.ty, ty);
         region.egraph.set_analysis_data(id, facts);
@@ -111,7 +111,7 @@ impl Region {
             self.egraph.add(ENode::leaf(Head::Constant(number)))
         } else {
             let number = self.leaves.len() as u32;
-            self.leaves.push(LeafValue { value, since: self.members.len() as u32 });
+            self.leaves.push(LeafValue { value, available_from: self.members.len() as u32 });
             self.egraph.analysis.leaves.push(shapes.refined_type(graph, value));
             self.egraph.add(ENode::leaf(Head::Leaf(number)))
         };

@@ -20,12 +20,12 @@ pub struct Limits {
     /// Maximum number of matches of one rule per round.
     pub matches_per_rule: usize,
     /// Maximum length of a window, in nodes of the program.
-    pub region: usize,
+    pub window: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { nodes: 4_000, iterations: 8, matches_per_rule: 1_000, region: 400 }
+        Limits { nodes: 4_000, iterations: 8, matches_per_rule: 1_000, window: 400 }
     }
 }
 
@@ -82,13 +82,13 @@ fn matcher(instance: &Instance) -> Matcher {
                 ast.add(ENodeOrVar::Var(var))
             }
             Pat::Op(op, args) => {
-                let kids = args.iter().map(|&a| ids[usize::from(a)]).collect();
-                ast.add(ENodeOrVar::ENode(ENode { head: Head::Op(*op), kids }))
+                let children = args.iter().map(|&a| ids[usize::from(a)]).collect();
+                ast.add(ENodeOrVar::ENode(ENode { head: Head::Op(*op), children }))
             }
             Pat::List(elem, items) => {
-                let kids = items.iter().map(|&a| ids[usize::from(a)]).collect();
+                let children = items.iter().map(|&a| ids[usize::from(a)]).collect();
                 let head = Head::List(ListType(Type::list(*elem)));
-                ast.add(ENodeOrVar::ENode(ENode { head, kids }))
+                ast.add(ENodeOrVar::ENode(ENode { head, children }))
             }
             Pat::Compute(..) => unreachable!("invariant: computed constants occur on the right side only"),
         };
@@ -109,7 +109,7 @@ pub(crate) fn saturate(
     counts: &mut [u64],
 ) -> Result<Stop, Contradiction> {
     let matchers = rules.matchers.of(rules.instances());
-    consistent(egraph)?;
+    take_contradiction(egraph)?;
     for _ in 0..limits.iterations {
         let mut found: Vec<(usize, Id, Subst)> = Vec::new();
         for (i, m) in matchers.iter().enumerate() {
@@ -122,7 +122,7 @@ pub(crate) fn saturate(
             if egraph.total_number_of_nodes() >= limits.nodes {
                 egraph.analysis.rule = None;
                 egraph.rebuild();
-                return consistent(egraph).map(|()| Stop::Nodes);
+                return take_contradiction(egraph).map(|()| Stop::Nodes);
             }
             let (m, instance) = (&matchers[i], &rules.instances()[i]);
             let rule = instance.rule;
@@ -131,11 +131,11 @@ pub(crate) fn saturate(
                 counts[rule] += 1;
                 changed = true;
             }
-            consistent(egraph)?;
+            take_contradiction(egraph)?;
         }
         egraph.analysis.rule = None;
         egraph.rebuild();
-        consistent(egraph)?;
+        take_contradiction(egraph)?;
         if !changed {
             return Ok(Stop::Saturated);
         }
@@ -143,7 +143,7 @@ pub(crate) fn saturate(
     Ok(Stop::Iterations)
 }
 
-fn consistent(egraph: &mut EGraph<ENode, Knowledge>) -> Result<(), Contradiction> {
+fn take_contradiction(egraph: &mut EGraph<ENode, Knowledge>) -> Result<(), Contradiction> {
     egraph.analysis.contradiction.take().map_or(Ok(()), Err)
 }
 
@@ -193,18 +193,18 @@ fn instantiate(
             Pat::Var(v) => subst[Var::from_u32(u32::from(*v))],
             Pat::Literal(value, ty) => add_constant(egraph, value, *ty),
             Pat::Op(op, args) => {
-                let kids = made(&ids, args);
-                egraph.add(ENode { head: Head::Op(*op), kids })
+                let children = made(&ids, args);
+                egraph.add(ENode { head: Head::Op(*op), children })
             }
             Pat::List(elem, items) => {
-                let kids = made(&ids, items);
-                egraph.add(ENode { head: Head::List(ListType(Type::list(*elem))), kids })
+                let children = made(&ids, items);
+                egraph.add(ENode { head: Head::List(ListType(Type::list(*elem))), children })
             }
             Pat::Compute(function, args, ty) => {
-                let kids = made(&ids, args);
+                let children = made(&ids, args);
                 let value = {
                     let facts: SmallVec<[_; 4]> =
-                        kids.iter().map(|&k| egraph.analysis.fact(&egraph[k].data)).collect();
+                        children.iter().map(|&k| egraph.analysis.fact(&egraph[k].data)).collect();
                     rule.compute(*function, &facts)?
                 };
                 let value = literal_for(&value, *ty)?;
@@ -220,8 +220,8 @@ fn instantiate(
 /// at each use and not shared.
 pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue, formal: Type) -> Id {
     if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
-        let kids = list.to_vec().iter().map(|v| add_constant(egraph, v, elem)).collect();
-        return egraph.add(ENode { head: Head::List(ListType(Type::list(elem))), kids });
+        let children = list.to_vec().iter().map(|v| add_constant(egraph, v, elem)).collect();
+        return egraph.add(ENode { head: Head::List(ListType(Type::list(elem))), children });
     }
     let number = egraph.analysis.constant(value, value.type_of());
     egraph.add(ENode::leaf(Head::Constant(number)))

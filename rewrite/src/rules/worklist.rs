@@ -323,16 +323,16 @@ impl<'a> Sweep<'a> {
                     self.plan_constant(at, loc, &value, *ty)
                 }
                 Pat::List(elem, items) => {
-                    let kids = of(&terms, items);
-                    self.insert(at, Prim::ListConstruct.into(), &kids, Type::list(*elem), loc)
+                    let children = of(&terms, items);
+                    self.insert(at, Prim::ListConstruct.into(), &children, Type::list(*elem), loc)
                 }
                 Pat::Op(op, args) => {
-                    let kids = of(&terms, args);
+                    let children = of(&terms, args);
                     let root = pat == instance.right;
                     let declared =
                         self.graph.registry().schema(*op).returns.first().map_or(Type::ANY, |r| r.ty);
                     let ty = if root { self.graph.ty(self.graph.result(node, 0)) } else { declared };
-                    self.insert(at, (*op).into(), &kids, ty, loc)
+                    self.insert(at, (*op).into(), &children, ty, loc)
                 }
             };
             terms[usize::from(pat)] = Some(term);
@@ -341,17 +341,17 @@ impl<'a> Sweep<'a> {
     }
 
     /// Plans a node of the right side.
-    fn insert(&mut self, at: At, op: Op, kids: &[Planned], ty: Type, loc: LocId) -> Planned {
-        let planned = self.patch.insert(at, op, kids, Vec::new(), ty, loc);
-        self.sharing.plan(planned, op, kids, ty);
+    fn insert(&mut self, at: At, op: Op, children: &[Planned], ty: Type, loc: LocId) -> Planned {
+        let planned = self.patch.insert(at, op, children, Vec::new(), ty, loc);
+        self.sharing.plan(planned, op, children, ty);
         planned
     }
 
     fn plan_constant(&mut self, at: At, loc: LocId, value: &IValue, formal: Type) -> Planned {
         if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
-            let kids: Vec<Planned> =
+            let children: Vec<Planned> =
                 list.to_vec().iter().map(|v| self.plan_constant(at, loc, v, elem)).collect();
-            return self.insert(at, Prim::ListConstruct.into(), &kids, Type::list(elem), loc);
+            return self.insert(at, Prim::ListConstruct.into(), &children, Type::list(elem), loc);
         }
         let planned = self.patch.constant(at, value.clone(), value.type_of(), loc);
         self.sharing.plan(planned, Prim::Constant.into(), &[], value.type_of());

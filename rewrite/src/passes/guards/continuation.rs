@@ -6,7 +6,7 @@
 //! inputs are exactly the live values. Constants are copied instead.
 //!
 //! Guards are assumptions of the program that the continuation replaces, so they are removed from it. The inputs have
-//! no refined types, because nothing checks them.
+//! no refined types, because callers do not check them.
 
 use crate::facets::Role;
 use crate::pass::PassError;
@@ -24,7 +24,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Returns the operators; `None` if the registry has none, and continuations cannot start in loops.
+    /// Returns the operators. `None` if the registry lacks them; then guards inside loops get no continuation.
     pub(super) fn find(registry: &Registry) -> Option<Steps> {
         let (sum, difference) = (roles::find(registry, Role::Sum), roles::find(registry, Role::Difference));
         Some(Steps { sum: sum.ok()?, difference: difference.ok()? })
@@ -44,7 +44,7 @@ impl Continuation {
     /// `None` if the guard is in a block of an operator that cannot be entered in the middle.
     ///
     /// # Errors
-    /// Returns an internal error if the graph does not verify.
+    /// Returns an internal error if a node cannot be cloned.
     pub(super) fn after(
         source: &Graph,
         guard: NodeId,
