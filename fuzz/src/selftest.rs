@@ -3,7 +3,7 @@
 
 use crate::campaign::{Campaign, Finding, Tally};
 use crate::oracle::{
-    AliasTruth, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, PlansAgree, SharingKept,
+    AliasTruth, AliasedInputsAgree, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, PlansAgree,
     SourceRoundTrip, TextRoundTrip,
 };
 use crate::planted::{self, Bug, PlanBug};
@@ -127,7 +127,7 @@ pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> 
             let pipeline = |text: &str| session.pipeline(text).map_err(|e| e.to_string());
             match name.split_once(':') {
                 Some(("pass", text)) => Box::new(PassKeeps::new(text, pipeline(text)?)),
-                Some(("sharing", text)) => Box::new(SharingKept::new(text, pipeline(text)?)),
+                Some(("sharing", text)) => Box::new(AliasedInputsAgree::new(text, pipeline(text)?)),
                 Some(("planted", bug)) => wrong(session, bug).ok_or_else(|| unknown(name))?,
                 _ => return Err(unknown(name)),
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// No sharing.
-    Apart,
+    Disjoint,
     /// All tensor arguments are one tensor.
     OneTensor,
     /// Tensor arguments are views of the first one: the same elements, or transposed.
@@ -20,13 +20,18 @@ pub enum Sharing {
     /// Some uses of arguments read constants instead that share the first argument's storage, alone and in a tuple.
     Constants,
     /// Like `Constants`, but the argument has its own memory.
-    ConstantsApart,
+    ConstantsDisjoint,
 }
 
 impl Sharing {
     /// All forms.
-    pub const ALL: [Sharing; 5] =
-        [Sharing::Apart, Sharing::OneTensor, Sharing::Views, Sharing::Constants, Sharing::ConstantsApart];
+    pub const ALL: [Sharing; 5] = [
+        Sharing::Disjoint,
+        Sharing::OneTensor,
+        Sharing::Views,
+        Sharing::Constants,
+        Sharing::ConstantsDisjoint,
+    ];
 
     /// Returns the case with this form of sharing; `None` if it has too few tensors. Its inputs are for one run.
     #[must_use]
@@ -37,7 +42,7 @@ impl Sharing {
         let others = inputs.iter().skip(first + 1).any(|v| matches!(v, IValue::Tensor(_)));
         let mut graph = Arc::clone(&case.graph);
         match self {
-            Sharing::Apart => {}
+            Sharing::Disjoint => {}
             Sharing::OneTensor | Sharing::Views if !others => return None,
             Sharing::OneTensor | Sharing::Views => {
                 for (i, input) in inputs.iter_mut().enumerate().skip(first + 1) {
@@ -51,7 +56,7 @@ impl Sharing {
                 }
             }
             Sharing::Constants => graph = Arc::new(with_constants(&graph, &base)?),
-            Sharing::ConstantsApart => {
+            Sharing::ConstantsDisjoint => {
                 let own = base.clone_data().ok()?;
                 graph = Arc::new(with_constants(&graph, &own)?);
             }

@@ -77,7 +77,7 @@ pub(super) fn call(registry: &Registry, op: OpId, args: &[IValue], way: Way, g: 
             Outcome::Defect(format!("panics: {}", text.unwrap_or_default()))
         }
         Ok(Err(error)) if matches!(error.fault(), Fault::Internal) => {
-            Outcome::Defect(format!("blames itself: {error}"))
+            Outcome::Defect(format!("reports an internal error: {error}"))
         }
         Ok(Err(error)) => Outcome::Refused(error.to_string()),
         Ok(Ok(mut results)) => {

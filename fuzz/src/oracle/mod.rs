@@ -44,7 +44,7 @@ pub use journal::JournalReplay;
 pub use machine::MachineAgrees;
 pub use pass::PassKeeps;
 pub(crate) use pass::RAISED;
-pub use sharing::SharingKept;
+pub use sharing::AliasedInputsAgree;
 pub use source::SourceRoundTrip;
 pub use text::TextRoundTrip;
 

@@ -20,7 +20,7 @@ const ROUNDING: f64 = 1e-4;
 
 /// Compares the program before a pipeline, on the reference evaluator, with the program after it, on both evaluators, in
 /// every form of [`Sharing`].
-pub struct SharingKept {
+pub struct AliasedInputsAgree {
     name: String,
     pipeline: Pipeline,
 }
@@ -28,16 +28,16 @@ pub struct SharingKept {
 /// A run on the given arguments.
 type Run = fn(&Arc<Graph>, &Case) -> Observation;
 
-impl SharingKept {
+impl AliasedInputsAgree {
     /// Creates an oracle for a pipeline.
     pub fn new(name: &str, pipeline: Pipeline) -> Self {
-        SharingKept { name: name.to_owned(), pipeline }
+        AliasedInputsAgree { name: name.to_owned(), pipeline }
     }
 
-    fn check_way(&self, case: &Case, sharing: Sharing) -> Outcome {
+    fn check_aliasing(&self, case: &Case, sharing: Sharing) -> Outcome {
         const TOO_FEW: Outcome = Outcome::Rejected("too few tensors");
         let Some(before) = sharing.apply(case) else { return TOO_FEW };
-        let want = walk(&before.graph, &before);
+        let want = run_reference(&before.graph, &before);
         if want.end.is_err() {
             return Outcome::Rejected("the program fails");
         }
@@ -46,7 +46,7 @@ impl SharingKept {
             _ => Precision::Within(ROUNDING),
         };
         let mut changed = false;
-        for (evaluator, run) in [("reference", walk as Run), ("machine", machine)] {
+        for (evaluator, run) in [("reference", run_reference as Run), ("machine", machine)] {
             // Runs write arguments and constants, so each run has its own.
             let Some(fresh) = sharing.apply(case) else { return TOO_FEW };
             let mut graph: Graph = (*fresh.graph).clone();
@@ -66,7 +66,7 @@ impl SharingKept {
     }
 }
 
-fn walk(graph: &Arc<Graph>, case: &Case) -> Observation {
+fn run_reference(graph: &Arc<Graph>, case: &Case) -> Observation {
     observe::run_on(case.inputs.clone(), |inputs, host| reference::run(graph, inputs, &*case.unit, host))
 }
 
@@ -77,15 +77,15 @@ fn machine(graph: &Arc<Graph>, case: &Case) -> Observation {
     })
 }
 
-impl Oracle for SharingKept {
+impl Oracle for AliasedInputsAgree {
     fn name(&self) -> String {
         format!("sharing:{}", self.name)
     }
 
     fn check(&self, case: &Case) -> Outcome {
         let mut outcome = Outcome::Rejected("too few tensors");
-        for sharing in Sharing::ALL.into_iter().filter(|&way| way != Sharing::Apart) {
-            match self.check_way(case, sharing) {
+        for sharing in Sharing::ALL.into_iter().filter(|&way| way != Sharing::Disjoint) {
+            match self.check_aliasing(case, sharing) {
                 Outcome::Failed(why) => return Outcome::Failed(format!("{sharing:?}: {why}")),
                 Outcome::Changed => outcome = Outcome::Changed,
                 Outcome::Checked if outcome != Outcome::Changed => outcome = Outcome::Checked,

@@ -37,7 +37,7 @@ fn offence(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> O
     let call = || budget.run(|| kernel.call_on(schema, &mut given, &mut Host::quiet()));
     match catch_unwind(AssertUnwindSafe(call)) {
         Err(_) => Some("panics".to_owned()),
-        Ok(Err(e)) if matches!(e.fault(), Fault::Internal) => Some(format!("blames itself: {e}")),
+        Ok(Err(e)) if matches!(e.fault(), Fault::Internal) => Some(format!("reports an internal error: {e}")),
         Ok(Err(e))
             if matches!(e.fault(), Fault::Input)
                 && !registry.effects(id).contains(Effects::RAISES)
