@@ -16,7 +16,7 @@ enum Spacing {
 }
 
 /// Returns a difference; an error for booleans.
-fn apart(a: &Tensor, b: &Tensor) -> Computed {
+fn difference(a: &Tensor, b: &Tensor) -> Computed {
     no_bools(a.dtype(), b.dtype())?;
     difference_of(a, b)
 }
@@ -50,11 +50,11 @@ fn even(x: &Tensor, d: i64, by: Scalar, order: i64) -> Result<[Tensor; 3], Kerne
     let n = x.size(d)?;
     let by = Tensor::scalar(by, to_float(x.dtype()))?;
     let double = product_of(&by, &number(2.0, &by)?)?;
-    let center = quotient_of(&apart(&part(x, d, 2, n - 2)?, &part(x, d, 0, n - 2)?)?, &double)?;
+    let center = quotient_of(&difference(&part(x, d, 2, n - 2)?, &part(x, d, 0, n - 2)?)?, &double)?;
     let at = |i: i64| part(x, d, i, 1);
     if order == 1 {
-        let first = quotient_of(&apart(&at(1)?, &at(0)?)?, &by)?;
-        let last = quotient_of(&apart(&at(n - 1)?, &at(n - 2)?)?, &by)?;
+        let first = quotient_of(&difference(&at(1)?, &at(0)?)?, &by)?;
+        let last = quotient_of(&difference(&at(n - 1)?, &at(n - 2)?)?, &by)?;
         return Ok([first, center, last]);
     }
     let end = |near: i64, middle: i64, far: i64, sign: f64| -> Computed {
@@ -69,7 +69,8 @@ fn uneven(x: &Tensor, d: i64, coordinates: &Tensor, order: i64) -> Result<[Tenso
     let n = x.size(d)?;
     let mut sizes = vec![1; x.rank()];
     sizes[d as usize] = n - 1;
-    let steps = apart(&part(coordinates, 0, 1, n - 1)?, &part(coordinates, 0, 0, n - 1)?)?.reshape(&sizes)?;
+    let steps =
+        difference(&part(coordinates, 0, 1, n - 1)?, &part(coordinates, 0, 0, n - 1)?)?.reshape(&sizes)?;
     // Weights of a position and its two successors, from the two steps between them.
     let (h, k) = (part(&steps, d, 0, n - 2)?, part(&steps, d, 1, n - 2)?);
     let both = sum_of(&h, &k)?;
@@ -82,8 +83,8 @@ fn uneven(x: &Tensor, d: i64, coordinates: &Tensor, order: i64) -> Result<[Tenso
     // A single step is a rank-0 tensor, which does not affect promotion.
     let step = |i: i64| -> Computed { Ok(part(&steps, d, i, 1)?.reshape(&[])?) };
     if order == 1 {
-        let first = ratio(&apart(&at(1, 1)?, &at(0, 1)?)?, &step(0)?)?;
-        let last = ratio(&apart(&at(n - 1, 1)?, &at(n - 2, 1)?)?, &step(n - 2)?)?;
+        let first = ratio(&difference(&at(1, 1)?, &at(0, 1)?)?, &step(0)?)?;
+        let last = ratio(&difference(&at(n - 1, 1)?, &at(n - 2, 1)?)?, &step(n - 2)?)?;
         return Ok([first, center, last]);
     }
     // At an end: `h` is the adjacent step, `k` the next one.
