@@ -17,8 +17,8 @@ const LOCAL_HEADER: u64 = 30;
 const FLAGS: u16 = 0x0808;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// Records of at most this size in bytes are not compressed.
-const COMPRESS_FROM: usize = 200;
+/// Maximum size in bytes of a record that `deflate` stores without compression.
+const MAX_STORED: usize = 200;
 
 struct Entry {
     name: String,
@@ -52,13 +52,13 @@ impl<W: Write> ZipWriter<W> {
         self.record(name, STORED, bytes, crc32fast::hash(bytes), bytes.len() as u64)
     }
 
-    /// Adds a record; deflates it if it is longer than 200 bytes.
+    /// Adds a record; deflates it if it has more than 200 bytes.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`ZipWriter::store`].
     pub fn deflate(&mut self, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
-        if bytes.len() <= COMPRESS_FROM {
+        if bytes.len() <= MAX_STORED {
             return self.store(name, bytes);
         }
         let packed = deflated(bytes);
