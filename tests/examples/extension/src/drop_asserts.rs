@@ -2,7 +2,7 @@
 //!
 //! A program whose checks succeed keeps its meaning. A program with a failing check continues instead of raising.
 
-use crate::Guards;
+use crate::AssertBranches;
 use flambeau::rewrite::{Pass, PassCx, PassError};
 
 /// See the module's documentation.
@@ -14,8 +14,8 @@ impl Pass for DropAsserts {
     const DOC: &'static str = "removes branches that only raise";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let (_, guards) = cx.with::<Guards>();
-        for node in guards.nodes().to_vec() {
+        let (_, branches) = cx.with::<AssertBranches>();
+        for node in branches.nodes().to_vec() {
             if !cx.fuel("drop", node) {
                 break;
             }

@@ -4,11 +4,11 @@
 //! depends only on `flambeau`, and Flambeau does not depend on it.
 
 mod drop_asserts;
-mod guards;
+mod assert_branches;
 mod swish;
 
 pub use drop_asserts::DropAsserts;
-pub use guards::Guards;
+pub use assert_branches::AssertBranches;
 
 use flambeau::SessionBuilder;
 use flambeau::rewrite::PassEntry;

@@ -1,7 +1,7 @@
 //! Tests of each part of the extension in a session, and of errors in wrong definitions.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use extension::Guards;
+use extension::AssertBranches;
 use flambeau::analysis::{AliasDb, Analyses, Dtype, Shape};
 use flambeau::exec::soundness::{try_facts, try_operator};
 use flambeau::exec::{Kernel, Sample, soundness};
@@ -181,14 +181,14 @@ fn the_analysis_follows_edits() {
     let source = "def f(x: int):\n    assert x > 0\n    assert x > 1\n    return x\n";
     let mut graph = (*graph(&session, source)).clone();
     let mut analyses = Analyses::new();
-    let guards = analyses.get::<Guards>(&graph).nodes().to_vec();
-    assert_eq!(guards.len(), 2);
-    graph.edit().erase(guards[0]);
-    assert_eq!(analyses.get::<Guards>(&graph).nodes(), &guards[1..], "kept, one fewer");
-    let block = graph.block(guards[1], 0);
+    let branches = analyses.get::<AssertBranches>(&graph).nodes().to_vec();
+    assert_eq!(branches.len(), 2);
+    graph.edit().erase(branches[0]);
+    assert_eq!(analyses.get::<AssertBranches>(&graph).nodes(), &branches[1..], "kept, one fewer");
+    let block = graph.block(branches[1], 0);
     graph.edit().at(At::start(block)).node(Prim::Print, &[], &[]);
-    assert!(analyses.get::<Guards>(&graph).nodes().is_empty(), "built anew: the branch prints");
-    let stats = analyses.stats().find(|s| s.name == "extension/guards").unwrap();
+    assert!(analyses.get::<AssertBranches>(&graph).nodes().is_empty(), "built anew: the branch prints");
+    let stats = analyses.stats().find(|s| s.name == "extension/assert_branches").unwrap();
     assert_eq!((stats.built, stats.kept, stats.rebuilt), (1, 1, 1));
     assert_eq!(analyses.check(&graph), Ok(()));
 }
@@ -198,8 +198,8 @@ fn the_analysis_combines_with_standard_ones() {
     let session = session();
     let graph = graph(&session, SOURCE);
     let mut analyses = Analyses::new();
-    let (graph, (guards, alias)) = analyses.with::<(Guards, AliasDb)>(&graph);
-    assert_eq!(guards.nodes().len(), 1);
+    let (graph, (branches, alias)) = analyses.with::<(AssertBranches, AliasDb)>(&graph);
+    assert_eq!(branches.nodes().len(), 1);
     let x = graph.inputs().next().unwrap();
     assert!(alias.may_alias(x, x) && alias.may_be_wildcard(x));
 }

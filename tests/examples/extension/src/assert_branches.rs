@@ -1,4 +1,4 @@
-//! The analysis `extension/guards`: branches that only check a condition.
+//! The analysis `extension/assert_branches`: branches that only check a condition.
 //!
 //! It uses the effects of operators, not their names.
 
@@ -8,44 +8,44 @@ use flambeau::ir::{BlockId, Change, Graph, NodeId, OpKind, Prim};
 /// The `prim::If` nodes, in program order, that have no result and at most raise an exception: the compiled form of
 /// `assert`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Guards {
+pub struct AssertBranches {
     nodes: Vec<NodeId>,
 }
 
-impl Guards {
+impl AssertBranches {
     /// Returns the nodes.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
 }
 
-impl Analysis for Guards {
-    const NAME: &'static str = "extension/guards";
+impl Analysis for AssertBranches {
+    const NAME: &'static str = "extension/assert_branches";
 
     fn build(cx: &AnalysisCx<'_>) -> Self {
         let graph = cx.graph();
-        Guards { nodes: graph.nodes_deep().filter(|&n| is_guard(graph, n)).collect() }
+        AssertBranches { nodes: graph.nodes_deep().filter(|&n| is_assert(graph, n)).collect() }
     }
 
-    /// Removes erased guards. Any other edit may turn a branch into a guard or back, so the analysis is rebuilt.
+    /// Removes erased nodes. Any other edit may turn a branch into an assertion or back, so the analysis is rebuilt.
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
         if changes.iter().all(|c| matches!(c, Change::Erased(_) | Change::Metadata)) {
-            self.nodes.retain(|&n| cx.graph().has_node(n) && is_guard(cx.graph(), n));
+            self.nodes.retain(|&n| cx.graph().has_node(n) && is_assert(cx.graph(), n));
             return Update::Kept;
         }
         Update::Rebuild
     }
 
-    /// A missing guard is only less precise; a node that is not a guard is an error.
+    /// A missing node is only less precise; a node that is not an assertion is an error.
     fn agrees(&self, _: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
         match self.nodes.iter().find(|n| !fresh.nodes.contains(n)) {
-            Some(node) => Err(format!("{node:?} is not a guard")),
+            Some(node) => Err(format!("{node:?} is not an assertion")),
             None => Ok(()),
         }
     }
 }
 
-fn is_guard(graph: &Graph, node: NodeId) -> bool {
+fn is_assert(graph: &Graph, node: NodeId) -> bool {
     graph.is_prim(node, Prim::If)
         && graph.result_count(node) == 0
         && graph.blocks(node).all(|b| only_raises(graph, b))
