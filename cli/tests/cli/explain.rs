@@ -43,9 +43,9 @@ fn rewrites_are_explained() {
 fn alias_answers_are_explained() {
     let path = file("explain", "a.ir", GRAPH);
     let out = accepted(&["explain", &path, "--alias", "%w,%e"]);
-    assert!(out.starts_with("%w may be %e"), "{out}");
+    assert!(out.starts_with("%w may alias %e"), "{out}");
     let out = accepted(&["explain", &path, "--alias", "%w,%y"]);
-    assert!(out.starts_with("%w cannot be %y: they have no memory in common"), "{out}");
+    assert!(out.starts_with("%w cannot alias %y: they have no memory in common"), "{out}");
 }
 
 #[test]

@@ -38,12 +38,12 @@ def foo(a, b):
 # }
 
 # == alias why %r %a.1
-# %r may be %a.1: both may be *input Tensor
+# %r may alias %a.1: both may be *input Tensor
 #   %r -> *input Tensor
 #   %a.1 -> *input Tensor
 #   written by aten::add_
 
 # == alias why %r %c.1
-# %r cannot be %c.1: they have no memory in common
+# %r cannot alias %c.1: they have no memory in common
 #   %r is *input Tensor
 #   %c.1 is its own memory
