@@ -25,8 +25,8 @@ use super::known::KnownNames;
 use super::overloads::Overloads;
 use super::sugar::Sugar;
 use crate::Limits;
-use crate::trampoline::{Trampoline, run};
 use crate::ssa::Stage;
+use crate::trampoline::{Trampoline, run};
 use crate::tree::{TreeId, TreeKind};
 
 /// An operator overload that is a function: calls that match its schema are replaced by its graph.
@@ -475,7 +475,11 @@ impl ClassEnv for Session<'_> {
 }
 
 /// Creates the context for compiling `fun`.
-pub(crate) fn context<'a>(session: &'a Session<'a>, trampoline: &'a Trampoline<'a>, fun: super::fun::Fun) -> Cx<'a> {
+pub(crate) fn context<'a>(
+    session: &'a Session<'a>,
+    trampoline: &'a Trampoline<'a>,
+    fun: super::fun::Fun,
+) -> Cx<'a> {
     Cx { session, trampoline, fun: Rc::new(fun) }
 }
 

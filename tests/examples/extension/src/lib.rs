@@ -3,12 +3,12 @@
 //! Each tutorial of CONTRIBUTING.md shows a part of this crate literally (`tests/tutorials.rs` compares them). The crate
 //! depends only on `flambeau`, and Flambeau does not depend on it.
 
-mod drop_asserts;
 mod assert_branches;
+mod drop_asserts;
 mod swish;
 
-pub use drop_asserts::DropAsserts;
 pub use assert_branches::AssertBranches;
+pub use drop_asserts::DropAsserts;
 
 use flambeau::SessionBuilder;
 use flambeau::rewrite::PassEntry;
