@@ -277,7 +277,10 @@ impl Host {
             }
             None => {
                 self.fuel = 0;
-                Err(KernelError::limit("out of fuel: the limit on loop iterations and calls was reached"))
+                Err(KernelError::limit(
+                    "out of fuel: the run reached its bound on loop iterations and calls (`run.fuel` of the \
+                     limits, `--fuel` of the command)",
+                ))
             }
         }
     }

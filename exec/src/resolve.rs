@@ -29,8 +29,11 @@ pub(crate) fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Re
     let class = match args.first() {
         Some(IValue::Object(o)) => o.class(),
         other => {
-            let tag = other.map_or("nothing", IValue::tag);
-            return Err(KernelError::input(format!("method '{name}' of {tag}, which is not an object")));
+            let why = match other {
+                Some(value) => format!("on a value of type {}", value.tag()),
+                None => "without a receiver".to_owned(),
+            };
+            return Err(KernelError::input(format!("cannot call method '{name}' {why}")));
         }
     };
     let missing =

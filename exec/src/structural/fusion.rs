@@ -1,7 +1,7 @@
 //! Helper operators of fusion groups: chunks, and sizes as lists.
 
+use super::current_node;
 use super::objects::list_of;
-use super::place;
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
 use flambeau_ir::attr::names;
@@ -81,7 +81,7 @@ fn chunk_attrs(cx: &KernelCx<'_>) -> Result<(i64, i64), KernelError> {
 
 /// Returns the chunks as separate results, or as one list if the only result has list type.
 fn split(cx: &mut KernelCx<'_>, tensor: &Tensor, chunks: i64, dim: i64) -> KernelResult {
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let pieces = tensor.chunk(chunks, dim)?;
     let first = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
     if first.list_elem().is_some() {

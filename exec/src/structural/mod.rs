@@ -45,7 +45,7 @@ pub(crate) fn is_control(prim: Prim) -> bool {
 pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
     match prim {
         Prim::Constant => {
-            let (graph, node) = place(cx)?;
+            let (graph, node) = current_node(cx)?;
             let value = graph.constant(graph.result(node, 0)).unwrap_or_default();
             cx.ret(value);
         }
@@ -62,7 +62,7 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
             cx.ret(value);
         }
         Prim::Awaitable => {
-            let (graph, node) = place(cx)?;
+            let (graph, node) = current_node(cx)?;
             let elem = awaited_type(cx.result_type(0));
             let args = cx.args().iter_mut().map(std::mem::take).collect();
             cx.ret(Future::awaitable(elem, Task { graph: crate::resolve::subgraph(graph, node)?, args }));
@@ -151,7 +151,7 @@ pub fn one_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
 }
 
 /// Returns the node that is being run.
-fn place<'a>(cx: &KernelCx<'a>) -> Result<(&'a Graph, NodeId), KernelError> {
+fn current_node<'a>(cx: &KernelCx<'a>) -> Result<(&'a Graph, NodeId), KernelError> {
     match cx.site() {
         Site::Node(graph, node) => Ok((graph, node)),
         Site::Schema(_) => Err(KernelError::internal("a structural operator outside a graph")),

@@ -1,6 +1,6 @@
 //! Tuples, lists, dictionaries, objects.
 
-use super::{name_of, place};
+use super::{current_node, name_of};
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
@@ -63,7 +63,7 @@ pub(super) fn tuple_index(cx: &mut KernelCx<'_>) -> KernelResult {
 
 pub(super) fn tuple_slice(cx: &mut KernelCx<'_>) -> KernelResult {
     let tuple = tuple(cx)?;
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let bound = |name| graph.attr(node, name).and_then(|a| a.as_int()).and_then(|i| usize::try_from(i).ok());
     let range = bound(names::beg()).zip(bound(names::end()));
     let items = range.and_then(|(beg, end)| tuple.items().get(beg..end));
@@ -125,7 +125,7 @@ fn slot(callees: &dyn Callees, class: Type, name: Symbol) -> Result<usize, Kerne
 }
 
 pub(super) fn get_attr(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let object = object(cx)?;
     let name = name_of(graph, node)?;
     let value = object.get(slot(callees, object.class(), name)?);
@@ -142,7 +142,7 @@ pub(super) fn get_attr(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelRe
 }
 
 pub(super) fn set_attr(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let object = object(cx)?;
     let slot = slot(callees, object.class(), name_of(graph, node)?)?;
     object.set(slot, cx.take(1));
@@ -150,7 +150,7 @@ pub(super) fn set_attr(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelRe
 }
 
 pub(super) fn has_attr(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let has = callees.slot(object(cx)?.class(), name_of(graph, node)?).is_some();
     cx.ret(has);
     Ok(())

@@ -1,6 +1,6 @@
 //! Type checks of values, profiling, and calls of host operators.
 
-use super::place;
+use super::current_node;
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
@@ -153,7 +153,7 @@ pub(super) fn isinstance(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> Kernel
 }
 
 pub(super) fn profile(cx: &mut KernelCx<'_>) -> KernelResult {
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let (args, _, host) = cx.parts();
     host.observe(graph, node, args);
     if cx.n_results() > 0 {
@@ -198,7 +198,7 @@ pub(super) fn check(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
 
 /// Calls an operator of the host and checks its results against the result types.
 pub(super) fn host_call(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
-    let (graph, node) = place(cx)?;
+    let (graph, node) = current_node(cx)?;
     let expected = cx.n_results();
     let (args, rets, host) = cx.parts();
     if prim == Prim::CastFromPython {
