@@ -10,7 +10,7 @@
 
 use crate::deadline::Deadline;
 use crate::trace::RewriteTrace;
-use flambeau_ir::{Graph, NodeId};
+use flambeau_ir::{Graph, NodeId, ValueId};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
@@ -248,6 +248,18 @@ impl Fuel<'_> {
             trace.rewrite(self.pass, what, graph, node);
         }
         true
+    }
+
+    /// Whether the run records a rewrite trace.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.control.trace.is_some()
+    }
+
+    /// Records in the trace the values, with their former names, whose nodes moved into the subgraph of `group`.
+    pub(crate) fn outlined(&mut self, graph: &Graph, values: Vec<(ValueId, String)>, group: NodeId) {
+        if let Some(trace) = &mut self.control.trace {
+            trace.outlined(self.pass, graph, values, group);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod interface;
 mod positions;
 
 use crate::pass::{PassCx, PassError};
+use crate::trace::name;
 use captures::Captures;
 use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::attr::names;
@@ -116,7 +117,12 @@ pub(crate) fn apply(
             if !fuel.take("group", g, plan.at) {
                 return Ok(());
             }
-            make(&mut editor, &plan, prim, &mut around)?;
+            let moved: Vec<(ValueId, String)> = match fuel.is_traced() {
+                true => plan.nodes.iter().flat_map(|&n| g.results(n)).map(|v| (v, name(g, v))).collect(),
+                false => Vec::new(),
+            };
+            let group = make(&mut editor, &plan, prim, &mut around)?;
+            fuel.outlined(editor.graph(), moved, group);
         }
     }
     Ok(())
@@ -203,12 +209,13 @@ impl Producers<'_> {
 /// A hash set for a few nodes of a large graph: allocating a bit set would cost O(graph).
 type SmallNodes = HashSet<NodeId, FxBuildHasher>;
 
+/// Builds a group and returns its node.
 fn make(
     editor: &mut Editor<'_>,
     plan: &GroupPlan,
     prim: Prim,
     around: &mut Surroundings,
-) -> Result<(), PassError> {
+) -> Result<NodeId, PassError> {
     let g = editor.graph();
     let body = body_of(g, plan, &around.interface)
         .map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
@@ -226,7 +233,7 @@ fn make(
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);
     }
-    Ok(())
+    Ok(group)
 }
 
 fn body_of(g: &Graph, plan: &GroupPlan, interface: &Interface) -> Result<Graph, flambeau_ir::CloneError> {

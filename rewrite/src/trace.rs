@@ -1,7 +1,7 @@
 //! Rewrite trace: the rewrites that created or replaced each value in a run of a pipeline, with proofs.
 //!
 //! A run with [`crate::Control::with_trace`] records every rewrite that takes fuel, with the proof if there is one.
-//! From the graph's journal it records which value replaced which. The trace of one value is the set of events that led
+//! From the graph's journal it records which value replaced which, from outlining which values moved into subgraphs. The trace of one value is the set of events that led
 //! to it or followed from it. Events identify values by id, which stays valid if names change. Printed names are those
 //! at the time of the event.
 
@@ -48,6 +48,17 @@ pub enum TraceEvent {
         /// The names of `old` and `new`.
         names: (String, String),
     },
+    /// A pass moved the node of a value into the subgraph of another node.
+    Outlined {
+        /// The pass.
+        pass: &'static str,
+        /// The value, which only the subgraph computes from now on.
+        value: ValueId,
+        /// The name of `value`.
+        name: String,
+        /// The node with the subgraph, as printed: `%3 = prim::FusionGroup`.
+        into: String,
+    },
 }
 
 impl fmt::Display for TraceEvent {
@@ -65,6 +76,9 @@ impl fmt::Display for TraceEvent {
             }
             TraceEvent::Replaced { pass, names: (old, new), .. } => {
                 write!(f, "{pass}: {new} replaces {old}")
+            }
+            TraceEvent::Outlined { pass, name, into, .. } => {
+                write!(f, "{pass}: {name} moves into the subgraph of {into}")
             }
         }
     }
@@ -86,7 +100,8 @@ impl Names {
     }
 }
 
-fn name(graph: &Graph, value: ValueId) -> String {
+/// Returns the printed name of a value.
+pub(crate) fn name(graph: &Graph, value: ValueId) -> String {
     format!("%{}", graph.name(value))
 }
 
@@ -100,6 +115,19 @@ impl RewriteTrace {
         let at = crate::control::describe(graph, node);
         let values = graph.results(node).collect();
         self.events.push(TraceEvent::Rewrite { pass, what: what.to_owned(), at, values, proof: None });
+    }
+
+    /// Records the values, with their former names, whose nodes moved into the subgraph of `group`.
+    pub(crate) fn outlined(
+        &mut self,
+        pass: &'static str,
+        graph: &Graph,
+        values: Vec<(ValueId, String)>,
+        group: NodeId,
+    ) {
+        let into = crate::control::describe(graph, group);
+        let event = |(value, name)| TraceEvent::Outlined { pass, value, name, into: into.clone() };
+        self.events.extend(values.into_iter().map(event));
     }
 
     /// Attaches a proof to the last event, if it is a rewrite.
@@ -187,6 +215,7 @@ impl RewriteTrace {
             TraceEvent::Rewrite { values, .. } => values.iter().any(|v| family.contains(v)),
             TraceEvent::Made { value: made, .. } => *made == value,
             TraceEvent::Replaced { old, new, .. } => family.contains(old) || family.contains(new),
+            TraceEvent::Outlined { value, .. } => family.contains(value),
         };
         self.events.iter().filter(concerns).collect()
     }
