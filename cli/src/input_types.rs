@@ -3,11 +3,10 @@
 //! A type is stated as `f32[2,*]`, as a dtype (`f32`), or in IR syntax (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
 //! combined with the type that the graph declares; a contradiction is an error.
 
-use crate::inputs::{TensorSpec, dtype, from_file, inline, type_of, within, wrong};
-use crate::output::did_you_mean;
+use crate::inputs::{Stated, TensorSpec, dtype, from_file, inline, parameter, stated, within, wrong};
+use crate::output::usage;
 use anyhow::Result;
 use flambeau::ir::ValueId;
-use flambeau::ir::schema::Argument;
 use flambeau::ir::types::{Dim, NoClasses, TensorType, TypeKind, is_subtype, parse_ir_type};
 use flambeau::{Entry, Error, Graph, IValue, Type};
 
@@ -36,20 +35,27 @@ impl InputTypeArgs {
         // A method's receiver is an input of the graph but not a parameter.
         let receivers = graph.inputs().count() - params.len();
         let values: Vec<ValueId> = graph.inputs().skip(receivers).collect();
-        for (name, given) in self.types(entry)? {
-            let at = params.iter().position(|p| p.name.as_str() == name);
-            let at = at.ok_or_else(|| no_parameter(entry, &name))?;
-            let declared = graph.ty(values[at]);
+        let mut combine = |at: usize, given: Type| -> Result<(), Error> {
+            let (name, declared) = (params[at].name, graph.ty(values[at]));
             let ty = combined(declared, given).ok_or_else(|| {
                 wrong(format!("input `{name}` is declared {declared}, which {given} is not"))
             })?;
             graph.edit().set_type(values[at], ty);
+            Ok(())
+        };
+        for (at, ty) in self.of_file(entry)? {
+            combine(at, ty)?;
+        }
+        for Stated { at, name, value } in stated(entry, &self.args, "TYPE")? {
+            let ty = type_of_text(value, params[at].ty);
+            let ty = ty.map_err(|e| usage(within(&format!("input `{name}`"), e)))?;
+            combine(at, ty).map_err(usage)?;
         }
         Ok(())
     }
 
-    /// Returns names of parameters with types, in the order stated.
-    fn types(&self, entry: &Entry) -> Result<Vec<(String, Type)>> {
+    /// Returns the types of the inputs in the file, with the indices of their parameters.
+    fn of_file(&self, entry: &Entry) -> Result<Vec<(usize, Type)>> {
         let params = entry.params();
         let mut types = Vec::new();
         if let Some(file) = &self.inputs {
@@ -60,38 +66,17 @@ impl InputTypeArgs {
                     wrong(format!("{file}: {given} inputs, but {} takes {taken}", entry.name())).into()
                 );
             }
-            let names = params.iter().map(|p| p.name.to_string());
-            types.extend(names.zip(&inputs.positional).map(|(name, value)| (name, of_value(value))));
-            types.extend(inputs.named.iter().map(|(name, value)| (name.clone(), of_value(value))));
-        }
-        for text in &self.args {
-            let (name, given) =
-                text.split_once('=').ok_or_else(|| wrong(format!("`{text}` is not NAME=TYPE")))?;
-            if !params.iter().any(|p| p.name.as_str() == name) {
-                return Err(no_parameter(entry, name).into());
+            types.extend(inputs.positional.iter().map(of_value).enumerate());
+            for (name, value) in &inputs.named {
+                types.push((parameter(entry, name)?, of_value(value)));
             }
-            let ty = stated(given, params, name).map_err(|e| within(&format!("input `{name}`"), e))?;
-            types.push((name.to_owned(), ty));
         }
         Ok(types)
     }
 }
 
-fn no_parameter(entry: &Entry, name: &str) -> Error {
-    let known: Vec<&str> = entry.params().iter().map(|p| p.name.as_str()).collect();
-    let mut error =
-        wrong(format!("{} has no parameter `{name}`; its parameters are {}", entry.name(), known.join(", ")));
-    // Names of graphs have a number behind a dot: `x.1`.
-    let stem = |known: &&&str| known.rsplit_once('.').is_some_and(|(stem, _)| stem == name);
-    error.help = match known.iter().find(stem) {
-        Some(known) => Some(format!("did you mean `{known}`?")),
-        None => did_you_mean(name, known.iter().copied()),
-    };
-    error
-}
-
-/// Returns the type that a text states, or the type of the value that it states.
-fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
+/// Returns the type that a text states, or the type of the value that it states for a parameter of type `declared`.
+fn type_of_text(text: &str, declared: Type) -> Result<Type, Error> {
     let head = text.split(['[', '(']).next().unwrap_or(text).trim();
     // `int[2]` is a list, as in graphs; dtypes that are not names of types take precedence over lists of classes.
     let spec = TensorSpec::read(text);
@@ -106,7 +91,7 @@ fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
     if let Some(ty) = type_in(text) {
         return Ok(ty);
     }
-    match inline(text, type_of(params, name)) {
+    match inline(text, declared) {
         Ok(value) => Ok(of_value(&value)),
         // A text that begins with a name is reported as an invalid type, not as an invalid value.
         Err(_) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {

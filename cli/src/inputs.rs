@@ -1,7 +1,7 @@
 //! Arguments of calls: values as JSON, from a file or inline, and random tensors. Commands without a call also accept
 //! types ([`crate::input_types`]).
 
-use crate::output::did_you_mean;
+use crate::output::{did_you_mean, usage};
 use anyhow::{Context, Result};
 use flambeau::ir::schema::Argument;
 use flambeau::json::JsonError;
@@ -35,7 +35,7 @@ impl Inputs {
 
     /// Moves named arguments to their positions if all earlier parameters have an argument. The lookup of names then
     /// happens once, not at every call.
-    fn place(&mut self, params: &[Argument]) {
+    fn bind_positional(&mut self, params: &[Argument]) {
         for param in params.iter().skip(self.positional.len()).take_while(|p| !p.kwarg_only) {
             let Some(at) = self.named.iter().position(|(name, _)| *name == param.name.as_str()) else {
                 return;
@@ -53,17 +53,70 @@ impl InputArgs {
             Some(file) => from_file(file, params)?,
             None => Inputs::default(),
         };
-        for text in &self.args {
-            let (name, value) =
-                text.split_once('=').ok_or_else(|| wrong(format!("`{text}` is not NAME=VALUE")))?;
-            let value = inline(value, type_of(params, name));
-            inputs
-                .named
-                .push((name.to_owned(), value.map_err(|e| within(&format!("argument `{name}`"), e))?));
+        for Stated { at, name, value } in stated(entry, &self.args, "VALUE")? {
+            let value =
+                inline(value, params[at].ty).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
+            inputs.named.push((params[at].name.to_string(), value));
         }
-        inputs.place(params);
+        inputs.bind_positional(params);
         Ok(inputs)
     }
+
+    /// Adds to the error of a call whether it is one of the command line: the call does not match the signature, and
+    /// all arguments come from options.
+    pub(crate) fn blame(&self, error: Error) -> anyhow::Error {
+        if error.code == WRONG_CALL && self.inputs.is_none() { usage(error) } else { error.into() }
+    }
+}
+
+/// The code of errors for arguments that do not match a signature.
+const WRONG_CALL: &str = "X0003";
+
+/// An option `NAME=VALUE` for a parameter.
+pub(crate) struct Stated<'a> {
+    /// The index of the parameter.
+    pub(crate) at: usize,
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a str,
+}
+
+/// Splits options of the form `NAME=VALUE` and finds their parameters, at most one option for each.
+pub(crate) fn stated<'a>(entry: &Entry, texts: &'a [String], value: &str) -> Result<Vec<Stated<'a>>> {
+    let mut found: Vec<Stated<'a>> = Vec::new();
+    for text in texts {
+        let form = || usage(wrong(format!("`{text}` is not NAME={value}")));
+        let (name, value) = text.split_once('=').ok_or_else(form)?;
+        let at = parameter(entry, name).map_err(usage)?;
+        if found.iter().any(|other| other.at == at) {
+            let text = format!("argument `{name}` is given twice");
+            return Err(usage(Error::new(Fault::Misuse, WRONG_CALL, text)));
+        }
+        found.push(Stated { at, name, value });
+    }
+    Ok(found)
+}
+
+/// Returns the index of the parameter with a name. Names of graphs may have a number behind a dot: `x` also names the
+/// parameter `x.1` if it is the only one of this form.
+pub(crate) fn parameter(entry: &Entry, name: &str) -> Result<usize, Error> {
+    let params = entry.params();
+    let known: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
+    if let Some(at) = known.iter().position(|known| *known == name) {
+        return Ok(at);
+    }
+    let numbered = |known: &str| {
+        let number = known.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let mut alike = (0..known.len()).filter(|&at| numbered(known[at]));
+    if let (Some(at), None) = (alike.next(), alike.next()) {
+        return Ok(at);
+    }
+    let (function, all) = (entry.name(), known.join(", "));
+    let text = format!("{function} has no parameter `{name}`; its parameters are {all}");
+    let mut error = Error::new(Fault::Misuse, WRONG_CALL, text);
+    error.help = did_you_mean(name, known.iter().copied());
+    Err(error)
 }
 
 /// Reads the arguments from a JSON file, or from standard input (`-`).
@@ -162,7 +215,7 @@ pub(crate) struct TensorSpec {
 
 impl TensorSpec {
     pub(crate) fn read(spec: &str) -> Result<TensorSpec, Error> {
-        let unlike = || wrong(format!("`{spec}` does not have the form `f32[2,3]`"));
+        let unlike = || wrong(format!("`{spec}`: expected DTYPE[SIZES], such as f32[2,3]"));
         let (name, sizes) = spec.split_once('[').ok_or_else(unlike)?;
         let dtype = dtype(name)?;
         let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;

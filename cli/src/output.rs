@@ -7,6 +7,7 @@ use flambeau::ir::text::PrintOptions;
 use flambeau::ir::{Diagnostic, SourceRange, WalkStep, nearest};
 use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 /// Options for the format of results.
@@ -96,12 +97,29 @@ pub(crate) fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n s
 pub(crate) fn print_error(error: &anyhow::Error) {
     match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => {
-            for d in &e.diagnostics {
-                eprint!("{}", rendered(d));
-            }
+            print_diagnostics(&e.diagnostics);
         }
         Some(e) => eprint!("{}", e.render()),
         None => eprintln!("error: {error:#}"),
+    }
+}
+
+/// Maximum number of diagnostics with the same code and message that are shown.
+const MOST_ALIKE: usize = 10;
+
+/// Writes diagnostics to standard error. For each code and message that occurs more often than [`MOST_ALIKE`], the
+/// last line has the number of those not shown.
+fn print_diagnostics(all: &[Diagnostic]) {
+    let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for d in all {
+        let count = kinds.entry((d.code, d.message.as_str())).or_default();
+        *count += 1;
+        if *count <= MOST_ALIKE {
+            eprint!("{}", rendered(d));
+        }
+    }
+    for ((code, message), count) in kinds.iter().filter(|(_, count)| **count > MOST_ALIKE) {
+        eprintln!("{} more with [{code}] {message}", count - MOST_ALIKE);
     }
 }
 

@@ -38,10 +38,11 @@ pub(crate) fn text(
     let entry = program.entry(&session)?;
     for _ in 0..CALLS {
         // Calls may write their arguments, so each gets new ones.
-        let inputs = inputs.read(&entry)?;
+        let values = inputs.read(&entry)?;
         let mut host = session.host();
         host.set_stdout(std::io::sink());
-        entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host)?;
+        let result = entry.call_on(&values.positional, &values.kwargs(), &mut host);
+        result.map_err(|e| inputs.blame(e))?;
     }
     match form {
         Specialized::Profiled => entry.profiles().iter().map(|graph| graph_text(graph, options)).collect(),
@@ -59,7 +60,7 @@ fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {
         for state in plan.code().bailouts() {
             let node = state.node;
             let (guarded, ty) = (graph.operand(node, 0), graph.ty(graph.result(node, 0)));
-            let at = place(graph, node).map_or_else(String::new, |place| format!(" at {place}"));
+            let at = source_position(graph, node).map_or_else(String::new, |at| format!(" at {at}"));
             let (name, failures) = (graph.name(guarded), state.failures);
             text += &format!("# %{name} is {ty}{at}; failures: {failures}\n");
             if let Some(body) = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
@@ -71,7 +72,7 @@ fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {
 }
 
 /// Returns the source line of a node.
-fn place(graph: &Graph, node: flambeau::ir::NodeId) -> Option<String> {
+fn source_position(graph: &Graph, node: flambeau::ir::NodeId) -> Option<String> {
     let range = graph.locs().range(graph.loc(node))?;
     let (line, _) = range.source.line_column(range.range.start as usize);
     Some(format!("{}:{line}", range.source.name))

@@ -72,8 +72,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let mut host = session.host();
     host.set_stdout(std::io::sink());
     let timing = time(args.min_time, || {
-        entry.call_on(&inputs.positional, &kwargs, &mut host)?;
-        Ok(())
+        let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
+        result.map(drop).map_err(|e| args.inputs.blame(e))
     })?;
     if args.json {
         let json = serde_json::json!({

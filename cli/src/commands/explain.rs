@@ -9,9 +9,10 @@ use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::Code;
-use flambeau::ir::{Symbol, ValueId};
-use flambeau::rewrite::{Manager, RewriteTrace};
+use flambeau::ir::{Symbol, ValueId, nearest};
+use flambeau::rewrite::{Manager, RewriteTrace, TraceEvent};
 use flambeau::{Error, Fault, Graph};
+use std::path::Path;
 
 /// Arguments of `explain`.
 #[derive(clap::Args)]
@@ -104,11 +105,22 @@ fn print_section(code: Option<&str>) -> Result<()> {
 }
 
 fn unknown_code(code: &str, wanted: &str) -> anyhow::Error {
+    if is_program(code) {
+        return misuse(format!(
+            "`{code}` is a program, not an error code; state what to explain: `--value %NAME` or `--alias %A,%B`"
+        ));
+    }
     let text = format!("there is no error code `{code}`; `flambeau explain` lists all codes");
     let mut error = Error::new(Fault::Misuse, "X0003", text);
     let known: Vec<String> = sections().map(|page| code_of(&page).to_owned()).collect();
     error.help = did_you_mean(wanted, known.iter().map(String::as_str));
     usage(error)
+}
+
+/// Whether an argument looks like a program: it is the name of a file, or has an extension.
+fn is_program(what: &str) -> bool {
+    let path = Path::new(what);
+    path.extension().is_some() || path.is_file()
 }
 
 /// Returns the rewrites of a value in a run. The value is named as in the graph after the run or, if it was removed,
@@ -122,13 +134,21 @@ pub(crate) fn describe_rewrites(
     let value = find(after, name).or_else(|| find(before, name));
     let value = value.ok_or_else(|| no_value(&[before, after], name))?;
     let events = trace.map(|s| s.of(value)).unwrap_or_default();
-    let state = if after.has_value(value) { "is in the resulting graph" } else { "was removed" };
+    let is_outlined =
+        |event: &&TraceEvent| matches!(event, TraceEvent::Outlined { value: v, .. } if *v == value);
+    let (state, no_events) = if after.has_value(value) {
+        ("is in the resulting graph", "no rewrite affects it")
+    } else if events.iter().any(is_outlined) {
+        ("was moved into a subgraph", "")
+    } else {
+        ("is not in the resulting graph", "no rewrite replaces it")
+    };
     let mut text = format!("%{} {state}\n", name.trim_start_matches('%'));
     for event in &events {
         text.push_str(&format!("  {}\n", event.to_string().replace('\n', "\n  ")));
     }
     if events.is_empty() {
-        text.push_str("  no rewrite affects it\n");
+        text.push_str(&format!("  {no_events}\n"));
     }
     Ok(text)
 }
@@ -143,7 +163,8 @@ fn no_value(graphs: &[&Graph], name: &str) -> anyhow::Error {
     let known: Vec<String> =
         graphs.iter().flat_map(|g| g.values_in_order().map(|v| g.name(v).to_string())).collect();
     let mut error = Error::new(Fault::Misuse, "X0003", format!("no value is named `{name}`"));
-    error.help = did_you_mean(bare, known.iter().map(String::as_str));
+    error.help =
+        nearest(bare, known.iter().map(String::as_str)).map(|near| format!("did you mean `%{near}`?"));
     usage(error)
 }
 

@@ -25,9 +25,10 @@ pub(crate) struct Args {
     /// pass separately), `planted` (an intentionally wrong pass); the default is all but the last two.
     #[arg(long, value_delimiter = ',')]
     oracle: Vec<String>,
-    /// The pipeline for `pass` and `sharing`, or the name of a planted bug.
-    #[arg(long, short, default_value = "default")]
-    passes: String,
+    /// The pipeline for `pass` and `sharing`, `default` if none is given, or the name of a planted bug. Without
+    /// `--oracle`, the oracles of a given pipeline run first.
+    #[arg(long, short)]
+    passes: Option<String>,
     /// Seconds per oracle.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
@@ -48,6 +49,13 @@ pub(crate) struct Args {
     worker: bool,
 }
 
+impl Args {
+    /// Returns the pipeline, or the name of a planted bug.
+    fn passes(&self) -> &str {
+        self.passes.as_deref().unwrap_or("default")
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = setup.session()?;
@@ -61,7 +69,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.worker {
         let name = args.oracle.first().map_or("", String::as_str);
         let oracle =
-            selftest::oracle(&session, &full_name(name, &args.passes)).map_err(|why| anyhow!(why))?;
+            selftest::oracle(&session, &full_name(name, args.passes())).map_err(|why| anyhow!(why))?;
         return Ok(serve(&campaign, &*oracle)?);
     }
     // Reports a wrong name or pipeline once here, not in every worker.
@@ -72,9 +80,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     match args.oracle.iter().any(|name| name == "planted") {
         true => drop(
-            selftest::oracle(&session, &full_name("planted", &args.passes)).map_err(|why| anyhow!(why))?,
+            selftest::oracle(&session, &full_name("planted", args.passes())).map_err(|why| anyhow!(why))?,
         ),
-        false => drop(pipeline(&session, &args.passes)?),
+        false => drop(pipeline(&session, args.passes())?),
     }
     println!("{} operators to draw from, seed {seed}", campaign.operators().len());
     let mut failed = Vec::new();
@@ -99,12 +107,16 @@ fn enumerated(failed: &[String]) -> String {
 fn names(args: &Args, session: &Session) -> Vec<String> {
     let of_passes = || selftest::all(session).into_iter().filter(|name| name.starts_with("pass:"));
     if args.oracle.is_empty() {
-        let over_pipeline = ["pass", "sharing"].map(|name| full_name(name, &args.passes));
-        return selftest::NAMES.iter().map(|&name| name.to_owned()).chain(over_pipeline).collect();
+        let over_pipeline = ["pass", "sharing"].map(|name| full_name(name, args.passes()));
+        let others = selftest::NAMES.iter().map(|&name| name.to_owned());
+        return match args.passes {
+            Some(_) => over_pipeline.into_iter().chain(others).collect(),
+            None => others.chain(over_pipeline).collect(),
+        };
     }
     let one = |name: &String| match name.as_str() {
         "passes" => of_passes().collect(),
-        name => vec![full_name(name, &args.passes)],
+        name => vec![full_name(name, args.passes())],
     };
     args.oracle.iter().flat_map(one).collect()
 }

@@ -53,7 +53,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let printed = Printed::default();
     let mut host = session.host();
     host.set_stdout(printed.clone());
-    let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host)?;
+    let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
+    let result = result.map_err(|e| args.inputs.blame(e))?;
     anstream::print!("{}", printed.take());
     args.output.value(&result)
 }

@@ -24,6 +24,7 @@ pub(crate) fn report(session: &Session, path: &Path) -> Result<Report> {
         tensors: Vec::new(),
         methods: Vec::new(),
         operators: Vec::new(),
+        unregistered: Vec::new(),
         missing: Vec::new(),
         extra_files: Vec::new(),
     };
@@ -43,6 +44,7 @@ pub(crate) fn report(session: &Session, path: &Path) -> Result<Report> {
         modules: program.module().map(|m| modules(&m)).unwrap_or_default(),
         methods: methods(&program),
         operators: operators(&program),
+        unregistered: unregistered(&program),
         missing: missing(&program),
         extra_files: program.extra_files().iter().map(|(name, b)| (name.clone(), b.len())).collect(),
         ..empty
@@ -139,6 +141,18 @@ fn place_of(graph: &Graph, node: NodeId) -> String {
 fn place(range: &SourceRange) -> String {
     let (line, _) = range.source.line_column(range.range.start as usize);
     format!("{}:{line}", range.source.name)
+}
+
+/// The code of errors for operators that are not registered. Their message has the name between backticks.
+const UNREGISTERED: &str = "F0108";
+
+fn unregistered(program: &Program) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for (_, error) in program.missing() {
+        let all = error.diagnostics.iter().filter(|d| d.code == UNREGISTERED);
+        names.extend(all.filter_map(|d| d.message.split('`').nth(1).map(str::to_owned)));
+    }
+    names.into_iter().collect()
 }
 
 fn missing(program: &Program) -> Vec<MissingRow> {

@@ -24,6 +24,8 @@ pub(crate) struct Report {
     pub(crate) methods: Vec<String>,
     /// Operators in all functions, the missing ones first.
     pub(crate) operators: Vec<OperatorRow>,
+    /// Names of operators that functions call and the session does not have, sorted.
+    pub(crate) unregistered: Vec<String>,
     /// Functions that could not be compiled.
     pub(crate) missing: Vec<MissingRow>,
     /// Extra files of the archive.

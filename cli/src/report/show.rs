@@ -30,6 +30,7 @@ pub(super) fn json(report: &Report) -> Value {
         "operators": operators
             .map(|o| json!({"name": o.name, "uses": o.uses, "missing_at": o.missing_at, "modules": o.modules}))
             .collect::<Vec<_>>(),
+        "unregistered": report.unregistered,
         "missing": missing.map(|m| json!({"function": m.function, "problem": m.problem})).collect::<Vec<_>>(),
         "extra_files": report
             .extra_files
@@ -40,7 +41,7 @@ pub(super) fn json(report: &Report) -> Value {
 }
 
 pub(super) fn text(report: &Report, all: bool) -> String {
-    let mut out = format!("{}: {}, {} bytes\n", report.file, report.kind, grouped(report.bytes as usize));
+    let mut out = format!("{}: {}, {}\n", report.file, report.kind, counted(report.bytes as usize, "byte"));
     // Writing to a string cannot fail.
     let _ = write_parts(&mut out, report, all);
     out
@@ -59,26 +60,26 @@ fn write_parts(out: &mut String, report: &Report, all: bool) -> std::fmt::Result
     }
     if !report.tensors.is_empty() {
         let numbers: usize = report.tensors.iter().map(numel).sum();
-        writeln!(out, "{} tensors, {} numbers", report.tensors.len(), grouped(numbers))?;
+        writeln!(out, "{}, {}", counted(report.tensors.len(), "tensor"), counted(numbers, "number"))?;
     }
     for (name, bytes) in &report.extra_files {
-        writeln!(out, "extra file {name}: {} bytes", grouped(*bytes))?;
+        writeln!(out, "extra file {name}: {}", counted(*bytes, "byte"))?;
     }
     for method in &report.methods {
         writeln!(out, "method {method}")?;
     }
-    if !report.operators.is_empty() {
-        let missing = report.operators.iter().filter(|o| o.missing_at.is_some()).count();
-        writeln!(out, "{} operators used, {missing} without a kernel", report.operators.len())?;
+    if !report.operators.is_empty() || !report.unregistered.is_empty() {
+        writeln!(out, "{}", operator_summary(report))?;
     }
     for operator in &report.operators {
         match &operator.missing_at {
             Some(at) => {
-                write!(out, "  missing {} ({} uses, first at {at})", operator.name, operator.uses)?;
+                let uses = counted(operator.uses, "use");
+                write!(out, "  missing {} ({uses}, first at {at})", operator.name)?;
                 let of = if operator.modules.is_empty() { "" } else { ", used by " };
                 writeln!(out, "{of}{}", operator.modules.join(", "))?;
             }
-            None if all => writeln!(out, "  {} ({} uses)", operator.name, operator.uses)?,
+            None if all => writeln!(out, "  {} ({})", operator.name, counted(operator.uses, "use"))?,
             None => {}
         }
     }
@@ -93,13 +94,32 @@ fn write_parts(out: &mut String, report: &Report, all: bool) -> std::fmt::Result
     Ok(())
 }
 
+/// Returns the numbers of operators: used ones and, if there are any, ones without a kernel and unregistered ones.
+fn operator_summary(report: &Report) -> String {
+    let mut text = format!("{} used", counted(report.operators.len(), "operator"));
+    let without_kernel = report.operators.iter().filter(|o| o.missing_at.is_some()).count();
+    if without_kernel > 0 {
+        text += &format!("; {without_kernel} without a kernel");
+    }
+    if !report.unregistered.is_empty() {
+        text +=
+            &format!("; {} not registered: {}", report.unregistered.len(), report.unregistered.join(", "));
+    }
+    text
+}
+
+/// Formats a number with its noun in the right number.
+fn counted(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 fn write_module(out: &mut String, module: &ModuleRow, all: bool) -> std::fmt::Result {
     let depth = if module.path.is_empty() { 0 } else { module.path.matches('.').count() + 1 };
     let indent = "  ".repeat(depth);
     let name = module.path.rsplit('.').next().filter(|n| !n.is_empty()).unwrap_or("(root)");
     write!(out, "{indent}{name}: {}", module.class)?;
     if module.parameters > 0 {
-        write!(out, ", {} parameters", grouped(module.parameters))?;
+        write!(out, ", {}", counted(module.parameters, "parameter"))?;
     }
     if module.buffers > 0 {
         write!(out, ", {} in buffers", grouped(module.buffers))?;

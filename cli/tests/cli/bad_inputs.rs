@@ -96,7 +96,7 @@ fn wrong_arguments_on_the_command_line() {
         ("x=rand:f32", "f32[2,3]"),
         ("x={", "not a value"),
     ] {
-        refused(&["run", &f, "-a", text, "-a", "w=rand:f32[1,1]"], &["X0004", part]);
+        wrong(&["run", &f, "-a", text, "-a", "w=rand:f32[1,1]"], &["X0004", part]);
     }
     let out = accepted(&["run", &f, "-a", "x=rand:f32[2,3]", "-a", "w=rand:f32[3,1]", "-a", "n=2", "--json"]);
     assert!(out.contains("[2,1]"), "{out}");
@@ -104,7 +104,7 @@ fn wrong_arguments_on_the_command_line() {
     let turned =
         accepted(&["run", &f, "-a", "n=2", "-a", "w=rand:f32[3,1]", "-a", "x=rand:f32[2,3]", "--json"]);
     assert_eq!(turned, out);
-    refused(
+    wrong(
         &["run", &f, "-a", "x=rand:f32[1,1]", "-a", "w=rand:f32[1,1]", "-a", "x=rand:f32[1,1]"],
         &["X0003", "`x` is given twice"],
     );

@@ -53,6 +53,15 @@ fn every_error_has_a_position() {
     refused(&["verify", &source("utf8", b"def f(x):\n    return '\xff'\n")], &["T0000", "byte 22"]);
 }
 
+/// Errors with the same code and message are shown ten times and then counted.
+#[test]
+fn repeated_errors_are_counted() {
+    let ran = run(&["verify", &source("repeated", "§\n".repeat(25))]);
+    let message = "this character has no meaning here";
+    assert_eq!((ran.code, ran.err.matches(message).count()), (Some(1), 11), "{}", ran.err);
+    assert!(ran.err.ends_with(&format!("15 more with [F0001] {message}\n")), "{}", ran.err);
+}
+
 /// Every error of a file is an object with the same fields, in every command.
 #[test]
 fn errors_as_json() {

@@ -29,8 +29,8 @@ fn command_line_errors_exit_with_2_and_suggest_names() {
         (&["fuzz", "--favour", "aten::rleu"], "did you mean `aten::relu`?"),
         (&["fuzz", "-p", "dcee"], "did you mean `dce`?"),
         (&["explain", "V02"], "did you mean `V0"),
-        (&["explain", &g, "--value", "%vlaue"], "did you mean `value`?"),
-        (&["explain", &g, "--alias", "%value,%vaule"], "did you mean `value`?"),
+        (&["explain", &g, "--value", "%vlaue"], "did you mean `%value`?"),
+        (&["explain", &g, "--alias", "%value,%vaule"], "did you mean `%value`?"),
         (&["convert", &f, "out.pt", "-e", "secnd"], "did you mean `second`?"),
     ] {
         wrong(args, &[near]);
@@ -39,6 +39,32 @@ fn command_line_errors_exit_with_2_and_suggest_names() {
     wrong(&["explain", &g, "--alias", "%value"], &["takes two values"]);
     wrong(&["explain", "--value", "%1"], &["FILE is missing"]);
     wrong(&["print", "--nope", "x.py"], &["--nope"]);
+    for program in [&f, "lost.ir"] {
+        wrong(&["explain", program], &["is a program, not an error code", "--value %NAME", "--alias %A,%B"]);
+    }
+}
+
+#[test]
+fn wrong_arguments_in_options_exit_with_2() {
+    let f = file("exit_codes", "a.py", "def f(value: int):\n    return value\n");
+    for (args, parts) in [
+        (&["run", &f][..], &["X0003", "argument `value` is missing"][..]),
+        (&["run", &f, "-a", "value"], &["X0004", "`value` is not NAME=VALUE"]),
+        (&["run", &f, "-a", "value=1", "-a", "value=2"], &["X0003", "`value` is given twice"]),
+        (&["run", &f, "-a", "valeu=1"], &["X0003", "no parameter `valeu`", "did you mean `value`?"]),
+        (&["run", &f, "-a", "value=2.5"], &["X0003", "`value` must be of type int"]),
+        (&["run", &f, "-a", "value=rand:f23[2]"], &["X0004", "`f23` is not a dtype", "did you mean `f32`?"]),
+        (&["bench", &f], &["X0003", "argument `value` is missing"]),
+        (&["print", &f, "--as", "optimized"], &["X0003", "argument `value` is missing"]),
+        (&["shapes", &f, "-a", "value"], &["X0004", "`value` is not NAME=TYPE"]),
+        (&["shapes", &f, "-a", "value=int", "-a", "value=int"], &["X0003", "`value` is given twice"]),
+        (&["shapes", &f, "-a", "valeu=int"], &["X0003", "no parameter `valeu`", "did you mean `value`?"]),
+    ] {
+        wrong(args, parts);
+    }
+    // A file with arguments is not an option.
+    let none = file("exit_codes", "none.json", "[]");
+    refused(&["run", &f, "--inputs", &none], &["X0003", "argument `value` is missing"]);
 }
 
 #[test]
@@ -60,9 +86,6 @@ fn wrong_environment_variables_exit_with_2() {
 fn errors_of_programs_files_and_calls_exit_with_1() {
     let f = file("exit_codes", "c.py", "def f(value: int):\n    assert value > 2\n    return value\n");
     refused(&["run", &f, "-a", "value=1"], &["X0002"]);
-    refused(&["run", &f, "-a", "valeu=1"], &["X0003", "no parameter `valeu`", "did you mean `value`?"]);
-    refused(&["shapes", &f, "-a", "valeu=int"], &["X0004", "no parameter `valeu`", "did you mean `value`?"]);
-    refused(&["run", &f, "-a", "value=rand:f23[2]"], &["`f23` is not a dtype", "did you mean `f32`?"]);
     refused(&["print", "no/such/file.py"], &["no/such/file.py"]);
     accepted(&["run", &f, "-a", "value=3"]);
 }

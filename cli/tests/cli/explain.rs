@@ -37,6 +37,15 @@ fn rewrites_are_explained() {
     assert!(out.contains("cse: %c replaces %d"), "{out}");
     assert!(accepted(&["explain", &path, "--value", "%y", "-p", "cse"]).contains("no rewrite affects it"));
     wrong(&["explain", &path, "--value", "%lost"], &["`%lost`"]);
+    let out = accepted(&["explain", &path, "--value", "%e", "-p", "fuse"]);
+    assert!(out.starts_with("%e was moved into a subgraph"), "{out}");
+    assert!(
+        out.contains("fuse: %e moves into the subgraph of") && out.contains("prim::FusionGroup"),
+        "{out}"
+    );
+    let unused = file("explain", "u.ir", "graph(%x : int):\n  %y : int = aten::neg(%x)\n  return (%x)\n");
+    let out = accepted(&["explain", &unused, "--value", "%y", "-p", "dce"]);
+    assert_eq!(out, "%y is not in the resulting graph\n  dce: erase at %y = aten::neg\n");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Types and example values of inputs for commands that analyse: passes use the stated types, and output shows them.
 
-use super::{accepted, file, refused};
+use super::{accepted, file, refused, wrong};
 
 const SOURCE: &str = "def f(x: Tensor, w: Tensor, n: int, b: Optional[Tensor] = None):
     y = x.mm(w) * n
@@ -72,19 +72,22 @@ fn contradicting_types_are_refused() {
         ("z=f32[2]", &["no parameter `z`", "x, w, n, b"][..]),
         ("x=int", &["input `x` is declared Tensor, which int is not"]),
         ("n=f32[2]", &["input `n` is declared int, which Float(2) is not"]),
-        ("x=f32[2", &["`f32[2` does not have the form `f32[2,3]`"]),
+        ("x=f32[2", &["`f32[2`: expected DTYPE[SIZES], such as f32[2,3]"]),
         ("x=f32[-2]", &["has the size -2"]),
         ("x=Flaot(2)", &["did you mean"]),
         ("x=word", &["is neither a type nor a value"]),
         ("x", &["is not NAME=TYPE"]),
     ] {
-        refused(&["shapes", &f, "-a", given], parts);
+        wrong(&["shapes", &f, "-a", given], parts);
     }
     let g = file("input_types", "g.ir", "graph(%x : Float(2, *)):\n  return (%x)\n");
-    refused(&["opt", &g, "-a", "x=f32[3,3]"], &["declared Float(2, *), which Float(3, 3) is not"]);
+    wrong(&["opt", &g, "-a", "x=f32[3,3]"], &["declared Float(2, *), which Float(3, 3) is not"]);
     assert!(accepted(&["opt", &g, "-a", "x=f32[*,3]"]).contains("%x : Float(2, 3)"));
     let h = file("input_types", "h.ir", "graph(%x.1 : Tensor):\n  return (%x.1)\n");
-    refused(&["opt", &h, "-a", "x=f32[3]"], &["did you mean `x.1`?"]);
+    assert!(accepted(&["opt", &h, "-a", "x=f32[3]"]).contains("%x.1 : Float(3)"));
+    let i = file("input_types", "i.ir", "graph(%x.1 : int, %x.2 : int):\n  return (%x.1)\n");
+    wrong(&["shapes", &i, "-a", "x=int"], &["no parameter `x`", "x.1, x.2"]);
+    assert_eq!(accepted(&["run", &i, "-a", "x.2=5", "-a", "x.1=4", "--text"]), "4\n");
     // A call wants a value.
-    refused(&["run", &f, "-a", "x=f32[2,3]"], &["is not a value", "rand:f32[2,3]"]);
+    wrong(&["run", &f, "-a", "x=f32[2,3]"], &["is not a value", "rand:f32[2,3]"]);
 }

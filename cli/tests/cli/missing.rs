@@ -9,6 +9,7 @@ const ARCHIVE: &str = "tests/data/custom.pt";
 fn info_lists_missing_operators() {
     let text = accepted(&["info", &data(ARCHIVE)]);
     for part in [
+        "1 operator used; 1 not registered: acme::blend",
         "operator `acme::blend` is not registered",
         "it is used by body.0, tail",
         "return torch.ops.acme.blend(x, x * 2)",
