@@ -23,9 +23,19 @@ use flambeau_tensor::Tensor;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
-/// Maximum number of runs of one program that try the choices in order of their length, and of runs that search the
-/// choice that removes most.
+/// Maximum number of runs of one program that try the choices in order of their length.
 const RUNS: usize = 24;
+
+/// Maximum number of runs that search the choice that removes most errors. Each finds one that is needed.
+const SEARCH_RUNS: usize = 256;
+
+/// The observations of a failing program that are accepted in place of its own.
+pub(crate) struct Allowed {
+    pub(crate) observations: Vec<Observation>,
+    /// Whether an operator reported that it does not support its operands, perhaps in a task. Without a view that is not
+    /// needed, the program may do what was not supported.
+    pub(crate) has_unsupported: bool,
+}
 
 /// Returns the observations of a failing program that are accepted in place of its own, because passes may remove
 /// operators with unneeded results. Each item belongs to one choice of removed errors.
@@ -33,17 +43,18 @@ const RUNS: usize = 24;
 /// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
 /// run, so further errors may follow a remaining one, and the choices are too many to try all. The choice that removes
 /// every error with an unneeded result, as dead code elimination does, is found by other means.
-pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
-    let mut all = Vec::new();
+pub(crate) fn allowed_observations(case: &Case) -> Allowed {
+    let mut allowed = Allowed { observations: Vec::new(), has_unsupported: false };
     let mut choices = VecDeque::from([Vec::new()]);
     for _ in 0..RUNS {
-        let Some(choice) = choices.pop_front() else { return all };
+        let Some(choice) = choices.pop_front() else { return allowed };
         let end = run_past_errors(case, Removed::These(choice.clone()));
+        allowed.has_unsupported |= end.has_unsupported;
         if !end.needed.is_empty() {
             continue;
         }
         if !choice.is_empty() {
-            all.push(end.observation);
+            allowed.observations.push(end.observation);
         }
         // Each choice is generated once: from the shorter choice without its last removal.
         choices.extend((choice.len()..end.errors).map(|last| {
@@ -53,15 +64,15 @@ pub(crate) fn allowed_observations(case: &Case) -> Vec<Observation> {
             more
         }));
     }
-    all.extend(without_unneeded_errors(case));
-    all
+    allowed.observations.extend(without_unneeded_errors(case));
+    allowed
 }
 
 /// Returns the observation of the run without all errors whose operators have unneeded results: the errors that turn
 /// out to be needed remain in the next run.
 fn without_unneeded_errors(case: &Case) -> Option<Observation> {
     let mut kept = HashSet::new();
-    for _ in 0..RUNS {
+    for _ in 0..SEARCH_RUNS {
         let end = run_past_errors(case, Removed::AllBut(kept.clone()));
         if end.needed.is_empty() {
             return Some(end.observation);
@@ -78,6 +89,7 @@ struct ContinuedEnd {
     errors: usize,
     /// The removed errors of operators with needed results. The observation is accepted if there are none.
     needed: HashSet<ErrorId>,
+    has_unsupported: bool,
 }
 
 fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
@@ -89,7 +101,12 @@ fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
         run.needed.extend(run.causes(&visible));
         end
     });
-    ContinuedEnd { observation, errors: run.errors.values().sum(), needed: run.needed }
+    ContinuedEnd {
+        observation,
+        errors: run.errors.values().sum(),
+        needed: run.needed,
+        has_unsupported: run.has_unsupported,
+    }
 }
 
 /// The error of a node, by the number of earlier errors of the same node.
@@ -117,6 +134,7 @@ struct ContinuedRun {
     errors: HashMap<(GraphAddress, NodeId), usize>,
     /// Removed errors of operators with needed results.
     needed: HashSet<ErrorId>,
+    has_unsupported: bool,
     /// Addresses of missing values, and of storages, tensors and containers with missing writes, with the removed errors
     /// that are the cause. The handles keep the addresses from being reused.
     missing: HashMap<usize, HashSet<ErrorId>>,
@@ -270,9 +288,13 @@ impl ContinuedRun {
     }
 }
 
-/// Returns the `i`th result of a node if all its branches return the same value or the same constant: it needs no
-/// condition.
-fn of_every_branch(graph: &Graph, node: NodeId, i: usize, defined: &ValueMap<IValue>) -> Option<IValue> {
+/// Returns the `i`th result of a node if it needs no condition: all branches return the same value or the same constant,
+/// or a loop carries the value unchanged.
+fn without_condition(graph: &Graph, node: NodeId, i: usize, defined: &ValueMap<IValue>) -> Option<IValue> {
+    if let Some(looped) = graph.as_loop(node) {
+        let passes = looped.next(graph, i) == looped.current(graph, i);
+        return passes.then(|| defined[looped.initial(graph, i)].clone());
+    }
     let mut outputs =
         graph.blocks(node).filter(|_| graph.is_prim(node, Prim::If)).map(|b| graph.operand(graph.ret(b), i));
     let first = outputs.next()?;
@@ -317,7 +339,7 @@ impl ErrorPolicy for ContinuedRun {
                 let answers = facts.iter().enumerate();
                 let answers: Vec<Option<IValue>> = answers
                     .map(|(i, fact)| {
-                        missing::constant(fact).or_else(|| of_every_branch(graph, node, i, defined))
+                        missing::constant(fact).or_else(|| without_condition(graph, node, i, defined))
                     })
                     .collect();
                 if answers.iter().all(Option::is_some) {
@@ -335,15 +357,26 @@ impl ErrorPolicy for ContinuedRun {
             Use::Ends => {
                 let causes = self.causes(&operands[..1]);
                 let types = graph.operands(node).skip(1).map(|v| graph.ty(v).erase_shapes());
-                let carried: Vec<IValue> = types.map(|ty| missing::missing(Fact::of_type(ty))).collect();
-                carried.iter().for_each(|value| self.mark_missing(value.clone(), &causes));
-                Ok(Some(std::iter::once(IValue::Bool(false)).chain(carried).collect()))
+                let body = graph.parent(node);
+                let mut outputs = vec![IValue::Bool(false)];
+                for (i, ty) in types.enumerate() {
+                    // A value that the body passes through is the same after any number of iterations.
+                    let passes = graph.operand(node, i + 1) == graph.result(graph.param(body), i + 1);
+                    let value =
+                        if passes { operands[i + 1].clone() } else { missing::missing(Fact::of_type(ty)) };
+                    if !passes {
+                        self.mark_missing(value.clone(), &causes);
+                    }
+                    outputs.push(value);
+                }
+                Ok(Some(outputs))
             }
             Use::Needs => Err(self.end(operands)),
         }
     }
 
     fn recover(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> Option<Vec<IValue>> {
+        self.has_unsupported |= error.fault() == Fault::Unsupported;
         if graph.effects(node).has_side_effects() || error.fault() == Fault::Limit {
             return None;
         }
@@ -371,7 +404,7 @@ mod tests {
         let session = session();
         let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
         let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
-        let seen = allowed_observations(&Case::new(graph, vec![input]));
+        let seen = allowed_observations(&Case::new(graph, vec![input])).observations;
         let end = |seen: Observation| seen.end.err().map_or_else(|| "ok".to_owned(), |e| e.message);
         seen.into_iter().map(end).collect()
     }
@@ -470,7 +503,13 @@ mod tests {
   return (%x)
 ";
         assert_eq!(ends(text), ["ok"]);
-        assert_eq!(ends(&text.replace("return (%x)", "return (%z)")), [""; 0]);
+        assert_eq!(
+            ends(&text.replace("return (%x)", "return (%z)")),
+            ["ok"],
+            "every iteration returns its value"
+        );
+        let other = text.replace("      -> (%c, %w)", "      %v : Tensor = aten::neg(%w)\n      -> (%c, %v)");
+        assert_eq!(ends(&other.replace("return (%x)", "return (%z)")), [""; 0]);
         let prints = text.replace("      -> (%c", "       = prim::Print(%i)\n      -> (%c");
         assert_eq!(ends(&prints), [""; 0]);
     }

@@ -16,7 +16,7 @@ mod structure;
 
 use crate::case::Case;
 use crate::seeded::Seeded;
-use flambeau_exec::{Gen, Kernel, Sample};
+use flambeau_exec::{Gen, Intrinsic, Kernel, Sample};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Effects, OpId, Registry, Type};
 use std::sync::Arc;
@@ -113,11 +113,18 @@ fn is_drawable(registry: &Registry, id: OpId) -> bool {
     registry.facet::<Kernel>(id).is_some()
         && (registry.facet::<Sample>(id).is_some() || schema.is_mutable())
         && (!random || registry.facet::<Seeded>(id).is_some())
+        && !compares_objects(registry, id)
         && !schema.vararg
         && !schema.varret
         && schema.args.iter().all(|a| can_be_filled(a.ty, a.default.is_some()))
         && !schema.args.iter().any(flambeau_ir::schema::Argument::is_out)
         && schema.returns.iter().all(|r| can_be_kept(r.ty))
+}
+
+/// Whether an operator compares tensors by identity. Merging equal computations changes the result, here as in PyTorch.
+/// Templates of programs compare with `None`.
+fn compares_objects(registry: &Registry, id: OpId) -> bool {
+    matches!(registry.facet::<Intrinsic>(id), Some(Intrinsic::Is | Intrinsic::IsNot))
 }
 
 fn can_be_filled(ty: Type, has_default: bool) -> bool {

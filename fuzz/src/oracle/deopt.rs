@@ -14,7 +14,7 @@ use crate::observe::{self, Observation, Precision};
 use crate::planted::PlanBug;
 use flambeau_exec::vm::{Program, Vm};
 use flambeau_exec::{ExecError, Fault, Host};
-use flambeau_executor::{Called, Executor, How, Optimizer, PIPELINES, Pipelines, Settings, Stage};
+use flambeau_executor::{CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, RunMode, Settings, Stage};
 use flambeau_ir::{At, Graph, IValue, Type};
 use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
 use flambeau_tensor::Tensor;
@@ -114,9 +114,10 @@ impl Subject<'_> {
             return Ok(());
         }
         if self.wanted.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
-            let seen = allowed_observations(self.case);
+            let allowed = allowed_observations(self.case);
+            let seen = allowed.observations;
             let agrees = |seen: &Observation| observe::same(seen, got, Precision::Bits).is_ok();
-            if seen.iter().any(|seen| seen.reached_limit() || agrees(seen)) {
+            if allowed.has_unsupported || seen.iter().any(|seen| seen.reached_limit() || agrees(seen)) {
                 return Ok(());
             }
         }
@@ -189,12 +190,12 @@ impl Runs {
         let count = subject.case.graph.outputs().len();
         let got = observe::run(subject.case, |inputs, host: &mut Host| {
             match self.executor.call(inputs, &mut self.machine, host, &self.optimizer) {
-                Called::Ran { result, how, failure } => {
-                    self.plans += u64::from(how == How::Specialized);
+                CallOutcome::Ran { result, how, failure } => {
+                    self.plans += u64::from(how == RunMode::Specialized);
                     failed = failure;
                     result.map(|value| results(value, count))
                 }
-                Called::Plain { failure, .. } => {
+                CallOutcome::Plain { failure, .. } => {
                     (declined, failed) = (true, failure);
                     Ok::<_, ExecError>(Vec::new())
                 }

@@ -91,7 +91,7 @@ impl Oracle for SourceRoundTrip {
             seen.end = seen.end.map(flat);
             observe::same(&seen, &got, Precision::Bits).is_ok()
         };
-        match allowed_observations(case).into_iter().any(is_admitted) {
+        match allowed_observations(case).observations.into_iter().any(is_admitted) {
             true => Outcome::Checked,
             false => Outcome::Failed(why),
         }
