@@ -11,7 +11,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
-use flambeau_tensor::{DType, Element, Tensor, dispatch, lanes, loops, reduce};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, lanes, loops, reduce};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -25,8 +25,12 @@ fn row_stats<T: Float>(
     let eps: T::Acc = Element::from_f64(eps);
     let found = compute_rows::<T::Acc, f64>(flat, -1, Some(2), RowStats(eps))?.to_vec::<f64>()?;
     let stat = |i: usize| -> Computed {
-        let mut values: Vec<f64> = found.iter().skip(i).step_by(2).copied().collect();
-        values.resize(sizes.iter().product::<i64>() as usize, 0.0);
+        // An input without elements has no rows, and the sizes may be any. The mean of no elements is 0 here, and the
+        // inverse of their standard deviation not a number.
+        if found.is_empty() {
+            return Ok(Tensor::full(sizes, Scalar::Float([0.0, f64::NAN][i]), dtype)?);
+        }
+        let values: Vec<f64> = found.iter().skip(i).step_by(2).copied().collect();
         Ok(Tensor::from_vec(values, sizes)?.to_dtype(dtype)?)
     };
     Ok([stat(0)?, stat(1)?])
