@@ -455,6 +455,7 @@ impl Tensor {
             )));
         }
         let count = if piece == 0 { 1 } else { (size / piece + i64::from(size % piece != 0)).max(1) };
+        check_views(count)?;
         (0..count)
             .map(|i| {
                 let start = i * piece;
@@ -545,6 +546,7 @@ impl Tensor {
             return Err(TensorError::shape("Dimension specified as 0 but tensor has no dimensions"));
         }
         let size = self.size(dim)?;
+        check_views(size)?;
         (0..size).map(|i| self.select(dim, i)).collect()
     }
 
@@ -824,5 +826,10 @@ mod tests {
         let chunks = Budget::new(1 << 20).run(|| x.chunk(i64::MAX, 0));
         assert!(matches!(chunks, Err(TensorError::OutOfMemory { .. })));
         assert_eq!(x.tensor_split(4, 1).unwrap().len(), 4);
+        let wide = Tensor::zeros(&[1], DType::F32).unwrap().expand(&[1 << 40]).unwrap();
+        for pieces in [Tensor::unbind, |t: &Tensor, dim| t.split(1, dim)] {
+            let pieces = Budget::new(1 << 20).run(|| pieces(&wide, 0));
+            assert!(matches!(pieces, Err(TensorError::OutOfMemory { .. })));
+        }
     }
 }
