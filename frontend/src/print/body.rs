@@ -10,7 +10,7 @@ use std::sync::Arc;
 use flambeau_ir::attr::names as attrs;
 use flambeau_ir::module::Function;
 use flambeau_ir::types::{TypeKind, unify};
-use flambeau_ir::{Attr, BlockId, Diagnostic, Graph, NodeId, Prim, ValueId, WalkStep};
+use flambeau_ir::{Attr, BlockId, Diagnostic, Fault, Graph, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -58,6 +58,18 @@ pub(super) struct Body<'p, 'u, 'g> {
     lines: usize,
     /// For each open indented block, the number of lines at its start.
     open: Vec<usize>,
+    /// Bytes of indentation written.
+    indentation: usize,
+}
+
+/// Maximum bytes of indentation of a function. It grows with the square of the nesting.
+const MAX_INDENTATION: usize = 1 << 28;
+
+fn too_deep() -> Box<Diagnostic> {
+    let text = format!(
+        "blocks are nested so deep that the text would have more than {MAX_INDENTATION} bytes of indentation"
+    );
+    Box::new(Diagnostic::new(Fault::Limit, "T002", text))
 }
 
 impl Printer<'_> {
@@ -100,6 +112,7 @@ impl Printer<'_> {
             level,
             lines: 0,
             open: Vec::new(),
+            indentation: 0,
         };
         let texts = graph.inputs().zip(parameters).map(|(v, name)| (v, Rc::from(name))).collect();
         body.begin(&graph, texts)?;
@@ -211,6 +224,7 @@ impl<'g> Body<'_, '_, 'g> {
         for _ in 0..self.level {
             out.push_str("  ");
         }
+        self.indentation += 2 * self.level;
         self.file.marks.write(out, text);
         out.push('\n');
     }
@@ -258,6 +272,9 @@ impl<'g> Body<'_, '_, 'g> {
 
     fn run(&mut self) -> Res<()> {
         while let Some(step) = self.agenda.pop() {
+            if self.indentation > MAX_INDENTATION {
+                return Err(too_deep());
+            }
             match step {
                 Step::Nodes(node) => {
                     if let Some(next) = self.graph().next(node) {
