@@ -6,6 +6,7 @@
 use crate::error::KernelError;
 use crate::kernel::{KernelResult, Rets};
 use crate::protections::Protections;
+use crate::resident;
 use crate::tape::Tape;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, Type};
@@ -76,6 +77,8 @@ pub struct Host {
     cancel: Option<CancelToken>,
     fuel: u64,
     budget: Option<Budget>,
+    /// The limit of the budget, which is elsewhere during a run.
+    memory: Option<usize>,
     generator: OnceLock<Generator>,
     tape: Option<Tape>,
     tensor_text: TensorText,
@@ -95,6 +98,8 @@ pub struct Host {
 struct Clock {
     start: Option<Instant>,
     last: Option<Instant>,
+    /// The last reading of the process's memory, and the bytes of the first.
+    resident: Option<(Instant, usize)>,
     /// Number of polls between two readings.
     pace: u32,
 }
@@ -140,6 +145,7 @@ impl Host {
             cancel: None,
             fuel: u64::MAX,
             budget: None,
+            memory: None,
             generator: OnceLock::new(),
             grad_enabled: true,
             tape: None,
@@ -193,6 +199,7 @@ impl Host {
 
     /// Limits the bytes held simultaneously by tensors and large containers that runs create.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> &mut Self {
+        self.memory = budget.as_ref().map(Budget::limit);
         self.budget = budget;
         self
     }
@@ -342,10 +349,34 @@ impl Host {
         self.polls.set(clock.pace);
         self.clock.set(clock);
         if now - start <= time {
-            return Ok(());
+            return self.check_resident(now);
         }
         let text = format!("out of time: the limit of {:.3} seconds was reached", time.as_secs_f64());
         Err(KernelError::limit(text))
+    }
+
+    /// Compares the memory of the process with that at the first reading; see [`resident`].
+    ///
+    /// # Errors
+    /// Returns `Limit` if it has grown beyond the run's memory limit and an allowance.
+    fn check_resident(&self, now: Instant) -> Result<(), KernelError> {
+        let mut clock = self.clock.get();
+        let (Some(limit), false) =
+            (self.memory, clock.resident.is_some_and(|(last, _)| now - last < resident::INTERVAL))
+        else {
+            return Ok(());
+        };
+        let Some(bytes) = resident::resident_bytes() else { return Ok(()) };
+        let first = clock.resident.map_or(bytes, |(_, first)| first);
+        clock.resident = Some((now, first));
+        self.clock.set(clock);
+        let growth = bytes.saturating_sub(first);
+        if growth <= resident::bound(limit) {
+            return Ok(());
+        }
+        Err(KernelError::limit(format!(
+            "out of memory: the process grew by {growth} bytes during the call, `run.memory` is {limit} bytes"
+        )))
     }
 
     fn out(&mut self) -> &mut (dyn Write + Send) {

@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod pointwise;
 mod protections;
 pub mod reference;
+mod resident;
 mod resolve;
 pub mod sample;
 pub mod soundness;
