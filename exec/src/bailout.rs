@@ -92,7 +92,7 @@ impl Code {
     /// Returns the code without the checks of arguments against the refined types of the graph's inputs. Every caller
     /// must check them itself, with [`crate::fits_inputs`]: else results may be wrong.
     #[must_use]
-    pub fn with_checked_inputs(self) -> Code {
+    pub fn without_input_checks(self) -> Code {
         Code { declared: Box::default(), ..self }
     }
 

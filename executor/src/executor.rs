@@ -14,10 +14,10 @@
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::optimizer::{Optimizer, Stage};
-use crate::plans::{Guarded, Plans};
+use crate::plans::{HasPrecondition, Plans};
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::spec::{ArgumentKinds, ArgumentSpec};
-use crate::specialize::{Places, annotate, has_assumptions, place, places};
+use crate::specialize::{ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
 use indexmap::IndexMap;
@@ -67,7 +67,7 @@ impl Plan {
     }
 }
 
-impl Guarded for Plan {
+impl HasPrecondition for Plan {
     fn graph(&self) -> &Graph {
         self.code.graph()
     }
@@ -79,31 +79,65 @@ impl Guarded for Plan {
 
 /// How a call was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum RunMode {
     /// With profiling nodes.
     Profiled,
     /// By a plan.
     Specialized,
 }
 
+/// The reason for the failure of a stage.
+#[derive(Debug)]
+pub enum StageFailure<E> {
+    /// A pass failed.
+    Pass(E),
+    /// The graph that the passes returned does not compile.
+    Compile {
+        /// The stage.
+        stage: Stage,
+        /// The error.
+        error: ExecError,
+    },
+}
+
+impl<E: std::fmt::Display> std::fmt::Display for StageFailure<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StageFailure::Pass(e) => e.fmt(f),
+            StageFailure::Compile { error, .. } => error.fmt(f),
+        }
+    }
+}
+
+type StageError<O> = StageFailure<<O as Optimizer>::Error>;
+
 /// What became of a call.
-pub enum Called<E> {
+pub enum CallOutcome<E> {
     /// The executor ran it.
     Ran {
         /// The result of the call.
         result: Result<IValue, ExecError>,
-        /// How the call was run.
-        how: How,
+        /// RunMode the call was run.
+        how: RunMode,
         /// The error of a stage that failed after the call.
-        failure: Option<E>,
+        failure: Option<StageFailure<E>>,
     },
     /// The caller must run its own code for the function.
     Plain {
         /// The arguments of the call.
         args: Vec<IValue>,
         /// The error of a stage that failed before the call.
-        failure: Option<E>,
+        failure: Option<StageFailure<E>>,
     },
+}
+
+impl<E> CallOutcome<E> {
+    /// Removes and returns the failure of a stage.
+    pub fn take_failure(&mut self) -> Option<StageFailure<E>> {
+        match self {
+            CallOutcome::Ran { failure, .. } | CallOutcome::Plain { failure, .. } => failure.take(),
+        }
+    }
 }
 
 /// Runs calls of one function. See the [module](self).
@@ -115,7 +149,7 @@ pub struct Executor {
 
 struct State {
     plans: Plans<Plan>,
-    kinds: IndexMap<ArgumentKinds, Kind, FxBuildHasher>,
+    kinds: IndexMap<ArgumentKinds, KindState, FxBuildHasher>,
     profiled: Option<Arc<Profiled>>,
     compilations: u32,
     /// Whether a call is compiling. Stages run without the lock; other calls do not wait for them.
@@ -126,18 +160,19 @@ struct State {
 
 /// Calls of one kind of arguments.
 #[derive(Default)]
-struct Kind {
+struct KindState {
     record: ProfilingRecord,
     /// Runs that ended in an error, which are not recorded.
     failed: u32,
     /// Profiling nodes whose guards failed too often.
-    dropped: Places,
+    disabled_guards: ProfileIndices,
 }
 
 /// The function with profiling nodes.
 struct Profiled {
     code: Arc<Code>,
-    places: usize,
+    /// Number of profiling nodes.
+    profile_nodes: usize,
 }
 
 /// The decision about a call.
@@ -150,7 +185,7 @@ enum Choice {
 }
 
 /// A plan to be made.
-struct Order {
+struct CompilationRequest {
     /// The profiled graph with the observed types.
     graph: Graph,
     kinds: ArgumentKinds,
@@ -172,7 +207,7 @@ impl Executor {
         Executor { settings, graph, state: Mutex::new(state) }
     }
 
-    /// Returns the current plans, the most special ones first.
+    /// Returns the current plans, the most specific ones first.
     pub fn plans(&self) -> Vec<Arc<Plan>> {
         self.state.lock().plans.iter().cloned().collect()
     }
@@ -183,7 +218,7 @@ impl Executor {
         let state = self.state.lock();
         let Some(profiled) = &state.profiled else { return Vec::new() };
         let kinds = state.kinds.values().filter(|kind| kind.record.runs() > 0);
-        kinds.map(|kind| annotate(profiled.code.graph(), &kind.record, &kind.dropped)).collect()
+        kinds.map(|kind| annotate(profiled.code.graph(), &kind.record, &kind.disabled_guards)).collect()
     }
 
     /// Runs a call on a machine. Several results are returned as a tuple. After a stage failed, no further call is
@@ -194,27 +229,26 @@ impl Executor {
         machine: &mut Vm,
         host: &mut Host,
         optimizer: &O,
-    ) -> Called<O::Error> {
+    ) -> CallOutcome<O::Error> {
         let grad_enabled = host.grad_enabled();
         let spec = ArgumentSpec::of(&args, grad_enabled);
         let (profiled, kinds) = match self.choose(&spec, &args, grad_enabled) {
             Choice::Plan(plan) => {
                 let result = run(machine, &plan.code, args, host);
-                let failure = self.check_guards(&plan, machine, optimizer).err();
-                return Called::Ran { result, how: How::Specialized, failure };
+                let failure = self.replace_failing_guards(&plan, machine, optimizer).err();
+                return CallOutcome::Ran { result, how: RunMode::Specialized, failure };
             }
-            Choice::Plain => return Called::Plain { args, failure: None },
+            Choice::Plain => return CallOutcome::Plain { args, failure: None },
             Choice::Profile(profiled, kinds) => (profiled, kinds),
             Choice::Begin(kinds) => match self.profiled(machine, optimizer) {
-                Ok(Some(profiled)) => (profiled, kinds),
-                Ok(None) => return Called::Plain { args, failure: None },
-                Err(failure) => return Called::Plain { args, failure: Some(failure) },
+                Ok(profiled) => (profiled, kinds),
+                Err(failure) => return CallOutcome::Plain { args, failure: Some(failure) },
             },
         };
         let (result, profile) = run_profiled(machine, &profiled, args, host);
-        let order = self.record(kinds, grad_enabled, profile.filter(|_| result.is_ok()));
-        let failure = order.and_then(|order| self.specialize(order, machine, optimizer).err());
-        Called::Ran { result, how: How::Profiled, failure }
+        let request = self.record(kinds, grad_enabled, profile.filter(|_| result.is_ok()));
+        let failure = request.and_then(|request| self.specialize(request, machine, optimizer).err());
+        CallOutcome::Ran { result, how: RunMode::Profiled, failure }
     }
 
     /// Decides how a call runs.
@@ -242,24 +276,28 @@ impl Executor {
         }
     }
 
-    /// Compiles the function with profiling nodes; `None` if the result does not verify.
-    fn profiled<O: Optimizer>(&self, machine: &Vm, optimizer: &O) -> Result<Option<Arc<Profiled>>, O::Error> {
-        let graph = optimizer.optimize(&self.graph, Stage::Profiled).map(Arc::new);
-        let profiled = graph.map(|graph| {
-            let code = Code::compile(&graph, &**machine.program().callees());
-            code.ok().map(|code| Arc::new(Profiled { code: Arc::new(code), places: places(&graph).len() }))
+    /// Compiles the function with profiling nodes.
+    fn profiled<O: Optimizer>(&self, machine: &Vm, optimizer: &O) -> Result<Arc<Profiled>, StageError<O>> {
+        let profiled = compile(&self.graph, Stage::Profiled, machine, optimizer).map(|code| {
+            let profile_nodes = profile_nodes(code.graph()).len();
+            Arc::new(Profiled { code: Arc::new(code), profile_nodes })
         });
         let mut state = self.state.lock();
         state.compiling = false;
         match &profiled {
-            Ok(Some(profiled)) => state.profiled = Some(Arc::clone(profiled)),
-            _ => state.disabled = true,
+            Ok(profiled) => state.profiled = Some(Arc::clone(profiled)),
+            Err(_) => state.disabled = true,
         }
         profiled
     }
 
     /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(&self, kinds: ArgumentKinds, grad_enabled: bool, profile: Option<RunProfile>) -> Option<Order> {
+    fn record(
+        &self,
+        kinds: ArgumentKinds,
+        grad_enabled: bool,
+        profile: Option<RunProfile>,
+    ) -> Option<CompilationRequest> {
         let mut state = self.state.lock();
         let kind = state.kinds.entry(kinds.clone()).or_default();
         match profile {
@@ -267,60 +305,62 @@ impl Executor {
             None => kind.failed += 1,
         }
         let enough = kind.record.runs() >= self.settings.profiled_runs.max(1);
-        if enough { self.order(&mut state, kinds, grad_enabled) } else { None }
+        if enough { self.request_compilation(&mut state, kinds, grad_enabled) } else { None }
     }
 
     /// Prepares a plan from the record of a kind, unless another call is compiling.
-    fn order(&self, state: &mut State, kinds: ArgumentKinds, grad_enabled: bool) -> Option<Order> {
+    fn request_compilation(
+        &self,
+        state: &mut State,
+        kinds: ArgumentKinds,
+        grad_enabled: bool,
+    ) -> Option<CompilationRequest> {
         if state.disabled || state.compiling || state.compilations >= self.settings.max_compilations {
             return None;
         }
         let (profiled, kind) = (state.profiled.as_ref()?, state.kinds.get(&kinds)?);
-        let graph = annotate(profiled.code.graph(), &kind.record, &kind.dropped);
+        let graph = annotate(profiled.code.graph(), &kind.record, &kind.disabled_guards);
         state.compilations += 1;
         state.compiling = true;
-        Some(Order { graph, kinds, grad_enabled })
+        Some(CompilationRequest { graph, kinds, grad_enabled })
     }
 
     /// Makes a plan.
-    fn specialize<O: Optimizer>(&self, order: Order, machine: &Vm, optimizer: &O) -> Result<(), O::Error> {
-        let graph = optimizer.optimize(&order.graph, Stage::Specialized).map(Arc::new);
-        let code = graph.map(|graph| Code::compile(&graph, &**machine.program().callees()));
+    fn specialize<O: Optimizer>(
+        &self,
+        request: CompilationRequest,
+        machine: &Vm,
+        optimizer: &O,
+    ) -> Result<(), StageError<O>> {
+        let code = compile(&request.graph, Stage::Specialized, machine, optimizer);
         let mut state = self.state.lock();
         state.compiling = false;
-        match code {
-            Ok(Ok(code)) => {
-                let Order { kinds, grad_enabled, .. } = order;
-                // A plan is found only for arguments that fit.
-                let code = Arc::new(code.with_checked_inputs());
-                state.plans.insert(Arc::new(Plan { code, kinds, grad_enabled }));
-                Ok(())
-            }
-            other => {
-                state.disabled = true;
-                other.map(|_| ())
-            }
-        }
+        let code = code.inspect_err(|_| state.disabled = true)?;
+        let CompilationRequest { kinds, grad_enabled, .. } = request;
+        // `Plans::find` has checked the arguments of every call that runs the plan.
+        let code = Arc::new(code.without_input_checks());
+        state.plans.insert(Arc::new(Plan { code, kinds, grad_enabled }));
+        Ok(())
     }
 
     /// Replaces a plan with guards that failed too often by one without them.
-    fn check_guards<O: Optimizer>(
+    fn replace_failing_guards<O: Optimizer>(
         &self,
         plan: &Arc<Plan>,
         machine: &Vm,
         optimizer: &O,
-    ) -> Result<(), O::Error> {
+    ) -> Result<(), StageError<O>> {
         if plan.code.most_failures() < self.settings.max_failures.max(1) {
             return Ok(());
         }
         match self.without_failing_guards(plan) {
-            Some(order) => self.specialize(order, machine, optimizer),
+            Some(request) => self.specialize(request, machine, optimizer),
             None => Ok(()),
         }
     }
 
     /// Removes a plan and prepares one without the guards that failed too often.
-    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<Order> {
+    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<CompilationRequest> {
         let mut state = self.state.lock();
         if state.compiling || !state.plans.iter().any(|other| Arc::ptr_eq(other, plan)) {
             return None;
@@ -328,10 +368,22 @@ impl Executor {
         let limit = self.settings.max_failures.max(1);
         let failing = plan.code.bailouts().filter(|b| b.failures >= limit);
         let failing: Vec<usize> = failing.filter_map(|b| usize::try_from(b.index?).ok()).collect();
-        state.kinds.get_mut(&plan.kinds)?.dropped.extend(failing);
+        state.kinds.get_mut(&plan.kinds)?.disabled_guards.extend(failing);
         state.plans.remove(plan);
-        self.order(&mut state, plan.kinds.clone(), plan.grad_enabled)
+        self.request_compilation(&mut state, plan.kinds.clone(), plan.grad_enabled)
     }
+}
+
+/// Runs a stage and compiles its graph.
+fn compile<O: Optimizer>(
+    graph: &Graph,
+    stage: Stage,
+    machine: &Vm,
+    optimizer: &O,
+) -> Result<Code, StageError<O>> {
+    let graph = Arc::new(optimizer.optimize(graph, stage).map_err(StageFailure::Pass)?);
+    let code = Code::compile(&graph, &**machine.program().callees());
+    code.map_err(|e| StageFailure::Compile { stage, error: ExecError::of(&e) })
 }
 
 /// Number of failed runs after which a kind of arguments is not profiled any more.
@@ -352,15 +404,15 @@ fn run_profiled(
     args: Vec<IValue>,
     host: &mut Host,
 ) -> (Result<IValue, ExecError>, Option<RunProfile>) {
-    let shared = Arc::new(Mutex::new((RunProfile::new(&args, profiled.places), host.take_observer())));
+    let shared = Arc::new(Mutex::new((RunProfile::new(&args, profiled.profile_nodes), host.take_observer())));
     let receiver = Arc::clone(&shared);
     let own = Arc::clone(profiled.code.graph());
     host.set_observer(Some(Box::new(move |graph, node, values| {
         let mut receiver = receiver.lock();
         let (profile, other) = &mut *receiver;
-        let place = if std::ptr::eq(graph, &*own) { place(graph, node) } else { None };
-        match (place, values) {
-            (Some(place), [value, ..]) => profile.observe(place, value),
+        let index = if std::ptr::eq(graph, &*own) { profile_index(graph, node) } else { None };
+        match (index, values) {
+            (Some(index), [value, ..]) => profile.observe(index, value),
             _ => {
                 if let Some(other) = other {
                     other(graph, node, values);
@@ -370,7 +422,7 @@ fn run_profiled(
     })));
     let result = run(machine, &profiled.code, args, host);
     host.set_observer(None);
-    // The receiver was dropped with the observer, so this is the only reference.
+    // The receiver was disabled_guards with the observer, so this is the only reference.
     let parts = Arc::into_inner(shared).map(Mutex::into_inner);
     let (profile, other) = parts.map_or((None, None), |(profile, other)| (Some(profile), other));
     host.set_observer(other);

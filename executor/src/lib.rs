@@ -12,7 +12,7 @@ mod record;
 mod spec;
 mod specialize;
 
-pub use executor::{Called, Executor, How, Plan, Settings};
+pub use executor::{CallOutcome, Executor, Plan, RunMode, Settings, StageFailure};
 pub use optimizer::{Optimizer, PIPELINES, Pipelines, Stage};
 pub use record::{ProfilingRecord, RunProfile};
 pub use spec::{ArgumentKinds, ArgumentSpec};

@@ -2,7 +2,7 @@
 //!
 //! A plan is valid for calls whose arguments fit the declared types of its graph's inputs, its *precondition*. Plans are
 //! ordered so that a plan comes before every plan that its precondition implies: the first plan that fits a call is the
-//! most special one. The number of plans is bounded; the plan that was used least recently leaves.
+//! most specific one. The number of plans is bounded; the plan that was used least recently leaves.
 //!
 //! The plan of a spec is remembered in a table of fixed size, indexed by the hash, so that repeated calls compare words
 //! only. The table is cleared when the plans change.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const REMEMBERED: usize = 64;
 
 /// A plan with a precondition.
-pub(crate) trait Guarded {
+pub(crate) trait HasPrecondition {
     /// Returns the graph whose inputs' types are the precondition.
     fn graph(&self) -> &Graph;
 
@@ -38,18 +38,18 @@ struct Entry<P> {
     used: u64,
 }
 
-impl<P: Guarded> Plans<P> {
+impl<P: HasPrecondition> Plans<P> {
     /// Creates a table of at most `limit` plans.
     pub(crate) fn new(limit: usize) -> Plans<P> {
         Plans { plans: Vec::new(), limit: limit.max(1), remembered: Vec::new(), lookups: 0 }
     }
 
-    /// Returns the plans, the most special ones first.
+    /// Returns the plans, the most specific ones first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<P>> {
         self.plans.iter().map(|entry| &entry.plan)
     }
 
-    /// Returns the most special plan that fits a call.
+    /// Returns the most specific plan that fits a call.
     pub(crate) fn find(
         &mut self,
         spec: &ArgumentSpec,
@@ -111,7 +111,7 @@ impl<P: Guarded> Plans<P> {
 
 /// Whether every call that fits `a` fits `b`. Types of inputs that are not tensors either agree or say that an optional
 /// is present or absent, which `b` may leave open.
-fn implies<P: Guarded>(a: &P, b: &P) -> bool {
+fn implies<P: HasPrecondition>(a: &P, b: &P) -> bool {
     let (x, y) = (a.graph(), b.graph());
     let pairs = || x.inputs().map(|v| x.ty(v)).zip(y.inputs().map(|v| y.ty(v)));
     a.grad_enabled() == b.grad_enabled()
@@ -150,7 +150,7 @@ mod tests {
 
     struct Plan(Graph);
 
-    impl Guarded for Plan {
+    impl HasPrecondition for Plan {
         fn graph(&self) -> &Graph {
             &self.0
         }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_plan_leaves() {
+    fn the_least_recently_used_plan_is_evicted() {
         let mut plans = Plans::new(2);
         plans.insert(plan("%x : Float(1)"));
         plans.insert(plan("%x : Float(2)"));

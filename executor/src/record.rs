@@ -26,7 +26,7 @@ enum Size {
     Varying,
 }
 
-/// The tensors observed at one place.
+/// The tensors observed by one profiling node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tensors {
     dtype: Option<DType>,
@@ -38,7 +38,7 @@ struct Tensors {
     requires_grad: Option<bool>,
 }
 
-/// The values observed at one place.
+/// The values observed by one profiling node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Observed {
     /// None yet.
@@ -127,22 +127,19 @@ impl Observed {
 #[derive(Clone, Debug)]
 pub struct RunProfile {
     inputs: Vec<Observed>,
-    places: Vec<Observed>,
+    nodes: Vec<Observed>,
 }
 
 impl RunProfile {
-    /// Begins a run on arguments of a function with `places` profiling nodes.
+    /// Begins a run on arguments of a function with `count` profiling nodes.
     #[must_use]
-    pub fn new(args: &[IValue], places: usize) -> RunProfile {
-        RunProfile {
-            inputs: args.iter().map(Observed::of).collect(),
-            places: vec![Observed::Nothing; places],
-        }
+    pub fn new(args: &[IValue], count: usize) -> RunProfile {
+        RunProfile { inputs: args.iter().map(Observed::of).collect(), nodes: vec![Observed::Nothing; count] }
     }
 
-    /// Adds a value that passed through profiling node number `place`.
-    pub fn observe(&mut self, place: usize, value: &IValue) {
-        if let Some(seen) = self.places.get_mut(place) {
+    /// Adds a value that passed through profiling node number `index`.
+    pub fn observe(&mut self, index: usize, value: &IValue) {
+        if let Some(seen) = self.nodes.get_mut(index) {
             seen.add(value);
         }
     }
@@ -153,7 +150,7 @@ impl RunProfile {
 pub struct ProfilingRecord {
     runs: u32,
     inputs: Vec<Observed>,
-    places: Vec<Observed>,
+    nodes: Vec<Observed>,
     /// Classes of sizes, by the class or size before the last run and the size in it.
     classes: HashMap<(Size, i64), u32, FxBuildHasher>,
 }
@@ -175,7 +172,7 @@ impl ProfilingRecord {
     pub fn add(&mut self, run: &RunProfile) {
         self.runs += 1;
         if self.runs == 1 {
-            (self.inputs, self.places) = (run.inputs.clone(), run.places.clone());
+            (self.inputs, self.nodes) = (run.inputs.clone(), run.nodes.clone());
             return;
         }
         let before = std::mem::take(&mut self.classes);
@@ -189,7 +186,7 @@ impl ProfilingRecord {
                 next - 1
             })),
         };
-        let pairs = self.inputs.iter_mut().zip(&run.inputs).chain(self.places.iter_mut().zip(&run.places));
+        let pairs = self.inputs.iter_mut().zip(&run.inputs).chain(self.nodes.iter_mut().zip(&run.nodes));
         for (own, other) in pairs {
             own.merge(other, &mut size);
         }
@@ -212,11 +209,11 @@ impl ProfilingRecord {
         }
     }
 
-    /// Returns the type that all tensors at profiling node number `place` had; `None` if there were none, or other
+    /// Returns the type that all tensors at profiling node number `index` had; `None` if there were none, or other
     /// values.
     #[must_use]
-    pub fn observed_type(&self, place: usize) -> Option<Type> {
-        match self.places.get(place)? {
+    pub fn observed_type(&self, index: usize) -> Option<Type> {
+        match self.nodes.get(index)? {
             Observed::Tensors(seen) => Some(Type::tensor(seen.to_type())),
             _ => None,
         }

@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
 /// Numbers of profiling nodes.
-pub(crate) type Places = HashSet<usize, FxBuildHasher>;
+pub(crate) type ProfileIndices = HashSet<usize, FxBuildHasher>;
 
 /// Whether a graph has nodes of profiles and guards of its own. Such a graph is not specialized: its guards raise where
 /// those of the executor continue.
@@ -32,23 +32,23 @@ pub(crate) fn has_assumptions(graph: &Graph) -> bool {
 }
 
 /// Returns the profiling nodes of a graph, by number.
-pub(crate) fn places(graph: &Graph) -> Vec<NodeId> {
-    graph.nodes_deep().filter(|&n| place(graph, n).is_some()).collect()
+pub(crate) fn profile_nodes(graph: &Graph) -> Vec<NodeId> {
+    graph.nodes_deep().filter(|&n| profile_index(graph, n).is_some()).collect()
 }
 
 /// Returns the number of a profiling node.
-pub(crate) fn place(graph: &Graph, node: NodeId) -> Option<usize> {
+pub(crate) fn profile_index(graph: &Graph, node: NodeId) -> Option<usize> {
     let index = graph.attr(node, names::index()).filter(|_| graph.is_prim(node, Prim::Profile))?;
     usize::try_from(index.as_int()?).ok()
 }
 
 /// Writes what a record observed into a copy of the profiled graph.
-pub(crate) fn annotate(profiled: &Graph, record: &ProfilingRecord, dropped: &Places) -> Graph {
+pub(crate) fn annotate(profiled: &Graph, record: &ProfilingRecord, disabled: &ProfileIndices) -> Graph {
     let mut graph = profiled.clone();
     let mut editor = graph.edit();
-    for node in places(profiled) {
-        let place = place(profiled, node).filter(|place| !dropped.contains(place));
-        match place.and_then(|place| record.observed_type(place)) {
+    for node in profile_nodes(profiled) {
+        let index = profile_index(profiled, node).filter(|index| !disabled.contains(index));
+        match index.and_then(|index| record.observed_type(index)) {
             Some(ty) => editor.set_attr(node, names::profiled_type(), Attr::Type(ty)),
             None => {
                 let value = editor.graph().operand(node, 0);

@@ -9,7 +9,7 @@ use crate::session::{Execution, Session};
 use flambeau_exec::tape::RequestsGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
-use flambeau_executor::{Called, Executor, Optimizer, Plan, Stage};
+use flambeau_executor::{CallOutcome, Executor, Optimizer, Plan, Stage, StageFailure};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Checks;
@@ -53,6 +53,20 @@ impl Prepared {
             self.session.report(name, None, graph, &self.unit, &error);
             if self.session.checks() == Checks::Off { Ok(Arc::clone(graph)) } else { Err(error) }
         })
+    }
+}
+
+impl Prepared {
+    /// Returns the error of a failed stage of the executor of `graph`. A failed pass is already recorded.
+    fn report_stage(&self, graph: &Graph, failure: StageFailure<Error>) -> Error {
+        match failure {
+            StageFailure::Pass(error) => error,
+            StageFailure::Compile { stage, error } => {
+                let error = Error::from(error);
+                self.session.report(None, Some(stage), graph, &self.unit, &error);
+                error
+            }
+        }
     }
 }
 
@@ -163,7 +177,7 @@ impl Engine {
         Arc::clone(lock(&self.executors).entry(key).or_insert_with(new))
     }
 
-    /// Returns the plans that the executor of `graph` has made, the most special ones first.
+    /// Returns the plans that the executor of `graph` has made, the most specific ones first.
     pub(crate) fn plans(&self, graph: &Arc<Graph>) -> Vec<Arc<Plan>> {
         let key = Arc::as_ptr(graph) as usize;
         lock(&self.executors).get(&key).map(|executor| executor.plans()).unwrap_or_default()
@@ -229,14 +243,12 @@ impl Engine {
         let mut args = Vec::new();
         bind(&mut Arguments::of_list(&mut args))?;
         let checked = self.entry.session.checks() != Checks::Off;
-        match self.on_machine(|machine| executor.call(args, machine, host, &self.entry)) {
-            Called::Ran { failure: Some(failure), .. } | Called::Plain { failure: Some(failure), .. }
-                if checked =>
-            {
-                Err(failure)
-            }
-            Called::Ran { result, .. } => Ok(result?),
-            Called::Plain { args, .. } => {
+        let mut outcome = self.on_machine(|machine| executor.call(args, machine, host, &self.entry));
+        let failure = outcome.take_failure().map(|failure| self.entry.report_stage(graph, failure));
+        match (outcome, failure) {
+            (_, Some(failure)) if checked => Err(failure),
+            (CallOutcome::Ran { result, .. }, _) => Ok(result?),
+            (CallOutcome::Plain { args, .. }, _) => {
                 let code = match cache.code.get() {
                     Some(code) => code,
                     None => {

@@ -331,7 +331,7 @@ impl Entry {
         Ok(self.engine.code(&self.graph)?.to_string())
     }
 
-    /// Returns the plans that calls of this graph run under [`crate::Execution::Profiling`], the most special ones first.
+    /// Returns the plans that calls of this graph run under [`crate::Execution::Profiling`], the most specific ones first.
     pub fn plans(&self) -> Vec<Arc<Plan>> {
         self.engine.plans(&self.graph)
     }
