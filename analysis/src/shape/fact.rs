@@ -274,7 +274,9 @@ impl Fact {
                     t.strides = Strides::Unknown;
                 }
             }
-            Fact::List(parts) | Fact::Tuple(parts) => parts.iter_mut().for_each(Fact::forget_impossible_sizes),
+            Fact::List(parts) | Fact::Tuple(parts) => {
+                parts.iter_mut().for_each(Fact::forget_impossible_sizes)
+            }
             Fact::ListOf(part) => part.forget_impossible_sizes(),
             Fact::Unknown | Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
         }
