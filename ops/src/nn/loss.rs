@@ -91,9 +91,9 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
 
 /// PyTorch computes in place, in a tensor of the input's dtype.
 fn huber_in_input_dtype(x: &Tensor, t: &Tensor, delta: f64) -> Computed {
-    let met = result_type(&[x, t]).unwrap_or(DType::F32);
-    if !can_cast(met, x.dtype()) {
-        return Err(cast_error(met, x.dtype()));
+    let promoted = result_type(&[x, t]).unwrap_or(DType::F32);
+    if !can_cast(promoted, x.dtype()) {
+        return Err(cast_error(promoted, x.dtype()));
     }
     fitting(&huber_loss(x, t, delta)?, x.dtype())
 }

@@ -8,13 +8,13 @@ use flambeau_tensor::promote::{promote, result_type};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// Returns the promoted dtype; within one category, a tensor of rank 0 counts less.
-fn met(a: &Tensor, b: &Tensor) -> DType {
+fn promoted(a: &Tensor, b: &Tensor) -> DType {
     result_type(&[a, b]).unwrap_or_else(|| promote(a.dtype(), b.dtype()))
 }
 
 /// `a + b`, broadcast, in the promoted dtype.
 pub(crate) fn sum_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = met(a, b);
+    let dtype = promoted(a, b);
     dispatch!(carried_all, dtype, "add", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.add(b.times_one()))?))
 }
 
@@ -38,18 +38,18 @@ pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
     if (a.dtype() == DType::Bool) != (b.dtype() == DType::Bool) {
         no_bools(a.dtype(), b.dtype())?;
     }
-    let dtype = met(a, b);
+    let dtype = promoted(a, b);
     dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.sub(b.times_one()))?))
 }
 
 /// `a * b`, broadcast, in the promoted dtype.
 pub(crate) fn product_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = met(a, b);
+    let dtype = promoted(a, b);
     dispatch!(carried_all, dtype, "mul", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.mul(b))?))
 }
 
 /// `a / b`, broadcast, in the promoted dtype, which is floating or complex.
 pub(crate) fn quotient_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = met(a, b);
+    let dtype = promoted(a, b);
     dispatch!(carried_floats_complex, dtype, "div", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.div(b))?))
 }

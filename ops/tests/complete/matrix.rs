@@ -152,7 +152,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn fail(&mut self, check: &str, what: String) {
         match exception(&self.name, check) {
-            Some(made) => drop(self.excused.insert(made)),
+            Some(index) => drop(self.excused.insert(index)),
             None => self.wrong.push(format!("{}: {check}: {what}", self.name)),
         }
     }
