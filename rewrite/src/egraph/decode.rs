@@ -1,14 +1,14 @@
 //! Decoding: turns the extracted e-nodes back into nodes of the graph, as one atomic patch.
 //!
-//! Only terms with uses outside the region are built, in program order. A new term is inserted directly before the node
+//! Only terms with uses outside the window are built, in program order. A new term is inserted directly before the node
 //! that the term replaces. If a node of the program already computes the chosen e-node, that node is reused; if its
 //! result does not alias, its operands are replaced by cheaper ones. A value stays as it is if the new term would
 //! change which values it shares memory with and the change could be observed.
 
 use super::extract::Choice;
 use super::language::{ENode, Head};
-use super::region::Region;
 use super::saturate::canonical;
+use super::window::Window;
 use crate::patch::{Patch, Planned};
 use crate::rules::sharing::Sharing;
 use egg::Id;
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 pub(crate) struct Decoder<'d, 'a> {
     graph: &'a Graph,
     sharing: &'d mut Sharing<'a>,
-    region: &'d Region,
+    window: &'d Window,
     choice: &'d Choice,
     /// The first member that computes each canonical e-node.
     original: HashMap<ENode, u32, FxBuildHasher>,
@@ -38,24 +38,24 @@ impl<'d, 'a> Decoder<'d, 'a> {
     pub(crate) fn new(
         graph: &'a Graph,
         sharing: &'d mut Sharing<'a>,
-        region: &'d Region,
+        window: &'d Window,
         choice: &'d Choice,
     ) -> Self {
         let mut original = HashMap::default();
-        for i in 0..region.members.len() {
-            let node = member_node(region, graph, i);
+        for i in 0..window.members.len() {
+            let node = member_node(window, graph, i);
             original.entry(node).or_insert(i as u32);
         }
-        Decoder { graph, sharing, region, choice, original, built: HashMap::default(), log: Vec::new() }
+        Decoder { graph, sharing, window, choice, original, built: HashMap::default(), log: Vec::new() }
     }
 
     /// Plans all changes. Returns the nodes whose values are replaced, each with the length of the patch after its
     /// edits.
     pub(crate) fn run(mut self, patch: &mut Patch) -> Vec<(NodeId, usize)> {
         let mut rewrites = Vec::new();
-        for root in self.region.roots(self.graph) {
-            let member = self.region.members[root as usize];
-            let class = self.region.egraph.find(member.id);
+        for root in self.window.roots(self.graph) {
+            let member = self.window.members[root as usize];
+            let class = self.window.egraph.find(member.id);
             let before = patch.len();
             self.log.clear();
             let Some(term) = self.term(class, root, patch) else {
@@ -125,7 +125,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
             built.get(&k).filter(|b| b.0 <= place).map(|b| b.1)
         };
         if let Some(original) = self.original.get(&node).copied().filter(|&g| g <= at) {
-            let member = self.region.members[original as usize];
+            let member = self.window.members[original as usize];
             let wanted: SmallVec<[Option<Planned>; 4]> =
                 node.children.iter().map(|&k| child(&self.built, k, original)).collect();
             let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
@@ -141,16 +141,16 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 return Some(());
             }
         }
-        let anchor = self.region.members[at as usize].node;
+        let anchor = self.window.members[at as usize].node;
         let (place, loc) = (At::before(anchor), self.graph.loc(anchor));
         let planned = match node.head {
             Head::Leaf(n) => {
-                let leaf = self.region.leaves[n as usize];
+                let leaf = self.window.leaves[n as usize];
                 self.note(class, leaf.available_from, self.sharing.resolve(leaf.value));
                 return Some(());
             }
             Head::Constant(n) => {
-                let (value, ty) = self.region.egraph.analysis.constants[n as usize].clone();
+                let (value, ty) = self.window.egraph.analysis.constants[n as usize].clone();
                 let planned = patch.constant(place, value, ty, loc);
                 self.sharing.plan(planned, Prim::Constant.into(), &[], ty);
                 planned
@@ -181,15 +181,15 @@ impl<'d, 'a> Decoder<'d, 'a> {
     /// The type of a new node: that of a member of the same class if there is one, else the operator's declared type.
     fn result_type(&self, class: Id, id: flambeau_ir::OpId) -> Type {
         let declared = self.graph.registry().schema(id).returns.first().map_or(Type::ANY, |r| r.ty);
-        let member = self.region.members.iter().find(|m| self.region.egraph.find(m.id) == class);
+        let member = self.window.members.iter().find(|m| self.window.egraph.find(m.id) == class);
         member.map_or(declared, |m| self.graph.ty(m.value))
     }
 }
 
 /// Member `index` as a canonical node of the e-graph.
-pub(crate) fn member_node(region: &Region, graph: &Graph, index: usize) -> ENode {
-    let member = region.members[index];
-    let head = region.heads[index];
-    let children = graph.operands(member.node).map(|v| region.ids[&v]).collect();
-    canonical(&region.egraph, &ENode { head, children })
+pub(crate) fn member_node(window: &Window, graph: &Graph, index: usize) -> ENode {
+    let member = window.members[index];
+    let head = window.heads[index];
+    let children = graph.operands(member.node).map(|v| window.ids[&v]).collect();
+    canonical(&window.egraph, &ENode { head, children })
 }

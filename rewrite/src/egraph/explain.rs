@@ -1,7 +1,7 @@
 //! Explanations of extracted terms: the rules that transform a value's original term into the chosen one, in order.
 
 use super::language::{ENode, Head};
-use super::region::Region;
+use super::window::Window;
 use super::{Inputs, Limits, extract::Choice};
 use crate::rules::RuleSet;
 use egg::{Id, RecExpr, TreeTerm};
@@ -48,7 +48,7 @@ impl fmt::Display for Explanation {
 const MAX_TERM: usize = 400;
 
 /// Explains the term that saturation chooses for a value. Returns `None` if the value is unchanged or not in a searched
-/// region.
+/// window.
 pub fn explain(
     graph: &Graph,
     analyses: &mut Analyses,
@@ -61,25 +61,25 @@ pub fn explain(
     let node = graph.def(value);
     let (_, nodes) = inputs.windows().into_iter().find(|(_, w)| w.contains(&node))?;
     let mut counts = vec![0; rules.rules().len()];
-    let (mut region, choice, _) = inputs.search(&nodes, rules, false, &mut counts, true).ok()?;
-    prove(&mut region, &choice, graph, value)
+    let (mut window, choice, _) = inputs.search(&nodes, rules, false, &mut counts, true).ok()?;
+    prove(&mut window, &choice, graph, value)
 }
 
 /// The proof that a value's chosen term equals its original one. Returns `None` if they are the same or a term has more
-/// than [`MAX_TERM`] nodes. The region must have been built with explanations enabled.
+/// than [`MAX_TERM`] nodes. The window must have been built with explanations enabled.
 pub(crate) fn prove(
-    region: &mut Region,
+    window: &mut Window,
     choice: &Choice,
     graph: &Graph,
     value: ValueId,
 ) -> Option<Explanation> {
-    let before = original(region, graph, value)?;
-    let after = chosen(region, choice, value)?;
+    let before = original(window, graph, value)?;
+    let after = chosen(window, choice, value)?;
     if before == after {
         return None;
     }
-    let proof = region.egraph.explain_equivalence(&before, &after);
-    let words = Words { graph, region };
+    let proof = window.egraph.explain_equivalence(&before, &after);
+    let words = Words { graph, window };
     Some(Explanation {
         before: words.print(&before),
         after: words.print(&after),
@@ -90,14 +90,14 @@ pub(crate) fn prove(
 /// Printer for e-nodes: leaves are printed by value name, constants by value.
 struct Words<'r> {
     graph: &'r Graph,
-    region: &'r Region,
+    window: &'r Window,
 }
 
 impl Words<'_> {
     fn label(&self, node: &ENode) -> String {
         match node.head {
-            Head::Leaf(n) => format!("%{}", self.graph.name(self.region.leaves[n as usize].value)),
-            Head::Constant(n) => match &self.region.egraph.analysis.constants[n as usize].0 {
+            Head::Leaf(n) => format!("%{}", self.graph.name(self.window.leaves[n as usize].value)),
+            Head::Constant(n) => match &self.window.egraph.analysis.constants[n as usize].0 {
                 IValue::Tensor(_) => "a tensor".to_owned(),
                 other => other.to_string(),
             },
@@ -191,20 +191,20 @@ fn term<K: Copy + Eq + std::hash::Hash>(
     Some(expr)
 }
 
-fn original(region: &Region, graph: &Graph, value: ValueId) -> Option<RecExpr<ENode>> {
+fn original(window: &Window, graph: &Graph, value: ValueId) -> Option<RecExpr<ENode>> {
     let members: HashMap<ValueId, usize, FxBuildHasher> =
-        region.members.iter().enumerate().map(|(i, m)| (m.value, i)).collect();
+        window.members.iter().enumerate().map(|(i, m)| (m.value, i)).collect();
     term(value, |v| match members.get(&v) {
         Some(&i) => {
-            let head = region.heads[i];
-            Some((ENode::leaf(head), graph.operands(region.members[i].node).collect()))
+            let head = window.heads[i];
+            Some((ENode::leaf(head), graph.operands(window.members[i].node).collect()))
         }
-        None => Some((region.egraph.id_to_node(*region.ids.get(&v)?).clone(), Vec::new())),
+        None => Some((window.egraph.id_to_node(*window.ids.get(&v)?).clone(), Vec::new())),
     })
 }
 
-fn chosen(region: &Region, choice: &Choice, value: ValueId) -> Option<RecExpr<ENode>> {
-    let root = region.egraph.find(*region.ids.get(&value)?);
+fn chosen(window: &Window, choice: &Choice, value: ValueId) -> Option<RecExpr<ENode>> {
+    let root = window.egraph.find(*window.ids.get(&value)?);
     term(root, |class| {
         let node = choice.node(class)?;
         Some((node.clone(), node.children.to_vec()))

@@ -4,7 +4,7 @@
 //! hold for the result. The facts can contradict each other for two reasons. Either the class has no value, because
 //! every run of the block raises (`dot` of a `Float` and a `Long`: the facts of the two operands imply different
 //! element types of the product), or a rule is wrong. The e-graph cannot distinguish the two, and in both cases
-//! extraction is meaningless. So the first contradiction ends the search and the region stays unchanged.
+//! extraction is meaningless. So the first contradiction ends the search and the window stays unchanged.
 //! [`crate::rules::trial`] finds wrong rules.
 
 use super::language::{ENode, Head};

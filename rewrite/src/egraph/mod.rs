@@ -1,6 +1,6 @@
 //! Equality saturation: collects equal expressions in an e-graph and extracts the cheapest one.
 //!
-//! The pass `egraph` builds an e-graph from the nodes of each block that are pure and not written ([`region`]); its
+//! The pass `egraph` builds an e-graph from the nodes of each block that are pure and not written ([`window`]); its
 //! e-nodes are registry rows ([`language`]). The text rules ([`crate::rules`]) add equal terms, with conditions on
 //! types, shapes and constants ([`facts`]), within deterministic bounds ([`saturate`]). Then one term per value is
 //! chosen ([`extract`]), and the changes are written as one patch ([`decode`]).
@@ -10,8 +10,8 @@ pub mod explain;
 mod extract;
 pub mod facts;
 pub mod language;
-mod region;
 pub mod saturate;
+mod window;
 
 pub use saturate::{Limits, Stop};
 
@@ -92,17 +92,17 @@ impl Pass for Saturate {
         for (_, nodes) in inputs.windows() {
             deadline.check()?;
             let found = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, tracing);
-            let (mut region, choice, stop) = match found {
+            let (mut window, choice, stop) = match found {
                 Ok(found) => found,
                 Err(contradiction) => {
                     contradictions.push(contradiction);
                     continue;
                 }
             };
-            let decoder = decode::Decoder::new(graph, &mut sharing, &region, &choice);
+            let decoder = decode::Decoder::new(graph, &mut sharing, &window, &choice);
             let done = decoder.run(&mut patch);
             if tracing {
-                let prove = |value| explain::prove(&mut region, &choice, graph, value);
+                let prove = |value| explain::prove(&mut window, &choice, graph, value);
                 proofs.extend(done.iter().map(|&(n, _)| graph.result(n, 0)).map(prove).map(as_text));
             }
             rewrites.extend(done);
@@ -128,7 +128,7 @@ impl Pass for Saturate {
         for found in contradictions {
             cx.log(Level::Debug, |_| left_alone(&rules, &found));
         }
-        cx.log(Level::Debug, |_| format!("{} edits planned, {capped} regions cut short", patch.len()));
+        cx.log(Level::Debug, |_| format!("{} edits planned, {capped} windows cut short", patch.len()));
         if !patch.is_empty() {
             cx.apply(patch)?;
         }
@@ -140,12 +140,12 @@ fn as_text(proof: Option<explain::Explanation>) -> Option<String> {
     proof.map(|p| p.to_string())
 }
 
-/// The log message for a region that stays unchanged because of a contradiction.
+/// The log message for a window that stays unchanged because of a contradiction.
 fn left_alone(rules: &RuleSet, found: &facts::Contradiction) -> String {
     let name = |r: Option<usize>| r.map_or("the program itself", |r| rules.rules()[r].name.as_str());
     let [first, second] = found.rules.map(name);
     format!(
-        "a region stays unchanged because no value can have both {}, by {first} and {second}: the region always \
+        "a window stays unchanged because no value can have both {}, by {first} and {second}: the window always \
          raises, or a rule is wrong",
         found.what
     )
@@ -180,7 +180,7 @@ impl<'a> Inputs<'a> {
             _ => None,
         });
         blocks
-            .flat_map(|b| region::windows(&eligible, b, self.limits.window).into_iter().map(move |w| (b, w)))
+            .flat_map(|b| window::windows(&eligible, b, self.limits.window).into_iter().map(move |w| (b, w)))
             .collect()
     }
 
@@ -195,19 +195,19 @@ impl<'a> Inputs<'a> {
         ignore_conditions: bool,
         counts: &mut [u64],
         explain: bool,
-    ) -> Result<(region::Region, extract::Choice, Stop), facts::Contradiction> {
-        let mut region = region::build(self.graph, self.shapes, &self.symbols, nodes, explain);
+    ) -> Result<(window::Window, extract::Choice, Stop), facts::Contradiction> {
+        let mut window = window::build(self.graph, self.shapes, &self.symbols, nodes, explain);
         let mut applied = vec![0; counts.len()];
         let stop =
-            saturate::saturate(&mut region.egraph, rules, self.limits, ignore_conditions, &mut applied)?;
+            saturate::saturate(&mut window.egraph, rules, self.limits, ignore_conditions, &mut applied)?;
         counts.iter_mut().zip(applied).for_each(|(n, more)| *n += more);
         let original: HashSet<language::ENode, FxBuildHasher> =
-            (0..region.members.len()).map(|i| decode::member_node(&region, self.graph, i)).collect();
+            (0..window.members.len()).map(|i| decode::member_node(&window, self.graph, i)).collect();
         debug_assert!(original.iter().all(|n| n.len() == n.children.len()));
-        let leaves: Vec<u32> = region.leaves.iter().map(|l| l.available_from).collect();
+        let leaves: Vec<u32> = window.leaves.iter().map(|l| l.available_from).collect();
         let costs = extract::Costs { registry: self.graph.registry() };
-        let choice = extract::extract(&region.egraph, &costs, &original, |leaf| leaves[leaf as usize]);
-        Ok((region, choice, stop))
+        let choice = extract::extract(&window.egraph, &costs, &original, |leaf| leaves[leaf as usize]);
+        Ok((window, choice, stop))
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Conditions get the same facts as in the engine: types, some of them with partial information. If the conditions hold
 //! and the left side runs, the results of shape propagation for the two sides must not contradict each other. If it
-//! raises, facts about its value are void, and the engine leaves a region with contradictory facts unchanged.
+//! raises, facts about its value are void, and the engine leaves a window with contradictory facts unchanged.
 //!
 //! The engine checks that a rewrite changes no sharing of memory ([`super::sharing`]), except for operators that share
 //! memory with an operand or copy it. If one is the root of a side, both results must share memory with the same

@@ -1,8 +1,8 @@
-//! Regions: the nodes of a block that enter an e-graph. A member is pure and deterministic, and no node of the graph
+//! Windows: the nodes of a block that enter one e-graph. A member is pure and deterministic, and no node of the graph
 //! writes the memory of its operands and results. Every other value is an opaque leaf.
 //!
-//! Because members neither observe nor cause effects, their order relative to effects does not matter. So the whole
-//! block is one region, cut into windows of bounded length.
+//! Because members neither observe nor cause effects, their order relative to effects does not matter. So all
+//! members of a block could share an e-graph; windows bound its size.
 
 use super::facts::{Knowledge, meet};
 use super::language::{ENode, Head, ListType};
@@ -32,7 +32,7 @@ pub(crate) struct LeafValue {
 }
 
 /// A window of a block as an e-graph.
-pub(crate) struct Region {
+pub(crate) struct Window {
     pub(crate) members: Vec<Member>,
     pub(crate) leaves: Vec<LeafValue>,
     /// The head of each member.
@@ -56,12 +56,12 @@ pub(crate) fn build(
     symbols: &Arc<Symbols>,
     nodes: &[NodeId],
     explain: bool,
-) -> Region {
+) -> Window {
     let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), Symbols::over(symbols)));
     if explain {
         egraph = egraph.with_explanations_enabled();
     }
-    let mut region = Region {
+    let mut window = Window {
         members: Vec::new(),
         leaves: Vec::new(),
         heads: Vec::new(),
@@ -71,7 +71,7 @@ pub(crate) fn build(
     for &node in nodes {
         let mut children = smallvec::SmallVec::new();
         for v in graph.operands(node) {
-            children.push(region.operand(graph, shapes, v));
+            children.push(window.operand(graph, shapes, v));
         }
         let value = graph.result(node, 0);
         let ty = shapes.refined_type(graph, value);
@@ -80,21 +80,21 @@ pub(crate) fn build(
             None if graph.is_prim(node, Prim::ListConstruct) => {
                 Head::List(ListType(graph.ty(value).erase_shapes()))
             }
-            None => Head::Constant(region.constant(graph, value)),
+            None => Head::Constant(window.constant(graph, value)),
         };
-        let id = region.egraph.add(ENode { head, children });
-        let mut facts = region.egraph[id].data.clone();
+        let id = window.egraph.add(ENode { head, children });
+        let mut facts = window.egraph[id].data.clone();
         facts.ty = meet(facts.ty, ty);
-        region.egraph.set_analysis_data(id, facts);
-        region.ids.insert(value, id);
-        region.heads.push(head);
-        region.members.push(Member { node, value, id });
+        window.egraph.set_analysis_data(id, facts);
+        window.ids.insert(value, id);
+        window.heads.push(head);
+        window.members.push(Member { node, value, id });
     }
-    region.egraph.rebuild();
-    region
+    window.egraph.rebuild();
+    window
 }
 
-impl Region {
+impl Window {
     fn constant(&mut self, graph: &Graph, value: ValueId) -> u32 {
         let constant = graph.constant(value).unwrap_or_default();
         self.egraph.analysis.constant(&constant, graph.ty(value))
@@ -119,7 +119,7 @@ impl Region {
         id
     }
 
-    /// Members whose value has a use outside the region.
+    /// Members whose value has a use outside the window.
     pub(crate) fn roots(&self, graph: &Graph) -> Vec<u32> {
         let inside: hashbrown::HashSet<NodeId, FxBuildHasher> = self.members.iter().map(|m| m.node).collect();
         (0..self.members.len() as u32)
