@@ -4,7 +4,7 @@
 //! other operands are not used. If it does not fit, the frame is replaced by a frame of the continuation, a graph that
 //! computes the rest of the function from the other operands.
 //!
-//! Failures are counted here and not by the run, so that runs without failures pay nothing. [`Code::bailouts`] returns
+//! Failures are counted here and not by the run: a run without failures pays one relaxed load per bail-out. [`Code::bailouts`] returns
 //! the counts. A caller can also force failures ([`Code::force_bailout`]): every guard may fail at any time without a
 //! change of the results, which tests rely on.
 

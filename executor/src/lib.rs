@@ -3,7 +3,7 @@
 //! An [`Executor`] runs the first calls of a function with profiling nodes, merges what they observed in a
 //! [`ProfilingRecord`], and has the passes of `rewrite` make a graph that is valid under guards. Guards of arguments are
 //! checked when a plan is selected by [`ArgumentSpec`]; the other guards are bail-outs, which continue in the
-//! unoptimized program. No code of this crate names an operator.
+//! program as it was before passes relied on guards. No code of this crate names an operator.
 
 mod executor;
 mod optimizer;

@@ -21,8 +21,8 @@ impl Stage {
     }
 }
 
-/// The pipelines of the stages: name and text, in the order of [`Stage`]. `simplify` and the passes of the second one
-/// are those of the library.
+/// The pipelines of the stages: name and text, in the order of [`Stage`]. The first one inlines and simplifies as the
+/// optimization of a session begins, before it inserts profiling nodes; `guards` is a pipeline of the library.
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
