@@ -10,6 +10,7 @@ mod graph_text;
 mod input_types;
 mod killed;
 mod lstm_cell;
+mod memory;
 mod missing;
 mod specialized;
 
