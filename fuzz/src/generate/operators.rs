@@ -32,7 +32,9 @@ impl Maker<'_, '_> {
         let mut bound = TypeBindings::default();
         let mut operands = Vec::with_capacity(schema.args.len());
         for arg in &schema.args {
-            let default = arg.default.as_ref().filter(|_| !self.g.one_in(4));
+            // Only a run that records gradients has results that require them.
+            let is_fixed = arg.name.as_str() == "requires_grad";
+            let default = arg.default.as_ref().filter(|_| is_fixed || !self.g.one_in(4));
             let value = match default {
                 Some(v) => Some(self.graph.edit().at(At::end(block)).constant_of(deep_copy(v), arg.ty)),
                 None => {

@@ -25,7 +25,7 @@ use flambeau_rewrite::control::{Control, Planted};
 use flambeau_rewrite::manager::{Checks, Manager};
 use flambeau_rewrite::pipeline::Pipeline;
 use flambeau_rewrite::rules::Exactness;
-use flambeau_tensor::{Scalar, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
 /// The tolerance for pipelines that round.
@@ -180,11 +180,14 @@ fn flat(values: &[IValue]) -> Vec<IValue> {
     all
 }
 
+/// The relative change of an argument that shows whether a program is ill-conditioned.
+const LEAST: f64 = 3e-6;
+
 /// Returns whether arguments that differ by rounding lead to results that differ by much more. A pipeline that rounds
 /// may then differ by as much.
 fn is_ill_conditioned(case: &Case, want: &Observation) -> bool {
-    [1.0 + 3e-6, 1.0 - 3e-6].into_iter().any(|factor| {
-        let inputs = case.inputs.iter().map(|v| scaled(v, factor)).collect();
+    [1.0, -1.0].into_iter().any(|sign| {
+        let inputs = case.inputs.iter().map(|v| scaled(v, sign)).collect();
         let moved = observe::by_reference(&case.graph, &Case { inputs, ..case.clone() });
         match (&want.end, &moved.end) {
             (Ok(want), Ok(moved)) => want.iter().zip(moved).any(|(want, moved)| {
@@ -195,9 +198,15 @@ fn is_ill_conditioned(case: &Case, want: &Observation) -> bool {
     })
 }
 
-/// Returns a value with its floating-point elements scaled.
-fn scaled(value: &IValue, factor: f64) -> IValue {
+/// Returns a value with its floating-point elements made larger or smaller by what its dtype resolves.
+fn scaled(value: &IValue, sign: f64) -> IValue {
+    let by = |least: f64| 1.0 + sign * least;
     let scale = |tensor: &Tensor| -> Option<Tensor> {
+        let factor = by(match tensor.dtype() {
+            DType::BF16 => 1.0 / 128.0,
+            DType::F16 => 1.0 / 1024.0,
+            _ => LEAST,
+        });
         let scalars = tensor.to_scalars().ok()?.into_iter().map(|x| match x {
             Scalar::Float(x) => Scalar::Float(x * factor),
             x => x,
@@ -206,7 +215,7 @@ fn scaled(value: &IValue, factor: f64) -> IValue {
     };
     match value {
         IValue::Tensor(tensor) => IValue::Tensor(scale(tensor).unwrap_or_else(|| tensor.clone())),
-        IValue::Float(x) => IValue::Float(x * factor),
+        IValue::Float(x) => IValue::Float(x * by(LEAST)),
         other => other.clone(),
     }
 }
