@@ -8,6 +8,7 @@ use super::dce::Dce;
 use crate::inplace::DtypeRules;
 use crate::numbers;
 use crate::pass::{Pass, PassCx, PassError};
+use crate::rules::Exactness;
 use crate::schedule::Schedule;
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::Operand;
@@ -22,6 +23,11 @@ pub struct EraseNumberTypes;
 impl Pass for EraseNumberTypes {
     const NAME: &'static str = "erase_number_types";
     const DOC: &'static str = "Converts numbers that operators take in place of tensors to tensors.";
+
+    /// The overload for a tensor may compute by another formula than the one for a number, as `pow` does.
+    fn exactness(&self) -> Exactness {
+        Exactness::Rounding
+    }
 
     fn schedule(&self) -> Schedule {
         Schedule::alone().then_if_changed(Dce::default())
