@@ -232,9 +232,7 @@ impl ContinuedRun {
         defined: &ValueMap<IValue>,
         causes: &HashSet<ErrorId>,
     ) {
-        if graph.block_count(node) == 0
-            || !self.effects(graph, node, MAX_CALLS).intersects(Effects::WRITES | Effects::CALL)
-        {
+        if graph.block_count(node) == 0 || !self.effects(graph, node, MAX_CALLS).contains(Effects::WRITES) {
             return;
         }
         for inner in graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block)) {
@@ -621,6 +619,20 @@ mod tests {
 ";
         assert_eq!(ends(text), ["ok"]);
         assert_eq!(ends(&text.replace("(%x, %five)", "(%x, %4)")), [""; 0]);
+    }
+
+    #[test]
+    fn a_gradient_of_an_unneeded_value_is_unneeded() {
+        let text = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %n : Tensor = prim::GradOf[name=\"aten::mul\"](%y)
+    block0():
+      %p : Tensor = aten::mul(%y, %x)
+      -> (%p)
+  return (%x)
+";
+        assert_eq!(ends(text), ["ok"]);
+        assert_eq!(ends(&text.replace("return (%x)", "return (%n)")), [""; 0]);
     }
 
     #[test]
