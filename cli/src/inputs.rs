@@ -2,7 +2,7 @@
 //! types ([`crate::input_types`]).
 
 use crate::output::{did_you_mean, usage};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use flambeau::ir::schema::Argument;
 use flambeau::json::JsonError;
 use flambeau::tensor::{DType, Tensor};
@@ -31,6 +31,18 @@ impl Inputs {
     /// Returns the named arguments in the form that the façade takes.
     pub(crate) fn kwargs(&self) -> Vec<(&str, IValue)> {
         self.named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect()
+    }
+
+    /// Returns a copy that shares no memory with the original.
+    ///
+    /// # Errors
+    /// If memory is exhausted.
+    pub(crate) fn copied(&self) -> Result<Inputs> {
+        let copy = |value: &IValue| value.deep_copied().map_err(|e| anyhow!("copying the arguments: {e:?}"));
+        Ok(Inputs {
+            positional: self.positional.iter().map(copy).collect::<Result<_>>()?,
+            named: self.named.iter().map(|(name, v)| Ok((name.clone(), copy(v)?))).collect::<Result<_>>()?,
+        })
     }
 
     /// Moves named arguments to their positions if all earlier parameters have an argument. The lookup of names then
@@ -252,8 +264,8 @@ pub(crate) fn dtype(name: &str) -> Result<DType, Error> {
 /// Maximum number of elements of a random tensor.
 const MOST: i64 = 1 << 26;
 
-/// Parses `f32[2,3]` and returns a tensor of random numbers between -1 and 1 (integers from 0 to 9), the same at every
-/// call.
+/// Parses `f32[2,3]` and returns a tensor of random numbers between -1 and 1 (integers from 0 to 9, bools of either value),
+/// the same at every call.
 fn random(spec: &str) -> Result<Tensor, Error> {
     let TensorSpec { dtype, sizes } = TensorSpec::read(spec)?;
     let sizes: Option<Vec<i64>> = sizes.into_iter().collect();
@@ -266,7 +278,11 @@ fn random(spec: &str) -> Result<Tensor, Error> {
     let mut draw = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let unit = (state >> 40) as f64 / f64::from(1u32 << 24);
-        if dtype.is_integral(true) { (unit * 10.0).floor() } else { 2.0 * unit - 1.0 }
+        match dtype {
+            DType::Bool => (unit * 2.0).floor(),
+            dtype if dtype.is_integral(true) => (unit * 10.0).floor(),
+            _ => 2.0 * unit - 1.0,
+        }
     };
     let values: Vec<f64> = (0..count).map(|_| draw()).collect();
     let tensor = Tensor::from_vec(values, &sizes).and_then(|t| t.to_dtype(dtype));
