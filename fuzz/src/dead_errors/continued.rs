@@ -1,0 +1,265 @@
+//! Runs that continue after errors: the results and writes of a failing operator are missing, and so is what depends on
+//! them.
+
+use super::missing;
+use super::usage::{Use, without_condition};
+use flambeau_analysis::Shape;
+use flambeau_analysis::shape::Fact;
+use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
+use flambeau_exec::{Fault, KernelError};
+use flambeau_ir::{CompilationUnit, Effects, Graph, IValue, NodeId, Prim, ValueId, ValueMap};
+use flambeau_tensor::Tensor;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Maximum nesting of calls whose effects are those of the called functions.
+pub(super) const MAX_CALLS: u32 = 8;
+
+/// The error of a node, by the number of earlier errors of the same node.
+pub(super) type ErrorId = (GraphAddress, NodeId, usize);
+pub(super) type GraphAddress = usize;
+
+/// The errors that are removed.
+pub(super) enum Removed {
+    /// Whether each of the first errors is removed. Later ones remain.
+    These(Vec<bool>),
+    /// Whether the errors of each of the first nodes that fail are removed. Those of other nodes remain.
+    OfNodes(Vec<bool>),
+    AllBut(HashSet<ErrorId>),
+}
+
+impl Default for Removed {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+/// A run that continues after errors.
+#[derive(Default)]
+pub(super) struct ContinuedRun {
+    pub(super) removed: Removed,
+    /// Number of errors so far, of each node, in the order of their first errors.
+    pub(super) errors: Vec<((GraphAddress, NodeId), usize)>,
+    unit: Option<Arc<CompilationUnit>>,
+    /// Removed errors of operators with needed results.
+    pub(super) needed: HashSet<ErrorId>,
+    pub(super) has_unsupported: bool,
+    /// Addresses of missing values, and of storages, tensors and containers with missing writes, with the removed errors
+    /// that are the cause. The handles keep the addresses from being reused.
+    missing: HashMap<usize, HashSet<ErrorId>>,
+    /// Identities of tensors and lists of which the missing writes may have changed the size.
+    resized: HashSet<usize>,
+    handles: Vec<IValue>,
+    /// The operands of the running node.
+    operands: Vec<IValue>,
+}
+
+impl ContinuedRun {
+    /// Begins a run of a program with the functions of a unit.
+    pub(super) fn new(removed: Removed, unit: Arc<CompilationUnit>) -> ContinuedRun {
+        ContinuedRun { removed, unit: Some(unit), ..ContinuedRun::default() }
+    }
+
+    /// Returns whether a value is missing, or contains a missing value.
+    pub(super) fn is_missing(&self, value: &IValue) -> bool {
+        let look = |value: &IValue| match self.is_unwritten(value) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        !self.missing.is_empty() && value.visit(look).is_break()
+    }
+
+    /// Returns whether a value itself is missing, ignoring its contents.
+    pub(super) fn is_unwritten(&self, value: &IValue) -> bool {
+        addresses(value).any(|address| self.missing.contains_key(&address))
+    }
+
+    /// Returns the removed errors that are the cause of missing parts of some values.
+    pub(super) fn causes(&self, values: &[IValue]) -> HashSet<ErrorId> {
+        let mut causes = HashSet::new();
+        for value in values.iter().filter(|_| !self.missing.is_empty()) {
+            let _ = value.visit(|value| {
+                causes.extend(addresses(value).filter_map(|address| self.missing.get(&address)).flatten());
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        causes
+    }
+
+    /// Returns missing results for a node that does not run because of these errors. Marks the memory that it would have
+    /// written.
+    fn leave_out(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        causes: &HashSet<ErrorId>,
+        defined: &ValueMap<IValue>,
+    ) -> Vec<IValue> {
+        let operands = std::mem::take(&mut self.operands);
+        let facts = self.facts_about_results(graph, node, &operands);
+        if let Some(id) = graph.op(node).row() {
+            let schema = graph.registry().schema(id);
+            let kept = graph.registry().facet::<Shape>(id).and_then(|shape| shape.keeps(Some(schema)));
+            for (i, (arg, value)) in schema.args.iter().zip(operands).enumerate() {
+                if arg.is_write() {
+                    self.resized.extend(value.identity().filter(|_| kept != Some(i)));
+                    self.mark_missing(value, causes);
+                }
+            }
+        }
+        self.leave_out_writes(graph, node, defined, causes);
+        let results: Vec<IValue> = facts.into_iter().map(missing::missing).collect();
+        for result in &results {
+            self.mark_missing(result.clone(), causes);
+        }
+        results
+    }
+
+    /// Marks the memory that nested nodes would have written: any that they can reach, if one of them writes.
+    fn leave_out_writes(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        defined: &ValueMap<IValue>,
+        causes: &HashSet<ErrorId>,
+    ) {
+        if graph.block_count(node) == 0 || !self.effects(graph, node, MAX_CALLS).contains(Effects::WRITES) {
+            return;
+        }
+        for inner in graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block)) {
+            let outside = |v: &ValueId| graph.ty(*v).is_mutable() && graph.is_before(graph.def(*v), node);
+            for v in graph.operands(inner).filter(outside) {
+                let value = defined[v].clone();
+                self.resized.extend(value.identity());
+                self.mark_missing(value, causes);
+            }
+        }
+    }
+
+    /// Returns the effects of a node and its nested nodes. A called function of the program has those of its nodes.
+    pub(super) fn effects(&self, graph: &Graph, node: NodeId, calls: u32) -> Effects {
+        let nested = graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block));
+        std::iter::once(node).chain(nested).fold(Effects::PURE, |all, inner| {
+            let callee =
+                graph.is_prim(inner, Prim::CallFunction).then(|| self.callee(graph, inner)).flatten();
+            match callee.filter(|_| calls > 0) {
+                Some(body) => {
+                    body.nodes(body.root()).fold(all, |all, n| all | self.effects(&body, n, calls - 1))
+                }
+                None => all | graph.effects(inner),
+            }
+        })
+    }
+
+    fn callee(&self, graph: &Graph, call: NodeId) -> Option<Arc<Graph>> {
+        let IValue::Function(name) = graph.constant(graph.operand(call, 0))? else { return None };
+        Some(Arc::clone(&self.unit.as_ref()?.function(name)?.graph))
+    }
+
+    fn mark_missing(&mut self, value: IValue, causes: &HashSet<ErrorId>) {
+        for address in addresses(&value) {
+            self.missing.entry(address).or_default().extend(causes);
+        }
+        self.handles.push(value);
+    }
+
+    fn facts_about_results(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Vec<Fact> {
+        missing::results(graph, node, operands, |value| self.is_missing(value), &self.resized)
+    }
+
+    fn end(&mut self, operands: &[IValue]) -> KernelError {
+        self.needed.extend(self.causes(operands));
+        // No task catches an error of this kind.
+        KernelError::new(Fault::Limit, "RuntimeError", "what a removed operator computes is needed")
+    }
+}
+
+/// Returns the memory that a write of a value changes: the value's identity, and the storage of a tensor unless it is
+/// empty (empty storages may all have the same address).
+fn addresses(value: &IValue) -> impl Iterator<Item = usize> {
+    let storage = value.as_tensor().map(Tensor::storage).filter(|storage| storage.nbytes() > 0);
+    value.identity().into_iter().chain(storage.map(|storage| storage.address()))
+}
+
+impl ErrorPolicy for ContinuedRun {
+    fn skip(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        operands: &[IValue],
+        defined: &ValueMap<IValue>,
+    ) -> PolicyResult {
+        self.operands = operands.to_vec();
+        if !operands.iter().any(|v| self.is_missing(v)) {
+            return Ok(None);
+        }
+        match self.usage(graph, node, operands) {
+            Use::Moves => Ok(None),
+            Use::Computes => {
+                let facts = self.facts_about_results(graph, node, operands);
+                let answers = facts.iter().enumerate();
+                let answers: Vec<Option<IValue>> = answers
+                    .map(|(i, fact)| {
+                        missing::constant(fact).or_else(|| without_condition(graph, node, i, defined))
+                    })
+                    .collect();
+                if answers.iter().all(Option::is_some) {
+                    return Ok(Some(answers.into_iter().flatten().collect()));
+                }
+                let missing = self.leave_out(graph, node, &self.causes(operands), defined);
+                Ok(Some(
+                    answers
+                        .into_iter()
+                        .zip(missing)
+                        .map(|(known, missing)| known.unwrap_or(missing))
+                        .collect(),
+                ))
+            }
+            Use::Ends => {
+                let causes = self.causes(&operands[..1]);
+                if let Some(owner) = graph.owner(graph.parent(node)) {
+                    self.leave_out_writes(graph, owner, defined, &causes);
+                }
+                let types = graph.operands(node).skip(1).map(|v| graph.ty(v).erase_shapes());
+                let body = graph.parent(node);
+                let mut outputs = vec![IValue::Bool(false)];
+                for (i, ty) in types.enumerate() {
+                    // A value that the body passes through is the same after any number of iterations.
+                    let passes = graph.operand(node, i + 1) == graph.result(graph.param(body), i + 1);
+                    let value =
+                        if passes { operands[i + 1].clone() } else { missing::missing(Fact::of_type(ty)) };
+                    if !passes {
+                        self.mark_missing(value.clone(), &causes);
+                    }
+                    outputs.push(value);
+                }
+                Ok(Some(outputs))
+            }
+            Use::Needs => Err(self.end(operands)),
+        }
+    }
+
+    fn recover(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> Option<Vec<IValue>> {
+        self.has_unsupported |= error.fault() == Fault::Unsupported;
+        if graph.effects(node).has_side_effects() || error.fault() == Fault::Limit {
+            return None;
+        }
+        let index: usize = self.errors.iter().map(|of_node| of_node.1).sum();
+        let failing = (std::ptr::from_ref(graph).addr(), node);
+        let of_nodes = self.errors.iter().position(|of_node| of_node.0 == failing).unwrap_or_else(|| {
+            self.errors.push((failing, 0));
+            self.errors.len() - 1
+        });
+        let error = (failing.0, node, self.errors[of_nodes].1);
+        self.errors[of_nodes].1 += 1;
+        let is_chosen = |choice: &[bool], index: usize| choice.get(index).copied().unwrap_or(false);
+        let is_removed = match &self.removed {
+            Removed::These(choice) => is_chosen(choice, index),
+            Removed::OfNodes(choice) => is_chosen(choice, of_nodes),
+            Removed::AllBut(kept) => !kept.contains(&error),
+        };
+        is_removed
+            .then(|| self.leave_out(graph, node, &HashSet::from([error]), &ValueMap::sparse(IValue::None)))
+    }
+}

@@ -1,0 +1,210 @@
+
+use super::allowed_observations;
+use crate::case::Case;
+use crate::observe::Observation;
+use crate::selftest::session;
+use flambeau_ir::text::parse_graph;
+use flambeau_ir::{IValue, Source};
+use flambeau_tensor::Tensor;
+
+/// Returns the distinct ways in which a failing program on a vector of two elements may end: messages of errors, `ok`
+/// without an error.
+fn ends(text: &str) -> Vec<String> {
+    let session = session();
+    let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
+    let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
+    let seen = allowed_observations(&Case::new(graph, vec![input])).observations;
+    let end = |seen: Observation| seen.end.err().map_or_else(|| "ok".to_owned(), |e| e.message);
+    let mut ends: Vec<String> = Vec::new();
+    for end in seen.into_iter().map(end) {
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    ends
+}
+
+#[test]
+fn an_unneeded_result_may_lose_its_error() {
+    let dead = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+  %z : Tensor, %w : Tensor = prim::TupleUnpack(%t)
+  %v : Tensor = aten::neg(%w)
+  return (%z)
+";
+    assert_eq!(ends(dead), ["ok"]);
+    assert_eq!(ends(&dead.replace("return (%z)", "return (%v)")), [""; 0]);
+}
+
+#[test]
+fn an_unread_write_may_lose_its_error() {
+    let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::neg(%x)
+  %v : Tensor = aten::detach(%y)
+  %w : Tensor = aten::index_fill_(%v, %1, %x, %x)
+  return (%x)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("return (%x)", "return (%y)")), [""; 0], "the memory is a result's");
+    assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
+}
+
+#[test]
+fn queries_that_facts_answer_need_no_value() {
+    let text = "graph(%x : Tensor):
+  %k : str = prim::Constant[value=\"k\"]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = aten::mm(%x, %x)
+  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %y)
+  %g : Tensor = aten::__getitem__(%d, %k)
+  %q : bool = aten::__is__(%g, %none)
+  return (%q)
+";
+    assert_eq!(ends(text), ["ok"]);
+    for query in ["int = aten::dim(%g)", "int = aten::len(%d)", "bool = aten::is_floating_point(%g)"] {
+        assert_eq!(ends(&text.replace("bool = aten::__is__(%g, %none)", query)), ["ok"], "{query}");
+    }
+    for query in ["bool = aten::is_contiguous(%g)", "bool = aten::is_nonzero(%g)"] {
+        assert_eq!(ends(&text.replace("bool = aten::__is__(%g, %none)", query)), [""; 0], "{query}");
+    }
+}
+
+#[test]
+fn sizes_after_a_missing_write_are_known_if_it_keeps_them() {
+    let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = aten::unsqueeze(%x, %1)
+  %b : Tensor = aten::unsqueeze(%a, %1)
+  %y : Tensor = aten::neg(%b)
+  %w : Tensor = aten::mul_(%y, %x)
+  %q : int = aten::dim(%y)
+  return (%q)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("aten::mul_(%y, %x)", "aten::t_(%y)")), [""; 0]);
+}
+
+#[test]
+fn later_errors_stay_in_order() {
+    let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %yes : bool = prim::Constant[value=1]()
+  %3 : int = prim::Constant[value=3]()
+  %a : Tensor = prim::Loop(%3, %yes, %x)
+    block0(%i : int, %c : Tensor):
+      %y : Tensor = aten::mm(%x, %x)
+      -> (%yes, %y)
+  %b : Tensor = aten::select(%x, %3, %1)
+  return (%b)
+";
+    let ends = ends(text);
+    // The node with all its errors, or those of the first iterations.
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    assert!(ends[0].contains("Dimension out of range") && ends[1].contains("must be a matrix"), "{ends:?}");
+}
+
+#[test]
+fn a_loop_with_unneeded_results_needs_no_condition() {
+    let text = "graph(%x : Tensor):
+  %yes : bool = prim::Constant[value=1]()
+  %3 : int = prim::Constant[value=3]()
+  %y : Tensor = aten::mm(%x, %x)
+  %c : bool = aten::is_nonzero(%y)
+  %z : Tensor = prim::Loop(%3, %yes, %x)
+    block0(%i : int, %w : Tensor):
+      -> (%c, %w)
+  return (%x)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(
+        ends(&text.replace("return (%x)", "return (%z)")),
+        ["ok"],
+        "every iteration returns its value"
+    );
+    let other = text.replace("      -> (%c, %w)", "      %v : Tensor = aten::neg(%w)\n      -> (%c, %v)");
+    assert_eq!(ends(&other.replace("return (%x)", "return (%z)")), [""; 0]);
+    let prints = text.replace("      -> (%c", "       = prim::Print(%i)\n      -> (%c");
+    assert_eq!(ends(&prints), [""; 0]);
+}
+
+#[test]
+fn a_choice_between_equal_values_needs_no_condition() {
+    let text = "graph(%x : Tensor):
+  %3 : int = prim::Constant[value=3]()
+  %4 : int = prim::Constant[value=4]()
+  %y : Tensor = aten::mm(%x, %x)
+  %c : bool = aten::is_nonzero(%y)
+  %z : Tensor, %n : int = prim::If(%c)
+    block0():
+      %five.1 : int = prim::Constant[value=5]()
+      -> (%x, %five.1)
+    block1():
+      %five : int = prim::Constant[value=5]()
+      -> (%x, %five)
+  return (%z, %n)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("(%x, %five)", "(%x, %4)")), [""; 0]);
+}
+
+#[test]
+fn a_gradient_of_an_unneeded_value_is_unneeded() {
+    let text = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %n : Tensor = prim::GradOf[name=\"aten::mul\"](%y)
+    block0():
+      %p : Tensor = aten::mul(%y, %x)
+      -> (%p)
+  return (%x)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("return (%x)", "return (%n)")), [""; 0]);
+}
+
+#[test]
+fn unneeded_errors_vanish_beside_a_needed_one_however_many() {
+    let dead: String = (0..8).map(|i| format!("  %y{i} : Tensor = aten::mm(%x, %x)\n")).collect();
+    let text = format!(
+        "graph(%x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %g : Future(Tensor) = prim::fork_1(%x)
+{dead}  return (%f)
+with prim::fork_0 = graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  return (%y)
+with prim::fork_1 = graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  return (%y)
+"
+    );
+    let ends = ends(&text);
+    assert_eq!(ends.last().map(String::as_str), Some("ok"), "{ends:?}");
+}
+
+#[test]
+fn errors_of_dead_tasks_may_vanish_and_raised_ones_remain() {
+    let text = "graph(%x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %r : Tensor = aten::wait(%f)
+  return (%x)
+with prim::fork_0 = graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  return (%y)
+";
+    assert_eq!(ends(text), ["ok"]);
+    let kept = text.replace("  %r : Tensor = aten::wait(%f)\n", "  %r : Tensor = aten::mm(%x, %x)\n");
+    assert_eq!(
+        ends(&kept),
+        ["self must be a matrix", "ok"],
+        "the task fails or not, then the program or not"
+    );
+    let raising = "graph(%x : Tensor):
+  %text : str = prim::Constant[value=\"raised 1\"]()
+  %none : NoneType = prim::Constant()
+   = prim::RaiseException(%text, %none)
+  return (%x)
+";
+    assert_eq!(ends(raising), [""; 0], "no error may be removed");
+}

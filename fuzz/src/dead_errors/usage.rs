@@ -1,0 +1,107 @@
+//! What becomes of a node with missing operands.
+
+use super::continued::{ContinuedRun, MAX_CALLS};
+use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};
+use flambeau_rewrite::Elements;
+
+/// The effect of missing operands on a node.
+pub(super) enum Use {
+    /// The node only moves the operands, or runs a body, which is checked itself.
+    Moves,
+    /// The node cannot run without the operands, so its results are missing too.
+    Computes,
+    /// The loop around the end of the block cannot continue, so it ends, and its results are missing.
+    Ends,
+    /// The node must run, but cannot.
+    Needs,
+}
+
+impl ContinuedRun {
+    /// Returns how a node uses operands of which some are missing or contain missing values.
+    pub(super) fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
+        let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
+        let is_itself = || operands.iter().any(|v| self.is_unwritten(v));
+        let is_needed = |node: NodeId| self.effects(graph, node, MAX_CALLS).has_side_effects();
+        let by_effects = || if is_needed(node) { Use::Needs } else { Use::Computes };
+        match graph.op(node).kind() {
+            OpKind::Prim(prim) => {
+                match prim {
+                    Prim::TupleConstruct | Prim::ListConstruct | Prim::CallFunction | Prim::Fork => {
+                        Use::Moves
+                    }
+                    Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::ListUnpack => {
+                        if is_itself() { Use::Computes } else { Use::Moves }
+                    }
+                    Prim::DictConstruct => {
+                        let lacks_key = operands.iter().step_by(2).any(|key| self.is_missing(key));
+                        if lacks_key { Use::Computes } else { Use::Moves }
+                    }
+                    Prim::UncheckedCast | Prim::Annotate => Use::Moves,
+                    // The first output of a loop's body is the condition. The operands of a loop are the number of
+                    // iterations, the condition, and the carried values.
+                    Prim::Return => {
+                        let owner = graph.owner(graph.parent(node)).filter(|&n| graph.is_prim(n, Prim::Loop));
+                        match owner {
+                            Some(owner) if is_missing(0) && is_needed(owner) => Use::Needs,
+                            Some(_) if is_missing(0) => Use::Ends,
+                            _ => Use::Moves,
+                        }
+                    }
+                    Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
+                    Prim::Loop => Use::Moves,
+                    prim if prim.runs_subgraph() => Use::Moves,
+                    _ => by_effects(),
+                }
+            }
+            // A task's result may be missing if it is not needed.
+            _ if graph.effects(node).contains(Effects::WAITS) => {
+                if is_itself() {
+                    Use::Needs
+                } else {
+                    Use::Moves
+                }
+            }
+            OpKind::Row(id) if graph.registry().facet::<Elements>(id).is_some_and(only_moves) => {
+                if is_itself() { Use::Computes } else { Use::Moves }
+            }
+            _ => by_effects(),
+        }
+    }
+}
+
+/// Returns the `i`th result of a node if it needs no condition: all branches return the same value or the same constant,
+/// or a loop carries the value unchanged.
+pub(super) fn without_condition(
+    graph: &Graph,
+    node: NodeId,
+    i: usize,
+    defined: &ValueMap<IValue>,
+) -> Option<IValue> {
+    if let Some(looped) = graph.as_loop(node) {
+        let passes = looped.next(graph, i) == looped.current(graph, i);
+        return passes.then(|| defined[looped.initial(graph, i)].clone());
+    }
+    let mut outputs =
+        graph.blocks(node).filter(|_| graph.is_prim(node, Prim::If)).map(|b| graph.operand(graph.ret(b), i));
+    let first = outputs.next()?;
+    match graph.constant(first) {
+        Some(value) => {
+            outputs.all(|v| graph.constant(v).is_some_and(|other| other.is_same(&value))).then_some(value)
+        }
+        None if outputs.all(|v| v == first) => Some(defined[first].clone()),
+        None => None,
+    }
+}
+
+/// Whether an operator on a container only counts or moves elements, without a look at them.
+fn only_moves(what: &Elements) -> bool {
+    match what {
+        Elements::Count
+        | Elements::Item
+        | Elements::Slice
+        | Elements::Concat
+        | Elements::Copy
+        | Elements::Value => true,
+        Elements::Append | Elements::Insert | Elements::Replace => false,
+    }
+}
