@@ -1,3 +1,4 @@
+//! Programs that fail, and the ways in which they may end after passes.
 
 use super::allowed_observations;
 use crate::case::Case;
