@@ -41,7 +41,6 @@ fn with_numbers(graph: &Graph) -> Option<Arc<Graph>> {
             editor.erase(unused);
         }
     }
-    drop(editor);
     Some(Arc::new(graph))
 }
 

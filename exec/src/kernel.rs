@@ -161,6 +161,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Returns argument `i` without a type check.
+    ///
+    /// # Errors
+    /// Returns an internal error if there is no such argument.
     #[inline]
     pub fn arg(&self, i: usize) -> Result<&IValue, KernelError> {
         self.args.get(i).ok_or_else(|| missing(i))
@@ -251,6 +254,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a tensor.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn tensor(&self, i: usize) -> Result<&Tensor, KernelError> {
         match self.args.get(i) {
@@ -260,6 +266,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a tensor or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn opt_tensor(&self, i: usize) -> Result<Option<&Tensor>, KernelError> {
         match self.args.get(i) {
@@ -270,6 +279,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Takes argument `i`, a tensor.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn take_tensor(&mut self, i: usize) -> Result<Tensor, KernelError> {
         match self.args.get_mut(i).map(std::mem::take) {
@@ -283,6 +295,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as an integer.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn int(&self, i: usize) -> Result<i64, KernelError> {
         match self.args.get(i) {
@@ -293,12 +308,18 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as an integer or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn opt_int(&self, i: usize) -> Result<Option<i64>, KernelError> {
         self.opt(i, Self::int)
     }
 
     /// Argument `i` as a float; integers are converted.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn float(&self, i: usize) -> Result<f64, KernelError> {
         match self.args.get(i) {
@@ -310,12 +331,18 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a float or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn opt_float(&self, i: usize) -> Result<Option<f64>, KernelError> {
         self.opt(i, Self::float)
     }
 
     /// Argument `i` as a boolean.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn boolean(&self, i: usize) -> Result<bool, KernelError> {
         match self.args.get(i) {
@@ -326,34 +353,52 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a boolean or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn opt_boolean(&self, i: usize) -> Result<Option<bool>, KernelError> {
         self.opt(i, Self::boolean)
     }
 
     /// Argument `i` as a number of any kind.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn scalar(&self, i: usize) -> Result<Scalar, KernelError> {
         self.args.get(i).and_then(IValue::as_scalar).ok_or_else(|| self.mismatch(i, "a number"))
     }
 
     /// Argument `i` as a number or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     #[inline]
     pub fn opt_scalar(&self, i: usize) -> Result<Option<Scalar>, KernelError> {
         self.opt(i, Self::scalar)
     }
 
     /// Argument `i` as a string.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn string(&self, i: usize) -> Result<&Str, KernelError> {
         self.args.get(i).and_then(IValue::as_str).ok_or_else(|| self.mismatch(i, "a string"))
     }
 
     /// The bytes of argument `i`, a string.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn str_bytes(&self, i: usize) -> Result<&[u8], KernelError> {
         Ok(self.string(i)?.as_bytes())
     }
 
     /// Argument `i` as a string or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn opt_string(&self, i: usize) -> Result<Option<&Str>, KernelError> {
         match self.args.get(i) {
             Some(IValue::None) => Ok(None),
@@ -362,6 +407,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a dtype, represented as an integer in programs.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn dtype(&self, i: usize) -> Result<DType, KernelError> {
         let number = self.int(i)?;
         DType::from_scalar_type(number)
@@ -369,21 +417,33 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a dtype or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn opt_dtype(&self, i: usize) -> Result<Option<DType>, KernelError> {
         self.opt(i, Self::dtype)
     }
 
     /// Argument `i` as a device; strings are parsed.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn device(&self, i: usize) -> Result<Device, KernelError> {
         self.args.get(i).and_then(IValue::as_device).ok_or_else(|| self.mismatch(i, "a device"))
     }
 
     /// Argument `i` as a device or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn opt_device(&self, i: usize) -> Result<Option<Device>, KernelError> {
         self.opt(i, Self::device)
     }
 
     /// The generator in argument `i`, or the session's default generator if it is `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn generator(&self, i: usize) -> Result<Generator, KernelError> {
         match self.args.get(i) {
             Some(IValue::Generator(g)) => Ok(g.clone()),
@@ -398,16 +458,25 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as a list.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn list(&self, i: usize) -> Result<&List, KernelError> {
         self.args.get(i).and_then(IValue::as_list).ok_or_else(|| self.mismatch(i, "a list"))
     }
 
     /// Argument `i` as a dictionary.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn dict(&self, i: usize) -> Result<&Dict, KernelError> {
         self.args.get(i).and_then(IValue::as_dict).ok_or_else(|| self.mismatch(i, "a dictionary"))
     }
 
     /// Argument `i` as integers: a list, or a single integer as a list of one.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn ints(&self, i: usize) -> Result<Ints, KernelError> {
         match self.args.get(i) {
             Some(IValue::Int(v)) => Ok(SmallVec::from_slice(&[*v])),
@@ -447,11 +516,17 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as integers or `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn opt_ints(&self, i: usize) -> Result<Option<Ints>, KernelError> {
         self.opt(i, Self::ints)
     }
 
     /// Argument `i` as floats: a list of numbers, or one number.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn floats(&self, i: usize) -> Result<SmallVec<[f64; 4]>, KernelError> {
         let number = |v: &IValue| match v {
             IValue::Float(x) => Some(*x),
@@ -470,12 +545,18 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as booleans.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn booleans(&self, i: usize) -> Result<SmallVec<[bool; 8]>, KernelError> {
         let all: Option<SmallVec<[bool; 8]>> = self.list(i)?.read().iter().map(|v| v.as_bool()).collect();
         all.ok_or_else(|| self.mismatch(i, "a list of bools"))
     }
 
     /// Argument `i` as tensors.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn tensors(&self, i: usize) -> Result<SmallVec<[Tensor; 4]>, KernelError> {
         match &*self.list(i)?.read() {
             ListItems::Tensors(v) => Ok(v.iter().cloned().collect()),
@@ -488,6 +569,9 @@ impl<'a> KernelCx<'a> {
     }
 
     /// Argument `i` as tensors, some of which may be `None`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such argument, or it has another type.
     pub fn opt_tensors(&self, i: usize) -> Result<SmallVec<[Option<Tensor>; 4]>, KernelError> {
         let each = |v: IValue| match v {
             IValue::Tensor(t) => Some(Some(t)),

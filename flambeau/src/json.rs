@@ -20,7 +20,7 @@ use flambeau_ir::types::{Type, TypeKind};
 use flambeau_ir::value::{Dict, EnumValue, IValue, Tuple};
 use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Scalar, Tensor, TensorLayout};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Maximum nesting of values that are read from or written as JSON.
 pub const MAX_DEPTH: usize = 120;
@@ -108,7 +108,7 @@ pub fn read_as(json: &Value, ty: Type) -> Result<IValue, JsonError> {
 /// ```
 #[derive(Default)]
 pub struct Reader {
-    named: HashMap<String, IValue>,
+    named: BTreeMap<String, IValue>,
 }
 
 impl Reader {

@@ -8,7 +8,7 @@ use flambeau_ir::text::PrintOptions;
 use flambeau_ir::value::{CopyMemo, ValueError};
 use flambeau_ir::{CompilationUnit, Graph, IValue};
 use flambeau_tensor::{DType, Layout, Storage, Tensor};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A program and arguments for it.
@@ -68,7 +68,7 @@ impl Case {
 /// Returns copies of values. The copies share storages, tensors and containers with each other as the originals do, at
 /// the same offsets and strides.
 pub fn copies(values: &[IValue]) -> Vec<IValue> {
-    let mut storages: HashMap<usize, Storage> = HashMap::new();
+    let mut storages: BTreeMap<usize, Storage> = BTreeMap::new();
     let mut memo = CopyMemo::default();
     let mut copy = |tensor: &Tensor| copy_tensor(tensor, &mut storages);
     // Values that cannot be copied (host objects) are kept: only an embedder's operators create them.
@@ -81,7 +81,7 @@ pub fn deep_copy(value: &IValue) -> IValue {
 }
 
 /// Returns a tensor over the copy of its storage. The first call for a storage copies it.
-fn copy_tensor(tensor: &Tensor, storages: &mut HashMap<usize, Storage>) -> Result<Tensor, ValueError> {
+fn copy_tensor(tensor: &Tensor, storages: &mut BTreeMap<usize, Storage>) -> Result<Tensor, ValueError> {
     let original = tensor.storage();
     let storage = match storages.get(&original.address()) {
         // Empty storages may all have the same address without sharing memory.

@@ -19,7 +19,7 @@ use crate::observe::{self, Observation};
 use continued::{ContinuedRun, ErrorId, Removed};
 use flambeau_exec::reference::run_with_policy;
 use flambeau_ir::IValue;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of runs of one program that try the choices in order of their length.
@@ -84,7 +84,7 @@ impl Allowed {
 /// Returns the observation of the run without all errors whose operators have unneeded results: the errors that turn
 /// out to be needed remain in the next run.
 fn without_unneeded_errors(case: &Case) -> Option<Observation> {
-    let mut kept = HashSet::new();
+    let mut kept = BTreeSet::new();
     for _ in 0..SEARCH_RUNS {
         let end = run_past_errors(case, Removed::AllBut(kept.clone()));
         if end.needed.is_empty() {
@@ -101,7 +101,7 @@ struct ContinuedEnd {
     /// Number of errors or, if they are chosen by node, of nodes with errors.
     choices: usize,
     /// The removed errors of operators with needed results. The observation is accepted if there are none.
-    needed: HashSet<ErrorId>,
+    needed: BTreeSet<ErrorId>,
     has_unsupported: bool,
 }
 

@@ -7,7 +7,7 @@
 use crate::case::storage_bytes;
 use flambeau_ir::IValue;
 use flambeau_tensor::{DType, Layout, Scalar, Tensor};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Returns the arguments of a call, separated by commas. Objects, futures and generators have no literal: they are
@@ -28,11 +28,11 @@ pub fn arguments(values: &[IValue]) -> String {
 struct Writer {
     out: String,
     /// Number of occurrences of each tensor, and number of tensors of each storage, by identity.
-    tensors: HashMap<usize, usize>,
-    storages: HashMap<usize, usize>,
+    tensors: BTreeMap<usize, usize>,
+    storages: BTreeMap<usize, usize>,
     /// Assigned names, by identity.
-    named_tensors: HashMap<usize, String>,
-    named_storages: HashMap<usize, String>,
+    named_tensors: BTreeMap<usize, String>,
+    named_storages: BTreeMap<usize, String>,
 }
 
 impl Writer {

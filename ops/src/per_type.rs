@@ -138,7 +138,7 @@ impl OverloadRow {
 
     /// Adds effects.
     pub(crate) fn effects(mut self, effects: Effects) -> OverloadRow {
-        self.effects = self.effects | effects;
+        self.effects |= effects;
         self
     }
 

@@ -64,6 +64,9 @@ pub trait DynPass: Send + Sync {
     /// [`Pass::schedule`].
     fn schedule(&self) -> Schedule;
     /// [`Pass::run`].
+    ///
+    /// # Errors
+    /// Returns an error if the pass cannot transform the graph.
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError>;
 }
 

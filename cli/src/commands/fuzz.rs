@@ -145,7 +145,7 @@ fn holds(args: &Args, name: &str, seed: u64) -> Result<bool> {
     let style = ProgressStyle::with_template("{spinner} {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     let progress = |tally: &Tally| {
-        if tally.cases() % 64 == 0 {
+        if tally.cases().is_multiple_of(64) {
             bar.set_message(format!("{name}: {tally}"));
             bar.tick();
         }

@@ -53,7 +53,7 @@ pub(super) fn operands(
 fn operand(ty: Type, symbols: &mut Symbols, g: &mut Gen<'_>) -> Operand<'static> {
     let fact = if g.one_in(8) { any(symbols, g, 2) } else { of_type(ty, symbols, g) };
     let constant = match ty.unwrap_optional().kind() {
-        TypeKind::Str => Some(IValue::str(*g.pick(STRINGS))),
+        TypeKind::Str => Some(IValue::str(g.pick::<&str>(STRINGS))),
         TypeKind::Number | TypeKind::Float => {
             Some(IValue::Float(*g.pick(&[0.0, -1.5, f64::NAN, 1e308, 2.0])))
         }

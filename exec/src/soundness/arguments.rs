@@ -365,7 +365,7 @@ fn value(ty: Type, g: &mut Gen<'_>, known: &[IValue]) -> IValue {
         TypeKind::AnyEnum if !g.one_in(4) => {
             let value = value(*g.pick(&[Type::INT, Type::FLOAT, Type::STR]), g, known);
             let ty = Type::enumeration(Symbol::new("__torch__.Color"), 0, value.type_of());
-            IValue::Enum(EnumValue::new(ty, Symbol::new(*g.pick(&["RED", "GREEN"])), value))
+            IValue::Enum(EnumValue::new(ty, Symbol::new(g.pick::<&str>(&["RED", "GREEN"])), value))
         }
         TypeKind::Optional(_) if g.one_in(3) => IValue::None,
         TypeKind::Optional(inner) => value(*inner, g, known),

@@ -88,7 +88,7 @@ fn keeps_private(g: &Graph, at: Use, names: &mut Vec<ValueId>) -> bool {
         let Some(shared) = &declared.alias else { continue };
         let is_shared =
             |info: &AliasInfo| info.before.iter().chain(&info.after).any(|&set| alias.before.contains(&set));
-        if shared.contained.iter().any(|inner| is_shared(inner)) {
+        if shared.contained.iter().any(&is_shared) {
             return false;
         }
         if is_shared(shared) {

@@ -9,7 +9,7 @@ use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{CompilationUnit, Effects, Graph, IValue, NodeId, Prim, ValueId, ValueMap};
 use flambeau_tensor::Tensor;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) enum Removed {
     These(Vec<bool>),
     /// Whether the errors of each of the first nodes that fail are removed. Those of other nodes remain.
     OfNodes(Vec<bool>),
-    AllBut(HashSet<ErrorId>),
+    AllBut(BTreeSet<ErrorId>),
 }
 
 impl Default for Removed {
@@ -43,13 +43,13 @@ pub(super) struct ContinuedRun {
     pub(super) errors: Vec<((GraphAddress, NodeId), usize)>,
     unit: Option<Arc<CompilationUnit>>,
     /// Removed errors of operators with needed results.
-    pub(super) needed: HashSet<ErrorId>,
+    pub(super) needed: BTreeSet<ErrorId>,
     pub(super) has_unsupported: bool,
     /// Addresses of missing values, and of storages, tensors and containers with missing writes, with the removed errors
     /// that are the cause. The handles keep the addresses from being reused.
-    missing: HashMap<usize, HashSet<ErrorId>>,
+    missing: BTreeMap<usize, BTreeSet<ErrorId>>,
     /// Identities of tensors and lists of which the missing writes may have changed the size.
-    resized: HashSet<usize>,
+    resized: BTreeSet<usize>,
     handles: Vec<IValue>,
     /// The operands of the running node.
     operands: Vec<IValue>,
@@ -76,8 +76,8 @@ impl ContinuedRun {
     }
 
     /// Returns the removed errors that are the cause of missing parts of some values.
-    pub(super) fn causes(&self, values: &[IValue]) -> HashSet<ErrorId> {
-        let mut causes = HashSet::new();
+    pub(super) fn causes(&self, values: &[IValue]) -> BTreeSet<ErrorId> {
+        let mut causes = BTreeSet::new();
         for value in values.iter().filter(|_| !self.missing.is_empty()) {
             let _ = value.visit(|value| {
                 causes.extend(addresses(value).filter_map(|address| self.missing.get(&address)).flatten());
@@ -93,7 +93,7 @@ impl ContinuedRun {
         &mut self,
         graph: &Graph,
         node: NodeId,
-        causes: &HashSet<ErrorId>,
+        causes: &BTreeSet<ErrorId>,
         defined: &ValueMap<IValue>,
     ) -> Vec<IValue> {
         let operands = std::mem::take(&mut self.operands);
@@ -122,7 +122,7 @@ impl ContinuedRun {
         graph: &Graph,
         node: NodeId,
         defined: &ValueMap<IValue>,
-        causes: &HashSet<ErrorId>,
+        causes: &BTreeSet<ErrorId>,
     ) {
         if graph.block_count(node) == 0 || !self.effects(graph, node, MAX_CALLS).contains(Effects::WRITES) {
             return;
@@ -157,7 +157,7 @@ impl ContinuedRun {
         Some(Arc::clone(&self.unit.as_ref()?.function(name)?.graph))
     }
 
-    fn mark_missing(&mut self, value: IValue, causes: &HashSet<ErrorId>) {
+    fn mark_missing(&mut self, value: IValue, causes: &BTreeSet<ErrorId>) {
         for address in addresses(&value) {
             self.missing.entry(address).or_default().extend(causes);
         }
@@ -260,6 +260,6 @@ impl ErrorPolicy for ContinuedRun {
             Removed::AllBut(kept) => !kept.contains(&error),
         };
         is_removed
-            .then(|| self.leave_out(graph, node, &HashSet::from([error]), &ValueMap::sparse(IValue::None)))
+            .then(|| self.leave_out(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None)))
     }
 }

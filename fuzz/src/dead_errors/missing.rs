@@ -12,7 +12,7 @@ use flambeau_ir::value::{HostObject, HostValue};
 use flambeau_ir::{Graph, IValue, NodeId, ValueId};
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// A value that was not computed.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) fn results(
     node: NodeId,
     operands: &[IValue],
     is_missing: impl Fn(&IValue) -> bool,
-    resized: &HashSet<usize>,
+    resized: &BTreeSet<usize>,
 ) -> Vec<Fact> {
     let by_type = |v: ValueId| Fact::of_type(graph.ty(v).erase_shapes());
     let Some(row) = graph.op(node).row() else { return graph.results(node).map(by_type).collect() };
@@ -74,7 +74,7 @@ pub(super) fn constant(fact: &Fact) -> Option<IValue> {
 }
 
 /// The facts about a value, of which parts may be missing. Containers in containers have none.
-fn fact_about(value: &IValue, resized: &HashSet<usize>) -> Fact {
+fn fact_about(value: &IValue, resized: &BTreeSet<usize>) -> Fact {
     let resized = |value: &IValue| value.identity().is_some_and(|id| resized.contains(&id));
     let part = |value: &IValue| match (known(value), value) {
         (Some(fact), _) => fact.clone(),

@@ -177,7 +177,7 @@ impl Maker<'_, '_> {
             TypeKind::Bool => IValue::Bool(self.g.flag()),
             TypeKind::Number if self.g.flag() => IValue::Int(self.int()),
             TypeKind::Number => IValue::Float(self.float()),
-            TypeKind::Str => IValue::str(*self.g.pick::<&str>(&["a", "b", "", "sum", "mean"])),
+            TypeKind::Str => IValue::str(self.g.pick::<&str>(&["a", "b", "", "sum", "mean"])),
             TypeKind::List(e) if *e == Type::INT => return Some(self.int_list(block)),
             TypeKind::List(e) => return self.list_of(block, pool, *e),
             TypeKind::Dict(k, v) => return self.dict_of(block, pool, *k, *v),

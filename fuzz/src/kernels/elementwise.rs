@@ -82,7 +82,7 @@ fn observed(registry: &Registry, op: OpId) -> Option<String> {
             all.iter_mut().skip(1).next_back().into_iter().for_each(|n| *n = 3 - (seed % 2) as i64);
             all
         };
-        let Some(args) = sample.make_sized(schema, &mut g, &mut sizes) else { return None };
+        let args = sample.make_sized(schema, &mut g, &mut sizes)?;
         let Some(results) = call(registry, op, &args) else { continue };
         let Some(result) = shaped_like_arguments(&args, &results) else { continue };
         if result.rank() == 0 {

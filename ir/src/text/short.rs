@@ -97,7 +97,7 @@ fn parts<'t>(c: &mut Cursor<'t>) -> Read<Vec<Part<'t>>> {
                 match parts.last_mut() {
                     Some(open) if open.columns.is_none() && open.numbers.is_empty() => open.columns = columns,
                     last => {
-                        let matrix = last.map_or_else(|| Rc::default(), |part| Rc::clone(&part.matrix));
+                        let matrix = last.map_or_else(Rc::default, |part| Rc::clone(&part.matrix));
                         parts.push(Part { matrix, columns, numbers: Vec::new() });
                     }
                 }

@@ -174,6 +174,9 @@ impl Future {
     }
 
     /// Blocks this thread until the future is complete and returns the result.
+    ///
+    /// # Errors
+    /// Returns the error of the task.
     pub fn wait(&self) -> FutureResult {
         let mut state = self.0.state.lock();
         loop {

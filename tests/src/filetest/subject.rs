@@ -25,7 +25,7 @@ pub(super) fn program(file: &TestFile, session: &Session) -> Result<Program, Err
     match file.language {
         Language::Ir if file.functions.is_empty() => session.parse_ir_named(&file.program, &file.name()),
         Language::Ir => {
-            let graph = parse_graph(&Source::new(&file.name(), &*file.program), session.registry())?;
+            let graph = parse_graph(&Source::new(file.name(), &*file.program), session.registry())?;
             session.program_with(graph, Arc::new(unit(file, session)?))
         }
         Language::Source => session.compile_source(&file.program, &file.name()),
@@ -39,7 +39,7 @@ pub(super) fn program(file: &TestFile, session: &Session) -> Result<Program, Err
 pub(super) fn unit(file: &TestFile, session: &Session) -> Result<CompilationUnit, Error> {
     let mut unit = CompilationUnit::new();
     for (name, text) in &file.functions {
-        let graph = parse_graph(&Source::new(&file.name(), &**text), session.registry())?;
+        let graph = parse_graph(&Source::new(file.name(), &**text), session.registry())?;
         unit.define_function(Function::of_graph(Symbol::new(name), Arc::new(graph)));
     }
     Ok(unit)
