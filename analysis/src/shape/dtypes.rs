@@ -3,7 +3,7 @@
 use super::{Arg, Dtype, Fact, ShapeCx};
 use flambeau_ir::types::{Type, TypeKind};
 use flambeau_tensor::DType;
-use flambeau_tensor::promote::{Promotion, to_float};
+use flambeau_tensor::promote::{Promotion, promote, to_float};
 use smallvec::SmallVec;
 
 impl Dtype {
@@ -32,6 +32,17 @@ impl Dtype {
     pub fn promote<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| promoted(cx, &args))
+    }
+
+    /// The promoted dtype of tensors that count alike, with and without dimensions: operators that expand or reshape their
+    /// operands before they promote them.
+    pub fn promote_alike<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
+        let args = collect(args);
+        Dtype::from(move |cx| {
+            let mut dtypes = args.iter().map(|&arg| dtype_of(cx.fact(arg)));
+            let first = dtypes.next()??;
+            dtypes.try_fold(first, |all, dtype| Some(promote(all, dtype?)))
+        })
     }
 
     /// Like [`Dtype::promote`], but integers and bool become the default float: true division, `exp`, `mean` and

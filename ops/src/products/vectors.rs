@@ -398,15 +398,15 @@ fn chain_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
 }
 
-/// Names, documentation, function, shape rule, sample sizes, operands that are promoted.
-const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
+/// Names, documentation, function, shape rule, sample sizes, dtype of the result.
+const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], fn() -> Dtype)] = &[
     (
         "vdot",
         "The dot product of two vectors, the first one conjugated.",
         vdot,
         Shape::scalar,
         &[&[3], &[3]],
-        &[0],
+        || Dtype::promote([0]),
     ),
     (
         "linalg_vecdot",
@@ -414,7 +414,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
         vecdot,
         along_summed,
         &[&[2, 3], &[2, 3]],
-        &[0],
+        || Dtype::promote([0]),
     ),
     (
         "inner",
@@ -422,7 +422,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
         inner,
         || Shape::from(inner_dims),
         &[&[2, 3], &[4, 3]],
-        &[0, 1],
+        || Dtype::promote([0, 1]),
     ),
     (
         "addr",
@@ -430,27 +430,36 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
         addr,
         || matrix_of((1, 0), (2, 0)),
         &[&[2, 3], &[2], &[3]],
-        &[0, 1, 2],
+        || Dtype::promote_alike([0, 1, 2]),
     ),
-    ("kron", "The Kronecker product.", kron, || Shape::from(kron_dims), &[&[2, 3], &[3, 2]], &[0, 1]),
-    ("linalg_cross", "Cross products along a dimension.", linalg_cross, both, &[&[2, 3], &[2, 3]], &[0, 1]),
+    (
+        "kron",
+        "The Kronecker product.",
+        kron,
+        || Shape::from(kron_dims),
+        &[&[2, 3], &[3, 2]],
+        || Dtype::promote_alike([0, 1]),
+    ),
+    ("linalg_cross", "Cross products along a dimension.", linalg_cross, both, &[&[2, 3], &[2, 3]], || {
+        Dtype::promote([0, 1])
+    }),
     (
         "cross",
         "Cross products along a dimension, or the first of size 3.",
         cross,
         both,
         &[&[3, 2], &[3, 2]],
-        &[0, 1],
+        || Dtype::promote([0, 1]),
     ),
 ];
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = computing!(ROWS.2)
         .iter()
-        .flat_map(|&(names, doc, f, shape, sizes, dtypes)| {
+        .flat_map(|&(names, doc, f, shape, sizes, dtype)| {
             let facts = |d: OpDef| {
                 let sample = sized(sizes).tolerance(1e-4, 1e-5);
-                d.with(shape()).with(Dtype::promote(dtypes.iter().copied())).with(sample)
+                d.with(shape()).with(dtype()).with(sample)
             };
             op(names, "", doc).facts(facts).one(f)
         })
