@@ -71,7 +71,15 @@ fn count_longer(decreasing: &[i64], limit: i64) -> Vec<i64> {
 /// `(data, batch_sizes, batch_first, padding_value, total_length)`: returns a padded batch and the lengths of the
 /// sequences.
 fn pad(cx: &KernelCx<'_>) -> Several {
-    let (data, counts) = (cx.tensor(0)?, cx.tensor(1)?.to_vec::<i64>()?);
+    let (data, counts) = (cx.tensor(0)?, cx.tensor(1)?);
+    if counts.rank() != 1 || counts.dtype() != DType::I64 {
+        return Err(KernelError::input(format!(
+            "'lengths' argument should be a 1D CPU int64 tensor, but got {}D cpu {} tensor",
+            counts.rank(),
+            counts.dtype().ir_name()
+        )));
+    }
+    let counts = counts.to_vec::<i64>()?;
     let Some(&batch) = counts.first() else {
         return Err(KernelError::input("batch_sizes can not be empty"));
     };
