@@ -30,6 +30,9 @@ fn diff(cx: &KernelCx<'_>) -> Computed {
         return Ok(x.clone_data()?);
     }
     let d = wrap_dim(cx.int(2)?, x.rank())? as i64;
+    if before.iter().chain(&after).any(|part| part.rank() != x.rank()) {
+        return Err(KernelError::input("diff expects prepend or append to be the same dimension as input"));
+    }
     if n == 0 {
         return Ok(x.clone_data()?);
     }
