@@ -5,8 +5,8 @@
 //! [`Execution::Profiling`] each entry has an [`Executor`], which runs its calls unless it cannot specialize them.
 
 use crate::error::Error;
+use crate::recording::asks_for_gradients;
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::RequestsGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
 use flambeau_executor::{CallOutcome, Executor, Optimizer, Plan, Stage, StageFailure};
@@ -30,13 +30,11 @@ impl Prepared {
         Prepared { session: session.clone(), unit: Arc::clone(unit), asks: OnceLock::new() }
     }
 
-    /// Returns whether a graph, or any function that it may call, requests gradients.
+    /// Returns whether a graph, or any function that it may call, requests gradients or makes tensors that require
+    /// them.
     fn requests_gradients(&self, graph: &Graph) -> bool {
-        let asks = |g: &Graph| {
-            let column = g.registry().column::<RequestsGradients>();
-            g.nodes_deep().any(|node| g.op(node).row().is_some_and(|row| column.get(row).is_some()))
-        };
-        asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
+        asks_for_gradients(graph)
+            || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks_for_gradients(&f.graph)))
     }
 
     /// Returns the graph that the machine runs for a function: as loaded, or optimized if the session's settings
@@ -114,6 +112,10 @@ fn of_callee(error: &Error) -> KernelError {
 pub(crate) struct EntryCache {
     code: OnceLock<Arc<Code>>,
     executor: OnceLock<Arc<Executor>>,
+    /// Code for recorded calls.
+    recorded: OnceLock<Arc<Code>>,
+    /// Whether every call is recorded, because the program requests gradients.
+    asks: OnceLock<bool>,
 }
 
 /// Runs the functions of one program.
@@ -135,6 +137,8 @@ pub(crate) struct Engine {
     machine: TryCell<Option<Vm>>,
     /// Further machines, for concurrent calls.
     others: Mutex<Vec<Vm>>,
+    /// Runs recorded calls: graphs as they were loaded, since a history consists of the program's own operators.
+    recording: OnceLock<Arc<Engine>>,
 }
 
 impl Engine {
@@ -150,6 +154,7 @@ impl Engine {
             executors: Mutex::default(),
             machine: TryCell::new(None),
             others: Mutex::default(),
+            recording: OnceLock::new(),
         })
     }
 
@@ -191,14 +196,22 @@ impl Engine {
     }
 
     /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
+    /// `requires_grad` states whether an argument requires a gradient, so that the call is recorded.
     pub(crate) fn run(
         &self,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
+        requires_grad: bool,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        threads::with(self.threads, || self.run_here(graph, cache, host, bind))
+        threads::with(self.threads, || {
+            let asks = *cache.asks.get_or_init(|| self.entry.requests_gradients(graph));
+            if requires_grad || asks || host.tape().is_some() {
+                return self.run_recorded(graph, cache, host, bind);
+            }
+            self.run_here(graph, cache, host, bind)
+        })
     }
 
     #[inline]
@@ -209,7 +222,7 @@ impl Engine {
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        if self.execution == Execution::Reference || host.tape().is_some() {
+        if self.execution == Execution::Reference {
             return self.run_reference(graph, host, bind);
         }
         if let Some(executor) = cache.executor.get() {
@@ -217,7 +230,6 @@ impl Engine {
         }
         let code = match cache.code.get() {
             Some(code) => code,
-            None if self.entry.requests_gradients(graph) => return self.run_reference(graph, host, bind),
             None if self.execution == Execution::Profiling => {
                 let executor = cache.executor.get_or_init(|| self.executor(graph));
                 return self.run_specialized(executor, graph, cache, host, bind);
@@ -265,8 +277,53 @@ impl Engine {
         }
     }
 
-    /// Runs `graph` as it was loaded, with the reference evaluator. The evaluator records its operations if gradients
-    /// are requested; the machine cannot record.
+    /// Runs `graph` with the session's tape, or with that of the host if there is one.
+    fn run_recorded(
+        &self,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        let own = if host.tape().is_none() { Some(self.entry.session.tape()?) } else { None };
+        let sets = own.is_some();
+        if sets {
+            host.set_tape(own);
+        }
+        let result = self.run_on_tape(graph, cache, host, bind);
+        if sets {
+            host.set_tape(None);
+        }
+        result
+    }
+
+    fn run_on_tape(
+        &self,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        if self.execution == Execution::Reference {
+            return self.run_reference(graph, host, bind);
+        }
+        let engine = match self.execution {
+            Execution::Machine => self,
+            _ => self.recording.get_or_init(|| {
+                Engine::new(&self.entry.session.with_execution(Execution::Machine), &self.entry.unit)
+            }),
+        };
+        let code = match cache.recorded.get() {
+            Some(code) => code,
+            None => {
+                let code = engine.code(graph)?;
+                cache.recorded.get_or_init(|| code)
+            }
+        };
+        engine.on_machine(|machine| machine.run_bound(code, host, bind))
+    }
+
+    /// Runs `graph` as it was loaded, with the reference evaluator.
     fn run_reference(
         &self,
         graph: &Arc<Graph>,
@@ -275,14 +332,7 @@ impl Engine {
     ) -> Result<IValue, Error> {
         let mut args = Vec::new();
         bind(&mut Arguments::of_list(&mut args))?;
-        let records = host.tape().is_none() && self.entry.requests_gradients(graph);
-        if records {
-            host.set_tape(Some(self.entry.session.tape()?));
-        }
         let results = reference::run(graph, args, &*self.unit, host);
-        if records {
-            host.set_tape(None);
-        }
         Ok(one_value(results?.into_iter()))
     }
 

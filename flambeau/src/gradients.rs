@@ -6,13 +6,14 @@
 use crate::error::Error;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::{Derivative, Derivatives, Formula, Input, Tape};
+use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, Input, Tape, WalkMode};
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
 use flambeau_ir::{Effects, Fault, FunctionSchema, IValue, OpId, Registry, Source, Symbol};
 use flambeau_rewrite::autodiff::{
     self, ArgGradient, FormulaSource, GradientTable, Gradients, Named, concrete_value,
 };
+use flambeau_tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -237,19 +238,52 @@ impl Session {
         Ok(Tape::new(self.gradient_library()?))
     }
 
-    /// Returns the gradients of `inputs`, given those of `outputs`, which were computed on a host with a tape. The
-    /// gradient is `None` for an input on which no output depends.
+    /// Returns the gradients of `inputs`, given those of `outputs`, which were computed by recorded calls. The gradient
+    /// is `None` for an input on which no output depends. The history is retained.
     ///
     /// # Errors
     /// `X0002` if an operator between them has no derivative, an output does not require a gradient, or a tensor that a
     /// formula needs was written after it was recorded.
     pub fn gradients(
         &self,
-        outputs: &[(flambeau_tensor::Tensor, flambeau_tensor::Tensor)],
-        inputs: &[flambeau_tensor::Tensor],
+        outputs: &[(Tensor, Tensor)],
+        inputs: &[Tensor],
         host: &mut Host,
-    ) -> Result<Vec<Option<flambeau_tensor::Tensor>>, Error> {
-        Ok(flambeau_exec::tape::gradients(&self.tape()?, outputs, inputs, host)?)
+    ) -> Result<Vec<Option<Tensor>>, Error> {
+        self.gradients_with(outputs, inputs, WalkMode { retain_graph: true, create_graph: false }, host)
+    }
+
+    /// As [`Session::gradients`], with a choice of what happens to the history: with `create_graph` the gradients have
+    /// a history themselves and can be differentiated again, without `retain_graph` the history is released.
+    ///
+    /// # Errors
+    /// As [`Session::gradients`].
+    pub fn gradients_with(
+        &self,
+        outputs: &[(Tensor, Tensor)],
+        inputs: &[Tensor],
+        mode: WalkMode,
+        host: &mut Host,
+    ) -> Result<Vec<Option<Tensor>>, Error> {
+        Ok(tape::gradients(&self.tape()?, outputs, inputs, mode, host)?)
+    }
+
+    /// Accumulates gradients in the leaves on which `outputs` depend: see [`Session::accumulated_gradient`].
+    ///
+    /// # Errors
+    /// As [`Session::gradients`].
+    pub fn backward(
+        &self,
+        outputs: &[(Tensor, Tensor)],
+        mode: WalkMode,
+        host: &mut Host,
+    ) -> Result<(), Error> {
+        Ok(tape::backward(&self.tape()?, outputs, mode, host)?)
+    }
+
+    /// Returns the gradient that backward walks accumulated in a leaf, as PyTorch's `.grad`.
+    pub fn accumulated_gradient(leaf: &Tensor) -> Option<Tensor> {
+        tape::gathered(leaf)
     }
 }
 

@@ -47,6 +47,7 @@ pub mod json;
 mod limits;
 mod module;
 mod program;
+mod recording;
 #[cfg(feature = "archive")]
 mod save;
 mod session;

@@ -7,8 +7,9 @@
 //!
 //! - `history.rs`: nodes, edges and the metadata of tensors; views and their bases.
 //! - `record.rs`: recording of one operator call.
-//! - `backward.rs`: the backward walk.
-//! - `region.rs`: gradients of views and of writes through views, which follow from layouts alone.
+//! - `backward.rs`: the backward walk. A recorded walk can be differentiated again.
+//! - `linear.rs`: the linear maps between formulas; `region.rs`: those of views and of writes through views, which follow
+//!   from layouts alone.
 //!
 //! This crate contains no formulas: they come from [`Derivatives`]. Views require none.
 //!
@@ -20,6 +21,7 @@
 
 mod backward;
 mod history;
+mod linear;
 mod record;
 mod region;
 
@@ -30,6 +32,7 @@ use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
 pub use backward::{backward, detach, gathered, gradients, is_leaf, is_recorded};
+pub use history::WalkMode;
 pub(crate) use record::call;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
@@ -85,7 +88,7 @@ pub trait Derivatives: Send + Sync {
     /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
 
-    /// Computes formula `index` of an operator. A body is recorded if the host has a tape.
+    /// Computes formula `index` of an operator, recorded if the host has a tape.
     ///
     /// # Errors
     /// Returns the errors that the formula raises.

@@ -6,6 +6,7 @@ use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
+use crate::tape;
 use flambeau_ir::value::{IValue, List, ListItems};
 
 /// Returns the value of an operand.
@@ -234,6 +235,10 @@ pub(super) fn op(
     let mut cx = KernelCx::new(&mut *args, env.rets, place, env.host);
     let done = match &site.work {
         Work::Kernel(kernel) => match cx.host().poll() {
+            Ok(()) if cx.host().tape().is_some() => match code.graph.op(site.node).row() {
+                Some(row) => tape::call(kernel, row, code.graph.registry().schema(row), &mut cx),
+                None => kernel.call(&mut cx),
+            },
             Ok(()) => kernel.call(&mut cx),
             Err(error) => Err(error),
         },
@@ -296,7 +301,8 @@ pub(super) fn fused(
     env.rets.clear();
     env.host.poll()?;
     let Work::Fused(group) = &site.work else { return Err(KernelError::internal("a site without a group")) };
-    if !group.run(env.args, env.rets)? {
+    // A recorded run records the operators of the group.
+    if env.host.tape().is_some() || !group.run(env.args, env.rets)? {
         return Ok(false);
     }
     env.args.iter_mut().for_each(discard);

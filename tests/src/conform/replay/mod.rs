@@ -1,7 +1,7 @@
 //! Replay of one case on a session.
 //!
 //! Each kind of case has a module. Programs are loaded and called ([`program`]), IR text is parsed and printed
-//! ([`text`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
+//! ([`text`]), gradients are computed to second order ([`gradients`]), modules are trained ([`training`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
 //! ([`printed`]), and hostile programs must not crash ([`bad`]).
 
 mod bad;
@@ -11,6 +11,7 @@ mod pass;
 mod printed;
 mod program;
 mod text;
+mod training;
 
 use std::path::PathBuf;
 
