@@ -294,7 +294,10 @@ impl GradientTable {
                 GradientEntry::Formulas(formulas) => formulas,
             };
             let own = formulas.iter().filter(|f| f.args.iter().all(|arg| takes_gradient(schema, arg)));
-            Some(GradientEntry::Formulas(own.cloned().collect()))
+            let mut own: Vec<ArgGradient> = own.cloned().collect();
+            // PyTorch computes them in this order, which determines how second derivatives are rounded.
+            own.sort_by(|a, b| a.args.cmp(&b.args));
+            Some(GradientEntry::Formulas(own))
         })
     }
 }
