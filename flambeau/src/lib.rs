@@ -42,10 +42,12 @@ mod exports;
 mod failures;
 #[cfg(feature = "archive")]
 mod freeze;
+mod functional;
 mod gradients;
 pub mod json;
 mod limits;
 mod module;
+mod optim;
 mod program;
 mod recording;
 #[cfg(feature = "archive")]
@@ -64,5 +66,6 @@ pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
+pub use optim::{Optimizer, Update};
 pub use program::{Entry, Program};
 pub use session::{Execution, Session, SessionBuilder};

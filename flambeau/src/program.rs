@@ -262,6 +262,10 @@ impl Program {
 }
 
 impl Entry {
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Returns the name by which the entry was found.
     pub fn name(&self) -> &str {
         &self.name

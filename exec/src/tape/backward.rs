@@ -107,6 +107,11 @@ pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
     history::gathered(tensor)
 }
 
+/// Removes the gradient accumulated in a tensor.
+pub fn clear_gathered(tensor: &Tensor) {
+    history::clear_gathered(tensor);
+}
+
 /// Makes a tensor a leaf that requires no gradient, dropping its history.
 ///
 /// # Errors

@@ -333,6 +333,12 @@ pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
     memory(tensor).gathered?.0.lock().clone()
 }
 
+/// Removes the gradient accumulated in a leaf.
+pub(super) fn clear_gathered(tensor: &Tensor) {
+    let gathered = memory(tensor).gathered.and_then(|gathered| gathered.0.lock().take());
+    drop(gathered);
+}
+
 fn view_edge(base: Edge, view: &Tensor) -> Edge {
     linear_edge(base, Geometry::of(view))
 }

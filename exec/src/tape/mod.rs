@@ -31,7 +31,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
-pub use backward::{backward, detach, gathered, gradients, is_leaf, is_recorded};
+pub use backward::{backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded};
 pub use history::WalkMode;
 pub(crate) use record::call;
 

@@ -19,7 +19,7 @@ pub mod soundness {
 /// Recording of a run for differentiation.
 pub mod tape {
     pub use flambeau_exec::tape::{
-        Tape, WalkMode, backward, detach, gathered, gradients, is_leaf, is_recorded,
+        Tape, WalkMode, backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded,
     };
 }
 
