@@ -5,6 +5,7 @@
 //! [`Execution::Profiling`] each entry has an [`Executor`], which runs its calls unless it cannot specialize them.
 
 use crate::error::Error;
+use crate::gradient_graphs::GraphPlans;
 use crate::recording::asks_for_gradients;
 use crate::session::{Execution, Session};
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
@@ -116,6 +117,15 @@ pub(crate) struct EntryCache {
     recorded: OnceLock<Arc<Code>>,
     /// Whether every call is recorded, because the program requests gradients.
     asks: OnceLock<bool>,
+    /// Differentiated graphs for recorded calls.
+    graphs: OnceLock<Arc<GraphPlans>>,
+}
+
+impl EntryCache {
+    /// Returns the differentiated graphs of the entry.
+    pub(crate) fn gradient_graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
+        self.graphs.get().map(|plans| plans.graphs()).unwrap_or_default()
+    }
 }
 
 /// Runs the functions of one program.
@@ -158,6 +168,10 @@ impl Engine {
         })
     }
 
+    pub(crate) fn session(&self) -> &Session {
+        &self.entry.session
+    }
+
     /// Returns the unit of the program.
     pub(crate) fn unit(&self) -> &CompilationUnit {
         &self.unit
@@ -169,10 +183,15 @@ impl Engine {
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
             return Ok(code);
         }
+        let code = self.compile(graph)?;
+        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+    }
+
+    /// Optimizes and compiles a graph that its caller keeps.
+    pub(crate) fn compile(&self, graph: &Arc<Graph>) -> Result<Arc<Code>, Error> {
         let prepared = self.entry.prepare(graph, None)?;
         let code = Code::compile(&prepared, &**self.functions.callees());
-        let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
-        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+        Ok(Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?))
     }
 
     /// Returns the executor for calls of `graph`.
@@ -198,7 +217,7 @@ impl Engine {
     /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
     /// `requires_grad` states whether an argument requires a gradient, so that the call is recorded.
     pub(crate) fn run(
-        &self,
+        self: &Arc<Self>,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
@@ -207,10 +226,23 @@ impl Engine {
     ) -> Result<IValue, Error> {
         threads::with(self.threads, || {
             let asks = *cache.asks.get_or_init(|| self.entry.requests_gradients(graph));
-            if requires_grad || asks || host.tape().is_some() {
+            if !requires_grad && !asks && host.tape().is_none() {
+                return self.run_here(graph, cache, host, bind);
+            }
+            let optimized = matches!(self.execution, Execution::Optimized | Execution::Profiling);
+            if asks || !requires_grad || !optimized {
                 return self.run_recorded(graph, cache, host, bind);
             }
-            self.run_here(graph, cache, host, bind)
+            let mut args = Vec::new();
+            bind(&mut Arguments::of_list(&mut args))?;
+            let plans = cache.graphs.get_or_init(Arc::default);
+            if let Some(result) = plans.call(self, graph, &args, host)? {
+                return Ok(result);
+            }
+            self.run_recorded(graph, cache, host, |bound| {
+                args.into_iter().for_each(|arg| bound.push(arg));
+                Ok(())
+            })
         })
     }
 
@@ -321,6 +353,29 @@ impl Engine {
             }
         };
         engine.on_machine(|machine| machine.run_bound(code, host, bind))
+    }
+
+    /// Runs compiled code on complete arguments.
+    pub(crate) fn run_code(&self, code: &Arc<Code>, args: Vec<IValue>, host: &mut Host) -> Result<IValue, Error> {
+        self.on_machine(|machine| {
+            machine.run_bound(code, host, |bound| {
+                args.into_iter().for_each(|arg| bound.push(arg));
+                Ok(())
+            })
+        })
+    }
+
+    /// Runs `graph` with the host's tape, operator by operator.
+    pub(crate) fn run_again(
+        &self,
+        graph: &Arc<Graph>,
+        args: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        self.run_on_tape(graph, &EntryCache::default(), host, |bound| {
+            args.into_iter().for_each(|arg| bound.push(arg));
+            Ok(())
+        })
     }
 
     /// Runs `graph` as it was loaded, with the reference evaluator.

@@ -43,6 +43,7 @@ mod failures;
 #[cfg(feature = "archive")]
 mod freeze;
 mod functional;
+mod gradient_graphs;
 mod gradients;
 pub mod json;
 mod limits;

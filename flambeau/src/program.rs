@@ -266,6 +266,10 @@ impl Entry {
         &self.session
     }
 
+    pub(crate) fn unit(&self) -> &CompilationUnit {
+        self.engine.unit()
+    }
+
     /// Returns the name by which the entry was found.
     pub fn name(&self) -> &str {
         &self.name
@@ -350,6 +354,11 @@ impl Entry {
     /// Returns the plans that calls of this graph run under [`crate::Execution::Profiling`], the most specific ones first.
     pub fn plans(&self) -> Vec<Arc<Plan>> {
         self.engine.plans(&self.graph)
+    }
+
+    /// Returns the differentiated graphs that recorded calls run: forward and backward, optimized.
+    pub fn gradient_graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
+        self.cache.gradient_graphs()
     }
 
     /// Returns the graph with its profiling nodes and the types that calls observed under

@@ -77,6 +77,8 @@ pub(crate) struct Settings {
     threads: usize,
     executor: flambeau_executor::Settings,
     failures: Failures,
+    /// Number of recorded calls of an entry before it runs differentiated graphs.
+    differentiated_after: u32,
 }
 
 impl Default for Settings {
@@ -92,6 +94,7 @@ impl Default for Settings {
             threads: 0,
             executor: flambeau_executor::Settings::default(),
             failures: Failures::default(),
+            differentiated_after: 1,
         }
     }
 }
@@ -183,6 +186,13 @@ impl SessionBuilder {
     /// Sets the mode of execution.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.settings.execution = execution;
+        self
+    }
+
+    /// Sets after how many recorded calls an entry runs differentiated graphs, which are compiled and optimized, instead
+    /// of recording each operator; `u32::MAX`: never. The default is 1.
+    pub fn differentiated_after(mut self, calls: u32) -> Self {
+        self.settings.differentiated_after = calls;
         self
     }
 
@@ -595,6 +605,11 @@ impl Session {
         }
         let library = Arc::new(Library::new(self)?);
         Ok(Arc::clone(self.gradients.get_or_init(|| library)))
+    }
+
+    /// Returns the number of recorded calls of an entry before it runs differentiated graphs.
+    pub(crate) fn differentiated_after(&self) -> u32 {
+        self.settings.differentiated_after
     }
 
     /// Returns a host with this session's limits that prints to standard output.

@@ -4,12 +4,22 @@ use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::tape::{self, NoDerivatives, RequestsGradients, Tape, WalkMode};
+use flambeau_exec::tape::{self, NoDerivatives, ReadsHistory, RequestsGradients, Tape, WalkMode};
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
+
+/// Operators whose results depend on the history of their operand.
+const READ_HISTORY: [&str; 4] = ["aten::is_leaf", "prim::requires_grad", "prim::grad", "aten::requires_grad_"];
+
+/// Adds the facet of operators that read the history of tensors.
+pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {
+    for op in READ_HISTORY {
+        builder.facet(op, ReadsHistory);
+    }
+}
 
 /// Returns the host's tape, which is set for every run that must record.
 fn recorded(cx: &mut KernelCx<'_>) -> Result<Tape, KernelError> {

@@ -125,6 +125,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
     rules::add(builder);
     variants::add(builder);
     grad::add(builder);
+    autograd::add_facets(builder);
 }
 
 /// Returns a registry of the standard operators, created once per process.

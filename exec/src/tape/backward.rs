@@ -148,11 +148,13 @@ struct Walk<'t> {
     pending: BTreeMap<u64, PendingNode>,
     /// The nodes to visit, in ascending order; `None` for all.
     visited: Option<Vec<u64>>,
+    /// The id of the next node when the walk began.
+    began: u64,
 }
 
 impl<'t> Walk<'t> {
     fn new(tape: &'t Tape, mode: WalkMode, outputs: &[(Tensor, Tensor)]) -> Result<Walk<'t>, ExecError> {
-        let mut walk = Walk { tape, mode, pending: BTreeMap::new(), visited: None };
+        let mut walk = Walk { tape, mode, pending: BTreeMap::new(), visited: None, began: 0 };
         for (output, grad) in outputs {
             let edge = history::edge(output).ok_or_else(|| {
                 let message = "element 0 of tensors does not require grad and does not have a grad_fn";
@@ -160,6 +162,8 @@ impl<'t> Walk<'t> {
             })?;
             walk.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
         }
+        // After the edges of views were computed.
+        walk.began = history::next_id();
         Ok(walk)
     }
 
@@ -190,8 +194,10 @@ impl<'t> Walk<'t> {
         self.visited = Some(visited);
     }
 
+    /// Whether a gradient may have to pass a node: those that exist since the walk began are known.
     fn visits(&self, node: &Node) -> bool {
-        self.visited.as_ref().is_none_or(|visited| visited.binary_search(&node.id).is_ok())
+        let is_known = |visited: &Vec<u64>| visited.binary_search(&node.id).is_ok();
+        node.id >= self.began || self.visited.as_ref().is_none_or(is_known)
     }
 
     /// Propagates all gradients; passes each node with its complete gradients to `arrived`.
@@ -206,15 +212,30 @@ impl<'t> Walk<'t> {
                 continue;
             }
             arrived(&node, &grads).map_err(|e| ExecError::of(&e))?;
+            if let (NodeKind::Graph(call), true) = (&node.kind, self.mode.create_graph) {
+                self.continue_in(call.again(&node.edges, host)?, &grads)?;
+                continue;
+            }
             for (edge, grad) in self.back(&node, &grads, host)? {
                 if self.visits(&edge.node) {
                     self.send(edge, grad).map_err(|e| ExecError::of(&e))?;
                 }
             }
-            if let (NodeKind::Op(call) | NodeKind::Write { call, .. }, false) =
-                (&node.kind, self.mode.retain_graph)
-            {
-                call.release();
+            match &node.kind {
+                _ if self.mode.retain_graph => {}
+                NodeKind::Op(call) | NodeKind::Write { call, .. } => call.release(),
+                NodeKind::Graph(call) => call.release(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the gradients of a call to the outputs of another recording of it. Its nodes are newer than all others.
+    fn continue_in(&mut self, outputs: Vec<Tensor>, grads: &[Option<Tensor>]) -> Result<(), ExecError> {
+        for (output, grad) in outputs.iter().zip(grads) {
+            if let (Some(edge), Some(grad)) = (history::edge(output), grad) {
+                self.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
             }
         }
         Ok(())
@@ -251,6 +272,11 @@ impl<'t> Walk<'t> {
         match (&node.kind, first) {
             (NodeKind::Leaf(_), _) => Ok(Sent::new()),
             (NodeKind::Op(call), _) => Call { walk: self, node, call }.differentiate(grads, host),
+            (NodeKind::Graph(call), _) => {
+                let found = call.gradients(grads, host)?;
+                let pairs = node.edges.iter().zip(found);
+                Ok(pairs.filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone()))).collect())
+            }
             (NodeKind::Sum, Some(grad)) => {
                 Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())
             }

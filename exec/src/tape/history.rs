@@ -1,5 +1,6 @@
 //! Autograd metadata of tensors: the graph of recorded operations, and the relation between views and bases.
 
+use super::graph::GraphCall;
 use super::linear::Linear;
 use super::region::Geometry;
 use super::{Derivative, Input};
@@ -28,6 +29,8 @@ pub(super) enum NodeKind {
     Op(OpCall),
     /// A linear map of the single tensor it depends on: a view of a base, or a step of a recorded backward walk.
     Linear(Linear),
+    /// A call of a function with a differentiated graph.
+    Graph(GraphCall),
     /// The sum of the tensors it depends on. With one edge: another handle of a tensor.
     Sum,
     /// A write through a view. The first edge is the base's; the others are those of the call, without the view's own.
@@ -89,17 +92,22 @@ pub struct WalkMode {
     pub create_graph: bool,
 }
 
+/// The error of a walk over a graph that an earlier walk released.
+pub(super) fn released() -> KernelError {
+    KernelError::input(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have \
+         already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+         autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or \
+         if you need to access saved tensors after calling backward.",
+    )
+}
+
 impl OpCall {
     /// Returns an error if a saved tensor was released, or modified since it was saved.
     pub(super) fn check_saved(&self) -> Result<(), KernelError> {
         let saved = self.saved.lock();
         if saved.is_released {
-            return Err(KernelError::input(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have \
-                 already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
-                 autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or \
-                 if you need to access saved tensors after calling backward.",
-            ));
+            return Err(released());
         }
         match saved.kept.iter().find(|(tensor, version)| tensor.version() != *version) {
             None => Ok(()),
@@ -215,9 +223,16 @@ pub(super) struct Edge {
     pub(super) geometry: Geometry,
 }
 
+/// The id of the next node.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Returns an id that is greater than those of all existing nodes.
+pub(super) fn next_id() -> u64 {
+    NEXT.load(Ordering::Relaxed)
+}
+
 impl Node {
     pub(super) fn new(kind: NodeKind, edges: Vec<Option<Edge>>) -> Arc<Node> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Node { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, edges })
     }
 }

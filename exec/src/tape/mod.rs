@@ -8,6 +8,7 @@
 //! - `history.rs`: nodes, edges and the metadata of tensors; views and their bases.
 //! - `record.rs`: recording of one operator call.
 //! - `backward.rs`: the backward walk. A recorded walk can be differentiated again.
+//! - `graph.rs`: calls of differentiated graphs, which are single nodes.
 //! - `linear.rs`: the linear maps between formulas; `region.rs`: those of views and of writes through views, which follow
 //!   from layouts alone.
 //!
@@ -20,6 +21,7 @@
 //!   frees its history (without recursion).
 
 mod backward;
+mod graph;
 mod history;
 mod linear;
 mod record;
@@ -32,6 +34,7 @@ use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
 pub use backward::{backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded};
+pub use graph::{GraphDerivative, record_graph};
 pub use history::WalkMode;
 pub(crate) use record::call;
 
@@ -41,6 +44,15 @@ pub struct RequestsGradients;
 
 impl Facet for RequestsGradients {
     const NAME: &'static str = "requests_gradients";
+}
+
+/// Facet of operators whose results depend on the history of their operands, so that a graph which contains them cannot
+/// run without a tape where PyTorch would record.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadsHistory;
+
+impl Facet for ReadsHistory {
+    const NAME: &'static str = "reads_history";
 }
 
 /// An input of a formula.

@@ -43,7 +43,7 @@ fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
 }
 
 /// Returns the value with its tensors replaced by aliases without history; appends these and their versions to `notes`.
-fn without_history(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
+pub(super) fn without_history(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
     match value {
         IValue::Tensor(t) => {
             let alias = t.alias();
@@ -261,17 +261,17 @@ fn check_target(before: &Before, schema: &FunctionSchema, target: usize) -> Kern
 /// Whether an argument is the in-place result: a tensor that is written and, if the operator has results, returned.
 /// Other written tensors (running statistics) are auxiliary state, and a change of a list changes no tensor.
 fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
-    let ty = schema.args[arg].ty.unwrap_optional();
+    // Further arguments of an operator with a variable number are not declared, and not written.
+    let Some(declared) = schema.args.get(arg) else { return false };
+    let ty = declared.ty.unwrap_optional();
     let holds = ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR;
     let is_written = |alias: &AliasInfo| match ty.list_elem() {
         Some(_) => alias.contained.iter().any(AliasInfo::writes),
         None => alias.write,
     };
     let set = |of: &Argument| of.alias.as_ref().map(|alias| alias.before.clone());
-    let returned = || schema.returns.iter().any(|result| set(result) == set(&schema.args[arg]));
-    schema.args[arg].alias.as_ref().is_some_and(is_written)
-        && holds
-        && (schema.returns.is_empty() || returned())
+    let returned = || schema.returns.iter().any(|result| set(result) == set(declared));
+    declared.alias.as_ref().is_some_and(is_written) && holds && (schema.returns.is_empty() || returned())
 }
 
 fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {

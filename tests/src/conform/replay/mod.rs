@@ -41,6 +41,7 @@ impl Replay {
     pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
+        let builder = builder.differentiated_after(if ways.gradient_graphs { 0 } else { 1 });
         let session = builder.execution(ways.execution).profiled_runs(1).build()?;
         let strict = Session::standard()?;
         Ok(Replay { folder, ways, session, strict })

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::call::Call;
 use super::super::case::{Case, Outcome, Verdict};
 use super::super::options::Deopt;
-use super::super::tally::EXTENDED;
+use super::super::tally::{EXTENDED, GRAPH, TAPE};
 use super::declared::as_declared;
 use super::gradients::Run;
 use super::training;
@@ -47,6 +47,12 @@ impl Instance {
             self.entries.insert(name.to_string(), self.program.entry(own)?);
         }
         Ok(&self.entries[name])
+    }
+
+    /// Returns the verdict of a program that passed, with a remark on how its calls were differentiated.
+    fn differentiated(&self) -> Verdict {
+        let is_graph = self.entries.values().any(|entry| !entry.gradient_graphs().is_empty());
+        Verdict { why: if is_graph { GRAPH } else { TAPE }.to_string(), ..Verdict::passed() }
     }
 
     /// Sets attributes of the module from outside.
@@ -125,6 +131,10 @@ impl Replay {
                 (1, _) | (_, Outcome::Passed) => verdict,
                 _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },
             })?;
+        }
+        let recorded = calls.iter().any(|call| call.gradients().is_some());
+        if self.ways.gradient_graphs && recorded {
+            return Err(instance.differentiated());
         }
         Ok(())
     }
