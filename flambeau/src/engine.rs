@@ -126,6 +126,10 @@ impl EntryCache {
     pub(crate) fn gradient_graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
         self.graphs.get().map(|plans| plans.graphs()).unwrap_or_default()
     }
+
+    pub(crate) fn gradient_refusals(&self) -> Vec<String> {
+        self.graphs.get().map(|plans| plans.refusals()).unwrap_or_default()
+    }
 }
 
 /// Runs the functions of one program.
@@ -356,7 +360,12 @@ impl Engine {
     }
 
     /// Runs compiled code on complete arguments.
-    pub(crate) fn run_code(&self, code: &Arc<Code>, args: Vec<IValue>, host: &mut Host) -> Result<IValue, Error> {
+    pub(crate) fn run_code(
+        &self,
+        code: &Arc<Code>,
+        args: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
         self.on_machine(|machine| {
             machine.run_bound(code, host, |bound| {
                 args.into_iter().for_each(|arg| bound.push(arg));

@@ -17,9 +17,7 @@ use flambeau_ir::attr::names;
 use flambeau_ir::types::TensorType;
 use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, Graph, IValue, OpId, Prim, Symbol, Type, ValueId};
-use flambeau_rewrite::autodiff::{
-    self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative,
-};
+use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -35,8 +33,11 @@ const ROUNDS: usize = 4;
 pub(crate) struct GraphPlans {
     calls: AtomicU32,
     prepared: OnceLock<Option<Arc<Prepared>>>,
-    plans: Mutex<Vec<(Key, Option<Arc<Plan>>)>>,
+    plans: Mutex<Vec<(Key, Known)>>,
 }
+
+/// A plan, or the reason why there is none.
+type Known = Result<Arc<Plan>, String>;
 
 /// The graph of an entry, with calls inlined.
 struct Prepared {
@@ -69,7 +70,7 @@ pub(crate) struct Plan {
 
 /// The order of the forward graph's outputs: results, sources, captures.
 struct Counts {
-    outputs: Vec<usize>,
+    outputs: Vec<Vec<usize>>,
     results: usize,
     sources: usize,
 }
@@ -93,8 +94,8 @@ impl GraphPlans {
         let Some(result) = plan.run(engine, graph, args, host)? else {
             // The results share memory with the arguments: this does not change.
             lock(&self.plans).iter_mut().for_each(|(_, known)| {
-                if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &plan)) {
-                    *known = None;
+                if known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, &plan)) {
+                    *known = Err("a result shares memory with another value".to_owned());
                 }
             });
             return Ok(None);
@@ -105,11 +106,21 @@ impl GraphPlans {
     /// Returns the forward and backward graphs of all plans.
     pub(crate) fn graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
         let plans = lock(&self.plans);
-        let plans = plans.iter().filter_map(|(_, plan)| plan.as_ref());
+        let plans = plans.iter().filter_map(|(_, plan)| plan.as_ref().ok());
         plans.map(|plan| (Arc::clone(plan.forward.graph()), Arc::clone(plan.backward.graph()))).collect()
     }
 
-    fn plan(&self, engine: &Arc<Engine>, prepared: &Prepared, args: &[IValue]) -> Result<Option<Arc<Plan>>, Error> {
+    /// Returns the reasons why calls were recorded operator by operator.
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        lock(&self.plans).iter().filter_map(|(_, plan)| plan.as_ref().err().cloned()).collect()
+    }
+
+    fn plan(
+        &self,
+        engine: &Arc<Engine>,
+        prepared: &Prepared,
+        args: &[IValue],
+    ) -> Result<Option<Arc<Plan>>, Error> {
         let Some(attributes) = prepared.requires_grad(engine, args) else { return Ok(None) };
         let key = Key { spec: ArgumentSpec::of(args, true), attributes };
         if !key.spec.is_complete() {
@@ -117,14 +128,14 @@ impl GraphPlans {
         }
         let mut plans = lock(&self.plans);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
-            return Ok(plan.clone());
+            return Ok(plan.clone().ok());
         }
         if plans.len() >= MOST_PLANS {
             return Ok(None);
         }
         let plan = Plan::new(engine, prepared, args, &key.attributes)?.map(Arc::new);
         plans.push((key, plan.clone()));
-        Ok(plan)
+        Ok(plan.ok())
     }
 }
 
@@ -137,7 +148,8 @@ impl Prepared {
     fn new(engine: &Engine, graph: &Graph) -> Option<Prepared> {
         let graph = engine.session().apply_text(graph, engine.unit(), "simplify").ok()?;
         let history = graph.registry().column::<ReadsHistory>();
-        let reads = graph.nodes_deep().any(|n| graph.op(n).row().is_some_and(|row| history.get(row).is_some()));
+        let reads =
+            graph.nodes_deep().any(|n| graph.op(n).row().is_some_and(|row| history.get(row).is_some()));
         if reads {
             return None;
         }
@@ -183,13 +195,13 @@ fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Opti
 }
 
 impl Plan {
-    /// Differentiates a graph; `None` if that is impossible.
+    /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
         engine: &Arc<Engine>,
         prepared: &Prepared,
         args: &[IValue],
         attributes: &[bool],
-    ) -> Result<Option<Plan>, Error> {
+    ) -> Result<Result<Plan, String>, Error> {
         let session = engine.session();
         let library = session.gradient_library()?;
         let mut graph = prepared.graph.clone();
@@ -203,7 +215,9 @@ impl Plan {
                     wrt.push(*value);
                 }
                 IValue::Object(_) if i == 0 => {}
-                other if crate::recording::requires_grad(other) => return Ok(None),
+                other if crate::recording::requires_grad(other) => {
+                    return Ok(Err(format!("argument {i} is a container of tensors that require gradients")));
+                }
                 _ => {}
             }
         }
@@ -213,8 +227,10 @@ impl Plan {
         // Sources survive passes as outputs.
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
-        let Some(graph) = expanded(session, &library, graph)? else { return Ok(None) };
-        let mut graph = graph;
+        let mut graph = match expanded(session, &library, graph)? {
+            Ok(graph) => graph,
+            Err(reason) => return Ok(Err(reason)),
+        };
         let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
         for i in (results..results + wrt.len()).rev() {
             let root = graph.root();
@@ -222,10 +238,10 @@ impl Plan {
         }
         let gradient = match autodiff::differentiate(&graph, &wrt, &*library) {
             Ok(gradient) if !gradient.outputs.is_empty() => gradient,
-            Err(e) => { dbg_write(&format!("{e}")); return Ok(None) }
-            _ => return Ok(None),
+            Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
+            Err(error) => return Ok(Err(error.to_string())),
         };
-        Plan::compiled(engine, gradient, wrt.len(), sources).map(Some)
+        Plan::compiled(engine, gradient, wrt.len(), sources).map(Ok)
     }
 
     fn compiled(
@@ -256,16 +272,35 @@ impl Plan {
         let Counts { outputs, results, sources } = &self.gradient;
         let (values, kept) = values.items().split_at(*results);
         let (source_values, captures) = kept.split_at(*sources);
-        let source_tensors: Vec<Tensor> = source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
-        let made: Vec<Tensor> = outputs.iter().filter_map(|i| values[*i].as_tensor().cloned()).collect();
-        if source_tensors.len() != *sources || made.len() != outputs.len() || shares(&made, args, &source_tensors) {
+        let source_tensors: Vec<Tensor> =
+            source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
+        let made: Vec<Tensor> = outputs.iter().filter_map(|path| at_path(values, path)).collect();
+        if source_tensors.len() != *sources
+            || made.len() != outputs.len()
+            || shares(&made, args, &source_tensors)
+        {
             return Ok(None);
         }
-        let derivative = Derivative { engine: Arc::clone(engine), graph: Arc::clone(graph), plan: Arc::clone(self) };
+        let derivative =
+            Derivative { engine: Arc::clone(engine), graph: Arc::clone(graph), plan: Arc::clone(self) };
         let recorded = (args, self.args.clone());
         tape::record_graph(Arc::new(derivative), &made, &source_tensors, recorded, captures);
         Ok(Some(flambeau_exec::one_value(values.iter().cloned())))
     }
+}
+
+/// Returns the tensor at a path of positions.
+fn at_path(values: &[IValue], path: &[usize]) -> Option<Tensor> {
+    let (first, rest) = path.split_first()?;
+    let mut value = values.get(*first)?.clone();
+    for i in rest {
+        value = match &value {
+            IValue::Tuple(tuple) => tuple.items().get(*i)?.clone(),
+            IValue::List(list) => list.read().iter().nth(*i)?,
+            _ => return None,
+        };
+    }
+    value.as_tensor().cloned()
 }
 
 /// Whether one of the results shares memory with another, with an argument or a source.
@@ -276,7 +311,9 @@ fn shares(made: &[Tensor], args: &[IValue], sources: &[Tensor]) -> bool {
     }
     made.iter().enumerate().any(|(i, t)| {
         let floating = t.dtype().is_floating() || t.dtype().is_complex();
-        !floating || others.iter().chain(&made[..i]).any(|other| t.shares_storage(other))
+        !floating
+            || others.iter().any(|other| t.shares_storage(other))
+            || made[..i].iter().any(|other| t.shares_storage(other) && !t.ptr_eq(other))
     })
 }
 
@@ -300,17 +337,18 @@ fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) {
     }
 }
 
-/// Replaces composite operators by their bodies and simplifies; `None` if a body needs numbers that are not constant.
-fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Option<Graph>, Error> {
+/// Replaces composite operators by their bodies and simplifies. The inner error: a body needs numbers that are not
+/// constant.
+fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Result<Graph, String>, Error> {
     let none = CompilationUnit::new();
     for _ in 0..ROUNDS {
         match autodiff::expand_bodies(&mut graph, library) {
-            Ok(0) => return Ok(Some(graph)),
+            Ok(0) => return Ok(Ok(graph)),
             Ok(_) => graph = session.apply_text(&graph, &none, "simplify,peephole,dce")?,
-            Err(e) => { dbg_write(&format!("body {e}")); return Ok(None) }
+            Err(error) => return Ok(Err(error.to_string())),
         }
     }
-    Ok(Some(graph))
+    Ok(Ok(graph))
 }
 
 /// The derivative of a call.
@@ -341,7 +379,7 @@ impl GraphDerivative for Derivative {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],
         };
-        Ok(self.plan.gradient.outputs.iter().filter_map(|i| values[*i].as_tensor().cloned()).collect())
+        Ok(self.plan.gradient.outputs.iter().filter_map(|path| at_path(&values, path)).collect())
     }
 }
 
@@ -369,5 +407,3 @@ impl FormulaGraphs for Library {
         self.helper_graph(helper, HELPERS)
     }
 }
-
-fn dbg_write(s: &str) { use std::io::Write; let _ = std::fs::OpenOptions::new().create(true).append(true).open("/tmp/dbg.txt").map(|mut f| f.write_all(format!("{s}\n").as_bytes())); }

@@ -11,8 +11,8 @@ use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
 use flambeau_ir::{Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol};
 use flambeau_rewrite::autodiff::{
-    self, ArgGradient, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named, NotDifferentiable,
-    OpDerivative, concrete_value,
+    self, ArgGradient, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named,
+    NotDifferentiable, OpDerivative, concrete_value,
 };
 use flambeau_tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,7 +200,8 @@ impl Library {
             Helper::ZerosLike => "zeros_like",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
-        let entry = self.session.compile_source(source, "<helpers>").and_then(|p| p.entry(name)).map_err(fail)?;
+        let entry =
+            self.session.compile_source(source, "<helpers>").and_then(|p| p.entry(name)).map_err(fail)?;
         let graph = self.session.apply_text(entry.graph(), entry.unit(), "simplify").map_err(fail)?;
         let graph = Arc::new(graph);
         graphs.insert(helper, Arc::clone(&graph));

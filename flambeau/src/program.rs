@@ -361,6 +361,11 @@ impl Entry {
         self.cache.gradient_graphs()
     }
 
+    /// Returns the reasons why recorded calls do not run differentiated graphs, one for each kind of arguments.
+    pub fn gradient_refusals(&self) -> Vec<String> {
+        self.cache.gradient_refusals()
+    }
+
     /// Returns the graph with its profiling nodes and the types that calls observed under
     /// [`crate::Execution::Profiling`], one for each combination of dtypes, ranks and present optionals.
     pub fn profiles(&self) -> Vec<Graph> {

@@ -12,7 +12,8 @@ use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
 /// Operators whose results depend on the history of their operand.
-const READ_HISTORY: [&str; 4] = ["aten::is_leaf", "prim::requires_grad", "prim::grad", "aten::requires_grad_"];
+const READ_HISTORY: [&str; 4] =
+    ["aten::is_leaf", "prim::requires_grad", "prim::grad", "aten::requires_grad_"];
 
 /// Adds the facet of operators that read the history of tensors.
 pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {

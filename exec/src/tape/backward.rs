@@ -275,7 +275,9 @@ impl<'t> Walk<'t> {
             (NodeKind::Graph(call), _) => {
                 let found = call.gradients(grads, host)?;
                 let pairs = node.edges.iter().zip(found);
-                Ok(pairs.filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone()))).collect())
+                Ok(pairs
+                    .filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone())))
+                    .collect())
             }
             (NodeKind::Sum, Some(grad)) => {
                 Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())

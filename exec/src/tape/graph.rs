@@ -5,8 +5,8 @@
 //! the history that the arguments had, and continues in that recording.
 
 use super::history::{self, Edge, Node, NodeKind};
-use super::region::Geometry;
 use super::record::without_history;
+use super::region::Geometry;
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::IValue;
@@ -77,7 +77,8 @@ pub fn record_graph(
     });
     let saved = SavedCall { args: args.collect(), captures, kept };
     let geometry = outputs.iter().map(Geometry::of).collect();
-    let call = GraphCall { derivative, outputs: geometry, sources: arg_sources, saved: Mutex::new(Some(saved)) };
+    let call =
+        GraphCall { derivative, outputs: geometry, sources: arg_sources, saved: Mutex::new(Some(saved)) };
     let node = Node::new(NodeKind::Graph(call), edges);
     for (i, output) in outputs.iter().enumerate() {
         history::set_result(output, &node, i);

@@ -4,8 +4,8 @@
 //! to it from a value that needs a gradient. Only values of the root block are active: a graph whose branches or loops
 //! read an active value is refused. O(nodes + uses).
 
-use super::reverse::{FormulaGraphs, OpDerivative};
 use super::NotDifferentiable;
+use super::reverse::{FormulaGraphs, OpDerivative};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Effects, Graph, NodeId, Prim, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -48,7 +48,11 @@ impl Activity {
     fn activate(&mut self, graph: &Graph, value: ValueId) -> Result<(), NotDifferentiable> {
         let root = graph.root();
         if let Some(inner) = graph.uses(value).find(|u| graph.parent(u.user) != root) {
-            return Err(NotDifferentiable::at(graph, inner.user, "a branch or loop reads a tensor that needs a gradient"));
+            return Err(NotDifferentiable::at(
+                graph,
+                inner.user,
+                "a branch or loop reads a tensor that needs a gradient",
+            ));
         }
         self.active.insert(value);
         Ok(())
@@ -73,12 +77,17 @@ impl Activity {
             return Ok(());
         }
         let row = graph.op(node).row();
-        let derivative = row.map(|row| formulas.derivative(row)).transpose()?.unwrap_or(OpDerivative::Unknown);
+        let derivative =
+            row.map(|row| formulas.derivative(row)).transpose()?.unwrap_or(OpDerivative::Unknown);
         match derivative {
             OpDerivative::Constant => return Ok(()),
             OpDerivative::Formulas(_) => {}
-            OpDerivative::Body(_) => return Err(NotDifferentiable::at(graph, node, "its body was not expanded")),
-            OpDerivative::Unknown => return Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
+            OpDerivative::Body(_) => {
+                return Err(NotDifferentiable::at(graph, node, "its body was not expanded"));
+            }
+            OpDerivative::Unknown => {
+                return Err(NotDifferentiable::at(graph, node, "has no derivative as a graph"));
+            }
         }
         self.derivatives.insert(node, derivative);
         self.activate_results(graph, node)
@@ -102,13 +111,16 @@ fn carries(ty: Type) -> bool {
 
 /// Refuses graphs with effects: the forward graph runs without a tape, and may be run again.
 fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
-    let allowed = Effects::READS | Effects::ALIASES | Effects::RAISES | Effects::READS_STATE | Effects::CONTROL;
+    let allowed =
+        Effects::READS | Effects::ALIASES | Effects::RAISES | Effects::READS_STATE | Effects::CONTROL;
     let refused = |node: &NodeId| {
         let ends = graph.is_prim(*node, Prim::Return) || graph.is_prim(*node, Prim::Param);
         !ends && !allowed.contains(graph.effects(*node).without(Effects::IDENTITY).without(Effects::DIVERGES))
     };
     match graph.nodes_deep().find(refused) {
-        Some(node) => Err(NotDifferentiable::at(graph, node, format!("has effects: {:?}", graph.effects(node)))),
+        Some(node) => {
+            Err(NotDifferentiable::at(graph, node, format!("has effects: {:?}", graph.effects(node))))
+        }
         None => Ok(()),
     }
 }

@@ -9,9 +9,9 @@
 //! Branches and loops that need no gradient stay in the forward graph; others are refused (see `activity.rs`). Linear in
 //! the size of the graph and of the formulas.
 
+use super::NotDifferentiable;
 use super::activity::Activity;
 use super::reverse::{FormulaGraphs, Reverse};
-use super::NotDifferentiable;
 use crate::facets::Cost;
 use flambeau_analysis::{AliasDb, Analyses};
 use flambeau_exec::Pointwise;
@@ -25,11 +25,12 @@ use rustc_hash::FxBuildHasher;
 pub struct Gradient {
     /// The graph; its outputs are followed by the values `wrt` and then by the captures.
     pub forward: Graph,
-    /// Inputs: the gradient of each output in `outputs`, then the captures. Outputs: the gradient of each value in
+    /// Inputs: the gradient of each tensor in `outputs`, then the captures. Outputs: the gradient of each value in
     /// `wrt`, or `None` where no output depends on it.
     pub backward: Graph,
-    /// Positions of the outputs that depend on a value in `wrt`.
-    pub outputs: Vec<usize>,
+    /// The tensors of the results that depend on a value in `wrt`: the position of an output, then positions in nested
+    /// tuples and lists.
+    pub outputs: Vec<Vec<usize>>,
     /// The number of outputs of the differentiated graph.
     pub results: usize,
     /// The number of captures.
@@ -53,20 +54,14 @@ pub fn differentiate(
     let root = graph.root();
     let forward: Vec<NodeId> = graph.nodes(root).collect();
     let results: Vec<ValueId> = graph.outputs().collect();
-    let outputs: Vec<usize> = (0..results.len())
-        .filter(|i| activity.is_active(results[*i]) && graph.ty(results[*i]).is_tensor())
-        .collect();
-    if let Some(i) = (0..results.len()).find(|i| activity.is_active(results[*i]) && !outputs.contains(i)) {
-        let what = format!("output {i} is a list or tuple that needs a gradient");
-        return Err(NotDifferentiable::at(graph, graph.ret(root), what));
-    }
+    let outputs = active_tensors(graph, &activity, &results)?;
     let mut joint = graph.clone();
     let mut editor = joint.edit();
     let seeds: Vec<ValueId> = outputs.iter().map(|_| editor.add_input(Type::TENSOR)).collect();
     editor.at(At::end(root));
     let mut reverse = Reverse::new(editor, &activity, formulas);
-    for (i, seed) in outputs.iter().zip(&seeds) {
-        reverse.seed(results[*i], *seed)?;
+    for ((_, value), seed) in outputs.iter().zip(&seeds) {
+        reverse.seed(*value, *seed)?;
     }
     for node in forward.iter().rev() {
         reverse.node(*node)?;
@@ -79,10 +74,37 @@ pub fn differentiate(
     Ok(Gradient {
         forward: split.forward(&joint, wrt),
         backward: split.backward(&joint, &gradients),
-        outputs,
+        outputs: outputs.into_iter().map(|(path, _)| path).collect(),
         results: count,
         captures: captures.len(),
     })
+}
+
+/// Returns the active tensors among results, also in tuples and lists that the graph makes, with their positions.
+fn active_tensors(
+    graph: &Graph,
+    activity: &Activity,
+    results: &[ValueId],
+) -> Result<Vec<(Vec<usize>, ValueId)>, NotDifferentiable> {
+    let mut found = Vec::new();
+    let mut open: Vec<(Vec<usize>, ValueId)> =
+        results.iter().enumerate().rev().map(|(i, v)| (vec![i], *v)).collect();
+    while let Some((path, value)) = open.pop() {
+        if !activity.is_active(value) {
+            continue;
+        }
+        if graph.ty(value).is_tensor() {
+            found.push((path, value));
+            continue;
+        }
+        let def = graph.def(value);
+        if !graph.is_prim(def, Prim::TupleConstruct) && !graph.is_prim(def, Prim::ListConstruct) {
+            return Err(NotDifferentiable::at(graph, def, "a result is a list that the graph does not make"));
+        }
+        let elements: Vec<ValueId> = graph.operands(def).collect();
+        open.extend(elements.into_iter().enumerate().rev().map(|(i, v)| ([&path[..], &[i]].concat(), v)));
+    }
+    Ok(found)
 }
 
 /// The border between the forward and the backward part of a joint graph.

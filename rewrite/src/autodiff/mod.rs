@@ -18,7 +18,8 @@ mod reverse;
 pub use bodies::expand_bodies;
 pub use differentiate::{Gradient, differentiate};
 pub use formulas::{
-    ArgGradient, FormulaSource, GradientEntry, GradientTable, Gradients, GradientsError, Named, concrete_value,
+    ArgGradient, FormulaSource, GradientEntry, GradientTable, Gradients, GradientsError, Named,
+    concrete_value,
 };
 pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
 

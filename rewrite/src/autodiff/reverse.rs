@@ -7,9 +7,7 @@
 use super::activity::Activity;
 use super::{Named, NotDifferentiable, concrete_value};
 use flambeau_exec::Pointwise;
-use flambeau_ir::{
-    Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId,
-};
+use flambeau_ir::{Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -161,7 +159,12 @@ impl<'a> Reverse<'a> {
         Ok(())
     }
 
-    fn inline(&mut self, node: NodeId, graph: &Graph, inputs: &[ValueId]) -> Result<ValueId, NotDifferentiable> {
+    fn inline(
+        &mut self,
+        node: NodeId,
+        graph: &Graph,
+        inputs: &[ValueId],
+    ) -> Result<ValueId, NotDifferentiable> {
         let found = self.editor.inline_graph(graph, inputs, None);
         let found = found.ok().and_then(|values| values.first().copied());
         found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "its formula cannot be inlined"))
@@ -192,7 +195,8 @@ impl<'a> Reverse<'a> {
         let row = self.editor.graph().op(node).row();
         let registry = Arc::clone(self.editor.graph().registry());
         let schema = row.map(|row| registry.schema(row));
-        let schema = schema.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "is not registered"))?;
+        let schema =
+            schema.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "is not registered"))?;
         let mut inputs = Vec::with_capacity(formula.params.len());
         for param in &formula.params {
             inputs.push(match *param {
@@ -211,7 +215,11 @@ impl<'a> Reverse<'a> {
             Some(Grad::Elements(elements)) => {
                 let elements: Option<Vec<ValueId>> = elements.iter().copied().collect();
                 let elements = elements.ok_or_else(|| {
-                    NotDifferentiable::at(self.editor.graph(), node, "an element of its result has no gradient")
+                    NotDifferentiable::at(
+                        self.editor.graph(),
+                        node,
+                        "an element of its result has no gradient",
+                    )
                 })?;
                 Ok(self.editor.value(Prim::ListConstruct, &elements, Type::list(Type::TENSOR)))
             }

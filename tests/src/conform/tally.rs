@@ -21,7 +21,7 @@ struct SuiteTally {
     extended: usize,
     /// Cases whose gradients were computed by graphs.
     graphs: usize,
-    /// Ids of cases whose gradients were computed by the tape.
+    /// Why gradients of the other cases were computed by the tape.
     taped: Vec<String>,
     /// Cases that did not pass: index, id, verdict.
     wrong: Vec<(usize, String, Verdict)>,
@@ -54,8 +54,8 @@ pub const EXTENDED: &str = "extended";
 /// The remark of a case whose calls ran differentiated graphs.
 pub const GRAPH: &str = "differentiated as a graph";
 
-/// The remark of a case whose calls were recorded operator by operator.
-pub const TAPE: &str = "recorded on the tape";
+/// The beginning of the remark of a case whose calls were recorded operator by operator; the reason follows.
+pub const TAPE: &str = "recorded: ";
 
 impl Tally {
     /// Starts a suite; the following cases belong to it.
@@ -74,8 +74,7 @@ impl Tally {
             match verdict.why.as_str() {
                 EXTENDED => suite.extended += 1,
                 GRAPH => suite.graphs += 1,
-                TAPE => suite.taped.push(id.to_string()),
-                _ => {}
+                why => suite.taped.extend(why.strip_prefix(TAPE).map(str::to_string)),
             }
         }
     }
@@ -157,6 +156,13 @@ impl SuiteTally {
                 "  {name:40} {:5} of {:5} passed, {bad} failed, {} unsupported",
                 c.passed, c.cases, c.unsupported
             );
+        }
+        let mut taped = std::collections::BTreeMap::<&str, usize>::new();
+        self.taped.iter().for_each(|reason| *taped.entry(reason).or_default() += 1);
+        let mut taped: Vec<_> = taped.into_iter().collect();
+        taped.sort_by_key(|(reason, n)| (std::cmp::Reverse(*n), *reason));
+        for (reason, n) in taped.iter().take(reasons) {
+            let _ = writeln!(text, "  recorded    {n:5} × {reason}");
         }
         for outcome in [Outcome::Panicked, Outcome::Failed, Outcome::Unsupported] {
             let mut counts = std::collections::BTreeMap::<&str, (usize, &str)>::new();

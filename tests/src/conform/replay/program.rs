@@ -52,7 +52,9 @@ impl Instance {
     /// Returns the verdict of a program that passed, with a remark on how its calls were differentiated.
     fn differentiated(&self) -> Verdict {
         let is_graph = self.entries.values().any(|entry| !entry.gradient_graphs().is_empty());
-        Verdict { why: if is_graph { GRAPH } else { TAPE }.to_string(), ..Verdict::passed() }
+        let reason = self.entries.values().flat_map(Entry::gradient_refusals).next().unwrap_or_default();
+        let why = if is_graph { GRAPH.to_string() } else { format!("{TAPE}{reason}") };
+        Verdict { why, ..Verdict::passed() }
     }
 
     /// Sets attributes of the module from outside.
