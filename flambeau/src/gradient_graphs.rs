@@ -28,6 +28,9 @@ const MOST_PLANS: usize = 16;
 /// Rounds of expanding bodies of composite operators: their bodies may contain such operators.
 const ROUNDS: usize = 4;
 
+/// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
+const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,remove_mutation,simplify";
+
 /// The plans of an entry.
 #[derive(Default)]
 pub(crate) struct GraphPlans {
@@ -146,7 +149,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Prepared {
     fn new(engine: &Engine, graph: &Graph) -> Option<Prepared> {
-        let graph = engine.session().apply_text(graph, engine.unit(), "simplify").ok()?;
+        let graph = engine.session().apply_text(graph, engine.unit(), PREPARE).ok()?;
         let history = graph.registry().column::<ReadsHistory>();
         let reads =
             graph.nodes_deep().any(|n| graph.op(n).row().is_some_and(|row| history.get(row).is_some()));
@@ -396,6 +399,9 @@ def fit(grad: Tensor, like: Tensor) -> Tensor:
 
 def zeros_like(like: Tensor) -> Tensor:
     return torch.zeros_like(like)
+
+def defined(grad: Optional[Tensor], like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if grad is None else grad
 ";
 
 impl FormulaGraphs for Library {

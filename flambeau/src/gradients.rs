@@ -198,6 +198,7 @@ impl Library {
             Helper::Sum => "sum",
             Helper::Fit => "fit",
             Helper::ZerosLike => "zeros_like",
+            Helper::Defined => "defined",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
         let entry =

@@ -7,7 +7,7 @@
 use super::NotDifferentiable;
 use super::reverse::{FormulaGraphs, OpDerivative};
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{Effects, Graph, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{AliasRule, Effects, Graph, NodeId, Prim, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
@@ -111,11 +111,18 @@ fn carries(ty: Type) -> bool {
 
 /// Refuses graphs with effects: the forward graph runs without a tape, and may be run again.
 fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
-    let allowed =
-        Effects::READS | Effects::ALIASES | Effects::RAISES | Effects::READS_STATE | Effects::CONTROL;
+    let allowed = Effects::READS
+        | Effects::ALIASES
+        | Effects::RAISES
+        | Effects::READS_STATE
+        | Effects::CONTROL
+        | Effects::IDENTITY
+        | Effects::DIVERGES;
     let refused = |node: &NodeId| {
         let ends = graph.is_prim(*node, Prim::Return) || graph.is_prim(*node, Prim::Param);
-        !ends && !allowed.contains(graph.effects(*node).without(Effects::IDENTITY).without(Effects::DIVERGES))
+        let effects = graph.effects(*node);
+        let effects = if only_stores(graph, *node) { effects.without(Effects::WRITES) } else { effects };
+        !ends && !allowed.contains(effects)
     };
     match graph.nodes_deep().find(refused) {
         Some(node) => {
@@ -123,4 +130,18 @@ fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
         }
         None => Ok(()),
     }
+}
+
+/// Whether an operator counts as writing only because views of its operand are put into its result, a list.
+fn only_stores(graph: &Graph, node: NodeId) -> bool {
+    let registry = graph.registry();
+    let fixed = |row| {
+        !matches!(registry.facet::<AliasRule>(row), Some(AliasRule::WritesWhen { .. } | AliasRule::Waits))
+    };
+    let stores_views = |row| {
+        let returns = &registry.schema(row).returns;
+        returns.iter().any(|r| r.ty.list_elem().is_some_and(Type::is_tensor) && r.alias.is_some())
+    };
+    let row = graph.op(node).row();
+    row.is_some_and(|row| !registry.schema(row).is_mutable() && fixed(row) && stores_views(row))
 }

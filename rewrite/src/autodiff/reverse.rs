@@ -45,6 +45,8 @@ pub enum Helper {
     Fit,
     /// `(like)`: zeros of the same sizes and dtype.
     ZerosLike,
+    /// `(grad, like)`: the gradient, or zeros if it is `None`.
+    Defined,
 }
 
 /// The source of formulas.
@@ -235,6 +237,10 @@ impl<'a> Reverse<'a> {
             return Ok(());
         }
         if of.is_tensor() && ty.is_tensor() {
+            return self.add(operand, grad, Some(node));
+        }
+        if of.is_tensor() && ty.unwrap_optional().is_tensor() {
+            let grad = self.help(Helper::Defined, &[grad, operand])?;
             return self.add(operand, grad, Some(node));
         }
         if of.list_elem().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
