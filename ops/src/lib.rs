@@ -37,6 +37,7 @@ mod shape;
 mod sort;
 mod string;
 mod support;
+mod synonyms;
 mod variants;
 mod view;
 
@@ -124,6 +125,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
     }
     rules::add(builder);
     variants::add(builder);
+    synonyms::add(builder);
     grad::add(builder);
 }
 
