@@ -130,6 +130,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
 }
 
 /// Returns a registry of the standard operators, created once per process.
+#[expect(clippy::missing_panics_doc, reason = "a test builds the standard operators")]
 pub fn registry() -> Arc<Registry> {
     static STANDARD: OnceLock<Arc<Registry>> = OnceLock::new();
     Arc::clone(STANDARD.get_or_init(|| {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::{Arg, Call, CallError, FunctionSchema, MatchedSchema, match_call};
 use flambeau_ir::types::Mutability;
-use flambeau_ir::{Diagnostic, OpId, Prim, Registry, Symbol, Type};
+use flambeau_ir::{Diagnostic, OpId, Prim, Registry, Symbol};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
