@@ -78,8 +78,8 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
     }
 }
 
+/// Declares the operation types and the match that dispatches to them. `lanes! { Neg Exp(PLAIN_POWER magnitude_bits
 /// exp_plain) }` expands to
-/// }` expands to
 ///
 /// ```text
 /// mod ops {
