@@ -18,7 +18,7 @@ use flambeau::rewrite::Checks;
 use flambeau::{Error, Fault, Session};
 
 use super::case::{Case, Verdict};
-use super::options::Ways;
+use super::options::Variants;
 
 /// Memory limit of a case in bytes. Hostile programs use the session's default limits.
 const MEMORY: usize = 4 << 30;
@@ -26,7 +26,7 @@ const MEMORY: usize = 4 << 30;
 /// The state for replaying cases of a suite.
 pub struct Replay {
     folder: PathBuf,
-    ways: Ways,
+    variants: Variants,
     session: Session,
     /// A session with default limits, for hostile programs.
     strict: Session,
@@ -37,12 +37,12 @@ impl Replay {
     ///
     /// # Errors
     /// Returns an error if a session cannot be created.
-    pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
+    pub fn new(folder: PathBuf, variants: Variants) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
-        let session = builder.execution(ways.execution).profiled_runs(1).build()?;
+        let session = builder.execution(variants.execution).profiled_runs(1).build()?;
         let strict = Session::standard()?;
-        Ok(Replay { folder, ways, session, strict })
+        Ok(Replay { folder, variants, session, strict })
     }
 
     /// Replays a case.
@@ -65,7 +65,7 @@ impl Replay {
 
     fn ir_text(&self, case: &Case, field: &str) -> Result<(), Verdict> {
         let graph = text::read(case.text(field), self.session.registry())?;
-        text::check(case, &graph, self.ways.compare_text)
+        text::check(case, &graph, self.variants.compare_text)
     }
 }
 

@@ -70,7 +70,7 @@ impl Replay {
             "ir" => session.parse_ir(case.text("ir")),
             _ => {
                 let program = self.frozen(self.archive(case, session)?, case.text("entry"))?;
-                let Some(folder) = self.ways.through_save.as_ref() else { return Ok(program) };
+                let Some(folder) = self.variants.through_save.as_ref() else { return Ok(program) };
                 let saved = folder.join(format!("{}.pt", case.id().replace('/', "_")));
                 program.save(&saved)?;
                 session.load_archive(&saved)
@@ -91,7 +91,7 @@ impl Replay {
         let training = |p: &Program| {
             p.module().is_none_or(|root| root.named_modules().iter().any(|(_, module)| module.is_training()))
         };
-        if !self.ways.through_freeze || training(&program) {
+        if !self.variants.through_freeze || training(&program) {
             return Ok(program);
         }
         // A case that is only loaded has no entry.
@@ -112,7 +112,7 @@ impl Replay {
         let mut instance =
             Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
         // One call alone would only be profiled. Programs without a module have no state, so it can be repeated.
-        let repeats = self.ways.execution == Execution::Profiling && instance.program.module().is_none();
+        let repeats = self.variants.execution == Execution::Profiling && instance.program.module().is_none();
         let times = if repeats && calls.len() == 1 { PROFILED_CALLS } else { 1 };
         for (i, call) in calls.iter().enumerate().flat_map(|call| std::iter::repeat_n(call, times)) {
             let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
@@ -134,7 +134,7 @@ impl Replay {
             Ok(arguments) => arguments,
             Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
-        if let Some(deopt) = self.ways.deopt {
+        if let Some(deopt) = self.variants.deopt {
             fail_guards(entry, deopt);
         }
         let mut host = self.session.host();
