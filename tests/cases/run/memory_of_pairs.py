@@ -22,3 +22,16 @@ def chosen(n: int):
 # run: chosen(2000000) raises "out of memory"
 # run: distances(2) == zeros([2, 2], f32)
 # run: chosen(5) == tensor([[0, 1, 2, 3, 4]])
+
+def factors(n: int):
+    return torch.linalg.svd(torch.zeros([n, 0]))
+
+def order(n: int):
+    return torch.linalg.lu(torch.zeros([n, 0]))
+
+def complete(n: int):
+    return torch.linalg.qr(torch.zeros([n, 0]), mode="complete")
+
+# run: factors(2000000) raises "out of memory"
+# run: order(2000000) raises "out of memory"
+# run: complete(2000000) raises "out of memory"
