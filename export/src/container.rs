@@ -1,0 +1,1 @@
+//! Containers of exported programs: finds the records of a file in each layout.

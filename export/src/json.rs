@@ -1,0 +1,1 @@
+//! A pull parser for JSON.

@@ -1,0 +1,1 @@
+//! Lowering of a model to a graph of the IR.

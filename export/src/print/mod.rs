@@ -1,0 +1,1 @@
+//! The texts that PyTorch prints for a program.

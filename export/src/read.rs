@@ -1,0 +1,1 @@
+//! Reader of the model from the records of a file.

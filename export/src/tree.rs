@@ -1,0 +1,1 @@
+//! Structure of nested inputs and outputs (pytrees).
