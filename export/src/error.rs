@@ -9,6 +9,8 @@ use std::fmt;
 use flambeau_archive::{ArchiveError, Code};
 pub use flambeau_ir::Fault;
 
+use crate::expr::ExprError;
+
 /// The rule that an exported program breaks. The spelling of each code is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -35,6 +37,16 @@ pub enum ExportCode {
     Weight,
     /// A limit would be exceeded.
     Limit,
+    /// A tree spec is malformed, or has a container that is not supported.
+    TreeSpec,
+    /// A node calls an operator that is not registered or not supported.
+    Operator,
+    /// An argument of a node does not fit its operator.
+    Argument,
+    /// The arguments of a call do not have the structure, sizes or values that the program requires.
+    Call,
+    /// The text of a symbolic expression is malformed.
+    Expression,
 }
 
 impl ExportCode {
@@ -50,6 +62,11 @@ impl ExportCode {
         ExportCode::UndefinedName,
         ExportCode::Weight,
         ExportCode::Limit,
+        ExportCode::TreeSpec,
+        ExportCode::Operator,
+        ExportCode::Argument,
+        ExportCode::Call,
+        ExportCode::Expression,
     ];
 
     /// Returns the stable spelling, such as `E002`.
@@ -66,6 +83,11 @@ impl ExportCode {
             ExportCode::UndefinedName => "E007",
             ExportCode::Weight => "E008",
             ExportCode::Limit => "E009",
+            ExportCode::TreeSpec => "E010",
+            ExportCode::Operator => "E011",
+            ExportCode::Argument => "E012",
+            ExportCode::Call => "E013",
+            ExportCode::Expression => "E014",
         }
     }
 
@@ -73,7 +95,7 @@ impl ExportCode {
     pub const fn fault(self) -> Fault {
         match self {
             ExportCode::Archive(code) => code.fault(),
-            ExportCode::Schema => Fault::Unsupported,
+            ExportCode::Schema | ExportCode::Operator => Fault::Unsupported,
             ExportCode::Limit => Fault::Limit,
             _ => Fault::Input,
         }
@@ -147,6 +169,13 @@ impl ExportError {
     #[must_use]
     pub fn in_record(mut self, name: &str) -> Self {
         self.0.record.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// Replaces the record of the error, for a record within another one.
+    #[must_use]
+    pub fn moved_to(mut self, name: &str) -> Self {
+        self.0.record = Some(name.to_owned());
         self
     }
 
@@ -226,6 +255,16 @@ impl From<ArchiveError> for ExportError {
         out.0.record = error.record().map(str::to_owned);
         out.0.offset = error.offset();
         out
+    }
+}
+
+impl From<ExprError> for ExportError {
+    fn from(error: ExprError) -> Self {
+        let code = match error {
+            ExprError::Limit(_) => ExportCode::Limit,
+            _ => ExportCode::Expression,
+        };
+        ExportError::new(code, error.to_string())
     }
 }
 

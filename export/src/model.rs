@@ -10,12 +10,11 @@
 
 use flambeau_tensor::{DType, Tensor};
 use indexmap::IndexMap;
-use rustc_hash::FxBuildHasher;
 
 pub use crate::expr::{ExprId, Exprs};
 
-/// A map in the order of the file.
-pub type Map<V> = IndexMap<String, V, FxBuildHasher>;
+/// A map in the order of the file. Its hasher has a random seed, because names are chosen by the file.
+pub type Map<V> = IndexMap<String, V, std::hash::RandomState>;
 
 /// An exported program: its graph, and the tensors that the graph refers to.
 #[derive(Debug, Clone, Default)]
@@ -69,12 +68,14 @@ pub struct RangeConstraint {
 /// A field that is not in the schema up to the supported version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// Path of the object, such as `graph_module.graph.nodes[3]`.
-    pub path: String,
+    /// Dataclass of the object that has the field, such as `Node`.
+    pub object: &'static str,
     /// Name of the field.
     pub name: String,
     /// The value as JSON text.
     pub value: String,
+    /// Byte offset of the value in the record of the program.
+    pub offset: usize,
 }
 
 /// A tensor of the state dict.
