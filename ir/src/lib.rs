@@ -52,7 +52,7 @@ pub use module::CompilationUnit;
 pub use nearest::nearest;
 pub use op::{
     AliasRule, Column, Converter, Doc, Effects, Facet, HostOp, InplaceOf, MemoryTransfer, Op, OpDef, OpId,
-    OpKind, Prim, Registry, RegistryBuilder, RegistryError, ScalarOverload,
+    OpKind, Prim, PythonFunction, Registry, RegistryBuilder, RegistryError, Role, ScalarOverload,
 };
 pub use revision::{GraphId, Revision, Stale};
 pub use schema::FunctionSchema;
