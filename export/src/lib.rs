@@ -9,6 +9,7 @@
 //! * [`container`] finds the records of a file in each layout, and [`read`] builds the model from them;
 //! * [`print`] writes the texts that PyTorch prints for a program;
 //! * [`verify`] checks the rules of exported programs;
+//! * [`call`] checks the arguments of a call and builds its result;
 //! * [`lower`] builds a graph of the IR from a model.
 //!
 //! This crate knows the format and no operator by name: it asks the registry of operators for schemas.
@@ -16,9 +17,11 @@
 //! Invariants: no input causes a panic, recursion proportional to its nesting, or allocations out of proportion to its
 //! size; nothing in a file is executed. All limits are in `Limits`. Every error is an [`ExportError`] with code, fault and location.
 
+pub mod call;
 pub mod container;
 pub mod error;
 pub mod expr;
+pub mod fx;
 pub mod json;
 pub mod lower;
 pub mod model;
@@ -28,3 +31,4 @@ pub mod tree;
 pub mod verify;
 
 pub use error::{ExportCode, ExportError};
+pub use model::ProgramModel;

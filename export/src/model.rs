@@ -256,6 +256,21 @@ pub enum Argument {
     Dict(Vec<(String, Argument)>),
 }
 
+impl Argument {
+    /// Returns the name of the one value that the argument refers to, if it refers to one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Argument::Tensor(name)
+            | Argument::OptionalTensor(Some(name))
+            | Argument::SymInt(Sym::Name(name))
+            | Argument::SymFloat(Sym::Name(name))
+            | Argument::SymBool(Sym::Name(name))
+            | Argument::CustomObj { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// A symbolic scalar in an argument: the name of a value, or a constant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sym<T> {

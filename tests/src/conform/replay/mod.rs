@@ -6,6 +6,7 @@
 
 mod bad;
 mod declared;
+mod exported_text;
 mod gradients;
 mod pass;
 mod printed;
@@ -57,7 +58,8 @@ impl Replay {
             "ir_text" => self.ir_text(case, "text"),
             "pass" => self.pass(case),
             "ir" => self.ir_text(case, "ir").and_then(|()| self.program(case)),
-            "archive" | "source" | "pt2" => self.program(case),
+            "archive" | "source" => self.program(case),
+            "pt2" => self.exported_text(case).and_then(|()| self.program(case)),
             other => Err(Verdict::failed(format!("unknown kind of case `{other}`"))),
         };
         result.err().unwrap_or_else(Verdict::passed)
