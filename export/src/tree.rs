@@ -18,6 +18,7 @@ use flambeau_ir::{IValue, Symbol, Type};
 use std::fmt;
 
 use crate::error::quoted;
+use crate::expr::PathStep;
 use crate::json::{JsonKind, JsonReader, Res};
 use crate::model::Map;
 use crate::{ExportCode, ExportError};
@@ -141,6 +142,50 @@ impl TreeSpec {
     pub fn as_dict(&self) -> Option<impl Iterator<Item = (&Key, &TreeSpec)>> {
         let Container::Dict { keys, .. } = &self.kind else { return None };
         Some(keys.iter().zip(&self.children))
+    }
+
+    /// Appends the paths of all leaves. `path` is the place of this value.
+    pub fn leaf_paths(&self, path: &str, paths: &mut Vec<String>) {
+        if let Container::Leaf = self.kind {
+            return paths.push(path.to_owned());
+        }
+        // The recursion is bounded by `MAX_DEPTH`.
+        for (i, child) in self.children.iter().enumerate() {
+            child.leaf_paths(&format!("{path}{}", self.step(i)), paths);
+        }
+    }
+
+    /// Returns the path from the container to an element.
+    fn step(&self, index: usize) -> String {
+        match &self.kind {
+            Container::Dict { keys, .. } => format!("[{}]", keys[index]),
+            Container::Named { fields: Some(fields), .. } => format!(".{}", fields[index]),
+            _ => format!("[{index}]"),
+        }
+    }
+
+    /// Returns the number of leaves before the leaf to which a path leads; `None` if it leads to no leaf.
+    #[must_use]
+    pub fn leaf_at(&self, path: &[PathStep]) -> Option<usize> {
+        let Some((step, rest)) = path.split_first() else {
+            return matches!(self.kind, Container::Leaf).then_some(0);
+        };
+        let index = match (&self.kind, step) {
+            (Container::Dict { keys, .. }, PathStep::Key(key)) => {
+                keys.iter().position(|own| *own == Key::Str(key.clone()))?
+            }
+            (Container::Dict { keys, .. }, PathStep::Index(key)) => {
+                keys.iter().position(|own| *own == Key::Int(*key))?
+            }
+            (Container::Named { fields: Some(fields), .. }, PathStep::Attr(name)) => {
+                fields.iter().position(|own| own == name)?
+            }
+            (Container::Leaf, _) => return None,
+            (_, PathStep::Index(index)) => usize::try_from(*index).ok()?,
+            _ => return None,
+        };
+        let before: usize = self.children.get(..index)?.iter().map(|child| child.leaves).sum();
+        Some(before + self.children.get(index)?.leaf_at(rest)?)
     }
 
     /// Returns a name of the container for messages.
