@@ -54,6 +54,13 @@ impl Exprs {
         }
     }
 
+    /// Returns the texts of all calls of at most `size` rows, parts of other expressions included.
+    pub fn call_texts(&self, size: u32) -> impl Iterator<Item = String> + '_ {
+        let rows = (0u32..).zip(self.rows.iter().zip(&self.extents));
+        rows.filter(move |(_, (row, extent))| matches!(row, Expr::Call(..)) && extent.size <= size)
+            .map(|(id, _)| self.to_text(ExprId(id)))
+    }
+
     fn call_text(&self, func: Func, args: &[ExprId]) -> String {
         match (func, args) {
             (Func::Add, _) => self.sum_text(args),

@@ -1,15 +1,18 @@
 //! A graph as Python source, the first part of `str(ep)`.
 //!
-//! Each line is one node. A value is deleted (`;  a = b = None`) on the line of its last user, in the order in which the user's
+//! Each line is one node. Names are those of the nodes, unless Python does not allow them: an input called `input` gets the
+//! name `input_1` in the first line. A value is deleted (`;  a = b = None`) on the line of its last user, in the order in which the user's
 //! arguments name the values.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::Style;
 use super::graph::result;
-use super::value::{Form, annotation, argument, arguments};
+use super::value::{Form, Names, annotation, argument, arguments};
 use crate::expr::Exprs;
-use crate::fx::{FxGraph, FxNode, FxOp, NodeIndex, Target};
+use crate::fx::{FxGraph, FxNode, FxOp, Namespace, NodeIndex, Target};
+use crate::model::Map;
 
 /// The trace after which no comment is written: that of a node without a trace.
 const NO_TRACE: &str = "";
@@ -54,14 +57,15 @@ fn head(out: &mut String, graph: &FxGraph<'_>, exprs: &Exprs) {
 
 fn body(out: &mut String, graph: &FxGraph<'_>, level: usize, exprs: &Exprs, style: Style) {
     let deleted = last_uses(graph);
+    let (names, functions) = code_names(graph);
     let users = graph.users();
     let mut trace = None;
     let mut first = true;
     for (index, node) in graph.nodes.iter().enumerate() {
         if node.op == FxOp::Placeholder {
-            if node.target != node.name {
+            if node.target != names[index] {
                 indent(out, level);
-                let _ = writeln!(out, "{} = {}", node.name, node.target);
+                let _ = writeln!(out, "{} = {}", names[index], node.target);
                 first = false;
             }
             continue;
@@ -71,12 +75,13 @@ fn body(out: &mut String, graph: &FxGraph<'_>, level: usize, exprs: &Exprs, styl
         }
         first = false;
         indent(out, level);
-        statement(out, graph, node, exprs);
+        let line = Line { node, name: &names[index], names: &names, functions: &functions };
+        line.statement(out, exprs);
         if node.op != FxOp::Output {
-            let mut names: Vec<&str> = deleted[index].iter().map(|&n| &*graph.nodes[n as usize].name).collect();
-            names.extend((users[index] == 0).then_some(&*node.name));
-            if !names.is_empty() {
-                let _ = write!(out, ";  {} = None", names.join(" = "));
+            let mut unused: Vec<&str> = deleted[index].iter().map(|&n| &*names[n as usize]).collect();
+            unused.extend((users[index] == 0).then_some(&*names[index]));
+            if !unused.is_empty() {
+                let _ = write!(out, ";  {} = None", unused.join(" = "));
             }
         }
         out.push('\n');
@@ -139,63 +144,93 @@ fn summary(trace: &str) -> Option<String> {
     None
 }
 
-fn statement(out: &mut String, graph: &FxGraph<'_>, node: &FxNode<'_>, exprs: &Exprs) {
-    if node.op == FxOp::Output {
-        out.push_str("return ");
-        node.args.iter().for_each(|value| result(out, graph, value));
-        return;
+/// Returns the names of nodes in generated code, and of the functions that the code imports. Both are given in the order of
+/// the code.
+fn code_names<'n>(graph: &'n FxGraph<'_>) -> (Vec<Cow<'n, str>>, Map<String>) {
+    let mut namespace = Namespace::default();
+    let mut functions: Map<String> = Map::default();
+    let mut names = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        if node.op == FxOp::Call
+            && let Some(path) = imported(node.target)
+            && sign(node).is_none()
+            && !functions.contains_key(path)
+        {
+            functions.insert(path.to_owned(), namespace.create(path));
+        }
+        names.push(match node.op {
+            FxOp::Output => Cow::Borrowed(&*node.name),
+            _ => Cow::Owned(namespace.create(&node.name)),
+        });
     }
-    out.push_str(&node.name);
-    if node.op == FxOp::GetAttr {
-        let _ = write!(out, " = self.{}", node.target);
-        return;
-    }
-    if let Some(annotation) = annotation(node.val, exprs) {
-        let _ = write!(out, ": \"{annotation}\"");
-    }
-    out.push_str(" = ");
-    if infix(out, graph, node) {
-        return;
-    }
-    let _ = write!(out, "{}(", function_name(node.target));
-    arguments(out, graph, &node.args, Form::Code);
-    for (n, (name, value)) in node.kwargs.iter().enumerate() {
-        let comma = if n > 0 || !node.args.is_empty() { ", " } else { "" };
-        let _ = write!(out, "{comma}{name} = ");
-        argument(out, graph, value, Form::Code);
-    }
-    out.push(')');
+    (names, functions)
 }
 
-/// Returns the name of a function in generated code: modules other than `torch` are imported under a name of their own.
-fn function_name(target: &str) -> String {
+/// Returns the path of a function that generated code imports: one that is not in `torch`.
+fn imported(target: &str) -> Option<&str> {
     match Target::parse(target) {
-        Target::Function(path) if !path.starts_with("torch.") => path.replace('.', "_"),
-        _ => target.to_owned(),
+        Target::Function(path) if !path.starts_with("torch.") => Some(path),
+        _ => None,
     }
 }
 
-/// Writes a call of a function that Python has an operator for. Returns false if there is none.
-fn infix(out: &mut String, graph: &FxGraph<'_>, node: &FxNode<'_>) -> bool {
-    let Some(name) = node.target.strip_prefix("_operator.") else { return false };
-    let (before, between, after) = match (name, &node.args[..]) {
-        ("pos", [_]) => ("+", "", ""),
-        ("neg", [_]) => ("-", "", ""),
-        ("invert", [_]) => ("~", "", ""),
-        ("getitem", [_, _]) => ("", "[", "]"),
-        (_, [_, _]) => match binary(name) {
-            Some(sign) => ("", sign, ""),
-            None => return false,
-        },
-        _ => return false,
-    };
-    out.push_str(before);
-    for (n, arg) in node.args.iter().enumerate() {
-        out.push_str(if n > 0 { between } else { "" });
-        argument(out, graph, arg, Form::Code);
+/// A node with the names that its line needs.
+struct Line<'n, 'm> {
+    node: &'n FxNode<'m>,
+    name: &'n str,
+    names: &'n Names<'n>,
+    functions: &'n Map<String>,
+}
+
+impl Line<'_, '_> {
+    /// Writes the statement of a node that is no placeholder, without a line end.
+    fn statement(&self, out: &mut String, exprs: &Exprs) {
+        let node = self.node;
+        if node.op == FxOp::Output {
+            out.push_str("return ");
+            node.args.iter().for_each(|value| result(out, self.names, value));
+            return;
+        }
+        out.push_str(self.name);
+        if node.op == FxOp::GetAttr {
+            let _ = write!(out, " = self.{}", node.target);
+            return;
+        }
+        if let Some(annotation) = annotation(node.val, exprs) {
+            let _ = write!(out, ": \"{annotation}\"");
+        }
+        out.push_str(" = ");
+        if let Some((before, between, after)) = sign(node) {
+            out.push_str(before);
+            for (n, arg) in node.args.iter().enumerate() {
+                out.push_str(if n > 0 { between } else { "" });
+                argument(out, self.names, arg, Form::Code);
+            }
+            out.push_str(after);
+            return;
+        }
+        let function = imported(node.target).and_then(|path| self.functions.get(path));
+        let _ = write!(out, "{}(", function.map_or(node.target, String::as_str));
+        arguments(out, self.names, &node.args, Form::Code);
+        for (n, (name, value)) in node.kwargs.iter().enumerate() {
+            let comma = if n > 0 || !node.args.is_empty() { ", " } else { "" };
+            let _ = write!(out, "{comma}{name} = ");
+            argument(out, self.names, value, Form::Code);
+        }
+        out.push(')');
     }
-    out.push_str(after);
-    true
+}
+
+/// Returns the text before, between and after the arguments of a function that Python has an operator for.
+fn sign(node: &FxNode<'_>) -> Option<(&'static str, &'static str, &'static str)> {
+    match (node.target.strip_prefix("_operator.")?, &node.args[..]) {
+        ("pos", [_]) => Some(("+", "", "")),
+        ("neg", [_]) => Some(("-", "", "")),
+        ("invert", [_]) => Some(("~", "", "")),
+        ("getitem", [_, _]) => Some(("", "[", "]")),
+        (name, [_, _]) => binary(name).map(|sign| ("", sign, "")),
+        _ => None,
+    }
 }
 
 /// Returns the operator of a function with two arguments, with its spaces.

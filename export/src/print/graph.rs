@@ -2,18 +2,19 @@
 
 use std::fmt::Write as _;
 
-use super::value::{Form, argument, arguments, tuple};
+use super::value::{Form, Names, argument, arguments, names, tuple};
 use crate::fx::{FxArg, FxGraph, FxOp};
 
 /// Returns the text of a graph, without a line end at the end. Subgraphs are named, not printed.
 pub(super) fn text(graph: &FxGraph<'_>) -> String {
     let users = graph.users();
+    let names = names(graph);
     let mut out = String::from("graph():");
     for (node, users) in graph.nodes.iter().zip(users) {
         out.push_str("\n    ");
         if node.op == FxOp::Output {
             out.push_str("return ");
-            node.args.iter().for_each(|value| result(&mut out, graph, value));
+            node.args.iter().for_each(|value| result(&mut out, &names, value));
             continue;
         }
         let _ = write!(out, "%{} : [num_users={users}] = ", node.name);
@@ -27,11 +28,11 @@ pub(super) fn text(graph: &FxGraph<'_>) -> String {
             FxOp::Call | FxOp::Output => {
                 let target = node.target.strip_prefix('_').filter(|t| t.starts_with("operator."));
                 let _ = write!(out, "call_function[target={}](args = ", target.unwrap_or(node.target));
-                tuple(&mut out, graph, &node.args, Form::Graph);
+                tuple(&mut out, &names, &node.args, Form::Graph);
                 out.push_str(", kwargs = {");
                 for (n, (name, value)) in node.kwargs.iter().enumerate() {
                     let _ = write!(out, "{}{name}: ", if n > 0 { ", " } else { "" });
-                    argument(&mut out, graph, value, Form::Graph);
+                    argument(&mut out, &names, value, Form::Graph);
                 }
                 out.push_str("})");
             }
@@ -41,9 +42,9 @@ pub(super) fn text(graph: &FxGraph<'_>) -> String {
 }
 
 /// Writes the value of the output node: `str` of a tuple, whose elements are written as `repr`.
-pub(super) fn result(out: &mut String, graph: &FxGraph<'_>, value: &FxArg<'_>) {
+pub(super) fn result(out: &mut String, names: &Names<'_>, value: &FxArg<'_>) {
     match value {
-        FxArg::Tuple(items) => tuple(out, graph, items, Form::Code),
-        other => arguments(out, graph, std::slice::from_ref(other), Form::Code),
+        FxArg::Tuple(items) => tuple(out, names, items, Form::Code),
+        other => arguments(out, names, std::slice::from_ref(other), Form::Code),
     }
 }

@@ -17,6 +17,7 @@ mod graph;
 mod signature;
 mod value;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use flambeau_ir::Registry;
@@ -99,14 +100,16 @@ pub fn ranges_text(program: &ProgramModel) -> String {
     out
 }
 
-/// Returns the ranges of the symbols that occur in the program. PyTorch drops the others with a warning.
+/// Returns the ranges of the symbols and expressions that occur in the program. PyTorch drops the others with a warning.
 pub fn ranges(program: &ProgramModel) -> impl Iterator<Item = (&str, RangeConstraint)> {
-    let used: std::collections::BTreeSet<&str> = program.exprs.symbols().map(|s| s.as_str()).collect();
-    program
-        .range_constraints
-        .iter()
-        .filter(move |(name, _)| used.contains(name.as_str()))
-        .map(|(name, range)| (name.as_str(), *range))
+    /// Rows of the largest expression that is compared with the names of ranges.
+    const LARGEST: u32 = 64;
+    let ranges = &program.range_constraints;
+    let mut used: BTreeSet<String> = program.exprs.symbols().map(|s| s.as_str().to_owned()).collect();
+    if ranges.keys().any(|name| !used.contains(name)) {
+        used.extend(program.exprs.call_texts(LARGEST));
+    }
+    ranges.iter().filter(move |(name, _)| used.contains(*name)).map(|(name, range)| (name.as_str(), *range))
 }
 
 /// Returns the bounds of a range as PyTorch writes them.

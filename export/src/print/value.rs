@@ -1,12 +1,13 @@
 //! Values in printed texts: Python's `str` and `repr`, and the annotations of results.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::expr::{Exprs, python_float};
 use crate::fx::{FxArg, FxGraph, Val};
 use crate::model::{Device, ScalarType, SymBool, SymFloat, SymInt, TensorMeta};
 
-/// How the elements of a container are written.
+/// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// As in `str(graph)`: `%` before nodes, `str` of other values.
@@ -15,14 +16,22 @@ pub(super) enum Form {
     Code,
 }
 
+/// The names of a graph's nodes. Generated code has names of its own, which are legal in Python.
+pub(super) type Names<'n> = [Cow<'n, str>];
+
+/// Returns the names of the nodes of a graph.
+pub(super) fn names<'n>(graph: &'n FxGraph<'_>) -> Vec<Cow<'n, str>> {
+    graph.nodes.iter().map(|node| Cow::Borrowed(&*node.name)).collect()
+}
+
 /// Writes an argument.
-pub(super) fn argument(out: &mut String, graph: &FxGraph<'_>, arg: &FxArg<'_>, form: Form) {
+pub(super) fn argument(out: &mut String, names: &Names<'_>, arg: &FxArg<'_>, form: Form) {
     match arg {
         FxArg::Node(node) => {
             if form == Form::Graph {
                 out.push('%');
             }
-            out.push_str(&graph.nodes[*node as usize].name);
+            out.push_str(&names[*node as usize]);
         }
         FxArg::None => out.push_str("None"),
         FxArg::Bool(v) => out.push_str(python_bool(*v)),
@@ -50,10 +59,10 @@ pub(super) fn argument(out: &mut String, graph: &FxGraph<'_>, arg: &FxArg<'_>, f
         FxArg::Operator(v) | FxArg::Object(v) => out.push_str(v),
         FxArg::List(items) => {
             out.push('[');
-            arguments(out, graph, items, form);
+            arguments(out, names, items, form);
             out.push(']');
         }
-        FxArg::Tuple(items) => tuple(out, graph, items, form),
+        FxArg::Tuple(items) => tuple(out, names, items, form),
         FxArg::Dict(items) => {
             out.push('{');
             for (n, (key, item)) in items.iter().enumerate() {
@@ -65,7 +74,7 @@ pub(super) fn argument(out: &mut String, graph: &FxGraph<'_>, arg: &FxArg<'_>, f
                     Form::Code => out.push_str(&python_string(key)),
                 }
                 out.push_str(": ");
-                argument(out, graph, item, form);
+                argument(out, names, item, form);
             }
             out.push('}');
         }
@@ -73,19 +82,19 @@ pub(super) fn argument(out: &mut String, graph: &FxGraph<'_>, arg: &FxArg<'_>, f
 }
 
 /// Writes arguments with commas between them.
-pub(super) fn arguments(out: &mut String, graph: &FxGraph<'_>, items: &[FxArg<'_>], form: Form) {
+pub(super) fn arguments(out: &mut String, names: &Names<'_>, items: &[FxArg<'_>], form: Form) {
     for (n, item) in items.iter().enumerate() {
         if n > 0 {
             out.push_str(", ");
         }
-        argument(out, graph, item, form);
+        argument(out, names, item, form);
     }
 }
 
 /// Writes a tuple.
-pub(super) fn tuple(out: &mut String, graph: &FxGraph<'_>, items: &[FxArg<'_>], form: Form) {
+pub(super) fn tuple(out: &mut String, names: &Names<'_>, items: &[FxArg<'_>], form: Form) {
     out.push('(');
-    arguments(out, graph, items, form);
+    arguments(out, names, items, form);
     out.push_str(if items.len() == 1 { ",)" } else { ")" });
 }
 

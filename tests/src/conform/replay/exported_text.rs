@@ -3,6 +3,7 @@
 //! Compared are the graph, the whole program, the entries of the signature and the ranges of symbols, each if it is recorded.
 
 use flambeau_export::ProgramModel;
+use flambeau_export::expr::python_float;
 use flambeau_export::model::{Argument, InputSpec, OutputSpec};
 use flambeau_export::print::{self, Style};
 use flambeau_export::read::{ReadOptions, read_file};
@@ -124,7 +125,8 @@ fn argument(constant: &str, arg: &Argument) -> Value {
         other => {
             let value = match other {
                 Argument::Int(v) => json!(v),
-                Argument::Float(v) => json!(v),
+                // The corpus has floats as Python prints them.
+                Argument::Float(v) => json!(python_float(*v)),
                 Argument::Bool(v) => json!(v),
                 Argument::String(v) => json!(v),
                 _ => Value::Null,
