@@ -20,7 +20,7 @@ mod metadata;
 mod node;
 mod signature;
 
-pub use metadata::{Metadata, NodeOrigin};
+pub use metadata::{Metadata, NodeOrigin, ValueMeta};
 pub use signature::{InputSource, OutputTarget};
 
 use flambeau_ir::{

@@ -1,0 +1,93 @@
+//! Replay of exported programs: loading, calling, and comparing results, arguments and buffers with the recorded ones.
+
+use flambeau::json::{JsonError, read};
+use flambeau::{Error, Execution, ExportedProgram, IValue, Session, Type};
+use serde_json::Value;
+
+use super::super::call::Call;
+use super::super::case::{Case, Verdict};
+use super::program::{End, PROFILED_CALLS, fail_guards, judge};
+use super::{Replay, verdict_of};
+use crate::value::compare::compare;
+
+impl Replay {
+    /// Loads an exported program and runs its call, on a newly loaded program each time.
+    pub(super) fn exported(&self, case: &Case) -> Result<(), Verdict> {
+        let calls = case.calls();
+        let Some(call) = calls.first() else { return Err(Verdict::failed("the case has no call")) };
+        let program = match self.load_exported(case, &self.session) {
+            Ok(program) => program,
+            Err(error) => return judge(call, &End::Refused(error)),
+        };
+        if case.is("load_only") {
+            return judge(call, &End::Loaded);
+        }
+        // One call alone would only be profiled. A program that changes its state is called once.
+        let changes = case.get("buffers_after").is_some() || case.get("inputs_after").is_some();
+        let repeats = self.ways.execution == Execution::Profiling && !changes;
+        for _ in 0..if repeats { PROFILED_CALLS } else { 1 } {
+            let end = self.call_exported(&program, call)?;
+            judge(call, &end)?;
+        }
+        buffers_after(&program, call)
+    }
+
+    fn load_exported(&self, case: &Case, session: &Session) -> Result<ExportedProgram, Error> {
+        session.load_exported(self.folder.join(case.text("archive")))
+    }
+
+    fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
+        let (args, kwargs) = match arguments(call) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
+        };
+        if let Some(deopt) = self.ways.deopt {
+            fail_guards(program.entry(), deopt);
+        }
+        let mut host = self.session.host();
+        host.set_stdout(std::io::sink());
+        let result = program.call_on(&args, &kwargs, &mut host);
+        let json = |value: &IValue| {
+            flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
+        };
+        let after = args.iter().map(json).collect::<Result<Vec<_>, _>>()?;
+        match result {
+            Ok(result) => Ok(End::Returned { result: json(&result)?, after, ty: Type::ANY }),
+            Err(error) => Ok(End::Failed(error, after)),
+        }
+    }
+
+    /// Loads a hostile file, and calls the program if the case says so.
+    pub(super) fn try_exported(&self, case: &Case) -> Result<(), Error> {
+        let program = self.load_exported(case, &self.strict)?;
+        let calls = case.calls();
+        if let (true, Some(call)) = (case.is("run"), calls.first()) {
+            let mut host = self.strict.host();
+            host.set_stdout(std::io::sink());
+            let (args, kwargs) = arguments(call)?;
+            program.call_on(&args, &kwargs, &mut host)?;
+        }
+        Ok(())
+    }
+}
+
+type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
+
+fn arguments<'c>(call: &Call<'c>) -> Result<Arguments<'c>, JsonError> {
+    let args = call.inputs().iter().map(read).collect::<Result<_, _>>()?;
+    let kwargs = call.kwargs().map(|(name, input)| Ok((name, read(input)?)));
+    Ok((args, kwargs.collect::<Result<_, JsonError>>()?))
+}
+
+/// Compares buffers with those recorded after the call.
+fn buffers_after(program: &ExportedProgram, call: &Call<'_>) -> Result<(), Verdict> {
+    let recorded = call.get("buffers_after").and_then(Value::as_object);
+    for (name, want) in recorded.into_iter().flatten() {
+        let failed = |why: String| Verdict::failed(format!("buffer {name} after the call: {why}"));
+        let tensor = program.tensor(name).ok_or_else(|| failed("there is no such buffer".to_owned()))?;
+        let got = flambeau::json::write(&IValue::Tensor(tensor.clone()));
+        let got = got.map_err(|error| verdict_of(&error.into(), "writing a buffer"))?;
+        compare(&got, want, call.tolerance()).map_err(failed)?;
+    }
+    Ok(())
+}
