@@ -47,6 +47,38 @@ pub enum ExportCode {
     Call,
     /// The text of a symbolic expression is malformed.
     Expression,
+    /// A value has no metadata of its kind.
+    Metadata,
+    /// A node calls something that is not an operator.
+    NotOperator,
+    /// An operator of a decomposed program writes to its inputs.
+    NotFunctional,
+    /// Graph and signature have different numbers of inputs.
+    InputCount,
+    /// An input of the graph has another name than in the signature.
+    InputName,
+    /// A parameter is not in the state dict, or is a buffer there.
+    Parameter,
+    /// A persistent buffer is not in the state dict, or another one is.
+    Buffer,
+    /// A constant of the signature is not in the file.
+    Constant,
+    /// Graph and signature have different numbers of outputs.
+    OutputCount,
+    /// An output has another name than in the signature, or comes too late.
+    OutputOrder,
+    /// A mutation or gradient names an input that does not exist.
+    Mutation,
+    /// Nothing uses a lifted constant.
+    UnusedConstant,
+    /// The call of a submodule names a value that does not exist.
+    ModuleCall,
+    /// A tree spec has another number of leaves than the signature.
+    TreeLeaves,
+    /// The verifier is not known.
+    Verifier,
+    /// The range of a symbol is empty.
+    Range,
 }
 
 impl ExportCode {
@@ -67,6 +99,22 @@ impl ExportCode {
         ExportCode::Argument,
         ExportCode::Call,
         ExportCode::Expression,
+        ExportCode::Metadata,
+        ExportCode::NotOperator,
+        ExportCode::NotFunctional,
+        ExportCode::InputCount,
+        ExportCode::InputName,
+        ExportCode::Parameter,
+        ExportCode::Buffer,
+        ExportCode::Constant,
+        ExportCode::OutputCount,
+        ExportCode::OutputOrder,
+        ExportCode::Mutation,
+        ExportCode::UnusedConstant,
+        ExportCode::ModuleCall,
+        ExportCode::TreeLeaves,
+        ExportCode::Verifier,
+        ExportCode::Range,
     ];
 
     /// Returns the stable spelling, such as `E002`.
@@ -88,6 +136,22 @@ impl ExportCode {
             ExportCode::Argument => "E012",
             ExportCode::Call => "E013",
             ExportCode::Expression => "E014",
+            ExportCode::Metadata => "E060",
+            ExportCode::NotOperator => "E061",
+            ExportCode::NotFunctional => "E062",
+            ExportCode::InputCount => "E063",
+            ExportCode::InputName => "E064",
+            ExportCode::Parameter => "E065",
+            ExportCode::Buffer => "E066",
+            ExportCode::Constant => "E067",
+            ExportCode::OutputCount => "E068",
+            ExportCode::OutputOrder => "E069",
+            ExportCode::Mutation => "E070",
+            ExportCode::UnusedConstant => "E071",
+            ExportCode::ModuleCall => "E072",
+            ExportCode::TreeLeaves => "E073",
+            ExportCode::Verifier => "E074",
+            ExportCode::Range => "E075",
         }
     }
 

@@ -1,12 +1,13 @@
 //! Replay of the texts of exported programs: a file must print as PyTorch printed the program that it loaded from it.
 //!
-//! Compared are the graph, the whole program, the entries of the signature and the ranges of symbols, each if it is recorded.
+//! The program must also satisfy the rules of exported programs. Compared are the graph, the whole program, the entries of the signature and the ranges of symbols, each if it is recorded.
 
 use flambeau_export::ProgramModel;
 use flambeau_export::expr::python_float;
 use flambeau_export::model::{Argument, InputSpec, OutputSpec};
 use flambeau_export::print::{self, Style};
 use flambeau_export::read::{ReadOptions, read_file};
+use flambeau_export::verify::{Strictness, violations};
 use flambeau_ir::Registry;
 use serde_json::{Value, json};
 
@@ -22,7 +23,11 @@ impl Replay {
         let path = self.folder.join(case.text("archive"));
         let program = read_file(&path, &ReadOptions::default())
             .map_err(|e| Verdict::failed(format!("reading the program: {e}")))?;
-        compare(case, &program, self.session.registry())
+        let registry = self.session.registry();
+        if let Some(error) = violations(&program, registry, Strictness::Full, 1).first() {
+            return Err(Verdict::failed(format!("verifying the program: {error}")));
+        }
+        compare(case, &program, registry)
     }
 }
 
