@@ -345,7 +345,7 @@ impl<'m> Lowering<'m> {
             }
             given.push((index, value));
         }
-        let call = self.call(&[op], schema, &given)?;
+        let call = self.call(op, &given)?;
         let mut results: Vec<ValueId> = self.graph.results(call).collect();
         // An operator without results has `None` in their place.
         if results.is_empty() && node.outputs.len() > written.len() {

@@ -1,6 +1,6 @@
 //! Nodes that call an operator or a Python function.
 
-use flambeau_ir::schema::{Arg, Call, FunctionSchema, MatchedSchema, match_call};
+use flambeau_ir::schema::{Arg, Call, FunctionSchema, match_call, match_one};
 use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{CallValues, Converter, IValue, NodeId, OpId, Prim, Role, Symbol, Type, ValueId};
 
@@ -81,17 +81,45 @@ impl<'m> Lowering<'m> {
                 .map_err(|e| e.in_field(schema.args[index].name.as_str()))?;
             given.push((index, value));
         }
-        let node = self.call(&[op], schema, &given)?;
+        let op = self.overload_for_numbers(op, &given);
+        let node = self.call(op, &given)?;
         Ok(self.graph.results(node).collect())
     }
 
+    /// Returns the overload to call if numbers are given for tensors. PyTorch's operators accept a number for a tensor
+    /// (`mul.Tensor(x, 2)`) and do not let it determine the dtype of the result; the overload with a `Scalar` in its place
+    /// does the same.
+    fn overload_for_numbers(&self, op: OpId, given: &[(usize, ValueId)]) -> OpId {
+        let own = self.registry.schema(op);
+        let is_number = |index: usize| {
+            let value =
+                given.iter().find(|(i, _)| *i == index).map(|(_, value)| self.graph.ty(*value).kind());
+            matches!(
+                value,
+                Some(TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Number | TypeKind::Complex)
+            )
+        };
+        let accepts = |schema: &FunctionSchema| {
+            let parameters = own.args.iter().zip(&schema.args).enumerate();
+            schema.args.len() == own.args.len()
+                && parameters.into_iter().all(|(i, (a, b))| {
+                    let (was, is) = (a.ty.unwrap_optional(), b.ty.unwrap_optional());
+                    let replaced = was.is_tensor() && is_number(i);
+                    a.name == b.name && if replaced { is == Type::NUMBER } else { was == is }
+                })
+        };
+        if accepts(own) {
+            return op;
+        }
+        let other =
+            self.registry.overloads(own.name).iter().find(|&&other| accepts(self.registry.schema(other)));
+        other.copied().unwrap_or(op)
+    }
+
     /// Inserts a call of an operator with values for some of its parameters.
-    pub(super) fn call(
-        &mut self,
-        ops: &[OpId],
-        schema: &FunctionSchema,
-        given: &[(usize, ValueId)],
-    ) -> Res<NodeId> {
+    pub(super) fn call(&mut self, op: OpId, given: &[(usize, ValueId)]) -> Res<NodeId> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let schema = registry.schema(op);
         let given: Vec<(usize, ValueId)> = given
             .iter()
             .map(|&(index, value)| (index, self.as_scalar(value, schema.args[index].ty)))
@@ -111,13 +139,13 @@ impl<'m> Lowering<'m> {
         let kwargs: Vec<(Symbol, Arg)> =
             keywords.iter().map(|&(name, v)| (name, of_type(&self.graph, v))).collect();
         let call = Call { receiver: None, args: &args, kwargs: &kwargs };
-        let matched: MatchedSchema =
-            match_call(&[schema], call, &NoClasses).map_err(|why| unfit(why.to_string()))?;
+        let matched = match_one(schema, call, true, &NoClasses)
+            .map_err(|(_, why)| unfit(format!("{}: {why}", schema.full_name())))?;
         let keywords: Vec<ValueId> = keywords.into_iter().map(|(_, value)| value).collect();
         let values = CallValues { receiver: None, positional: &positional, keywords: &keywords };
         let mut edit = self.edit();
         let operands = edit.bind_call(schema, &matched, values);
-        Ok(edit.node(ops[matched.schema], &operands, &matched.returns))
+        Ok(edit.node(op, &operands, &matched.returns))
     }
 
     /// Returns a bool as a value that a parameter of type `Scalar` accepts.
@@ -169,9 +197,11 @@ impl<'m> Lowering<'m> {
         };
         let registry = std::sync::Arc::clone(&self.registry);
         let schemas: Vec<&FunctionSchema> = ops.iter().map(|&op| registry.schema(op)).collect();
-        let types: Vec<Arg> = args.iter().map(|&v| Arg::from(self.graph.ty(v))).collect();
-        let call = Call { receiver: None, args: &types, kwargs: &[] };
-        let matched = match_call(&schemas, call, &NoClasses).map_err(|why| unfit(why.to_string()))?;
+        let given: Vec<Arg> = args.iter().map(|&v| Arg::from(self.graph.ty(v))).collect();
+        let call = Call { receiver: None, args: &given, kwargs: &[] };
+        let types: Vec<String> = args.iter().map(|&v| self.graph.ty(v).to_string()).collect();
+        let mismatch = |_| unfit(format!("{} is not defined for {}", quoted(name), types.join(", ")));
+        let matched = match_call(&schemas, call, &NoClasses).map_err(mismatch)?;
         let values = CallValues { receiver: None, positional: args, keywords: &[] };
         let mut edit = self.edit();
         let operands = edit.bind_call(schemas[matched.schema], &matched, values);
