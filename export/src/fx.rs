@@ -10,7 +10,7 @@
 mod build;
 mod names;
 
-pub(crate) use build::{build, shown_name};
+pub(crate) use build::{build, shown_name, val_of};
 pub(crate) use names::Namespace;
 
 use crate::model::{Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta};

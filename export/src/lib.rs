@@ -22,6 +22,7 @@ pub mod container;
 pub mod error;
 pub mod expr;
 pub mod fx;
+pub mod info;
 pub mod json;
 pub mod lower;
 pub mod model;

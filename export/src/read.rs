@@ -42,6 +42,20 @@ pub struct ReadOptions {
     pub skip_weights: bool,
 }
 
+/// Returns whether `bytes` are an exported program, by the names of their records.
+pub fn is_exported(bytes: &[u8], limits: &Limits) -> bool {
+    Container::recognizes(bytes, limits)
+}
+
+/// Returns whether the file at `path` is an exported program, by the names of its records.
+///
+/// # Errors
+///
+/// Returns `A0091` if the file cannot be read.
+pub fn is_exported_file(path: &Path, limits: &Limits) -> Res<bool> {
+    Ok(is_exported(Mapping::open(path)?.bytes(), limits))
+}
+
 /// Reads the program in `bytes`.
 ///
 /// # Errors

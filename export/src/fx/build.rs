@@ -366,7 +366,7 @@ fn default_name(target: Target<'_>) -> String {
 }
 
 /// Returns the metadata of a value.
-fn val_of<'m>(model: &'m GraphModel, name: &str) -> Val<'m> {
+pub(crate) fn val_of<'m>(model: &'m GraphModel, name: &str) -> Val<'m> {
     if let Some(meta) = model.tensor_values.get(name) {
         return Val::Tensor(meta);
     }

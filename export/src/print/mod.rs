@@ -17,12 +17,14 @@ mod graph;
 mod signature;
 mod value;
 
+pub use signature::{SignatureRow, signature_rows};
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use flambeau_ir::Registry;
 
-use crate::fx::build;
+use crate::fx::{build, val_of};
 use crate::json::Res;
 use crate::model::{ProgramModel, RangeConstraint, SchemaVersion};
 
@@ -110,6 +112,11 @@ pub fn ranges(program: &ProgramModel) -> impl Iterator<Item = (&str, RangeConstr
         used.extend(program.exprs.call_texts(LARGEST));
     }
     ranges.iter().filter(move |(name, _)| used.contains(*name)).map(|(name, range)| (name.as_str(), *range))
+}
+
+/// Returns the annotation of a value of the program's graph, such as `f32[s77, 3]` or `Sym(s77 - 1)`; `None` for constants.
+pub fn annotation_of(program: &ProgramModel, name: &str) -> Option<String> {
+    value::annotation(val_of(&program.module.graph, name), &program.exprs)
 }
 
 /// Returns the bounds of a range as PyTorch writes them.

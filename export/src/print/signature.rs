@@ -26,6 +26,37 @@ enum Arg<'m> {
     Constant(&'m str, &'m Argument),
 }
 
+/// An entry of a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignatureRow<'m> {
+    /// The name of the value; empty for an output that is a constant.
+    pub name: &'m str,
+    /// The kind in the terms of PyTorch, such as `PARAMETER` or `USER_OUTPUT`.
+    pub kind: &'static str,
+    /// Name of the tensor or input that the entry stands for.
+    pub target: Option<&'m str>,
+    /// For a buffer, whether it is in the state dict.
+    pub persistent: Option<bool>,
+}
+
+/// Returns the entries of a signature: inputs and outputs.
+pub fn signature_rows(signature: &Signature) -> (Vec<SignatureRow<'_>>, Vec<SignatureRow<'_>>) {
+    (signature.inputs.iter().map(input).map(row).collect(), signature.outputs.iter().map(output).map(row).collect())
+}
+
+fn row(entry: Entry<'_>) -> SignatureRow<'_> {
+    let name = match entry.arg {
+        Arg::Tensor(name)
+        | Arg::SymInt(name)
+        | Arg::SymFloat(name)
+        | Arg::SymBool(name)
+        | Arg::Token(name)
+        | Arg::Custom(name, _)
+        | Arg::Constant(name, _) => name,
+    };
+    SignatureRow { name, kind: entry.kind.0, target: entry.target, persistent: entry.persistent }
+}
+
 /// Returns the signature as a Python expression.
 pub(super) fn python(signature: &Signature) -> String {
     let mut out = String::from("ExportGraphSignature(input_specs=[");
@@ -83,28 +114,20 @@ fn python_constant(value: &Argument) -> String {
 
 /// Returns the signature as lines, with a line end at the end.
 pub(super) fn lines(signature: &Signature) -> String {
+    let (inputs, outputs) = signature_rows(signature);
     let mut out = String::from("\n# inputs\n");
-    signature.inputs.iter().map(input).for_each(|entry| line(&mut out, &entry));
+    inputs.iter().for_each(|row| line(&mut out, row));
     out.push_str("\n# outputs\n");
-    signature.outputs.iter().map(output).for_each(|entry| line(&mut out, &entry));
+    outputs.iter().for_each(|row| line(&mut out, row));
     out
 }
 
-fn line(out: &mut String, entry: &Entry<'_>) {
-    let name = match entry.arg {
-        Arg::Tensor(name)
-        | Arg::SymInt(name)
-        | Arg::SymFloat(name)
-        | Arg::SymBool(name)
-        | Arg::Token(name)
-        | Arg::Custom(name, _)
-        | Arg::Constant(name, _) => name,
-    };
-    let _ = write!(out, "{name}: {}", entry.kind.0);
-    if let Some(target) = entry.target {
+fn line(out: &mut String, row: &SignatureRow<'_>) {
+    let _ = write!(out, "{}: {}", row.name, row.kind);
+    if let Some(target) = row.target {
         let _ = write!(out, " target={}", python_string(target));
     }
-    if let Some(persistent) = entry.persistent {
+    if let Some(persistent) = row.persistent {
         let _ = write!(out, " persistent={}", python_bool(persistent));
     }
     out.push('\n');
