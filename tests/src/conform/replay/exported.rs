@@ -12,31 +12,47 @@ use super::{Replay, verdict_of};
 use crate::value::compare::compare;
 
 impl Replay {
-    /// Loads an exported program and runs its call, and comparing the outcome.
+    /// Loads an exported program and runs its calls, one after another on the same program.
     pub(super) fn exported(&self, case: &Case) -> Result<(), Verdict> {
         let calls = case.calls();
-        let Some(call) = calls.first() else { return Err(Verdict::failed("the case has no call")) };
+        let (Some(first), Some(last)) = (calls.first(), calls.last()) else {
+            return Err(Verdict::failed("the case has no call"));
+        };
         let program = match self.load_exported(case, &self.session) {
             Ok(program) => program,
-            Err(error) => return judge(call, &End::Refused(error)),
+            Err(error) => return judge(first, &End::Refused(error)),
         };
         if case.is("load_only") {
-            return judge(call, &End::Loaded);
+            return judge(first, &End::Loaded);
         }
         let before = versions(&program);
-        judge(call, &self.call_exported(&program, call)?)?;
-        buffers_after(&program, call)?;
+        self.calls_exported(&program, &calls)?;
+        buffers_after(&program, last)?;
         // One call alone would only be profiled. A program that changed its state would have other results.
         if self.ways.execution == Execution::Profiling && versions(&program) == before {
             for _ in 1..PROFILED_CALLS {
-                judge(call, &self.call_exported(&program, call)?)?;
+                self.calls_exported(&program, &calls)?;
             }
         }
         Ok(())
     }
 
+    fn calls_exported(&self, program: &ExportedProgram, calls: &[Call<'_>]) -> Result<(), Verdict> {
+        for (i, call) in calls.iter().enumerate() {
+            let judged = self.call_exported(program, call).and_then(|end| judge(call, &end));
+            judged.map_err(|verdict| match calls.len() {
+                1 => verdict,
+                _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },
+            })?;
+        }
+        Ok(())
+    }
+
     fn load_exported(&self, case: &Case, session: &Session) -> Result<ExportedProgram, Error> {
-        session.load_exported(self.folder.join(case.text("archive")))
+        match case.archive_bytes() {
+            Some(bytes) => session.load_exported_bytes(&bytes),
+            None => session.load_exported(self.folder.join(case.text("archive"))),
+        }
     }
 
     fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
@@ -96,7 +112,7 @@ fn arguments<'c>(call: &Call<'c>) -> Result<Arguments<'c>, JsonError> {
 
 /// Compares buffers with those recorded after the call.
 fn buffers_after(program: &ExportedProgram, call: &Call<'_>) -> Result<(), Verdict> {
-    let recorded = call.get("buffers_after").and_then(Value::as_object);
+    let recorded = call.case.get("buffers_after").and_then(Value::as_object);
     for (name, want) in recorded.into_iter().flatten() {
         let failed = |why: String| Verdict::failed(format!("buffer {name} after the call: {why}"));
         let tensor = program.tensor(name).ok_or_else(|| failed("there is no such buffer".to_owned()))?;

@@ -6,7 +6,7 @@ use flambeau_export::ProgramModel;
 use flambeau_export::expr::python_float;
 use flambeau_export::model::{Argument, InputSpec, OutputSpec};
 use flambeau_export::print::{self, Style};
-use flambeau_export::read::{ReadOptions, read_file};
+use flambeau_export::read::{ReadOptions, read, read_file};
 use flambeau_export::verify::{Strictness, violations};
 use flambeau_ir::Registry;
 use serde_json::{Value, json};
@@ -20,9 +20,12 @@ impl Replay {
         if case.get("graph").is_none() {
             return Ok(());
         }
-        let path = self.folder.join(case.text("archive"));
-        let program = read_file(&path, &ReadOptions::default())
-            .map_err(|e| Verdict::failed(format!("reading the program: {e}")))?;
+        let options = ReadOptions::default();
+        let program = match case.archive_bytes() {
+            Some(bytes) => read(&bytes, &options),
+            None => read_file(&self.folder.join(case.text("archive")), &options),
+        };
+        let program = program.map_err(|e| Verdict::failed(format!("reading the program: {e}")))?;
         let registry = self.session.registry();
         if let Some(error) = violations(&program, registry, Strictness::Full, 1).first() {
             return Err(Verdict::failed(format!("verifying the program: {error}")));
@@ -57,7 +60,9 @@ fn same_text(field: &str, want: &str, got: &str) -> Result<(), Verdict> {
     for line in 1.. {
         let (w, g) = (wanted.next(), found.next());
         if w != g {
-            return Err(Verdict::failed(format!("{field} differs in line {line}: expected {w:?}, found {g:?}")));
+            return Err(Verdict::failed(format!(
+                "{field} differs in line {line}: expected {w:?}, found {g:?}"
+            )));
         }
         if w.is_none() {
             break;
@@ -68,7 +73,9 @@ fn same_text(field: &str, want: &str, got: &str) -> Result<(), Verdict> {
 
 fn same(field: &str, case: &Case, got: &Value) -> Result<(), Verdict> {
     match case.get(field) {
-        Some(want) if want != got => Err(Verdict::failed(format!("{field} differs: expected {want}, found {got}"))),
+        Some(want) if want != got => {
+            Err(Verdict::failed(format!("{field} differs: expected {want}, found {got}")))
+        }
         _ => Ok(()),
     }
 }
@@ -86,7 +93,9 @@ fn input(spec: &InputSpec) -> Value {
         InputSpec::UserInput { arg } => ("USER_INPUT", argument("", arg), None, None),
         InputSpec::ConstantInput { name, value } => ("USER_INPUT", argument(name, value), None, None),
         InputSpec::Parameter { arg, target } => ("PARAMETER", tensor(arg), Some(target), None),
-        InputSpec::Buffer { arg, target, persistent } => ("BUFFER", tensor(arg), Some(target), Some(*persistent)),
+        InputSpec::Buffer { arg, target, persistent } => {
+            ("BUFFER", tensor(arg), Some(target), Some(*persistent))
+        }
         InputSpec::TensorConstant { arg, target } => ("CONSTANT_TENSOR", tensor(arg), Some(target), None),
         InputSpec::CustomObj { arg, target } => (
             "CUSTOM_OBJ",
@@ -105,7 +114,9 @@ fn output(spec: &OutputSpec) -> Value {
         OutputSpec::LossOutput { arg } => ("LOSS_OUTPUT", tensor(arg), None),
         OutputSpec::BufferMutation { arg, target } => ("BUFFER_MUTATION", tensor(arg), Some(target)),
         OutputSpec::ParameterMutation { arg, target } => ("PARAMETER_MUTATION", tensor(arg), Some(target)),
-        OutputSpec::GradientToParameter { arg, target } => ("GRADIENT_TO_PARAMETER", tensor(arg), Some(target)),
+        OutputSpec::GradientToParameter { arg, target } => {
+            ("GRADIENT_TO_PARAMETER", tensor(arg), Some(target))
+        }
         OutputSpec::GradientToUserInput { arg, target } => {
             ("GRADIENT_TO_USER_INPUT", tensor(arg), Some(target))
         }
