@@ -5,8 +5,10 @@
 //! integers and floats, in the order in which the lowering tries them.
 
 use crate::support::kernel;
+use flambeau_analysis::shape::Dim;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
-use flambeau_ir::{Doc, Effects, IValue, OpDef, PythonFunction, RegistryBuilder, Role};
+use flambeau_ir::{AutocastPolicy, Doc, Effects, IValue, OpDef, PythonFunction, RegistryBuilder, Role};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// Overloads for pairs of integers and floats.
@@ -67,8 +69,125 @@ const ROLES: &[(Role, &str)] = &[
     (Role::Append, "aten::append.t"),
     (Role::ToBool, "aten::Bool.Tensor"),
     (Role::Clone, "aten::clone"),
+    (Role::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),
+    (Role::ToFullPrecision, "aten::_autocast_to_full_precision"),
     (Role::GradEnabled, "aten::is_grad_enabled"),
     (Role::SetGradEnabled, "aten::set_grad_enabled"),
+];
+
+/// Operators that compute in the dtype of a region of automatic mixed precision.
+const REDUCED: &[&str] = &[
+    "aten::conv1d",
+    "aten::conv1d.padding",
+    "aten::conv2d",
+    "aten::conv2d.padding",
+    "aten::conv3d",
+    "aten::conv3d.padding",
+    "aten::bmm",
+    "aten::mm",
+    "aten::linalg_vecdot",
+    "aten::baddbmm",
+    "aten::addmm",
+    "aten::addbmm",
+    "aten::linear",
+    "aten::_convolution.deprecated",
+    "aten::matmul",
+    "aten::conv_tbc",
+    "aten::conv_transpose1d",
+    "aten::conv_transpose2d.input",
+    "aten::conv_transpose3d.input",
+    "aten::prelu",
+    "aten::scaled_dot_product_attention",
+];
+
+/// Operators that compute in single precision in such a region.
+const FULL: &[&str] = &[
+    "aten::avg_pool3d",
+    "aten::binary_cross_entropy",
+    "aten::grid_sampler",
+    "aten::polar",
+    "aten::prod",
+    "aten::prod.dim_int",
+    "aten::quantile",
+    "aten::quantile.scalar",
+    "aten::nanquantile",
+    "aten::nanquantile.scalar",
+    "aten::stft",
+    "aten::stft.center",
+    "aten::cdist",
+    "aten::grid_sampler_2d",
+    "aten::grid_sampler_3d",
+    "aten::trace",
+    "aten::view_as_complex",
+    "aten::cholesky",
+    "aten::cholesky_inverse",
+    "aten::cholesky_solve",
+    "aten::inverse",
+    "aten::lu_solve",
+    "aten::orgqr",
+    "aten::ormqr",
+    "aten::pinverse",
+    "aten::max_pool3d",
+    "aten::max_unpool2d",
+    "aten::max_unpool3d",
+    "aten::adaptive_avg_pool3d",
+    "aten::reflection_pad1d",
+    "aten::reflection_pad2d",
+    "aten::replication_pad1d",
+    "aten::replication_pad2d",
+    "aten::replication_pad3d",
+    "aten::mse_loss",
+    "aten::cosine_embedding_loss",
+    "aten::nll_loss",
+    "aten::nll_loss2d",
+    "aten::hinge_embedding_loss",
+    "aten::poisson_nll_loss",
+    "aten::smooth_l1_loss",
+    "aten::cross_entropy_loss",
+    "aten::l1_loss",
+    "aten::huber_loss",
+    "aten::margin_ranking_loss",
+    "aten::soft_margin_loss",
+    "aten::triplet_margin_loss",
+    "aten::multi_margin_loss",
+    "aten::ctc_loss.IntList",
+    "aten::ctc_loss.Tensor",
+    "aten::kl_div",
+    "aten::multilabel_margin_loss",
+    "aten::binary_cross_entropy_with_logits",
+    "aten::fft_fft",
+    "aten::fft_ifft",
+    "aten::fft_fft2",
+    "aten::fft_ifft2",
+    "aten::fft_fftn",
+    "aten::fft_ifftn",
+    "aten::fft_rfft",
+    "aten::fft_irfft",
+    "aten::fft_rfft2",
+    "aten::fft_irfft2",
+    "aten::fft_rfftn",
+    "aten::fft_irfftn",
+    "aten::fft_hfft",
+    "aten::fft_ihfft",
+    "aten::linalg_cond",
+    "aten::linalg_cond.p_str",
+    "aten::linalg_matrix_rank",
+    "aten::linalg_solve",
+    "aten::linalg_cholesky",
+    "aten::linalg_svdvals",
+    "aten::linalg_eigvals",
+    "aten::linalg_eigvalsh",
+    "aten::linalg_inv",
+    "aten::linalg_householder_product",
+    "aten::linalg_tensorinv",
+    "aten::linalg_tensorsolve",
+    "aten::linalg_qr",
+    "aten::linalg_cholesky_ex",
+    "aten::linalg_svd",
+    "aten::linalg_eig",
+    "aten::linalg_eigh",
+    "aten::linalg_lstsq",
+    "aten::linalg_inv_ex",
 ];
 
 /// States the Python functions and roles of operators.
@@ -77,6 +196,11 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         for overload in *overloads {
             let dot = if overload.is_empty() { "" } else { "." };
             builder.facet(&format!("{name}{dot}{overload}"), PythonFunction(functions));
+        }
+    }
+    for (operators, policy) in [(REDUCED, AutocastPolicy::Reduced), (FULL, AutocastPolicy::Full)] {
+        for operator in operators {
+            builder.facet(operator, policy);
         }
     }
     for (role, operator) in ROLES {
@@ -89,14 +213,58 @@ pub(crate) fn family() -> Vec<OpDef> {
     vec![
         assert_async("", "Fails if a tensor is zero."),
         assert_async("msg", "Fails with a message if a tensor is zero."),
-    ]
-    .into_iter()
-    .chain([
         metadata(),
         constrain("sym_constrain_range", false),
         constrain("sym_constrain_range_for_size", true),
-    ])
-    .collect()
+        to_reduced(),
+        to_full(),
+    ]
+}
+
+fn to_reduced() -> OpDef {
+    let number = |dtype: DType| IValue::Int(dtype.scalar_type());
+    let args = [IValue::Bool(false), IValue::Bool(true), number(DType::F16), number(DType::BF16)];
+    OpDef::named("aten::_autocast_to_reduced_precision")
+        .with(Doc("A tensor of single precision in the dtype of its device; another tensor itself."))
+        .with(Shape::same_as(0))
+        .with(Dtype::from(|cx| match (cx.dtype(0)?, cx.bool(2)?, cx.number(4)) {
+            (DType::F32, true, Dim::Known(number)) => DType::from_scalar_type(number),
+            (DType::F32, true, _) => None,
+            (dtype, ..) => Some(dtype),
+        }))
+        .with(Sample::tensors(1).floats().then(args).exact().not_differentiable())
+        .with(kernel(|cx| {
+            let tensor = cx.tensor(0)?;
+            let casts = cx.boolean(2)? && tensor.dtype() == DType::F32;
+            let result = if casts { tensor.to_dtype(cx.dtype(4)?)? } else { tensor.clone() };
+            cx.ret(result);
+            Ok(())
+        }))
+}
+
+fn to_full() -> OpDef {
+    let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
+    OpDef::named("aten::_autocast_to_full_precision")
+        .with(Doc("A tensor of half precision in single precision; another tensor itself."))
+        .with(Shape::same_as(0))
+        .with(Dtype::from(move |cx| match (cx.dtype(0)?, cx.bool(2)?) {
+            (dtype, true) if is_half(dtype) => Some(DType::F32),
+            (dtype, _) => Some(dtype),
+        }))
+        .with(
+            Sample::tensors(1)
+                .floats()
+                .then([IValue::Bool(false), IValue::Bool(true)])
+                .exact()
+                .not_differentiable(),
+        )
+        .with(kernel(move |cx| {
+            let tensor = cx.tensor(0)?;
+            let casts = cx.boolean(2)? && is_half(tensor.dtype());
+            let result = if casts { tensor.to_dtype(DType::F32)? } else { tensor.clone() };
+            cx.ret(result);
+            Ok(())
+        }))
 }
 
 fn assert_async(overload: &str, doc: &'static str) -> OpDef {

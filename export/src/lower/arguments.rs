@@ -196,11 +196,10 @@ fn constant(arg: &Argument, ty: Type) -> Res<(IValue, Type)> {
     })
 }
 
-/// Returns a number as a constant for a parameter of type `ty`. A `Scalar` keeps the kind of the number.
+/// Returns a number as a constant for a parameter of type `ty`.
 fn number(value: IValue, own: Type, ty: Type) -> (IValue, Type) {
     match (&value, ty.kind()) {
         (IValue::Int(n), TypeKind::Float) => (IValue::Float(*n as f64), Type::FLOAT),
-        (IValue::Bool(_), TypeKind::Number) => (value, Type::NUMBER),
         _ => (value, own),
     }
 }

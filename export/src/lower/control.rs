@@ -6,10 +6,12 @@
 //! | `while_loop` | `prim::Loop` without a bound; the condition is lowered before the loop and at the end of its body |
 //! | `map_impl`, `scan`, `associative_scan` | `prim::Loop` over the slices of the first dimension, whose results are collected in lists and stacked |
 //! | `wrap_with_set_grad_enabled` | the subgraph between nodes that switch the recording of gradients |
+//! | `wrap_with_autocast` | the subgraph, with conversions of the operands of some operators |
 //! | `invoke_subgraph` and other wrappers | the subgraph |
 //! | `auto_functionalized` | a call of the operator on copies of the operands that it writes |
 
 use flambeau_ir::{IValue, Prim, Role, Type, ValueId};
+use flambeau_tensor as tensor;
 
 use super::{Lowering, Res};
 use crate::error::quoted;
@@ -77,10 +79,10 @@ impl<'m> Lowering<'m> {
             }
             (
                 "wrap_with_autocast",
-                [_, _, Argument::Bool(false), _, Argument::Graph { graph: body, .. }, operands @ ..],
+                [device, dtype, enabled, _, Argument::Graph { graph: body, .. }, operands @ ..],
             ) => {
                 let operands = operands.iter().map(|arg| self.free(arg)).collect::<Res<Vec<_>>>()?;
-                self.inline(body, &operands)
+                self.with_autocast([device, dtype, enabled], body, &operands)
             }
             ("auto_functionalized", [Argument::Operator(operator), ..]) => {
                 self.functionalized(operator, node)
@@ -301,6 +303,32 @@ impl<'m> Lowering<'m> {
         let results = self.inline(body, operands)?;
         self.role(Role::SetGradEnabled, &[before], &[])?;
         Ok(results)
+    }
+
+    /// Inlines the subgraph of a region of automatic mixed precision: operands are converted where PyTorch converts them.
+    fn with_autocast(
+        &mut self,
+        [device, dtype, enabled]: [&'m Argument; 3],
+        body: &'m GraphModel,
+        operands: &[ValueId],
+    ) -> Res<Vec<ValueId>> {
+        let region = match (device, dtype, enabled) {
+            // Tensors are on the CPU, so regions of other devices convert nothing.
+            (Argument::String(device), _, _) if device != "cpu" => self.autocast,
+            (_, _, Argument::Bool(false)) => None,
+            (_, Argument::ScalarType(dtype), _) => {
+                let own = dtype.dtype().map(tensor::DType::scalar_type);
+                Some(own.ok_or_else(|| unsupported(format!("autocast to the dtype {}", dtype.name())))?)
+            }
+            (_, Argument::None, Argument::Bool(true)) => Some(tensor::DType::BF16.scalar_type()),
+            _ => {
+                return Err(unfit("the arguments of a region of automatic mixed precision are no constants"));
+            }
+        };
+        let outer = std::mem::replace(&mut self.autocast, region);
+        let results = self.inline(body, operands);
+        self.autocast = outer;
+        results
     }
 
     /// Inlines the subgraph of a wrapper. Strings and flags before and after it do not change results.

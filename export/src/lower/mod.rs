@@ -95,6 +95,8 @@ struct Lowering<'m> {
     /// The block to which nodes are appended.
     block: BlockId,
     loc: LocId,
+    /// The dtype of the region of automatic mixed precision, as the number that TorchScript uses.
+    autocast: Option<i64>,
     /// The names of the graph being lowered.
     names: Names<'m>,
     /// Number of nodes of the model lowered so far.
@@ -115,6 +117,7 @@ impl<'m> Lowering<'m> {
             graph,
             block,
             loc: LocId::UNKNOWN,
+            autocast: None,
             names: Names::default(),
             lowered: 0,
             metadata: Metadata::new(&model.module.graph),

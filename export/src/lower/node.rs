@@ -2,9 +2,12 @@
 
 use flambeau_ir::schema::{Arg, Call, FunctionSchema, match_call, match_one};
 use flambeau_ir::types::{NoClasses, TypeKind};
-use flambeau_ir::{CallValues, Converter, IValue, NodeId, OpId, Prim, Role, Symbol, Type, ValueId};
+use flambeau_ir::{
+    AutocastPolicy, CallValues, Converter, IValue, NodeId, OpId, Prim, Role, Symbol, Type, ValueId,
+};
+use flambeau_tensor::Tensor;
 
-use super::{Lowering, Res, arguments};
+use super::{Lowering, Res, ValueMeta, arguments};
 use crate::error::quoted;
 use crate::model::{Argument, GraphModel, NodeModel, Sym};
 use crate::{ExportCode, ExportError};
@@ -82,6 +85,8 @@ impl<'m> Lowering<'m> {
             given.push((index, value));
         }
         let op = self.overload_for_numbers(op, &given);
+        let given = self.as_tensors(op, given)?;
+        let given = self.cast(op, given)?;
         let node = self.call(op, &given)?;
         Ok(self.graph.results(node).collect())
     }
@@ -114,6 +119,61 @@ impl<'m> Lowering<'m> {
         let other =
             self.registry.overloads(own.name).iter().find(|&&other| accepts(self.registry.schema(other)));
         other.copied().unwrap_or(op)
+    }
+
+    /// Converts the tensors among the operands as a region of automatic mixed precision does.
+    fn cast(&mut self, op: OpId, given: Vec<(usize, ValueId)>) -> Res<Vec<(usize, ValueId)>> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let (Some(dtype), Some(policy)) = (self.autocast, registry.facet::<AutocastPolicy>(op)) else {
+            return Ok(given);
+        };
+        let mut cast = Vec::with_capacity(given.len());
+        for (index, value) in given {
+            if !self.graph.ty(value).is_tensor() {
+                cast.push((index, value));
+                continue;
+            }
+            let no = self.constant(IValue::Bool(false), Type::BOOL);
+            let yes = self.constant(IValue::Bool(true), Type::BOOL);
+            let value = match policy {
+                AutocastPolicy::Reduced => {
+                    let dtype = self.int(dtype);
+                    let operands = [value, no, yes, dtype, dtype];
+                    self.role_value(Role::ToReducedPrecision, &operands, Type::TENSOR)?
+                }
+                AutocastPolicy::Full => {
+                    self.role_value(Role::ToFullPrecision, &[value, no, yes], Type::TENSOR)?
+                }
+            };
+            cast.push((index, value));
+        }
+        Ok(cast)
+    }
+
+    /// Makes tensors of the constant numbers that are given for tensors. Their dtype is that of the first tensor among the
+    /// operands, if it holds such numbers, since a number does not determine the dtype of a result.
+    fn as_tensors(&mut self, op: OpId, given: Vec<(usize, ValueId)>) -> Res<Vec<(usize, ValueId)>> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let schema = registry.schema(op);
+        let stated = given.iter().find_map(|&(_, value)| match self.metadata.meta(value)? {
+            ValueMeta::Tensor(meta) => meta.dtype.dtype(),
+            _ => None,
+        });
+        let mut tensors = Vec::with_capacity(given.len());
+        for (index, value) in given {
+            let wanted = schema.args[index].ty.unwrap_optional().is_tensor();
+            let number = self.graph.constant(value).and_then(|v| v.as_scalar()).filter(|_| wanted);
+            let Some(number) = number else {
+                tensors.push((index, value));
+                continue;
+            };
+            let own = number.default_dtype();
+            let dtype = stated.filter(|dtype| dtype.category() >= own.category()).unwrap_or(own);
+            let tensor = Tensor::from_scalars(&[number], &[], dtype);
+            let tensor = tensor.map_err(|e| unfit(format!("a number is no tensor: {e}")))?;
+            tensors.push((index, self.constant(IValue::Tensor(tensor), Type::TENSOR)));
+        }
+        Ok(tensors)
     }
 
     /// Inserts a call of an operator with values for some of its parameters.

@@ -25,7 +25,7 @@ pub(crate) use host::scalar_args;
 pub use inplace_of::InplaceOf;
 pub use prim::Prim;
 pub use prim_effects::MemoryTransfer;
-pub use python_function::{PythonFunction, Role};
+pub use python_function::{AutocastPolicy, PythonFunction, Role};
 pub use registry::{OpDef, Registry, RegistryBuilder, RegistryError};
 pub use scalar_overload::ScalarOverload;
 

@@ -30,10 +30,29 @@ pub enum Role {
     ToBool,
     /// `(tensor, memory_format) -> tensor`: a copy.
     Clone,
+    /// `(tensor, cuda_enabled, cpu_enabled, cuda_dtype, cpu_dtype) -> tensor`: the tensor in the dtype of its device if it
+    /// is of single precision.
+    ToReducedPrecision,
+    /// `(tensor, cuda_enabled, cpu_enabled) -> tensor`: the tensor in single precision if it is of half precision.
+    ToFullPrecision,
     /// `() -> bool`: whether gradients are recorded.
     GradEnabled,
     /// `(bool) -> ()`: turns the recording of gradients on or off.
     SetGradEnabled,
+}
+
+/// The dtype in which an operator computes within a region of automatic mixed precision on the CPU. Other operators
+/// compute in the dtypes of their operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutocastPolicy {
+    /// In the dtype of the region.
+    Reduced,
+    /// In single precision.
+    Full,
+}
+
+impl Facet for AutocastPolicy {
+    const NAME: &'static str = "autocast";
 }
 
 impl Facet for Role {

@@ -2,6 +2,7 @@
 
 use super::softmax::{over_dims, softmax};
 use super::{nothing, sized};
+use crate::output_layout::OutputLayout;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -159,7 +160,20 @@ fn attention(cx: &KernelCx<'_>) -> Computed {
         shared_heads: cx.boolean(7)?,
         dropout_mask: None,
     };
-    Ok(attend(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?.0)
+    let (q, k, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let out = attend(cx, q, k, v, &args)?.0;
+    if takes_flash(q, k, v, &args) { OutputLayout::AsOperand.apply(q, out) } else { Ok(out) }
+}
+
+/// Returns whether PyTorch computes this attention with its flash kernel, whose result has the layout of the query.
+fn takes_flash(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> bool {
+    let all = [q, k, v];
+    let width = |t: &Tensor| t.sizes().last().copied();
+    let packed = |t: &Tensor| t.strides().last() == Some(&1);
+    all.iter().all(|t| t.rank() == 4 && t.numel() > 0 && width(t) == width(q) && packed(t))
+        && all.iter().all(|t| t.sizes()[..2] == q.sizes()[..2])
+        && args.dropout == 0.0
+        && args.mask.is_none_or(|mask| packed(mask) && !mask.requires_grad())
 }
 
 /// `(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa)`: returns result and weights.
@@ -192,7 +206,7 @@ fn flash(cx: &KernelCx<'_>) -> Several {
             "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}",
         ));
     }
-    let out = attend(cx, q, k, v, &args)?.0;
+    let out = OutputLayout::AsOperand.apply(q, attend(cx, q, k, v, &args)?.0)?;
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let sums = over_dims(&scores(&wide(q)?, &wide(k)?, &args)?, &[-1], false)?;
