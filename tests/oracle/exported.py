@@ -321,7 +321,7 @@ def same_output(x):
 
 # --- symbolic shapes --------------------------------------------------------------------------------------------------
 
-batch, width = Dim("batch", max=64), Dim("width", min=3, max=16)
+batch, width, rows = Dim("batch", max=64), Dim("width", min=3, max=16), Dim("rows", min=2, max=64)
 
 
 @program((r(4, 3), r(4, 3)), (r(2, 3), r(2, 3)), (r(1, 3), r(1, 3)), (r(2, 3), r(3, 3)), (r(2, 4), r(2, 4)), (r(70, 3), r(70, 3)),
@@ -330,7 +330,7 @@ def dynamic_batch(x, y):
     return x + y, x.shape[0], x.reshape(-1), torch.cat([x, y]), torch.zeros(x.shape[0] * 2)
 
 
-@program((r(4, 5),), (r(2, 3),), (r(9, 16),), (r(2, 2),), dynamic=({0: batch, 1: width},), fails=(3,))
+@program((r(4, 5),), (r(2, 3),), (r(9, 16),), (r(2, 2),), dynamic=({0: rows, 1: width},), fails=(3,))
 def dynamic_sizes(x):
     n, m = x.shape
     return x.reshape(m, n), x[: n // 2], n * m, x.sum() / n, torch.arange(m) % 3, x.expand(2, n, m), n - m, x.view(n, 1, m)
@@ -346,14 +346,14 @@ def even(x):
     return x.reshape(-1, 2), x[::2]
 
 
-@program((r(4, 8, 8), ), (r(2, 12, 10),), dynamic=({0: batch, 1: Dim("h", min=4, max=64), 2: Dim("w", min=4, max=64)},))
+@program((r(4, 8, 8), ), (r(2, 12, 10),), dynamic=({0: batch, 1: Dim("high", min=4, max=64), 2: Dim("wide", min=4, max=64)},))
 class DynamicConv(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = nn.Conv2d(1, 2, 3, stride=2, padding=1)
+        self.conv = nn.Conv2d(1, 2, 3, padding=1)
 
     def forward(self, x):
-        return F.interpolate(self.conv(x.unsqueeze(1)), scale_factor=2, mode="bilinear"), F.avg_pool2d(x, 2)
+        return F.interpolate(self.conv(x.unsqueeze(1)), scale_factor=2, mode="bilinear"), x.flatten(1).sum(1)
 
 
 @program((torch.tensor([3]), r(5)), (torch.tensor([2]), r(5)), (torch.tensor([9]), r(5)), fails=(2,), forms=("", "functional"))
