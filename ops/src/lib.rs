@@ -12,6 +12,7 @@ mod compute;
 mod counts;
 mod create;
 mod dict;
+mod exported;
 mod facts;
 mod fft;
 mod gamma;
@@ -113,6 +114,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     random::family,
     autograd::family,
     counts::family,
+    exported::family,
     gamma::family,
     nn::family,
 ];
@@ -127,6 +129,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
     variants::add(builder);
     synonyms::add(builder);
     grad::add(builder);
+    exported::add(builder);
 }
 
 /// Returns a registry of the standard operators, created once per process.

@@ -5,6 +5,7 @@
 
 use super::softmax::{over_dims, softmax};
 use super::{nothing, sized};
+use crate::output_layout::OutputLayout;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -230,7 +231,7 @@ fn flash(cx: &KernelCx<'_>) -> Several {
             "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}",
         ));
     }
-    let out = attend(cx, q, k, v, &args)?.0;
+    let out = OutputLayout::AsOperand.apply(q, attend(cx, q, k, v, &args)?.0)?;
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let sums = over_dims(&scores(&wide(q)?, &wide(k)?, &args)?, &[-1], false)?;

@@ -1,11 +1,13 @@
 //! Replay of one case on a session.
 //!
-//! Each kind of case has a module. Programs are loaded and called ([`program`]), IR text is parsed and printed
+//! Each kind of case has a module. Programs are loaded and called ([`program`], [`exported`]), IR text is parsed and printed
 //! ([`text`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
 //! ([`printed`]), and hostile programs must not crash ([`bad`]).
 
 mod bad;
 mod declared;
+mod exported;
+mod exported_text;
 mod gradients;
 mod pass;
 mod printed;
@@ -57,7 +59,8 @@ impl Replay {
             "ir_text" => self.ir_text(case, "text"),
             "pass" => self.pass(case),
             "ir" => self.ir_text(case, "ir").and_then(|()| self.program(case)),
-            "archive" | "source" | "pt2" => self.program(case),
+            "archive" | "source" => self.program(case),
+            "pt2" => self.exported_text(case).and_then(|()| self.exported(case)),
             other => Err(Verdict::failed(format!("unknown kind of case `{other}`"))),
         };
         result.err().unwrap_or_else(Verdict::passed)

@@ -18,7 +18,7 @@ use super::{Replay, gradients, verdict_of};
 use crate::value::compare::{Tolerance, compare};
 
 /// The result of running a program.
-enum End {
+pub(super) enum End {
     /// The program was rejected.
     Refused(Error),
     /// The call failed; with the arguments after the call.
@@ -166,10 +166,10 @@ impl Replay {
 }
 
 /// Number of calls of a program with one recorded call: one is profiled, the others run its plan.
-const PROFILED_CALLS: usize = 3;
+pub(super) const PROFILED_CALLS: usize = 3;
 
 /// Makes guards of the plans of an entry fail.
-fn fail_guards(entry: &Entry, deopt: Deopt) {
+pub(super) fn fail_guards(entry: &Entry, deopt: Deopt) {
     for plan in entry.plans() {
         for position in 0..plan.code().bailouts().len() {
             plan.code().force_bailout(position, deopt.period(position));
@@ -201,7 +201,7 @@ fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonEr
 }
 
 /// Compares a call with the recorded error or result.
-fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
+pub(super) fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     match call.get("expected_error") {
         Some(want) => judge_error(call.case, end, want)?,
         None => judge_result(call, end)?,
