@@ -9,7 +9,7 @@
 //! bank or to a constant is an [`Operand`]. Calls of kernels and functions have any number of operands, which are in a
 //! side table.
 
-use crate::bailout::Bailout;
+use crate::bailout::{Bailout, Failures};
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
@@ -326,6 +326,7 @@ pub struct Code {
     pub(crate) declared: Box<[Type]>,
     /// Sites of bail-outs, in program order.
     pub(crate) bailouts: Box<[u32]>,
+    pub(crate) failed: Failures,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
     /// Maximal number of operands of a kernel's site.

@@ -26,7 +26,7 @@ pub mod tape;
 pub mod try_cell;
 pub mod vm;
 
-pub use bailout::BailoutState;
+pub use bailout::{BailoutHandler, BailoutState, FailedCheck};
 pub use bytecode::Code;
 pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};

@@ -1,5 +1,6 @@
 //! The stages of compilation that the executor requests, and a plain implementation of them.
 
+use crate::job::CompileJob;
 use flambeau_ir::{CompilationUnit, Graph};
 use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline, PipelineError};
 use std::sync::Arc;
@@ -41,6 +42,12 @@ pub trait Optimizer {
     /// # Errors
     /// Returns an error if a pass fails. The executor then stops specializing the function.
     fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error>;
+
+    /// Takes over a compilation, to run it on another thread. Returns a job that the caller must run at once, which is
+    /// what this implementation does.
+    fn defer(&self, job: CompileJob) -> Option<CompileJob> {
+        Some(job)
+    }
 }
 
 /// The stages with the passes of a library, for the functions of a unit.

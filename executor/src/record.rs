@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 /// A size of a tensor in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Size {
+pub(crate) enum Size {
     /// The same in all runs.
     Known(i64),
     /// The class of sizes that were equal in each run.
@@ -28,19 +28,19 @@ enum Size {
 
 /// The tensors observed by one profiling node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Tensors {
-    dtype: Option<DType>,
-    device: Option<Device>,
+pub(crate) struct Tensors {
+    pub(crate) dtype: Option<DType>,
+    pub(crate) device: Option<Device>,
     /// `None` if the ranks differ.
-    sizes: Option<SmallVec<[Size; 4]>>,
+    pub(crate) sizes: Option<SmallVec<[Size; 4]>>,
     /// `None` if any stride differs.
-    strides: Option<SmallVec<[i64; 4]>>,
-    requires_grad: Option<bool>,
+    pub(crate) strides: Option<SmallVec<[i64; 4]>>,
+    pub(crate) requires_grad: Option<bool>,
 }
 
 /// The values observed by one profiling node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Observed {
+pub(crate) enum Observed {
     /// None yet.
     #[default]
     Nothing,
@@ -85,7 +85,7 @@ impl Tensors {
 }
 
 impl Observed {
-    fn of(value: &IValue) -> Observed {
+    pub(crate) fn of(value: &IValue) -> Observed {
         match value {
             IValue::None => Observed::Absent,
             IValue::Tensor(t) => Observed::Tensors(Tensors::of(t)),
@@ -100,6 +100,15 @@ impl Observed {
             (Observed::Tensors(a), Observed::Tensors(b)) => a.merge(b, size),
             (a, b) if a == b => {}
             _ => *self = Observed::Mixed,
+        }
+    }
+
+    /// Returns the type of the observed values, as far as it is known.
+    pub(crate) fn own_type(&self) -> Type {
+        match self {
+            Observed::Tensors(seen) => Type::tensor(seen.to_type()),
+            Observed::Absent => Type::NONE,
+            _ => Type::ANY,
         }
     }
 
@@ -160,6 +169,19 @@ impl ProfilingRecord {
     #[must_use]
     pub fn new() -> ProfilingRecord {
         ProfilingRecord::default()
+    }
+
+    /// Returns a record with these observations.
+    pub(crate) fn restored(runs: u32, inputs: Vec<Observed>, nodes: Vec<Observed>) -> ProfilingRecord {
+        ProfilingRecord { runs, inputs, nodes, classes: HashMap::default() }
+    }
+
+    pub(crate) fn inputs(&self) -> &[Observed] {
+        &self.inputs
+    }
+
+    pub(crate) fn nodes(&self) -> &[Observed] {
+        &self.nodes
     }
 
     /// Returns the number of runs.

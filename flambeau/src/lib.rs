@@ -36,6 +36,7 @@ struct Readme;
 mod archives;
 #[cfg(feature = "archive")]
 mod as_module;
+mod background;
 mod engine;
 mod error;
 mod exports;
@@ -46,6 +47,7 @@ mod gradients;
 pub mod json;
 mod limits;
 mod module;
+mod plans;
 mod program;
 #[cfg(feature = "archive")]
 mod save;
@@ -63,5 +65,6 @@ pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
+pub use plans::RestoredPlans;
 pub use program::{Entry, Program};
-pub use session::{Execution, Session, SessionBuilder};
+pub use session::{Compilation, Execution, Session, SessionBuilder};

@@ -14,6 +14,7 @@ mod nodes;
 mod pairs;
 mod regs;
 
+use crate::bailout::Failures;
 use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
 use crate::callees::Callees;
 use crate::error::KernelError;
@@ -169,6 +170,7 @@ impl Code {
             params: emit.params,
             declared: declared(verified.graph()),
             bailouts,
+            failed: Failures::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::observe::{self, Observation, Precision};
 use crate::planted::PlanBug;
 use flambeau_exec::vm::{Program, Vm};
 use flambeau_exec::{ExecError, Fault, Host};
-use flambeau_executor::{CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, RunMode, Settings, Stage};
+use flambeau_executor::{CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, PlanCache, RunMode, Settings, Stage};
 use flambeau_ir::{At, Graph, IValue, Type};
 use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
 use flambeau_tensor::Tensor;
@@ -82,7 +82,8 @@ impl PlansAgree {
             Err(e) => return Outcome::Failed(e.to_string()),
         };
         let mut runs = Runs {
-            executor: Executor::new(Arc::clone(&case.graph), Settings::default()),
+            executor: Arc::new(Executor::new(Arc::clone(&case.graph), Settings::default())),
+            cache: PlanCache::new(),
             machine: Vm::new(Program::new(case.unit.clone())),
             optimizer,
             plans: 0,
@@ -144,7 +145,8 @@ impl Optimizer for Stages {
 }
 
 struct Runs {
-    executor: Executor,
+    executor: Arc<Executor>,
+    cache: PlanCache,
     machine: Vm,
     optimizer: Stages,
     /// Number of runs of plans.
@@ -188,8 +190,14 @@ impl Runs {
     fn call(&mut self, subject: &Subject<'_>) -> Result<(), String> {
         let (mut declined, mut failed) = (false, None);
         let count = subject.case.graph.outputs().len();
-        let got = observe::run(subject.case, |inputs, host: &mut Host| {
-            match self.executor.call(inputs, &mut self.machine, host, &self.optimizer) {
+        let got = observe::run(subject.case, |mut inputs, host: &mut Host| {
+            match self.executor.call(
+                &mut inputs,
+                &mut self.cache,
+                &mut self.machine,
+                host,
+                &self.optimizer,
+            ) {
                 CallOutcome::Ran { result, how, failure } => {
                     self.plans += u64::from(how == RunMode::Specialized);
                     failed = failure;

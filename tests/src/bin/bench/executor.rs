@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use flambeau::ir::{At, CompilationUnit, Graph, IValue, Type};
 use flambeau::{Entry, Execution, Session};
 use flambeau_exec::{Host, Program as Functions, Vm};
-use flambeau_executor::{CallOutcome, Executor, Pipelines, RunMode, Settings};
+use flambeau_executor::{CallOutcome, Executor, Pipelines, PlanCache, RunMode, Settings};
 use flambeau_rewrite::Checks;
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
@@ -70,6 +70,8 @@ fn find(session: &Session) -> Result<()> {
 /// A function with its executor and machine.
 struct Subject {
     executor: Arc<Executor>,
+    cache: PlanCache,
+    args: Vec<IValue>,
     machine: Vm,
     optimizer: Pipelines,
     host: Host,
@@ -80,6 +82,8 @@ impl Subject {
         let unit = Arc::new(CompilationUnit::new());
         Ok(Subject {
             executor: Arc::new(Executor::new(Arc::clone(graph), settings)),
+            cache: PlanCache::new(),
+            args: Vec::new(),
             machine: Vm::new(Functions::new(Arc::clone(&unit) as _)),
             optimizer: Pipelines::new(session.passes(), unit, Checks::Off)?,
             host: Host::new(),
@@ -87,8 +91,9 @@ impl Subject {
     }
 
     fn call(&mut self, args: &[IValue]) -> Result<RunMode> {
-        let outcome = self.executor.call(args.to_vec(), &mut self.machine, &mut self.host, &self.optimizer);
-        match outcome {
+        self.args.extend_from_slice(args);
+        let Subject { executor, cache, args, machine, optimizer, host } = self;
+        match executor.call(args, cache, machine, host, optimizer) {
             CallOutcome::Ran { result, how, failure: None } => {
                 result?;
                 Ok(how)
