@@ -23,13 +23,24 @@ impl Stage {
 }
 
 /// The pipelines of the stages: name and text, in the order of [`Stage`]. The first one inlines and simplifies as the
-/// optimization of a session begins, before it inserts profiling nodes; `guards` is a pipeline of the library.
+/// optimization of a session begins, before it inserts profiling nodes. The second one begins with the pipeline `guards`
+/// of the library; then it
+///
+/// 1. answers questions about sizes, dtypes and optionals from guarded types, and removes branches and checks that they
+///    decide,
+/// 2. removes bail-outs that follow from what is known now,
+/// 3. replaces writes to new tensors by functions, unrolls loops whose trip count is known, and simplifies the result,
+/// 4. saturates with exact rules, and fuses.
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
         "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes",
     ),
-    ("specialized", "guards,peephole,constant_propagation,peephole,cse,dce,fuse,dce"),
+    (
+        "specialized",
+        "guards,fix{3}(peephole,constant_propagation),eliminate_guards,remove_mutation{exact},\
+         loop_unrolling{constant},lower_simple_tuples,fix{2}(peephole,constant_propagation),saturate,cse,dce,fuse,dce",
+    ),
 ];
 
 /// Runs the stages of compilation.
@@ -67,7 +78,20 @@ impl Pipelines {
         unit: Arc<CompilationUnit>,
         checks: Checks,
     ) -> Result<Pipelines, Box<flambeau_ir::Diagnostic>> {
-        let [profiled, specialized] = PIPELINES.map(|(_, text)| Pipeline::parse(text, library));
+        Pipelines::of_texts(PIPELINES.map(|(_, text)| text), library, unit, checks)
+    }
+
+    /// Creates the stages from the texts of other pipelines, in the order of [`Stage`].
+    ///
+    /// # Errors
+    /// As [`Pipelines::new`].
+    pub fn of_texts(
+        texts: [&str; 2],
+        library: &PassLibrary,
+        unit: Arc<CompilationUnit>,
+        checks: Checks,
+    ) -> Result<Pipelines, Box<flambeau_ir::Diagnostic>> {
+        let [profiled, specialized] = texts.map(|text| Pipeline::parse(text, library));
         Ok(Pipelines { stages: [profiled?, specialized?], unit, checks })
     }
 }

@@ -169,12 +169,19 @@ impl<'a> Sweep<'a> {
     }
 
     fn try_node(&mut self, node: NodeId, instances: &[usize]) {
-        if self.graph.results(node).all(|v| self.graph.use_count(v) == 0) || !self.eligible.is_member(node) {
+        if self.graph.results(node).all(|v| self.graph.use_count(v) == 0) {
+            return;
+        }
+        let is_member = self.eligible.is_member(node);
+        if !is_member && !self.eligible.is_query(node) {
             return;
         }
         let rules = self.rules;
         for &i in instances {
             let instance = &rules.instances()[i];
+            if !is_member && !instance.answers_from_facts() {
+                continue;
+            }
             let Some(found) = self.matches(instance, node) else { continue };
             if self.apply(instance, node, &found) {
                 self.done.push((node, instance.rule, self.patch.len()));
@@ -183,7 +190,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Matches the left side at a node. The parser bounds the depth of a rule.
+    /// Matches the left side at a node, which is eligible. The parser bounds the depth of a rule.
     fn matches(&self, instance: &Instance, node: NodeId) -> Option<Match> {
         let vars = SmallVec::from_elem(None, instance.var_types.len());
         let mut found = Match { vars, terms: SmallVec::new() };
@@ -211,7 +218,7 @@ impl<'a> Sweep<'a> {
                     let def = self.graph.def(value);
                     let fits =
                         self.graph.op(def).row() == Some(*op) && self.graph.operand_count(def) == args.len();
-                    if !fits || !self.eligible.is_member(def) {
+                    if !fits || pat != instance.left && !self.eligible.is_member(def) {
                         return None;
                     }
                     found.terms.push((pat, value));
