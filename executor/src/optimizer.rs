@@ -26,11 +26,10 @@ impl Stage {
 /// optimization of a session begins, before it inserts profiling nodes. The second one begins with the pipeline `guards`
 /// of the library; then it
 ///
-/// 1. answers questions about sizes, dtypes and optionals from guarded types, and removes branches and checks that they
-///    decide,
-/// 2. removes bail-outs that follow from what is known now,
-/// 3. replaces writes to new tensors by functions, unrolls loops whose trip count is known, and simplifies the result,
-/// 4. saturates with exact rules, and fuses.
+/// 1. answers questions about sizes, dtypes and optionals from guarded types, removes branches and checks that they
+///    decide, and bail-outs that follow from what is known now,
+/// 2. unrolls loops whose trip count is known, replaces writes to new tensors by functions, and simplifies the result,
+/// 3. saturates with exact rules, and fuses.
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
@@ -38,8 +37,9 @@ pub const PIPELINES: [(&str, &str); 2] = [
     ),
     (
         "specialized",
-        "guards,fix{3}(peephole,constant_propagation),eliminate_guards,remove_mutation{exact},\
-         loop_unrolling{constant},lower_simple_tuples,fix{2}(peephole,constant_propagation),saturate,cse,dce,fuse,dce",
+        "guards,fix{3}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant},\
+         lower_simple_tuples,remove_mutation{exact},fix{2}(peephole,constant_propagation,eliminate_guards),\
+         saturate,cse,dce,fuse,dce",
     ),
 ];
 

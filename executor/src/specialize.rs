@@ -2,11 +2,11 @@
 //!
 //! The record's types become the types of the inputs, which are the plan's precondition, and the attribute
 //! `profiled_type` of the profiling nodes, from which passes make guards. Nodes that observed nothing are removed, and
-//! so are those whose guard failed too often before.
+//! so are those of tensors whose guard failed too often before.
 
 use crate::record::ProfilingRecord;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Attr, Graph, IValue, NodeId, Prim, Type};
+use flambeau_ir::{At, Attr, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
@@ -45,9 +45,15 @@ pub(crate) fn profile_index(graph: &Graph, node: NodeId) -> Option<usize> {
 /// Writes what a record observed into a copy of the profiled graph.
 pub(crate) fn annotate(profiled: &Graph, record: &ProfilingRecord, disabled: &ProfileIndices) -> Graph {
     let mut graph = profiled.clone();
+    let nodes = profile_nodes(profiled);
+    // A tensor is profiled at each use, and one guard is made of all its profiles.
+    let is_disabled = |node| profile_index(profiled, node).is_some_and(|index| disabled.contains(&index));
+    let unguarded: HashSet<ValueId, FxBuildHasher> =
+        nodes.iter().filter(|&&n| is_disabled(n)).map(|&n| profiled.operand(n, 0)).collect();
     let mut editor = graph.edit();
-    for node in profile_nodes(profiled) {
-        let index = profile_index(profiled, node).filter(|index| !disabled.contains(index));
+    for node in nodes {
+        let is_guarded = !unguarded.contains(&profiled.operand(node, 0));
+        let index = profile_index(profiled, node).filter(|_| is_guarded);
         match index.and_then(|index| record.observed_type(index)) {
             Some(ty) => editor.set_attr(node, names::profiled_type(), Attr::Type(ty)),
             None => {

@@ -14,7 +14,7 @@ use crate::log::Level;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::trace::name;
 use flambeau_analysis::GuardGraph;
-use flambeau_analysis::guards::{Implication, Premise};
+use flambeau_analysis::guards::{Implication, Premise, is_guard};
 use flambeau_ir::{Graph, NodeId, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -38,6 +38,10 @@ impl Pass for EliminateGuards {
     const DOC: &'static str = "Removes guards that follow from other guards and from shape rules.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let graph = cx.graph();
+        if !graph.nodes_deep().any(|n| is_guard(graph, n)) {
+            return Ok(());
+        }
         let explains = cx.is_tracing() || cx.is_logging(Level::Update);
         let (graph, implications) = cx.with::<GuardGraph>();
         let removals: Vec<Removal> =
