@@ -23,6 +23,7 @@ pub mod sample;
 pub mod soundness;
 mod structural;
 pub mod tape;
+mod timing;
 pub mod try_cell;
 pub mod vm;
 
@@ -37,5 +38,6 @@ pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site, panic_mes
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};
 pub use structural::{fits_inputs, fits_tensor, one_value};
+pub use timing::{NodeTime, NodeTimes};
 pub use try_cell::TryCell;
 pub use vm::{Program, Vm};

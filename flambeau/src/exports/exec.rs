@@ -5,7 +5,7 @@
 
 pub use flambeau_exec::{
     CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel, KernelCx, KernelError,
-    KernelResult, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp, TileVal, Tolerance,
+    KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp, TileVal, Tolerance,
     TraceEntry,
 };
 
