@@ -15,7 +15,7 @@ mod text;
 use std::path::PathBuf;
 
 use flambeau::rewrite::Checks;
-use flambeau::{Error, Fault, Session};
+use flambeau::{Compilation, Error, Fault, Session};
 
 use super::case::{Case, Verdict};
 use super::options::Ways;
@@ -40,7 +40,10 @@ impl Replay {
     pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
-        let session = builder.execution(ways.execution).profiled_runs(1).build()?;
+        let compilation =
+            if ways.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
+        let builder = builder.execution(ways.execution).profiled_runs(1).compilation(compilation);
+        let session = builder.threads(ways.threads).build()?.with_deopt(ways.deopt);
         let strict = Session::standard()?;
         Ok(Replay { folder, ways, session, strict })
     }
