@@ -157,7 +157,8 @@ impl<'a> DtypeRules<'a> {
                 constant: graph.constant(v),
             })
             .collect();
-        let Some(own) = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dims.as_ref()) else {
+        let Some(own) = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dims.as_ref())
+        else {
             return false;
         };
         let inferred = self.result(op, &operands);

@@ -353,3 +353,39 @@ fn eliminations_are_explained() {
         control.trace().unwrap().events().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(trace.contains(of_a), "{trace}");
 }
+
+/// What the continuation may write or return is not replaced by another tensor, although nothing in the graph writes it.
+#[test]
+fn captured_tensors_stay_apart() {
+    let text = |rest: &str| {
+        format!(
+            "graph(%x : Float(2), %y : Tensor, %c : bool):
+  %1 : int = prim::Constant[value=1]()
+  %z : Float(2) = toy::mul(%x, %1)
+  %g : Float(2) = prim::Guard(%y)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %w : Tensor = toy::relu_(%z)
+      -> (%w)
+    block1():
+      -> (%g)
+{rest}  %a : Tensor = toy::mul(%z, %r)
+  return (%a)
+"
+        )
+    };
+    let mut graph = run(&toy(), "insert_bailouts", &text(""));
+    let is = |graph: &Graph, n, prim| graph.is_prim(n, prim);
+    let branch = graph.nodes_deep().find(|&n| is(&graph, n, Prim::If)).unwrap();
+    let guarded = graph.operand(graph.ret(graph.block(branch, 1)), 0);
+    graph.edit().replace_node(branch, &[guarded]);
+    let library = crate::pipeline::PassLibrary::standard();
+    for pass in ["peephole", "saturate"] {
+        let pipeline = crate::pipeline::Pipeline::parse(pass, &library).unwrap();
+        let mut graph = graph.clone();
+        crate::manager::Manager::new().run(&mut graph, &pipeline).unwrap();
+        let bailout = graph.nodes_deep().find(|&n| is(&graph, n, Prim::BailOut)).unwrap();
+        let (x, captures) = (graph.inputs().next().unwrap(), graph.operands(bailout).collect::<Vec<_>>());
+        assert!(!captures.contains(&x), "{pass} passes the caller's tensor to code that writes it: {graph}");
+    }
+}

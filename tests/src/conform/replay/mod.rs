@@ -40,8 +40,7 @@ impl Replay {
     pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
-        let compilation =
-            if ways.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
+        let compilation = if ways.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
         let builder = builder.execution(ways.execution).profiled_runs(1).compilation(compilation);
         let session = builder.threads(ways.threads).build()?.with_deopt(ways.deopt);
         let strict = Session::standard()?;

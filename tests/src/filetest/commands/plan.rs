@@ -18,7 +18,9 @@ impl Command for Plan {
     }
 
     fn run(&self, file: &TestFile, _program: &str, _args: &str) -> Result<String, Vec<Blame>> {
-        let Some(first) = file.runs.first() else { return Err(Blame::nowhere("the file has no `run:` line")) };
+        let Some(first) = file.runs.first() else {
+            return Err(Blame::nowhere("the file has no `run:` line"));
+        };
         let instance = |execution| Instance::new(file, &first.call, execution, Compilation::Synchronous);
         let reference = instance(Execution::Reference).map_err(Blame::nowhere)?;
         let profiling = instance(Execution::Profiling).map_err(Blame::nowhere)?;
