@@ -33,11 +33,11 @@ impl Stage {
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
-        "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes",
+        "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes,insert_branch_counters",
     ),
     (
         "specialized",
-        "guards,fix{3}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant},\
+        "guards,fix{3}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant,profiled},\
          lower_simple_tuples,remove_mutation{exact},fix{2}(peephole,constant_propagation,eliminate_guards),\
          saturate,cse,dce,fuse,dce",
     ),
