@@ -7,6 +7,7 @@
 mod bailout;
 pub mod bytecode;
 pub mod callees;
+mod counter;
 mod emit;
 pub mod error;
 pub mod eval;

@@ -24,7 +24,7 @@ use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
-use crate::specialize::{ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
+use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use crate::watch::{Deoptimization, Watch};
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
@@ -149,6 +149,14 @@ struct Profiled {
     code: Arc<Code>,
     /// Number of profiling nodes.
     profile_nodes: usize,
+    blocks: Blocks,
+}
+
+impl Profiled {
+    /// Returns the graph with what a kind of calls observed.
+    fn annotated(&self, kind: &KindState) -> Graph {
+        annotate(self.code.graph(), &self.blocks, &kind.record, &kind.disabled_guards)
+    }
 }
 
 /// The decision about a call that no cache answers.
@@ -198,7 +206,7 @@ impl Executor {
         let state = self.state.lock();
         let Some(profiled) = &state.profiled else { return Vec::new() };
         let kinds = state.kinds.values().filter(|kind| kind.record.runs() > 0);
-        kinds.map(|kind| annotate(profiled.code.graph(), &kind.record, &kind.disabled_guards)).collect()
+        kinds.map(|kind| profiled.annotated(kind)).collect()
     }
 
     /// Returns the guards that failed, of replaced plans and of the current ones, oldest plan first.
@@ -372,7 +380,7 @@ impl Executor {
             return None;
         }
         let (profiled, kind) = (state.profiled.as_ref()?, state.kinds.get(&kinds)?);
-        let graph = annotate(profiled.code.graph(), &kind.record, &kind.disabled_guards);
+        let graph = profiled.annotated(kind);
         begin_job(state);
         Some(Work::Plan { graph, kinds })
     }
@@ -431,11 +439,12 @@ impl Executor {
 
     /// Sets the code with profiling nodes, and prepares the saved profiles that fit it.
     pub(crate) fn set_profiled(&self, code: Code) {
-        let profile_nodes = profile_nodes(code.graph()).len();
+        let (profile_nodes, blocks) = (profile_nodes(code.graph()).len(), Blocks::of(&code));
+        let counted = blocks.len();
         let mut state = self.state.lock();
-        state.profiled = Some(Arc::new(Profiled { code: Arc::new(code), profile_nodes }));
+        state.profiled = Some(Arc::new(Profiled { code: Arc::new(code), profile_nodes, blocks }));
         let inputs = self.graph.inputs().len();
-        state.saved.retain(|saved| saved.fits(inputs, profile_nodes));
+        state.saved.retain(|saved| saved.fits(inputs, profile_nodes, counted));
     }
 
     /// Returns the graph of the plan of the next saved profile.
@@ -446,8 +455,9 @@ impl Executor {
         }
         let saved = state.saved.pop()?;
         let (kinds, record, disabled_guards) = saved.into_parts();
-        let graph = annotate(state.profiled.as_ref()?.code.graph(), &record, &disabled_guards);
-        state.kinds.insert(kinds.clone(), KindState { record, failed: 0, disabled_guards });
+        let kind = KindState { record, failed: 0, disabled_guards };
+        let graph = state.profiled.as_ref()?.annotated(&kind);
+        state.kinds.insert(kinds.clone(), kind);
         state.compilations += 1;
         Some((graph, kinds))
     }
@@ -521,11 +531,15 @@ fn run_profiled(
             }
         }
     })));
+    let before: Vec<u64> = profiled.code.counts().map(|(_, count)| count).collect();
     let result = run(machine, &profiled.code, args, host);
     host.set_observer(None);
     // The receiver was dropped with the observer, so this is the only reference.
     let parts = Arc::into_inner(shared).map(Mutex::into_inner);
-    let (profile, other) = parts.map_or((None, None), |(profile, other)| (Some(profile), other));
+    let (mut profile, other) = parts.map_or((None, None), |(profile, other)| (Some(profile), other));
+    if let Some(profile) = &mut profile {
+        profile.set_blocks(profiled.blocks.runs(&before, &profiled.code));
+    }
     host.set_observer(other);
     (result, profile)
 }

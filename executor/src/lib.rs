@@ -22,7 +22,7 @@ pub use executor::{CallOutcome, Executor, RunMode, Settings};
 pub use job::{CompileJob, StageFailure};
 pub use optimizer::{Optimizer, PIPELINES, Pipelines, Stage};
 pub use plan::{Plan, PlanCache};
-pub use record::{ProfilingRecord, RunProfile};
+pub use record::{BlockRuns, ProfilingRecord, RunProfile};
 pub use saved::{SavedProfile, SavedSize, SavedValue};
 pub use spec::{ArgumentKinds, ArgumentSpec};
 pub use watch::Deoptimization;

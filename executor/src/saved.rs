@@ -5,7 +5,7 @@
 //! passes. A profile of another program costs time and never changes results, because every type in it becomes a
 //! precondition or a guard.
 
-use crate::record::{Observed, ProfilingRecord, Size, Tensors};
+use crate::record::{BlockRuns, Observed, ProfilingRecord, Size, Tensors};
 use crate::spec::ArgumentKinds;
 use crate::specialize::ProfileIndices;
 use flambeau_tensor::{DType, Device, MAX_RANK};
@@ -56,6 +56,8 @@ pub struct SavedProfile {
     pub inputs: Vec<SavedValue>,
     /// The values at profiling nodes, by number.
     pub values: Vec<SavedValue>,
+    /// The runs of counted blocks, in program order.
+    pub blocks: Vec<BlockRuns>,
     /// Numbers of profiling nodes whose guards failed too often, in ascending order.
     pub dropped: Vec<usize>,
 }
@@ -75,22 +77,24 @@ impl SavedProfile {
             runs: record.runs(),
             inputs: save(record.inputs()),
             values: save(record.nodes()),
+            blocks: record.blocks().to_vec(),
             dropped,
         }
     }
 
-    /// Whether the profile can be one of a graph with these numbers of inputs and of profiling nodes.
-    pub(crate) fn fits(&self, inputs: usize, nodes: usize) -> bool {
+    /// Whether the profile can be one of a graph with these numbers of inputs, profiling nodes and counted blocks.
+    pub(crate) fn fits(&self, inputs: usize, nodes: usize, blocks: usize) -> bool {
         self.runs > 0
             && self.inputs.len() == inputs
             && self.values.len() == nodes
+            && self.blocks.len() == blocks
             && self.dropped.iter().all(|&index| index < nodes)
             && self.inputs.iter().chain(&self.values).all(is_possible)
     }
 
     pub(crate) fn into_parts(self) -> (ArgumentKinds, ProfilingRecord, ProfileIndices) {
         let restore = |all: Vec<SavedValue>| all.into_iter().map(restore).collect();
-        let record = ProfilingRecord::restored(self.runs, restore(self.inputs), restore(self.values));
+        let record = ProfilingRecord::restored(self.runs, restore(self.inputs), restore(self.values), self.blocks);
         (ArgumentKinds::of_words(&self.kinds), record, self.dropped.into_iter().collect())
     }
 }

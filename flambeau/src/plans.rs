@@ -11,7 +11,7 @@
 //!   {"name": "forward", "profiles": [{
 //!     "kinds": [1, 4295033093], "runs": 2, "dropped": [],
 //!     "inputs": [{"dtype": "float32", "grad": false, "sizes": [{"class": 0}, 3], "strides": [3, 1]}, "present"],
-//!     "values": [null, "mixed"]}]}]}
+//!     "values": [null, "mixed"], "blocks": [[true, 3]]}]}]}
 //! ```
 //!
 //! A value is `null` if it was never computed, `"absent"`, `"present"` or `"mixed"`, or a tensor, whose properties are
@@ -20,7 +20,7 @@
 use crate::error::Error;
 use crate::program::Program;
 use crate::session::Execution;
-use flambeau_executor::{SavedProfile, SavedSize, SavedValue};
+use flambeau_executor::{BlockRuns, SavedProfile, SavedSize, SavedValue};
 use flambeau_ir::Fault;
 use flambeau_tensor::{DType, simd};
 use rustc_hash::FxHasher;
@@ -160,8 +160,28 @@ fn profile_to_json(profile: &SavedProfile) -> Value {
         "runs": profile.runs,
         "inputs": values(&profile.inputs),
         "values": values(&profile.values),
+        "blocks": profile.blocks.iter().map(block_to_json).collect::<Vec<_>>(),
         "dropped": profile.dropped,
     })
+}
+
+/// Writes the runs of a block: `null` if its node was never reached, else whether it was executed, and how often.
+fn block_to_json(block: &BlockRuns) -> Value {
+    if block.reached { json!([block.executed, block.each]) } else { Value::Null }
+}
+
+fn block_of_json(value: &Value) -> Result<BlockRuns, Error> {
+    let wrong = || malformed(format!("`{value}` is not the runs of a block"));
+    match value {
+        Value::Null => Ok(BlockRuns::default()),
+        Value::Array(parts) => match parts.as_slice() {
+            [Value::Bool(executed), each @ (Value::Null | Value::Number(_))] => {
+                Ok(BlockRuns { executed: *executed, each: each.as_u64(), reached: true })
+            }
+            _ => Err(wrong()),
+        },
+        _ => Err(wrong()),
+    }
 }
 
 fn value_to_json(value: &SavedValue) -> Value {
@@ -199,6 +219,7 @@ fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
         runs: runs.ok_or_else(|| malformed("`runs` is not a number"))?,
         inputs: values("inputs")?,
         values: values("values")?,
+        blocks: array(value, "blocks")?.iter().map(block_of_json).collect::<Result<_, _>>()?,
         dropped: numbers("dropped")?.into_iter().map(index).collect::<Result<_, _>>()?,
     })
 }

@@ -279,3 +279,33 @@ def f(x, n: int):
     assert!(!wanted.trace.is_empty());
     assert_eq!(places(&wanted).last(), places(&got).last());
 }
+
+#[test]
+fn branches_and_trip_counts_are_profiled() {
+    let source = "
+def f(x, n: int, m: int):
+    y = x
+    for i in range(n):
+        for j in range(3):
+            y = y + x
+        if i >= 0:
+            y = y * 2.0
+        else:
+            y = y - x
+        if i == m:
+            y = y + 1.0
+    return y
+";
+    let both = Both::new(source);
+    for n in [4, 5, 5] {
+        both.call(&[tensor(&[2]), IValue::Int(n), IValue::Int(1)]).expect("runs");
+    }
+    let profiles = both.profiling.profiles();
+    let [profile] = profiles.as_slice() else { panic!("{} profiles", profiles.len()) };
+    let text = profile.to_string();
+    let lines = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(lines("prim::Loop"), 2, "{text}");
+    assert_eq!(lines("prim::Loop[trip_count=3]"), 1, "only the inner loop:\n{text}");
+    assert_eq!((lines("prim::If["), lines("prim::If[taken=0]")), (1, 1), "{text}");
+    assert_eq!(lines("prim::profile[index=0]()"), 0, "counters are removed:\n{text}");
+}

@@ -73,6 +73,8 @@ pub struct PlansAgree {
     planted: Option<PlanBug>,
     /// Number of failed guards so far.
     failures: AtomicU64,
+    /// Number of specialized continuations so far.
+    continuations: AtomicU64,
 }
 
 impl PlansAgree {
@@ -84,7 +86,7 @@ impl PlansAgree {
         for text in Way::ALL.iter().flat_map(|way| way.pipelines()) {
             flambeau_rewrite::Pipeline::parse(&text, library).map_err(|e| e.to_string())?;
         }
-        Ok(PlansAgree { library: library.clone(), planted: None, failures: AtomicU64::new(0) })
+        Ok(PlansAgree { library: library.clone(), planted: None, failures: AtomicU64::new(0), continuations: AtomicU64::new(0) })
     }
 
     /// Returns the number of failed guards in all checks so far, forced or not.
@@ -159,6 +161,11 @@ impl PlansAgree {
         let plans = runs.executor.plans();
         let failures = plans.iter().map(|plan| u64::from(plan.code().failures())).sum();
         self.failures.fetch_add(failures, Ordering::Relaxed);
+        let specialized = plans.iter().map(|plan| {
+            let positions = 0..plan.code().bailouts().len();
+            positions.filter(|&at| plan.specialized_continuation(at).is_some()).count() as u64
+        });
+        self.continuations.fetch_add(specialized.sum(), Ordering::Relaxed);
         found.map(|()| runs.plans)
     }
 }
@@ -374,5 +381,7 @@ mod tests {
             with_failures += u32::from(oracle.failures() > before);
         }
         assert!(with_failures >= 6, "{with_failures}");
+        let continuations = oracle.continuations.load(Ordering::Relaxed);
+        assert!(continuations >= 20, "{continuations} continuations are specialized");
     }
 }

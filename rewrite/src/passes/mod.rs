@@ -53,6 +53,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<guards::eliminate::EliminateGuards>,
     PassEntry::of::<guards::insert::InsertGuards>,
     PassEntry::of::<guards::motion::MoveGuardsToDefinitions>,
+    PassEntry::of::<guards::count::InsertBranchCounters>,
     PassEntry::of::<guards::profile::InsertProfileNodes>,
     PassEntry::of::<guards::profile::RemoveProfileNodes>,
     PassEntry::of::<hoist::Hoist>,

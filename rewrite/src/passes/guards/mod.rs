@@ -17,6 +17,7 @@
 pub mod bailout;
 pub mod coalesce;
 mod continuation;
+pub mod count;
 pub mod eliminate;
 pub mod insert;
 pub mod motion;
