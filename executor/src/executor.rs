@@ -16,6 +16,7 @@
 //!
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
+use crate::attributes::{AttributePath, append};
 use crate::deopt::Deopt;
 use crate::job::{CompileJob, StageFailure, Work};
 use crate::optimizer::Optimizer;
@@ -31,7 +32,7 @@ use flambeau_ir::{Graph, IValue};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Settings of an executor.
@@ -111,6 +112,8 @@ pub struct Executor {
     graph: Arc<Graph>,
     /// Changes with the plans, so that caches notice. Starts at 1; a new cache has version 0.
     version: AtomicU64,
+    /// The attributes that the profiled graph, and so every plan, has as further inputs. Set before that graph.
+    attributes: OnceLock<Vec<AttributePath>>,
     state: Mutex<State>,
 }
 
@@ -167,6 +170,8 @@ enum Choice {
     Wait(Arc<Profiled>),
     /// Compile the function with profiling nodes.
     Begin,
+    /// Decide again with the lifted attributes, which are known since the call began.
+    Again,
     /// Run the caller's code; whether it is only for now.
     Plain(bool),
 }
@@ -186,7 +191,13 @@ impl Executor {
             disabled: has_assumptions(&graph),
             past: Vec::new(),
         };
-        Executor { settings, graph, version: AtomicU64::new(1), state: Mutex::new(state) }
+        Executor {
+            settings,
+            graph,
+            version: AtomicU64::new(1),
+            attributes: OnceLock::new(),
+            state: Mutex::new(state),
+        }
     }
 
     /// Returns the function, as it was loaded.
@@ -251,9 +262,15 @@ impl Executor {
         host: &mut Host,
         optimizer: &O,
     ) -> CallOutcome<O::Error> {
+        let own = args.len();
+        if let Some(attributes) = self.attributes.get()
+            && !append(attributes, args)
+        {
+            return CallOutcome::Plain { pending: false, failure: None };
+        }
         match cache.find(self.version.load(Ordering::Acquire), args, host.grad_enabled()) {
             Some(plan) => self.run_plan(plan, args, machine, host, optimizer),
-            None => self.call_uncached(args, cache, machine, host, optimizer),
+            None => self.call_uncached(own, args, cache, machine, host, optimizer),
         }
     }
 
@@ -273,9 +290,11 @@ impl Executor {
         CallOutcome::Ran { result, how: RunMode::Specialized, failure }
     }
 
+    /// Runs a call that no cache answers. `own` is the number of arguments without lifted attributes.
     #[inline(never)]
     fn call_uncached<O: Optimizer>(
         self: &Arc<Self>,
+        own: usize,
         args: &mut Vec<IValue>,
         cache: &mut PlanCache,
         machine: &mut Vm,
@@ -283,12 +302,22 @@ impl Executor {
         optimizer: &O,
     ) -> CallOutcome<O::Error> {
         let grad_enabled = host.grad_enabled();
-        let spec = ArgumentSpec::of(args, grad_enabled);
-        let (mut choice, mut version) = self.choose(&spec, args, grad_enabled);
-        if let Choice::Begin = choice {
-            match self.submit(Work::Profiled, machine, optimizer) {
+        let mut spec = ArgumentSpec::of(args, grad_enabled);
+        let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
+        if let Choice::Begin | Choice::Again = choice {
+            let begun = match choice {
+                Choice::Begin => self.submit(Work::Profiled, machine, optimizer),
+                _ => Ok(false),
+            };
+            match begun {
                 Ok(true) => return CallOutcome::Plain { pending: true, failure: None },
-                Ok(false) => (choice, version) = self.choose(&spec, args, grad_enabled),
+                Ok(false) => {
+                    if !append(self.attributes.get().map_or(&[], Vec::as_slice), args) {
+                        return CallOutcome::Plain { pending: false, failure: None };
+                    }
+                    spec = ArgumentSpec::of(args, grad_enabled);
+                    (choice, version) = self.choose(own, &spec, args, grad_enabled);
+                }
                 Err(failure) => return CallOutcome::Plain { pending: false, failure: Some(failure) },
             }
         }
@@ -308,7 +337,8 @@ impl Executor {
                 let result = run(machine, &profiled.code, args, host);
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure: None }
             }
-            Choice::Begin | Choice::Plain(_) => {
+            Choice::Begin | Choice::Again | Choice::Plain(_) => {
+                args.truncate(own);
                 let pending = matches!(choice, Choice::Plain(true));
                 CallOutcome::Plain { pending, failure: None }
             }
@@ -329,9 +359,18 @@ impl Executor {
     }
 
     /// Decides how a call runs. Also returns the version of the plans.
-    fn choose(&self, spec: &ArgumentSpec, args: &[IValue], grad_enabled: bool) -> (Choice, u64) {
+    fn choose(
+        &self,
+        own: usize,
+        spec: &ArgumentSpec,
+        args: &[IValue],
+        grad_enabled: bool,
+    ) -> (Choice, u64) {
         let mut state = self.state.lock();
         let version = self.version.load(Ordering::Relaxed);
+        if self.attributes.get().is_some_and(|attributes| own + attributes.len() != args.len()) {
+            return (Choice::Again, version);
+        }
         if let Some(plan) = state.plans.find(spec, args, grad_enabled) {
             return (Choice::Plan(plan), version);
         }
@@ -438,12 +477,14 @@ impl Executor {
     }
 
     /// Sets the code with profiling nodes, and prepares the saved profiles that fit it.
-    pub(crate) fn set_profiled(&self, code: Code) {
+    pub(crate) fn set_profiled(&self, code: Code, attributes: Vec<AttributePath>) {
         let (profile_nodes, blocks) = (profile_nodes(code.graph()).len(), Blocks::of(&code));
         let counted = blocks.len();
+        let inputs = code.graph().inputs().len();
         let mut state = self.state.lock();
+        // A function is profiled at most once, so it is not set yet.
+        let _ = self.attributes.set(attributes);
         state.profiled = Some(Arc::new(Profiled { code: Arc::new(code), profile_nodes, blocks }));
-        let inputs = self.graph.inputs().len();
         state.saved.retain(|saved| saved.fits(inputs, profile_nodes, counted));
     }
 

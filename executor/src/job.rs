@@ -4,6 +4,7 @@
 //! dropped program alive nor has to be cancelled. An executor has at most one job at a time. A job that is dropped
 //! without having run, or whose stage panics, disables specialization of its function.
 
+use crate::attributes::lift;
 use crate::executor::Executor;
 use crate::optimizer::{Optimizer, Stage};
 use crate::plan::Plan;
@@ -80,11 +81,18 @@ impl CompileJob {
     /// further.
     pub fn run<O: Optimizer>(mut self, optimizer: &O) -> Result<(), StageFailure<O::Error>> {
         let Some(executor) = self.executor.upgrade() else { return Ok(()) };
-        let compile = |graph: &Graph, stage| compile(graph, stage, &*self.callees, optimizer);
+        let callees = &*self.callees;
+        let compile = |graph: &Graph, stage| {
+            let graph = optimizer.optimize(graph, stage).map_err(StageFailure::Pass)?;
+            emit(graph, stage, callees)
+        };
         match self.work.as_ref() {
             None => {}
             Some(Work::Profiled) => {
-                executor.set_profiled(compile(executor.function(), Stage::Profiled)?);
+                let function = executor.function();
+                let mut graph = optimizer.optimize(function, Stage::Profiled).map_err(StageFailure::Pass)?;
+                let attributes = lift(&mut graph, callees);
+                executor.set_profiled(emit(graph, Stage::Profiled, callees)?, attributes);
                 while let Some((graph, kinds)) = executor.next_saved() {
                     executor.add_plan(compile(&graph, Stage::Specialized)?, &kinds);
                 }
@@ -115,13 +123,8 @@ impl Drop for CompileJob {
     }
 }
 
-/// Runs a stage and compiles its graph.
-fn compile<O: Optimizer>(
-    graph: &Graph,
-    stage: Stage,
-    callees: &dyn Callees,
-    optimizer: &O,
-) -> Result<Code, StageFailure<O::Error>> {
-    let graph = Arc::new(optimizer.optimize(graph, stage).map_err(StageFailure::Pass)?);
-    Code::compile(&graph, callees).map_err(|e| StageFailure::Compile { stage, error: ExecError::of(&e) })
+/// Compiles the graph that a stage returned.
+fn emit<E>(graph: Graph, stage: Stage, callees: &dyn Callees) -> Result<Code, StageFailure<E>> {
+    let compiled = Code::compile(&Arc::new(graph), callees);
+    compiled.map_err(|e| StageFailure::Compile { stage, error: ExecError::of(&e) })
 }

@@ -5,6 +5,7 @@
 //! checked when a plan is selected by [`ArgumentSpec`]; the other guards are bail-outs, which continue in the
 //! program as it was before passes relied on guards. No code of this crate names an operator.
 
+mod attributes;
 mod deopt;
 mod executor;
 mod job;

@@ -309,3 +309,40 @@ def f(x, n: int, m: int):
     assert_eq!((lines("prim::If["), lines("prim::If[taken=0]")), (1, 1), "{text}");
     assert_eq!(lines("prim::profile[index=0]()"), 0, "counters are removed:\n{text}");
 }
+
+#[cfg(feature = "archive")]
+#[test]
+fn attributes_of_modules_are_part_of_the_precondition() {
+    let archive = include_bytes!("../../archive/tests/data/nested.pt");
+    let run = |execution| {
+        let session = Session::standard().expect("consistent").with_execution(execution);
+        let session = session.with_compilation(flambeau::Compilation::Synchronous);
+        let program = session.load_archive_bytes(archive).expect("loads");
+        let entry = program.entry("forward").expect("there");
+        let weight = || {
+            let module = program.module().expect("a module");
+            let named = module.named_parameters();
+            named.into_iter().find(|(name, _)| name == "a.lin.weight").expect("there").1
+        };
+        let mut results = Vec::new();
+        let mut call = || {
+            let result = entry.call(&[tensor(&[3, 2])], &[]).map(|value| text(&value));
+            results.push(result.map_err(|e| e.message));
+        };
+        (0..4).for_each(|_| call());
+        // The same attribute with other metadata: the plan does not fit, and a later one does.
+        weight().set_requires_grad(false);
+        (0..4).for_each(|_| call());
+        (results, entry)
+    };
+    let (wanted, _) = run(Execution::Reference);
+    let (got, entry) = run(Execution::Profiling);
+    assert_eq!(got, wanted);
+    let plans = entry.plans();
+    assert!(!plans.is_empty());
+    for plan in plans {
+        let graph = plan.graph();
+        assert!(graph.inputs().len() > 2, "weights are inputs:\n{graph}");
+        assert_eq!(plan.code().bailouts().len(), 0, "no guard of a weight is left:\n{graph}");
+    }
+}
