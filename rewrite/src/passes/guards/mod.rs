@@ -31,4 +31,6 @@ fn guards(graph: &Graph) -> Vec<NodeId> {
 }
 
 #[cfg(test)]
+mod captures;
+#[cfg(test)]
 mod tests;
