@@ -13,6 +13,7 @@ impl Both {
     fn new(source: &str) -> Both {
         let entry = |execution| {
             let session = Session::standard().expect("consistent").with_execution(execution);
+            let session = session.with_compilation(flambeau::Compilation::Synchronous);
             let program = session.compile_source(source, "test.py").unwrap_or_else(|e| panic!("{e}"));
             program.entry("f").expect("there")
         };
