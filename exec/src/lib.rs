@@ -7,6 +7,7 @@
 mod bailout;
 pub mod bytecode;
 pub mod callees;
+mod counter;
 mod emit;
 pub mod error;
 pub mod eval;
@@ -23,10 +24,11 @@ pub mod sample;
 pub mod soundness;
 mod structural;
 pub mod tape;
+mod timing;
 pub mod try_cell;
 pub mod vm;
 
-pub use bailout::BailoutState;
+pub use bailout::{BailoutHandler, BailoutState, FailedCheck};
 pub use bytecode::Code;
 pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
@@ -37,5 +39,6 @@ pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site, panic_mes
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};
 pub use structural::{fits_inputs, fits_tensor, is_refined, one_value};
+pub use timing::{NodeTime, NodeTimes};
 pub use try_cell::TryCell;
 pub use vm::{Program, Vm};

@@ -186,7 +186,8 @@ impl<'a> Container<'a> {
         if self.zip.find(FLAT_PROGRAM).is_some() && self.zip.find("archive_format").is_none() {
             return vec![DEFAULT_MODEL];
         }
-        let names = self.zip.records().iter().filter_map(|r| r.name().strip_prefix(MODELS)?.strip_suffix(".json"));
+        let names =
+            self.zip.records().iter().filter_map(|r| r.name().strip_prefix(MODELS)?.strip_suffix(".json"));
         names.filter(|n| !n.is_empty() && !n.contains('/')).collect()
     }
 
@@ -293,9 +294,8 @@ impl<'a> Container<'a> {
             let message = format!("{} bytes exceed the limit of {limit}", record.size());
             return Err(ExportError::new(ExportCode::Limit, message).in_record(name));
         }
-        let not_utf8 = |at: usize| {
-            ExportError::new(ExportCode::Json, "the record is not UTF-8").in_record(name).at(at)
-        };
+        let not_utf8 =
+            |at: usize| ExportError::new(ExportCode::Json, "the record is not UTF-8").in_record(name).at(at);
         match self.zip.read(record)? {
             Cow::Borrowed(bytes) => {
                 std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|e| not_utf8(e.valid_up_to()))

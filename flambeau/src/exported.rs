@@ -152,7 +152,12 @@ impl ExportedProgram {
     /// Returns parameters and persistent buffers by name. The tensors are the program's own, not copies.
     #[must_use]
     pub fn state_dict(&self) -> Weights {
-        self.parts.model.state_dict.iter().map(|(name, weight)| (name.clone(), weight.tensor.clone())).collect()
+        self.parts
+            .model
+            .state_dict
+            .iter()
+            .map(|(name, weight)| (name.clone(), weight.tensor.clone()))
+            .collect()
     }
 
     /// Returns a parameter, buffer or constant tensor by name.
@@ -206,7 +211,10 @@ impl ExportedProgram {
                 Output::Gradient => {}
             }
         }
-        parts.spec.unflatten(results).ok_or_else(|| internal("the graph has fewer results than its signature"))
+        parts
+            .spec
+            .unflatten(results)
+            .ok_or_else(|| internal("the graph has fewer results than its signature"))
     }
 }
 
@@ -217,7 +225,10 @@ fn state<'m>(model: &'m ProgramModel, name: &str) -> Result<&'m Tensor, ExportEr
     }
     match model.constants.get(name) {
         Some(Constant::Tensor(tensor)) => Ok(tensor),
-        _ => Err(ExportError::new(ExportCode::Weight, format!("the file has no tensor `{}`", name.escape_debug()))),
+        _ => Err(ExportError::new(
+            ExportCode::Weight,
+            format!("the file has no tensor `{}`", name.escape_debug()),
+        )),
     }
 }
 

@@ -37,6 +37,7 @@ struct Readme;
 mod archives;
 #[cfg(feature = "archive")]
 mod as_module;
+mod background;
 mod engine;
 mod error;
 #[cfg(feature = "export")]
@@ -49,6 +50,7 @@ mod gradients;
 pub mod json;
 mod limits;
 mod module;
+mod plans;
 mod program;
 #[cfg(feature = "archive")]
 mod save;
@@ -59,10 +61,10 @@ pub use archives::StateMismatch;
 pub use error::Error;
 #[cfg(feature = "export")]
 pub use exported::ExportedProgram;
-#[cfg(feature = "export")]
-pub use exports::export;
 #[cfg(feature = "archive")]
 pub use exports::archive;
+#[cfg(feature = "export")]
+pub use exports::export;
 pub use exports::{analysis, exec, executor, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
 
@@ -70,5 +72,6 @@ pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
+pub use plans::RestoredPlans;
 pub use program::{Entry, Program};
-pub use session::{Execution, Session, SessionBuilder};
+pub use session::{Compilation, Execution, Session, SessionBuilder};

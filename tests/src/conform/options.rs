@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flambeau::Execution;
+use flambeau::executor::Deopt;
 
 /// The options of a run.
 #[derive(Debug, Clone)]
@@ -32,6 +33,7 @@ const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_SAVE: &str = "--through-save";
 const EXECUTOR: &str = "--executor";
 const DEOPT: &str = "--deopt";
+const THREADS: &str = "--threads";
 
 /// The values of `--executor`, with the modes of execution.
 const EXECUTORS: [(&str, Execution); 3] = [
@@ -53,50 +55,9 @@ pub struct Variants {
     pub execution: Execution,
     /// The guards of plans that are made to fail, under [`Execution::Profiling`].
     pub deopt: Option<Deopt>,
-}
-
-/// Guards of plans that are made to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deopt {
-    /// Every guard, every time.
-    All,
-    /// Every guard, every so many times that it is checked.
-    Every(u32),
-    /// The guard at this position in each plan.
-    Guard(usize),
-}
-
-impl Deopt {
-    /// Parses `all`, `every:N` or `guard:K`.
-    ///
-    /// # Errors
-    /// Returns an error that names the forms.
-    pub fn parse(text: &str) -> anyhow::Result<Deopt> {
-        let parsed = match text.split_once(':') {
-            None if text == "all" => Some(Deopt::All),
-            Some(("every", n)) => n.parse().ok().filter(|&n| n > 0).map(Deopt::Every),
-            Some(("guard", k)) => k.parse().ok().map(Deopt::Guard),
-            _ => None,
-        };
-        parsed.ok_or_else(|| anyhow::anyhow!("`{text}` is not `all`, `every:N` or `guard:K`"))
-    }
-
-    fn to_text(self) -> String {
-        match self {
-            Deopt::All => "all".to_owned(),
-            Deopt::Every(n) => format!("every:{n}"),
-            Deopt::Guard(k) => format!("guard:{k}"),
-        }
-    }
-
-    /// Returns how often the guard at a position is made to fail, as the period of its checks; 0 for never.
-    pub fn period(self, position: usize) -> u32 {
-        match self {
-            Deopt::All => 1,
-            Deopt::Every(n) => n,
-            Deopt::Guard(k) => u32::from(k == position),
-        }
-    }
+    /// Number of threads that work on loops; 0 for the number of processors. With several threads, plans are compiled on
+    /// a background thread.
+    pub threads: usize,
 }
 
 fn executor(name: &str) -> anyhow::Result<Execution> {
@@ -117,8 +78,9 @@ impl Variants {
             args.extend([EXECUTOR.into(), (*name).into()]);
         }
         if let Some(deopt) = self.deopt {
-            args.extend([DEOPT.into(), deopt.to_text().into()]);
+            args.extend([DEOPT.into(), deopt.to_string().into()]);
         }
+        args.extend([THREADS.into(), self.threads.to_string().into()]);
         args
     }
 
@@ -131,7 +93,8 @@ impl Variants {
             through_freeze: has(THROUGH_FREEZE),
             through_save: value(THROUGH_SAVE).map(PathBuf::from),
             execution: value(EXECUTOR).and_then(|name| executor(name).ok()).unwrap_or_default(),
-            deopt: value(DEOPT).and_then(|text| Deopt::parse(text).ok()),
+            deopt: value(DEOPT).and_then(|text| text.parse().ok()),
+            threads: value(THREADS).and_then(|text| text.parse().ok()).unwrap_or_default(),
         }
     }
 }
@@ -147,6 +110,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
   --executor NAME        reference, plain (default) or profiling, with one profiled run
   --deopt MODE           make guards of plans fail: all, every:N (checks) or guard:K (position)
+  --threads N            threads for large loops (default: one per processor); from 2 on, plans are compiled on another thread
   --filter TEXT          only cases whose id contains TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)
@@ -178,7 +142,8 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             THROUGH_FREEZE => options.variants.through_freeze = true,
             THROUGH_SAVE => options.variants.through_save = Some(value()?.into()),
             EXECUTOR => options.variants.execution = executor(value()?)?,
-            DEOPT => options.variants.deopt = Some(Deopt::parse(value()?)?),
+            THREADS => options.variants.threads = value()?.parse()?,
+            DEOPT => options.variants.deopt = Some(value()?.parse()?),
             "--filter" => options.filter = Some(value()?.clone()),
             "--jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
             "--limit" => options.limit = Duration::from_secs(value()?.parse()?),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use flambeau::json::Reader;
-use flambeau::{Entry, Execution, Fault, IValue, Program, Session, Type};
+use flambeau::{Compilation, Entry, Execution, Fault, IValue, Program, Session, Type};
 use flambeau_exec::{Gen, soundness};
 use flambeau_ir::Graph;
 use flambeau_ir::attr::names;
@@ -246,6 +246,48 @@ fn specialized(file: &TestFile, call: &Call) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A loaded program whose entry is called several times.
+pub(super) struct Instance {
+    session: Session,
+    entry: Entry,
+}
+
+impl Instance {
+    /// Loads the program of a file for calls of the entry that `call` names.
+    ///
+    /// # Errors
+    /// Returns an error if the program or the call does not parse.
+    pub(super) fn new(
+        file: &TestFile,
+        call: &str,
+        execution: Execution,
+        compilation: Compilation,
+    ) -> Result<Instance, String> {
+        let session = subject::session().with_execution(execution).with_compilation(compilation);
+        let program = subject::program(file, &session).map_err(|e| e.to_string())?;
+        let entry = entry_of(&program, &parse_call(call)?.0)?;
+        Ok(Instance { session, entry })
+    }
+
+    /// Returns the entry.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    fn call(&self, call: &Call) -> Result<Seen, String> {
+        call_entry(&self.session, &self.entry, self.entry.params(), call)
+    }
+}
+
+/// Calls two instances of a program alike.
+///
+/// # Errors
+/// Returns an error if the call is invalid or the results differ.
+pub(super) fn same(reference: &Instance, other: &Instance, call: &str) -> Result<(), String> {
+    let (call, _) = parse_call(call)?;
+    agree(&reference.call(&call)?, &other.call(&call)?, Tolerance::BITS)
 }
 
 /// Returns the positional arguments, and whether they match the types of their parameters.

@@ -17,7 +17,7 @@ mod text;
 use std::path::PathBuf;
 
 use flambeau::rewrite::Checks;
-use flambeau::{Error, Fault, Session};
+use flambeau::{Compilation, Error, Fault, Session};
 
 use super::case::{Case, Verdict};
 use super::options::Variants;
@@ -42,7 +42,10 @@ impl Replay {
     pub fn new(folder: PathBuf, variants: Variants) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
-        let session = builder.execution(variants.execution).profiled_runs(1).build()?;
+        let compilation =
+            if variants.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
+        let builder = builder.execution(variants.execution).profiled_runs(1).compilation(compilation);
+        let session = builder.threads(variants.threads).build()?.with_deopt(variants.deopt);
         let strict = Session::standard()?;
         Ok(Replay { folder, variants, session, strict })
     }

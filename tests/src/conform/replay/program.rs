@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::super::call::Call;
 use super::super::case::{Case, Outcome, Verdict};
-use super::super::options::Deopt;
 use super::super::tally::EXTENDED;
 use super::declared::as_declared;
 use super::{Replay, gradients, verdict_of};
@@ -134,9 +133,6 @@ impl Replay {
             Ok(arguments) => arguments,
             Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
-        if let Some(deopt) = self.variants.deopt {
-            fail_guards(entry, deopt);
-        }
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
         let recorded = call.gradients("grad_outputs").is_some();
@@ -167,15 +163,6 @@ impl Replay {
 
 /// Number of calls of a program with one recorded call: one is profiled, the others run its plan.
 pub(super) const PROFILED_CALLS: usize = 3;
-
-/// Makes guards of the plans of an entry fail.
-pub(super) fn fail_guards(entry: &Entry, deopt: Deopt) {
-    for plan in entry.plans() {
-        for position in 0..plan.code().bailouts().len() {
-            plan.code().force_bailout(position, deopt.period(position));
-        }
-    }
-}
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
