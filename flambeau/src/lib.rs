@@ -25,6 +25,7 @@
 //! |---|---|
 //! | `kernels` | the kernels of the standard operators. Without it a call that reaches one is an error (`X0002`, [`Fault::Unsupported`]), and constants are folded only where no kernel is needed; schemas, effects, aliasing, shapes, derivatives and rules are the same |
 //! | `archive` | `.pt` archives and weight files: loading, saving, freezing |
+//! | `export` | exported programs, `.pt2` files; includes `archive` |
 //! | `egraph` | equality saturation: the pass `egraph` |
 
 /// The examples of the README are tests.
@@ -36,8 +37,11 @@ struct Readme;
 mod archives;
 #[cfg(feature = "archive")]
 mod as_module;
+mod background;
 mod engine;
 mod error;
+#[cfg(feature = "export")]
+mod exported;
 mod exports;
 mod failures;
 #[cfg(feature = "archive")]
@@ -49,6 +53,7 @@ pub mod json;
 mod limits;
 mod module;
 mod optim;
+mod plans;
 mod program;
 mod recording;
 #[cfg(feature = "archive")]
@@ -58,8 +63,12 @@ mod session;
 #[cfg(feature = "archive")]
 pub use archives::StateMismatch;
 pub use error::Error;
+#[cfg(feature = "export")]
+pub use exported::ExportedProgram;
 #[cfg(feature = "archive")]
 pub use exports::archive;
+#[cfg(feature = "export")]
+pub use exports::export;
 pub use exports::{analysis, exec, executor, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
 
@@ -68,5 +77,6 @@ pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
 pub use optim::{Optimizer, Update};
+pub use plans::RestoredPlans;
 pub use program::{Entry, Program};
-pub use session::{Execution, Session, SessionBuilder};
+pub use session::{Compilation, Execution, Session, SessionBuilder};

@@ -7,7 +7,7 @@ use crate::recording::requires_grad;
 use crate::session::Session;
 use flambeau_exec::Host;
 use flambeau_exec::vm::Arguments;
-use flambeau_executor::Plan;
+use flambeau_executor::{Deoptimization, Plan};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
@@ -262,6 +262,7 @@ impl Program {
 }
 
 impl Entry {
+    /// Returns the session in which the program was loaded.
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }
@@ -370,6 +371,12 @@ impl Entry {
     /// [`crate::Execution::Profiling`], one for each combination of dtypes, ranks and present optionals.
     pub fn profiles(&self) -> Vec<Graph> {
         self.engine.profiles(&self.graph)
+    }
+
+    /// Returns the guards that failed in calls of this graph under [`crate::Execution::Profiling`]: the value, the
+    /// guarded type, the type that it had, and what was recompiled. Guards of older plans come first.
+    pub fn deoptimizations(&self) -> Vec<Deoptimization> {
+        self.engine.deoptimizations(&self.graph)
     }
 
     #[cold]

@@ -49,6 +49,11 @@ fn second_derivatives_and_training() {
 }
 
 #[test]
+fn exported_programs() {
+    replay("exported", 96);
+}
+
+#[test]
 fn hostile_programs() {
     replay("bad", 193);
 }

@@ -1,11 +1,16 @@
 //! `flambeau run`: calls a function or method and prints its result.
 
-use crate::inputs::InputArgs;
+use crate::inputs::{InputArgs, Inputs};
 use crate::output::OutputArgs;
+use crate::profile::{Profile, warm_up};
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
-use anyhow::Result;
-use flambeau::Execution;
+use anstream::{eprint, eprintln};
+use anyhow::{Context, Result};
+use flambeau::exec::NodeTimes;
+use flambeau::{Compilation, Entry, Execution, Program, RestoredPlans, Session};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -30,6 +35,17 @@ pub(crate) struct Args {
     memory: Option<usize>,
     #[command(flatten)]
     threads: ThreadArgs,
+    /// Write to standard error where the time of calls goes, by operator and source line, and the plans of the calls with
+    /// their guards. The entry is called several times; the printed result is that of the first call.
+    #[arg(long, conflicts_with = "reference")]
+    profile: bool,
+    /// Number of measured calls, after those that compile.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "profile",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    calls: u32,
+    /// Specialize with what earlier calls observed, read from this file if it exists, and write what this call observed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reference", "unoptimized"])]
+    plans: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -37,6 +53,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let execution = match (args.reference, args.unoptimized) {
         (true, _) => Execution::Reference,
         (_, true) => Execution::Machine,
+        _ if args.profile || args.plans.is_some() => Execution::Profiling,
         _ => Execution::Optimized,
     };
     let mut builder = setup.builder.execution(execution);
@@ -46,17 +63,66 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if let Some(mb) = args.memory {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
+    // One call observes, and plans that the call has must be written.
+    let builder =
+        builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
     let session = args.threads.of(&session(builder)?);
-    let entry = args.program.entry(&session)?;
+    let program = args.program.load(&session)?;
+    let entry = args.program.pick(&program)?;
+    if let Some(file) = &args.plans {
+        restore(&program, file)?;
+    }
     let inputs = args.inputs.read(&entry)?;
     // Output of the program is buffered until it has succeeded: after an error, standard output is empty.
     let printed = Printed::default();
     let mut host = session.host();
     host.set_stdout(printed.clone());
+    let profile = args.profile.then(|| inputs.copied()).transpose()?;
     let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.blame(e))?;
+    if let Some(file) = &args.plans {
+        std::fs::write(file, program.save_plans()).with_context(|| format!("writing {}", file.display()))?;
+    }
     anstream::print!("{}", printed.take());
+    if let Some(inputs) = profile {
+        eprint!("{}", measure(args, &entry, &inputs, &session)?.text(&entry));
+    }
     args.output.value(&result)
+}
+
+/// Uses the plans of a file, unless it does not exist.
+fn restore(program: &Program, file: &Path) -> Result<()> {
+    let bytes = match std::fs::read(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.with_context(|| format!("reading {}", file.display()))?,
+    };
+    if let RestoredPlans::Ignored { reason } = program.restore_plans(&bytes)? {
+        eprintln!("note: the plans of {} are not used: {reason}", file.display());
+    }
+    Ok(())
+}
+
+/// Calls an entry again, first to compile it, then to measure.
+fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Result<Profile> {
+    let mut host = session.host();
+    host.set_stdout(std::io::sink());
+    let mut time = Duration::ZERO;
+    let warm_up = warm_up(session.execution()) as u32;
+    for number in 0..warm_up + args.calls {
+        if number == warm_up {
+            host.set_timing(Some(NodeTimes::new()));
+            time = Duration::ZERO;
+        }
+        // Calls may write their arguments, so each gets new ones.
+        let inputs = inputs.copied()?;
+        let kwargs = inputs.kwargs();
+        let start = Instant::now();
+        let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
+        time += start.elapsed();
+        result.map_err(|e| args.inputs.blame(e))?;
+    }
+    let nodes = host.set_timing(None).unwrap_or_default();
+    Ok(Profile { calls: args.calls, time, nodes })
 }
 
 /// A buffer that the host writes and the command reads.

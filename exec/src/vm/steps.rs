@@ -231,6 +231,7 @@ pub(super) fn op(
         }
     }
     env.rets.clear();
+    let start = env.host.start_timing();
     let place = crate::kernel::Site::Node(&code.graph, site.node);
     let mut cx = KernelCx::new(&mut *args, env.rets, place, env.host);
     let done = match &site.work {
@@ -247,6 +248,9 @@ pub(super) fn op(
     };
     // Free dead arguments before anything else runs.
     args.iter_mut().for_each(discard);
+    if let Some(start) = start {
+        env.host.add_timing(&code.graph, site.node, start);
+    }
     done?;
     scatter(code, site, env.rets, s, v)
 }
@@ -302,7 +306,15 @@ pub(super) fn fused(
     env.host.poll()?;
     let Work::Fused(group) = &site.work else { return Err(KernelError::internal("a site without a group")) };
     // A recorded run records the operators of the group.
-    if env.host.tape().is_some() || !group.run(env.args, env.rets)? {
+    if env.host.tape().is_some() {
+        return Ok(false);
+    }
+    let start = env.host.start_timing();
+    let done = group.run(env.args, env.rets)?;
+    if let Some(start) = start {
+        env.host.add_timing(&code.graph, site.node, start);
+    }
+    if !done {
         return Ok(false);
     }
     env.args.iter_mut().for_each(discard);

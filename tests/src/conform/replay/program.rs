@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::super::call::Call;
 use super::super::case::{Case, Outcome, Verdict};
-use super::super::options::Deopt;
 use super::super::tally::{EXTENDED, GRAPH, TAPE};
 use super::declared::as_declared;
 use super::gradients::Run;
@@ -20,7 +19,7 @@ use super::{Replay, verdict_of};
 use crate::value::compare::{Tolerance, compare};
 
 /// The result of running a program.
-enum End {
+pub(super) enum End {
     /// The program was rejected.
     Refused(Error),
     /// The call failed; with the arguments after the call.
@@ -80,7 +79,7 @@ impl Replay {
             "ir" => session.parse_ir(case.text("ir")),
             _ => {
                 let program = self.frozen(self.archive(case, session)?, case.text("entry"))?;
-                let Some(folder) = self.ways.through_save.as_ref() else { return Ok(program) };
+                let Some(folder) = self.variants.through_save.as_ref() else { return Ok(program) };
                 let saved = folder.join(format!("{}.pt", case.id().replace('/', "_")));
                 program.save(&saved)?;
                 session.load_archive(&saved)
@@ -101,7 +100,7 @@ impl Replay {
         let training = |p: &Program| {
             p.module().is_none_or(|root| root.named_modules().iter().any(|(_, module)| module.is_training()))
         };
-        if !self.ways.through_freeze || training(&program) {
+        if !self.variants.through_freeze || training(&program) {
             return Ok(program);
         }
         // A case that is only loaded has no entry.
@@ -125,7 +124,7 @@ impl Replay {
             return training::replay(case, &self.session, &instance.program);
         }
         // One call alone would only be profiled. Programs without a module have no state, so it can be repeated.
-        let repeats = self.ways.execution == Execution::Profiling && instance.program.module().is_none();
+        let repeats = self.variants.execution == Execution::Profiling && instance.program.module().is_none();
         let times = if repeats && calls.len() == 1 { PROFILED_CALLS } else { 1 };
         for (i, call) in calls.iter().enumerate().flat_map(|call| std::iter::repeat_n(call, times)) {
             let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
@@ -135,7 +134,7 @@ impl Replay {
             })?;
         }
         let recorded = calls.iter().any(|call| call.gradients().is_some());
-        if self.ways.gradient_graphs && recorded {
+        if self.variants.gradient_graphs && recorded {
             return Err(instance.differentiated());
         }
         Ok(())
@@ -151,9 +150,6 @@ impl Replay {
             Ok(arguments) => arguments,
             Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
-        if let Some(deopt) = self.ways.deopt {
-            fail_guards(entry, deopt);
-        }
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
         let result = entry.call_on(&args, &kwargs, &mut host);
@@ -179,16 +175,7 @@ impl Replay {
 }
 
 /// Number of calls of a program with one recorded call: one is profiled, the others run its plan.
-const PROFILED_CALLS: usize = 3;
-
-/// Makes guards of the plans of an entry fail.
-fn fail_guards(entry: &Entry, deopt: Deopt) {
-    for plan in entry.plans() {
-        for position in 0..plan.code().bailouts().len() {
-            plan.code().force_bailout(position, deopt.period(position));
-        }
-    }
-}
+pub(super) const PROFILED_CALLS: usize = 3;
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
@@ -214,7 +201,7 @@ fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonEr
 }
 
 /// Compares a call with the recorded error or result.
-fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
+pub(super) fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     match call.get("expected_error") {
         Some(want) => judge_error(call.case, end, want)?,
         None => judge_result(call, end)?,
