@@ -7,8 +7,9 @@
 
 use crate::background;
 use crate::error::Error;
+use crate::gradient_graphs::GraphPlans;
+use crate::recording::asks_for_gradients;
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::RequestsGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
 use flambeau_executor::{
@@ -35,13 +36,11 @@ impl Prepared {
         Prepared { session: session.clone(), unit: Arc::clone(unit), asks: OnceLock::new() }
     }
 
-    /// Returns whether a graph, or any function that it may call, requests gradients.
+    /// Returns whether a graph, or any function that it may call, requests gradients or makes tensors that require
+    /// them.
     fn requests_gradients(&self, graph: &Graph) -> bool {
-        let asks = |g: &Graph| {
-            let column = g.registry().column::<RequestsGradients>();
-            g.nodes_deep().any(|node| g.op(node).row().is_some_and(|row| column.get(row).is_some()))
-        };
-        asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
+        asks_for_gradients(graph)
+            || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks_for_gradients(&f.graph)))
     }
 
     /// Returns the graph that the machine runs for a function: as loaded, or optimized if the session's settings
@@ -156,6 +155,23 @@ pub(crate) struct EntryCache {
     /// The code of the graph as it was loaded, for calls while a stage is compiled.
     loaded: OnceLock<Arc<Code>>,
     executor: OnceLock<Arc<Executor>>,
+    /// Code for recorded calls.
+    recorded: OnceLock<Arc<Code>>,
+    /// Whether every call is recorded, because the program requests gradients.
+    asks: OnceLock<bool>,
+    /// Differentiated graphs for recorded calls.
+    graphs: OnceLock<Arc<GraphPlans>>,
+}
+
+impl EntryCache {
+    /// Returns the differentiated graphs of the entry.
+    pub(crate) fn gradient_graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
+        self.graphs.get().map(|plans| plans.graphs()).unwrap_or_default()
+    }
+
+    pub(crate) fn gradient_refusals(&self) -> Vec<String> {
+        self.graphs.get().map(|plans| plans.refusals()).unwrap_or_default()
+    }
 }
 
 /// A machine with what calls on it reuse.
@@ -208,6 +224,8 @@ pub(crate) struct Engine {
     machine: TryCell<Option<Machine>>,
     /// Further machines, for concurrent calls.
     others: Mutex<Vec<Machine>>,
+    /// Runs recorded calls: graphs as they were loaded, since a history consists of the program's own operators.
+    recording: OnceLock<Arc<Engine>>,
 }
 
 impl Engine {
@@ -224,7 +242,12 @@ impl Engine {
             executors: Mutex::default(),
             machine: TryCell::new(None),
             others: Mutex::default(),
+            recording: OnceLock::new(),
         })
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.entry.session
     }
 
     /// Returns the unit of the program.
@@ -238,10 +261,15 @@ impl Engine {
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
             return Ok(code);
         }
+        let code = self.compile(graph)?;
+        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+    }
+
+    /// Optimizes and compiles a graph that its caller keeps.
+    pub(crate) fn compile(&self, graph: &Arc<Graph>) -> Result<Arc<Code>, Error> {
         let prepared = self.entry.prepare(graph, None)?;
         let code = Code::compile(&prepared, &**self.functions.callees());
-        let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
-        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+        Ok(Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?))
     }
 
     /// Returns the executor for calls of `graph`.
@@ -282,14 +310,35 @@ impl Engine {
     }
 
     /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
+    /// `requires_grad` states whether an argument requires a gradient, so that the call is recorded.
     pub(crate) fn run(
-        &self,
+        self: &Arc<Self>,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
+        requires_grad: bool,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        threads::with(self.threads, || self.run_here(graph, cache, host, bind))
+        threads::with(self.threads, || {
+            let asks = *cache.asks.get_or_init(|| self.entry.requests_gradients(graph));
+            if !requires_grad && !asks && host.tape().is_none() {
+                return self.run_here(graph, cache, host, bind);
+            }
+            let optimized = matches!(self.execution, Execution::Optimized | Execution::Profiling);
+            if asks || !requires_grad || !optimized {
+                return self.run_recorded(graph, cache, host, bind);
+            }
+            let mut args = Vec::new();
+            bind(&mut Arguments::of_list(&mut args))?;
+            let plans = cache.graphs.get_or_init(Arc::default);
+            if let Some(result) = plans.call(self, graph, &args, host)? {
+                return Ok(result);
+            }
+            self.run_recorded(graph, cache, host, |bound| {
+                args.into_iter().for_each(|arg| bound.push(arg));
+                Ok(())
+            })
+        })
     }
 
     #[inline]
@@ -300,7 +349,7 @@ impl Engine {
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        if self.execution == Execution::Reference || host.tape().is_some() {
+        if self.execution == Execution::Reference {
             return self.run_reference(graph, host, bind);
         }
         if let Some(executor) = cache.executor.get() {
@@ -308,7 +357,6 @@ impl Engine {
         }
         let code = match cache.code.get() {
             Some(code) => code,
-            None if self.entry.requests_gradients(graph) => return self.run_reference(graph, host, bind),
             None if self.execution == Execution::Profiling => {
                 let executor = cache.executor.get_or_init(|| self.executor(graph));
                 return self.run_specialized(executor, graph, cache, host, bind);
@@ -394,8 +442,81 @@ impl Engine {
         }
     }
 
-    /// Runs `graph` as it was loaded, with the reference evaluator. The evaluator records its operations if gradients
-    /// are requested; the machine cannot record.
+    /// Runs `graph` with the session's tape, or with that of the host if there is one.
+    fn run_recorded(
+        &self,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        let own = if host.tape().is_none() { Some(self.entry.session.tape()?) } else { None };
+        let sets = own.is_some();
+        if sets {
+            host.set_tape(own);
+        }
+        let result = self.run_on_tape(graph, cache, host, bind);
+        if sets {
+            host.set_tape(None);
+        }
+        result
+    }
+
+    fn run_on_tape(
+        &self,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        if self.execution == Execution::Reference {
+            return self.run_reference(graph, host, bind);
+        }
+        let engine = match self.execution {
+            Execution::Machine => self,
+            _ => self.recording.get_or_init(|| {
+                Engine::new(&self.entry.session.with_execution(Execution::Machine), &self.entry.unit)
+            }),
+        };
+        let code = match cache.recorded.get() {
+            Some(code) => code,
+            None => {
+                let code = engine.code(graph)?;
+                cache.recorded.get_or_init(|| code)
+            }
+        };
+        engine.on_machine(|machine| machine.vm.run_bound(code, host, bind))
+    }
+
+    /// Runs compiled code on complete arguments.
+    pub(crate) fn run_code(
+        &self,
+        code: &Arc<Code>,
+        args: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        self.on_machine(|machine| {
+            machine.vm.run_bound(code, host, |bound| {
+                args.into_iter().for_each(|arg| bound.push(arg));
+                Ok(())
+            })
+        })
+    }
+
+    /// Runs `graph` with the host's tape, operator by operator.
+    pub(crate) fn run_again(
+        &self,
+        graph: &Arc<Graph>,
+        args: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        self.run_on_tape(graph, &EntryCache::default(), host, |bound| {
+            args.into_iter().for_each(|arg| bound.push(arg));
+            Ok(())
+        })
+    }
+
+    /// Runs `graph` as it was loaded, with the reference evaluator.
     fn run_reference(
         &self,
         graph: &Arc<Graph>,
@@ -404,14 +525,7 @@ impl Engine {
     ) -> Result<IValue, Error> {
         let mut args = Vec::new();
         bind(&mut Arguments::of_list(&mut args))?;
-        let records = host.tape().is_none() && self.entry.requests_gradients(graph);
-        if records {
-            host.set_tape(Some(self.entry.session.tape()?));
-        }
         let results = reference::run(graph, args, &*self.unit, host);
-        if records {
-            host.set_tape(None);
-        }
         Ok(one_value(results?.into_iter()))
     }
 

@@ -94,6 +94,8 @@ pub(crate) struct Settings {
     compilation: Compilation,
     background: Background,
     failures: Failures,
+    /// Number of recorded calls of an entry before it runs differentiated graphs.
+    differentiated_after: u32,
 }
 
 impl Default for Settings {
@@ -111,6 +113,7 @@ impl Default for Settings {
             compilation: Compilation::default(),
             background: Background::default(),
             failures: Failures::default(),
+            differentiated_after: 1,
         }
     }
 }
@@ -216,6 +219,13 @@ impl SessionBuilder {
     /// Sets the mode of execution.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.settings.execution = execution;
+        self
+    }
+
+    /// Sets after how many recorded calls an entry runs differentiated graphs, which are compiled and optimized, instead
+    /// of recording each operator; `u32::MAX`: never. The default is 1.
+    pub fn differentiated_after(mut self, calls: u32) -> Self {
+        self.settings.differentiated_after = calls;
         self
     }
 
@@ -673,6 +683,11 @@ impl Session {
         }
         let library = Arc::new(Library::new(self)?);
         Ok(Arc::clone(self.gradients.get_or_init(|| library)))
+    }
+
+    /// Returns the number of recorded calls of an entry before it runs differentiated graphs.
+    pub(crate) fn differentiated_after(&self) -> u32 {
+        self.settings.differentiated_after
     }
 
     /// Returns a host with this session's limits that prints to standard output.

@@ -129,6 +129,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
     variants::add(builder);
     synonyms::add(builder);
     grad::add(builder);
+    autograd::add_facets(builder);
     exported::add(builder);
 }
 

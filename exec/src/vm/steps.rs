@@ -6,6 +6,7 @@ use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
+use crate::tape;
 use flambeau_ir::value::{IValue, List, ListItems};
 
 /// Returns the value of an operand.
@@ -235,6 +236,10 @@ pub(super) fn op(
     let mut cx = KernelCx::new(&mut *args, env.rets, place, env.host);
     let done = match &site.work {
         Work::Kernel(kernel) => match cx.host().poll() {
+            Ok(()) if cx.host().tape().is_some() => match code.graph.op(site.node).row() {
+                Some(row) => tape::call(kernel, row, code.graph.registry().schema(row), &mut cx),
+                None => kernel.call(&mut cx),
+            },
             Ok(()) => kernel.call(&mut cx),
             Err(error) => Err(error),
         },
@@ -300,6 +305,10 @@ pub(super) fn fused(
     env.rets.clear();
     env.host.poll()?;
     let Work::Fused(group) = &site.work else { return Err(KernelError::internal("a site without a group")) };
+    // A recorded run records the operators of the group.
+    if env.host.tape().is_some() {
+        return Ok(false);
+    }
     let start = env.host.start_timing();
     let done = group.run(env.args, env.rets)?;
     if let Some(start) = start {

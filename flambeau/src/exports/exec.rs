@@ -18,7 +18,9 @@ pub mod soundness {
 
 /// Recording of a run for differentiation.
 pub mod tape {
-    pub use flambeau_exec::tape::{Tape, backward, detach, gathered, gradients, is_leaf, is_recorded};
+    pub use flambeau_exec::tape::{
+        Tape, WalkMode, backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded,
+    };
 }
 
 /// Random generation of tensors and lists for samples.

@@ -33,6 +33,7 @@ const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_SAVE: &str = "--through-save";
 const EXECUTOR: &str = "--executor";
 const DEOPT: &str = "--deopt";
+const GRAPHS: &str = "--gradient-graphs";
 const THREADS: &str = "--threads";
 
 /// The values of `--executor`, with the modes of execution.
@@ -53,6 +54,8 @@ pub struct Variants {
     pub through_save: Option<PathBuf>,
     /// The mode of execution.
     pub execution: Execution,
+    /// Whether recorded calls run differentiated graphs from the first call on.
+    pub gradient_graphs: bool,
     /// The guards of plans that are made to fail, under [`Execution::Profiling`].
     pub deopt: Option<Deopt>,
     /// Number of threads that work on loops; 0 for the number of processors. With several threads, plans are compiled on
@@ -70,6 +73,7 @@ impl Variants {
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
         args.extend(self.compare_text.then(|| COMPARE_TEXT.into()));
+        args.extend(self.gradient_graphs.then(|| GRAPHS.into()));
         args.extend(self.through_freeze.then(|| THROUGH_FREEZE.into()));
         if let Some(folder) = &self.through_save {
             args.extend([THROUGH_SAVE.into(), folder.clone().into_os_string()]);
@@ -91,6 +95,7 @@ impl Variants {
         Variants {
             compare_text: has(COMPARE_TEXT),
             through_freeze: has(THROUGH_FREEZE),
+            gradient_graphs: has(GRAPHS),
             through_save: value(THROUGH_SAVE).map(PathBuf::from),
             execution: value(EXECUTOR).and_then(|name| executor(name).ok()).unwrap_or_default(),
             deopt: value(DEOPT).and_then(|text| text.parse().ok()),
@@ -110,6 +115,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
   --executor NAME        reference, plain (default) or profiling, with one profiled run
   --deopt MODE           make guards of plans fail: all, every:N (checks) or guard:K (position)
+  --gradient-graphs      recorded calls run differentiated graphs from the first call on; prints how many did
   --threads N            threads for large loops (default: one per processor); from 2 on, plans are compiled on another thread
   --filter TEXT          only cases whose id contains TEXT
   --jobs N               worker processes (default: one per processor)
@@ -139,6 +145,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--json" => options.json = Some(value()?.into()),
             "--list-failures" => options.failures = Some(value()?.into()),
             COMPARE_TEXT => options.variants.compare_text = true,
+            GRAPHS => options.variants.gradient_graphs = true,
             THROUGH_FREEZE => options.variants.through_freeze = true,
             THROUGH_SAVE => options.variants.through_save = Some(value()?.into()),
             EXECUTOR => options.variants.execution = executor(value()?)?,

@@ -1,7 +1,8 @@
 //! Replay of one case on a session.
 //!
 //! Each kind of case has a module. Programs are loaded and called ([`program`], [`exported`]), IR text is parsed and printed
-//! ([`text`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
+//! ([`text`]), gradients are computed to second order ([`gradients`]), modules are trained ([`training`]), passes are
+//! compared by the sizes of their results ([`pass`]), printed programs are compared
 //! ([`printed`]), and hostile programs must not crash ([`bad`]).
 
 mod bad;
@@ -13,6 +14,7 @@ mod pass;
 mod printed;
 mod program;
 mod text;
+mod training;
 
 use std::path::PathBuf;
 
@@ -42,6 +44,7 @@ impl Replay {
     pub fn new(folder: PathBuf, variants: Variants) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
+        let builder = builder.differentiated_after(if variants.gradient_graphs { 0 } else { 1 });
         let compilation =
             if variants.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
         let builder = builder.execution(variants.execution).profiled_runs(1).compilation(compilation);
