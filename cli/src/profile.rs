@@ -61,13 +61,7 @@ impl Profile {
         text + &plans_text(entry)
     }
 
-    fn table(
-        &self,
-        text: &mut String,
-        title: &str,
-        sums: BTreeMap<String, Sum>,
-        rest: Option<(&str, Sum)>,
-    ) {
+    fn table(&self, text: &mut String, title: &str, sums: BTreeMap<String, Sum>, rest: Option<(&str, Sum)>) {
         let mut rows: Vec<(String, Sum)> = sums.into_iter().collect();
         rows.extend(rest.map(|(name, sum)| (name.to_owned(), sum)));
         // Stable, so that rows of equal time are in order of their names.
@@ -121,7 +115,9 @@ pub(crate) fn deoptimizations_text(entry: &Entry) -> String {
             Some(plan) => {
                 let _ = writeln!(text, "  plan {plan} was made in its place, without the guard");
             }
-            None if failed.specialized => text.push_str("  the rest of the program was compiled for what it is entered with\n"),
+            None if failed.specialized => {
+                text.push_str("  the rest of the program was compiled for what it is entered with\n")
+            }
             None => text.push_str("  calls continued in the unoptimized program\n"),
         }
     }

@@ -94,7 +94,10 @@ impl<P: HasPrecondition> Plans<P> {
     pub(crate) fn insert(&mut self, plan: Arc<P>) {
         // Calls that a cache answers do not look up their plan here.
         self.lookups += 1;
-        self.plans.iter_mut().filter(|entry| entry.plan.take_used()).for_each(|entry| entry.used = self.lookups);
+        self.plans
+            .iter_mut()
+            .filter(|entry| entry.plan.take_used())
+            .for_each(|entry| entry.used = self.lookups);
         self.plans.retain(|entry| !(implies(&*entry.plan, &*plan) && implies(&*plan, &*entry.plan)));
         if self.plans.len() >= self.limit {
             let oldest = self.plans.iter().enumerate().min_by_key(|(_, entry)| entry.used);

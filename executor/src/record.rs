@@ -177,7 +177,11 @@ impl RunProfile {
     /// Begins a run on arguments of a function with `count` profiling nodes.
     #[must_use]
     pub fn new(args: &[IValue], count: usize) -> RunProfile {
-        RunProfile { inputs: args.iter().map(Observed::of).collect(), nodes: vec![Observed::Nothing; count], blocks: Vec::new() }
+        RunProfile {
+            inputs: args.iter().map(Observed::of).collect(),
+            nodes: vec![Observed::Nothing; count],
+            blocks: Vec::new(),
+        }
     }
 
     /// Sets the runs of the counted blocks, in program order.
@@ -400,7 +404,11 @@ mod tests {
         };
         assert_eq!(merged(&[(6, 2), (9, 3)]), (true, Some(3)));
         assert_eq!(merged(&[(6, 2), (8, 2)]), (true, None));
-        assert_eq!(merged(&[(0, 0), (4, 1)]), (true, Some(4)), "a run that does not reach the node says nothing");
+        assert_eq!(
+            merged(&[(0, 0), (4, 1)]),
+            (true, Some(4)),
+            "a run that does not reach the node says nothing"
+        );
         assert_eq!(merged(&[(4, 1), (0, 0)]), (true, Some(4)));
         assert_eq!(merged(&[(5, 2), (4, 2)]), (true, None));
         assert_eq!(merged(&[(0, 3), (0, 1)]), (false, Some(0)));

@@ -94,7 +94,8 @@ impl SavedProfile {
 
     pub(crate) fn into_parts(self) -> (ArgumentKinds, ProfilingRecord, ProfileIndices) {
         let restore = |all: Vec<SavedValue>| all.into_iter().map(restore).collect();
-        let record = ProfilingRecord::restored(self.runs, restore(self.inputs), restore(self.values), self.blocks);
+        let record =
+            ProfilingRecord::restored(self.runs, restore(self.inputs), restore(self.values), self.blocks);
         (ArgumentKinds::of_words(&self.kinds), record, self.dropped.into_iter().collect())
     }
 }
@@ -112,7 +113,9 @@ fn is_possible(value: &SavedValue) -> bool {
     });
     let rank = sizes.as_ref().map(Vec::len);
     sizes_fit
-        && strides.as_ref().is_none_or(|strides| Some(strides.len()) == rank && strides.iter().all(|&n| n >= 0))
+        && strides
+            .as_ref()
+            .is_none_or(|strides| Some(strides.len()) == rank && strides.iter().all(|&n| n >= 0))
 }
 
 fn save(value: &Observed) -> SavedValue {

@@ -211,7 +211,9 @@ fn matches_tensor(t: &Tensor, rest: &mut &[u64]) -> bool {
     let Some((own, after)) = rest.split_at_checked(1 + sizes.len() + strides.len()) else { return false };
     *rest = after;
     let (known_sizes, known_strides) = own[1..].split_at(sizes.len());
-    own[0] == first_word(t, sizes.len()) && same_words(known_sizes, sizes) && same_words(known_strides, strides)
+    own[0] == first_word(t, sizes.len())
+        && same_words(known_sizes, sizes)
+        && same_words(known_strides, strides)
 }
 
 /// Compares word by word: most tensors have few dimensions, for which a call of `memcmp` costs more.

@@ -110,9 +110,8 @@ impl Blocks {
                 editor.set_attr(block.owner, names::taken(), Attr::int(taken as i64));
             }
         }
-        let is_counter = |&node: &NodeId| {
-            profiled.is_prim(node, Prim::Profile) && profiled.operand_count(node) == 0
-        };
+        let is_counter =
+            |&node: &NodeId| profiled.is_prim(node, Prim::Profile) && profiled.operand_count(node) == 0;
         let counters: Vec<NodeId> = profiled.nodes_deep().filter(is_counter).collect();
         counters.into_iter().for_each(|node| editor.erase(node));
     }

@@ -98,7 +98,8 @@ impl Program {
         }
         let mut found = Vec::new();
         for entry in array(&file, "entries")? {
-            let name = entry.get("name").and_then(Value::as_str).ok_or_else(|| malformed("an entry has no name"))?;
+            let name =
+                entry.get("name").and_then(Value::as_str).ok_or_else(|| malformed("an entry has no name"))?;
             let profiles = array(entry, "profiles")?.iter().map(profile_of_json);
             found.push((name, profiles.collect::<Result<Vec<_>, Error>>()?));
         }
@@ -208,10 +209,12 @@ fn value_to_json(value: &SavedValue) -> Value {
 
 fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
     let numbers = |name: &str| -> Result<Vec<u64>, Error> {
-        let number = |v: &Value| v.as_u64().ok_or_else(|| malformed(format!("`{v}` in `{name}` is not a number")));
+        let number =
+            |v: &Value| v.as_u64().ok_or_else(|| malformed(format!("`{v}` in `{name}` is not a number")));
         array(value, name)?.iter().map(number).collect()
     };
-    let values = |name: &str| array(value, name)?.iter().map(value_of_json).collect::<Result<Vec<_>, Error>>();
+    let values =
+        |name: &str| array(value, name)?.iter().map(value_of_json).collect::<Result<Vec<_>, Error>>();
     let runs = value.get("runs").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
     let index = |n: u64| usize::try_from(n).map_err(|_| malformed(format!("{n} is no number of a node")));
     Ok(SavedProfile {

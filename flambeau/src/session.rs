@@ -121,7 +121,9 @@ const DEOPT: &str = "FLAMBEAU_DEOPT";
 impl Settings {
     /// Reads the settings that environment variables state.
     fn read_environment(&mut self) -> Result<(), Error> {
-        let Some(text) = std::env::var_os(DEOPT).filter(|_| self.executor.deopt.is_none()) else { return Ok(()) };
+        let Some(text) = std::env::var_os(DEOPT).filter(|_| self.executor.deopt.is_none()) else {
+            return Ok(());
+        };
         let parsed = text.to_string_lossy().parse::<Deopt>();
         let invalid = |e| Error::new(Fault::Misuse, "S0009", format!("{DEOPT}: {e}"));
         self.executor.deopt = Some(parsed.map_err(invalid)?);

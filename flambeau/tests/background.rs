@@ -138,11 +138,18 @@ fn saved_plans_need_no_profiled_runs() {
         entry.call(&args(rows), &[]).expect("runs");
     }
     let preconditions = |entry: &flambeau::Entry| -> Vec<String> {
-        entry.plans().iter().map(|plan| plan.graph().inputs().map(|v| plan.graph().ty(v).to_string()).collect()).collect()
+        entry
+            .plans()
+            .iter()
+            .map(|plan| plan.graph().inputs().map(|v| plan.graph().ty(v).to_string()).collect())
+            .collect()
     };
     let saved = program.save_plans();
     let again = load();
-    assert_eq!(again.restore_plans(saved.as_bytes()).expect("a file of plans"), RestoredPlans::Used { profiles: 1 });
+    assert_eq!(
+        again.restore_plans(saved.as_bytes()).expect("a file of plans"),
+        RestoredPlans::Used { profiles: 1 }
+    );
     let restored = again.entry("f").expect("there");
     assert_eq!(again.save_plans(), saved, "before the first call");
     let result = restored.call(&args(8), &[]).expect("runs");
@@ -220,7 +227,8 @@ fn failed_guards_are_reported() {
 
 #[test]
 fn forced_failures_keep_results() {
-    let session = builder().compilation(Compilation::Synchronous).deopt(Deopt::All).build().expect("consistent");
+    let session =
+        builder().compilation(Compilation::Synchronous).deopt(Deopt::All).build().expect("consistent");
     let entry = session.compile_source(SOURCE, "test.py").expect("compiles").entry("f").expect("there");
     let args = [tensor(&[4, 3]), IValue::Int(2)];
     let results: Vec<String> = (0..6).map(|_| text(&entry.call(&args, &[]).expect("runs"))).collect();

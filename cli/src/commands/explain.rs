@@ -121,7 +121,10 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
     }
     let text = deoptimizations_text(&entry);
     let plans = entry.plans().len();
-    let none = format!("no guard failed; there {}\n", if plans == 1 { "is 1 plan".to_owned() } else { format!("are {plans} plans") });
+    let none = format!(
+        "no guard failed; there {}\n",
+        if plans == 1 { "is 1 plan".to_owned() } else { format!("are {plans} plans") }
+    );
     print!("{}", if text.is_empty() { &none } else { &text });
     Ok(())
 }

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
     // One call observes, and plans that the call has must be written.
-    let builder = builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
+    let builder =
+        builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
     let session = args.threads.of(&session(builder)?);
     let program = args.program.load(&session)?;
     let entry = args.program.pick(&program)?;

@@ -70,7 +70,11 @@ fn run_shows_a_profile() {
         assert!(ran.err.contains(part), "{part}:\n{}", ran.err);
     }
     // Three iterations in each of five calls.
-    assert!(ran.err.lines().any(|l| l.trim_start().starts_with("15 ") && l.ends_with("aten::cumsum")), "{}", ran.err);
+    assert!(
+        ran.err.lines().any(|l| l.trim_start().starts_with("15 ") && l.ends_with("aten::cumsum")),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

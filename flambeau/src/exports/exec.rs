@@ -5,8 +5,8 @@
 
 pub use flambeau_exec::{
     CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel, KernelCx, KernelError,
-    KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp, TileVal, Tolerance,
-    TraceEntry,
+    KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp,
+    TileVal, Tolerance, TraceEntry,
 };
 
 /// Tests of the claims that shape and dtype rules make about results.

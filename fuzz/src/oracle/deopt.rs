@@ -19,7 +19,9 @@ use crate::observe::{self, Observation, Precision};
 use crate::planted::PlanBug;
 use flambeau_exec::vm::{Program, Vm};
 use flambeau_exec::{ExecError, Fault, Host};
-use flambeau_executor::{CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, PlanCache, RunMode, Settings, Stage};
+use flambeau_executor::{
+    CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, PlanCache, RunMode, Settings, Stage,
+};
 use flambeau_ir::{At, Graph, IValue, Type};
 use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
 use flambeau_tensor::Tensor;
@@ -86,7 +88,12 @@ impl PlansAgree {
         for text in Way::ALL.iter().flat_map(|way| way.pipelines()) {
             flambeau_rewrite::Pipeline::parse(&text, library).map_err(|e| e.to_string())?;
         }
-        Ok(PlansAgree { library: library.clone(), planted: None, failures: AtomicU64::new(0), continuations: AtomicU64::new(0) })
+        Ok(PlansAgree {
+            library: library.clone(),
+            planted: None,
+            failures: AtomicU64::new(0),
+            continuations: AtomicU64::new(0),
+        })
     }
 
     /// Returns the number of failed guards in all checks so far, forced or not.
@@ -195,7 +202,6 @@ impl Subject<'_> {
             if allowed.has_unsupported || seen.iter().any(|seen| seen.reached_limit() || agrees(seen)) {
                 return Ok(());
             }
-
         }
         Err(why)
     }
@@ -266,13 +272,7 @@ impl Runs {
         let (mut declined, mut failed) = (false, None);
         let count = subject.case.graph.outputs().len();
         let got = observe::run(subject.case, |mut inputs, host: &mut Host| {
-            match self.executor.call(
-                &mut inputs,
-                &mut self.cache,
-                &mut self.machine,
-                host,
-                &self.optimizer,
-            ) {
+            match self.executor.call(&mut inputs, &mut self.cache, &mut self.machine, host, &self.optimizer) {
                 CallOutcome::Ran { result, how, failure } => {
                     self.plans += u64::from(how == RunMode::Specialized);
                     failed = failure;
