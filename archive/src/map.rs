@@ -20,9 +20,12 @@ use memmap2::Mmap;
 
 use crate::{ArchiveError, Code};
 
-/// A read-only mapping of a whole file.
+/// A read-only mapping of a file, or of a part of it.
 #[derive(Debug)]
-pub struct Mapping(Mmap);
+pub struct Mapping {
+    map: Arc<Mmap>,
+    range: Range<usize>,
+}
 
 impl Mapping {
     /// Maps the file at `path`. The file must not be modified as long as the mapping, or a tensor created from it,
@@ -38,28 +41,37 @@ impl Mapping {
         // SAFETY: the mapping is private and read-only, and its length is that of the file. The caller guarantees that
         // the file is not modified while it is mapped: the condition is documented above and at each option that maps.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
-        Ok(Arc::new(Mapping(map)))
+        let range = 0..map.len();
+        Ok(Arc::new(Mapping { map: Arc::new(map), range }))
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the number of mappings and tensors that keep the file mapped.
+    #[cfg(test)]
+    pub(crate) fn users(&self) -> usize {
+        Arc::strong_count(&self.map)
+    }
+
+    /// Returns the bytes of the mapped file or part.
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.map[self.range.clone()]
     }
 
-    /// Returns a byte range of the file that keeps the mapping alive, or `None` if the range is not within the file.
-    pub fn share(self: &Arc<Self>, range: Range<usize>) -> Option<ForeignBytes> {
-        self.0.get(range.clone())?;
-        Some(Arc::new(Part { map: self.clone(), range }))
+    /// Returns the part at a byte range of this mapping, for an archive that is a record of another one, or `None` if the
+    /// range is not within this mapping.
+    pub fn part(&self, range: Range<usize>) -> Option<Arc<Mapping>> {
+        self.bytes().get(range.clone())?;
+        let range = self.range.start + range.start..self.range.start + range.end;
+        Some(Arc::new(Mapping { map: self.map.clone(), range }))
+    }
+
+    /// Returns a byte range of this mapping that keeps the file mapped, or `None` if the range is not within it.
+    pub fn share(&self, range: Range<usize>) -> Option<ForeignBytes> {
+        self.part(range).map(|part| part as ForeignBytes)
     }
 }
 
-struct Part {
-    map: Arc<Mapping>,
-    range: Range<usize>,
-}
-
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {
-        &self.map.0[self.range.clone()]
+        self.bytes()
     }
 }

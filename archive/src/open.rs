@@ -1,7 +1,7 @@
 //! An opened archive: its container, format version and byte order.
 
 use crate::pickle::{Pickle, read_pickle};
-use crate::zip::ZipReader;
+use crate::zip::{ZipReader, exported_program};
 use crate::{ArchiveError, ByteOrder, Code, Limits};
 
 /// The supported format versions.
@@ -21,10 +21,13 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`ZipReader::open`], and `A0011` to `A0013` if version or byte order are missing or
-    /// invalid.
+    /// Returns the errors of [`ZipReader::open`], `A0011` to `A0013` if version or byte order are missing or
+    /// invalid, and `A0044` if this is an exported program.
     pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
         let zip = ZipReader::open(bytes, limits)?;
+        if zip.find("archive_format").is_some() {
+            return Err(exported_program());
+        }
         let version = read_version(&zip)?;
         let byte_order = read_byte_order(&zip)?;
         Ok(Archive { zip, version, byte_order, limits: limits.clone() })

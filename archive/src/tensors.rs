@@ -79,26 +79,38 @@ impl<'a> Tensors<'a> {
         Ok(tensor)
     }
 
+    /// Returns the storage of all bytes of the record `folder/KEY`, in the byte order of the file. A second call with the
+    /// same key returns the same storage.
+    ///
+    /// # Errors
+    ///
+    /// Returns `A0011` if there is no such record, and the errors of [`ZipReader::read`].
+    pub fn whole(&mut self, key: &str) -> Result<Storage, ArchiveError> {
+        self.cached(key, 1)
+    }
+
     fn storage(&mut self, of: &TensorDescription) -> Result<Storage, ArchiveError> {
         let width = match self.order {
             ByteOrder::Little => 1,
             ByteOrder::Big if of.dtype.is_complex() => of.dtype.size() / 2,
             ByteOrder::Big => of.dtype.size(),
         };
-        let slot = (of.key.clone(), width);
-        let made = match self.made.get(&slot) {
-            Some(made) => made.clone(),
-            None => {
-                let made = self.make(&of.key, width)?;
-                self.made.insert(slot, made.clone());
-                made
-            }
-        };
+        let made = self.cached(&of.key, width)?;
         if made.nbytes() != of.storage_bytes {
             let (found, wanted, key) = (made.nbytes(), of.storage_bytes, quoted(&of.key));
             let message = format!("the storage {key} should have {wanted} bytes and has {found}");
             return Err(ArchiveError::new(Code::Storage, message));
         }
+        Ok(made)
+    }
+
+    fn cached(&mut self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
+        let slot = (key.to_owned(), width);
+        if let Some(made) = self.made.get(&slot) {
+            return Ok(made.clone());
+        }
+        let made = self.make(key, width)?;
+        self.made.insert(slot, made.clone());
         Ok(made)
     }
 
@@ -419,10 +431,10 @@ mod tests {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/shared.pt");
         let mapping = Mapping::open(&path).expect("the file is there");
         let t = attributes(mapping.bytes(), ByteOrder::Little, Some(mapping.clone())).expect("tensors");
-        assert!(Arc::strong_count(&mapping) > 1, "tensors keep the file mapped");
+        assert!(mapping.users() > 1, "tensors keep the file mapped");
         assert_eq!(t["tail"].to_vec::<f32>().expect("floats"), [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
         drop(t);
-        assert_eq!(Arc::strong_count(&mapping), 1);
+        assert_eq!(mapping.users(), 1);
         assert_eq!(Mapping::open(&path.join("nope")).expect_err("no file").code(), Code::Io);
     }
 

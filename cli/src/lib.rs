@@ -14,6 +14,7 @@
 //! output has only results.
 
 mod commands;
+mod exported;
 mod input_types;
 mod inputs;
 mod output;

@@ -103,7 +103,7 @@ impl ProgramArgs {
     }
 
     /// Returns whether the path is a regular file that contains an archive.
-    fn is_archive_file(&self) -> Result<bool> {
+    pub(crate) fn is_archive_file(&self) -> Result<bool> {
         let reading = || format!("reading {}", self.file);
         if self.file == "-" || !std::fs::metadata(&self.file).with_context(reading)?.is_file() {
             return Ok(false);

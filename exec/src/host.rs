@@ -536,6 +536,7 @@ impl Host {
     }
 
     /// Returns the session state of an extension. There is one state per type, created at first use.
+    #[expect(clippy::missing_panics_doc, reason = "a state is stored under its own type")]
     pub fn state<T: Any + Send + Default>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
         let states = &mut self.services().states;

@@ -38,7 +38,7 @@ pub use intrinsic::{Intrinsic, OfElement, ScalarKind, ScalarOp};
 pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site, panic_message};
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};
-pub use structural::{fits_inputs, fits_tensor, one_value};
+pub use structural::{fits_inputs, fits_tensor, is_refined, one_value};
 pub use timing::{NodeTime, NodeTimes};
 pub use try_cell::TryCell;
 pub use vm::{Program, Vm};

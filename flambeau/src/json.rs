@@ -4,7 +4,8 @@
 //! no infinities); `complex` with two such texts; `list`, `tuple` with their elements in `v`; `dict` with pairs in `v`,
 //! in insertion order; `tensor` with `dtype`, `shape` and either `data` (flat, row-major, at most 64 elements when
 //! written) or `b64` (little-endian bytes), and `strides` if it is not contiguous; `dtype`, `layout`, `memory_format`
-//! by name (integers in a program) and `device`. Results also have `enum`, `object` (its class only) and `future`.
+//! by name (integers in a program) and `device`. A tuple may have `fields` (the names of its members) and `class`;
+//! `dataclass` has `class` and pairs of names and values in `v`, and is a tuple with `fields` here. Results also have `enum`, `object` (its class only) and `future`.
 //!
 //! Values may share memory: `let` names a value (`name`, `v`), `ref` refers to a named value, and `view` is a tensor
 //! over the storage of another one (`of`, with `shape`, `strides` and `offset` in elements). A [`Reader`] keeps names
@@ -16,7 +17,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use flambeau_ir::types::{Type, TypeKind};
+use flambeau_ir::Symbol;
+use flambeau_ir::types::{NamedField, Type, TypeKind};
 use flambeau_ir::value::{Dict, EnumValue, IValue, Tuple};
 use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Scalar, Tensor, TensorLayout};
 use serde_json::{Map, Value, json};
@@ -182,7 +184,11 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         "tuple" if matches!(ty.kind(), TypeKind::List(_)) => {
             read_list(v.as_array().ok_or_else(wrong)?, ty, depth, names)?
         }
-        "tuple" => read_tuple(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
+        "tuple" => match read_tuple(v.as_array().ok_or_else(wrong)?, ty, depth, names)? {
+            IValue::Tuple(plain) if plain.named_type().is_none() => name_fields(json, plain)?,
+            named => named,
+        },
+        "dataclass" => read_dataclass(json, v.as_array().ok_or_else(wrong)?, depth, names)?,
         "dict" => read_dict(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
         "tensor" => number_or_tensor(read_tensor(json)?, ty)?,
         "device" => IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?),
@@ -249,6 +255,43 @@ fn read_tuple(items: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Re
     let values = read_all(items, |i| types.get(i).copied().unwrap_or(Type::ANY), depth, names)?;
     let named = matches!(ty.kind(), TypeKind::Tuple(tuple) if tuple.named.is_some());
     Ok(IValue::Tuple(if named { Tuple::named(ty, values) } else { Tuple::new(values) }))
+}
+
+/// Returns a tuple with the names that the JSON gives to its fields, if it does.
+fn name_fields(json: &Value, tuple: Tuple) -> Result<IValue, JsonError> {
+    let Some(fields) = json.get("fields").and_then(Value::as_array) else { return Ok(IValue::Tuple(tuple)) };
+    let names: Option<Vec<&str>> = fields.iter().map(Value::as_str).collect();
+    let names = names.filter(|names| names.len() == tuple.items().len() && !names.is_empty());
+    let names = names.ok_or_else(|| JsonError::input("`fields` does not name the members of the tuple"))?;
+    Ok(named_tuple(json, names.into_iter().zip(tuple.into_items())))
+}
+
+/// Reads a dataclass as a tuple with its class and the names of its fields.
+fn read_dataclass(
+    json: &Value,
+    fields: &[Value],
+    depth: usize,
+    names: &mut Reader,
+) -> Result<IValue, JsonError> {
+    let mut members = Vec::with_capacity(fields.len());
+    for (i, field) in fields.iter().enumerate() {
+        let name = field.get(0).and_then(Value::as_str);
+        let name = name.ok_or_else(|| JsonError::input("a field of a dataclass has no name"))?;
+        let value = field.get(1).unwrap_or(&Value::Null);
+        let value = read_at(value, Type::ANY, depth + 1, names).map_err(|e| e.within(|| format!("[{i}]")))?;
+        members.push((name, value));
+    }
+    Ok(named_tuple(json, members.into_iter()))
+}
+
+fn named_tuple<'j>(json: &Value, members: impl Iterator<Item = (&'j str, IValue)>) -> IValue {
+    let class = Symbol::new(json.get("class").and_then(Value::as_str).unwrap_or(""));
+    let members: Vec<(&str, IValue)> = members.collect();
+    let field = |(name, value): &(&str, IValue)| {
+        (NamedField { name: Symbol::new(name), default: None }, value.type_of())
+    };
+    let fields: Vec<(NamedField, Type)> = members.iter().map(field).collect();
+    IValue::Tuple(Tuple::named(Type::named_tuple(class, &fields), members.into_iter().map(|(_, v)| v)))
 }
 
 fn read_all(
@@ -460,7 +503,10 @@ fn write_tuple(tuple: &Tuple, members: Vec<Value>) -> Value {
     match named {
         Some(named) => {
             let fields: Vec<&str> = named.fields.iter().map(|f| f.name.as_str()).collect();
-            json!({"t": "tuple", "fields": fields, "v": members})
+            match named.name.as_str() {
+                "" => json!({"t": "tuple", "fields": fields, "v": members}),
+                class => json!({"t": "tuple", "fields": fields, "class": class, "v": members}),
+            }
         }
         None => json!({"t": "tuple", "v": members}),
     }

@@ -25,6 +25,7 @@
 //! |---|---|
 //! | `kernels` | the kernels of the standard operators. Without it a call that reaches one is an error (`X0002`, [`Fault::Unsupported`]), and constants are folded only where no kernel is needed; schemas, effects, aliasing, shapes, derivatives and rules are the same |
 //! | `archive` | `.pt` archives and weight files: loading, saving, freezing |
+//! | `export` | exported programs, `.pt2` files; includes `archive` |
 //! | `egraph` | equality saturation: the pass `egraph` |
 
 /// The examples of the README are tests.
@@ -39,6 +40,8 @@ mod as_module;
 mod background;
 mod engine;
 mod error;
+#[cfg(feature = "export")]
+mod exported;
 mod exports;
 mod failures;
 #[cfg(feature = "archive")]
@@ -56,8 +59,12 @@ mod session;
 #[cfg(feature = "archive")]
 pub use archives::StateMismatch;
 pub use error::Error;
+#[cfg(feature = "export")]
+pub use exported::ExportedProgram;
 #[cfg(feature = "archive")]
 pub use exports::archive;
+#[cfg(feature = "export")]
+pub use exports::export;
 pub use exports::{analysis, exec, executor, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
 

@@ -261,6 +261,12 @@ impl Program {
 }
 
 impl Entry {
+    /// Returns the session in which the program was loaded.
+    #[cfg(feature = "export")]
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Returns the name by which the entry was found.
     pub fn name(&self) -> &str {
         &self.name

@@ -21,7 +21,11 @@ fn result_of(f: Query) -> Kernel {
 const QUERIES: &[(&str, &str, Query)] = &[
     ("aten::dim", "Number of dimensions.", |t| IValue::Int(t.rank() as i64)),
     ("aten::numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
+    ("aten::sym_numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
     ("aten::storage_offset", "Position of the first element in the storage.", |t| IValue::Int(t.offset())),
+    ("aten::sym_storage_offset", "Position of the first element in the storage.", |t| {
+        IValue::Int(t.offset())
+    }),
     ("aten::is_floating_point", "Whether elements are floats.", |t| IValue::Bool(t.dtype().is_floating())),
     ("aten::is_complex", "Whether elements are complex numbers.", |t| IValue::Bool(t.dtype().is_complex())),
     ("aten::is_signed", "Whether elements can be negative.", |t| IValue::Bool(t.dtype().is_signed())),
@@ -65,6 +69,7 @@ const QUERIES: &[(&str, &str, Query)] = &[
 const ANALYZED: &[(&str, fn() -> Shape)] = &[
     ("aten::dim", || Shape::int(|cx| Some(Dim::Known(cx.rank(0)? as i64)))),
     ("aten::numel", || Shape::numel_of(0)),
+    ("aten::sym_numel", || Shape::numel_of(0)),
     ("aten::is_floating_point", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_floating())))),
     ("aten::is_complex", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_complex())))),
     ("prim::dtype", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.scalar_type())))),
@@ -109,8 +114,12 @@ fn sizes() -> Vec<OpDef> {
     vec![
         list("aten::size", "All sizes.", |t| t.sizes().to_vec()).with(Shape::sizes_of(0)),
         list("aten::stride", "All strides.", |t| t.strides().to_vec()),
+        list("aten::sym_size", "All sizes.", |t| t.sizes().to_vec()).with(Shape::sizes_of(0)),
+        list("aten::sym_stride", "All strides.", |t| t.strides().to_vec()),
         at("aten::size.int", "The size of a dimension.", |t, d| t.sizes()[d]).with(Shape::size_of(0, 1)),
+        at("aten::sym_size.int", "The size of a dimension.", |t, d| t.sizes()[d]).with(Shape::size_of(0, 1)),
         at("aten::stride.int", "The stride of a dimension.", |t, d| t.strides()[d]),
+        at("aten::sym_stride.int", "The stride of a dimension.", |t, d| t.strides()[d]),
         OpDef::named("aten::len.Tensor")
             .with(Doc("The size of the first dimension."))
             .with(Effects::RAISES)

@@ -12,6 +12,7 @@ mod compute;
 mod counts;
 mod create;
 mod dict;
+mod exported;
 mod facts;
 mod fft;
 mod gamma;
@@ -37,6 +38,7 @@ mod shape;
 mod sort;
 mod string;
 mod support;
+mod synonyms;
 mod variants;
 mod view;
 
@@ -112,6 +114,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     random::family,
     autograd::family,
     counts::family,
+    exported::family,
     gamma::family,
     nn::family,
 ];
@@ -124,10 +127,13 @@ pub fn standard(builder: &mut RegistryBuilder) {
     }
     rules::add(builder);
     variants::add(builder);
+    synonyms::add(builder);
     grad::add(builder);
+    exported::add(builder);
 }
 
 /// Returns a registry of the standard operators, created once per process.
+#[expect(clippy::missing_panics_doc, reason = "a test builds the standard operators")]
 pub fn registry() -> Arc<Registry> {
     static STANDARD: OnceLock<Arc<Registry>> = OnceLock::new();
     Arc::clone(STANDARD.get_or_init(|| {

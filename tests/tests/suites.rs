@@ -39,6 +39,11 @@ fn several_calls_of_one_program() {
 }
 
 #[test]
+fn exported_programs() {
+    replay("exported", 96);
+}
+
+#[test]
 fn hostile_programs() {
     replay("bad", 193);
 }

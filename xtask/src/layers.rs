@@ -17,7 +17,7 @@ const FORBIDDEN: &[(&[&str], &[&str])] = &[
     (&["analysis"], &["egg"]),
     (&["exec"], &["flambeau-rewrite", "egg"]),
     (
-        &["tensor", "ir", "analysis", "exec", "rewrite", "executor", "frontend", "archive"],
+        &["tensor", "ir", "analysis", "exec", "rewrite", "executor", "frontend", "archive", "export"],
         &["flambeau-ops", "flambeau"],
     ),
 ];

@@ -58,7 +58,7 @@ fn examples() -> anyhow::Result<String> {
 }
 
 /// The features of the library, each of which may be there or not.
-const FEATURES: [&str; 3] = ["archive", "egraph", "kernels"];
+const FEATURES: [&str; 4] = ["archive", "egraph", "export", "kernels"];
 
 /// The library without features passes the tests that need none, and compiles with each of them alone.
 fn features() -> anyhow::Result<String> {

@@ -120,6 +120,8 @@ const TORCH: &[(&str, Global)] = &[
 const UTILS: &[(&str, Global)] = &[
     ("_rebuild_tensor_v2", Global::RebuildTensor),
     ("_rebuild_parameter", Global::RebuildParameter),
+    // A parameter with attributes of its own, as the fourth argument, which are not used.
+    ("_rebuild_parameter_with_state", Global::RebuildParameter),
     ("_rebuild_qtensor", Global::RebuildOther("_rebuild_qtensor")),
     ("_rebuild_sparse_tensor", Global::RebuildOther("_rebuild_sparse_tensor")),
     ("_rebuild_sparse_csr_tensor", Global::RebuildOther("_rebuild_sparse_csr_tensor")),

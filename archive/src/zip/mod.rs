@@ -3,6 +3,7 @@
 mod read;
 mod write;
 
+pub(crate) use read::exported_program;
 pub use read::{DetachedRecord, Method, Record, ZipReader};
 pub use write::ZipWriter;
 

@@ -9,7 +9,8 @@
 //! * local headers have the same name, method, flags, sizes and checksum, unless sizes and checksum are in a data
 //!   descriptor, which then must match too;
 //! * no two records have the same name or overlap, and no record overlaps the directory;
-//! * names are relative UTF-8 paths without `.` and `..`, all below one top folder, which is stripped.
+//! * names are relative UTF-8 paths without `.` and `..`, all below one top folder, which is stripped; only
+//!   [`ZipReader::open_flat_or_rooted`] accepts containers without a top folder.
 //!
 //! Opening reads only headers. A record is inflated and its checksum verified when it is read, within the budget of
 //! [`Limits::inflated_bytes`] for the whole archive. A record that is not read costs nothing, whatever size it
@@ -27,6 +28,8 @@ use crate::{ArchiveError, Code, Limits};
 
 const END_RECORD: usize = 22;
 const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
+/// The record by which exported programs of PyTorch 2.6 and 2.7 are recognized.
+const FLAT_PROGRAM: &str = "serialized_exported_program.json";
 const FLAG_ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
 const FLAG_PATCH: u16 = 1 << 5;
 
@@ -97,6 +100,20 @@ impl<'a> ZipReader<'a> {
     ///
     /// Returns `A0001` to `A0008` if the container is invalid or unsupported, and `A0090` if `limits` are exceeded.
     pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
+        Self::open_rooted(bytes, None, limits)
+    }
+
+    /// As [`ZipReader::open`], except that a container with a record `flat` beside all folders has no top folder: the names
+    /// of its records are kept whole.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`ZipReader::open`].
+    pub fn open_flat_or_rooted(bytes: &'a [u8], flat: &str, limits: &Limits) -> Result<Self, ArchiveError> {
+        Self::open_rooted(bytes, Some(flat), limits)
+    }
+
+    fn open_rooted(bytes: &'a [u8], flat: Option<&str>, limits: &Limits) -> Result<Self, ArchiveError> {
         let archive = locate(bytes)?;
         let directory = archive.directory_offset();
         let mut raw = Vec::new();
@@ -118,12 +135,12 @@ impl<'a> ZipReader<'a> {
             return Err(ArchiveError::new(Code::Directory, message));
         }
         check_overlaps(&mut spans, &raw)?;
-        let (top, records) = strip_top_folder(raw)?;
+        let (top, records) = strip_top_folder(raw, flat)?;
         let by_name = sort_names(&records)?;
         Ok(ZipReader { bytes, top, records, by_name, limits: limits.clone(), inflated: AtomicU64::new(0) })
     }
 
-    /// Returns the top folder of all records, which is the name of the archive.
+    /// Returns the top folder of all records, which is the name of the archive; empty if there is none.
     pub fn top_folder(&self) -> &str {
         &self.top
     }
@@ -176,6 +193,9 @@ impl<'a> ZipReader<'a> {
     }
 
     /// Returns the bytes of a record as they are in the file, possibly deflated, without verifying the checksum.
+    ///
+    /// # Panics
+    /// Panics if the record is of another archive and beyond the end of this one.
     pub fn raw(&self, record: &Record) -> &'a [u8] {
         self.bytes.get(record.data.clone()).expect("invariant: ranges of records were checked when opened")
     }
@@ -422,8 +442,11 @@ fn check_overlaps(spans: &mut [(Range<u64>, usize)], raw: &[(String, Record)]) -
     Ok(())
 }
 
-/// Strips the top folder of the first record from all names. Drops entries of empty folders.
-fn strip_top_folder(raw: Vec<(String, Record)>) -> Result<(String, Vec<Record>), ArchiveError> {
+/// Strips the top folder of the first record from all names, unless one of them is `flat`. Drops entries of empty folders.
+fn strip_top_folder(
+    raw: Vec<(String, Record)>,
+    flat: Option<&str>,
+) -> Result<(String, Vec<Record>), ArchiveError> {
     let outside = |name: &str| {
         ArchiveError::new(
             Code::RecordName,
@@ -433,16 +456,20 @@ fn strip_top_folder(raw: Vec<(String, Record)>) -> Result<(String, Vec<Record>),
     let Some((first, _)) = raw.first() else {
         return Err(ArchiveError::new(Code::Directory, "the archive has no records"));
     };
-    if raw.iter().any(|(name, _)| name.rsplit('/').next() == Some("serialized_exported_program.json")) {
-        let what = "this is an exported program (`torch.export.save`), which is not supported";
-        return Err(ArchiveError::new(Code::Value, what));
+    if flat.is_none() && raw.iter().any(|(name, _)| name == FLAT_PROGRAM) {
+        return Err(exported_program());
     }
-    let (top, _) = first.split_once('/').ok_or_else(|| outside(first))?;
-    let top = top.to_owned();
+    let top = match flat {
+        Some(flat) if raw.iter().any(|(name, _)| name == flat) => String::new(),
+        _ => first.split_once('/').ok_or_else(|| outside(first))?.0.to_owned(),
+    };
     let mut records = Vec::with_capacity(raw.len());
     for (full, mut record) in raw {
-        let inside =
-            full.strip_prefix(&top).and_then(|r| r.strip_prefix('/')).ok_or_else(|| outside(&full))?;
+        let inside = match top.is_empty() {
+            true => Some(full.as_str()),
+            false => full.strip_prefix(&top).and_then(|r| r.strip_prefix('/')),
+        };
+        let inside = inside.ok_or_else(|| outside(&full))?;
         if inside.is_empty() || inside.ends_with('/') {
             if record.size != 0 {
                 let message = format!("the folder {} has content", quoted(&full));
@@ -454,6 +481,14 @@ fn strip_top_folder(raw: Vec<(String, Record)>) -> Result<(String, Vec<Record>),
         records.push(record);
     }
     Ok((top, records))
+}
+
+/// Returns the error for an exported program where another kind of archive is expected.
+pub(crate) fn exported_program() -> ArchiveError {
+    ArchiveError::new(
+        Code::Value,
+        "this is an exported program (`torch.export.save`), not a module or weights",
+    )
 }
 
 fn sort_names(records: &[Record]) -> Result<Vec<u32>, ArchiveError> {

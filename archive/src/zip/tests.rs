@@ -44,6 +44,33 @@ fn written_files_read_back() {
 }
 
 #[test]
+fn only_a_reader_that_expects_a_flat_container_opens_one() {
+    let mut w = ZipWriter::flat(Vec::new());
+    w.store("program.json", b"{}").expect("the memory suffices");
+    w.store("extra_files/a", b"1").expect("the memory suffices");
+    let bytes = w.finish().expect("the memory suffices");
+    refused(&bytes, Code::RecordName);
+    let zip = ZipReader::open_flat_or_rooted(&bytes, "program.json", &Limits::default()).expect("flat");
+    assert_eq!(zip.top_folder(), "");
+    assert!(zip.find("program.json").is_some() && zip.find("extra_files/a").is_some());
+    let rooted = small();
+    let zip = ZipReader::open_flat_or_rooted(&rooted, "program.json", &Limits::default()).expect("rooted");
+    assert!(zip.top_folder() == "net" && zip.find("version").is_some());
+}
+
+#[test]
+fn exported_programs_are_recognized_where_modules_are_expected() {
+    let mut w = ZipWriter::flat(Vec::new());
+    w.store("serialized_exported_program.json", b"{}").expect("the memory suffices");
+    refused(&w.finish().expect("the memory suffices"), Code::Value);
+    let mut w = ZipWriter::new(Vec::new(), "archive");
+    w.store("archive_format", b"pt2").expect("the memory suffices");
+    let bytes = w.finish().expect("the memory suffices");
+    let error = crate::Archive::open(&bytes, &Limits::default()).expect_err("no module");
+    assert_eq!(error.code(), Code::Value);
+}
+
+#[test]
 fn pytorchs_bytes_are_reproduced() {
     let zip = open(LSTM).expect("an archive");
     let mut w = ZipWriter::new(Vec::new(), zip.top_folder());

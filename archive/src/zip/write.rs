@@ -33,14 +33,20 @@ struct Entry {
 pub struct ZipWriter<W: Write> {
     out: W,
     at: u64,
-    top: String,
+    /// The top folder with a slash, or nothing.
+    prefix: String,
     entries: Vec<Entry>,
 }
 
 impl<W: Write> ZipWriter<W> {
     /// Creates an archive with top folder `top`, written to `out` from its current position, which counts as offset 0.
     pub fn new(out: W, top: &str) -> Self {
-        ZipWriter { out, at: 0, top: top.to_owned(), entries: Vec::new() }
+        ZipWriter { out, at: 0, prefix: format!("{top}/"), entries: Vec::new() }
+    }
+
+    /// Creates an archive without a top folder.
+    pub fn flat(out: W) -> Self {
+        ZipWriter { out, at: 0, prefix: String::new(), entries: Vec::new() }
     }
 
     /// Adds an uncompressed record.
@@ -79,7 +85,7 @@ impl<W: Write> ZipWriter<W> {
         let start = self.at;
         let mut directory = Vec::new();
         for entry in &self.entries {
-            central_header(&mut directory, &self.top, entry);
+            central_header(&mut directory, &self.prefix, entry);
         }
         let (count, size) = (self.entries.len() as u64, directory.len() as u64);
         let wide =
@@ -109,7 +115,7 @@ impl<W: Write> ZipWriter<W> {
     ) -> Result<(), ArchiveError> {
         let at = self.at;
         let packed = data.len() as u64;
-        let name_len = self.top.len() + 1 + name.len();
+        let name_len = self.prefix.len() + name.len();
         let name_len = u16::try_from(name_len)
             .map_err(|_| ArchiveError::new(Code::RecordName, "a record's name is too long for the format"))?;
         let mut head = Vec::with_capacity(256);
@@ -131,8 +137,7 @@ impl<W: Write> ZipWriter<W> {
         extra.extend_from_slice(&(padding as u16).to_le_bytes());
         extra.resize(extra.len() + padding as usize, b'Z');
         head.extend_from_slice(&(extra.len() as u16).to_le_bytes());
-        head.extend_from_slice(self.top.as_bytes());
-        head.push(b'/');
+        head.extend_from_slice(self.prefix.as_bytes());
         head.extend_from_slice(name.as_bytes());
         head.extend_from_slice(&extra);
         self.put(&head)?;
@@ -168,7 +173,7 @@ fn is_wide(packed: u64, size: u64) -> bool {
     packed.max(size) >= u64::from(u32::MAX)
 }
 
-fn central_header(out: &mut Vec<u8>, top: &str, entry: &Entry) {
+fn central_header(out: &mut Vec<u8>, prefix: &str, entry: &Entry) {
     let wide = is_wide(entry.packed, entry.size);
     let far = entry.at >= u64::from(u32::MAX);
     let mut extra = Vec::new();
@@ -188,13 +193,12 @@ fn central_header(out: &mut Vec<u8>, top: &str, entry: &Entry) {
     out.extend_from_slice(&entry.crc.to_le_bytes());
     out.extend_from_slice(&short(wide, entry.packed).to_le_bytes());
     out.extend_from_slice(&short(wide, entry.size).to_le_bytes());
-    out.extend_from_slice(&((top.len() + 1 + entry.name.len()) as u16).to_le_bytes());
+    out.extend_from_slice(&((prefix.len() + entry.name.len()) as u16).to_le_bytes());
     let extra_len = if extra.is_empty() { 0 } else { extra.len() + 4 };
     out.extend_from_slice(&(extra_len as u16).to_le_bytes());
     out.extend_from_slice(&[0; 10]);
     out.extend_from_slice(&short(far, entry.at).to_le_bytes());
-    out.extend_from_slice(top.as_bytes());
-    out.push(b'/');
+    out.extend_from_slice(prefix.as_bytes());
     out.extend_from_slice(entry.name.as_bytes());
     if !extra.is_empty() {
         out.extend_from_slice(&[1, 0]);

@@ -1,16 +1,18 @@
 //! `flambeau info`: shows the contents of a file, the operators that it uses, and which of them are missing.
 
 use crate::program::with_files;
-use crate::report::report;
+use crate::report::{ExportedReport, report};
 use crate::setup::Setup;
 use anstream::{print, println};
 use anyhow::Result;
+use flambeau::Error;
+use flambeau::export::is_exported_file;
 use std::path::PathBuf;
 
 /// Arguments of `info`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A `.pt` archive, a state dict of `torch.save`, or a `.safetensors` file.
+    /// A `.pt` archive, an exported program (`.pt2`), a state dict of `torch.save`, or a `.safetensors` file.
     file: PathBuf,
     /// Write JSON.
     #[arg(long)]
@@ -32,6 +34,16 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.state_dict {
         for (name, tensor) in session.load_weights(&args.file)? {
             println!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes());
+        }
+        return Ok(());
+    }
+    let options = session.read_options();
+    if is_exported_file(&args.file, &options.limits).map_err(Error::from)? {
+        let report = ExportedReport::gather(&session, &args.file, &options)?;
+        if args.json {
+            println!("{}", report.json());
+        } else {
+            print!("{}", report.text(args.all));
         }
         return Ok(());
     }

@@ -1,7 +1,8 @@
 //! `flambeau print`: prints a program in one of its forms.
 
+use crate::exported;
 use crate::inputs::InputArgs;
-use crate::output::{graph_text, unknown};
+use crate::output::{graph_text, misuse, unknown};
 use crate::plans::{self, Specialized};
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
@@ -18,9 +19,9 @@ pub(crate) struct Args {
     program: ProgramArgs,
     #[command(flatten)]
     inputs: InputArgs,
-    /// The form to print.
-    #[arg(long = "as", value_enum, default_value_t = Form::Graph)]
-    form: Form,
+    /// The form to print; the default is `graph`, and `program` for exported programs.
+    #[arg(long = "as", value_enum)]
+    form: Option<Form>,
     /// For source: print the graphs after a stage of compilation.
     #[arg(long, value_name = "NAME")]
     stage: Option<String>,
@@ -35,10 +36,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// The graph, in PyTorch's format.
     Graph,
+    /// For exported programs: the graph as Python source, with signature and ranges.
+    Program,
+    /// The graph that runs: for exported programs, after lowering.
+    Ir,
     /// TorchScript source.
     Code,
     /// Bytecode of the machine.
@@ -71,7 +76,20 @@ impl Form {
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let options = PrintOptions { locations: args.locations, exact: args.exact, ..setup.print };
     let session = setup.session()?;
-    if let Some(form) = args.form.specialized() {
+    if let Some(model) = exported::model(&args.program, &session, args.form == Some(Form::Ir))? {
+        let form = match args.form {
+            None | Some(Form::Program) => exported::Form::Program,
+            Some(Form::Graph) => exported::Form::Graph,
+            Some(Form::Ir) => exported::Form::Ir,
+            Some(Form::Dot) => exported::Form::Dot,
+            Some(_) => {
+                return Err(misuse("an exported program is printed as `program`, `graph`, `ir` or `dot`"));
+            }
+        };
+        return exported::print(model, form, &session, options);
+    }
+    let form = args.form.unwrap_or(Form::Graph);
+    if let Some(form) = form.specialized() {
         print!("{}", plans::text(form, &args.program, &args.inputs, &session, options)?);
         return Ok(());
     }
@@ -80,8 +98,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
-    match args.form {
-        Form::Graph => print!("{}", graph_text(graph, options)?),
+    match form {
+        Form::Program => return Err(misuse("only exported programs are printed as `program`")),
+        Form::Graph | Form::Ir => print!("{}", graph_text(graph, options)?),
         Form::Code => print!("{}", entry.code()?),
         Form::Bytecode => print!("{}", entry.bytecode()?),
         Form::Dot => print!("{}", graph.to_dot()),

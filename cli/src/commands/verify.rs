@@ -1,5 +1,6 @@
 //! `flambeau verify`: checks a program and shows its errors.
 
+use crate::exported;
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
 use anstream::println;
@@ -19,6 +20,15 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = setup.session()?;
+    if let Some(model) = exported::model(&args.program, &session, true)? {
+        let nodes = exported::verify(&model, &session)?;
+        if args.json {
+            println!("{}", serde_json::json!({"entries": ["forward"], "nodes": nodes, "errors": []}));
+        } else {
+            println!("{}: exported program, {nodes} nodes, valid", args.program.file);
+        }
+        return Ok(());
+    }
     let program = args.program.load(&session)?;
     let unit = program.unit();
     let mut nodes = 0;

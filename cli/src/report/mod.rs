@@ -1,8 +1,10 @@
 //! The report of `info` about a file: gathered as data, shown as text or as JSON.
 
+mod exported;
 mod gather;
 mod show;
 
+pub(crate) use exported::ExportedReport;
 pub(crate) use gather::report;
 
 use flambeau::Tensor;

@@ -29,7 +29,7 @@ impl Geometry {
     }
 
     /// Returns the extent in the storage, in bytes.
-    fn reach(&self) -> usize {
+    fn extent(&self) -> usize {
         self.layout.storage_end() * self.dtype.size()
     }
 
@@ -63,7 +63,7 @@ impl Geometry {
 
 /// Allocates zeroed memory that covers both geometries.
 fn memory(base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
-    let elements = base.reach().max(view.reach()).div_ceil(base.dtype.size());
+    let elements = base.extent().max(view.extent()).div_ceil(base.dtype.size());
     Ok(Tensor::zeros(&[elements as i64], base.dtype)?)
 }
 
@@ -126,7 +126,7 @@ fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
         if let Some(dim) = (0..target.rank()).find(repeats) {
             let dim = dim as i64;
             open.push((target.select(dim, 0)?, reduce::sum(&grad, Some(&[dim]), false, None)?));
-        } else if distinct(target.layout()) {
+        } else if is_non_overlapping(target.layout()) {
             target.copy_(&sum_gradients(&target.clone_contiguous()?, &grad)?)?;
         } else {
             // Elements overlap along some dimension: add slice by slice.
@@ -139,7 +139,7 @@ fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
 }
 
 /// Whether no two elements share memory: each stride exceeds the extent of all dimensions with smaller strides.
-fn distinct(layout: &Layout) -> bool {
+fn is_non_overlapping(layout: &Layout) -> bool {
     let mut dims: Vec<(i64, i64)> = layout
         .strides()
         .iter()

@@ -6,6 +6,8 @@ pub mod analysis;
 pub mod archive;
 pub mod exec;
 pub mod executor;
+#[cfg(feature = "export")]
+pub mod export;
 pub mod frontend;
 pub mod ir;
 pub mod rewrite;

@@ -12,6 +12,7 @@ mod inplace_of;
 mod prim;
 mod prim_arity;
 mod prim_effects;
+mod python_function;
 mod registry;
 mod scalar_overload;
 
@@ -24,6 +25,7 @@ pub(crate) use host::scalar_args;
 pub use inplace_of::InplaceOf;
 pub use prim::Prim;
 pub use prim_effects::MemoryTransfer;
+pub use python_function::{AutocastPolicy, PythonFunction, Role};
 pub use registry::{OpDef, Registry, RegistryBuilder, RegistryError};
 pub use scalar_overload::ScalarOverload;
 

@@ -298,6 +298,17 @@ fn write_item(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     Ok(target.fill_(value.item()?)?)
 }
 
+/// `(self, dtype, layout, device, pin_memory, non_blocking, memory_format)`: a copy.
+fn to_copy(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let dtype = cx.opt_dtype(1)?.unwrap_or(x.dtype());
+    match cx.opt_int(6)?.and_then(MemoryFormat::from_number) {
+        None | Some(MemoryFormat::Preserve) => cast_copy(x, dtype),
+        Some(format) if x.dtype() == dtype => Ok(x.clone_format(format)?),
+        Some(format) => Ok(x.to_dtype(dtype)?.contiguous_format(format)?),
+    }
+}
+
 type Run = fn(&KernelCx<'_>) -> Computed;
 
 fn size(n: &[i64]) -> IValue {
@@ -526,6 +537,14 @@ fn conversions() -> Vec<OpDef> {
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().exact())
             .with(fresh(clone_of)),
+    );
+    defs.push(
+        OpDef::named("aten::_to_copy")
+            .with(Doc("A copy, perhaps in another dtype or memory format."))
+            .with(Shape::same_as(0))
+            .with(Dtype::named_or(1, Dtype::same_as(0)))
+            .with(Sample::tensors(1).floats().then([number(DType::F64)]).exact())
+            .with(fresh(to_copy)),
     );
     defs.extend(casts());
     defs

@@ -17,7 +17,7 @@ pub struct Options {
     /// The output file with one line per case that did not pass.
     pub failures: Option<PathBuf>,
     /// The variants of replaying.
-    pub ways: Ways,
+    pub variants: Variants,
     /// Number of worker processes.
     pub jobs: usize,
     /// If set, replays only cases whose id contains this text.
@@ -44,7 +44,7 @@ const EXECUTORS: [(&str, Execution); 3] = [
 
 /// The variants of replaying.
 #[derive(Clone, Debug, Default)]
-pub struct Ways {
+pub struct Variants {
     /// Whether printed text must equal PyTorch's character by character.
     pub compare_text: bool,
     /// Whether modules in eval mode are frozen before they run.
@@ -65,7 +65,7 @@ fn executor(name: &str) -> anyhow::Result<Execution> {
     known.ok_or_else(|| anyhow::anyhow!("`{name}` is not `reference`, `plain` or `profiling`"))
 }
 
-impl Ways {
+impl Variants {
     /// Returns the arguments that pass these variants to a worker.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
@@ -84,11 +84,11 @@ impl Ways {
         args
     }
 
-    /// Parses arguments made by [`Ways::to_args`].
-    pub fn from_args(args: &[String]) -> Ways {
+    /// Parses arguments made by [`Variants::to_args`].
+    pub fn from_args(args: &[String]) -> Variants {
         let has = |name: &str| args.iter().any(|a| a == name);
         let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1));
-        Ways {
+        Variants {
             compare_text: has(COMPARE_TEXT),
             through_freeze: has(THROUGH_FREEZE),
             through_save: value(THROUGH_SAVE).map(PathBuf::from),
@@ -126,7 +126,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
         folders: Vec::new(),
         json: None,
         failures: None,
-        ways: Ways::default(),
+        variants: Variants::default(),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         filter: None,
         limit: Duration::from_secs(10),
@@ -138,12 +138,12 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
         match arg.as_str() {
             "--json" => options.json = Some(value()?.into()),
             "--list-failures" => options.failures = Some(value()?.into()),
-            COMPARE_TEXT => options.ways.compare_text = true,
-            THROUGH_FREEZE => options.ways.through_freeze = true,
-            THROUGH_SAVE => options.ways.through_save = Some(value()?.into()),
-            EXECUTOR => options.ways.execution = executor(value()?)?,
-            THREADS => options.ways.threads = value()?.parse()?,
-            DEOPT => options.ways.deopt = Some(value()?.parse()?),
+            COMPARE_TEXT => options.variants.compare_text = true,
+            THROUGH_FREEZE => options.variants.through_freeze = true,
+            THROUGH_SAVE => options.variants.through_save = Some(value()?.into()),
+            EXECUTOR => options.variants.execution = executor(value()?)?,
+            THREADS => options.variants.threads = value()?.parse()?,
+            DEOPT => options.variants.deopt = Some(value()?.parse()?),
             "--filter" => options.filter = Some(value()?.clone()),
             "--jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
             "--limit" => options.limit = Duration::from_secs(value()?.parse()?),

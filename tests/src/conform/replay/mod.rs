@@ -1,11 +1,13 @@
 //! Replay of one case on a session.
 //!
-//! Each kind of case has a module. Programs are loaded and called ([`program`]), IR text is parsed and printed
+//! Each kind of case has a module. Programs are loaded and called ([`program`], [`exported`]), IR text is parsed and printed
 //! ([`text`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
 //! ([`printed`]), and hostile programs must not crash ([`bad`]).
 
 mod bad;
 mod declared;
+mod exported;
+mod exported_text;
 mod gradients;
 mod pass;
 mod printed;
@@ -18,7 +20,7 @@ use flambeau::rewrite::Checks;
 use flambeau::{Compilation, Error, Fault, Session};
 
 use super::case::{Case, Verdict};
-use super::options::Ways;
+use super::options::Variants;
 
 /// Memory limit of a case in bytes. Hostile programs use the session's default limits.
 const MEMORY: usize = 4 << 30;
@@ -26,7 +28,7 @@ const MEMORY: usize = 4 << 30;
 /// The state for replaying cases of a suite.
 pub struct Replay {
     folder: PathBuf,
-    ways: Ways,
+    variants: Variants,
     session: Session,
     /// A session with default limits, for hostile programs.
     strict: Session,
@@ -37,14 +39,15 @@ impl Replay {
     ///
     /// # Errors
     /// Returns an error if a session cannot be created.
-    pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
+    pub fn new(folder: PathBuf, variants: Variants) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
-        let compilation = if ways.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
-        let builder = builder.execution(ways.execution).profiled_runs(1).compilation(compilation);
-        let session = builder.threads(ways.threads).build()?.with_deopt(ways.deopt);
+        let compilation =
+            if variants.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
+        let builder = builder.execution(variants.execution).profiled_runs(1).compilation(compilation);
+        let session = builder.threads(variants.threads).build()?.with_deopt(variants.deopt);
         let strict = Session::standard()?;
-        Ok(Replay { folder, ways, session, strict })
+        Ok(Replay { folder, variants, session, strict })
     }
 
     /// Replays a case.
@@ -59,7 +62,8 @@ impl Replay {
             "ir_text" => self.ir_text(case, "text"),
             "pass" => self.pass(case),
             "ir" => self.ir_text(case, "ir").and_then(|()| self.program(case)),
-            "archive" | "source" | "pt2" => self.program(case),
+            "archive" | "source" => self.program(case),
+            "pt2" => self.exported_text(case).and_then(|()| self.exported(case)),
             other => Err(Verdict::failed(format!("unknown kind of case `{other}`"))),
         };
         result.err().unwrap_or_else(Verdict::passed)
@@ -67,7 +71,7 @@ impl Replay {
 
     fn ir_text(&self, case: &Case, field: &str) -> Result<(), Verdict> {
         let graph = text::read(case.text(field), self.session.registry())?;
-        text::check(case, &graph, self.ways.compare_text)
+        text::check(case, &graph, self.variants.compare_text)
     }
 }
 

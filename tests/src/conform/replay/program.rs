@@ -17,7 +17,7 @@ use super::{Replay, gradients, verdict_of};
 use crate::value::compare::{Tolerance, compare};
 
 /// The result of running a program.
-enum End {
+pub(super) enum End {
     /// The program was rejected.
     Refused(Error),
     /// The call failed; with the arguments after the call.
@@ -69,7 +69,7 @@ impl Replay {
             "ir" => session.parse_ir(case.text("ir")),
             _ => {
                 let program = self.frozen(self.archive(case, session)?, case.text("entry"))?;
-                let Some(folder) = self.ways.through_save.as_ref() else { return Ok(program) };
+                let Some(folder) = self.variants.through_save.as_ref() else { return Ok(program) };
                 let saved = folder.join(format!("{}.pt", case.id().replace('/', "_")));
                 program.save(&saved)?;
                 session.load_archive(&saved)
@@ -90,7 +90,7 @@ impl Replay {
         let training = |p: &Program| {
             p.module().is_none_or(|root| root.named_modules().iter().any(|(_, module)| module.is_training()))
         };
-        if !self.ways.through_freeze || training(&program) {
+        if !self.variants.through_freeze || training(&program) {
             return Ok(program);
         }
         // A case that is only loaded has no entry.
@@ -111,7 +111,7 @@ impl Replay {
         let mut instance =
             Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
         // One call alone would only be profiled. Programs without a module have no state, so it can be repeated.
-        let repeats = self.ways.execution == Execution::Profiling && instance.program.module().is_none();
+        let repeats = self.variants.execution == Execution::Profiling && instance.program.module().is_none();
         let times = if repeats && calls.len() == 1 { PROFILED_CALLS } else { 1 };
         for (i, call) in calls.iter().enumerate().flat_map(|call| std::iter::repeat_n(call, times)) {
             let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
@@ -162,7 +162,7 @@ impl Replay {
 }
 
 /// Number of calls of a program with one recorded call: one is profiled, the others run its plan.
-const PROFILED_CALLS: usize = 3;
+pub(super) const PROFILED_CALLS: usize = 3;
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
@@ -188,7 +188,7 @@ fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonEr
 }
 
 /// Compares a call with the recorded error or result.
-fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
+pub(super) fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     match call.get("expected_error") {
         Some(want) => judge_error(call.case, end, want)?,
         None => judge_result(call, end)?,

@@ -1,0 +1,88 @@
+//! Summary of a program: its inputs, outputs and operators, for reports. Nothing is lowered or run.
+
+use flambeau_ir::{OpId, Registry, Symbol};
+
+use crate::fx::{Target, shown_name};
+use crate::model::{Argument, GraphModel, Map, ProgramModel};
+use crate::print::{annotation_of, signature_rows};
+
+/// An input or output of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The name of the value; empty for an output that is a constant.
+    pub name: String,
+    /// The kind in the terms of PyTorch, such as `PARAMETER` or `USER_OUTPUT`.
+    pub kind: &'static str,
+    /// Name of the tensor or input that the port stands for.
+    pub target: Option<String>,
+    /// Type and sizes as in printed programs, such as `f32[s77, 3]`; `None` for constants.
+    pub annotation: Option<String>,
+}
+
+/// An operator or function that nodes call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorUse {
+    /// The target, such as `torch.ops.aten.add.Tensor`.
+    pub target: String,
+    /// The operator if it is registered.
+    pub id: Option<OpId>,
+    /// Whether the target is an operator with a schema, and not a higher-order operator or a function of Python.
+    pub has_schema: bool,
+    /// Number of nodes that call it.
+    pub uses: usize,
+    /// Name of the first node that calls it.
+    pub first: String,
+}
+
+/// Returns the inputs and the outputs of a program.
+pub fn ports(program: &ProgramModel) -> (Vec<Port>, Vec<Port>) {
+    let (inputs, outputs) = signature_rows(&program.module.signature);
+    let port = |row: crate::print::SignatureRow<'_>| Port {
+        name: row.name.to_owned(),
+        kind: row.kind,
+        target: row.target.map(str::to_owned),
+        annotation: annotation_of(program, row.name),
+    };
+    (inputs.into_iter().map(port).collect(), outputs.into_iter().map(port).collect())
+}
+
+/// Returns the operators and functions of a program in order of first use, those of subgraphs included.
+pub fn operators(program: &ProgramModel, registry: &Registry) -> Vec<OperatorUse> {
+    let mut found: Map<OperatorUse> = Map::default();
+    for_each_graph(&program.module.graph, &mut |graph| {
+        for node in &graph.nodes {
+            if let Some(known) = found.get_mut(&node.target) {
+                known.uses += 1;
+                continue;
+            }
+            let (id, has_schema) = match Target::parse(&node.target) {
+                Target::Operator { namespace, name, overload } => {
+                    let overload = if overload == "default" { "" } else { overload };
+                    let name = Symbol::new(&format!("{namespace}::{name}"));
+                    (registry.find(name, Symbol::new(overload)), true)
+                }
+                _ => (None, false),
+            };
+            let (target, first) = (node.target.clone(), shown_name(node).to_owned());
+            found.insert(node.target.clone(), OperatorUse { target, id, has_schema, uses: 1, first });
+        }
+    });
+    found.into_values().collect()
+}
+
+/// Returns the number of nodes of a program, those of subgraphs included.
+pub fn node_count(program: &ProgramModel) -> usize {
+    let mut count = 0;
+    for_each_graph(&program.module.graph, &mut |graph| count += graph.nodes.len());
+    count
+}
+
+/// Calls `visit` for a graph and its subgraphs. The nesting is bounded by the reader.
+fn for_each_graph<'m>(graph: &'m GraphModel, visit: &mut impl FnMut(&'m GraphModel)) {
+    visit(graph);
+    for input in graph.nodes.iter().flat_map(|node| &node.inputs) {
+        if let Argument::Graph { graph, .. } = &input.arg {
+            for_each_graph(graph, visit);
+        }
+    }
+}

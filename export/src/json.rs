@@ -1,0 +1,511 @@
+//! A pull parser for JSON: the caller asks for the value it expects, and no tree is built.
+//!
+//! `serde_json` is not used here for three reasons: files of schema 8.2 have the bare tokens `NaN`, `Infinity` and
+//! `-Infinity`, which are not JSON; fields of later versions are kept as text; and errors have the path of the field and
+//! the byte offset.
+//!
+//! [`JsonReader::object`] and [`JsonReader::array`] call a function per member, which must read exactly one value. The
+//! nesting of calls is bounded by the limit of the constructor; [`JsonReader::skip`] uses no stack. Errors have code
+//! `E001` (not JSON), `E002` (a value of another kind) or `E009` (nested too deeply), the offset, and the path.
+
+use std::borrow::Cow;
+
+use crate::error::quoted;
+use crate::{ExportCode, ExportError};
+
+/// A result of reading JSON.
+pub type Res<T> = Result<T, ExportError>;
+
+/// The kind of a value, known from its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonKind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number, or a bare `NaN`, `Infinity` or `-Infinity`.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl JsonKind {
+    fn name(self) -> &'static str {
+        match self {
+            JsonKind::Null => "null",
+            JsonKind::Bool => "a bool",
+            JsonKind::Number => "a number",
+            JsonKind::String => "a string",
+            JsonKind::Array => "an array",
+            JsonKind::Object => "an object",
+        }
+    }
+}
+
+/// A reader at a position of a JSON text.
+#[derive(Debug)]
+pub struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
+    /// Number of arrays and objects that may still be opened.
+    depth: usize,
+}
+
+impl<'a> JsonReader<'a> {
+    /// Creates a reader of `text` whose arrays and objects are nested at most `depth` deep.
+    pub fn new(text: &'a str, depth: usize) -> Self {
+        JsonReader { text, at: 0, depth }
+    }
+
+    /// Returns the current offset in bytes.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Returns the whole text.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Continues at a byte offset, which must be one that [`JsonReader::offset`] returned for the same text.
+    pub fn seek(&mut self, offset: usize) {
+        self.at = offset;
+    }
+
+    /// Returns the kind of the next value.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E001` if no value follows.
+    pub fn kind(&mut self) -> Res<JsonKind> {
+        Ok(match self.next_byte() {
+            Some(b'n') => JsonKind::Null,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'0'..=b'9' | b'-' | b'N' | b'I') => JsonKind::Number,
+            Some(b'"') => JsonKind::String,
+            Some(b'[') => JsonKind::Array,
+            Some(b'{') => JsonKind::Object,
+            _ => return Err(self.broken("expected a value")),
+        })
+    }
+
+    /// Reads `null` if it is next, and returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E001` if no value follows.
+    pub fn null(&mut self) -> Res<bool> {
+        Ok(self.kind()? == JsonKind::Null && self.word("null")?)
+    }
+
+    /// Reads a value, or `null` as `None`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `read`.
+    pub fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Res<T>) -> Res<Option<T>> {
+        if self.null()? { Ok(None) } else { read(self).map(Some) }
+    }
+
+    /// Reads a bool.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E002` if another value follows.
+    pub fn bool(&mut self) -> Res<bool> {
+        self.expect(JsonKind::Bool)?;
+        match self.bytes()[self.at] {
+            b't' => self.word("true"),
+            _ => self.word("false").map(|_| false),
+        }
+    }
+
+    /// Reads an integer of 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E002` if another value follows.
+    pub fn int(&mut self) -> Res<i64> {
+        self.expect(JsonKind::Number)?;
+        let from = self.at;
+        let text = self.number()?;
+        text.parse().map_err(|_| {
+            let message = format!("expected an integer of 64 bits, found {}", quoted(text));
+            ExportError::new(ExportCode::Field, message).at(from)
+        })
+    }
+
+    /// Reads a float: a number, one of the tokens `NaN`, `Infinity` and `-Infinity`, or one of these as a string.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E002` if another value follows.
+    pub fn float(&mut self) -> Res<f64> {
+        let is_string = self.kind()? == JsonKind::String;
+        let from = self.at;
+        let text = if is_string {
+            self.string()?
+        } else {
+            self.expect(JsonKind::Number)?;
+            Cow::Borrowed(self.number()?)
+        };
+        match &*text {
+            "NaN" => Ok(f64::NAN),
+            "Infinity" => Ok(f64::INFINITY),
+            "-Infinity" => Ok(f64::NEG_INFINITY),
+            other if is_string => Err(self.not_a_float(other, from)),
+            other => other.parse().map_err(|_| self.not_a_float(other, from)),
+        }
+    }
+
+    fn not_a_float(&self, text: &str, at: usize) -> ExportError {
+        ExportError::new(ExportCode::Field, format!("expected a float, found {}", quoted(text))).at(at)
+    }
+
+    /// Reads a string. It borrows from the text unless it has escapes.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E002` if another value follows and `E001` if the string is malformed.
+    pub fn string(&mut self) -> Res<Cow<'a, str>> {
+        self.expect(JsonKind::String)?;
+        let start = self.at + 1;
+        let mut out = String::new();
+        let mut from = start;
+        let mut at = start;
+        loop {
+            match self.bytes().get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    out.push_str(&self.text[from..at]);
+                    self.at = at;
+                    out.push(self.escape()?);
+                    at = self.at;
+                    from = at;
+                }
+                Some(0..=0x1f) => {
+                    self.at = at;
+                    return Err(self.broken("a string has a control character"));
+                }
+                Some(_) => at += 1,
+                None => {
+                    self.at = at;
+                    return Err(self.broken("a string does not end"));
+                }
+            }
+        }
+        self.at = at + 1;
+        if out.is_empty() && from == start {
+            return Ok(Cow::Borrowed(&self.text[start..at]));
+        }
+        out.push_str(&self.text[from..at]);
+        Ok(Cow::Owned(out))
+    }
+
+    /// Reads the escape sequence at the current position.
+    fn escape(&mut self) -> Res<char> {
+        let kind = self.bytes().get(self.at + 1).copied();
+        let simple = match kind {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(self.broken("a string has an unknown escape sequence")),
+        };
+        self.at += 2;
+        Ok(simple)
+    }
+
+    /// Reads `\uXXXX`, or two of them that are the halves of one character.
+    fn unicode_escape(&mut self) -> Res<char> {
+        let unit = |at: usize| -> Option<u32> {
+            let digits = self.bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
+            let digits =
+                std::str::from_utf8(digits).ok().filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
+            u32::from_str_radix(digits, 16).ok()
+        };
+        let first = unit(self.at);
+        let (code, length) = match first {
+            Some(high @ 0xd800..0xdc00) => match unit(self.at + 6) {
+                Some(low @ 0xdc00..0xe000) => (Some(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)), 12),
+                _ => (None, 0),
+            },
+            other => (other, 6),
+        };
+        let Some(c) = code.and_then(char::from_u32) else {
+            return Err(self.broken("a string has an escape sequence that is not a character"));
+        };
+        self.at += length;
+        Ok(c)
+    }
+
+    /// Reads an array; `item` reads one element. Errors of an element get its index.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E002` if another value follows, `E009` if it is nested too deeply, and the errors of `item`.
+    pub fn array<T>(&mut self, mut item: impl FnMut(&mut Self) -> Res<T>) -> Res<Vec<T>> {
+        self.open(JsonKind::Array)?;
+        let mut out = Vec::new();
+        while self.another(b']', out.is_empty())? {
+            let value = item(self).map_err(|e| e.in_item(out.len()))?;
+            out.push(value);
+        }
+        self.depth += 1;
+        Ok(out)
+    }
+
+    /// Reads an object; `field` reads the value of the member with the given name. Errors get the name.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E002` if another value follows, `E009` if it is nested too deeply, and the errors of `field`.
+    pub fn object(&mut self, mut field: impl FnMut(&mut Self, &str) -> Res<()>) -> Res<()> {
+        self.open(JsonKind::Object)?;
+        let mut first = true;
+        while self.another(b'}', first)? {
+            first = false;
+            let name = self.string()?;
+            if self.next_byte() != Some(b':') {
+                return Err(self.broken("expected `:`"));
+            }
+            self.at += 1;
+            field(self, &name).map_err(|e| e.in_field(&name))?;
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Skips a value and returns its text. Checks the balance of brackets and the form of strings, no more.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E001` if no value follows or it does not end.
+    pub fn skip(&mut self) -> Res<&'a str> {
+        let kind = self.kind()?;
+        let from = self.at;
+        match kind {
+            JsonKind::Array | JsonKind::Object => self.skip_nested()?,
+            JsonKind::String => drop(self.string()?),
+            JsonKind::Number => drop(self.number()?),
+            JsonKind::Null => drop(self.word("null")?),
+            JsonKind::Bool => drop(self.bool()?),
+        }
+        Ok(&self.text[from..self.at])
+    }
+
+    /// Skips to the end of the array or object that begins here. The open brackets are kept as one bit each.
+    fn skip_nested(&mut self) -> Res<()> {
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            match self.bytes().get(self.at) {
+                Some(&bracket @ (b'[' | b'{')) => open.push(bracket),
+                Some(&bracket @ (b']' | b'}')) => {
+                    // The closing brackets are two code points behind the opening ones.
+                    if open.pop().is_none_or(|o| o + 2 != bracket) {
+                        return Err(self.broken("a bracket closes another one"));
+                    }
+                    if open.is_empty() {
+                        self.at += 1;
+                        return Ok(());
+                    }
+                }
+                Some(b'"') => {
+                    self.string()?;
+                    continue;
+                }
+                Some(_) => {}
+                None => return Err(self.broken("an array or object does not end")),
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Checks that only white space follows.
+    ///
+    /// # Errors
+    ///
+    /// Returns `E001` if anything else follows.
+    pub fn end(&mut self) -> Res<()> {
+        match self.next_byte() {
+            None => Ok(()),
+            Some(_) => Err(self.broken("the text continues after its value")),
+        }
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    /// Skips white space and returns the next byte.
+    fn next_byte(&mut self) -> Option<u8> {
+        loop {
+            match self.bytes().get(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other.copied(),
+            }
+        }
+    }
+
+    fn expect(&mut self, wanted: JsonKind) -> Res<()> {
+        let found = self.kind()?;
+        if found == wanted {
+            return Ok(());
+        }
+        let message = format!("expected {}, found {}", wanted.name(), found.name());
+        Err(ExportError::new(ExportCode::Field, message).at(self.at))
+    }
+
+    fn open(&mut self, kind: JsonKind) -> Res<()> {
+        self.expect(kind)?;
+        self.depth = self.depth.checked_sub(1).ok_or_else(|| {
+            let message = "arrays and objects are nested deeper than the limit";
+            ExportError::new(ExportCode::Limit, message).at(self.at)
+        })?;
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Reads the comma before a member, or the closing bracket. Returns whether a member follows.
+    fn another(&mut self, close: u8, first: bool) -> Res<bool> {
+        match self.next_byte() {
+            Some(b) if b == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(b',') if !first => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(_) if first => Ok(true),
+            _ => Err(self.broken("expected `,` or the end of an array or object")),
+        }
+    }
+
+    /// Reads a word that must be next. Returns true.
+    fn word(&mut self, word: &str) -> Res<bool> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.broken("expected a value"));
+        }
+        self.at += word.len();
+        Ok(true)
+    }
+
+    /// Reads the text of a number, or of a bare `NaN`, `Infinity` or `-Infinity`.
+    fn number(&mut self) -> Res<&'a str> {
+        let rest = &self.bytes()[self.at..];
+        let length = rest
+            .iter()
+            .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))
+            .unwrap_or(rest.len());
+        let text = &self.text[self.at..self.at + length];
+        if !is_number(text) {
+            return Err(self.broken("expected a number"));
+        }
+        self.at += length;
+        Ok(text)
+    }
+
+    fn broken(&self, message: &str) -> ExportError {
+        ExportError::new(ExportCode::Json, format!("this is not JSON: {message}")).at(self.at)
+    }
+}
+
+/// Returns true for numbers of JSON and the tokens for values that are not finite.
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    if matches!(text, "NaN") || unsigned == "Infinity" {
+        return true;
+    }
+    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole)
+        && (whole.len() == 1 || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|e| digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> JsonReader<'_> {
+        JsonReader::new(text, 8)
+    }
+
+    #[test]
+    fn scalars_are_read() {
+        assert_eq!(json(" -9223372036854775808 ").int(), Ok(i64::MIN));
+        assert_eq!(json("1e300").float(), Ok(1e300));
+        assert_eq!(json("3").float(), Ok(3.0));
+        for text in ["Infinity", "\"Infinity\""] {
+            assert_eq!(json(text).float(), Ok(f64::INFINITY));
+        }
+        assert!(json("NaN").float().is_ok_and(f64::is_nan));
+        assert_eq!(json("-Infinity").float(), Ok(f64::NEG_INFINITY));
+        assert_eq!(json("true").bool(), Ok(true));
+        assert_eq!(json("null").null(), Ok(true));
+        assert_eq!(json("\"a\\u00e9\\ud83d\\ude00\\n\"").string().as_deref(), Ok("aé😀\n"));
+        assert!(matches!(json("\"plain\"").string(), Ok(Cow::Borrowed("plain"))));
+    }
+
+    #[test]
+    fn wrong_kinds_and_broken_text_are_told_apart() {
+        for text in ["1.5", "NaN", "9223372036854775808", "\"1\"", "[]", "null"] {
+            assert_eq!(json(text).int().expect_err(text).code(), ExportCode::Field, "{text}");
+        }
+        for text in ["", "nul", "01", "1.", "1e", "-", "+1", "\"a", "\"\\x\"", "\"\\ud800\"", "\"\t\"", "Inf"]
+        {
+            assert_eq!(json(text).skip().expect_err(text).code(), ExportCode::Json, "{text}");
+        }
+        for text in ["\"inf\"", "\"1\"", "true"] {
+            assert_eq!(json(text).float().expect_err(text).code(), ExportCode::Field, "{text}");
+        }
+        let mut twice = json("1 2");
+        assert_eq!((twice.int(), twice.end().map_err(|e| e.code())), (Ok(1), Err(ExportCode::Json)));
+    }
+
+    #[test]
+    fn errors_have_path_and_offset() {
+        let read = |json: &mut JsonReader<'_>| json.array(JsonReader::int);
+        let mut out = Vec::new();
+        let error = json("{\"a\": [1], \"b\": [1, 2.5]}")
+            .object(|json, name| {
+                out.push((name.to_owned(), read(json)?));
+                Ok(())
+            })
+            .expect_err("no int");
+        assert_eq!(out, [("a".to_owned(), vec![1])]);
+        assert_eq!((error.field(), error.offset()), ("b[1]", Some(20)));
+    }
+
+    #[test]
+    fn depth_is_limited_and_skipping_needs_no_stack() {
+        fn depth(json: &mut JsonReader<'_>) -> Res<usize> {
+            Ok(1 + json.array(depth)?.first().copied().unwrap_or(0))
+        }
+        assert_eq!(depth(&mut json("[[[[[[[[]]]]]]]]")), Ok(8));
+        assert_eq!(depth(&mut json("[[[[[[[[[]]]]]]]]]")).expect_err("too deep").code(), ExportCode::Limit);
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(json(&deep).skip().map(str::len), Ok(200_000));
+        let error = json("{\"a\": [}").skip().expect_err("unbalanced");
+        assert_eq!((error.code(), error.offset()), (ExportCode::Json, Some(7)));
+        assert!(json("[\"]\"").skip().is_err());
+    }
+}

@@ -1,0 +1,389 @@
+//! Nodes that call an operator or a Python function.
+
+use flambeau_ir::schema::{Arg, Call, FunctionSchema, match_call, match_one};
+use flambeau_ir::types::{NoClasses, TypeKind};
+use flambeau_ir::{
+    AutocastPolicy, CallValues, Converter, IValue, NodeId, OpId, Prim, Role, Symbol, Type, ValueId,
+};
+use flambeau_tensor::Tensor;
+
+use super::{Lowering, Res, ValueMeta, arguments};
+use crate::error::quoted;
+use crate::model::{Argument, GraphModel, NodeModel, Sym};
+use crate::{ExportCode, ExportError};
+
+/// A target of a node.
+enum Target<'t> {
+    /// An operator of the registry: name and overload.
+    Operator(OpId),
+    /// A higher-order operator, by its last name.
+    HigherOrder(&'t str),
+    /// A function of Python on symbolic numbers, by its qualified name.
+    Python(&'t str),
+}
+
+/// Returns a name of a node for messages: its own, or that of its first result, or its target.
+pub(super) fn name_of(node: &NodeModel) -> &str {
+    let own = node.name.as_deref().filter(|name| !name.is_empty());
+    let result = || match node.outputs.first()? {
+        Argument::Tensors(names) => names.first().map(String::as_str),
+        output => arguments::value_name(output),
+    };
+    own.or_else(result).unwrap_or(&node.target)
+}
+
+impl<'m> Lowering<'m> {
+    /// Lowers a node at the end of the current block.
+    pub(super) fn node(&mut self, graph: &'m GraphModel, node: &'m NodeModel) -> Res<()> {
+        let results = match self.target(&node.target)? {
+            Target::Operator(op) => self.operator(op, node)?,
+            Target::HigherOrder(name) => self.higher_order(name, node)?,
+            Target::Python(name) => vec![self.python(name, node)?],
+        };
+        self.results(graph, node, results)
+    }
+
+    fn target<'t>(&self, target: &'t str) -> Res<Target<'t>> {
+        if let Some(name) = target.strip_prefix("torch.ops.higher_order.") {
+            return Ok(Target::HigherOrder(name));
+        }
+        match target.strip_prefix("torch.ops.") {
+            Some(path) => self.operator_at(path).map(Target::Operator),
+            None => Ok(Target::Python(target)),
+        }
+    }
+
+    /// Returns the operator with a path: `aten.add.Tensor`.
+    pub(super) fn operator_at(&self, path: &str) -> Res<OpId> {
+        let mut parts = path.splitn(3, '.');
+        let (namespace, name, overload) =
+            (parts.next().unwrap_or(""), parts.next().unwrap_or(""), parts.next().unwrap_or("default"));
+        let overload = if overload == "default" { Symbol::EMPTY } else { Symbol::new(overload) };
+        let found = self.registry.find(Symbol::new(&format!("{namespace}::{name}")), overload);
+        found.ok_or_else(|| {
+            let message = format!("no operator {} is registered", quoted(path));
+            ExportError::new(ExportCode::Operator, message)
+        })
+    }
+
+    /// Inserts a call of an operator and returns its results.
+    fn operator(&mut self, op: OpId, node: &'m NodeModel) -> Res<Vec<ValueId>> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let schema = registry.schema(op);
+        let mut given: Vec<(usize, ValueId)> = Vec::with_capacity(node.inputs.len());
+        for (position, input) in node.inputs.iter().enumerate() {
+            let index = match input.name.as_str() {
+                "" => Some(position).filter(|i| *i < schema.args.len()),
+                name => schema.arg_index(name),
+            };
+            let index = index.ok_or_else(|| {
+                unfit(format!("{} has no parameter {}", schema.full_name(), quoted(&input.name)))
+            })?;
+            let value = self
+                .argument(&input.arg, schema.args[index].ty)
+                .map_err(|e| e.in_field(schema.args[index].name.as_str()))?;
+            given.push((index, value));
+        }
+        let op = self.overload_for_numbers(op, &given);
+        let given = self.as_tensors(op, given)?;
+        let given = self.cast(op, given)?;
+        let node = self.call(op, &given)?;
+        Ok(self.graph.results(node).collect())
+    }
+
+    /// Returns the overload to call if numbers are given for tensors. PyTorch's operators accept a number for a tensor
+    /// (`mul.Tensor(x, 2)`) and do not let it determine the dtype of the result; the overload with a `Scalar` in its place
+    /// does the same.
+    fn overload_for_numbers(&self, op: OpId, given: &[(usize, ValueId)]) -> OpId {
+        let own = self.registry.schema(op);
+        let is_number = |index: usize| {
+            let value =
+                given.iter().find(|(i, _)| *i == index).map(|(_, value)| self.graph.ty(*value).kind());
+            matches!(
+                value,
+                Some(TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Number | TypeKind::Complex)
+            )
+        };
+        let accepts = |schema: &FunctionSchema| {
+            let parameters = own.args.iter().zip(&schema.args).enumerate();
+            schema.args.len() == own.args.len()
+                && parameters.into_iter().all(|(i, (a, b))| {
+                    let (was, is) = (a.ty.unwrap_optional(), b.ty.unwrap_optional());
+                    let replaced = was.is_tensor() && is_number(i);
+                    a.name == b.name && if replaced { is == Type::NUMBER } else { was == is }
+                })
+        };
+        if accepts(own) {
+            return op;
+        }
+        let other =
+            self.registry.overloads(own.name).iter().find(|&&other| accepts(self.registry.schema(other)));
+        other.copied().unwrap_or(op)
+    }
+
+    /// Converts the tensors among the operands as a region of automatic mixed precision does.
+    fn cast(&mut self, op: OpId, given: Vec<(usize, ValueId)>) -> Res<Vec<(usize, ValueId)>> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let (Some(dtype), Some(policy)) = (self.autocast, registry.facet::<AutocastPolicy>(op)) else {
+            return Ok(given);
+        };
+        let mut cast = Vec::with_capacity(given.len());
+        for (index, value) in given {
+            if !self.graph.ty(value).is_tensor() {
+                cast.push((index, value));
+                continue;
+            }
+            let no = self.constant(IValue::Bool(false), Type::BOOL);
+            let yes = self.constant(IValue::Bool(true), Type::BOOL);
+            let value = match policy {
+                AutocastPolicy::Reduced => {
+                    let dtype = self.int(dtype);
+                    let operands = [value, no, yes, dtype, dtype];
+                    self.role_value(Role::ToReducedPrecision, &operands, Type::TENSOR)?
+                }
+                AutocastPolicy::Full => {
+                    self.role_value(Role::ToFullPrecision, &[value, no, yes], Type::TENSOR)?
+                }
+            };
+            cast.push((index, value));
+        }
+        Ok(cast)
+    }
+
+    /// Makes tensors of the constant numbers that are given for tensors. Their dtype is that of the first tensor among the
+    /// operands, if it holds such numbers, since a number does not determine the dtype of a result.
+    fn as_tensors(&mut self, op: OpId, given: Vec<(usize, ValueId)>) -> Res<Vec<(usize, ValueId)>> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let schema = registry.schema(op);
+        let stated = given.iter().find_map(|&(_, value)| match self.metadata.meta(value)? {
+            ValueMeta::Tensor(meta) => meta.dtype.dtype(),
+            _ => None,
+        });
+        let mut tensors = Vec::with_capacity(given.len());
+        for (index, value) in given {
+            let wanted = schema.args[index].ty.unwrap_optional().is_tensor();
+            let number = self.graph.constant(value).and_then(|v| v.as_scalar()).filter(|_| wanted);
+            let Some(number) = number else {
+                tensors.push((index, value));
+                continue;
+            };
+            let own = number.default_dtype();
+            let dtype = stated.filter(|dtype| dtype.category() >= own.category()).unwrap_or(own);
+            let tensor = Tensor::from_scalars(&[number], &[], dtype);
+            let tensor = tensor.map_err(|e| unfit(format!("a number is no tensor: {e}")))?;
+            tensors.push((index, self.constant(IValue::Tensor(tensor), Type::TENSOR)));
+        }
+        Ok(tensors)
+    }
+
+    /// Inserts a call of an operator with values for some of its parameters.
+    pub(super) fn call(&mut self, op: OpId, given: &[(usize, ValueId)]) -> Res<NodeId> {
+        let registry = std::sync::Arc::clone(&self.registry);
+        let schema = registry.schema(op);
+        let given: Vec<(usize, ValueId)> = given
+            .iter()
+            .map(|&(index, value)| (index, self.as_scalar(value, schema.args[index].ty)))
+            .collect();
+        let mut positional = Vec::new();
+        let mut keywords = Vec::new();
+        for (index, argument) in schema.args.iter().enumerate() {
+            let Some(&(_, value)) = given.iter().find(|(i, _)| *i == index) else { continue };
+            if !argument.kwarg_only && positional.len() == index {
+                positional.push(value);
+            } else {
+                keywords.push((argument.name, value));
+            }
+        }
+        let of_type = |graph: &flambeau_ir::Graph, value: ValueId| Arg::from(graph.ty(value));
+        let args: Vec<Arg> = positional.iter().map(|&v| of_type(&self.graph, v)).collect();
+        let kwargs: Vec<(Symbol, Arg)> =
+            keywords.iter().map(|&(name, v)| (name, of_type(&self.graph, v))).collect();
+        let call = Call { receiver: None, args: &args, kwargs: &kwargs };
+        let matched = match_one(schema, call, true, &NoClasses)
+            .map_err(|(_, why)| unfit(format!("{}: {why}", schema.full_name())))?;
+        let keywords: Vec<ValueId> = keywords.into_iter().map(|(_, value)| value).collect();
+        let values = CallValues { receiver: None, positional: &positional, keywords: &keywords };
+        let mut edit = self.edit();
+        let operands = edit.bind_call(schema, &matched, values);
+        Ok(edit.node(op, &operands, &matched.returns))
+    }
+
+    /// Returns a bool as a value that a parameter of type `Scalar` accepts.
+    fn as_scalar(&mut self, value: ValueId, ty: Type) -> ValueId {
+        let is_bool = self.graph.ty(value) == Type::BOOL;
+        if is_bool && matches!(ty.unwrap_optional().kind(), TypeKind::Number) {
+            return self.edit().value(Prim::UncheckedCast, &[value], Type::NUMBER);
+        }
+        value
+    }
+
+    /// Inserts the operator that computes a Python function on numbers, and returns its result.
+    fn python(&mut self, name: &str, node: &'m NodeModel) -> Res<ValueId> {
+        let args: Vec<ValueId> = match (name, node.inputs.as_slice()) {
+            // The sum of a list.
+            ("torch.sym_sum", [only]) => {
+                let items = self.operands(&only.arg)?;
+                let zero = self.int(0);
+                return items
+                    .into_iter()
+                    .try_fold(zero, |sum, item| self.function("_operator.add", &[sum, item]));
+            }
+            (_, inputs) => inputs.iter().map(|input| self.free(&input.arg)).collect::<Res<_>>()?,
+        };
+        if let ("torch.sym_ite", [condition, yes, no]) = (name, args.as_slice()) {
+            let ty = self.graph.ty(*yes);
+            return Ok(self.edit().value(Prim::IfThenElse, &[*condition, *yes, *no], ty));
+        }
+        if let ("round" | "builtins.round", [x]) = (name, args.as_slice()) {
+            // Python's `round` returns an integer.
+            let rounded = self.function("numpy.rint", &[*x])?;
+            return self.function("math.trunc", &[rounded]);
+        }
+        if let ("math.trunc" | "torch.sym_int", [x]) | ("torch.sym_float", [x]) = (name, args.as_slice()) {
+            // A number that is of the wanted kind is its own conversion.
+            let own = if name == "torch.sym_float" { Type::FLOAT } else { Type::INT };
+            if self.graph.ty(*x) == own {
+                return Ok(*x);
+            }
+        }
+        self.function(name, &args)
+    }
+
+    /// Inserts the operator that computes a Python function on these values, and returns its result.
+    pub(super) fn function(&mut self, name: &str, args: &[ValueId]) -> Res<ValueId> {
+        let Some(ops) = self.operators.python.get(name).cloned() else {
+            let message = format!("the function {} is not supported", quoted(name));
+            return Err(ExportError::new(ExportCode::Operator, message));
+        };
+        let registry = std::sync::Arc::clone(&self.registry);
+        let schemas: Vec<&FunctionSchema> = ops.iter().map(|&op| registry.schema(op)).collect();
+        let given: Vec<Arg> = args.iter().map(|&v| Arg::from(self.graph.ty(v))).collect();
+        let call = Call { receiver: None, args: &given, kwargs: &[] };
+        let types: Vec<String> = args.iter().map(|&v| self.graph.ty(v).to_string()).collect();
+        let mismatch = |_| unfit(format!("{} is not defined for {}", quoted(name), types.join(", ")));
+        let matched = match_call(&schemas, call, &NoClasses).map_err(mismatch)?;
+        let values = CallValues { receiver: None, positional: args, keywords: &[] };
+        let mut edit = self.edit();
+        let operands = edit.bind_call(schemas[matched.schema], &matched, values);
+        let node = edit.node(ops[matched.schema], &operands, &matched.returns);
+        match self.graph.result_count(node) {
+            1 => Ok(self.graph.result(node, 0)),
+            _ => Err(unfit(format!("{} does not have one result", quoted(name)))),
+        }
+    }
+
+    /// Names the results of a node.
+    fn results(&mut self, graph: &'m GraphModel, node: &'m NodeModel, results: Vec<ValueId>) -> Res<()> {
+        let outputs = node.outputs.as_slice();
+        // A list is one output with several names, or one output per result that is a list.
+        if let ([Argument::Tensors(names)], [list]) = (outputs, results.as_slice())
+            && self.graph.ty(*list).list_elem().is_some()
+        {
+            return self.unpack(graph, names.iter().map(|name| Some(name.as_str())), *list);
+        }
+        if let ([Argument::OptionalTensors(names)], [list]) = (outputs, results.as_slice()) {
+            return self.unpack(graph, names.iter().map(Option::as_deref), *list);
+        }
+        if let ([Argument::SymInts(items)], [list]) = (outputs, results.as_slice()) {
+            let names = items.iter().map(|item| match item {
+                Sym::Name(name) => Some(name.as_str()),
+                Sym::Value(_) => None,
+            });
+            return self.unpack(graph, names, *list);
+        }
+        let flat: Vec<Option<(&'m str, &'m Argument)>> = flattened(outputs);
+        if flat.len() != results.len() {
+            // A file may omit the results of an operator that nothing uses.
+            if flat.is_empty() {
+                return Ok(());
+            }
+            let (stated, own) = (flat.len(), results.len());
+            return Err(unfit(format!(
+                "{} has {own} results, the file states {stated}",
+                quoted(&node.target)
+            )));
+        }
+        for (output, value) in flat.into_iter().zip(results) {
+            let Some((name, output)) = output else { continue };
+            let value = self.converted(output, value)?;
+            self.define(graph, name, value)?;
+        }
+        Ok(())
+    }
+
+    fn unpack<'n>(
+        &mut self,
+        graph: &'m GraphModel,
+        names: impl Iterator<Item = Option<&'m str>>,
+        list: ValueId,
+    ) -> Res<()>
+    where
+        'm: 'n,
+    {
+        let names: Vec<Option<&'m str>> = names.collect();
+        let elem = self.graph.ty(list).list_elem().ok_or_else(|| unfit("the result is no list"))?;
+        let types = vec![elem; names.len()];
+        let node = self.edit().node(Prim::ListUnpack, &[list], &types);
+        for (i, name) in names.into_iter().enumerate() {
+            if let Some(name) = name {
+                let value = self.graph.result(node, i);
+                self.define(graph, name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a result as the kind of number that the output states: the element of a tensor is a `Scalar`.
+    fn converted(&mut self, output: &Argument, value: ValueId) -> Res<ValueId> {
+        if !matches!(self.graph.ty(value).kind(), TypeKind::Number) {
+            return Ok(value);
+        }
+        let converter = match output {
+            Argument::SymInt(_) => Converter::NumberToInt,
+            Argument::SymFloat(_) => Converter::NumberToFloat,
+            Argument::SymBool(_) => {
+                let zero = self.constant(IValue::Int(0), Type::NUMBER);
+                return self.function("_operator.ne", &[value, zero]);
+            }
+            _ => return Ok(value),
+        };
+        let op = self.registry.converter(converter);
+        Ok(self.edit().value(op, &[value], converter.result()))
+    }
+
+    /// Returns a condition as a bool: a tensor is tested for being nonzero.
+    pub(super) fn condition(&mut self, value: ValueId) -> Res<ValueId> {
+        let ty = self.graph.ty(value);
+        if ty.is_tensor() {
+            return self.role_value(Role::ToBool, &[value], Type::BOOL);
+        }
+        match ty.kind() {
+            TypeKind::Bool => Ok(value),
+            TypeKind::Int => {
+                let zero = self.constant(IValue::Int(0), Type::INT);
+                self.function("_operator.ne", &[value, zero])
+            }
+            _ => Err(unfit(format!("a condition cannot be of type {ty}"))),
+        }
+    }
+}
+
+/// Returns one entry per result: its name, or `None` for a result that is `None` or a constant.
+fn flattened(outputs: &[Argument]) -> Vec<Option<(&str, &Argument)>> {
+    let mut flat = Vec::new();
+    for output in outputs {
+        match output {
+            Argument::Tensors(names) => flat.extend(names.iter().map(|name| Some((name.as_str(), output)))),
+            Argument::OptionalTensors(names) => {
+                flat.extend(names.iter().map(|name| Some((name.as_deref()?, output))));
+            }
+            _ => flat.push(arguments::value_name(output).map(|name| (name, output))),
+        }
+    }
+    flat
+}
+
+#[cold]
+fn unfit(message: impl Into<String>) -> ExportError {
+    ExportError::new(ExportCode::Argument, message)
+}

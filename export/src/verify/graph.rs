@@ -1,0 +1,200 @@
+//! Rules of graphs and nodes.
+
+use std::collections::BTreeSet;
+
+use flambeau_ir::Symbol;
+
+use super::Check;
+use crate::error::quoted;
+use crate::fx::{Target, shown_name};
+use crate::model::{Argument, GraphModel, InputSpec, NodeModel, Signature, Sym};
+use crate::{ExportCode, ExportError};
+
+/// Functions of Python that a node may call on symbolic scalars and tuples.
+const PYTHON: &[&str] = &[
+    "_operator.getitem",
+    "_operator.add",
+    "_operator.sub",
+    "_operator.mul",
+    "_operator.truediv",
+    "_operator.floordiv",
+    "_operator.mod",
+    "_operator.pow",
+    "_operator.neg",
+    "_operator.pos",
+    "_operator.abs",
+    "_operator.eq",
+    "_operator.ne",
+    "_operator.lt",
+    "_operator.le",
+    "_operator.gt",
+    "_operator.ge",
+    "_operator.and_",
+    "_operator.or_",
+    "_operator.xor",
+    "_operator.not_",
+    "_operator.lshift",
+    "_operator.rshift",
+    "math.ceil",
+    "math.floor",
+    "math.trunc",
+    "builtins.round",
+    "builtins.max",
+    "builtins.min",
+    "round",
+];
+
+/// Functions of PyTorch that a node may call, by the beginning of their path.
+const TORCH: &[&str] = &[
+    "torch.sym_",
+    "torch._sym_",
+    "torch._C._set_grad_enabled",
+    "torch.autograd.grad_mode.set_grad_enabled",
+    "torch.amp.autocast_mode._enter_autocast",
+    "torch.amp.autocast_mode._exit_autocast",
+    "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless",
+    "torch._functorch.predispatch.",
+];
+
+/// The kinds of metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tensor,
+    Int,
+    Float,
+    Bool,
+    Object,
+}
+
+impl Check<'_> {
+    /// Checks a graph and its subgraphs. `field` is the path of the graph.
+    pub(super) fn graph(&mut self, graph: &GraphModel, functional: bool, field: &str) {
+        for input in &graph.inputs {
+            self.metadata(graph, input, None, field);
+        }
+        for (n, node) in graph.nodes.iter().enumerate() {
+            self.callee(node, functional, &format!("{field}.nodes[{n}].target"));
+            for output in &node.outputs {
+                self.metadata(graph, output, Some(node), field);
+            }
+            for (i, input) in node.inputs.iter().enumerate() {
+                if let Argument::Graph { graph, .. } = &input.arg {
+                    self.graph(
+                        graph,
+                        functional,
+                        &format!("{field}.nodes[{n}].inputs[{i}].arg.as_graph.graph"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Checks what a node calls.
+    fn callee(&mut self, node: &NodeModel, functional: bool, field: &str) {
+        let target = node.target.as_str();
+        match Target::parse(target) {
+            Target::HigherOrder(_) => {}
+            Target::Operator { namespace, name, overload } => {
+                let overload = if overload == "default" { "" } else { overload };
+                let full = Symbol::new(&format!("{namespace}::{name}"));
+                let Some(id) = self.registry.find(full, Symbol::new(overload)) else { return };
+                if functional && self.registry.schema(id).is_mutable() {
+                    let message = format!("the operator {} writes to its inputs", quoted(target));
+                    self.at_node(ExportCode::NotFunctional, node, field, message);
+                }
+            }
+            Target::Function(path) => {
+                let known = PYTHON.contains(&path)
+                    || TORCH.iter().any(|prefix| path.starts_with(prefix))
+                    || path.starts_with('#');
+                if !known {
+                    let message = format!("{} is not an operator", quoted(path));
+                    self.at_node(ExportCode::NotOperator, node, field, message);
+                }
+            }
+        }
+    }
+
+    fn at_node(&mut self, code: ExportCode, node: &NodeModel, field: &str, message: String) {
+        self.report(ExportError::new(code, message).in_field(field).at_node(shown_name(node)));
+    }
+
+    /// Checks that the values that an argument defines have metadata.
+    fn metadata(&mut self, graph: &GraphModel, defined: &Argument, node: Option<&NodeModel>, field: &str) {
+        let missing = |name: &&str, kind| !match kind {
+            Kind::Tensor => graph.tensor_values.contains_key(*name),
+            Kind::Int => graph.sym_int_values.contains_key(*name),
+            Kind::Float => graph.sym_float_values.contains_key(*name),
+            Kind::Bool => graph.sym_bool_values.contains_key(*name),
+            Kind::Object => graph.custom_obj_values.contains_key(*name),
+        };
+        let kind = match defined {
+            Argument::SymInt(_) => Kind::Int,
+            Argument::SymFloat(_) => Kind::Float,
+            Argument::SymBool(_) => Kind::Bool,
+            Argument::CustomObj { .. } => Kind::Object,
+            _ => Kind::Tensor,
+        };
+        let names: Vec<&str> = match defined {
+            Argument::Tensors(names) => names.iter().map(String::as_str).collect(),
+            other => other.name().into_iter().collect(),
+        };
+        for name in names.iter().filter(|name| missing(name, kind)) {
+            let what = match kind {
+                Kind::Tensor => "tensor",
+                Kind::Int => "integer",
+                Kind::Float => "float",
+                Kind::Bool => "boolean",
+                Kind::Object => "object",
+            };
+            let message = format!("the {what} {} has no metadata", quoted(name));
+            let error = ExportError::new(ExportCode::Metadata, message).in_field(field);
+            self.report(match node {
+                Some(node) => error.at_node(shown_name(node)),
+                None => error,
+            });
+        }
+    }
+}
+
+/// Returns the names of the values that nodes and outputs of a graph refer to. Subgraphs do not refer to values of the graph.
+pub(super) fn used_names(graph: &GraphModel) -> BTreeSet<&str> {
+    let mut used = BTreeSet::new();
+    let inputs = graph.nodes.iter().flat_map(|n| &n.inputs).map(|input| &input.arg);
+    for argument in inputs.chain(&graph.outputs) {
+        collect(argument, &mut used);
+    }
+    used
+}
+
+fn collect<'m>(argument: &'m Argument, used: &mut BTreeSet<&'m str>) {
+    fn syms<T>(values: &[Sym<T>]) -> impl Iterator<Item = &str> {
+        values.iter().filter_map(|value| match value {
+            Sym::Name(name) => Some(name.as_str()),
+            Sym::Value(_) => None,
+        })
+    }
+    match argument {
+        Argument::Tensors(names) => used.extend(names.iter().map(String::as_str)),
+        Argument::OptionalTensors(names) => used.extend(names.iter().flatten().map(String::as_str)),
+        Argument::NestedTensors(lists) => used.extend(lists.iter().flatten().map(String::as_str)),
+        Argument::SymInts(values) => used.extend(syms(values)),
+        Argument::SymFloats(values) => used.extend(syms(values)),
+        Argument::SymBools(values) => used.extend(syms(values)),
+        Argument::Dict(items) => items.iter().for_each(|(_, item)| collect(item, used)),
+        other => used.extend(other.name()),
+    }
+}
+
+/// Returns the names of the values that inputs and nodes of a graph define.
+pub(super) fn defined_names<'m>(graph: &'m GraphModel, signature: &'m Signature) -> BTreeSet<&'m str> {
+    let mut defined = BTreeSet::new();
+    for argument in graph.inputs.iter().chain(graph.nodes.iter().flat_map(|n| &n.outputs)) {
+        collect(argument, &mut defined);
+    }
+    defined.extend(signature.inputs.iter().filter_map(|spec| match spec {
+        InputSpec::ConstantInput { name, .. } => Some(name.as_str()),
+        _ => None,
+    }));
+    defined
+}

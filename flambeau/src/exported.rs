@@ -1,0 +1,253 @@
+//! Exported programs: the part of sessions that the feature `export` adds.
+//!
+//! An [`ExportedProgram`] is a graph whose inputs are parameters, buffers, constants and the leaves of the arguments. A
+//! call flattens the arguments, checks the program's conditions on them, runs the graph like any other program of the
+//! session, copies new contents into mutated buffers and arguments, and builds the result.
+
+use crate::error::Error;
+use crate::program::{Entry, Program};
+use crate::session::Session;
+use flambeau_archive::Weights;
+use flambeau_exec::Host;
+use flambeau_export::call::CallSpec;
+use flambeau_export::lower::{InputSource, Lowered, Metadata, OutputTarget, lower};
+use flambeau_export::model::{Constant, ProgramModel, Signature};
+use flambeau_export::read::{ReadOptions, read, read_file};
+use flambeau_export::{ExportCode, ExportError};
+use flambeau_ir::{Fault, Graph, IValue};
+use flambeau_tensor::Tensor;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A program of a `.pt2` file.
+#[derive(Clone)]
+pub struct ExportedProgram {
+    parts: Arc<Parts>,
+    entry: Entry,
+}
+
+/// What all copies of a program share.
+struct Parts {
+    model: ProgramModel,
+    spec: CallSpec,
+    metadata: Metadata,
+    /// Values of the graph's inputs that are not arguments, and the leaves of the arguments at the others.
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+}
+
+/// The value of an input of the graph.
+enum Input {
+    /// A parameter, buffer or constant.
+    State(Tensor),
+    /// A leaf of the arguments.
+    Leaf(usize),
+}
+
+/// The use of an output of the graph.
+enum Output {
+    /// A leaf of the result.
+    Result,
+    /// The new content of a parameter or buffer.
+    State(String, Tensor),
+    /// The new content of a leaf of the arguments.
+    Leaf(usize),
+    /// A gradient of a joint graph, which is no part of the result.
+    Gradient,
+}
+
+impl Session {
+    /// Loads a `.pt2` file.
+    ///
+    /// # Errors
+    /// `A…` and `E…` with record, node and field; `E011` for an operator that is not registered.
+    pub fn load_exported(&self, path: impl AsRef<Path>) -> Result<ExportedProgram, Error> {
+        ExportedProgram::new(self, read_file(path.as_ref(), &self.read_options())?)
+    }
+
+    /// Loads a `.pt2` file from memory.
+    ///
+    /// # Errors
+    /// As [`Session::load_exported`].
+    pub fn load_exported_bytes(&self, bytes: &[u8]) -> Result<ExportedProgram, Error> {
+        ExportedProgram::new(self, read(bytes, &self.read_options())?)
+    }
+
+    /// Returns the options for reading `.pt2` files: those for archives.
+    #[must_use]
+    pub fn read_options(&self) -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.limits.archive = self.load_options().limits.clone();
+        options.map = self.load_options().map;
+        options
+    }
+}
+
+impl ExportedProgram {
+    /// Makes a program of a model.
+    ///
+    /// # Errors
+    /// As [`Session::load_exported`].
+    pub fn new(session: &Session, model: ProgramModel) -> Result<ExportedProgram, Error> {
+        let spec = CallSpec::new(&model)?;
+        let Lowered { graph, inputs, outputs, metadata } = lower(&model, session.registry())?;
+        let inputs = inputs.into_iter().map(|source| match source {
+            InputSource::User(leaf) => Ok(Input::Leaf(leaf)),
+            InputSource::Parameter(name) | InputSource::Buffer(name) | InputSource::Constant(name) => {
+                state(&model, &name).map(|tensor| Input::State(tensor.clone()))
+            }
+        });
+        let inputs = inputs.collect::<Result<_, ExportError>>()?;
+        let outputs = outputs.into_iter().map(|target| match target {
+            OutputTarget::User => Ok(Output::Result),
+            OutputTarget::Input(leaf) => Ok(Output::Leaf(leaf)),
+            OutputTarget::ParameterGradient(_) | OutputTarget::InputGradient(_) => Ok(Output::Gradient),
+            OutputTarget::State(name) => {
+                let tensor = state(&model, &name)?.clone();
+                Ok(Output::State(name, tensor))
+            }
+        });
+        let outputs = outputs.collect::<Result<_, ExportError>>()?;
+        let entry = Program::of_graph(session, Arc::new(graph)).entry("forward")?;
+        let parts = Arc::new(Parts { model, spec, metadata, inputs, outputs });
+        Ok(ExportedProgram { parts, entry })
+    }
+
+    /// Returns what the file states.
+    #[must_use]
+    pub fn model(&self) -> &ProgramModel {
+        &self.parts.model
+    }
+
+    /// Returns the meaning of the graph's inputs and outputs, including those of the file that are constants.
+    #[must_use]
+    pub fn signature(&self) -> &Signature {
+        &self.parts.model.module.signature
+    }
+
+    /// Returns the graph: its inputs are parameters, buffers, constants and the leaves of the arguments.
+    #[must_use]
+    pub fn graph(&self) -> &Arc<Graph> {
+        self.entry.graph()
+    }
+
+    /// Returns the function that runs the graph on all of its inputs.
+    #[must_use]
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Returns what the file states about nodes and values of the graph.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.parts.metadata
+    }
+
+    /// Returns the interface of the call.
+    #[must_use]
+    pub fn call_spec(&self) -> &CallSpec {
+        &self.parts.spec
+    }
+
+    /// Returns parameters and persistent buffers by name. The tensors are the program's own, not copies.
+    #[must_use]
+    pub fn state_dict(&self) -> Weights {
+        self.parts
+            .model
+            .state_dict
+            .iter()
+            .map(|(name, weight)| (name.clone(), weight.tensor.clone()))
+            .collect()
+    }
+
+    /// Returns a parameter, buffer or constant tensor by name.
+    #[must_use]
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        state(&self.parts.model, name).ok()
+    }
+
+    /// Calls the program.
+    ///
+    /// # Errors
+    /// `E013` for arguments that do not satisfy the program's conditions, `X0002` for exceptions of the program and
+    /// exceeded limits.
+    pub fn call(&self, args: &[IValue], kwargs: &[(&str, IValue)]) -> Result<IValue, Error> {
+        self.call_on(args, kwargs, &mut self.entry.session().host())
+    }
+
+    /// Calls the program on a given host. If the host has a tape, the call is recorded for gradients.
+    ///
+    /// # Errors
+    /// As [`ExportedProgram::call`].
+    pub fn call_on(
+        &self,
+        args: &[IValue],
+        kwargs: &[(&str, IValue)],
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        let parts = &*self.parts;
+        let leaves = parts.spec.flatten(args, kwargs)?;
+        parts.spec.check(&leaves)?;
+        let inputs = parts.inputs.iter().map(|input| match input {
+            Input::State(tensor) => IValue::Tensor(tensor.clone()),
+            Input::Leaf(leaf) => leaves[*leaf].clone(),
+        });
+        let inputs: Vec<IValue> = inputs.collect();
+        let result = self.entry.call_on(&inputs, &[], host)?;
+        let outputs = match result {
+            IValue::Tuple(tuple) if parts.outputs.len() != 1 => tuple.into_items(),
+            one if parts.outputs.len() == 1 => vec![one],
+            _ => Vec::new(),
+        };
+        let mut results = Vec::new();
+        for (output, value) in parts.outputs.iter().zip(outputs) {
+            match output {
+                Output::Result => results.push(value),
+                Output::State(name, tensor) => write_back(tensor, &value, name)?,
+                Output::Leaf(leaf) => match &leaves[*leaf] {
+                    IValue::Tensor(tensor) => write_back(tensor, &value, "an argument")?,
+                    _ => return Err(internal("a mutated argument is no tensor")),
+                },
+                Output::Gradient => {}
+            }
+        }
+        parts
+            .spec
+            .unflatten(results)
+            .ok_or_else(|| internal("the graph has fewer results than its signature"))
+    }
+}
+
+/// Returns a parameter, buffer or constant tensor.
+fn state<'m>(model: &'m ProgramModel, name: &str) -> Result<&'m Tensor, ExportError> {
+    if let Some(weight) = model.state_dict.get(name) {
+        return Ok(&weight.tensor);
+    }
+    match model.constants.get(name) {
+        Some(Constant::Tensor(tensor)) => Ok(tensor),
+        _ => Err(ExportError::new(
+            ExportCode::Weight,
+            format!("the file has no tensor `{}`", name.escape_debug()),
+        )),
+    }
+}
+
+/// Copies the new content of a mutated tensor into it.
+fn write_back(target: &Tensor, value: &IValue, name: &str) -> Result<(), Error> {
+    let IValue::Tensor(new) = value else { return Err(internal("the new content of a tensor is no tensor")) };
+    target.copy_(new).map_err(|e| Error::new(e.fault(), "X0002", format!("the new content of {name}: {e}")))
+}
+
+fn internal(message: &str) -> Error {
+    Error::new(Fault::Internal, "X0001", message)
+}
+
+impl From<ExportError> for Error {
+    fn from(e: ExportError) -> Self {
+        let error = Error::new(e.fault(), e.code().as_str(), e.located_message());
+        match e.code() {
+            ExportCode::Call => Error { class: Some("RuntimeError".to_owned()), ..error },
+            _ => error,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Replay of exported programs: loading, calling, and comparing results, arguments and buffers with the recorded ones.
+
+use flambeau::export::model::InputSpec;
+use flambeau::json::{JsonError, read};
+use flambeau::{Error, Execution, ExportedProgram, IValue, Session, Type};
+use serde_json::Value;
+
+use super::super::call::Call;
+use super::super::case::{Case, Verdict};
+use super::program::{End, PROFILED_CALLS, judge};
+use super::{Replay, verdict_of};
+use crate::value::compare::compare;
+
+impl Replay {
+    /// Loads an exported program and runs its calls, one after another on the same program.
+    pub(super) fn exported(&self, case: &Case) -> Result<(), Verdict> {
+        let calls = case.calls();
+        let (Some(first), Some(last)) = (calls.first(), calls.last()) else {
+            return Err(Verdict::failed("the case has no call"));
+        };
+        let program = match self.load_exported(case, &self.session) {
+            Ok(program) => program,
+            Err(error) => return judge(first, &End::Refused(error)),
+        };
+        if case.is("load_only") {
+            return judge(first, &End::Loaded);
+        }
+        let before = versions(&program);
+        self.calls_exported(&program, &calls)?;
+        buffers_after(&program, last)?;
+        // One call alone would only be profiled. A program that changed its state would have other results.
+        if self.variants.execution == Execution::Profiling && versions(&program) == before {
+            for _ in 1..PROFILED_CALLS {
+                self.calls_exported(&program, &calls)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn calls_exported(&self, program: &ExportedProgram, calls: &[Call<'_>]) -> Result<(), Verdict> {
+        for (i, call) in calls.iter().enumerate() {
+            let judged = self.call_exported(program, call).and_then(|end| judge(call, &end));
+            judged.map_err(|verdict| match calls.len() {
+                1 => verdict,
+                _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },
+            })?;
+        }
+        Ok(())
+    }
+
+    fn load_exported(&self, case: &Case, session: &Session) -> Result<ExportedProgram, Error> {
+        match case.archive_bytes() {
+            Some(bytes) => session.load_exported_bytes(&bytes),
+            None => session.load_exported(self.folder.join(case.text("archive"))),
+        }
+    }
+
+    fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
+        let (args, kwargs) = match arguments(call) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
+        };
+        let mut host = self.session.host();
+        host.set_stdout(std::io::sink());
+        let result = program.call_on(&args, &kwargs, &mut host);
+        let json = |value: &IValue| {
+            flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
+        };
+        let after = args.iter().map(json).collect::<Result<Vec<_>, _>>()?;
+        match result {
+            Ok(result) => Ok(End::Returned { result: json(&result)?, after, ty: Type::ANY }),
+            Err(error) => Ok(End::Failed(error, after)),
+        }
+    }
+
+    /// Loads a hostile file, and calls the program if the case says so.
+    pub(super) fn try_exported(&self, case: &Case) -> Result<(), Error> {
+        let program = self.load_exported(case, &self.strict)?;
+        let calls = case.calls();
+        if let (true, Some(call)) = (case.is("run"), calls.first()) {
+            let mut host = self.strict.host();
+            host.set_stdout(std::io::sink());
+            let (args, kwargs) = arguments(call)?;
+            program.call_on(&args, &kwargs, &mut host)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the versions of all tensors of the program, which count writes.
+fn versions(program: &ExportedProgram) -> Vec<u64> {
+    let inputs = &program.model().module.signature.inputs;
+    let targets = inputs.iter().filter_map(|spec| match spec {
+        InputSpec::Parameter { target, .. }
+        | InputSpec::Buffer { target, .. }
+        | InputSpec::TensorConstant { target, .. } => Some(target),
+        _ => None,
+    });
+    targets.filter_map(|name| program.tensor(name)).map(|tensor| tensor.storage().version()).collect()
+}
+
+type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
+
+fn arguments<'c>(call: &Call<'c>) -> Result<Arguments<'c>, JsonError> {
+    let args = call.inputs().iter().map(read).collect::<Result<_, _>>()?;
+    let kwargs = call.kwargs().map(|(name, input)| Ok((name, read(input)?)));
+    Ok((args, kwargs.collect::<Result<_, JsonError>>()?))
+}
+
+/// Compares buffers with those recorded after the call.
+fn buffers_after(program: &ExportedProgram, call: &Call<'_>) -> Result<(), Verdict> {
+    let recorded = call.case.get("buffers_after").and_then(Value::as_object);
+    for (name, want) in recorded.into_iter().flatten() {
+        let failed = |why: String| Verdict::failed(format!("buffer {name} after the call: {why}"));
+        let tensor = program.tensor(name).ok_or_else(|| failed("there is no such buffer".to_owned()))?;
+        let got = flambeau::json::write(&IValue::Tensor(tensor.clone()));
+        let got = got.map_err(|error| verdict_of(&error.into(), "writing a buffer"))?;
+        compare(&got, want, call.tolerance()).map_err(failed)?;
+    }
+    Ok(())
+}
