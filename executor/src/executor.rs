@@ -17,13 +17,13 @@
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
-use crate::deopt::Deopt;
 use crate::job::{CompileJob, StageFailure, Work};
 use crate::optimizer::Optimizer;
 use crate::plan::{Plan, PlanCache};
 use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
+use crate::settings::Settings;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use crate::watch::{Deoptimization, Watch};
@@ -34,39 +34,6 @@ use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Settings of an executor.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Number of profiled runs before a plan is made.
-    pub profiled_runs: u32,
-    /// Maximum number of plans of a function.
-    pub max_plans: usize,
-    /// Maximum number of kinds of arguments that are profiled; see [`ArgumentKinds`].
-    pub max_kinds: usize,
-    /// Maximum number of plans and continuations that are compiled for one function in its lifetime.
-    pub max_compilations: u32,
-    /// Number of failures after which the next plan does without a guard.
-    pub max_failures: u32,
-    /// Number of entries after which the continuation of a guard is specialized; 0 for never.
-    pub hot_continuation: u32,
-    /// Guards that are made to fail.
-    pub deopt: Option<Deopt>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            profiled_runs: 2,
-            max_plans: 8,
-            max_kinds: 8,
-            max_compilations: 32,
-            max_failures: 3,
-            hot_continuation: 8,
-            deopt: None,
-        }
-    }
-}
 
 /// How a call was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -584,106 +551,4 @@ fn run_profiled(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::optimizer::Stage;
-    use flambeau_exec::vm::Program;
-    use flambeau_ir::text::parse_graph;
-    use flambeau_ir::{CompilationUnit, Registry, Source};
-
-    /// Returns graphs as they are, and keeps deferred jobs.
-    #[derive(Default)]
-    struct Deferred(Mutex<Vec<CompileJob>>);
-
-    impl Optimizer for Deferred {
-        type Error = std::convert::Infallible;
-
-        fn optimize(&self, graph: &Graph, _: Stage) -> Result<Graph, Self::Error> {
-            Ok(graph.clone())
-        }
-
-        fn defer(&self, job: CompileJob) -> Option<CompileJob> {
-            self.0.lock().push(job);
-            None
-        }
-    }
-
-    struct Calls {
-        executor: Arc<Executor>,
-        cache: PlanCache,
-        machine: Vm,
-        jobs: Deferred,
-    }
-
-    impl Calls {
-        fn new() -> Calls {
-            let source = Source::new("test.ir", "graph(%x : int):\n  return (%x)\n");
-            let graph = Arc::new(parse_graph(&source, &Registry::empty()).unwrap());
-            Calls {
-                executor: Arc::new(Executor::new(graph, Settings::default())),
-                cache: PlanCache::new(),
-                machine: Vm::new(Program::new(Arc::new(CompilationUnit::new()))),
-                jobs: Deferred::default(),
-            }
-        }
-
-        /// Returns how a call ran, or whether it is pending.
-        fn call(&mut self) -> Result<RunMode, bool> {
-            let (mut args, mut host) = (vec![IValue::Int(3)], Host::new());
-            let outcome =
-                self.executor.call(&mut args, &mut self.cache, &mut self.machine, &mut host, &self.jobs);
-            match outcome {
-                CallOutcome::Ran { result, how, .. } => {
-                    assert_eq!(result.unwrap().as_int(), Some(3));
-                    Ok(how)
-                }
-                CallOutcome::Plain { pending, failure } => {
-                    assert!(failure.is_none() && args.len() == 1);
-                    Err(pending)
-                }
-            }
-        }
-
-        fn take_job(&self) -> CompileJob {
-            let mut jobs = self.jobs.0.lock();
-            assert_eq!(jobs.len(), 1);
-            jobs.pop().unwrap()
-        }
-    }
-
-    #[test]
-    fn calls_go_on_while_a_job_waits() {
-        let mut calls = Calls::new();
-        assert_eq!([calls.call(), calls.call()], [Err(true); 2]);
-        let job = calls.take_job();
-        assert_eq!(job.stage(), Stage::Profiled);
-        job.run(&calls.jobs).unwrap();
-        assert_eq!([calls.call(), calls.call(), calls.call()], [Ok(RunMode::Profiled); 3]);
-        let job = calls.take_job();
-        assert_eq!(job.stage(), Stage::Specialized);
-        job.run(&calls.jobs).unwrap();
-        assert_eq!([calls.call(), calls.call()], [Ok(RunMode::Specialized); 2]);
-        assert_eq!(calls.executor.plans().len(), 1);
-    }
-
-    #[test]
-    fn a_dropped_job_ends_specialization() {
-        let mut calls = Calls::new();
-        assert_eq!(calls.call(), Err(true));
-        drop(calls.take_job());
-        assert_eq!([calls.call(), calls.call()], [Err(false); 2]);
-        assert!(calls.jobs.0.lock().is_empty());
-    }
-
-    #[test]
-    fn the_job_of_a_dropped_executor_does_nothing() {
-        let mut calls = Calls::new();
-        assert_eq!(calls.call(), Err(true));
-        let job = calls.take_job();
-        assert!(job.function().is_some());
-        let Calls { executor, jobs, .. } = calls;
-        drop(executor);
-        assert!(job.function().is_none());
-        job.run(&jobs).unwrap();
-    }
-}
+mod tests;

@@ -54,7 +54,7 @@ pub enum Compilation {
 /// The pipelines of every session: name and text.
 const PIPELINES: &[(&str, &str)] = &[
     ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
-    ("default", "simplify,peephole,cse,dce,fuse,dce"),
+    ("default", "simplify,peephole,saturate,cse,dce,fuse,dce"),
 ];
 
 /// Builder of a session.

@@ -94,9 +94,9 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
     ("guards", "insert_guards,move_guards_to_definitions,coalesce_guards,eliminate_guards,insert_bailouts"),
     ("remove_expands", "rewrite{only=expand-same},dce"),
     ("run_decompositions", "decompose_ops,fix{2}(peephole,constant_propagation)"),
-    // Equality saturation with exact rules; nothing in a build without the feature.
+    // Equality saturation with exact rules in small windows; nothing in a build without the feature.
     #[cfg(feature = "egraph")]
-    ("saturate", "egraph,dce"),
+    ("saturate", "egraph{window=100},dce"),
     #[cfg(not(feature = "egraph"))]
     ("saturate", "dce"),
 ];
