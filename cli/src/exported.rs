@@ -3,9 +3,11 @@
 use crate::program::{ProgramArgs, sharing};
 use anstream::print;
 use anyhow::Result;
-use flambeau::export::verify::{Strictness, violations};
 use flambeau::export::model::ProgramModel;
-use flambeau::export::{ExportError, is_exported, is_exported_file, node_count, print as text, read, read_file};
+use flambeau::export::verify::{Strictness, violations};
+use flambeau::export::{
+    ExportError, is_exported, is_exported_file, node_count, print as text, read, read_file,
+};
 use flambeau::ir::text::PrintOptions;
 use flambeau::{Error, ExportedProgram, Session};
 use std::path::Path;

@@ -40,7 +40,7 @@ pub struct Limits {
     pub archive: flambeau_archive::Limits,
     /// Size in bytes of the JSON text of a program. Its model takes about four times as much memory.
     pub json_bytes: u64,
-    /// Nesting depth of arrays and objects in JSON. A subgraph within a subgraph adds 8.
+    /// Nesting depth of arrays and objects in JSON. A subgraph within a subgraph adds 7.
     pub depth: usize,
     /// Total bytes of weights that a file describes without having their elements: an empty record stands for zeros.
     pub zero_bytes: u64,
@@ -186,7 +186,8 @@ impl<'a> Container<'a> {
         if self.zip.find(FLAT_PROGRAM).is_some() && self.zip.find("archive_format").is_none() {
             return vec![DEFAULT_MODEL];
         }
-        let names = self.zip.records().iter().filter_map(|r| r.name().strip_prefix(MODELS)?.strip_suffix(".json"));
+        let names =
+            self.zip.records().iter().filter_map(|r| r.name().strip_prefix(MODELS)?.strip_suffix(".json"));
         names.filter(|n| !n.is_empty() && !n.contains('/')).collect()
     }
 
@@ -293,9 +294,8 @@ impl<'a> Container<'a> {
             let message = format!("{} bytes exceed the limit of {limit}", record.size());
             return Err(ExportError::new(ExportCode::Limit, message).in_record(name));
         }
-        let not_utf8 = |at: usize| {
-            ExportError::new(ExportCode::Json, "the record is not UTF-8").in_record(name).at(at)
-        };
+        let not_utf8 =
+            |at: usize| ExportError::new(ExportCode::Json, "the record is not UTF-8").in_record(name).at(at);
         match self.zip.read(record)? {
             Cow::Borrowed(bytes) => {
                 std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|e| not_utf8(e.valid_up_to()))

@@ -13,7 +13,9 @@ mod names;
 pub(crate) use build::{build, shown_name, val_of};
 pub(crate) use names::Namespace;
 
-use crate::model::{Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta};
+use crate::model::{
+    Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta,
+};
 
 /// An FX graph.
 #[derive(Debug)]
@@ -118,7 +120,9 @@ impl<'m> FxArg<'m> {
     pub fn for_each_node(&self, visit: &mut impl FnMut(NodeIndex)) {
         match self {
             FxArg::Node(node) => visit(*node),
-            FxArg::List(items) | FxArg::Tuple(items) => items.iter().for_each(|item| item.for_each_node(visit)),
+            FxArg::List(items) | FxArg::Tuple(items) => {
+                items.iter().for_each(|item| item.for_each_node(visit))
+            }
             FxArg::Dict(items) => items.iter().for_each(|(_, item)| item.for_each_node(visit)),
             _ => {}
         }
@@ -176,7 +180,9 @@ impl<'m> Target<'m> {
         }
         let mut parts = rest.split('.');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(namespace), Some(name), Some(overload), None) => Target::Operator { namespace, name, overload },
+            (Some(namespace), Some(name), Some(overload), None) => {
+                Target::Operator { namespace, name, overload }
+            }
             _ => Target::Function(target),
         }
     }

@@ -229,15 +229,14 @@ impl<'a> JsonReader<'a> {
     fn unicode_escape(&mut self) -> Res<char> {
         let unit = |at: usize| -> Option<u32> {
             let digits = self.bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
-            let digits = std::str::from_utf8(digits).ok().filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
+            let digits =
+                std::str::from_utf8(digits).ok().filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
             u32::from_str_radix(digits, 16).ok()
         };
         let first = unit(self.at);
         let (code, length) = match first {
             Some(high @ 0xd800..0xdc00) => match unit(self.at + 6) {
-                Some(low @ 0xdc00..0xe000) => {
-                    (Some(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)), 12)
-                }
+                Some(low @ 0xdc00..0xe000) => (Some(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)), 12),
                 _ => (None, 0),
             },
             other => (other, 6),
@@ -471,7 +470,8 @@ mod tests {
         for text in ["1.5", "NaN", "9223372036854775808", "\"1\"", "[]", "null"] {
             assert_eq!(json(text).int().expect_err(text).code(), ExportCode::Field, "{text}");
         }
-        for text in ["", "nul", "01", "1.", "1e", "-", "+1", "\"a", "\"\\x\"", "\"\\ud800\"", "\"\t\"", "Inf"] {
+        for text in ["", "nul", "01", "1.", "1e", "-", "+1", "\"a", "\"\\x\"", "\"\\ud800\"", "\"\t\"", "Inf"]
+        {
             assert_eq!(json(text).skip().expect_err(text).code(), ExportCode::Json, "{text}");
         }
         for text in ["\"inf\"", "\"1\"", "true"] {
@@ -501,10 +501,7 @@ mod tests {
             Ok(1 + json.array(depth)?.first().copied().unwrap_or(0))
         }
         assert_eq!(depth(&mut json("[[[[[[[[]]]]]]]]")), Ok(8));
-        assert_eq!(
-            depth(&mut json("[[[[[[[[[]]]]]]]]]")).expect_err("too deep").code(),
-            ExportCode::Limit
-        );
+        assert_eq!(depth(&mut json("[[[[[[[[[]]]]]]]]]")).expect_err("too deep").code(), ExportCode::Limit);
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         assert_eq!(json(&deep).skip().map(str::len), Ok(200_000));
         let error = json("{\"a\": [}").skip().expect_err("unbalanced");

@@ -77,9 +77,8 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Res<ProgramModel> {
         let container = Container::open(mapping.bytes(), Some(Arc::clone(&mapping)), model, &options.limits)?;
         return read_container(&container, options);
     }
-    let bytes = std::fs::read(path).map_err(|e| {
-        ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display()))
-    })?;
+    let bytes = std::fs::read(path)
+        .map_err(|e| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display())))?;
     read(&bytes, options)
 }
 

@@ -155,7 +155,8 @@ impl<'p> Check<'p> {
                 && found != Some(wanted)
             {
                 let found = found.map_or_else(|| "a constant".to_owned(), quoted);
-                let message = format!("input {n} of the graph is {found}, and {} in the signature", quoted(wanted));
+                let message =
+                    format!("input {n} of the graph is {found}, and {} in the signature", quoted(wanted));
                 self.violated(ExportCode::InputName, FIELD, message);
             }
             self.target(spec);
@@ -178,7 +179,9 @@ impl<'p> Check<'p> {
                 let problem = match (persistent, weights.contains_key(target)) {
                     (true, false) => "the persistent buffer is not in the state dict",
                     (false, true) => "the buffer is in the state dict but not persistent",
-                    (false, false) if !is_tensor(constants.get(target)) => "the buffer is not among the constants",
+                    (false, false) if !is_tensor(constants.get(target)) => {
+                        "the buffer is not among the constants"
+                    }
                     _ => return,
                 };
                 (ExportCode::Buffer, format!("{problem}: {}", quoted(target)))
@@ -208,7 +211,8 @@ impl<'p> Check<'p> {
                 && output.name() != Some(wanted)
             {
                 let found = output.name().map_or_else(|| "a constant".to_owned(), quoted);
-                let message = format!("output {n} of the graph is {found}, and {} in the signature", quoted(wanted));
+                let message =
+                    format!("output {n} of the graph is {found}, and {} in the signature", quoted(wanted));
                 self.violated(ExportCode::OutputOrder, FIELD, message);
             }
             if rank < before {
@@ -236,12 +240,10 @@ impl<'p> Check<'p> {
         for spec in &signature.outputs {
             let (what, target, known) = match spec {
                 OutputSpec::BufferMutation { target, .. } => ("buffer", target, &buffers),
-                OutputSpec::ParameterMutation { target, .. } | OutputSpec::GradientToParameter { target, .. } => {
-                    ("parameter", target, &parameters)
-                }
-                OutputSpec::UserInputMutation { target, .. } | OutputSpec::GradientToUserInput { target, .. } => {
-                    ("user input", target, &inputs)
-                }
+                OutputSpec::ParameterMutation { target, .. }
+                | OutputSpec::GradientToParameter { target, .. } => ("parameter", target, &parameters),
+                OutputSpec::UserInputMutation { target, .. }
+                | OutputSpec::GradientToUserInput { target, .. } => ("user input", target, &inputs),
                 _ => continue,
             };
             if !known.contains(target.as_str()) {
@@ -275,8 +277,13 @@ impl<'p> Check<'p> {
             let names = signature.inputs.iter().chain(&signature.outputs).filter_map(Argument::name);
             for name in names.filter(|name| !name.is_empty() && !defined.contains(name)) {
                 let fqn = quoted(&call.fqn);
-                let message = format!("the call of {fqn} names the value {}, which does not exist", quoted(name));
-                self.violated(ExportCode::ModuleCall, &format!("graph_module.module_call_graph[{n}]"), message);
+                let message =
+                    format!("the call of {fqn} names the value {}, which does not exist", quoted(name));
+                self.violated(
+                    ExportCode::ModuleCall,
+                    &format!("graph_module.module_call_graph[{n}]"),
+                    message,
+                );
             }
         }
     }
@@ -285,9 +292,11 @@ impl<'p> Check<'p> {
     fn trees(&mut self, call: &ModuleCallSignature) {
         let module = &self.program.module;
         let inputs = module.signature.inputs.iter();
-        let inputs = inputs.filter(|s| matches!(s, InputSpec::UserInput { .. } | InputSpec::ConstantInput { .. }));
+        let inputs =
+            inputs.filter(|s| matches!(s, InputSpec::UserInput { .. } | InputSpec::ConstantInput { .. }));
         let outputs = module.signature.outputs.iter();
-        let outputs = outputs.filter(|s| matches!(s, OutputSpec::UserOutput { .. } | OutputSpec::LossOutput { .. }));
+        let outputs =
+            outputs.filter(|s| matches!(s, OutputSpec::UserOutput { .. } | OutputSpec::LossOutput { .. }));
         for (name, text, count, what) in [
             ("in_spec", &call.in_spec, inputs.count(), "user inputs"),
             ("out_spec", &call.out_spec, outputs.count(), "user outputs"),

@@ -82,7 +82,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             Some(Form::Graph) => exported::Form::Graph,
             Some(Form::Ir) => exported::Form::Ir,
             Some(Form::Dot) => exported::Form::Dot,
-            Some(_) => return Err(misuse("an exported program is printed as `program`, `graph`, `ir` or `dot`")),
+            Some(_) => {
+                return Err(misuse("an exported program is printed as `program`, `graph`, `ir` or `dot`"));
+            }
         };
         return exported::print(model, form, &session, options);
     }

@@ -4,7 +4,9 @@ use super::show::counted;
 use anyhow::{Context, Result};
 use flambeau::exec::Kernel;
 use flambeau::export::model::ProgramModel;
-use flambeau::export::{Container, OperatorUse, Port, ReadOptions, node_count, operators, ports, print, read_file};
+use flambeau::export::{
+    Container, OperatorUse, Port, ReadOptions, node_count, operators, ports, print, read_file,
+};
 use flambeau::{Error, ExportedProgram, Session};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -67,13 +69,12 @@ impl ExportedReport {
 
     /// Returns the report as JSON.
     pub(crate) fn json(&self) -> Value {
-        let port = |p: &Port| json!({"name": p.name, "kind": p.kind, "target": p.target, "type": p.annotation});
+        let port =
+            |p: &Port| json!({"name": p.name, "kind": p.kind, "target": p.target, "type": p.annotation});
         let ranges: serde_json::Map<String, Value> = print::ranges(&self.model)
             .map(|(name, range)| (name.to_owned(), json!([range.min, range.max])))
             .collect();
-        let operator = |row: &Row| {
-            json!({"target": row.used.target, "uses": row.used.uses, "first": row.used.first, "missing": row.missing})
-        };
+        let operator = |row: &Row| json!({"target": row.used.target, "uses": row.used.uses, "first": row.used.first, "missing": row.missing});
         let unknown = self.model.unknown.iter();
         json!({
             "file": self.file, "kind": "exported program", "bytes": self.bytes, "layout": self.layout,
@@ -124,7 +125,12 @@ impl ExportedReport {
         if self.models.len() > 1 {
             writeln!(out, "programs: {}", self.models.join(", "))?;
         }
-        writeln!(out, "{}, verifier {}", counted(node_count(&self.model), "node"), self.model.verifiers.join(", "))?;
+        writeln!(
+            out,
+            "{}, verifier {}",
+            counted(node_count(&self.model), "node"),
+            self.model.verifiers.join(", ")
+        )?;
         for (what, ports) in [("input", &self.inputs), ("output", &self.outputs)] {
             writeln!(out, "{}", counted(ports.len(), what))?;
             ports.iter().take(shown).try_for_each(|p| write_port(out, p))?;

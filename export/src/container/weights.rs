@@ -229,10 +229,12 @@ impl<'c, 'a> RawTensors<'c, 'a> {
         }
         self.zero_bytes_left = self.zero_bytes_left.checked_sub(bytes as u64).ok_or_else(|| {
             let limit = self.container.limits.zero_bytes;
-            ExportError::new(ExportCode::Limit, format!("weights without elements take more than {limit} bytes"))
+            ExportError::new(
+                ExportCode::Limit,
+                format!("weights without elements take more than {limit} bytes"),
+            )
         })?;
-        let made =
-            Storage::zeroed(bytes).map_err(|e| ExportError::new(ExportCode::Limit, e.to_string()))?;
+        let made = Storage::zeroed(bytes).map_err(|e| ExportError::new(ExportCode::Limit, e.to_string()))?;
         self.zeros.insert((row.path_name.clone(), bytes), made.clone());
         Ok(made)
     }

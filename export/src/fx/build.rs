@@ -60,7 +60,13 @@ struct Builder<'m, 'r> {
 }
 
 impl<'m> Builder<'m, '_> {
-    fn push(&mut self, op: FxOp, candidate: &str, target: &'m str, metadata: Option<&'m Map<String>>) -> NodeIndex {
+    fn push(
+        &mut self,
+        op: FxOp,
+        candidate: &str,
+        target: &'m str,
+        metadata: Option<&'m Map<String>>,
+    ) -> NodeIndex {
         let name = self.names.create(candidate);
         let index = self.graph.nodes.len() as NodeIndex;
         let (args, kwargs) = (Vec::new(), Vec::new());
@@ -169,7 +175,9 @@ impl<'m> Builder<'m, '_> {
                     }
                     None => {
                         let message = "a result of a node is neither a value nor a list of values";
-                        return Err(ExportError::new(ExportCode::Field, message).in_item(n).in_field("outputs"));
+                        return Err(ExportError::new(ExportCode::Field, message)
+                            .in_item(n)
+                            .in_field("outputs"));
                     }
                 },
             }
@@ -246,7 +254,8 @@ impl<'m> Builder<'m, '_> {
     /// Resolves an argument of a node. A subgraph becomes a node before it.
     fn argument(&mut self, arg: &'m Argument, node: &'m NodeModel) -> Res<FxArg<'m>> {
         if let Argument::Graph { name, graph } = arg {
-            let built = build(graph, None, self.registry).map_err(|e| e.in_field("graph").in_field("as_graph"))?;
+            let built =
+                build(graph, None, self.registry).map_err(|e| e.in_field("graph").in_field("as_graph"))?;
             self.graph.subgraphs.insert(name.clone(), built);
             return Ok(FxArg::Node(self.push(FxOp::GetAttr, name, name, Some(&node.metadata))));
         }
@@ -284,13 +293,17 @@ impl<'m> Builder<'m, '_> {
             Argument::Bool(v) => FxArg::Bool(*v),
             Argument::Bools(v) => list(v, FxArg::Bool),
             Argument::SymInt(v) => self.sym(v, FxArg::Int)?,
-            Argument::SymInts(v) => FxArg::List(v.iter().map(|v| self.sym(v, FxArg::Int)).collect::<Res<_>>()?),
+            Argument::SymInts(v) => {
+                FxArg::List(v.iter().map(|v| self.sym(v, FxArg::Int)).collect::<Res<_>>()?)
+            }
             Argument::SymFloat(v) => self.sym(v, FxArg::Float)?,
             Argument::SymFloats(v) => {
                 FxArg::List(v.iter().map(|v| self.sym(v, FxArg::Float)).collect::<Res<_>>()?)
             }
             Argument::SymBool(v) => self.sym(v, FxArg::Bool)?,
-            Argument::SymBools(v) => FxArg::List(v.iter().map(|v| self.sym(v, FxArg::Bool)).collect::<Res<_>>()?),
+            Argument::SymBools(v) => {
+                FxArg::List(v.iter().map(|v| self.sym(v, FxArg::Bool)).collect::<Res<_>>()?)
+            }
             Argument::ScalarType(v) => FxArg::ScalarType(*v),
             Argument::MemoryFormat(v) => FxArg::MemoryFormat(*v),
             Argument::Layout(v) => FxArg::Layout(*v),
@@ -352,7 +365,8 @@ fn list<'m, T: Copy>(values: &[T], item: fn(T) -> FxArg<'m>) -> FxArg<'m> {
 /// Returns the name of the value that the node itself is: its only result, which is no element of a tuple.
 fn single_result<'m>(node: &'m NodeModel, target: Target<'_>) -> Option<&'m str> {
     let [only] = &node.outputs[..] else { return None };
-    let is_tuple = matches!(target, Target::HigherOrder(_)) && node.is_hop_single_tensor_return == Some(false);
+    let is_tuple =
+        matches!(target, Target::HigherOrder(_)) && node.is_hop_single_tensor_return == Some(false);
     only.name().filter(|_| !is_tuple)
 }
 

@@ -121,7 +121,8 @@ pub fn annotation_of(program: &ProgramModel, name: &str) -> Option<String> {
 
 /// Returns the bounds of a range as PyTorch writes them.
 pub fn bounds(range: RangeConstraint) -> (String, String) {
-    let bound = |value: Option<i64>, unbounded: &str| value.map_or_else(|| unbounded.to_owned(), |v| v.to_string());
+    let bound =
+        |value: Option<i64>, unbounded: &str| value.map_or_else(|| unbounded.to_owned(), |v| v.to_string());
     (bound(range.min, "-int_oo"), bound(range.max, "int_oo"))
 }
 

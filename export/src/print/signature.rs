@@ -41,7 +41,10 @@ pub struct SignatureRow<'m> {
 
 /// Returns the entries of a signature: inputs and outputs.
 pub fn signature_rows(signature: &Signature) -> (Vec<SignatureRow<'_>>, Vec<SignatureRow<'_>>) {
-    (signature.inputs.iter().map(input).map(row).collect(), signature.outputs.iter().map(output).map(row).collect())
+    (
+        signature.inputs.iter().map(input).map(row).collect(),
+        signature.outputs.iter().map(output).map(row).collect(),
+    )
 }
 
 fn row(entry: Entry<'_>) -> SignatureRow<'_> {
@@ -137,7 +140,9 @@ fn input(spec: &InputSpec) -> Entry<'_> {
     let entry = |kind, arg, target| Entry { kind, arg, target, persistent: None };
     match spec {
         InputSpec::UserInput { arg } => entry(("USER_INPUT", 1), user(arg), None),
-        InputSpec::ConstantInput { name, value } => entry(("USER_INPUT", 1), Arg::Constant(name, value), None),
+        InputSpec::ConstantInput { name, value } => {
+            entry(("USER_INPUT", 1), Arg::Constant(name, value), None)
+        }
         InputSpec::Parameter { arg, target } => entry(("PARAMETER", 2), Arg::Tensor(arg), Some(target)),
         InputSpec::Buffer { arg, target, persistent } => {
             Entry { persistent: Some(*persistent), ..entry(("BUFFER", 3), Arg::Tensor(arg), Some(target)) }

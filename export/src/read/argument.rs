@@ -49,9 +49,7 @@ impl Reader {
     fn list_argument(&mut self, json: &mut JsonReader<'_>, tag: &str) -> Res<Argument> {
         Ok(match tag {
             "as_tensors" => Argument::Tensors(self.names(json)?),
-            "as_optional_tensors" => {
-                Argument::OptionalTensors(json.array(|json| self.optional_name(json))?)
-            }
+            "as_optional_tensors" => Argument::OptionalTensors(json.array(|json| self.optional_name(json))?),
             "as_nested_tensors" => Argument::NestedTensors(json.array(|json| self.names(json))?),
             "as_ints" => Argument::Ints(json.array(JsonReader::int)?),
             "as_int_lists" => Argument::IntLists(json.array(|json| json.array(JsonReader::int))?),
@@ -63,9 +61,7 @@ impl Reader {
             "as_sym_floats" => {
                 Argument::SymFloats(json.array(|json| sym(json, "as_float", JsonReader::float))?)
             }
-            "as_sym_bools" => {
-                Argument::SymBools(json.array(|json| sym(json, "as_bool", JsonReader::bool))?)
-            }
+            "as_sym_bools" => Argument::SymBools(json.array(|json| sym(json, "as_bool", JsonReader::bool))?),
             "as_string_to_argument" => {
                 Argument::Dict(self.map(json, |reader, json| reader.argument(json))?.into_iter().collect())
             }

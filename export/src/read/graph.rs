@@ -19,7 +19,9 @@ impl Reader {
                 "sym_int_values" => out.sym_int_values = self.map(json, |r, json| r.sym_int(json))?,
                 "sym_bool_values" => out.sym_bool_values = self.map(json, |r, json| r.sym_bool(json))?,
                 "sym_float_values" => out.sym_float_values = self.map(json, |r, json| r.sym_float(json))?,
-                "custom_obj_values" => out.custom_obj_values = self.map(json, |r, json| r.custom_obj(json))?,
+                "custom_obj_values" => {
+                    out.custom_obj_values = self.map(json, |r, json| r.custom_obj(json))?
+                }
                 "is_single_tensor_return" => out.is_single_tensor_return = json.bool()?,
                 _ => self.keep_unknown("Graph", json, key)?,
             }

@@ -79,7 +79,11 @@ impl Check<'_> {
             }
             for (i, input) in node.inputs.iter().enumerate() {
                 if let Argument::Graph { graph, .. } = &input.arg {
-                    self.graph(graph, functional, &format!("{field}.nodes[{n}].inputs[{i}].arg.as_graph.graph"));
+                    self.graph(
+                        graph,
+                        functional,
+                        &format!("{field}.nodes[{n}].inputs[{i}].arg.as_graph.graph"),
+                    );
                 }
             }
         }
@@ -117,14 +121,12 @@ impl Check<'_> {
 
     /// Checks that the values that an argument defines have metadata.
     fn metadata(&mut self, graph: &GraphModel, defined: &Argument, node: Option<&NodeModel>, field: &str) {
-        let missing = |name: &&str, kind| {
-            !match kind {
-                Kind::Tensor => graph.tensor_values.contains_key(*name),
-                Kind::Int => graph.sym_int_values.contains_key(*name),
-                Kind::Float => graph.sym_float_values.contains_key(*name),
-                Kind::Bool => graph.sym_bool_values.contains_key(*name),
-                Kind::Object => graph.custom_obj_values.contains_key(*name),
-            }
+        let missing = |name: &&str, kind| !match kind {
+            Kind::Tensor => graph.tensor_values.contains_key(*name),
+            Kind::Int => graph.sym_int_values.contains_key(*name),
+            Kind::Float => graph.sym_float_values.contains_key(*name),
+            Kind::Bool => graph.sym_bool_values.contains_key(*name),
+            Kind::Object => graph.custom_obj_values.contains_key(*name),
         };
         let kind = match defined {
             Argument::SymInt(_) => Kind::Int,
