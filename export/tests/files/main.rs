@@ -23,18 +23,32 @@ struct Recorded {
     program: &'static str,
 }
 
-macro_rules! recorded {
-    ($($name:literal)*) => {
-        [$(Recorded {
-            name: $name,
-            bytes: include_bytes!(concat!("../data/", $name, ".pt2")),
-            graph: include_str!(concat!("../data/", $name, ".graph.txt")),
-            program: include_str!(concat!("../data/", $name, ".program.txt")),
-        }),*]
-    };
-}
-
-const RECORDED: [Recorded; 4] = recorded!["layers" "layers_core" "values" "branches"];
+const RECORDED: [Recorded; 4] = [
+    Recorded {
+        name: "layers",
+        bytes: include_bytes!("../data/layers.pt2"),
+        graph: include_str!("../data/layers.graph.txt"),
+        program: include_str!("../data/layers.program.txt"),
+    },
+    Recorded {
+        name: "layers_core",
+        bytes: include_bytes!("../data/layers_core.pt2"),
+        graph: include_str!("../data/layers_core.graph.txt"),
+        program: include_str!("../data/layers_core.program.txt"),
+    },
+    Recorded {
+        name: "values",
+        bytes: include_bytes!("../data/values.pt2"),
+        graph: include_str!("../data/values.graph.txt"),
+        program: include_str!("../data/values.program.txt"),
+    },
+    Recorded {
+        name: "branches",
+        bytes: include_bytes!("../data/branches.pt2"),
+        graph: include_str!("../data/branches.graph.txt"),
+        program: include_str!("../data/branches.program.txt"),
+    },
+];
 
 /// The record of the program in recorded files.
 const PROGRAM: &str = "serialized_exported_program.json";
