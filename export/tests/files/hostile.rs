@@ -3,30 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use flambeau_export::ExportCode;
 use flambeau_export::container::Limits;
-use flambeau_export::print::{self, Style};
+use flambeau_export::fuzz::use_program;
 use flambeau_export::read::{ReadOptions, read_program};
-use flambeau_export::verify::{Strictness, violations};
-use flambeau_export::{ExportCode, ProgramModel};
-use flambeau_ir::Registry;
 
 use super::{PROGRAM, RECORDED, container, edited, open, recorded, records, registry, replaced, text_of};
 
 /// Time limit for each program.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-
-/// Does with a program what can be done without running it.
-fn use_everything(program: &ProgramModel, registry: &Registry) {
-    let valid = violations(program, registry, Strictness::Full, 5).is_empty();
-    let graph = print::graph_text(program, registry);
-    let text = print::program_text(program, Style::of(program.schema_version), registry);
-    let dot = print::dot_text(program, registry);
-    if valid {
-        assert!(graph.is_ok() && text.is_ok() && dot.is_ok(), "a valid program has texts");
-    }
-    let _ = flambeau_export::info::ports(program);
-    let _ = flambeau_export::info::operators(program, registry);
-}
 
 /// A generator of numbers with a fixed seed.
 struct Numbers(u64);
@@ -81,7 +66,7 @@ fn changed_bytes_of_programs_are_no_danger() {
             match read_program(&text, &Limits::default()) {
                 Ok(program) => {
                     accepted += 1;
-                    use_everything(&program, &registry);
+                    use_program(&program, &registry);
                 }
                 Err(_) => refused += 1,
             }
@@ -106,7 +91,7 @@ fn changed_bytes_of_files_are_no_danger() {
                 }
             }
             if let Ok(program) = open(&bytes) {
-                use_everything(&program, &registry);
+                use_program(&program, &registry);
             }
         }
     }
@@ -132,7 +117,7 @@ fn swapped_values_are_no_danger() {
             let (_, new) = words[numbers.below(words.len())];
             let changed = format!("{}{new}{}", &json[..at], &json[at + old.len()..]);
             if let Ok(program) = read_program(&changed, &Limits::default()) {
-                use_everything(&program, &registry);
+                use_program(&program, &registry);
             }
         }
     }
@@ -175,7 +160,7 @@ fn nesting_is_limited() {
     };
     let registry = registry();
     let program = read_program(&nested(30), &Limits::default()).expect("thirty levels");
-    use_everything(&program, &registry);
+    use_program(&program, &registry);
     for depth in [40, 20_000] {
         let start = Instant::now();
         let error = read_program(&nested(depth), &Limits::default()).map(drop).expect_err("too deep");

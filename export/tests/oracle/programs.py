@@ -3,7 +3,7 @@
     python export/tests/oracle/programs.py
 
 Writes export/tests/data/NAME.pt2, NAME.graph.txt (`str(ep.graph)`) and NAME.program.txt (`str(ep)`), both of the program
-that PyTorch loads from the file. Paths in stack traces are replaced. Needs torch 2.6.
+that PyTorch loads from the file; for some programs also NAME.json, the seed of the fuzz target `pt2`. Paths in stack traces are replaced. Needs torch 2.6.
 """
 
 import io
@@ -20,6 +20,7 @@ from torch.export import Dim, export
 
 warnings.filterwarnings("ignore")
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+SEEDS = {"layers", "branches"}
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -121,6 +122,8 @@ def main():
         write(f"{name}.pt2", data)
         write(f"{name}.graph.txt", str(loaded.graph).encode())
         write(f"{name}.program.txt", str(loaded).encode())
+        if name in SEEDS:
+            write(f"{name}.json", zipfile.ZipFile(io.BytesIO(data)).read("serialized_exported_program.json"))
         print(name, len(data), file=sys.stderr)
 
 
