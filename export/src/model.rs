@@ -409,6 +409,12 @@ pub enum ScalarType {
 }
 
 impl ScalarType {
+    /// Returns the element type of tensors of a dtype.
+    pub fn of_dtype(dtype: DType) -> Option<ScalarType> {
+        let numbers = (1..=13).filter_map(ScalarType::of_number);
+        numbers.into_iter().find(|own| own.dtype() == Some(dtype))
+    }
+
     /// All values with their names in `torch`.
     const ALL: &[(ScalarType, &str)] = &[
         (ScalarType::Unknown, "unknown"),

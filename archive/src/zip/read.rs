@@ -482,7 +482,10 @@ fn strip_top_folder(
 
 /// Returns the error for an exported program where another kind of archive is expected.
 pub(crate) fn exported_program() -> ArchiveError {
-    ArchiveError::new(Code::Value, "this is an exported program (`torch.export.save`), not a module or weights")
+    ArchiveError::new(
+        Code::Value,
+        "this is an exported program (`torch.export.save`), not a module or weights",
+    )
 }
 
 fn sort_names(records: &[Record]) -> Result<Vec<u32>, ArchiveError> {
