@@ -75,7 +75,7 @@ impl FileVersion {
 /// Returns the JSON text of a program in the schema of a version.
 ///
 /// # Errors
-/// `E014` for parts that the version cannot contain; `E006` and `E007` for names that are not defined once.
+/// `E015` for parts that the version cannot contain; `E006` and `E007` for names that are not defined once.
 pub fn program_text(
     program: &ProgramModel,
     version: FileVersion,
@@ -89,7 +89,7 @@ pub fn program_text(
 /// Writes a program.
 ///
 /// # Errors
-/// As [`program_text`]; `E014` for objects among the constants; `A0091` if `out` fails.
+/// As [`program_text`]; `E015` for objects among the constants; `A0091` if `out` fails.
 pub fn write<W: Write>(
     program: &ProgramModel,
     version: FileVersion,
