@@ -1,11 +1,12 @@
-//! `flambeau run`: calls a function or method and prints its result.
+//! `flambeau run`: calls a function, a method or an exported program and prints its result.
 
+use crate::exported;
 use crate::inputs::InputArgs;
 use crate::output::OutputArgs;
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
 use anyhow::Result;
-use flambeau::Execution;
+use flambeau::{Execution, ExportedProgram};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -47,13 +48,22 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
     let session = args.threads.of(&session(builder)?);
-    let entry = args.program.entry(&session)?;
-    let inputs = args.inputs.read(&entry)?;
     // Output of the program is buffered until it has succeeded: after an error, standard output is empty.
     let printed = Printed::default();
     let mut host = session.host();
     host.set_stdout(printed.clone());
-    let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
+    let result = match exported::model(&args.program, &session, true)? {
+        Some(model) => {
+            let program = ExportedProgram::new(&session, model)?;
+            let inputs = args.inputs.read_exported()?;
+            program.call_on(&inputs.positional, &inputs.kwargs(), &mut host)
+        }
+        None => {
+            let entry = args.program.entry(&session)?;
+            let inputs = args.inputs.read(&entry)?;
+            entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host)
+        }
+    };
     let result = result.map_err(|e| args.inputs.blame(e))?;
     anstream::print!("{}", printed.take());
     args.output.value(&result)
