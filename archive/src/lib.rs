@@ -52,9 +52,10 @@ pub use load::{LoadOptions, LoadedModule, Missing, load, load_file};
 pub use map::Mapping;
 pub use open::{Archive, VERSIONS};
 pub use safetensors::save_safetensors;
-pub use save::{CodeFile, SaveModule, States, save};
+pub use save::{CodeFile, NamedTensor, SaveModule, States, save, serialization_id};
 pub use tensors::{ByteOrder, TensorDescription, Tensors};
 pub use values::PendingState;
 pub use weights::{
     Weights, has_code, has_code_file, load_weights, load_weights_file, replace_file, save_state_dict,
+    save_tensors,
 };

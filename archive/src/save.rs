@@ -53,6 +53,17 @@ pub struct CodeFile {
     pub origins: Vec<(usize, Option<SourceRange>)>,
 }
 
+/// A tensor of a state dict to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedTensor<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The tensor. Tensors of one storage share it in the file.
+    pub tensor: &'a Tensor,
+    /// Whether the tensor is written as a `torch.nn.Parameter`.
+    pub is_parameter: bool,
+}
+
 /// States of objects, by [`Object::id`].
 pub type States = HashMap<usize, IValue, FxBuildHasher>;
 
@@ -106,7 +117,7 @@ pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError
 
 /// Returns forty digits that identify an archive: twenty from a hash of the record names, twenty from one of their
 /// checksums.
-pub(crate) fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
+pub fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let start = (0xcbf2_9ce4_8422_2325_u64, 0xcbf2_9ce4_8422_2325_u64);
     let (names, sums) = zip.written().fold(start, |(names, sums), (name, crc)| {
@@ -133,6 +144,51 @@ pub(crate) fn write_values<W: Write>(
         tensors: Vec::new(),
     };
     writer.write(value)?;
+    let ValueWriter { out, tensors, .. } = writer;
+    for (n, tensor) in tensors.iter().enumerate() {
+        with_storage(tensor, |bytes| zip.store(&format!("{name}/{n}"), bytes))??;
+    }
+    zip.store(&format!("{name}.pkl"), &out.finish())
+}
+
+/// Writes the storages `name/0`, `name/1` and so on, then the pickle `name.pkl` of a dict of named tensors.
+pub(crate) fn write_tensors<W: Write>(
+    zip: &mut ZipWriter<W>,
+    name: &str,
+    entries: &[NamedTensor<'_>],
+) -> Result<(), ArchiveError> {
+    let unit = CompilationUnit::new();
+    let pickled = Pickled::plain(&unit);
+    let mut writer = ValueWriter {
+        out: PickleWriter::new(),
+        pickled: &pickled,
+        shared: HashSet::default(),
+        memo: HashMap::default(),
+        storages: HashMap::default(),
+        seen_as: HashMap::default(),
+        devices: BTreeMap::new(),
+        tensors: Vec::new(),
+    };
+    writer.out.empty_dict();
+    writer.out.remember();
+    writer.out.mark();
+    for entry in entries {
+        writer.out.text(entry.name);
+        if entry.is_parameter {
+            writer.out.global("torch._utils", "_rebuild_parameter");
+            writer.out.mark();
+        }
+        writer.tensor(entry.tensor)?;
+        if entry.is_parameter {
+            writer.out.bool(entry.tensor.requires_grad());
+            writer.out.global("collections", "OrderedDict");
+            writer.out.short_tuple(0);
+            writer.out.reduce();
+            writer.out.tuple();
+            writer.out.reduce();
+        }
+    }
+    writer.out.set_items();
     let ValueWriter { out, tensors, .. } = writer;
     for (n, tensor) in tensors.iter().enumerate() {
         with_storage(tensor, |bytes| zip.store(&format!("{name}/{n}"), bytes))??;

@@ -22,7 +22,7 @@ use crate::error::quoted;
 use crate::map::Mapping;
 use crate::open::Archive;
 use crate::paths::tensors;
-use crate::save::{Pickled, serialization_id, write_values};
+use crate::save::{NamedTensor, Pickled, serialization_id, write_tensors, write_values};
 use crate::tensors::Tensors;
 use crate::zip::ZipWriter;
 use crate::{ArchiveError, Code, Limits, safetensors};
@@ -139,6 +139,22 @@ pub fn save_state_dict<W: Write>(weights: &Weights, out: W) -> Result<W, Archive
     }
     let unit = CompilationUnit::new();
     write_values(&mut zip, "data", &Pickled::plain(&unit), &IValue::Dict(dict))?;
+    finish_saved(zip)
+}
+
+/// Writes tensors as a state dict that `torch.load` reads, in which some are parameters.
+///
+/// # Errors
+///
+/// Returns `A0091` if `out` fails.
+pub fn save_tensors<W: Write>(entries: &[NamedTensor<'_>], out: W) -> Result<W, ArchiveError> {
+    let mut zip = ZipWriter::new(out, "archive");
+    write_tensors(&mut zip, "data", entries)?;
+    finish_saved(zip)
+}
+
+/// Writes the last records of a file of `torch.save`.
+fn finish_saved<W: Write>(mut zip: ZipWriter<W>) -> Result<W, ArchiveError> {
     zip.store("byteorder", b"little")?;
     zip.store("version", b"3\n")?;
     let id = serialization_id(&zip);

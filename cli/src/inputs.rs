@@ -74,6 +74,22 @@ impl InputArgs {
         Ok(inputs)
     }
 
+    /// Reads the arguments for an exported program, whose parameters have no types. Names are those of its parameters.
+    pub(crate) fn read_exported(&self) -> Result<Inputs> {
+        let mut inputs = match &self.inputs {
+            Some(file) => from_file(file, &[])?,
+            None => Inputs::default(),
+        };
+        for text in &self.args {
+            let form = || usage(wrong(format!("`{text}` is not NAME=VALUE")));
+            let (name, value) = text.split_once('=').ok_or_else(form)?;
+            let value =
+                inline(value, Type::ANY).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
+            inputs.named.push((name.to_owned(), value));
+        }
+        Ok(inputs)
+    }
+
     /// Adds to the error of a call whether it is one of the command line: the call does not match the signature, and
     /// all arguments come from options.
     pub(crate) fn blame(&self, error: Error) -> anyhow::Error {

@@ -6,6 +6,7 @@ use flambeau::rewrite::Pipeline;
 use flambeau::{Entry, Error, Program, Session};
 use std::io::Read;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +95,15 @@ fn without_comments(mut text: &[u8]) -> &[u8] {
 impl ProgramArgs {
     /// Returns the file's bytes.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>> {
+        // Standard input can be read once, but several readers may look at it.
+        static STDIN: OnceLock<Vec<u8>> = OnceLock::new();
         if self.file == "-" {
+            if let Some(bytes) = STDIN.get() {
+                return Ok(bytes.clone());
+            }
             let mut bytes = Vec::new();
             std::io::stdin().read_to_end(&mut bytes).context("reading standard input")?;
-            return Ok(bytes);
+            return Ok(STDIN.get_or_init(|| bytes).clone());
         }
         std::fs::read(&self.file).with_context(|| format!("reading {}", self.file))
     }

@@ -40,7 +40,7 @@ pub struct Limits {
     pub archive: flambeau_archive::Limits,
     /// Size in bytes of the JSON text of a program. Its model takes about four times as much memory.
     pub json_bytes: u64,
-    /// Nesting depth of arrays and objects in JSON. A subgraph within a subgraph adds 8.
+    /// Nesting depth of arrays and objects in JSON. A subgraph within a subgraph adds 7.
     pub depth: usize,
     /// Total bytes of weights that a file describes without having their elements: an empty record stands for zeros.
     pub zero_bytes: u64,

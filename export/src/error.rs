@@ -43,6 +43,8 @@ pub enum ExportCode {
     Operator,
     /// An argument of a node does not fit its operator.
     Argument,
+    /// The program has parts that the requested version of the file cannot contain, or that cannot be written.
+    Version,
     /// The arguments of a call do not have the structure, sizes or values that the program requires.
     Call,
     /// The text of a symbolic expression is malformed.
@@ -99,6 +101,7 @@ impl ExportCode {
         ExportCode::Argument,
         ExportCode::Call,
         ExportCode::Expression,
+        ExportCode::Version,
         ExportCode::Metadata,
         ExportCode::NotOperator,
         ExportCode::NotFunctional,
@@ -136,6 +139,7 @@ impl ExportCode {
             ExportCode::Argument => "E012",
             ExportCode::Call => "E013",
             ExportCode::Expression => "E014",
+            ExportCode::Version => "E015",
             ExportCode::Metadata => "E060",
             ExportCode::NotOperator => "E061",
             ExportCode::NotFunctional => "E062",
@@ -159,7 +163,7 @@ impl ExportCode {
     pub const fn fault(self) -> Fault {
         match self {
             ExportCode::Archive(code) => code.fault(),
-            ExportCode::Schema | ExportCode::Operator => Fault::Unsupported,
+            ExportCode::Schema | ExportCode::Operator | ExportCode::Version => Fault::Unsupported,
             ExportCode::Limit => Fault::Limit,
             _ => Fault::Input,
         }

@@ -21,6 +21,7 @@ pub mod call;
 pub mod container;
 pub mod error;
 pub mod expr;
+pub mod fuzz;
 pub mod fx;
 pub mod info;
 pub mod json;
@@ -30,6 +31,7 @@ pub mod print;
 pub mod read;
 pub mod tree;
 pub mod verify;
+pub mod write;
 
 pub use error::{ExportCode, ExportError};
 pub use model::ProgramModel;

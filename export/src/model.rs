@@ -359,90 +359,192 @@ pub struct Device {
     pub index: Option<i64>,
 }
 
-macro_rules! numbered {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal, $text:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name {
-            $($(#[$vdoc])* #[doc = concat!("Number ", stringify!($number), ", `", $text, "`.")] $variant,)*
-        }
-
-        impl $name {
-            /// Returns the value with this number in the schema.
-            pub fn of_number(number: i64) -> Option<Self> {
-                match number {
-                    $($number => Some($name::$variant),)*
-                    _ => None,
-                }
-            }
-
-            /// Returns the number in the schema.
-            pub fn number(self) -> i64 {
-                match self {
-                    $($name::$variant => $number,)*
-                }
-            }
-
-            /// Returns the name without `torch.`.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($name::$variant => $text,)*
-                }
-            }
-        }
-    };
+/// Element types of the schema. Their numbers are not those of TorchScript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScalarType {
+    /// `unknown`.
+    Unknown = 0,
+    /// `uint8`.
+    U8 = 1,
+    /// `int8`.
+    I8 = 2,
+    /// `int16`.
+    I16 = 3,
+    /// `int32`.
+    I32 = 4,
+    /// `int64`.
+    I64 = 5,
+    /// `float16`.
+    F16 = 6,
+    /// `float32`.
+    F32 = 7,
+    /// `float64`.
+    F64 = 8,
+    /// `complex32`.
+    C32 = 9,
+    /// `complex64`.
+    C64 = 10,
+    /// `complex128`.
+    C128 = 11,
+    /// `bool`.
+    Bool = 12,
+    /// `bfloat16`.
+    BF16 = 13,
+    /// `uint16`.
+    U16 = 28,
+    /// `float8_e4m3fn`.
+    F8E4M3FN = 29,
+    /// `float8_e5m2`.
+    F8E5M2 = 30,
+    /// `float8_e4m3fnuz`.
+    F8E4M3FNUZ = 31,
+    /// `float8_e5m2fnuz`.
+    F8E5M2FNUZ = 32,
+    /// `float8_e8m0fnu`.
+    F8E8M0FNU = 33,
+    /// `uint32`.
+    U32 = 34,
+    /// `uint64`.
+    U64 = 35,
 }
 
-numbered! {
-    /// Element types of the schema. Their numbers are not those of TorchScript.
-    ScalarType {
-        Unknown = 0, "unknown";
-        U8 = 1, "uint8";
-        I8 = 2, "int8";
-        I16 = 3, "int16";
-        I32 = 4, "int32";
-        I64 = 5, "int64";
-        F16 = 6, "float16";
-        F32 = 7, "float32";
-        F64 = 8, "float64";
-        C32 = 9, "complex32";
-        C64 = 10, "complex64";
-        C128 = 11, "complex128";
-        Bool = 12, "bool";
-        BF16 = 13, "bfloat16";
-        U16 = 28, "uint16";
-        F8E4M3FN = 29, "float8_e4m3fn";
-        F8E5M2 = 30, "float8_e5m2";
-        F8E4M3FNUZ = 31, "float8_e4m3fnuz";
-        F8E5M2FNUZ = 32, "float8_e5m2fnuz";
-        F8E8M0FNU = 33, "float8_e8m0fnu";
-        U32 = 34, "uint32";
-        U64 = 35, "uint64";
+impl ScalarType {
+    /// Returns the element type of tensors of a dtype.
+    pub fn of_dtype(dtype: DType) -> Option<ScalarType> {
+        let numbers = (1..=13).filter_map(ScalarType::of_number);
+        numbers.into_iter().find(|own| own.dtype() == Some(dtype))
+    }
+
+    /// All values with their names in `torch`.
+    const ALL: &[(ScalarType, &str)] = &[
+        (ScalarType::Unknown, "unknown"),
+        (ScalarType::U8, "uint8"),
+        (ScalarType::I8, "int8"),
+        (ScalarType::I16, "int16"),
+        (ScalarType::I32, "int32"),
+        (ScalarType::I64, "int64"),
+        (ScalarType::F16, "float16"),
+        (ScalarType::F32, "float32"),
+        (ScalarType::F64, "float64"),
+        (ScalarType::C32, "complex32"),
+        (ScalarType::C64, "complex64"),
+        (ScalarType::C128, "complex128"),
+        (ScalarType::Bool, "bool"),
+        (ScalarType::BF16, "bfloat16"),
+        (ScalarType::U16, "uint16"),
+        (ScalarType::F8E4M3FN, "float8_e4m3fn"),
+        (ScalarType::F8E5M2, "float8_e5m2"),
+        (ScalarType::F8E4M3FNUZ, "float8_e4m3fnuz"),
+        (ScalarType::F8E5M2FNUZ, "float8_e5m2fnuz"),
+        (ScalarType::F8E8M0FNU, "float8_e8m0fnu"),
+        (ScalarType::U32, "uint32"),
+        (ScalarType::U64, "uint64"),
+    ];
+
+    /// Returns the value with this number in the schema.
+    pub fn of_number(number: i64) -> Option<Self> {
+        Self::ALL.iter().map(|row| row.0).find(|v| v.number() == number)
+    }
+
+    /// Returns the number in the schema.
+    pub fn number(self) -> i64 {
+        self as i64
+    }
+
+    /// Returns the name without `torch.`.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 }
 
-numbered! {
-    /// Memory layouts of the schema.
-    Layout {
-        Unknown = 0, "unknown";
-        SparseCoo = 1, "sparse_coo";
-        SparseCsr = 2, "sparse_csr";
-        SparseCsc = 3, "sparse_csc";
-        SparseBsr = 4, "sparse_bsr";
-        SparseBsc = 5, "sparse_bsc";
-        Mkldnn = 6, "_mkldnn";
-        Strided = 7, "strided";
+/// Memory layouts of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// `unknown`.
+    Unknown = 0,
+    /// `sparse_coo`.
+    SparseCoo = 1,
+    /// `sparse_csr`.
+    SparseCsr = 2,
+    /// `sparse_csc`.
+    SparseCsc = 3,
+    /// `sparse_bsr`.
+    SparseBsr = 4,
+    /// `sparse_bsc`.
+    SparseBsc = 5,
+    /// `_mkldnn`.
+    Mkldnn = 6,
+    /// `strided`.
+    Strided = 7,
+}
+
+impl Layout {
+    /// All values with their names in `torch`.
+    const ALL: &[(Layout, &str)] = &[
+        (Layout::Unknown, "unknown"),
+        (Layout::SparseCoo, "sparse_coo"),
+        (Layout::SparseCsr, "sparse_csr"),
+        (Layout::SparseCsc, "sparse_csc"),
+        (Layout::SparseBsr, "sparse_bsr"),
+        (Layout::SparseBsc, "sparse_bsc"),
+        (Layout::Mkldnn, "_mkldnn"),
+        (Layout::Strided, "strided"),
+    ];
+
+    /// Returns the value with this number in the schema.
+    pub fn of_number(number: i64) -> Option<Self> {
+        Self::ALL.iter().map(|row| row.0).find(|v| v.number() == number)
+    }
+
+    /// Returns the number in the schema.
+    pub fn number(self) -> i64 {
+        self as i64
+    }
+
+    /// Returns the name without `torch.`.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 }
 
-numbered! {
-    /// Memory formats of the schema.
-    MemoryFormat {
-        Unknown = 0, "unknown";
-        Contiguous = 1, "contiguous_format";
-        ChannelsLast = 2, "channels_last";
-        ChannelsLast3d = 3, "channels_last_3d";
-        Preserve = 4, "preserve_format";
+/// Memory formats of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryFormat {
+    /// `unknown`.
+    Unknown = 0,
+    /// `contiguous_format`.
+    Contiguous = 1,
+    /// `channels_last`.
+    ChannelsLast = 2,
+    /// `channels_last_3d`.
+    ChannelsLast3d = 3,
+    /// `preserve_format`.
+    Preserve = 4,
+}
+
+impl MemoryFormat {
+    /// All values with their names in `torch`.
+    const ALL: &[(MemoryFormat, &str)] = &[
+        (MemoryFormat::Unknown, "unknown"),
+        (MemoryFormat::Contiguous, "contiguous_format"),
+        (MemoryFormat::ChannelsLast, "channels_last"),
+        (MemoryFormat::ChannelsLast3d, "channels_last_3d"),
+        (MemoryFormat::Preserve, "preserve_format"),
+    ];
+
+    /// Returns the value with this number in the schema.
+    pub fn of_number(number: i64) -> Option<Self> {
+        Self::ALL.iter().map(|row| row.0).find(|v| v.number() == number)
+    }
+
+    /// Returns the number in the schema.
+    pub fn number(self) -> i64 {
+        self as i64
+    }
+
+    /// Returns the name without `torch.`.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 }
 

@@ -13,6 +13,7 @@ use flambeau_export::call::CallSpec;
 use flambeau_export::lower::{InputSource, Lowered, Metadata, OutputTarget, lower};
 use flambeau_export::model::{Constant, ProgramModel, Signature};
 use flambeau_export::read::{ReadOptions, read, read_file};
+use flambeau_export::write::{FileVersion, write, write_file};
 use flambeau_export::{ExportCode, ExportError};
 use flambeau_ir::{Fault, Graph, IValue};
 use flambeau_tensor::Tensor;
@@ -164,6 +165,23 @@ impl ExportedProgram {
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         state(&self.parts.model, name).ok()
+    }
+
+    /// Writes the program with the current content of its tensors, for a version of PyTorch. The file is replaced
+    /// atomically; equal programs have equal files. Example inputs are not written.
+    ///
+    /// # Errors
+    /// `E015` for parts that the version cannot contain, `A0091` if the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>, version: FileVersion) -> Result<(), Error> {
+        Ok(write_file(&self.parts.model, version, self.graph().registry(), path.as_ref())?)
+    }
+
+    /// Returns the bytes of the file that [`ExportedProgram::save`] writes.
+    ///
+    /// # Errors
+    /// As [`ExportedProgram::save`].
+    pub fn to_bytes(&self, version: FileVersion) -> Result<Vec<u8>, Error> {
+        Ok(write(&self.parts.model, version, self.graph().registry(), Vec::new())?)
     }
 
     /// Calls the program.

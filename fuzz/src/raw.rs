@@ -60,3 +60,12 @@ pub fn archive(data: &[u8], registry: &Arc<Registry>) {
     flambeau_archive::fuzz::fuzz_zip(data);
     flambeau_archive::fuzz::fuzz_load(data, registry, true);
 }
+
+/// An exported program: a file, or the JSON text of a program.
+pub fn exported(data: &[u8], registry: &Arc<Registry>) {
+    if data.starts_with(b"PK") {
+        flambeau_export::fuzz::fuzz_file(data, registry);
+    } else {
+        flambeau_export::fuzz::fuzz_program(data, registry);
+    }
+}

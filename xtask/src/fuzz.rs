@@ -27,6 +27,7 @@ const TARGETS: &[Target] = &[
     Target { name: "ir", seeds: "ir", longest: 4096 },
     Target { name: "pickle", seeds: "pkl", longest: 4096 },
     Target { name: "archive", seeds: "pt", longest: 16_384 },
+    Target { name: "pt2", seeds: "json", longest: 32_768 },
     Target { name: "oracles", seeds: "", longest: 1024 },
 ];
 
@@ -71,7 +72,7 @@ fn guided(args: &[String]) -> anyhow::Result<()> {
 fn seed(corpus: &Path, extension: &str) -> anyhow::Result<()> {
     fs::create_dir_all(corpus)?;
     let mut folders: Vec<PathBuf> =
-        vec![root().join("tests").join("cases"), root().join("tests").join("data")];
+        ["tests/cases", "tests/data", "export/tests/data"].map(|f| root().join(f)).into();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
             let path = entry?.path();

@@ -1,5 +1,6 @@
-//! `flambeau run`: calls a function or method and prints its result.
+//! `flambeau run`: calls a function, a method or an exported program and prints its result.
 
+use crate::exported;
 use crate::inputs::{InputArgs, Inputs};
 use crate::output::OutputArgs;
 use crate::profile::{Profile, warm_up};
@@ -7,8 +8,8 @@ use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
 use anstream::{eprint, eprintln};
 use anyhow::{Context, Result};
-use flambeau::exec::NodeTimes;
-use flambeau::{Compilation, Entry, Execution, Program, RestoredPlans, Session};
+use flambeau::exec::{Host, NodeTimes};
+use flambeau::{Compilation, Entry, Execution, ExportedProgram, Program, RestoredPlans, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,16 +68,35 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let builder =
         builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
     let session = args.threads.of(&session(builder)?);
-    let program = args.program.load(&session)?;
+    match exported::model(&args.program, &session, true)? {
+        Some(model) => run_exported(args, &ExportedProgram::new(&session, model)?, &session),
+        None => run_entry(args, &session),
+    }
+}
+
+/// Calls an exported program.
+fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Result<()> {
+    anyhow::ensure!(
+        !args.profile && args.plans.is_none(),
+        "`--profile` and `--plans` are for functions and methods"
+    );
+    let inputs = args.inputs.read_exported()?;
+    let (mut host, printed) = host(session);
+    let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
+    let result = result.map_err(|e| args.inputs.blame(e))?;
+    anstream::print!("{}", printed.take());
+    args.output.value(&result)
+}
+
+/// Calls a function or a method.
+fn run_entry(args: &Args, session: &Session) -> Result<()> {
+    let program = args.program.load(session)?;
     let entry = args.program.pick(&program)?;
     if let Some(file) = &args.plans {
         restore(&program, file)?;
     }
     let inputs = args.inputs.read(&entry)?;
-    // Output of the program is buffered until it has succeeded: after an error, standard output is empty.
-    let printed = Printed::default();
-    let mut host = session.host();
-    host.set_stdout(printed.clone());
+    let (mut host, printed) = host(session);
     let profile = args.profile.then(|| inputs.copied()).transpose()?;
     let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.blame(e))?;
@@ -85,9 +105,18 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     anstream::print!("{}", printed.take());
     if let Some(inputs) = profile {
-        eprint!("{}", measure(args, &entry, &inputs, &session)?.text(&entry));
+        eprint!("{}", measure(args, &entry, &inputs, session)?.text(&entry));
     }
     args.output.value(&result)
+}
+
+/// Returns a host and the output of the program, which is buffered until the call has succeeded: after an error,
+/// standard output is empty.
+fn host(session: &Session) -> (Host, Printed) {
+    let printed = Printed::default();
+    let mut host = session.host();
+    host.set_stdout(printed.clone());
+    (host, printed)
 }
 
 /// Uses the plans of a file, unless it does not exist.

@@ -6,6 +6,7 @@ mod bad_source;
 mod convert;
 mod exit_codes;
 mod explain;
+mod exported;
 mod graph_text;
 mod input_types;
 mod killed;

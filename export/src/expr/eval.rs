@@ -314,7 +314,7 @@ fn to_int(a: Number, float: impl Fn(f64) -> f64, exact: impl Fn(i128, i128) -> i
     }
     let rounded = float(a.to_float());
     // The bounds are exact: -2^63 is a float, and 2^63 is the first float above the range.
-    if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
         Ok(Number::Int(rounded as i64))
     } else {
         Err(Failure::Overflow)

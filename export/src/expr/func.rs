@@ -5,24 +5,6 @@ type Arity = (usize, usize);
 
 const ANY: usize = usize::MAX;
 
-/// Generates the enum, the names, arities and precedences from one table:
-/// `/// Doc. Variant = "Name", (min, max), precedence;`.
-macro_rules! functions {
-    ($($(#[doc = $doc:literal])* $func:ident = $name:literal, $arity:expr, $precedence:expr;)*) => {
-        /// A function of a symbolic expression.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Func {
-            $($(#[doc = $doc])* $func,)*
-        }
-
-        const ALL: &[Func] = &[$(Func::$func,)*];
-        const NAMES: &[&str] = &[$($name,)*];
-        const ARITIES: &[Arity] = &[$($arity,)*];
-        const PRECEDENCES: &[u32] = &[$($precedence,)*];
-    };
-}
-
 /// Precedences of SymPy's printer.
 pub(super) mod precedence {
     pub(crate) const RELATIONAL: u32 = 35;
@@ -41,134 +23,192 @@ pub(super) mod precedence {
 
 use precedence::{ADD, FUNC, MUL, NOT, POW, RELATIONAL, WEAK};
 
-functions! {
+/// A function of a symbolic expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Func {
     /// The sum of the arguments.
-    Add = "Add", (1, ANY), ADD;
+    Add,
     /// The product of the arguments.
-    Mul = "Mul", (1, ANY), MUL;
+    Mul,
     /// Base and exponent.
-    Pow = "Pow", (2, 2), POW;
+    Pow,
     /// The maximum.
-    Max = "Max", (1, ANY), FUNC;
+    Max,
     /// The minimum.
-    Min = "Min", (1, ANY), FUNC;
+    Min,
     /// Whether both are equal.
-    Eq = "Equality", (2, 2), MUL;
+    Eq,
     /// Whether both differ.
-    Ne = "Unequality", (2, 2), MUL;
+    Ne,
     /// Greater or equal.
-    Ge = "GreaterThan", (2, 2), RELATIONAL;
+    Ge,
     /// Greater.
-    Gt = "StrictGreaterThan", (2, 2), RELATIONAL;
+    Gt,
     /// Less or equal.
-    Le = "LessThan", (2, 2), RELATIONAL;
+    Le,
     /// Less.
-    Lt = "StrictLessThan", (2, 2), RELATIONAL;
+    Lt,
     /// Whether all are true.
-    And = "And", (1, ANY), 30;
+    And,
     /// Whether any is true.
-    Or = "Or", (1, ANY), 20;
+    Or,
     /// The negation.
-    Not = "Not", (1, 1), NOT;
+    Not,
     /// The quotient of integers, rounded down.
-    FloorDiv = "FloorDiv", (2, 2), WEAK;
+    FloorDiv,
     /// `(a // b) % c`.
-    ModularIndexing = "ModularIndexing", (3, 3), WEAK;
+    ModularIndexing,
     /// Condition, value if true, value if false.
-    Where = "Where", (3, 3), WEAK;
+    Where,
     /// The remainder with the sign of the divisor.
-    PythonMod = "PythonMod", (2, 2), WEAK;
+    PythonMod,
     /// The remainder of natural numbers.
-    Mod = "Mod", (2, 2), WEAK;
+    Mod,
     /// The quotient of integers that divide without remainder.
-    CleanDiv = "CleanDiv", (2, 2), WEAK;
+    CleanDiv,
     /// The next integer that is not smaller.
-    CeilToInt = "CeilToInt", (1, 1), FUNC;
+    CeilToInt,
     /// The next integer that is not greater.
-    FloorToInt = "FloorToInt", (1, 1), FUNC;
+    FloorToInt,
     /// The quotient of integers, rounded up.
-    CeilDiv = "CeilDiv", (2, 2), FUNC;
+    CeilDiv,
     /// `a * 2**b`.
-    LShift = "LShift", (2, 2), FUNC;
+    LShift,
     /// `a // 2**b`.
-    RShift = "RShift", (2, 2), FUNC;
+    RShift,
     /// An integer power of an integer.
-    PowByNatural = "PowByNatural", (2, 2), MUL;
+    PowByNatural,
     /// A power of floats.
-    FloatPow = "FloatPow", (2, 2), POW;
+    FloatPow,
     /// The quotient of floats.
-    FloatTrueDiv = "FloatTrueDiv", (2, 2), WEAK;
+    FloatTrueDiv,
     /// The quotient of integers as a float.
-    IntTrueDiv = "IntTrueDiv", (2, 2), WEAK;
+    IntTrueDiv,
     /// Truncation to a float.
-    TruncToFloat = "TruncToFloat", (1, 1), FUNC;
+    TruncToFloat,
     /// Truncation to an integer.
-    TruncToInt = "TruncToInt", (1, 1), FUNC;
+    TruncToInt,
     /// The nearest integer; ties to even.
-    RoundToInt = "RoundToInt", (1, 1), FUNC;
+    RoundToInt,
     /// The nearest float with a number of decimals.
-    RoundDecimal = "RoundDecimal", (2, 2), FUNC;
+    RoundDecimal,
     /// Conversion to a float.
-    ToFloat = "ToFloat", (1, 1), FUNC;
+    ToFloat,
     /// The argument, protected from simplification.
-    Identity = "Identity", (1, 1), 10;
+    Identity,
     /// Bitwise and.
-    BitAnd = "BitwiseFn_bitwise_and", (2, 2), precedence::BIT_AND;
+    BitAnd,
     /// Bitwise or.
-    BitOr = "BitwiseFn_bitwise_or", (2, 2), precedence::BIT_OR;
+    BitOr,
     /// Square root.
-    Sqrt = "OpaqueUnaryFn_sqrt", (1, 1), FUNC;
+    Sqrt,
     /// Cosine.
-    Cos = "OpaqueUnaryFn_cos", (1, 1), FUNC;
+    Cos,
     /// Hyperbolic cosine.
-    Cosh = "OpaqueUnaryFn_cosh", (1, 1), FUNC;
+    Cosh,
     /// Sine.
-    Sin = "OpaqueUnaryFn_sin", (1, 1), FUNC;
+    Sin,
     /// Hyperbolic sine.
-    Sinh = "OpaqueUnaryFn_sinh", (1, 1), FUNC;
+    Sinh,
     /// Tangent.
-    Tan = "OpaqueUnaryFn_tan", (1, 1), FUNC;
+    Tan,
     /// Hyperbolic tangent.
-    Tanh = "OpaqueUnaryFn_tanh", (1, 1), FUNC;
+    Tanh,
     /// Inverse sine.
-    Asin = "OpaqueUnaryFn_asin", (1, 1), FUNC;
+    Asin,
     /// Inverse cosine.
-    Acos = "OpaqueUnaryFn_acos", (1, 1), FUNC;
+    Acos,
     /// Inverse tangent.
-    Atan = "OpaqueUnaryFn_atan", (1, 1), FUNC;
+    Atan,
     /// Exponential function.
-    Exp = "OpaqueUnaryFn_exp", (1, 1), FUNC;
+    Exp,
     /// Natural logarithm.
-    Log = "OpaqueUnaryFn_log", (1, 1), FUNC;
+    Log,
     /// Inverse hyperbolic sine.
-    Asinh = "OpaqueUnaryFn_asinh", (1, 1), FUNC;
+    Asinh,
     /// Logarithm to base 2.
-    Log2 = "OpaqueUnaryFn_log2", (1, 1), FUNC;
+    Log2,
 }
+
+/// Name, number of arguments and precedence of each function, in the order of the variants.
+const TABLE: &[(Func, &str, Arity, u32)] = &[
+    (Func::Add, "Add", (1, ANY), ADD),
+    (Func::Mul, "Mul", (1, ANY), MUL),
+    (Func::Pow, "Pow", (2, 2), POW),
+    (Func::Max, "Max", (1, ANY), FUNC),
+    (Func::Min, "Min", (1, ANY), FUNC),
+    (Func::Eq, "Equality", (2, 2), MUL),
+    (Func::Ne, "Unequality", (2, 2), MUL),
+    (Func::Ge, "GreaterThan", (2, 2), RELATIONAL),
+    (Func::Gt, "StrictGreaterThan", (2, 2), RELATIONAL),
+    (Func::Le, "LessThan", (2, 2), RELATIONAL),
+    (Func::Lt, "StrictLessThan", (2, 2), RELATIONAL),
+    (Func::And, "And", (1, ANY), 30),
+    (Func::Or, "Or", (1, ANY), 20),
+    (Func::Not, "Not", (1, 1), NOT),
+    (Func::FloorDiv, "FloorDiv", (2, 2), WEAK),
+    (Func::ModularIndexing, "ModularIndexing", (3, 3), WEAK),
+    (Func::Where, "Where", (3, 3), WEAK),
+    (Func::PythonMod, "PythonMod", (2, 2), WEAK),
+    (Func::Mod, "Mod", (2, 2), WEAK),
+    (Func::CleanDiv, "CleanDiv", (2, 2), WEAK),
+    (Func::CeilToInt, "CeilToInt", (1, 1), FUNC),
+    (Func::FloorToInt, "FloorToInt", (1, 1), FUNC),
+    (Func::CeilDiv, "CeilDiv", (2, 2), FUNC),
+    (Func::LShift, "LShift", (2, 2), FUNC),
+    (Func::RShift, "RShift", (2, 2), FUNC),
+    (Func::PowByNatural, "PowByNatural", (2, 2), MUL),
+    (Func::FloatPow, "FloatPow", (2, 2), POW),
+    (Func::FloatTrueDiv, "FloatTrueDiv", (2, 2), WEAK),
+    (Func::IntTrueDiv, "IntTrueDiv", (2, 2), WEAK),
+    (Func::TruncToFloat, "TruncToFloat", (1, 1), FUNC),
+    (Func::TruncToInt, "TruncToInt", (1, 1), FUNC),
+    (Func::RoundToInt, "RoundToInt", (1, 1), FUNC),
+    (Func::RoundDecimal, "RoundDecimal", (2, 2), FUNC),
+    (Func::ToFloat, "ToFloat", (1, 1), FUNC),
+    (Func::Identity, "Identity", (1, 1), 10),
+    (Func::BitAnd, "BitwiseFn_bitwise_and", (2, 2), precedence::BIT_AND),
+    (Func::BitOr, "BitwiseFn_bitwise_or", (2, 2), precedence::BIT_OR),
+    (Func::Sqrt, "OpaqueUnaryFn_sqrt", (1, 1), FUNC),
+    (Func::Cos, "OpaqueUnaryFn_cos", (1, 1), FUNC),
+    (Func::Cosh, "OpaqueUnaryFn_cosh", (1, 1), FUNC),
+    (Func::Sin, "OpaqueUnaryFn_sin", (1, 1), FUNC),
+    (Func::Sinh, "OpaqueUnaryFn_sinh", (1, 1), FUNC),
+    (Func::Tan, "OpaqueUnaryFn_tan", (1, 1), FUNC),
+    (Func::Tanh, "OpaqueUnaryFn_tanh", (1, 1), FUNC),
+    (Func::Asin, "OpaqueUnaryFn_asin", (1, 1), FUNC),
+    (Func::Acos, "OpaqueUnaryFn_acos", (1, 1), FUNC),
+    (Func::Atan, "OpaqueUnaryFn_atan", (1, 1), FUNC),
+    (Func::Exp, "OpaqueUnaryFn_exp", (1, 1), FUNC),
+    (Func::Log, "OpaqueUnaryFn_log", (1, 1), FUNC),
+    (Func::Asinh, "OpaqueUnaryFn_asinh", (1, 1), FUNC),
+    (Func::Log2, "OpaqueUnaryFn_log2", (1, 1), FUNC),
+];
 
 impl Func {
     /// Returns the name in constructor expressions.
     #[must_use]
     pub fn name(self) -> &'static str {
-        NAMES[self as usize]
+        TABLE[self as usize].1
     }
 
     /// Returns the function with a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Func> {
-        NAMES.iter().position(|n| *n == name).map(|i| ALL[i])
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
     /// Returns whether the function takes this number of arguments.
     #[must_use]
     pub fn accepts(self, args: usize) -> bool {
-        let (min, max) = ARITIES[self as usize];
+        let (min, max) = TABLE[self as usize].2;
         (min..=max).contains(&args)
     }
 
     /// Returns how strongly the function binds when printed.
     pub(super) fn precedence(self) -> u32 {
-        PRECEDENCES[self as usize]
+        TABLE[self as usize].3
     }
 
     /// Returns whether the result is a truth value.
@@ -186,6 +226,19 @@ impl Func {
             Func::Le => Some("<="),
             Func::Lt => Some("<"),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_variants() {
+        for (i, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.0 as usize, i, "{}", row.1);
+            assert_eq!(Func::from_name(row.1), Some(row.0));
         }
     }
 }

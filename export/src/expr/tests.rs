@@ -1,3 +1,5 @@
+//! Tests of expressions: SymPy's texts, hostile texts, exact values, derived sizes, guards.
+
 use super::*;
 
 fn parsed(text: &str) -> (Exprs, ExprId) {

@@ -3,7 +3,7 @@
 //! A node that the file does not name gets a name derived from its operator when the file is read. The rules are those of
 //! PyTorch's `_Namespace`, counters included, so that names agree with PyTorch's.
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use std::hash::RandomState;
 
 /// Keywords of Python, and names that the generated code uses for itself.
@@ -215,10 +215,15 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     RESERVED[..35].contains(&name)
 }
 
+/// Maximum number of digits of a number at the end of a name, so that numbers do not overflow.
+const DIGITS: usize = 18;
+
 /// The names of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Namespace {
-    used: IndexSet<String, RandomState>,
+    /// The used names. The value of a name with a number `n` is a number above `n` such that all names between have been
+    /// used: names of a file may all have the same base, and a search for the next free number must not visit each of them.
+    used: IndexMap<String, u64, RandomState>,
     /// The last number given to each base name.
     counts: IndexMap<String, u64, RandomState>,
 }
@@ -226,7 +231,8 @@ pub(crate) struct Namespace {
 impl Namespace {
     /// Marks a name as used.
     pub(crate) fn take(&mut self, name: &str) {
-        self.used.insert(name.to_owned());
+        let next = split_number(name).1.map_or(0, |n| n + 1);
+        self.used.entry(name.to_owned()).or_insert(next);
     }
 
     /// Creates a name that no other node has, similar to `candidate`.
@@ -239,13 +245,27 @@ impl Namespace {
         };
         let mut number =
             number.filter(|&n| n != 0).unwrap_or_else(|| self.counts.get(base).copied().unwrap_or(0));
-        while self.used.contains(&name) || RESERVED.contains(&&*name) || BUILTINS.contains(&&*name) {
-            number = number.saturating_add(1);
+        if self.used.contains_key(&name) || RESERVED.contains(&&*name) || BUILTINS.contains(&&*name) {
+            number = self.free_number(base, number + 1);
             name = format!("{base}_{number}");
         }
-        self.used.insert(name.clone());
+        self.take(&name);
         self.counts.insert(base.to_owned(), number);
         name
+    }
+
+    /// Returns the least number from `from` on with which a base name is free.
+    fn free_number(&mut self, base: &str, from: u64) -> u64 {
+        let mut number = from;
+        let mut passed = Vec::new();
+        while let Some((index, _, &next)) = self.used.get_full(&format!("{base}_{number}")) {
+            passed.push(index);
+            number = next.max(number + 1);
+        }
+        for index in passed {
+            self.used[index] = number;
+        }
+        number
     }
 
     /// Returns the candidate for a node that calls an operator: the last parts of its name in snake case.
@@ -285,7 +305,8 @@ fn identifier(candidate: &str) -> String {
 
 /// Splits the number after the last underscore.
 fn split_number(name: &str) -> (&str, Option<u64>) {
-    let split = name.rsplit_once('_').filter(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let digits = |n: &str| (1..=DIGITS).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit());
+    let split = name.rsplit_once('_').filter(|(_, n)| digits(n));
     match split.and_then(|(base, n)| Some((base, n.parse().ok()?))) {
         Some((base, number)) => (base, Some(number)),
         None => (name, None),
@@ -318,8 +339,22 @@ mod tests {
             "_unnamed",
         ];
         assert_eq!(made, wanted);
+        let huge = "x_18446744073709551615";
+        assert_eq!([names.create(huge), names.create(huge)], [huge.to_owned(), format!("{huge}_1")]);
         assert_eq!(Namespace::of_target("split.Tensor"), "split.tensor");
         assert_eq!(Namespace::of_target("sliceCopy"), "slice_copy");
         assert!(is_keyword("from") && is_keyword("yield") && !is_keyword("inf"));
+    }
+
+    #[test]
+    fn names_of_one_base_take_linear_time() {
+        let mut names = Namespace::default();
+        let count = 20_000;
+        let last = (0..count).map(|_| names.create("g_1")).last();
+        assert_eq!(last, Some(format!("g_{count}")));
+        // Every one of the used names again: all searches end behind the last one.
+        let again = (1..=count).map(|n| names.create(&format!("g_{n}"))).last();
+        assert_eq!(again, Some(format!("g_{}", 2 * count)));
+        assert_eq!((names.create("g"), names.create("g")), ("g".to_owned(), format!("g_{}", 2 * count + 1)));
     }
 }

@@ -31,11 +31,14 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 use crate::error::quoted;
+use crate::info::node_count;
 use crate::model::{GraphModel, ProgramModel};
 use crate::{ExportCode, ExportError};
 
-/// Bound on the nodes of the graph. A condition of a loop is lowered twice, so nested loops multiply.
-const MAX_NODES: usize = 1 << 22;
+/// Bound on the number of times that nodes of the model are lowered, per node of the model and in addition. A condition of
+/// a loop is lowered twice, so loops nested in conditions multiply.
+const REPEATS: usize = 8;
+const SPARE: usize = 1 << 14;
 
 type Res<T> = Result<T, ExportError>;
 
@@ -101,6 +104,8 @@ struct Lowering<'m> {
     names: Names<'m>,
     /// Number of nodes of the model lowered so far.
     lowered: usize,
+    /// Bound on this number.
+    limit: usize,
     metadata: Metadata,
 }
 
@@ -120,6 +125,7 @@ impl<'m> Lowering<'m> {
             autocast: None,
             names: Names::default(),
             lowered: 0,
+            limit: node_count(model).saturating_mul(REPEATS).saturating_add(SPARE),
             metadata: Metadata::new(&model.module.graph),
         }
     }
@@ -167,8 +173,8 @@ impl<'m> Lowering<'m> {
     fn nodes(&mut self, graph: &'m GraphModel) -> Res<()> {
         for node in &graph.nodes {
             self.lowered += 1;
-            if self.lowered > MAX_NODES {
-                let message = format!("nested loops have more than {MAX_NODES} nodes");
+            if self.lowered > self.limit {
+                let message = format!("nested loops have more than {} nodes", self.limit);
                 return Err(ExportError::new(ExportCode::Limit, message));
             }
             let before = self.graph.prev(self.graph.ret(self.block));

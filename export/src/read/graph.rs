@@ -37,9 +37,10 @@ impl Reader {
     /// Reads a node. An error gets the name of the node's first result, or its operator if it has none.
     fn named_node(&mut self, json: &mut JsonReader<'_>) -> Res<NodeModel> {
         let from = json.offset();
-        self.node(json).map_err(|e| match name_at(json.text(), from) {
-            Some(name) => e.at_node(&name),
-            None => e,
+        self.node(json).map_err(|e| match e.node() {
+            // The node of a subgraph is named, and the search for a name takes time in proportion to the node.
+            Some(_) => e,
+            None => e.at_node(name_at(json.text(), from).as_deref().unwrap_or("?")),
         })
     }
 

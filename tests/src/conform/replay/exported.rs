@@ -1,8 +1,9 @@
 //! Replay of exported programs: loading, calling, and comparing results, arguments and buffers with the recorded ones.
 
+use flambeau::export::FileVersion;
 use flambeau::export::model::InputSpec;
 use flambeau::json::{JsonError, read};
-use flambeau::{Error, Execution, ExportedProgram, IValue, Session, Type};
+use flambeau::{Error, Execution, ExportedProgram, Fault, IValue, Session, Type};
 use serde_json::Value;
 
 use super::super::call::Call;
@@ -49,10 +50,11 @@ impl Replay {
     }
 
     fn load_exported(&self, case: &Case, session: &Session) -> Result<ExportedProgram, Error> {
-        match case.archive_bytes() {
-            Some(bytes) => session.load_exported_bytes(&bytes),
-            None => session.load_exported(self.folder.join(case.text("archive"))),
-        }
+        let program = match case.archive_bytes() {
+            Some(bytes) => session.load_exported_bytes(&bytes)?,
+            None => session.load_exported(self.folder.join(case.text("archive")))?,
+        };
+        if self.variants.through_save.is_none() { Ok(program) } else { written_again(&program, session) }
     }
 
     fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
@@ -85,6 +87,26 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+/// Writes a program for every version of PyTorch that can contain it, reads it again, and returns the newest. A file that is
+/// read and written once more has the same bytes.
+fn written_again(program: &ExportedProgram, session: &Session) -> Result<ExportedProgram, Error> {
+    let mut newest = None;
+    for version in FileVersion::ALL {
+        let bytes = match program.to_bytes(version) {
+            // Older versions lack some kinds of arguments.
+            Err(error) if error.fault == Fault::Unsupported && version != FileVersion::Torch215 => continue,
+            bytes => bytes?,
+        };
+        let again = session.load_exported_bytes(&bytes)?;
+        if again.to_bytes(version)? != bytes {
+            let message = format!("{version:?}: a file that was read is written with other bytes");
+            return Err(Error::new(Fault::Internal, "X0001", message));
+        }
+        newest = Some(again);
+    }
+    newest.ok_or_else(|| Error::new(Fault::Internal, "X0001", "the program was not written"))
 }
 
 /// Returns the versions of all tensors of the program, which count writes.

@@ -1,0 +1,101 @@
+//! Exported programs through the library: calls, state, gradients, saving.
+
+use flambeau::export::{FileVersion, ValueMeta};
+use flambeau::{Execution, ExportedProgram, IValue, Session, Tensor};
+
+fn path(name: &str) -> String {
+    format!("{}/../export/tests/data/{name}.pt2", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn loaded(name: &str, execution: Execution) -> (Session, ExportedProgram) {
+    let session = Session::builder().standard().execution(execution).build().unwrap();
+    let program = session.load_exported(path(name)).unwrap();
+    (session, program)
+}
+
+fn input() -> IValue {
+    IValue::Tensor(Tensor::from_vec(vec![1.0f32, -2.0, 3.0, 0.5, 0.0, -1.0], &[2, 3]).unwrap())
+}
+
+/// The elements of both results of the program `layers`.
+fn results(program: &ExportedProgram) -> (Vec<f64>, i64) {
+    let result = program.call(&[input()], &[]).unwrap();
+    let items = result.as_tuple().unwrap().items().to_vec();
+    let count = items[1].as_tensor().unwrap().item().unwrap().to_i64();
+    let floats = items[0].as_tensor().unwrap().to_scalars().unwrap();
+    (floats.into_iter().map(|x| x.to_f64()).collect(), count)
+}
+
+/// The programs `layers` (in-place operators) and `layers_core` (functional, with a mutation as an output) agree, in every
+/// mode of execution, and count their calls in a buffer.
+#[test]
+fn buffers_are_updated_by_calls() {
+    let (_, reference) = loaded("layers", Execution::Reference);
+    let (values, first) = results(&reference);
+    assert_eq!(first, 2);
+    assert_eq!(results(&reference), (values.clone(), 4));
+    for execution in [Execution::Machine, Execution::Optimized, Execution::Profiling] {
+        let (_, program) = loaded("layers", execution);
+        for call in 1..=4 {
+            assert_eq!(results(&program), (values.clone(), 2 * call), "{execution:?}");
+        }
+        let count = program.tensor("count").unwrap().item().unwrap().to_i64();
+        assert_eq!(count, 4);
+    }
+}
+
+#[test]
+fn a_saved_program_has_the_state_of_the_program() {
+    let (session, program) = loaded("layers", Execution::Optimized);
+    let (values, _) = results(&program);
+    for version in FileVersion::ALL {
+        let again = session.load_exported_bytes(&program.to_bytes(version).unwrap()).unwrap();
+        assert_eq!(results(&again), (values.clone(), 4), "{version:?}");
+        let mut names: Vec<String> = again.state_dict().keys().cloned().collect();
+        names.sort();
+        assert_eq!(names, ["count", "first.bias", "first.weight", "second.bias", "second.weight"]);
+    }
+}
+
+#[test]
+fn metadata_describes_values_of_the_graph() {
+    let (_, program) = loaded("branches", Execution::Optimized);
+    let graph = program.graph();
+    let inputs: Vec<_> = graph.inputs().collect();
+    assert!(
+        matches!(program.metadata().meta(inputs[0]), Some(ValueMeta::Tensor(meta)) if meta.sizes.len() == 2)
+    );
+    let described = graph.nodes_deep().filter(|&node| program.metadata().origin(node).is_some()).count();
+    assert!(described > 5, "{described}");
+}
+
+/// A step of gradient descent on the parameters, of which two are one tensor, reduces the loss.
+#[test]
+fn parameters_are_trained() {
+    let (session, program) = loaded("layers", Execution::Optimized);
+    let state = program.state_dict();
+    let parameters: Vec<Tensor> =
+        ["first.bias", "second.weight", "second.bias"].iter().map(|name| state[*name].clone()).collect();
+    parameters.iter().for_each(|parameter| parameter.set_requires_grad(true));
+    let mut losses = Vec::new();
+    for _ in 0..3 {
+        let mut host = session.host();
+        host.set_tape(Some(session.tape().unwrap()));
+        let result = program.call_on(&[input()], &[], &mut host).unwrap();
+        let out = result.as_tuple().unwrap().items()[0].as_tensor().unwrap().clone();
+        // The loss is half the sum of squares, whose gradient is the result itself.
+        let squares = out.to_vec::<f32>().unwrap().into_iter().map(|x| x * x).sum::<f32>();
+        losses.push(squares / 2.0);
+        let seed = Tensor::from_vec(out.to_vec::<f32>().unwrap(), out.sizes()).unwrap();
+        let gradients = session.gradients(&[(out, seed)], &parameters, &mut host).unwrap();
+        for (parameter, gradient) in parameters.iter().zip(gradients) {
+            let gradient = gradient.expect("the result depends on every parameter").to_vec::<f32>().unwrap();
+            let own = parameter.to_vec::<f32>().unwrap();
+            let next: Vec<f32> = own.iter().zip(&gradient).map(|(p, g)| p - 0.02 * g).collect();
+            parameter.copy_(&Tensor::from_vec(next, parameter.sizes()).unwrap()).unwrap();
+        }
+    }
+    assert!(losses[1] < losses[0] && losses[2] < losses[1], "{losses:?}");
+    let (first, second) = (&state["first.weight"], &state["second.weight"]);
+    assert!(first.shares_storage(second), "the tied weight is trained under both names");
+}
