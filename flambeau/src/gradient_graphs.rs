@@ -16,7 +16,7 @@ use flambeau_executor::ArgumentSpec;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TensorType;
 use flambeau_ir::value::Object;
-use flambeau_ir::{CompilationUnit, Graph, IValue, OpId, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{CompilationUnit, Fault, Graph, IValue, OpId, Prim, Symbol, Type, ValueId};
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -389,6 +389,36 @@ impl GraphDerivative for Derivative {
 fn of_error(error: &Error) -> ExecError {
     ExecError::of(&flambeau_exec::KernelError::new(error.fault, "RuntimeError", error.message.clone()))
 }
+
+impl Session {
+    /// Differentiates a graph with respect to inputs. Writes to values of the graph's own are made functional and
+    /// composite operators are expanded before; forward and backward graph are simplified.
+    ///
+    /// # Errors
+    /// `X0002` with the node that prevents it; the error of a pass.
+    pub fn differentiate(&self, graph: &Graph, inputs: &[usize]) -> Result<Gradient, Error> {
+        let none = CompilationUnit::new();
+        let library = self.gradient_library()?;
+        let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
+        let graph = expanded(self, &library, self.apply_text(graph, &none, PREPARE)?)?.map_err(refused)?;
+        let all: Vec<ValueId> = graph.inputs().collect();
+        let wrt = inputs.iter().map(|&i| {
+            let input = all.get(i).copied();
+            input.ok_or_else(|| Error::misuse(format!("the graph has {} inputs, not input {i}", all.len())))
+        });
+        let wrt: Vec<ValueId> = wrt.collect::<Result<_, _>>()?;
+        let gradient =
+            autodiff::differentiate(&graph, &wrt, &*library).map_err(|e| refused(e.to_string()))?;
+        Ok(Gradient {
+            forward: self.apply_text(&gradient.forward, &none, SIMPLE)?,
+            backward: self.apply_text(&gradient.backward, &none, SIMPLE)?,
+            ..gradient
+        })
+    }
+}
+
+/// Simplifies a forward or backward graph.
+const SIMPLE: &str = "simplify,peephole,simplify";
 
 const HELPERS: &str = "
 def sum(a: Tensor, b: Tensor) -> Tensor:

@@ -121,10 +121,12 @@ impl OpCall {
         }
     }
 
-    /// Releases the saved values.
+    /// Releases the saved values. Those of a composite operator stay: which of them PyTorch saves depends on the operators
+    /// it consists of, and some of these save nothing.
     pub(super) fn release(&self) {
+        let is_body = matches!(self.derivative.as_deref(), Some(Derivative::Body { .. }));
         let mut saved = self.saved.lock();
-        if !saved.kept.is_empty() {
+        if !saved.kept.is_empty() && !is_body {
             *saved = Saved { is_released: true, ..Saved::default() };
         }
     }

@@ -11,7 +11,7 @@ pub use flambeau_rewrite::{
 
 /// Derivatives stated by operators.
 pub mod autodiff {
-    pub use flambeau_rewrite::autodiff::{GradientEntry, GradientTable, Gradients, GradientsError};
+    pub use flambeau_rewrite::autodiff::{Gradient, GradientEntry, GradientTable, Gradients, GradientsError};
 }
 
 /// Control of pipelines: fuel, time limit, bisection of faulty rewrites.

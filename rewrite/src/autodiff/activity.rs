@@ -133,7 +133,7 @@ fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
 }
 
 /// Whether an operator counts as writing only because views of its operand are put into its result, a list.
-fn only_stores(graph: &Graph, node: NodeId) -> bool {
+pub(crate) fn only_stores(graph: &Graph, node: NodeId) -> bool {
     let registry = graph.registry();
     let fixed = |row| {
         !matches!(registry.facet::<AliasRule>(row), Some(AliasRule::WritesWhen { .. } | AliasRule::Waits))

@@ -15,6 +15,7 @@ mod differentiate;
 mod formulas;
 mod reverse;
 
+pub(crate) use activity::only_stores;
 pub use bodies::expand_bodies;
 pub use differentiate::{Gradient, differentiate};
 pub use formulas::{

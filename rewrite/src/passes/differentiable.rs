@@ -6,13 +6,14 @@
 use super::cse::Cse;
 use super::dce::Dce;
 use super::functional::inline_subgraphs;
-use crate::autodiff::{GradientEntry, GradientTable};
+use crate::autodiff::{self, GradientEntry, GradientTable};
+use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::schedule::Schedule;
 use flambeau_analysis::{AliasDb, Dominance};
-use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim};
+use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim, Use};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
@@ -49,11 +50,27 @@ impl Pass for CreateAutodiffSubgraphs {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
         let differentiable = differentiable(graph)?;
-        let accepts = |n: NodeId| {
+        let writes = |n: NodeId| graph.effects(n).may_write() && !autodiff::only_stores(graph, n);
+        let has_writes = graph.nodes_deep().any(writes);
+        let known = |n: NodeId| {
+            let is_known = graph.op(n).row().is_some_and(|op| differentiable.contains(&op));
+            is_known || graph.is_prim(n, Prim::ListUnpack)
+        };
+        // A view belongs to a group if nothing writes the memory and operators of groups read it.
+        let stays = |n: NodeId| {
+            let read_by = |u: Use| graph.parent(u.user) == graph.parent(n) && known(u.user);
+            let is_written = has_writes && memory::has_writers(db, graph, n);
+            !is_written && graph.results(n).all(|v| graph.uses(v).all(read_by))
+        };
+        let is_member = |n: NodeId| {
             let effects = graph.effects(n);
             graph.op(n).row().is_some_and(|op| differentiable.contains(&op))
-                && effects.is_pure()
-                && !effects.result_aliases()
+                && (effects.is_pure() || autodiff::only_stores(graph, n))
+                && (!effects.result_aliases() || stays(n))
+        };
+        let accepts = |n: NodeId| match graph.prim(n) {
+            Some(Prim::ListUnpack) => is_member(graph.def(graph.operand(n, 0))),
+            _ => is_member(n),
         };
         let members = outline::members(graph, db, dominance, accepts);
         let bounds = Bounds { least: self.least, siblings: true, ..Bounds::USUAL };

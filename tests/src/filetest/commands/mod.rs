@@ -4,6 +4,7 @@ mod alias;
 mod bytecode;
 mod egraph;
 mod frontend;
+mod gradient;
 mod opt;
 mod plan;
 mod print;
@@ -21,6 +22,7 @@ pub const ALL: &[&dyn Command] = &[
     &bytecode::Bytecode,
     &egraph::Egraph,
     &frontend::Frontend,
+    &gradient::Gradient,
     &opt::Opt,
     &plan::Plan,
     &print::Print,
