@@ -4,7 +4,7 @@
 //! weights uses the gradient as kernel, with batch and channels exchanged, and stride and dilation exchanged.
 
 use crate::support::kernel;
-use flambeau_analysis::Shape;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_analysis::shape::Fact;
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
@@ -155,6 +155,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
             // The mask may leave out any result, so nothing is known of one.
             .with(Shape::from(|_| None::<Fact>))
+            .with(Dtype::from(|_| None))
             .with(sample(sizes))
             .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))
     };
