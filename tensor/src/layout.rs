@@ -418,7 +418,10 @@ mod tests {
     #[test]
     fn sizes_are_checked() {
         assert!(matches!(Layout::contiguous(&[1 << 40, 1 << 40]), Err(TensorError::SizeOverflow(_))));
-        assert_eq!(Layout::contiguous(&[1 << 40, 1 << 40, 0]).unwrap().numel(), 0);
+        assert_eq!(Layout::contiguous(&[1 << 14, 1 << 14, 0]).unwrap().numel(), 0);
+        for sizes in [[1 << 14, (1 << 14) + 1, 0], [0, 1 << 40, 1 << 40]] {
+            assert!(matches!(Layout::contiguous(&sizes), Err(TensorError::EmptyExtent(_))));
+        }
         assert!(Layout::contiguous(&[-1]).is_err());
         assert!(Layout::new(&[2, 2], &[i64::MAX, 1], 0).is_err());
         assert_eq!(

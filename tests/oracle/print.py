@@ -56,7 +56,7 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
     cases.append(torch.randn(3, 2).to(dtype) * 1000)
     cases.append(torch.tensor([0.1, 65504.0]).to(dtype))
 for shape in ((0,), (0, 3), (3, 0), (2, 0, 3), (0, 2, 3), (1, 1), (1, 1, 1), (2, 2, 2), (2, 1, 3, 2), (1, 2, 2, 2, 2),
-              (2, 3, 0), (1, 30), (2, 30), (3, 80), (1, 2, 25), (0, 200), (0, 2**63 - 1)):
+              (2, 3, 0), (1, 30), (2, 30), (3, 80), (1, 2, 25), (0, 200), (0, 2**28)):
     cases.append(torch.randn(shape))
     cases.append(torch.randn(shape) * 1e7)
     cases.append(torch.arange(torch.Size(shape).numel()).reshape(shape))
