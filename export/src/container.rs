@@ -148,12 +148,14 @@ impl<'a> Container<'a> {
 
     /// Checks the records that name format and version of the archive.
     fn check_format(&self) -> Res<()> {
-        for (name, wanted, code) in
-            [("archive_format", "pt2", ExportCode::Layout), ("archive_version", "0", ExportCode::Schema)]
-        {
+        for (name, what, wanted, code) in [
+            ("archive_format", "format", "pt2", ExportCode::Layout),
+            ("archive_version", "version", "0", ExportCode::Schema),
+        ] {
             let found = self.text(name, 1 << 10)?;
             if found.trim_ascii() != wanted {
-                let message = format!("expected {}, found {}", quoted(wanted), quoted(&found));
+                let (found, wanted) = (quoted(&found), quoted(wanted));
+                let message = format!("the {what} of the archive is {found}; only {wanted} is supported");
                 return Err(ExportError::new(code, message).in_record(name));
             }
         }

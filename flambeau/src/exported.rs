@@ -28,25 +28,25 @@ pub struct ExportedProgram {
 }
 
 /// What all copies of a program share.
-struct Parts {
-    model: ProgramModel,
-    spec: CallSpec,
+pub(crate) struct Parts {
+    pub(crate) model: ProgramModel,
+    pub(crate) spec: CallSpec,
     metadata: Metadata,
     /// Values of the graph's inputs that are not arguments, and the leaves of the arguments at the others.
-    inputs: Vec<Input>,
-    outputs: Vec<Output>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
 }
 
 /// The value of an input of the graph.
-enum Input {
+pub(crate) enum Input {
     /// A parameter, buffer or constant.
-    State(Tensor),
+    State(String, Tensor),
     /// A leaf of the arguments.
     Leaf(usize),
 }
 
 /// The use of an output of the graph.
-enum Output {
+pub(crate) enum Output {
     /// A leaf of the result.
     Result,
     /// The new content of a parameter or buffer.
@@ -95,7 +95,8 @@ impl ExportedProgram {
         let inputs = inputs.into_iter().map(|source| match source {
             InputSource::User(leaf) => Ok(Input::Leaf(leaf)),
             InputSource::Parameter(name) | InputSource::Buffer(name) | InputSource::Constant(name) => {
-                state(&model, &name).map(|tensor| Input::State(tensor.clone()))
+                let tensor = state(&model, &name)?.clone();
+                Ok(Input::State(name, tensor))
             }
         });
         let inputs = inputs.collect::<Result<_, ExportError>>()?;
@@ -112,6 +113,11 @@ impl ExportedProgram {
         let entry = Program::of_graph(session, Arc::new(graph)).entry("forward")?;
         let parts = Arc::new(Parts { model, spec, metadata, inputs, outputs });
         Ok(ExportedProgram { parts, entry })
+    }
+
+    /// Returns model, interface, and the meaning of the graph's inputs and outputs.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Returns what the file states.
@@ -153,7 +159,12 @@ impl ExportedProgram {
     /// Returns parameters and persistent buffers by name. The tensors are the program's own, not copies.
     #[must_use]
     pub fn state_dict(&self) -> Weights {
-        self.parts.model.state_dict.iter().map(|(name, weight)| (name.clone(), weight.tensor.clone())).collect()
+        self.parts
+            .model
+            .state_dict
+            .iter()
+            .map(|(name, weight)| (name.clone(), weight.tensor.clone()))
+            .collect()
     }
 
     /// Returns a parameter, buffer or constant tensor by name.
@@ -202,7 +213,7 @@ impl ExportedProgram {
         let leaves = parts.spec.flatten(args, kwargs)?;
         parts.spec.check(&leaves)?;
         let inputs = parts.inputs.iter().map(|input| match input {
-            Input::State(tensor) => IValue::Tensor(tensor.clone()),
+            Input::State(_, tensor) => IValue::Tensor(tensor.clone()),
             Input::Leaf(leaf) => leaves[*leaf].clone(),
         });
         let inputs: Vec<IValue> = inputs.collect();
@@ -224,7 +235,10 @@ impl ExportedProgram {
                 Output::Gradient => {}
             }
         }
-        parts.spec.unflatten(results).ok_or_else(|| internal("the graph has fewer results than its signature"))
+        parts
+            .spec
+            .unflatten(results)
+            .ok_or_else(|| internal("the graph has fewer results than its signature"))
     }
 }
 
@@ -235,7 +249,10 @@ fn state<'m>(model: &'m ProgramModel, name: &str) -> Result<&'m Tensor, ExportEr
     }
     match model.constants.get(name) {
         Some(Constant::Tensor(tensor)) => Ok(tensor),
-        _ => Err(ExportError::new(ExportCode::Weight, format!("the file has no tensor `{}`", name.escape_debug()))),
+        _ => Err(ExportError::new(
+            ExportCode::Weight,
+            format!("the file has no tensor `{}`", name.escape_debug()),
+        )),
     }
 }
 

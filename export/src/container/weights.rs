@@ -140,7 +140,7 @@ fn rows(container: &Container<'_>, table: &str) -> Res<Map<Row>> {
     let mut out: Option<Map<Row>> = None;
     let read = json.object(|json, key| {
         match key {
-            "config" => out = Some(reader.map(json, |reader, json| row(reader, json))?),
+            "config" => out = Some(reader.map(json, row)?),
             _ => drop(json.skip()?),
         }
         Ok(())
