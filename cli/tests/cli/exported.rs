@@ -1,6 +1,6 @@
 //! Tests of `run`, `print`, `info` and `verify` on exported programs.
 
-use super::{accepted, data, file, refused, wrong};
+use super::{accepted, data, file, folder, refused, wrong};
 
 const INPUT: &str = r#"{"t": "tensor", "dtype": "float32", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6]}"#;
 
@@ -69,4 +69,20 @@ fn verify_lists_the_broken_rules() {
     let bytes = std::fs::read(&path).expect("a file");
     let broken = file("exported", "broken.pt2", &bytes[..bytes.len() - 9]);
     refused(&["verify", &broken], &["A0001"]);
+}
+
+#[test]
+fn an_exported_program_is_converted() {
+    let program = data("export/tests/data/layers.pt2");
+    let out = |name: &str| folder("exported").join(name).to_string_lossy().into_owned();
+    let inputs = file("exported", "converted.json", format!("[{INPUT}]"));
+    let result = accepted(&["run", &program, "--inputs", &inputs]);
+    for (name, version) in [("old.pt2", "2.6"), ("new.pt2", "2.15")] {
+        accepted(&["convert", &program, &out(name), "--for", version]);
+        assert_eq!(accepted(&["run", &out(name), "--inputs", &inputs]), result);
+    }
+    accepted(&["convert", &program, &out("module.pt")]);
+    assert_eq!(accepted(&["run", &out("module.pt"), "--inputs", &inputs]), result);
+    accepted(&["convert", &program, &out("tensors.safetensors")]);
+    wrong(&["convert", &program, &out("none.pt2"), "--for", "3.0"], &["`3.0` is not `2.6`"]);
 }
