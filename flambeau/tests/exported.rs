@@ -121,16 +121,21 @@ fn a_program_becomes_a_module() {
     assert!(names.contains(&"first.weight".to_owned()) && names.contains(&"count".to_owned()), "{names:?}");
 }
 
-/// Constants among the arguments are parameters whose values are asserted; dictionaries are unpacked and packed.
+/// Branches and symbolic sizes are part of the module; structures that TorchScript does not have are named.
 #[test]
-fn constants_of_a_module_are_asserted() {
+fn modules_have_the_control_flow_of_programs() {
     let (_, program) = loaded("values", Execution::Optimized);
     let problem = program.to_module().err().expect("a dictionary of a tensor and a list has no type");
     assert!(problem.message.contains("a dictionary of values of several types"), "{}", problem.message);
     let (_, program) = loaded("branches", Execution::Optimized);
     let entry = program.to_module().unwrap().entry("forward").unwrap();
-    let args = [input(), input()];
-    let want = program.call(&args, &[]).unwrap();
-    let got = entry.call(&args, &[]).unwrap();
-    assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    for rows in [3, 6] {
+        let rows_of = |scale: f32| {
+            let items: Vec<f32> = (0..2 * rows).map(|i| scale * i as f32).collect();
+            IValue::Tensor(Tensor::from_vec(items, &[rows, 2]).unwrap())
+        };
+        let args = [rows_of(1.0), rows_of(-0.5)];
+        let (want, got) = (program.call(&args, &[]).unwrap(), entry.call(&args, &[]).unwrap());
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    }
 }
