@@ -78,7 +78,8 @@ impl Session {
     #[must_use]
     pub fn read_options(&self) -> ReadOptions {
         let mut options = ReadOptions::default();
-        options.limits.archive = self.load_options().limits.clone();
+        options.archive = self.load_options().limits.clone();
+        options.limits = self.exported_limits().clone();
         options.map = self.load_options().map;
         options
     }

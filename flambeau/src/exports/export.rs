@@ -1,7 +1,7 @@
 //! Exported programs: their content, expressions, structure of arguments, printed forms, errors.
 
 pub use flambeau_export::call::CallSpec;
-pub use flambeau_export::container::{Container, FileLayout};
+pub use flambeau_export::container::{Container, FileLayout, Limits};
 pub use flambeau_export::error::{ExportCode, ExportError};
 pub use flambeau_export::expr::{Bindings, Expr, ExprError, ExprId, Exprs, Func, Number};
 pub use flambeau_export::info::{OperatorUse, Port, node_count, operators, ports};
