@@ -49,12 +49,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            json_bytes: 256 << 20,
-            depth: 256,
-            zero_bytes: 256 << 20,
-            extra_bytes: 256 << 20,
-        }
+        Limits { json_bytes: 256 << 20, depth: 256, zero_bytes: 256 << 20, extra_bytes: 256 << 20 }
     }
 }
 
@@ -118,11 +113,7 @@ impl<'a> Container<'a> {
     ///
     /// Returns the errors of the container, `E000` if this is not an exported program or has no such model, and `E005` if
     /// the version of the archive is not supported.
-    pub fn open(
-        bytes: &'a [u8],
-        mapping: Option<Arc<Mapping>>,
-        options: &ReadOptions,
-    ) -> Res<Self> {
+    pub fn open(bytes: &'a [u8], mapping: Option<Arc<Mapping>>, options: &ReadOptions) -> Res<Self> {
         let zip = ZipReader::open_flat_or_rooted(bytes, FLAT_PROGRAM, &options.archive)?;
         let mut out = Container {
             zip,

@@ -61,10 +61,10 @@ pub use archives::StateMismatch;
 pub use error::Error;
 #[cfg(feature = "export")]
 pub use exported::ExportedProgram;
-#[cfg(feature = "export")]
-pub use exports::export;
 #[cfg(feature = "archive")]
 pub use exports::archive;
+#[cfg(feature = "export")]
+pub use exports::export;
 pub use exports::{analysis, exec, executor, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
 

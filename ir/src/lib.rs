@@ -51,8 +51,9 @@ pub use loc::{LocId, LocTable, Origin, Source, SourceRange};
 pub use module::CompilationUnit;
 pub use nearest::nearest;
 pub use op::{
-    AliasRule, AutocastPolicy, Column, Converter, Doc, Effects, Facet, HostOp, InplaceOf, MemoryTransfer, Op, OpDef, OpId,
-    OpKind, Prim, PythonFunction, Registry, RegistryBuilder, RegistryError, Role, ScalarOverload,
+    AliasRule, AutocastPolicy, Column, Converter, Doc, Effects, Facet, HostOp, InplaceOf, MemoryTransfer, Op,
+    OpDef, OpId, OpKind, Prim, PythonFunction, Registry, RegistryBuilder, RegistryError, Role,
+    ScalarOverload,
 };
 pub use revision::{GraphId, Revision, Stale};
 pub use schema::FunctionSchema;

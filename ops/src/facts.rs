@@ -23,7 +23,9 @@ const QUERIES: &[(&str, &str, Query)] = &[
     ("aten::numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
     ("aten::sym_numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
     ("aten::storage_offset", "Position of the first element in the storage.", |t| IValue::Int(t.offset())),
-    ("aten::sym_storage_offset", "Position of the first element in the storage.", |t| IValue::Int(t.offset())),
+    ("aten::sym_storage_offset", "Position of the first element in the storage.", |t| {
+        IValue::Int(t.offset())
+    }),
     ("aten::is_floating_point", "Whether elements are floats.", |t| IValue::Bool(t.dtype().is_floating())),
     ("aten::is_complex", "Whether elements are complex numbers.", |t| IValue::Bool(t.dtype().is_complex())),
     ("aten::is_signed", "Whether elements can be negative.", |t| IValue::Bool(t.dtype().is_signed())),

@@ -71,7 +71,8 @@ fn guided(args: &[String]) -> anyhow::Result<()> {
 /// Copies the test files with an extension into a corpus.
 fn seed(corpus: &Path, extension: &str) -> anyhow::Result<()> {
     fs::create_dir_all(corpus)?;
-    let mut folders: Vec<PathBuf> = ["tests/cases", "tests/data", "export/tests/data"].map(|f| root().join(f)).into();
+    let mut folders: Vec<PathBuf> =
+        ["tests/cases", "tests/data", "export/tests/data"].map(|f| root().join(f)).into();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
             let path = entry?.path();

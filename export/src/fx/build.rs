@@ -1,7 +1,7 @@
 //! Construction of FX graphs from the model.
 
-use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::Registry;
+use flambeau_ir::schema::FunctionSchema;
 
 use super::names::{Namespace, is_keyword};
 use super::{FxArg, FxGraph, FxNode, FxOp, NodeIndex, Operators, Target, Val};
@@ -249,8 +249,8 @@ impl<'m, 'r> Builder<'m, 'r> {
     /// Resolves an argument of a node. A subgraph becomes a node before it.
     fn argument(&mut self, arg: &'m Argument, node: &'m NodeModel) -> Res<FxArg<'m>> {
         if let Argument::Graph { name, graph } = arg {
-            let built =
-                build(graph, None, self.operators.registry()).map_err(|e| e.in_field("graph").in_field("as_graph"))?;
+            let built = build(graph, None, self.operators.registry())
+                .map_err(|e| e.in_field("graph").in_field("as_graph"))?;
             self.graph.subgraphs.insert(name.clone(), built);
             return Ok(FxArg::Node(self.push(FxOp::GetAttr, name, name, Some(&node.metadata))));
         }

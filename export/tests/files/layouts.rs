@@ -198,10 +198,7 @@ fn several_programs_are_selected_by_name() {
     };
     let limits = ReadOptions::default().archive;
     let two = file(&["draft", "final"]);
-    assert_eq!(
-        Container::open(&two, None, &selecting("final")).expect("one").models(),
-        ["draft", "final"]
-    );
+    assert_eq!(Container::open(&two, None, &selecting("final")).expect("one").models(), ["draft", "final"]);
     assert_eq!(named(&two, Some("final")), Ok(()));
     assert_eq!(named(&two, Some("other")), Err(ExportCode::Layout));
     assert_eq!(named(&two, None), Err(ExportCode::Layout), "neither is called `model`");

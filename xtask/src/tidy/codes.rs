@@ -15,7 +15,8 @@ use crate::workspace::{Workspace, root};
 const PAGE: &str = "docs/errors.md";
 
 /// Crates whose errors are shown to users.
-const CRATES: &[&str] = &["ir", "analysis", "exec", "rewrite", "ops", "frontend", "export", "flambeau", "cli"];
+const CRATES: &[&str] =
+    &["ir", "analysis", "exec", "rewrite", "ops", "frontend", "export", "flambeau", "cli"];
 
 pub(super) fn check(
     workspace: &Workspace,
