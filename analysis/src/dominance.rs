@@ -26,6 +26,7 @@ pub struct Dominance {
 impl Dominance {
     /// Numbers the nodes of a graph. O(nodes).
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "a walk leaves only blocks that it entered")]
     pub fn new(graph: &Graph) -> Self {
         let none = Interval { first: 0, last: 0, block_last: 0 };
         let mut nodes = NodeMap::for_nodes(graph, none);

@@ -1,6 +1,6 @@
 //! List of the analyses of this crate, for tools that test or time all of them.
 
-use crate::{AliasDb, Analyses, Analysis, Dominance, Liveness, NestedEffects, Shapes};
+use crate::{AliasDb, Analyses, Analysis, Dominance, GuardGraph, Liveness, NestedEffects, Shapes};
 use flambeau_ir::Graph;
 
 /// A named analysis.
@@ -26,6 +26,7 @@ impl StandardAnalysis {
 pub const STANDARD: &[StandardAnalysis] = &[
     StandardAnalysis::of::<AliasDb>(),
     StandardAnalysis::of::<Dominance>(),
+    StandardAnalysis::of::<GuardGraph>(),
     StandardAnalysis::of::<Liveness>(),
     StandardAnalysis::of::<NestedEffects>(),
     StandardAnalysis::of::<Shapes>(),

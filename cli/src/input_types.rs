@@ -16,11 +16,11 @@ pub(crate) struct InputTypeArgs {
     /// A JSON file with example inputs, in the format of `run`: their types and sizes become those of the graph's
     /// inputs.
     #[arg(long, value_name = "FILE")]
-    inputs: Option<String>,
+    pub(crate) inputs: Option<String>,
     /// The type of an input, as `x=f32[2,3]`, `x=f32[2,*]`, `x=Float(2, 3, strides=[3, 1])` or `n=int`; or an example
     /// value, in the format of `run`.
     #[arg(long = "arg", short = 'a', value_name = "NAME=TYPE")]
-    args: Vec<String>,
+    pub(crate) args: Vec<String>,
 }
 
 impl InputTypeArgs {

@@ -19,6 +19,7 @@ mod input_types;
 mod inputs;
 mod output;
 mod plans;
+mod profile;
 mod program;
 mod report;
 mod setup;
@@ -69,7 +70,7 @@ enum Command {
     Bench(commands::bench::Args),
     /// Time the steps of the compiler on a graph.
     BenchIr(commands::bench_ir::Args),
-    /// Explain an error code, the rewrites of a value, or why two values may share memory.
+    /// Explain an error code, the rewrites of a value, why two values may share memory, or which guards failed.
     Explain(commands::explain::Args),
     /// Search for programs whose meaning a pipeline changes.
     Fuzz(commands::fuzz::Args),

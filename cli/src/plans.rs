@@ -7,7 +7,7 @@ use crate::program::ProgramArgs;
 use anyhow::Result;
 use flambeau::ir::attr::names;
 use flambeau::ir::text::PrintOptions;
-use flambeau::{Entry, Execution, Graph, Session};
+use flambeau::{Compilation, Entry, Execution, Graph, Session};
 
 /// A form of a specialized program.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) enum Specialized {
 }
 
 /// Number of calls: two are profiled, the third runs the plan.
-const CALLS: usize = 3;
+pub(crate) const CALLS: usize = 3;
 
 /// Calls an entry and returns a form of the specialized program.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn text(
     session: &Session,
     options: PrintOptions,
 ) -> Result<String> {
-    let session = session.with_execution(Execution::Profiling);
+    let session = session.with_execution(Execution::Profiling).with_compilation(Compilation::Synchronous);
     let entry = program.entry(&session)?;
     // Read once: a file may be a pipe.
     let given = inputs.read(&entry)?;
@@ -74,7 +74,7 @@ fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {
 }
 
 /// Returns the source line of a node.
-fn source_position(graph: &Graph, node: flambeau::ir::NodeId) -> Option<String> {
+pub(crate) fn source_position(graph: &Graph, node: flambeau::ir::NodeId) -> Option<String> {
     let range = graph.locs().range(graph.loc(node))?;
     let (line, _) = range.source.line_column(range.range.start as usize);
     Some(format!("{}:{line}", range.source.name))

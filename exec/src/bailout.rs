@@ -4,9 +4,10 @@
 //! other operands are not used. If it does not fit, the frame is replaced by a frame of the continuation, a graph that
 //! computes the rest of the function from the other operands.
 //!
-//! Failures are counted here and not by the run: a run without failures pays one relaxed load per bail-out. [`Code::bailouts`] returns
-//! the counts. A caller can also force failures ([`Code::force_bailout`]): every guard may fail at any time without a
-//! change of the results, which tests rely on.
+//! Failures are counted here, per bail-out and per code ([`Code::failures`]): a run without failures pays one relaxed load
+//! per bail-out, and its caller one load to see that there was none. A [`BailoutHandler`] learns of each failure, and may
+//! supply better code for the continuation. A caller can also force failures ([`Code::force_bailout`]): every guard may
+//! fail at any time without a change of the results, which tests rely on.
 
 use crate::bytecode::{Code, Work};
 use crate::structural::fits_refined;
@@ -27,6 +28,41 @@ pub(crate) struct Bailout {
     /// Number of checks since `period` was set; not counted while `period` is 0.
     checks: AtomicU32,
     failures: AtomicU32,
+}
+
+/// A failed check of a bail-out.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedCheck<'a> {
+    /// Position in [`Code::bailouts`].
+    pub position: usize,
+    /// The value that was checked.
+    pub value: &'a IValue,
+    /// The type that it was checked against. The value has it if the failure was forced.
+    pub expected: Type,
+    /// The arguments of the continuation.
+    pub captures: &'a [IValue],
+}
+
+impl FailedCheck<'_> {
+    /// Returns whether the check failed only because a caller forced it.
+    #[must_use]
+    pub fn is_forced(&self) -> bool {
+        fits_refined(self.value, self.expected)
+    }
+}
+
+/// Learns of the failed checks of a [`Code`].
+pub trait BailoutHandler: Send + Sync {
+    /// Called at each failed check, on the thread of the run. Returns code to continue with instead of the continuation
+    /// as it is in the graph; it must compute the same for these captures.
+    fn failed(&self, check: FailedCheck<'_>) -> Option<Arc<Code>>;
+}
+
+/// Failures of all bail-outs of a code, and their receiver.
+#[derive(Default)]
+pub(crate) struct Failures {
+    count: AtomicU32,
+    handler: OnceLock<Arc<dyn BailoutHandler>>,
 }
 
 /// State of one bail-out of a [`Code`].
@@ -64,11 +100,6 @@ impl Bailout {
         // Another thread may have set the period to 0 since.
         check.wrapping_add(1).checked_rem(self.period.load(Ordering::Relaxed)) == Some(0)
     }
-
-    /// Counts a failed check.
-    pub(crate) fn count_failure(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Code {
@@ -82,11 +113,31 @@ impl Code {
         })
     }
 
-    /// Returns the largest number of failures of a bail-out.
+    /// Returns the number of failed checks of all bail-outs together.
     #[inline]
-    pub fn most_failures(&self) -> u32 {
-        let failures = |&at: &u32| self.bailout(at).map_or(0, |b| b.failures.load(Ordering::Relaxed));
-        self.bailouts.iter().map(failures).max().unwrap_or(0)
+    pub fn failures(&self) -> u32 {
+        self.failed.count.load(Ordering::Relaxed)
+    }
+
+    /// Sets the receiver of failed checks, unless there is one already.
+    pub fn set_bailout_handler(&self, handler: Arc<dyn BailoutHandler>) {
+        // The first handler stays.
+        let _ = self.failed.handler.set(handler);
+    }
+
+    /// Returns the graph of the continuation of a bail-out, given its position in [`Code::bailouts`].
+    pub fn continuation(&self, position: usize) -> Option<&Arc<Graph>> {
+        self.bailout(*self.bailouts.get(position)?).map(|bailout| &bailout.body)
+    }
+
+    /// Counts a failed check of the bail-out of a site and informs the handler; returns the code that it supplies.
+    pub(crate) fn check_failed(&self, site: u32, value: &IValue, captures: &[IValue]) -> Option<Arc<Code>> {
+        let bailout = self.bailout(site)?;
+        bailout.failures.fetch_add(1, Ordering::Relaxed);
+        self.failed.count.fetch_add(1, Ordering::Relaxed);
+        let handler = self.failed.handler.get()?;
+        let position = self.bailouts.binary_search(&site).ok()?;
+        handler.failed(FailedCheck { position, value, expected: bailout.ty, captures })
     }
 
     /// Returns the code without the checks of arguments against the refined types of the graph's inputs. Every caller

@@ -9,7 +9,8 @@
 //! bank or to a constant is an [`Operand`]. Calls of kernels and functions have any number of operands, which are in a
 //! side table.
 
-use crate::bailout::Bailout;
+use crate::bailout::{Bailout, Failures};
+use crate::counter::Counter;
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
@@ -85,6 +86,8 @@ macro_rules! opcodes {
             UnboxB,
             /// Clears `v[a]`.
             Drop,
+            /// Adds 1 to counter `a`.
+            Count,
             /// `s[a]` = length of the list `operand b`.
             ListLen,
             /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
@@ -326,6 +329,8 @@ pub struct Code {
     pub(crate) declared: Box<[Type]>,
     /// Sites of bail-outs, in program order.
     pub(crate) bailouts: Box<[u32]>,
+    pub(crate) failed: Failures,
+    pub(crate) counters: Vec<Counter>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
     /// Maximal number of operands of a kernel's site.
@@ -422,6 +427,7 @@ impl Code {
             Load => format!("v{} = {}", i.a, o(i.b)),
             UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
             Drop => format!("Drop v{}", i.a),
+            Count => format!("Count {}", i.a),
             Jmp => format!("Jmp {}", i.c),
             JTrue | JFalse => format!("{name} {} -> {}", s(i.a, ScalarKind::Bool), i.c),
             JIEq | JINe | JILt | JILe => {

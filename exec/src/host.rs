@@ -8,6 +8,7 @@ use crate::kernel::{KernelResult, Rets};
 use crate::protections::Protections;
 use crate::resident;
 use crate::tape::Tape;
+use crate::timing::NodeTimes;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, Type};
 use flambeau_tensor::{Budget, Device, Storage, Tensor};
@@ -122,6 +123,7 @@ struct Services {
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
     calls: Option<Box<dyn HostCalls>>,
     observer: Option<Observer>,
+    timing: Option<NodeTimes>,
 }
 
 impl Default for Host {
@@ -480,6 +482,28 @@ impl Host {
         }
     }
 
+    /// Sets the table that receives the times of nodes that the machine executes; returns the old one.
+    pub fn set_timing(&mut self, timing: Option<NodeTimes>) -> Option<NodeTimes> {
+        match (&mut self.services, timing) {
+            (None, None) => None,
+            (services, timing) => std::mem::replace(&mut services.get_or_insert_default().timing, timing),
+        }
+    }
+
+    /// Returns the start of the execution of a node, if nodes are timed.
+    #[inline]
+    pub(crate) fn start_timing(&self) -> Option<Instant> {
+        self.services.as_ref()?.timing.as_ref().map(|_| Instant::now())
+    }
+
+    /// Adds the execution of a node.
+    #[cold]
+    pub(crate) fn add_timing(&mut self, graph: &Arc<Graph>, node: NodeId, start: Instant) {
+        if let Some(timing) = self.services.as_mut().and_then(|services| services.timing.as_mut()) {
+            timing.add(graph, node, start);
+        }
+    }
+
     /// Returns the default generator, used by operators without an explicit one.
     pub fn rng(&self) -> &Generator {
         self.generator.get_or_init(|| Generator::new(Device::CPU, Self::SEED))
@@ -512,6 +536,7 @@ impl Host {
     }
 
     /// Returns the session state of an extension. There is one state per type, created at first use.
+    #[expect(clippy::missing_panics_doc, reason = "a state is stored under its own type")]
     pub fn state<T: Any + Send + Default>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
         let states = &mut self.services().states;

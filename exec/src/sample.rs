@@ -121,6 +121,9 @@ impl Default for Elements {
 }
 
 /// Draws a tensor; sometimes with transposed strides.
+///
+/// # Panics
+/// Panics if a size is negative, or memory is exhausted.
 pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &Elements) -> Tensor {
     let n: i64 = sizes.iter().product();
     let signed = if dtype.is_signed() { elements.lo } else { elements.lo.max(0.0) };

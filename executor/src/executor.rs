@@ -1,9 +1,9 @@
 //! The executor of one function: profiles its first calls, then runs plans specialized to what they observed.
 //!
 //! ```text
-//! call ── spec ── a plan fits? ── yes ── run the plan ── a guard fails ── continue unoptimized, count
-//!                      │ no                                    3 times: a plan without the guard
-//!                      └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
+//! call ── a plan fits? ── yes ── run the plan ── a guard fails ── continue unoptimized, count
+//!              │ no                                    3 times: a plan without the guard
+//!              └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
 //! ```
 //!
 //! Calls that differ in dtypes, ranks or the presence of optionals are profiled separately ([`ArgumentKinds`]), so a
@@ -11,71 +11,29 @@
 //! from it covers that call too: a size that changed has become a symbol. Kinds and compilations per function are
 //! bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the caller's plain code.
 //!
+//! Compilations are jobs ([`CompileJob`]). The [`Optimizer`] may defer a job to another thread; meanwhile calls run the
+//! code there is. Otherwise the job runs on the calling thread, at the same calls of every run of a program.
+//!
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
-use crate::optimizer::{Optimizer, Stage};
-use crate::plans::{HasPrecondition, Plans};
+use crate::attributes::{AttributePath, append};
+use crate::job::{CompileJob, StageFailure, Work};
+use crate::optimizer::Optimizer;
+use crate::plan::{Plan, PlanCache};
+use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
+use crate::saved::SavedProfile;
+use crate::settings::Settings;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
-use crate::specialize::{ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
+use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
+use crate::watch::{Deoptimization, Watch};
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
-use std::sync::Arc;
-
-/// Settings of an executor.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Number of profiled runs before a plan is made.
-    pub profiled_runs: u32,
-    /// Maximum number of plans of a function.
-    pub max_plans: usize,
-    /// Maximum number of kinds of arguments that are profiled; see [`ArgumentKinds`].
-    pub max_kinds: usize,
-    /// Maximum number of plans that are made for one function in its lifetime.
-    pub max_compilations: u32,
-    /// Number of failures after which the next plan does without a guard.
-    pub max_failures: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings { profiled_runs: 2, max_plans: 8, max_kinds: 8, max_compilations: 32, max_failures: 3 }
-    }
-}
-
-/// Code for calls that satisfy a precondition.
-pub struct Plan {
-    code: Arc<Code>,
-    kinds: ArgumentKinds,
-    grad_enabled: bool,
-}
-
-impl Plan {
-    /// Returns the specialized graph. The types of its inputs are the precondition.
-    #[must_use]
-    pub fn graph(&self) -> &Arc<Graph> {
-        self.code.graph()
-    }
-
-    /// Returns the code, which does not check its arguments against the precondition.
-    #[must_use]
-    pub fn code(&self) -> &Arc<Code> {
-        &self.code
-    }
-}
-
-impl HasPrecondition for Plan {
-    fn graph(&self) -> &Graph {
-        self.code.graph()
-    }
-
-    fn grad_enabled(&self) -> bool {
-        self.grad_enabled
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How a call was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,54 +44,29 @@ pub enum RunMode {
     Specialized,
 }
 
-/// The reason for the failure of a stage.
-#[derive(Debug)]
-pub enum StageFailure<E> {
-    /// A pass failed.
-    Pass(E),
-    /// The graph that the passes returned does not compile.
-    Compile {
-        /// The stage.
-        stage: Stage,
-        /// The error.
-        error: ExecError,
-    },
-}
-
-impl<E: std::fmt::Display> std::fmt::Display for StageFailure<E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            StageFailure::Pass(e) => e.fmt(f),
-            StageFailure::Compile { error, .. } => error.fmt(f),
-        }
-    }
-}
-
-type StageError<O> = StageFailure<<O as Optimizer>::Error>;
-
 /// What became of a call.
 pub enum CallOutcome<E> {
     /// The executor ran it.
     Ran {
         /// The result of the call.
         result: Result<IValue, ExecError>,
-        /// RunMode the call was run.
+        /// How the call was run.
         how: RunMode,
         /// The error of a stage that failed after the call.
-        failure: Option<StageFailure<E>>,
+        failure: Option<Box<StageFailure<E>>>,
     },
-    /// The caller must run its own code for the function.
+    /// The caller must run its own code for the function, on the arguments, which were not used.
     Plain {
-        /// The arguments of the call.
-        args: Vec<IValue>,
+        /// Whether a deferred compilation will provide code for later calls of this kind.
+        pending: bool,
         /// The error of a stage that failed before the call.
-        failure: Option<StageFailure<E>>,
+        failure: Option<Box<StageFailure<E>>>,
     },
 }
 
 impl<E> CallOutcome<E> {
     /// Removes and returns the failure of a stage.
-    pub fn take_failure(&mut self) -> Option<StageFailure<E>> {
+    pub fn take_failure(&mut self) -> Option<Box<StageFailure<E>>> {
         match self {
             CallOutcome::Ran { failure, .. } | CallOutcome::Plain { failure, .. } => failure.take(),
         }
@@ -144,6 +77,10 @@ impl<E> CallOutcome<E> {
 pub struct Executor {
     settings: Settings,
     graph: Arc<Graph>,
+    /// Changes with the plans, so that caches notice. Starts at 1; a new cache has version 0.
+    version: AtomicU64,
+    /// The attributes that the profiled graph, and so every plan, has as further inputs. Set before that graph.
+    attributes: OnceLock<Vec<AttributePath>>,
     state: Mutex<State>,
 }
 
@@ -151,12 +88,21 @@ struct State {
     plans: Plans<Plan>,
     kinds: IndexMap<ArgumentKinds, KindState, FxBuildHasher>,
     profiled: Option<Arc<Profiled>>,
+    /// Profiles of earlier processes whose plans are not made yet, the next one last.
+    saved: Vec<SavedProfile>,
     compilations: u32,
-    /// Whether a call is compiling. Stages run without the lock; other calls do not wait for them.
+    /// Number of plans so far.
+    made: u32,
+    /// Whether there is a job. Jobs run without the lock; calls do not wait for them.
     compiling: bool,
     /// Set when a stage failed or the function cannot be specialized.
     disabled: bool,
+    /// Failures of plans that were replaced, oldest first.
+    past: Vec<Deoptimization>,
 }
+
+/// Maximum number of failures of replaced plans that are kept.
+const MAX_PAST: usize = 256;
 
 /// Calls of one kind of arguments.
 #[derive(Default)]
@@ -173,23 +119,28 @@ struct Profiled {
     code: Arc<Code>,
     /// Number of profiling nodes.
     profile_nodes: usize,
+    blocks: Blocks,
 }
 
-/// The decision about a call.
+impl Profiled {
+    /// Returns the graph with what a kind of calls observed.
+    fn annotated(&self, kind: &KindState) -> Graph {
+        annotate(self.code.graph(), &self.blocks, &kind.record, &kind.disabled_guards)
+    }
+}
+
+/// The decision about a call that no cache answers.
 enum Choice {
     Plan(Arc<Plan>),
     Profile(Arc<Profiled>, ArgumentKinds),
-    /// As [`Choice::Profile`], after compiling the function with profiling nodes.
-    Begin(ArgumentKinds),
-    Plain,
-}
-
-/// A plan to be made.
-struct CompilationRequest {
-    /// The profiled graph with the observed types.
-    graph: Graph,
-    kinds: ArgumentKinds,
-    grad_enabled: bool,
+    /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
+    Wait(Arc<Profiled>),
+    /// Compile the function with profiling nodes.
+    Begin,
+    /// Decide again with the lifted attributes, which are known since the call began.
+    Again,
+    /// Run the caller's code; whether it is only for now.
+    Plain(bool),
 }
 
 impl Executor {
@@ -200,11 +151,26 @@ impl Executor {
             plans: Plans::new(settings.max_plans),
             kinds: IndexMap::default(),
             profiled: None,
+            saved: Vec::new(),
             compilations: 0,
+            made: 0,
             compiling: false,
             disabled: has_assumptions(&graph),
+            past: Vec::new(),
         };
-        Executor { settings, graph, state: Mutex::new(state) }
+        Executor {
+            settings,
+            graph,
+            version: AtomicU64::new(1),
+            attributes: OnceLock::new(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Returns the function, as it was loaded.
+    #[must_use]
+    pub fn function(&self) -> &Arc<Graph> {
+        &self.graph
     }
 
     /// Returns the current plans, the most specific ones first.
@@ -218,180 +184,331 @@ impl Executor {
         let state = self.state.lock();
         let Some(profiled) = &state.profiled else { return Vec::new() };
         let kinds = state.kinds.values().filter(|kind| kind.record.runs() > 0);
-        kinds.map(|kind| annotate(profiled.code.graph(), &kind.record, &kind.disabled_guards)).collect()
+        kinds.map(|kind| profiled.annotated(kind)).collect()
     }
 
-    /// Runs a call on a machine. Several results are returned as a tuple. After a stage failed, no further call is
-    /// profiled.
+    /// Returns the guards that failed, of replaced plans and of the current ones, oldest plan first.
+    pub fn deoptimizations(&self) -> Vec<Deoptimization> {
+        let state = self.state.lock();
+        let mut current: Vec<&Arc<Plan>> = state.plans.iter().collect();
+        current.sort_by_key(|plan| plan.number);
+        let current = current.into_iter().flat_map(|plan| plan.watch.report(plan.number, &plan.code, None));
+        state.past.iter().cloned().chain(current).collect()
+    }
+
+    /// Returns what calls observed, so that an executor of another process needs no profiled runs ([`Executor::restore`]).
+    pub fn saved_profiles(&self) -> Vec<SavedProfile> {
+        let state = self.state.lock();
+        let Some(profiled) = &state.profiled else { return state.saved.iter().rev().cloned().collect() };
+        let kinds =
+            state.kinds.iter().filter(|(_, kind)| kind.record.runs() >= self.settings.profiled_runs.max(1));
+        let save = |(kinds, kind): (&ArgumentKinds, &KindState)| {
+            SavedProfile::new(kinds, &kind.record, &kind.disabled_guards, profiled.profile_nodes)
+        };
+        kinds.map(save).collect()
+    }
+
+    /// Uses profiles of an earlier process. Their plans are made with the first compilation. Has no effect after the
+    /// first call. Profiles beyond the bounds of the settings are ignored, and so are those of another graph.
+    pub fn restore(&self, profiles: Vec<SavedProfile>) {
+        let mut state = self.state.lock();
+        if state.profiled.is_none() && !state.compiling {
+            state.saved = profiles;
+            state.saved.truncate(self.settings.max_kinds);
+            state.saved.reverse();
+        }
+    }
+
+    /// Runs a call on a machine and drains the arguments. Several results are returned as a tuple. `cache` belongs to
+    /// this executor and this machine. After a stage failed, no further call is profiled.
+    #[inline]
     pub fn call<O: Optimizer>(
-        &self,
-        args: Vec<IValue>,
+        self: &Arc<Self>,
+        args: &mut Vec<IValue>,
+        cache: &mut PlanCache,
+        machine: &mut Vm,
+        host: &mut Host,
+        optimizer: &O,
+    ) -> CallOutcome<O::Error> {
+        let own = args.len();
+        if let Some(attributes) = self.attributes.get()
+            && !append(attributes, args)
+        {
+            return CallOutcome::Plain { pending: false, failure: None };
+        }
+        match cache.find(self.version.load(Ordering::Acquire), args, host.grad_enabled()) {
+            Some(plan) => self.run_plan(plan, args, machine, host, optimizer),
+            None => self.call_uncached(own, args, cache, machine, host, optimizer),
+        }
+    }
+
+    #[inline]
+    fn run_plan<O: Optimizer>(
+        self: &Arc<Self>,
+        plan: &Arc<Plan>,
+        args: &mut Vec<IValue>,
+        machine: &mut Vm,
+        host: &mut Host,
+        optimizer: &O,
+    ) -> CallOutcome<O::Error> {
+        plan.mark_used();
+        let result = run(machine, &plan.code, args, host);
+        let failure = if plan.has_new_failures() { self.examine(plan, machine, optimizer) } else { None };
+        CallOutcome::Ran { result, how: RunMode::Specialized, failure }
+    }
+
+    /// Runs a call that no cache answers. `own` is the number of arguments without lifted attributes.
+    #[inline(never)]
+    fn call_uncached<O: Optimizer>(
+        self: &Arc<Self>,
+        own: usize,
+        args: &mut Vec<IValue>,
+        cache: &mut PlanCache,
         machine: &mut Vm,
         host: &mut Host,
         optimizer: &O,
     ) -> CallOutcome<O::Error> {
         let grad_enabled = host.grad_enabled();
-        let spec = ArgumentSpec::of(&args, grad_enabled);
-        let (profiled, kinds) = match self.choose(&spec, &args, grad_enabled) {
-            Choice::Plan(plan) => {
-                let result = run(machine, &plan.code, args, host);
-                let failure = self.replace_failing_guards(&plan, machine, optimizer).err();
-                return CallOutcome::Ran { result, how: RunMode::Specialized, failure };
+        let mut spec = ArgumentSpec::of(args, grad_enabled);
+        let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
+        if let Choice::Begin | Choice::Again = choice {
+            let begun = match choice {
+                Choice::Begin => self.submit(Work::Profiled, machine, optimizer),
+                _ => Ok(false),
+            };
+            match begun {
+                Ok(true) => return CallOutcome::Plain { pending: true, failure: None },
+                Ok(false) => {
+                    if !append(self.attributes.get().map_or(&[], Vec::as_slice), args) {
+                        return CallOutcome::Plain { pending: false, failure: None };
+                    }
+                    spec = ArgumentSpec::of(args, grad_enabled);
+                    (choice, version) = self.choose(own, &spec, args, grad_enabled);
+                }
+                Err(failure) => return CallOutcome::Plain { pending: false, failure: Some(failure) },
             }
-            Choice::Plain => return CallOutcome::Plain { args, failure: None },
-            Choice::Profile(profiled, kinds) => (profiled, kinds),
-            Choice::Begin(kinds) => match self.profiled(machine, optimizer) {
-                Ok(profiled) => (profiled, kinds),
-                Err(failure) => return CallOutcome::Plain { args, failure: Some(failure) },
-            },
-        };
-        let (result, profile) = run_profiled(machine, &profiled, args, host);
-        let request = self.record(kinds, grad_enabled, profile.filter(|_| result.is_ok()));
-        let failure = request.and_then(|request| self.specialize(request, machine, optimizer).err());
-        CallOutcome::Ran { result, how: RunMode::Profiled, failure }
+        }
+        match choice {
+            Choice::Plan(plan) => {
+                let outcome = self.run_plan(&plan, args, machine, host, optimizer);
+                cache.remember(version, spec, plan);
+                outcome
+            }
+            Choice::Profile(profiled, kinds) => {
+                let (result, profile) = run_profiled(machine, &profiled, args, host);
+                let work = self.record(kinds, profile.filter(|_| result.is_ok()));
+                let failure = work.and_then(|work| self.submit(work, machine, optimizer).err());
+                CallOutcome::Ran { result, how: RunMode::Profiled, failure }
+            }
+            Choice::Wait(profiled) => {
+                let result = run(machine, &profiled.code, args, host);
+                CallOutcome::Ran { result, how: RunMode::Profiled, failure: None }
+            }
+            Choice::Begin | Choice::Again | Choice::Plain(_) => {
+                args.truncate(own);
+                let pending = matches!(choice, Choice::Plain(true));
+                CallOutcome::Plain { pending, failure: None }
+            }
+        }
     }
 
-    /// Decides how a call runs.
-    fn choose(&self, spec: &ArgumentSpec, args: &[IValue], grad_enabled: bool) -> Choice {
-        let mut state = self.state.lock();
-        if let Some(plan) = state.plans.find(spec, args, grad_enabled) {
-            return Choice::Plan(plan);
+    /// Runs a job or lets the optimizer defer it; returns whether it was deferred.
+    fn submit<O: Optimizer>(
+        self: &Arc<Self>,
+        work: Work,
+        machine: &Vm,
+        optimizer: &O,
+    ) -> Result<bool, Box<StageFailure<O::Error>>> {
+        match optimizer.defer(CompileJob::new(self, machine.program().callees(), work)) {
+            None => Ok(true),
+            Some(job) => job.run(optimizer).map(|()| false).map_err(Box::new),
         }
+    }
+
+    /// Decides how a call runs. Also returns the version of the plans.
+    fn choose(&self, own: usize, spec: &ArgumentSpec, args: &[IValue], grad_enabled: bool) -> (Choice, u64) {
+        let mut state = self.state.lock();
+        let version = self.version.load(Ordering::Relaxed);
+        if self.attributes.get().is_some_and(|attributes| own + attributes.len() != args.len()) {
+            return (Choice::Again, version);
+        }
+        if let Some(plan) = state.plans.find(spec, args, grad_enabled) {
+            return (Choice::Plan(plan), version);
+        }
+        (self.without_plan(&mut state, args, grad_enabled), version)
+    }
+
+    /// Decides how a call runs that fits no plan.
+    fn without_plan(&self, state: &mut State, args: &[IValue], grad_enabled: bool) -> Choice {
         if state.disabled || state.compilations >= self.settings.max_compilations {
-            return Choice::Plain;
+            return Choice::Plain(false);
         }
         let kinds = ArgumentKinds::of(args, grad_enabled);
-        let admitted = match state.kinds.get(&kinds) {
+        let known = state.kinds.get(&kinds);
+        let admitted = match known {
             Some(kind) => kind.failed < MAX_FAILED_RUNS,
             None => state.kinds.len() < self.settings.max_kinds,
         };
         match &state.profiled {
-            _ if !admitted => Choice::Plain,
+            _ if !admitted => Choice::Plain(false),
+            Some(profiled) if state.compiling && known.is_some_and(|kind| self.has_enough_runs(kind)) => {
+                Choice::Wait(Arc::clone(profiled))
+            }
             Some(profiled) => Choice::Profile(Arc::clone(profiled), kinds),
-            None if state.compiling => Choice::Plain,
+            None if state.compiling => Choice::Plain(true),
             None => {
                 state.compiling = true;
-                Choice::Begin(kinds)
+                Choice::Begin
             }
         }
     }
 
-    /// Compiles the function with profiling nodes.
-    fn profiled<O: Optimizer>(&self, machine: &Vm, optimizer: &O) -> Result<Arc<Profiled>, StageError<O>> {
-        let profiled = compile(&self.graph, Stage::Profiled, machine, optimizer).map(|code| {
-            let profile_nodes = profile_nodes(code.graph()).len();
-            Arc::new(Profiled { code: Arc::new(code), profile_nodes })
-        });
-        let mut state = self.state.lock();
-        state.compiling = false;
-        match &profiled {
-            Ok(profiled) => state.profiled = Some(Arc::clone(profiled)),
-            Err(_) => state.disabled = true,
-        }
-        profiled
+    fn has_enough_runs(&self, kind: &KindState) -> bool {
+        kind.record.runs() >= self.settings.profiled_runs.max(1)
     }
 
     /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(
-        &self,
-        kinds: ArgumentKinds,
-        grad_enabled: bool,
-        profile: Option<RunProfile>,
-    ) -> Option<CompilationRequest> {
+    fn record(&self, kinds: ArgumentKinds, profile: Option<RunProfile>) -> Option<Work> {
         let mut state = self.state.lock();
         let kind = state.kinds.entry(kinds.clone()).or_default();
         match profile {
             Some(profile) => kind.record.add(&profile),
             None => kind.failed += 1,
         }
-        let enough = kind.record.runs() >= self.settings.profiled_runs.max(1);
-        if enough { self.request_compilation(&mut state, kinds, grad_enabled) } else { None }
+        if self.has_enough_runs(kind) { self.request_plan(&mut state, kinds) } else { None }
     }
 
-    /// Prepares a plan from the record of a kind, unless another call is compiling.
-    fn request_compilation(
-        &self,
-        state: &mut State,
-        kinds: ArgumentKinds,
-        grad_enabled: bool,
-    ) -> Option<CompilationRequest> {
-        if state.disabled || state.compiling || state.compilations >= self.settings.max_compilations {
+    /// Prepares a plan from the record of a kind, unless there is a job already.
+    fn request_plan(&self, state: &mut State, kinds: ArgumentKinds) -> Option<Work> {
+        if !self.may_compile(state) {
             return None;
         }
         let (profiled, kind) = (state.profiled.as_ref()?, state.kinds.get(&kinds)?);
-        let graph = annotate(profiled.code.graph(), &kind.record, &kind.disabled_guards);
-        state.compilations += 1;
-        state.compiling = true;
-        Some(CompilationRequest { graph, kinds, grad_enabled })
+        let graph = profiled.annotated(kind);
+        begin_job(state);
+        Some(Work::Plan { graph, kinds })
     }
 
-    /// Makes a plan.
-    fn specialize<O: Optimizer>(
-        &self,
-        request: CompilationRequest,
-        machine: &Vm,
-        optimizer: &O,
-    ) -> Result<(), StageError<O>> {
-        let code = compile(&request.graph, Stage::Specialized, machine, optimizer);
-        let mut state = self.state.lock();
-        state.compiling = false;
-        let code = code.inspect_err(|_| state.disabled = true)?;
-        let CompilationRequest { kinds, grad_enabled, .. } = request;
-        // `Plans::find` has checked the arguments of every call that runs the plan.
-        let code = Arc::new(code.without_input_checks());
-        state.plans.insert(Arc::new(Plan { code, kinds, grad_enabled }));
-        Ok(())
+    fn may_compile(&self, state: &State) -> bool {
+        !state.disabled && !state.compiling && state.compilations < self.settings.max_compilations
     }
 
-    /// Replaces a plan with guards that failed too often by one without them.
-    fn replace_failing_guards<O: Optimizer>(
-        &self,
+    /// Examines the failures of a plan's guards: replaces the plan if a guard failed too often, and specializes
+    /// continuations that are entered often.
+    #[cold]
+    fn examine<O: Optimizer>(
+        self: &Arc<Self>,
         plan: &Arc<Plan>,
         machine: &Vm,
         optimizer: &O,
-    ) -> Result<(), StageError<O>> {
-        if plan.code.most_failures() < self.settings.max_failures.max(1) {
-            return Ok(());
-        }
-        match self.without_failing_guards(plan) {
-            Some(request) => self.specialize(request, machine, optimizer),
-            None => Ok(()),
-        }
+    ) -> Option<Box<StageFailure<O::Error>>> {
+        plan.examined.store(plan.code.failures(), Ordering::Relaxed);
+        let work = self.without_failing_guards(plan).or_else(|| self.hot_continuation(plan))?;
+        self.submit(work, machine, optimizer).err()
     }
 
     /// Removes a plan and prepares one without the guards that failed too often.
-    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<CompilationRequest> {
-        let mut state = self.state.lock();
-        if state.compiling || !state.plans.iter().any(|other| Arc::ptr_eq(other, plan)) {
-            return None;
-        }
+    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<Work> {
         let limit = self.settings.max_failures.max(1);
         let failing = plan.code.bailouts().filter(|b| b.failures >= limit);
         let failing: Vec<usize> = failing.filter_map(|b| usize::try_from(b.index?).ok()).collect();
+        if failing.is_empty() {
+            return None;
+        }
+        let mut state = self.state.lock();
+        if !self.may_compile(&state) || !state.plans.iter().any(|other| Arc::ptr_eq(other, plan)) {
+            return None;
+        }
         state.kinds.get_mut(&plan.kinds)?.disabled_guards.extend(failing);
         state.plans.remove(plan);
-        self.request_compilation(&mut state, plan.kinds.clone(), plan.grad_enabled)
+        self.version.fetch_add(1, Ordering::Release);
+        let next = state.made + 1;
+        let report = plan.watch.report(plan.number, &plan.code, Some(next));
+        state.past.extend(report);
+        let surplus = state.past.len().saturating_sub(MAX_PAST);
+        state.past.drain(..surplus);
+        self.request_plan(&mut state, plan.kinds.clone())
+    }
+
+    /// Prepares the specialization of a continuation that is entered often.
+    fn hot_continuation(&self, plan: &Arc<Plan>) -> Option<Work> {
+        let mut state = self.state.lock();
+        if !self.may_compile(&state) {
+            return None;
+        }
+        let (position, graph) = plan.watch.take_hot(&plan.code)?;
+        begin_job(&mut state);
+        Some(Work::Continuation { plan: Arc::clone(plan), position, graph })
+    }
+
+    /// Sets the code with profiling nodes, and prepares the saved profiles that fit it.
+    pub(crate) fn set_profiled(&self, code: Code, attributes: Vec<AttributePath>) {
+        let (profile_nodes, blocks) = (profile_nodes(code.graph()).len(), Blocks::of(&code));
+        let counted = blocks.len();
+        let inputs = code.graph().inputs().len();
+        let mut state = self.state.lock();
+        // A function is profiled at most once, so it is not set yet.
+        let _ = self.attributes.set(attributes);
+        state.profiled = Some(Arc::new(Profiled { code: Arc::new(code), profile_nodes, blocks }));
+        state.saved.retain(|saved| saved.fits(inputs, profile_nodes, counted));
+    }
+
+    /// Returns the graph of the plan of the next saved profile.
+    pub(crate) fn next_saved(&self) -> Option<(Graph, ArgumentKinds)> {
+        let mut state = self.state.lock();
+        if state.disabled || state.compilations >= self.settings.max_compilations {
+            return None;
+        }
+        let saved = state.saved.pop()?;
+        let (kinds, record, disabled_guards) = saved.into_parts();
+        let kind = KindState { record, failed: 0, disabled_guards };
+        let graph = state.profiled.as_ref()?.annotated(&kind);
+        state.kinds.insert(kinds.clone(), kind);
+        state.compilations += 1;
+        Some((graph, kinds))
+    }
+
+    /// Adds a plan.
+    pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentKinds) {
+        // `Plans::find` has checked the arguments of every call that runs the plan.
+        let code = Arc::new(code.without_input_checks());
+        let watch = Arc::new(Watch::new(code.bailouts().len(), self.settings.hot_continuation));
+        code.set_bailout_handler(Arc::clone(&watch) as _);
+        if let Some(deopt) = self.settings.deopt {
+            deopt.apply(&code);
+        }
+        let mut state = self.state.lock();
+        state.made += 1;
+        let plan = Plan::new(state.made, code, kinds.clone(), watch);
+        state.plans.insert(Arc::new(plan));
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Ends the job. If it did not succeed, the function is not specialized any further.
+    pub(crate) fn end_job(&self, succeeded: bool) {
+        let mut state = self.state.lock();
+        state.compiling = false;
+        state.disabled |= !succeeded;
     }
 }
 
-/// Runs a stage and compiles its graph.
-fn compile<O: Optimizer>(
-    graph: &Graph,
-    stage: Stage,
-    machine: &Vm,
-    optimizer: &O,
-) -> Result<Code, StageError<O>> {
-    let graph = Arc::new(optimizer.optimize(graph, stage).map_err(StageFailure::Pass)?);
-    let code = Code::compile(&graph, &**machine.program().callees());
-    code.map_err(|e| StageFailure::Compile { stage, error: ExecError::of(&e) })
+fn begin_job(state: &mut State) {
+    state.compilations += 1;
+    state.compiling = true;
 }
 
 /// Number of failed runs after which a kind of arguments is not profiled any more.
 const MAX_FAILED_RUNS: u32 = 8;
 
-fn run(machine: &mut Vm, code: &Arc<Code>, args: Vec<IValue>, host: &mut Host) -> Result<IValue, ExecError> {
+#[inline]
+fn run(
+    machine: &mut Vm,
+    code: &Arc<Code>,
+    args: &mut Vec<IValue>,
+    host: &mut Host,
+) -> Result<IValue, ExecError> {
     machine.run_bound(code, host, |bound| {
-        args.into_iter().for_each(|arg| bound.push(arg));
+        args.drain(..).for_each(|arg| bound.push(arg));
         Ok(())
     })
 }
@@ -401,10 +518,10 @@ fn run(machine: &mut Vm, code: &Arc<Code>, args: Vec<IValue>, host: &mut Host) -
 fn run_profiled(
     machine: &mut Vm,
     profiled: &Profiled,
-    args: Vec<IValue>,
+    args: &mut Vec<IValue>,
     host: &mut Host,
 ) -> (Result<IValue, ExecError>, Option<RunProfile>) {
-    let shared = Arc::new(Mutex::new((RunProfile::new(&args, profiled.profile_nodes), host.take_observer())));
+    let shared = Arc::new(Mutex::new((RunProfile::new(args, profiled.profile_nodes), host.take_observer())));
     let receiver = Arc::clone(&shared);
     let own = Arc::clone(profiled.code.graph());
     host.set_observer(Some(Box::new(move |graph, node, values| {
@@ -420,11 +537,18 @@ fn run_profiled(
             }
         }
     })));
+    let before: Vec<u64> = profiled.code.counts().map(|(_, count)| count).collect();
     let result = run(machine, &profiled.code, args, host);
     host.set_observer(None);
-    // The receiver was disabled_guards with the observer, so this is the only reference.
+    // The receiver was dropped with the observer, so this is the only reference.
     let parts = Arc::into_inner(shared).map(Mutex::into_inner);
-    let (profile, other) = parts.map_or((None, None), |(profile, other)| (Some(profile), other));
+    let (mut profile, other) = parts.map_or((None, None), |(profile, other)| (Some(profile), other));
+    if let Some(profile) = &mut profile {
+        profile.set_blocks(profiled.blocks.runs(&before, &profiled.code));
+    }
     host.set_observer(other);
     (result, profile)
 }
+
+#[cfg(test)]
+mod tests;

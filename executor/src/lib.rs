@@ -5,14 +5,27 @@
 //! checked when a plan is selected by [`ArgumentSpec`]; the other guards are bail-outs, which continue in the
 //! program as it was before passes relied on guards. No code of this crate names an operator.
 
+mod attributes;
+mod deopt;
 mod executor;
+mod job;
 mod optimizer;
+mod plan;
 mod plans;
 mod record;
+mod saved;
+mod settings;
 mod spec;
 mod specialize;
+mod watch;
 
-pub use executor::{CallOutcome, Executor, Plan, RunMode, Settings, StageFailure};
+pub use deopt::{Deopt, DeoptError};
+pub use executor::{CallOutcome, Executor, RunMode};
+pub use job::{CompileJob, StageFailure};
 pub use optimizer::{Optimizer, PIPELINES, Pipelines, Stage};
-pub use record::{ProfilingRecord, RunProfile};
+pub use plan::{Plan, PlanCache};
+pub use record::{BlockRuns, ProfilingRecord, RunProfile};
+pub use saved::{SavedProfile, SavedSize, SavedValue};
+pub use settings::Settings;
 pub use spec::{ArgumentKinds, ArgumentSpec};
+pub use watch::Deoptimization;

@@ -1,5 +1,6 @@
 //! The stages of compilation that the executor requests, and a plain implementation of them.
 
+use crate::job::CompileJob;
 use flambeau_ir::{CompilationUnit, Graph};
 use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline, PipelineError};
 use std::sync::Arc;
@@ -22,13 +23,24 @@ impl Stage {
 }
 
 /// The pipelines of the stages: name and text, in the order of [`Stage`]. The first one inlines and simplifies as the
-/// optimization of a session begins, before it inserts profiling nodes; `guards` is a pipeline of the library.
+/// optimization of a session begins, before it inserts profiling nodes. The second one begins with the pipeline `guards`
+/// of the library; then it
+///
+/// 1. answers questions about sizes, dtypes and optionals from guarded types, removes branches and checks that they
+///    decide, and bail-outs that follow from what is known now,
+/// 2. unrolls loops whose trip count is known, replaces writes to new tensors by functions, and simplifies the result,
+/// 3. saturates with exact rules, and fuses.
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
-        "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes",
+        "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes,insert_branch_counters",
     ),
-    ("specialized", "guards,peephole,constant_propagation,peephole,cse,dce,fuse,dce"),
+    (
+        "specialized",
+        "guards,fix{3}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant,profiled},\
+         lower_simple_tuples,remove_mutation{exact},fix{2}(peephole,constant_propagation,eliminate_guards),\
+         saturate,cse,dce,fuse,dce",
+    ),
 ];
 
 /// Runs the stages of compilation.
@@ -41,6 +53,12 @@ pub trait Optimizer {
     /// # Errors
     /// Returns an error if a pass fails. The executor then stops specializing the function.
     fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error>;
+
+    /// Takes over a compilation, to run it on another thread. Returns a job that the caller must run at once, which is
+    /// what this implementation does.
+    fn defer(&self, job: CompileJob) -> Option<CompileJob> {
+        Some(job)
+    }
 }
 
 /// The stages with the passes of a library, for the functions of a unit.
@@ -60,7 +78,20 @@ impl Pipelines {
         unit: Arc<CompilationUnit>,
         checks: Checks,
     ) -> Result<Pipelines, Box<flambeau_ir::Diagnostic>> {
-        let [profiled, specialized] = PIPELINES.map(|(_, text)| Pipeline::parse(text, library));
+        Pipelines::of_texts(PIPELINES.map(|(_, text)| text), library, unit, checks)
+    }
+
+    /// Creates the stages from the texts of other pipelines, in the order of [`Stage`].
+    ///
+    /// # Errors
+    /// As [`Pipelines::new`].
+    pub fn of_texts(
+        texts: [&str; 2],
+        library: &PassLibrary,
+        unit: Arc<CompilationUnit>,
+        checks: Checks,
+    ) -> Result<Pipelines, Box<flambeau_ir::Diagnostic>> {
+        let [profiled, specialized] = texts.map(|text| Pipeline::parse(text, library));
         Ok(Pipelines { stages: [profiled?, specialized?], unit, checks })
     }
 }

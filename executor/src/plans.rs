@@ -22,6 +22,9 @@ pub(crate) trait HasPrecondition {
 
     /// Returns whether gradients are enabled in the calls that the plan is for.
     fn grad_enabled(&self) -> bool;
+
+    /// Returns whether the plan was used since the last request.
+    fn take_used(&self) -> bool;
 }
 
 /// Plans in order of implication. See the [module](self).
@@ -89,6 +92,12 @@ impl<P: HasPrecondition> Plans<P> {
 
     /// Adds a plan, in place of those with the same precondition.
     pub(crate) fn insert(&mut self, plan: Arc<P>) {
+        // Calls that a cache answers do not look up their plan here.
+        self.lookups += 1;
+        self.plans
+            .iter_mut()
+            .filter(|entry| entry.plan.take_used())
+            .for_each(|entry| entry.used = self.lookups);
         self.plans.retain(|entry| !(implies(&*entry.plan, &*plan) && implies(&*plan, &*entry.plan)));
         if self.plans.len() >= self.limit {
             let oldest = self.plans.iter().enumerate().min_by_key(|(_, entry)| entry.used);
@@ -157,6 +166,10 @@ mod tests {
 
         fn grad_enabled(&self) -> bool {
             true
+        }
+
+        fn take_used(&self) -> bool {
+            false
         }
     }
 

@@ -5,6 +5,9 @@
 //! between runs becomes a symbol, and two sizes have the same symbol exactly if they were equal in every run. A size
 //! that differs within one run is unknown.
 //!
+//! Of a counted block ([`BlockRuns`]) a record keeps how often one execution of its surroundings executed it: for the body
+//! of a loop, the trip count.
+//!
 //! Sizes are partitioned by refinement: a size that was `n` in the first run and `m` in the second is in the class
 //! (`n`, `m`), and so on. Equal sequences of sizes are in the same class, whatever the number of runs.
 
@@ -17,7 +20,7 @@ use smallvec::SmallVec;
 
 /// A size of a tensor in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Size {
+pub(crate) enum Size {
     /// The same in all runs.
     Known(i64),
     /// The class of sizes that were equal in each run.
@@ -28,19 +31,19 @@ enum Size {
 
 /// The tensors observed by one profiling node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Tensors {
-    dtype: Option<DType>,
-    device: Option<Device>,
+pub(crate) struct Tensors {
+    pub(crate) dtype: Option<DType>,
+    pub(crate) device: Option<Device>,
     /// `None` if the ranks differ.
-    sizes: Option<SmallVec<[Size; 4]>>,
+    pub(crate) sizes: Option<SmallVec<[Size; 4]>>,
     /// `None` if any stride differs.
-    strides: Option<SmallVec<[i64; 4]>>,
-    requires_grad: Option<bool>,
+    pub(crate) strides: Option<SmallVec<[i64; 4]>>,
+    pub(crate) requires_grad: Option<bool>,
 }
 
 /// The values observed by one profiling node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Observed {
+pub(crate) enum Observed {
     /// None yet.
     #[default]
     Nothing,
@@ -85,7 +88,7 @@ impl Tensors {
 }
 
 impl Observed {
-    fn of(value: &IValue) -> Observed {
+    pub(crate) fn of(value: &IValue) -> Observed {
         match value {
             IValue::None => Observed::Absent,
             IValue::Tensor(t) => Observed::Tensors(Tensors::of(t)),
@@ -100,6 +103,15 @@ impl Observed {
             (Observed::Tensors(a), Observed::Tensors(b)) => a.merge(b, size),
             (a, b) if a == b => {}
             _ => *self = Observed::Mixed,
+        }
+    }
+
+    /// Returns the type of the observed values, as far as it is known.
+    pub(crate) fn own_type(&self) -> Type {
+        match self {
+            Observed::Tensors(seen) => Type::tensor(seen.to_type()),
+            Observed::Absent => Type::NONE,
+            _ => Type::ANY,
         }
     }
 
@@ -123,18 +135,58 @@ impl Observed {
     }
 }
 
+/// How often a block of a branch or a loop is executed, per execution of the block around its node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockRuns {
+    /// Whether any run executed the block.
+    pub executed: bool,
+    /// The number of executions, if all runs that reached the node have the same; an average within a run.
+    pub each: Option<u64>,
+    /// Whether any run reached the node.
+    pub reached: bool,
+}
+
+impl BlockRuns {
+    /// Returns the runs of a block that was executed `count` times, `around` times the block around its node.
+    #[must_use]
+    pub fn of(count: u64, around: u64) -> BlockRuns {
+        let each = (around > 0 && count.is_multiple_of(around)).then(|| count / around);
+        BlockRuns { executed: count > 0, each, reached: around > 0 }
+    }
+
+    fn merge(&mut self, other: BlockRuns) {
+        if self.reached && other.reached && self.each != other.each {
+            self.each = None;
+        } else if !self.reached {
+            self.each = other.each;
+        }
+        self.executed |= other.executed;
+        self.reached |= other.reached;
+    }
+}
+
 /// The values that one run observed.
 #[derive(Clone, Debug)]
 pub struct RunProfile {
     inputs: Vec<Observed>,
     nodes: Vec<Observed>,
+    blocks: Vec<BlockRuns>,
 }
 
 impl RunProfile {
     /// Begins a run on arguments of a function with `count` profiling nodes.
     #[must_use]
     pub fn new(args: &[IValue], count: usize) -> RunProfile {
-        RunProfile { inputs: args.iter().map(Observed::of).collect(), nodes: vec![Observed::Nothing; count] }
+        RunProfile {
+            inputs: args.iter().map(Observed::of).collect(),
+            nodes: vec![Observed::Nothing; count],
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Sets the runs of the counted blocks, in program order.
+    pub fn set_blocks(&mut self, blocks: Vec<BlockRuns>) {
+        self.blocks = blocks;
     }
 
     /// Adds a value that passed through profiling node number `index`.
@@ -151,6 +203,7 @@ pub struct ProfilingRecord {
     runs: u32,
     inputs: Vec<Observed>,
     nodes: Vec<Observed>,
+    blocks: Vec<BlockRuns>,
     /// Classes of sizes, by the class or size before the last run and the size in it.
     classes: HashMap<(Size, i64), u32, FxBuildHasher>,
 }
@@ -160,6 +213,30 @@ impl ProfilingRecord {
     #[must_use]
     pub fn new() -> ProfilingRecord {
         ProfilingRecord::default()
+    }
+
+    /// Returns a record with these observations.
+    pub(crate) fn restored(
+        runs: u32,
+        inputs: Vec<Observed>,
+        nodes: Vec<Observed>,
+        blocks: Vec<BlockRuns>,
+    ) -> ProfilingRecord {
+        ProfilingRecord { runs, inputs, nodes, blocks, classes: HashMap::default() }
+    }
+
+    pub(crate) fn inputs(&self) -> &[Observed] {
+        &self.inputs
+    }
+
+    /// Returns the runs of the counted blocks, in program order.
+    #[must_use]
+    pub fn blocks(&self) -> &[BlockRuns] {
+        &self.blocks
+    }
+
+    pub(crate) fn nodes(&self) -> &[Observed] {
+        &self.nodes
     }
 
     /// Returns the number of runs.
@@ -173,6 +250,7 @@ impl ProfilingRecord {
         self.runs += 1;
         if self.runs == 1 {
             (self.inputs, self.nodes) = (run.inputs.clone(), run.nodes.clone());
+            self.blocks.clone_from(&run.blocks);
             return;
         }
         let before = std::mem::take(&mut self.classes);
@@ -191,6 +269,7 @@ impl ProfilingRecord {
             own.merge(other, &mut size);
         }
         self.classes = classes;
+        self.blocks.iter_mut().zip(&run.blocks).for_each(|(own, &other)| own.merge(other));
     }
 
     /// Returns the type that input `index` had in all runs: `declared`, refined. For an optional, that is the type of
@@ -309,6 +388,30 @@ mod tests {
         let facts = ty.as_tensor().unwrap();
         assert_eq!((facts.dtype, &facts.sizes, &facts.strides), (None, &None, &None));
         assert_eq!(facts.device, Some(Device::CPU));
+    }
+
+    #[test]
+    fn blocks_keep_what_all_runs_share() {
+        let merged = |runs: &[(u64, u64)]| {
+            let mut record = ProfilingRecord::new();
+            for &(count, around) in runs {
+                let mut run = RunProfile::new(&[], 0);
+                run.set_blocks(vec![BlockRuns::of(count, around)]);
+                record.add(&run);
+            }
+            let block = record.blocks()[0];
+            (block.executed, block.each)
+        };
+        assert_eq!(merged(&[(6, 2), (9, 3)]), (true, Some(3)));
+        assert_eq!(merged(&[(6, 2), (8, 2)]), (true, None));
+        assert_eq!(
+            merged(&[(0, 0), (4, 1)]),
+            (true, Some(4)),
+            "a run that does not reach the node says nothing"
+        );
+        assert_eq!(merged(&[(4, 1), (0, 0)]), (true, Some(4)));
+        assert_eq!(merged(&[(5, 2), (4, 2)]), (true, None));
+        assert_eq!(merged(&[(0, 3), (0, 1)]), (false, Some(0)));
     }
 
     #[test]

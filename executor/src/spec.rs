@@ -3,12 +3,14 @@
 //! Two calls with equal specs satisfy the same assumptions, so the spec is the key under which a function's plans are
 //! found. The words are written and hashed in one pass over the arguments. A spec describes
 //!
-//! - a tensor: dtype, device, rank, sizes, whether it requires a gradient, and its strides unless they follow from the
-//!   sizes;
+//! - a tensor: dtype, device, rank, sizes, strides and whether it requires a gradient;
 //! - a tuple: its members, up to a depth, below which the spec is not complete;
 //! - any other value: its kind, so that the presence of optionals and the types of numbers are included.
 //!
 //! Values of numbers, strings and containers are not part of it. The first word states whether gradients are enabled.
+//!
+//! A repeated call is not described at all: [`ArgumentSpec::matches`] compares its arguments with the words of a former
+//! call, which takes a few nanoseconds per tensor and neither hashes nor allocates.
 
 use flambeau_ir::IValue;
 use flambeau_tensor::{DeviceKind, Tensor};
@@ -47,6 +49,18 @@ impl ArgumentSpec {
         self.is_complete
     }
 
+    /// Returns whether arguments have this description, and the description is complete.
+    #[inline]
+    #[must_use]
+    pub fn matches(&self, args: &[IValue], grad_enabled: bool) -> bool {
+        let Some((&grad, words)) = self.words.split_first() else { return false };
+        let mut rest = words;
+        self.is_complete
+            && grad == u64::from(grad_enabled)
+            && args.iter().all(|arg| matches_value(arg, &mut rest))
+            && rest.is_empty()
+    }
+
     /// Returns the hash of the description.
     #[must_use]
     pub fn hash(&self) -> u64 {
@@ -55,6 +69,21 @@ impl ArgumentSpec {
 }
 
 impl ArgumentKinds {
+    /// Returns the words of the description.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Returns the description with these words.
+    pub(crate) fn of_words(words: &[u64]) -> ArgumentKinds {
+        ArgumentKinds(words.into())
+    }
+
+    /// Returns whether gradients are enabled in calls of this kind.
+    pub(crate) fn grad_enabled(&self) -> bool {
+        self.0.first() == Some(&1)
+    }
+
     /// Describes arguments.
     #[must_use]
     pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentKinds {
@@ -120,20 +149,33 @@ fn value(arg: &IValue, depth: u32, sink: &mut impl Sink) {
     match arg {
         IValue::Tensor(t) => tensor(t, sink),
         IValue::Tuple(t) if depth < MAX_DEPTH => {
-            sink.kind(head(Tag::Tuple) | (t.items().len() as u64) << 8);
+            sink.kind(tuple_word(t.items().len()));
             t.items().iter().for_each(|item| value(item, depth + 1, sink));
         }
-        IValue::Tuple(_) => {
-            sink.kind(head(Tag::Tuple));
-            sink.incomplete();
+        other => {
+            sink.kind(head(tag(other)));
+            if let IValue::Tuple(_) = other {
+                sink.incomplete();
+            }
         }
-        IValue::None => sink.kind(head(Tag::None)),
-        IValue::Bool(_) => sink.kind(head(Tag::Bool)),
-        IValue::Int(_) => sink.kind(head(Tag::Int)),
-        IValue::Float(_) => sink.kind(head(Tag::Float)),
-        IValue::Complex(_) => sink.kind(head(Tag::Complex)),
-        _ => sink.kind(head(Tag::Other)),
     }
+}
+
+fn tag(value: &IValue) -> Tag {
+    match value {
+        IValue::Tensor(_) => Tag::Tensor,
+        IValue::Tuple(_) => Tag::Tuple,
+        IValue::None => Tag::None,
+        IValue::Bool(_) => Tag::Bool,
+        IValue::Int(_) => Tag::Int,
+        IValue::Float(_) => Tag::Float,
+        IValue::Complex(_) => Tag::Complex,
+        _ => Tag::Other,
+    }
+}
+
+fn tuple_word(len: usize) -> u64 {
+    head(Tag::Tuple) | (len as u64) << 8
 }
 
 /// Kinds of values, in the lowest byte of their first word.
@@ -153,30 +195,73 @@ fn head(tag: Tag) -> u64 {
     tag as u64
 }
 
-/// The first word of a tensor: tag, dtype, kind of device, index of device or 255 (8 bits each), rank (16 bits), then
-/// a bit for the gradient. A dimension of size 1, and a tensor without elements, is contiguous with any strides, so there
-/// the sizes do not determine the strides.
+/// Compares a value with the words at the start of `rest`, and removes them from it.
 #[inline]
-fn tensor(t: &Tensor, sink: &mut impl Sink) {
+fn matches_value(arg: &IValue, rest: &mut &[u64]) -> bool {
+    match arg {
+        IValue::Tensor(t) => matches_tensor(t, rest),
+        _ => matches_other(arg, 0, rest),
+    }
+}
+
+#[inline]
+fn matches_tensor(t: &Tensor, rest: &mut &[u64]) -> bool {
+    let layout = t.layout();
+    let (sizes, strides) = (layout.sizes(), layout.strides());
+    let Some((own, after)) = rest.split_at_checked(1 + sizes.len() + strides.len()) else { return false };
+    *rest = after;
+    let (known_sizes, known_strides) = own[1..].split_at(sizes.len());
+    own[0] == first_word(t, sizes.len())
+        && same_words(known_sizes, sizes)
+        && same_words(known_strides, strides)
+}
+
+/// Compares word by word: most tensors have few dimensions, for which a call of `memcmp` costs more.
+#[inline]
+fn same_words(words: &[u64], dims: &[i64]) -> bool {
+    words.iter().zip(dims).fold(true, |same, (&word, &dim)| same & (word == dim as u64))
+}
+
+#[inline(never)]
+fn matches_other(arg: &IValue, depth: u32, rest: &mut &[u64]) -> bool {
+    let mut next = |word: u64| {
+        let Some((&first, after)) = rest.split_first() else { return false };
+        *rest = after;
+        first == word
+    };
+    match arg {
+        IValue::Tensor(t) => matches_tensor(t, rest),
+        IValue::Tuple(t) if depth < MAX_DEPTH => {
+            next(tuple_word(t.items().len()))
+                && t.items().iter().all(|item| matches_other(item, depth + 1, rest))
+        }
+        other => next(head(tag(other))),
+    }
+}
+
+/// The first word of a tensor: tag, dtype, kind of device, index of device or 255 (8 bits each), rank (16 bits), then
+/// a bit for the gradient.
+#[inline]
+fn first_word(t: &Tensor, rank: usize) -> u64 {
     let device = t.device();
     let kind = match device.kind {
         DeviceKind::Cpu => 0,
         DeviceKind::Cuda => 1,
         DeviceKind::Meta => 2,
     };
-    let implied = t.is_contiguous() && t.sizes().iter().all(|&n| n > 1);
-    let known = head(Tag::Tensor)
+    head(Tag::Tensor)
         | (t.dtype() as u64) << 8
         | kind << 16
         | u64::from(device.index.unwrap_or(u8::MAX)) << 24
-        | (t.rank() as u64 & 0xffff) << 32
-        | u64::from(t.requires_grad()) << 48;
-    sink.kind(known);
-    sink.size(u64::from(implied));
-    t.sizes().iter().for_each(|&n| sink.size(n as u64));
-    if !implied {
-        t.strides().iter().for_each(|&n| sink.size(n as u64));
-    }
+        | (rank as u64 & 0xffff) << 32
+        | u64::from(t.requires_grad()) << 48
+}
+
+#[inline]
+fn tensor(t: &Tensor, sink: &mut impl Sink) {
+    let layout = t.layout();
+    sink.kind(first_word(t, layout.rank()));
+    layout.sizes().iter().chain(layout.strides()).for_each(|&n| sink.size(n as u64));
 }
 
 #[cfg(test)]
@@ -216,7 +301,10 @@ mod tests {
             spec(&[IValue::tuple(vec![x(), IValue::Int(1)])]),
             ArgumentSpec::of(&[x(), IValue::Int(1)], false),
         ];
+        assert!(base.matches(&[x(), IValue::Int(2)], true) && !base.matches(&[x(), IValue::Int(2)], false));
+        assert!(!base.matches(&[x()], true) && !base.matches(&[x(), IValue::Int(1), IValue::Int(1)], true));
         for (i, other) in others.iter().enumerate() {
+            assert!(!other.matches(&[x(), IValue::Int(1)], true), "{i}");
             assert_ne!(&base, other, "{i}");
             assert_ne!(base.hash(), other.hash(), "{i}");
         }

@@ -2,12 +2,15 @@
 //!
 //! The record's types become the types of the inputs, which are the plan's precondition, and the attribute
 //! `profiled_type` of the profiling nodes, from which passes make guards. Nodes that observed nothing are removed, and
-//! so are those whose guard failed too often before.
+//! so are those of tensors whose guard failed too often before. Counters become the attributes `taken` of branches that
+//! always took one side, and `trip_count` of loops that always had the same number of iterations. These attributes are
+//! hints: nothing guards them.
 
-use crate::record::ProfilingRecord;
+use crate::record::{BlockRuns, ProfilingRecord};
+use flambeau_exec::Code;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Attr, Graph, IValue, NodeId, Prim, Type};
-use hashbrown::HashSet;
+use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// Numbers of profiling nodes.
@@ -38,16 +41,100 @@ pub(crate) fn profile_nodes(graph: &Graph) -> Vec<NodeId> {
 
 /// Returns the number of a profiling node.
 pub(crate) fn profile_index(graph: &Graph, node: NodeId) -> Option<usize> {
-    let index = graph.attr(node, names::index()).filter(|_| graph.is_prim(node, Prim::Profile))?;
+    let is_value = graph.is_prim(node, Prim::Profile) && graph.operand_count(node) > 0;
+    let index = graph.attr(node, names::index()).filter(|_| is_value)?;
     usize::try_from(index.as_int()?).ok()
 }
 
+/// The counted blocks of a profiled graph, in program order.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    blocks: Vec<Block>,
+}
+
+#[derive(Debug)]
+struct Block {
+    /// The branch or loop.
+    owner: NodeId,
+    /// The position among the blocks of the owner.
+    position: usize,
+    /// The counted block around the owner, if it is not the body of the function.
+    around: Option<usize>,
+}
+
+impl Blocks {
+    /// Finds the counted blocks of a profiled function.
+    pub(crate) fn of(code: &Code) -> Blocks {
+        let graph = code.graph();
+        let nodes: Vec<NodeId> = code.counts().map(|(node, _)| node).collect();
+        let number: HashMap<BlockId, usize, FxBuildHasher> =
+            nodes.iter().enumerate().map(|(at, &node)| (graph.parent(node), at)).collect();
+        let block = |&node: &NodeId| {
+            let own = graph.parent(node);
+            let owner = graph.owner(own)?;
+            let position = graph.blocks(owner).position(|block| block == own)?;
+            let outer = graph.parent(owner);
+            Some(Block { owner, position, around: number.get(&outer).copied() })
+        };
+        Blocks { blocks: nodes.iter().filter_map(block).collect() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Returns the runs of each block between two states of the counters.
+    pub(crate) fn runs(&self, before: &[u64], code: &Code) -> Vec<BlockRuns> {
+        let counts: Vec<u64> =
+            code.counts().zip(before).map(|((_, after), before)| after.wrapping_sub(*before)).collect();
+        let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+        let of = |(at, block): (usize, &Block)| BlockRuns::of(count(at), block.around.map_or(1, count));
+        self.blocks.iter().enumerate().map(of).collect()
+    }
+
+    /// Writes hints into a copy of the profiled graph, and removes its counters.
+    fn annotate(&self, profiled: &Graph, runs: &[BlockRuns], editor: &mut Editor<'_>) {
+        for (at, (block, run)) in self.blocks.iter().zip(runs).enumerate() {
+            if profiled.is_prim(block.owner, Prim::Loop) {
+                if let Some(trips) = run.each.and_then(|n| i64::try_from(n).ok()) {
+                    editor.set_attr(block.owner, names::trip_count(), Attr::int(trips));
+                }
+                continue;
+            }
+            // The two blocks of a branch have neighbouring numbers.
+            if let (Some(next), Some(other)) = (self.blocks.get(at + 1), runs.get(at + 1))
+                && next.owner == block.owner
+                && run.executed != other.executed
+            {
+                let taken = if run.executed { block.position } else { next.position };
+                editor.set_attr(block.owner, names::taken(), Attr::int(taken as i64));
+            }
+        }
+        let is_counter =
+            |&node: &NodeId| profiled.is_prim(node, Prim::Profile) && profiled.operand_count(node) == 0;
+        let counters: Vec<NodeId> = profiled.nodes_deep().filter(is_counter).collect();
+        counters.into_iter().for_each(|node| editor.erase(node));
+    }
+}
+
 /// Writes what a record observed into a copy of the profiled graph.
-pub(crate) fn annotate(profiled: &Graph, record: &ProfilingRecord, disabled: &ProfileIndices) -> Graph {
+pub(crate) fn annotate(
+    profiled: &Graph,
+    blocks: &Blocks,
+    record: &ProfilingRecord,
+    disabled: &ProfileIndices,
+) -> Graph {
     let mut graph = profiled.clone();
+    let nodes = profile_nodes(profiled);
+    // A tensor is profiled at each use, and one guard is made of all its profiles.
+    let is_disabled = |node| profile_index(profiled, node).is_some_and(|index| disabled.contains(&index));
+    let unguarded: HashSet<ValueId, FxBuildHasher> =
+        nodes.iter().filter(|&&n| is_disabled(n)).map(|&n| profiled.operand(n, 0)).collect();
     let mut editor = graph.edit();
-    for node in profile_nodes(profiled) {
-        let index = profile_index(profiled, node).filter(|index| !disabled.contains(index));
+    blocks.annotate(profiled, record.blocks(), &mut editor);
+    for node in nodes {
+        let is_guarded = !unguarded.contains(&profiled.operand(node, 0));
+        let index = profile_index(profiled, node).filter(|_| is_guarded);
         match index.and_then(|index| record.observed_type(index)) {
             Some(ty) => editor.set_attr(node, names::profiled_type(), Attr::Type(ty)),
             None => {

@@ -135,7 +135,7 @@ impl Program {
             [receiver].into_iter().chain(args).for_each(|arg| given.push(arg));
             Ok(())
         };
-        self.engine.run(&method.graph, &EntryCache::default(), &mut self.session.host(), bind)
+        self.engine.run(&method.graph, &EntryCache::default(), &mut self.session.host(), false, bind)
     }
 
     /// Runs the `__setstate__` method of an object.

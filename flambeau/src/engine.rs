@@ -2,14 +2,20 @@
 //!
 //! Each loaded program has one [`Engine`]. The engine compiles a function at its first call, according to the session's
 //! [`Execution`], and keeps its machines between calls: the second run on a machine does not allocate. With
-//! [`Execution::Profiling`] each entry has an [`Executor`], which runs its calls unless it cannot specialize them.
+//! [`Execution::Profiling`] each entry has an [`Executor`], which runs its calls unless it cannot specialize them. While
+//! a background thread compiles, calls run the function as it was loaded.
 
+use crate::background;
 use crate::error::Error;
+use crate::gradient_graphs::GraphPlans;
+use crate::recording::asks_for_gradients;
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::RequestsGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
-use flambeau_executor::{CallOutcome, Executor, Optimizer, Plan, Stage, StageFailure};
+use flambeau_executor::{
+    CallOutcome, CompileJob, Deoptimization, Executor, Optimizer, Plan, PlanCache, SavedProfile, Stage,
+    StageFailure,
+};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Checks;
@@ -30,13 +36,11 @@ impl Prepared {
         Prepared { session: session.clone(), unit: Arc::clone(unit), asks: OnceLock::new() }
     }
 
-    /// Returns whether a graph, or any function that it may call, requests gradients.
+    /// Returns whether a graph, or any function that it may call, requests gradients or makes tensors that require
+    /// them.
     fn requests_gradients(&self, graph: &Graph) -> bool {
-        let asks = |g: &Graph| {
-            let column = g.registry().column::<RequestsGradients>();
-            g.nodes_deep().any(|node| g.op(node).row().is_some_and(|row| column.get(row).is_some()))
-        };
-        asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
+        asks_for_gradients(graph)
+            || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks_for_gradients(&f.graph)))
     }
 
     /// Returns the graph that the machine runs for a function: as loaded, or optimized if the session's settings
@@ -70,14 +74,49 @@ impl Prepared {
     }
 }
 
+/// Compiles functions for executors: on the calling thread, or on the session's background thread, which shares the
+/// functions.
+#[derive(Clone)]
+struct Compiler(Arc<Prepared>);
+
+impl std::ops::Deref for Compiler {
+    type Target = Prepared;
+
+    fn deref(&self) -> &Prepared {
+        &self.0
+    }
+}
+
 /// A failed stage is recorded, as a failed optimization is.
-impl Optimizer for Prepared {
+impl Optimizer for Compiler {
     type Error = Error;
 
     fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Error> {
         self.session
             .staged(graph, &self.unit, stage)
             .inspect_err(|error| self.session.report(None, Some(stage), graph, &self.unit, error))
+    }
+
+    fn defer(&self, job: CompileJob) -> Option<CompileJob> {
+        if !self.session.compiles_in_background() {
+            return Some(job);
+        }
+        let compiler = self.clone();
+        self.session.background().submit(Box::new(move || compiler.run_job(job)));
+        None
+    }
+}
+
+impl Compiler {
+    /// Runs a job on the background thread. A failed stage is recorded, and so is a panic.
+    fn run_job(&self, job: CompileJob) {
+        let Some(graph) = job.function() else { return };
+        let stage = job.stage();
+        match background::contain(|| job.run(self)) {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => drop(self.report_stage(&graph, failure)),
+            Err(panic) => self.session.report(None, Some(stage), &graph, &self.unit, &panic),
+        }
     }
 }
 
@@ -113,7 +152,55 @@ fn of_callee(error: &Error) -> KernelError {
 #[derive(Clone, Default)]
 pub(crate) struct EntryCache {
     code: OnceLock<Arc<Code>>,
+    /// The code of the graph as it was loaded, for calls while a stage is compiled.
+    loaded: OnceLock<Arc<Code>>,
     executor: OnceLock<Arc<Executor>>,
+    /// Code for recorded calls.
+    recorded: OnceLock<Arc<Code>>,
+    /// Whether every call is recorded, because the program requests gradients.
+    asks: OnceLock<bool>,
+    /// Differentiated graphs for recorded calls.
+    graphs: OnceLock<Arc<GraphPlans>>,
+}
+
+impl EntryCache {
+    /// Returns the differentiated graphs of the entry.
+    pub(crate) fn gradient_graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
+        self.graphs.get().map(|plans| plans.graphs()).unwrap_or_default()
+    }
+
+    pub(crate) fn gradient_refusals(&self) -> Vec<String> {
+        self.graphs.get().map(|plans| plans.refusals()).unwrap_or_default()
+    }
+}
+
+/// A machine with what calls on it reuse.
+struct Machine {
+    vm: Vm,
+    /// The arguments of a call; empty between calls.
+    args: Vec<IValue>,
+    /// The recent plans of executors, by the address of the executor, which the engine keeps alive.
+    caches: Vec<(usize, PlanCache)>,
+}
+
+impl Machine {
+    fn new(functions: &Arc<Functions>, recycled: usize) -> Machine {
+        let vm = Vm::with_recycled(Arc::clone(functions), recycled);
+        Machine { vm, args: Vec::new(), caches: Vec::new() }
+    }
+}
+
+/// Returns the cache of an executor; it becomes the first in the list.
+#[inline]
+fn cache_of<'c>(caches: &'c mut Vec<(usize, PlanCache)>, executor: &Arc<Executor>) -> &'c mut PlanCache {
+    let key = Arc::as_ptr(executor) as usize;
+    if caches.first().is_none_or(|(first, _)| *first != key) {
+        match caches.iter().position(|(other, _)| *other == key) {
+            Some(at) => caches.swap(0, at),
+            None => caches.insert(0, (key, PlanCache::new())),
+        }
+    }
+    &mut caches[0].1
 }
 
 /// Runs the functions of one program.
@@ -125,16 +212,20 @@ pub(crate) struct Engine {
     /// Number of threads that may work on a loop of a run; 0 selects the number of processors.
     threads: usize,
     /// Prepares graphs that the embedder calls.
-    entry: Prepared,
+    entry: Compiler,
     functions: Arc<Functions>,
+    /// The functions as they were loaded, and idle machines for them.
+    loaded: (Arc<Functions>, Mutex<Vec<Vm>>),
     /// Code of graphs that the embedder calls, by the address of the graph. The code keeps the graph alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
     /// Executors of graphs that the embedder calls, by the address of the graph, which the executor keeps alive.
     executors: Mutex<BTreeMap<usize, Arc<Executor>>>,
     /// The machine for calls while no other call runs, created by the first call.
-    machine: TryCell<Option<Vm>>,
+    machine: TryCell<Option<Machine>>,
     /// Further machines, for concurrent calls.
-    others: Mutex<Vec<Vm>>,
+    others: Mutex<Vec<Machine>>,
+    /// Runs recorded calls: graphs as they were loaded, since a history consists of the program's own operators.
+    recording: OnceLock<Arc<Engine>>,
 }
 
 impl Engine {
@@ -144,13 +235,19 @@ impl Engine {
             execution: session.execution(),
             recycled: session.recycled(),
             threads: session.threads(),
-            entry: Prepared::new(session, unit),
+            entry: Compiler(Arc::new(Prepared::new(session, unit))),
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
+            loaded: (Functions::new(Arc::clone(unit) as _), Mutex::default()),
             codes: Mutex::default(),
             executors: Mutex::default(),
             machine: TryCell::new(None),
             others: Mutex::default(),
+            recording: OnceLock::new(),
         })
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.entry.session
     }
 
     /// Returns the unit of the program.
@@ -164,10 +261,15 @@ impl Engine {
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
             return Ok(code);
         }
+        let code = self.compile(graph)?;
+        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+    }
+
+    /// Optimizes and compiles a graph that its caller keeps.
+    pub(crate) fn compile(&self, graph: &Arc<Graph>) -> Result<Arc<Code>, Error> {
         let prepared = self.entry.prepare(graph, None)?;
         let code = Code::compile(&prepared, &**self.functions.callees());
-        let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
-        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+        Ok(Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?))
     }
 
     /// Returns the executor for calls of `graph`.
@@ -177,28 +279,66 @@ impl Engine {
         Arc::clone(lock(&self.executors).entry(key).or_insert_with(new))
     }
 
+    /// Returns the executor of `graph`, if there is one yet.
+    fn known_executor(&self, graph: &Arc<Graph>) -> Option<Arc<Executor>> {
+        lock(&self.executors).get(&(Arc::as_ptr(graph) as usize)).cloned()
+    }
+
     /// Returns the plans that the executor of `graph` has made, the most specific ones first.
     pub(crate) fn plans(&self, graph: &Arc<Graph>) -> Vec<Arc<Plan>> {
-        let key = Arc::as_ptr(graph) as usize;
-        lock(&self.executors).get(&key).map(|executor| executor.plans()).unwrap_or_default()
+        self.known_executor(graph).map(|executor| executor.plans()).unwrap_or_default()
     }
 
     /// Returns what the executor of `graph` has observed; see [`Executor::profiles`].
     pub(crate) fn profiles(&self, graph: &Arc<Graph>) -> Vec<Graph> {
-        let key = Arc::as_ptr(graph) as usize;
-        let executor = lock(&self.executors).get(&key).cloned();
-        executor.map(|executor| executor.profiles()).unwrap_or_default()
+        self.known_executor(graph).map(|executor| executor.profiles()).unwrap_or_default()
+    }
+
+    /// Returns the failed guards of `graph`; see [`Executor::deoptimizations`].
+    pub(crate) fn deoptimizations(&self, graph: &Arc<Graph>) -> Vec<Deoptimization> {
+        self.known_executor(graph).map(|executor| executor.deoptimizations()).unwrap_or_default()
+    }
+
+    /// Returns what calls of `graph` observed; see [`Executor::saved_profiles`].
+    pub(crate) fn saved_profiles(&self, graph: &Arc<Graph>) -> Vec<SavedProfile> {
+        self.known_executor(graph).map(|executor| executor.saved_profiles()).unwrap_or_default()
+    }
+
+    /// Uses profiles of an earlier process for calls of `graph`; see [`Executor::restore`].
+    pub(crate) fn restore(&self, graph: &Arc<Graph>, profiles: Vec<SavedProfile>) {
+        self.executor(graph).restore(profiles);
     }
 
     /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
+    /// `requires_grad` states whether an argument requires a gradient, so that the call is recorded.
     pub(crate) fn run(
-        &self,
+        self: &Arc<Self>,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
+        requires_grad: bool,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        threads::with(self.threads, || self.run_here(graph, cache, host, bind))
+        threads::with(self.threads, || {
+            let asks = *cache.asks.get_or_init(|| self.entry.requests_gradients(graph));
+            if !requires_grad && !asks && host.tape().is_none() {
+                return self.run_here(graph, cache, host, bind);
+            }
+            let optimized = matches!(self.execution, Execution::Optimized | Execution::Profiling);
+            if asks || !requires_grad || !optimized {
+                return self.run_recorded(graph, cache, host, bind);
+            }
+            let mut args = Vec::new();
+            bind(&mut Arguments::of_list(&mut args))?;
+            let plans = cache.graphs.get_or_init(Arc::default);
+            if let Some(result) = plans.call(self, graph, &args, host)? {
+                return Ok(result);
+            }
+            self.run_recorded(graph, cache, host, |bound| {
+                args.into_iter().for_each(|arg| bound.push(arg));
+                Ok(())
+            })
+        })
     }
 
     #[inline]
@@ -209,7 +349,7 @@ impl Engine {
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        if self.execution == Execution::Reference || host.tape().is_some() {
+        if self.execution == Execution::Reference {
             return self.run_reference(graph, host, bind);
         }
         if let Some(executor) = cache.executor.get() {
@@ -217,7 +357,6 @@ impl Engine {
         }
         let code = match cache.code.get() {
             Some(code) => code,
-            None if self.entry.requests_gradients(graph) => return self.run_reference(graph, host, bind),
             None if self.execution == Execution::Profiling => {
                 let executor = cache.executor.get_or_init(|| self.executor(graph));
                 return self.run_specialized(executor, graph, cache, host, bind);
@@ -227,28 +366,70 @@ impl Engine {
                 cache.code.get_or_init(|| code)
             }
         };
-        self.on_machine(|machine| machine.run_bound(code, host, bind))
+        self.on_machine(|machine| machine.vm.run_bound(code, host, bind))
     }
 
     /// Runs `graph` with its executor, or as optimized code if the executor declines the call. A failed stage is an
     /// error of the call in a session that checks its passes.
+    #[inline]
     fn run_specialized(
         &self,
-        executor: &Executor,
+        executor: &Arc<Executor>,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        let mut args = Vec::new();
-        bind(&mut Arguments::of_list(&mut args))?;
-        let checked = self.entry.session.checks() != Checks::Off;
-        let mut outcome = self.on_machine(|machine| executor.call(args, machine, host, &self.entry));
-        let failure = outcome.take_failure().map(|failure| self.entry.report_stage(graph, failure));
+        self.on_machine(|machine| {
+            let Machine { vm, args, caches } = machine;
+            args.clear();
+            bind(&mut Arguments::of_list(args))?;
+            match executor.call(args, cache_of(caches, executor), vm, host, &self.entry) {
+                CallOutcome::Ran { result, failure: None, .. } => Ok(result?),
+                outcome => self.finish(outcome, graph, cache, args, vm, host),
+            }
+        })
+    }
+
+    /// Ends a call that the executor declined, or after which a stage failed.
+    #[cold]
+    fn finish(
+        &self,
+        mut outcome: CallOutcome<Error>,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        args: &mut Vec<IValue>,
+        vm: &mut Vm,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        let failure = outcome.take_failure().map(|failure| self.entry.report_stage(graph, *failure));
+        let push = |bound: &mut Arguments<'_>| {
+            args.drain(..).for_each(|arg| bound.push(arg));
+            Ok(())
+        };
         match (outcome, failure) {
-            (_, Some(failure)) if checked => Err(failure),
+            (_, Some(failure)) if self.entry.session.checks() != Checks::Off => {
+                args.clear();
+                Err(failure)
+            }
             (CallOutcome::Ran { result, .. }, _) => Ok(result?),
-            (CallOutcome::Plain { args, .. }, _) => {
+            (CallOutcome::Plain { pending: true, .. }, _) => {
+                let code = match cache.loaded.get() {
+                    Some(code) => code,
+                    None => {
+                        let code = Code::compile(graph, &**self.loaded.0.callees());
+                        let code = code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?;
+                        cache.loaded.get_or_init(|| Arc::new(code))
+                    }
+                };
+                let idle = lock(&self.loaded.1).pop();
+                let mut vm =
+                    idle.unwrap_or_else(|| Vm::with_recycled(Arc::clone(&self.loaded.0), self.recycled));
+                let result = vm.run_bound(code, host, push);
+                lock(&self.loaded.1).push(vm);
+                result
+            }
+            (CallOutcome::Plain { .. }, _) => {
                 let code = match cache.code.get() {
                     Some(code) => code,
                     None => {
@@ -256,17 +437,86 @@ impl Engine {
                         cache.code.get_or_init(|| code)
                     }
                 };
-                let push = |bound: &mut Arguments<'_>| {
-                    args.into_iter().for_each(|arg| bound.push(arg));
-                    Ok(())
-                };
-                self.on_machine(|machine| machine.run_bound(code, host, push))
+                vm.run_bound(code, host, push)
             }
         }
     }
 
-    /// Runs `graph` as it was loaded, with the reference evaluator. The evaluator records its operations if gradients
-    /// are requested; the machine cannot record.
+    /// Runs `graph` with the session's tape, or with that of the host if there is one.
+    fn run_recorded(
+        &self,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        let own = if host.tape().is_none() { Some(self.entry.session.tape()?) } else { None };
+        let sets = own.is_some();
+        if sets {
+            host.set_tape(own);
+        }
+        let result = self.run_on_tape(graph, cache, host, bind);
+        if sets {
+            host.set_tape(None);
+        }
+        result
+    }
+
+    fn run_on_tape(
+        &self,
+        graph: &Arc<Graph>,
+        cache: &EntryCache,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        if self.execution == Execution::Reference {
+            return self.run_reference(graph, host, bind);
+        }
+        let engine = match self.execution {
+            Execution::Machine => self,
+            _ => self.recording.get_or_init(|| {
+                Engine::new(&self.entry.session.with_execution(Execution::Machine), &self.entry.unit)
+            }),
+        };
+        let code = match cache.recorded.get() {
+            Some(code) => code,
+            None => {
+                let code = engine.code(graph)?;
+                cache.recorded.get_or_init(|| code)
+            }
+        };
+        engine.on_machine(|machine| machine.vm.run_bound(code, host, bind))
+    }
+
+    /// Runs compiled code on complete arguments.
+    pub(crate) fn run_code(
+        &self,
+        code: &Arc<Code>,
+        args: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        self.on_machine(|machine| {
+            machine.vm.run_bound(code, host, |bound| {
+                args.into_iter().for_each(|arg| bound.push(arg));
+                Ok(())
+            })
+        })
+    }
+
+    /// Runs `graph` with the host's tape, operator by operator.
+    pub(crate) fn run_again(
+        &self,
+        graph: &Arc<Graph>,
+        args: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, Error> {
+        self.run_on_tape(graph, &EntryCache::default(), host, |bound| {
+            args.into_iter().for_each(|arg| bound.push(arg));
+            Ok(())
+        })
+    }
+
+    /// Runs `graph` as it was loaded, with the reference evaluator.
     fn run_reference(
         &self,
         graph: &Arc<Graph>,
@@ -275,21 +525,14 @@ impl Engine {
     ) -> Result<IValue, Error> {
         let mut args = Vec::new();
         bind(&mut Arguments::of_list(&mut args))?;
-        let records = host.tape().is_none() && self.entry.requests_gradients(graph);
-        if records {
-            host.set_tape(Some(self.entry.session.tape()?));
-        }
         let results = reference::run(graph, args, &*self.unit, host);
-        if records {
-            host.set_tape(None);
-        }
         Ok(one_value(results?.into_iter()))
     }
 
     /// Runs a closure with an idle machine, or with a new one if none is idle.
     #[inline]
-    fn on_machine<R>(&self, work: impl FnOnce(&mut Vm) -> R) -> R {
-        let new = || Vm::with_recycled(Arc::clone(&self.functions), self.recycled);
+    fn on_machine<R>(&self, work: impl FnOnce(&mut Machine) -> R) -> R {
+        let new = || Machine::new(&self.functions, self.recycled);
         let mut first = self.machine.take();
         let mut other = None;
         let result = work(match &mut first {

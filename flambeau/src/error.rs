@@ -106,6 +106,12 @@ impl From<ExecError> for Error {
     }
 }
 
+impl From<flambeau_tensor::TensorError> for Error {
+    fn from(error: flambeau_tensor::TensorError) -> Self {
+        ExecError::of(&flambeau_exec::KernelError::from(error)).into()
+    }
+}
+
 impl From<crate::json::JsonError> for Error {
     fn from(e: crate::json::JsonError) -> Self {
         Error::new(e.fault(), "X0004", e.to_string())

@@ -6,13 +6,15 @@
 use crate::error::Error;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::{Derivative, Derivatives, Formula, Input, Tape};
+use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, Input, Tape, WalkMode};
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
-use flambeau_ir::{Effects, Fault, FunctionSchema, IValue, OpId, Registry, Source, Symbol};
+use flambeau_ir::{Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol};
 use flambeau_rewrite::autodiff::{
-    self, ArgGradient, FormulaSource, GradientTable, Gradients, Named, concrete_value,
+    self, ArgGradient, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named,
+    NotDifferentiable, OpDerivative, concrete_value,
 };
+use flambeau_tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,7 +29,9 @@ impl Known {
     fn len(&self) -> usize {
         match &self.stated {
             autodiff::GradientEntry::Constant | autodiff::GradientEntry::Layout => 0,
-            autodiff::GradientEntry::Formulas(gradients) => gradients.len(),
+            autodiff::GradientEntry::Formulas(gradients) | autodiff::GradientEntry::View(gradients) => {
+                gradients.len()
+            }
             autodiff::GradientEntry::Body(_) => 1,
         }
     }
@@ -36,7 +40,7 @@ impl Known {
     fn source(&self, schema: &FunctionSchema, index: usize, complex: bool) -> Option<FormulaSource> {
         match &self.stated {
             autodiff::GradientEntry::Constant | autodiff::GradientEntry::Layout => None,
-            autodiff::GradientEntry::Formulas(all) => {
+            autodiff::GradientEntry::Formulas(all) | autodiff::GradientEntry::View(all) => {
                 FormulaSource::of_gradient(schema, all.get(index)?, complex)
             }
             autodiff::GradientEntry::Body(body) => Some(FormulaSource::of_body(schema, body, complex)),
@@ -63,6 +67,9 @@ pub(crate) struct Library {
     helpers: Arc<SourceFile>,
     known: Mutex<BTreeMap<OpId, Option<Arc<Known>>>>,
     compiled: Mutex<BTreeMap<Key, Entry>>,
+    /// Derivatives as graphs, and the helpers of differentiation.
+    graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
+    helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
 }
 
 impl Library {
@@ -76,7 +83,15 @@ impl Library {
         let source = Source::new("<gradients>", table.helpers());
         let helpers = SourceFile::new(source, &session.source_limits());
         let session = session.with_execution(Execution::Machine);
-        Ok(Library { session, table, helpers, known: Mutex::default(), compiled: Mutex::default() })
+        Ok(Library {
+            session,
+            table,
+            helpers,
+            known: Mutex::default(),
+            compiled: Mutex::default(),
+            graphs: Mutex::default(),
+            helper_graphs: Mutex::default(),
+        })
     }
 
     fn registry(&self) -> &Arc<Registry> {
@@ -94,6 +109,8 @@ impl Library {
         let derivative = match &stated {
             autodiff::GradientEntry::Constant => Derivative::Constant,
             autodiff::GradientEntry::Layout => Derivative::Layout,
+            // The gradients of recorded views follow from their layouts.
+            autodiff::GradientEntry::View(_) => return None,
             autodiff::GradientEntry::Formulas(gradients) => {
                 let formula = |gradient: &ArgGradient| {
                     let args: Option<Vec<usize>> =
@@ -133,6 +150,63 @@ impl Library {
         let entry = Program::of_unit(&self.session, compilation.into_unit()).entry(name.as_str())?;
         compiled.insert(key, entry.clone());
         Ok(entry)
+    }
+
+    /// Returns the derivative of an operator as graphs.
+    pub(crate) fn op_derivative(&self, op: OpId) -> Result<OpDerivative, NotDifferentiable> {
+        if let Some(known) = self.graphs.lock().unwrap_or_else(PoisonError::into_inner).get(&op) {
+            return Ok(known.clone());
+        }
+        let schema = self.registry().schema(op);
+        let fail = |e: Error| NotDifferentiable { operator: schema.full_name(), what: e.message };
+        let graph_of = |index: usize, source: FormulaSource| {
+            let entry = self.compiled((op, index, false), || Some(source)).map_err(fail)?;
+            self.session.apply_text(entry.graph(), entry.unit(), "simplify").map(Arc::new).map_err(fail)
+        };
+        let derivative = match self.table.of(self.registry(), op) {
+            None | Some(autodiff::GradientEntry::Layout) => OpDerivative::Unknown,
+            Some(autodiff::GradientEntry::Constant) => OpDerivative::Constant,
+            Some(autodiff::GradientEntry::Body(body)) => {
+                let source = FormulaSource::of_body(schema, body, false);
+                let params = source.params.clone();
+                let graph = Some(graph_of(0, source)?);
+                OpDerivative::Body(Arc::new(FormulaGraph { args: Vec::new(), params, graph }))
+            }
+            Some(autodiff::GradientEntry::Formulas(all) | autodiff::GradientEntry::View(all)) => {
+                let formula = |(index, gradient): (usize, &ArgGradient)| {
+                    let args = gradient.args.iter().filter_map(|arg| schema.arg_index(arg)).collect();
+                    let source = FormulaSource::of_gradient(schema, gradient, false);
+                    let params = source.as_ref().map(|source| source.params.clone()).unwrap_or_default();
+                    let graph = source.map(|source| graph_of(index, source)).transpose()?;
+                    Ok(FormulaGraph { args, params, graph })
+                };
+                OpDerivative::Formulas(all.iter().enumerate().map(formula).collect::<Result<_, _>>()?)
+            }
+        };
+        let mut graphs = self.graphs.lock().unwrap_or_else(PoisonError::into_inner);
+        graphs.insert(op, derivative.clone());
+        Ok(derivative)
+    }
+
+    /// Returns the graph of a helper, which `source` defines.
+    pub(crate) fn helper_graph(&self, helper: Helper, source: &str) -> Result<Arc<Graph>, NotDifferentiable> {
+        let mut graphs = self.helper_graphs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(graph) = graphs.get(&helper) {
+            return Ok(Arc::clone(graph));
+        }
+        let name = match helper {
+            Helper::Sum => "sum",
+            Helper::Fit => "fit",
+            Helper::ZerosLike => "zeros_like",
+            Helper::Defined => "defined",
+        };
+        let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
+        let entry =
+            self.session.compile_source(source, "<helpers>").and_then(|p| p.entry(name)).map_err(fail)?;
+        let graph = self.session.apply_text(entry.graph(), entry.unit(), "simplify").map_err(fail)?;
+        let graph = Arc::new(graph);
+        graphs.insert(helper, Arc::clone(&graph));
+        Ok(graph)
     }
 
     /// Compiles the formulas of those operators that have a kernel.
@@ -237,19 +311,52 @@ impl Session {
         Ok(Tape::new(self.gradient_library()?))
     }
 
-    /// Returns the gradients of `inputs`, given those of `outputs`, which were computed on a host with a tape. The
-    /// gradient is `None` for an input on which no output depends.
+    /// Returns the gradients of `inputs`, given those of `outputs`, which were computed by recorded calls. The gradient
+    /// is `None` for an input on which no output depends. The history is retained.
     ///
     /// # Errors
     /// `X0002` if an operator between them has no derivative, an output does not require a gradient, or a tensor that a
     /// formula needs was written after it was recorded.
     pub fn gradients(
         &self,
-        outputs: &[(flambeau_tensor::Tensor, flambeau_tensor::Tensor)],
-        inputs: &[flambeau_tensor::Tensor],
+        outputs: &[(Tensor, Tensor)],
+        inputs: &[Tensor],
         host: &mut Host,
-    ) -> Result<Vec<Option<flambeau_tensor::Tensor>>, Error> {
-        Ok(flambeau_exec::tape::gradients(&self.tape()?, outputs, inputs, host)?)
+    ) -> Result<Vec<Option<Tensor>>, Error> {
+        self.gradients_with(outputs, inputs, WalkMode { retain_graph: true, create_graph: false }, host)
+    }
+
+    /// As [`Session::gradients`], with a choice of what happens to the history: with `create_graph` the gradients have
+    /// a history themselves and can be differentiated again, without `retain_graph` the history is released.
+    ///
+    /// # Errors
+    /// As [`Session::gradients`].
+    pub fn gradients_with(
+        &self,
+        outputs: &[(Tensor, Tensor)],
+        inputs: &[Tensor],
+        mode: WalkMode,
+        host: &mut Host,
+    ) -> Result<Vec<Option<Tensor>>, Error> {
+        Ok(tape::gradients(&self.tape()?, outputs, inputs, mode, host)?)
+    }
+
+    /// Accumulates gradients in the leaves on which `outputs` depend: see [`Session::accumulated_gradient`].
+    ///
+    /// # Errors
+    /// As [`Session::gradients`].
+    pub fn backward(
+        &self,
+        outputs: &[(Tensor, Tensor)],
+        mode: WalkMode,
+        host: &mut Host,
+    ) -> Result<(), Error> {
+        Ok(tape::backward(&self.tape()?, outputs, mode, host)?)
+    }
+
+    /// Returns the gradient that backward walks accumulated in a leaf, as PyTorch's `.grad`.
+    pub fn accumulated_gradient(leaf: &Tensor) -> Option<Tensor> {
+        tape::gathered(leaf)
     }
 }
 

@@ -525,6 +525,9 @@ fn write_tensor(tensor: &Tensor) -> Result<Value, JsonError> {
     if !tensor.is_contiguous() {
         object.insert("strides".into(), json!(tensor.strides()));
     }
+    if tensor.requires_grad() {
+        object.insert("rg".into(), json!(true));
+    }
     if tensor.numel() > MAX_DATA {
         object.insert("b64".into(), json!(BASE64.encode(tensor.to_bytes()?)));
         return Ok(Value::Object(object));

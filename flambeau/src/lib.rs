@@ -37,6 +37,7 @@ struct Readme;
 mod archives;
 #[cfg(feature = "archive")]
 mod as_module;
+mod background;
 mod engine;
 mod error;
 #[cfg(feature = "export")]
@@ -47,11 +48,16 @@ mod exports;
 mod failures;
 #[cfg(feature = "archive")]
 mod freeze;
+mod functional;
+mod gradient_graphs;
 mod gradients;
 pub mod json;
 mod limits;
 mod module;
+mod optim;
+mod plans;
 mod program;
+mod recording;
 #[cfg(feature = "archive")]
 mod save;
 mod session;
@@ -72,5 +78,7 @@ pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
+pub use optim::{Optimizer, Update};
+pub use plans::RestoredPlans;
 pub use program::{Entry, Program};
-pub use session::{Execution, Session, SessionBuilder};
+pub use session::{Compilation, Execution, Session, SessionBuilder};

@@ -3,10 +3,11 @@
 use crate::engine::{Engine, EntryCache};
 use crate::error::Error;
 use crate::module::Module;
+use crate::recording::requires_grad;
 use crate::session::Session;
 use flambeau_exec::Host;
 use flambeau_exec::vm::Arguments;
-use flambeau_executor::Plan;
+use flambeau_executor::{Deoptimization, Plan};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
@@ -262,9 +263,12 @@ impl Program {
 
 impl Entry {
     /// Returns the session in which the program was loaded.
-    #[cfg(feature = "export")]
     pub(crate) fn session(&self) -> &Session {
         &self.session
+    }
+
+    pub(crate) fn unit(&self) -> &CompilationUnit {
+        self.engine.unit()
     }
 
     /// Returns the name by which the entry was found.
@@ -287,7 +291,9 @@ impl Entry {
         &self.graph
     }
 
-    /// Calls the entry. Several results are returned as a tuple.
+    /// Calls the entry. Several results are returned as a tuple. If an argument or a parameter of the module requires a
+    /// gradient, the call is recorded as in PyTorch: results that depend on it require gradients, and
+    /// [`Session::gradients`] computes them. [`Host::set_grad_enabled`] turns recording off.
     ///
     /// # Errors
     /// `X0003` for arguments that do not match the schema, `X0002` for exceptions of the program and exceeded limits.
@@ -306,13 +312,22 @@ impl Entry {
         host: &mut Host,
     ) -> Result<IValue, Error> {
         let bind = |bound: &mut Arguments<'_>| self.bind(args, kwargs, bound);
-        self.engine.run(&self.graph, &self.cache, host, bind).map_err(|mut error| {
+        let records = host.grad_enabled() && self.requires_grad(args, kwargs);
+        self.engine.run(&self.graph, &self.cache, host, records, bind).map_err(|mut error| {
             // The executed graph does not have a name.
             if let Some(outermost) = error.trace.first_mut().filter(|t| t.function == Symbol::EMPTY) {
                 outermost.function = Symbol::new(&self.name);
             }
             error
         })
+    }
+
+    /// Whether an argument or an attribute of the receiver requires a gradient.
+    #[inline]
+    fn requires_grad(&self, args: &[IValue], kwargs: &[(&str, IValue)]) -> bool {
+        args.iter().any(requires_grad)
+            || kwargs.iter().any(|(_, value)| requires_grad(value))
+            || self.receiver.as_ref().is_some_and(|receiver| requires_grad(&IValue::Object(receiver.clone())))
     }
 
     /// Returns the body as TorchScript source, like PyTorch's `.code`.
@@ -342,10 +357,26 @@ impl Entry {
         self.engine.plans(&self.graph)
     }
 
+    /// Returns the differentiated graphs that recorded calls run: forward and backward, optimized.
+    pub fn gradient_graphs(&self) -> Vec<(Arc<Graph>, Arc<Graph>)> {
+        self.cache.gradient_graphs()
+    }
+
+    /// Returns the reasons why recorded calls do not run differentiated graphs, one for each kind of arguments.
+    pub fn gradient_refusals(&self) -> Vec<String> {
+        self.cache.gradient_refusals()
+    }
+
     /// Returns the graph with its profiling nodes and the types that calls observed under
     /// [`crate::Execution::Profiling`], one for each combination of dtypes, ranks and present optionals.
     pub fn profiles(&self) -> Vec<Graph> {
         self.engine.profiles(&self.graph)
+    }
+
+    /// Returns the guards that failed in calls of this graph under [`crate::Execution::Profiling`]: the value, the
+    /// guarded type, the type that it had, and what was recompiled. Guards of older plans come first.
+    pub fn deoptimizations(&self) -> Vec<Deoptimization> {
+        self.engine.deoptimizations(&self.graph)
     }
 
     #[cold]

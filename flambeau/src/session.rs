@@ -1,5 +1,6 @@
 //! Sessions: the operators, limits and modes of execution with which programs are loaded.
 
+use crate::background::Background;
 use crate::error::Error;
 use crate::failures::{Failures, OptimizationFailure};
 use crate::gradients::Library;
@@ -8,7 +9,7 @@ use crate::program::Program;
 use flambeau_analysis::{Analyses, ConstantOwner};
 use flambeau_exec::vm::Vm;
 use flambeau_exec::{Host, Kernel, panic_message};
-use flambeau_executor::Stage;
+use flambeau_executor::{Deopt, Stage};
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::{CompilationUnit, Facet, Fault, Graph, OpDef, Registry, RegistryBuilder, Source, Symbol};
@@ -36,10 +37,24 @@ pub enum Execution {
     Profiling,
 }
 
+/// The thread that compiles plans under [`Execution::Profiling`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compilation {
+    /// [`Compilation::Background`], unless the session runs loops on the calling thread only
+    /// ([`SessionBuilder::threads`]) or checks its passes ([`SessionBuilder::checks`]).
+    #[default]
+    Automatic,
+    /// A background thread. Calls never wait: meanwhile they run the function as it was loaded. A failed stage is
+    /// recorded ([`Session::optimization_failures`]) and is not an error of a call.
+    Background,
+    /// The calling thread, always at the same calls.
+    Synchronous,
+}
+
 /// The pipelines of every session: name and text.
 const PIPELINES: &[(&str, &str)] = &[
     ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
-    ("default", "simplify,peephole,cse,dce,fuse,dce"),
+    ("default", "simplify,peephole,saturate,cse,dce,fuse,dce"),
 ];
 
 /// Builder of a session.
@@ -78,7 +93,11 @@ pub(crate) struct Settings {
     recycled: usize,
     threads: usize,
     executor: flambeau_executor::Settings,
+    compilation: Compilation,
+    background: Background,
     failures: Failures,
+    /// Number of recorded calls of an entry before it runs differentiated graphs.
+    differentiated_after: u32,
 }
 
 impl Default for Settings {
@@ -95,12 +114,29 @@ impl Default for Settings {
             recycled: Vm::RECYCLED,
             threads: 0,
             executor: flambeau_executor::Settings::default(),
+            compilation: Compilation::default(),
+            background: Background::default(),
             failures: Failures::default(),
+            differentiated_after: 1,
         }
     }
 }
 
+/// The environment variable that makes guards of plans fail.
+const DEOPT: &str = "FLAMBEAU_DEOPT";
+
 impl Settings {
+    /// Reads the settings that environment variables state.
+    fn read_environment(&mut self) -> Result<(), Error> {
+        let Some(text) = std::env::var_os(DEOPT).filter(|_| self.executor.deopt.is_none()) else {
+            return Ok(());
+        };
+        let parsed = text.to_string_lossy().parse::<Deopt>();
+        let invalid = |e| Error::new(Fault::Misuse, "S0009", format!("{DEOPT}: {e}"));
+        self.executor.deopt = Some(parsed.map_err(invalid)?);
+        Ok(())
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             source: self.load.source_limits,
@@ -196,6 +232,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets after how many recorded calls an entry runs differentiated graphs, which are compiled and optimized, instead
+    /// of recording each operator; `u32::MAX`: never. The default is 1.
+    pub fn differentiated_after(mut self, calls: u32) -> Self {
+        self.settings.differentiated_after = calls;
+        self
+    }
+
     /// Sets the checks on passes. With any checks except [`Checks::Off`], a failed optimization is an error of the
     /// call. With [`Checks::Off`], the program runs unoptimized and the failure is recorded
     /// ([`Session::optimization_failures`]). The default is [`Checks::Boundaries`] in builds with debug assertions and
@@ -255,6 +298,19 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets the thread that compiles plans, for [`Execution::Profiling`].
+    pub fn compilation(mut self, compilation: Compilation) -> Self {
+        self.settings.compilation = compilation;
+        self
+    }
+
+    /// Makes guards of plans fail, for tests; results of calls stay the same. The environment variable `FLAMBEAU_DEOPT`
+    /// (`all`, `every:N` or `guard:K`) has the same effect in sessions without this setting.
+    pub fn deopt(mut self, deopt: Deopt) -> Self {
+        self.settings.executor.deopt = Some(deopt);
+        self
+    }
+
     /// Builds the session.
     ///
     /// # Errors
@@ -263,6 +319,7 @@ impl SessionBuilder {
     /// names; `S0009` for an invalid environment variable.
     pub fn build(mut self) -> Result<Session, Error> {
         check_switches()?;
+        self.settings.read_environment()?;
         let registry = self.registry.build()?;
         if self.extended || !self.book.is_empty() {
             self.book.resolve(&registry)?;
@@ -334,7 +391,9 @@ impl Session {
     /// `S0009` for an invalid environment variable.
     pub fn standard() -> Result<Session, Error> {
         check_switches()?;
-        Session::new(flambeau_ops::registry(), Settings::default(), standard_library(), Rulebook::new())
+        let mut settings = Settings::default();
+        settings.read_environment()?;
+        Session::new(flambeau_ops::registry(), settings, standard_library(), Rulebook::new())
     }
 
     /// Returns the passes and named pipelines.
@@ -473,6 +532,25 @@ impl Session {
         self.settings.executor
     }
 
+    /// Returns whether plans are compiled on a background thread; see [`SessionBuilder::compilation`].
+    pub(crate) fn compiles_in_background(&self) -> bool {
+        match self.settings.compilation {
+            Compilation::Automatic => self.settings.threads != 1 && self.settings.checks == Checks::Off,
+            chosen => chosen == Compilation::Background,
+        }
+    }
+
+    /// Returns the queue of compilations, which the variants of a session share.
+    pub(crate) fn background(&self) -> &Background {
+        &self.settings.background
+    }
+
+    /// Waits until the background thread has compiled all plans that calls have requested so far. Returns at once in
+    /// sessions that compile on the calling thread.
+    pub fn wait_for_compilations(&self) {
+        self.settings.background.wait();
+    }
+
     /// Returns the bytes of freed tensors that each machine keeps; see [`SessionBuilder::recycled`].
     pub(crate) fn recycled(&self) -> usize {
         self.settings.recycled
@@ -488,6 +566,16 @@ impl Session {
     /// Returns the same session with another mode of execution.
     pub fn with_execution(&self, execution: Execution) -> Session {
         self.with(|settings| settings.execution = execution)
+    }
+
+    /// Returns the same session with another thread for compilations; see [`SessionBuilder::compilation`].
+    pub fn with_compilation(&self, compilation: Compilation) -> Session {
+        self.with(|settings| settings.compilation = compilation)
+    }
+
+    /// Returns the same session with guards that are made to fail, or with none; see [`SessionBuilder::deopt`].
+    pub fn with_deopt(&self, deopt: Option<Deopt>) -> Session {
+        self.with(|settings| settings.executor.deopt = deopt)
     }
 
     /// Returns the same session with other bounds.
@@ -611,6 +699,11 @@ impl Session {
         }
         let library = Arc::new(Library::new(self)?);
         Ok(Arc::clone(self.gradients.get_or_init(|| library)))
+    }
+
+    /// Returns the number of recorded calls of an entry before it runs differentiated graphs.
+    pub(crate) fn differentiated_after(&self) -> u32 {
+        self.settings.differentiated_after
     }
 
     /// Returns a host with this session's limits that prints to standard output.

@@ -13,6 +13,7 @@ impl Both {
     fn new(source: &str) -> Both {
         let entry = |execution| {
             let session = Session::standard().expect("consistent").with_execution(execution);
+            let session = session.with_compilation(flambeau::Compilation::Synchronous);
             let program = session.compile_source(source, "test.py").unwrap_or_else(|e| panic!("{e}"));
             program.entry("f").expect("there")
         };
@@ -278,4 +279,71 @@ def f(x, n: int):
     let places = |e: &flambeau::Error| e.trace.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>();
     assert!(!wanted.trace.is_empty());
     assert_eq!(places(&wanted).last(), places(&got).last());
+}
+
+#[test]
+fn branches_and_trip_counts_are_profiled() {
+    let source = "
+def f(x, n: int, m: int):
+    y = x
+    for i in range(n):
+        for j in range(3):
+            y = y + x
+        if i >= 0:
+            y = y * 2.0
+        else:
+            y = y - x
+        if i == m:
+            y = y + 1.0
+    return y
+";
+    let both = Both::new(source);
+    for n in [4, 5, 5] {
+        both.call(&[tensor(&[2]), IValue::Int(n), IValue::Int(1)]).expect("runs");
+    }
+    let profiles = both.profiling.profiles();
+    let [profile] = profiles.as_slice() else { panic!("{} profiles", profiles.len()) };
+    let text = profile.to_string();
+    let lines = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(lines("prim::Loop"), 2, "{text}");
+    assert_eq!(lines("prim::Loop[trip_count=3]"), 1, "only the inner loop:\n{text}");
+    assert_eq!((lines("prim::If["), lines("prim::If[taken=0]")), (1, 1), "{text}");
+    assert_eq!(lines("prim::profile[index=0]()"), 0, "counters are removed:\n{text}");
+}
+
+#[cfg(feature = "archive")]
+#[test]
+fn attributes_of_modules_are_part_of_the_precondition() {
+    let archive = include_bytes!("../../archive/tests/data/nested.pt");
+    let run = |execution| {
+        let session = Session::standard().expect("consistent").with_execution(execution);
+        let session = session.with_compilation(flambeau::Compilation::Synchronous);
+        let program = session.load_archive_bytes(archive).expect("loads");
+        let entry = program.entry("forward").expect("there");
+        let weight = || {
+            let module = program.module().expect("a module");
+            let named = module.named_parameters();
+            named.into_iter().find(|(name, _)| name == "a.lin.weight").expect("there").1
+        };
+        let mut results = Vec::new();
+        let mut call = || {
+            let result = entry.call(&[tensor(&[3, 2])], &[]).map(|value| text(&value));
+            results.push(result.map_err(|e| e.message));
+        };
+        (0..4).for_each(|_| call());
+        // The same attribute with other metadata: the plan does not fit, and a later one does.
+        weight().set_requires_grad(false);
+        (0..4).for_each(|_| call());
+        (results, entry)
+    };
+    let (wanted, _) = run(Execution::Reference);
+    let (got, entry) = run(Execution::Profiling);
+    assert_eq!(got, wanted);
+    let plans = entry.plans();
+    assert!(!plans.is_empty());
+    for plan in plans {
+        let graph = plan.graph();
+        assert!(graph.inputs().len() > 2, "weights are inputs:\n{graph}");
+        assert_eq!(plan.code().bailouts().len(), 0, "no guard of a weight is left:\n{graph}");
+    }
 }

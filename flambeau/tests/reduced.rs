@@ -1,5 +1,6 @@
 //! Tests of every build, with any features: programs are compiled, read, analysed, rewritten and printed. `cargo xtask
 //! test` runs these tests with all features and without any.
+#![allow(clippy::assertions_on_constants, reason = "features are constants of a build")]
 
 use flambeau::analysis::{AliasDb, Analyses, Dtype, Liveness, Shape, Shapes};
 #[cfg(not(feature = "kernels"))]

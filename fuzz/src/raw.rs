@@ -8,7 +8,10 @@ use flambeau_ir::verify::{verify, verify_with};
 use flambeau_ir::{CompilationUnit, Registry, Source};
 use std::sync::Arc;
 
-/// IR text.
+/// Parses IR text, and verifies and prints the graph.
+///
+/// # Panics
+/// Panics if a graph that verifies is printed as text that does not read back, which is a finding.
 pub fn ir(data: &[u8], registry: &Arc<Registry>) {
     let text = String::from_utf8_lossy(data);
     let source = Source::new("fuzz.ir", text);

@@ -64,20 +64,25 @@ pub(crate) fn candidates(case: &Case) -> impl Iterator<Item = Case> + '_ {
     inlined(case).into_iter().chain(smaller).chain(inputs).filter(|case| verify(&case.graph).is_ok())
 }
 
-/// Returns the program with all calls inlined, without its functions unless the bodies of tasks call them. Calls in
-/// these are not inlined.
+/// Returns the program with its calls inlined, without its functions unless calls that check their arguments or the
+/// bodies of tasks remain. Calls in these are not inlined. `None` if nothing changes.
 fn inlined(case: &Case) -> Option<Case> {
-    let calls =
-        |g: &Graph| g.nodes_deep().any(|n| matches!(g.prim(n), Some(Prim::CallFunction | Prim::CallMethod)));
-    let mut tasks = case.graph.nodes_deep().filter_map(|n| case.graph.attr(n, names::subgraph())?.as_graph());
-    if case.unit.functions().next().is_none() || (!calls(&case.graph) && tasks.next().is_some()) {
+    let calls = |g: &Graph| {
+        g.nodes_deep().filter(|&n| matches!(g.prim(n), Some(Prim::CallFunction | Prim::CallMethod))).count()
+    };
+    let has_tasks = |g: &Graph| g.nodes_deep().any(|n| g.attr(n, names::subgraph()).is_some());
+    let before = calls(&case.graph);
+    if case.unit.functions().next().is_none() || (before == 0 && has_tasks(&case.graph)) {
         return None;
     }
     let mut graph: Graph = (*case.graph).clone();
     let pipeline = Pipeline::new().then(Inline::default());
     Manager::new().unit(&case.unit).run(&mut graph, &pipeline).ok()?;
-    let has_tasks = graph.nodes_deep().any(|n| graph.attr(n, names::subgraph()).is_some());
-    Some(if has_tasks { case.with_graph(graph) } else { Case::new(graph, case.inputs.clone()) })
+    match calls(&graph) {
+        0 if !has_tasks(&graph) => Some(Case::new(graph, case.inputs.clone())),
+        left if left < before => Some(case.with_graph(graph)),
+        _ => None,
+    }
 }
 
 /// Returns the graph without a node: each used result is replaced by an earlier value of the same type.

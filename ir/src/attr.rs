@@ -326,6 +326,18 @@ pub mod names {
         NAME.symbol()
     }
 
+    /// The block that all profiled runs of a branch executed: 0 or 1.
+    pub fn taken() -> Symbol {
+        static NAME: Name = Name::new("taken");
+        NAME.symbol()
+    }
+
+    /// The number of iterations of a loop in all profiled runs.
+    pub fn trip_count() -> Symbol {
+        static NAME: Name = Name::new("trip_count");
+        NAME.symbol()
+    }
+
     /// Words that a call of the host was compiled with.
     pub fn scalar_args() -> Symbol {
         static NAME: Name = Name::new("scalar_args");

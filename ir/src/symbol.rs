@@ -88,6 +88,7 @@ impl Symbol {
 
     /// Interns `text`.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "handles start at 1")]
     pub fn new(text: &str) -> Self {
         if text.is_empty() {
             return Self::EMPTY;

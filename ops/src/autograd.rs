@@ -4,12 +4,23 @@ use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::tape::{self, NoDerivatives, RequestsGradients, Tape};
+use flambeau_exec::tape::{self, NoDerivatives, ReadsHistory, RequestsGradients, Tape, WalkMode};
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
+
+/// Operators whose results depend on the history of their operand.
+const READ_HISTORY: [&str; 4] =
+    ["aten::is_leaf", "prim::requires_grad", "prim::grad", "aten::requires_grad_"];
+
+/// Adds the facet of operators that read the history of tensors.
+pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {
+    for op in READ_HISTORY {
+        builder.facet(op, ReadsHistory);
+    }
+}
 
 /// Returns the host's tape, which is set for every run that must record.
 fn recorded(cx: &mut KernelCx<'_>) -> Result<Tape, KernelError> {
@@ -57,12 +68,12 @@ fn optional_tensors(cx: &KernelCx<'_>, i: usize) -> Result<Vec<Option<Tensor>>, 
     Ok(cx.list(i)?.read().iter().map(|v| v.as_tensor().cloned()).collect())
 }
 
-/// Rejects higher-order derivatives, which are not recorded.
-fn refuse_higher(cx: &KernelCx<'_>, create_graph: usize) -> KernelResult {
-    if cx.boolean(create_graph)? {
-        return Err(KernelError::unsupported("`create_graph=True`: gradients of gradients"));
-    }
-    Ok(())
+/// Returns the mode of a walk from the arguments `retain_graph` and `create_graph`, which follow each other. The graph is
+/// retained by default if it is differentiated again.
+fn mode(cx: &KernelCx<'_>, retain_graph: usize) -> Result<WalkMode, KernelError> {
+    let create_graph = cx.boolean(retain_graph + 1)?;
+    let given = cx.arg(retain_graph)?.as_bool();
+    Ok(WalkMode { retain_graph: given.unwrap_or(create_graph), create_graph })
 }
 
 fn backward_of_one(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -76,21 +87,20 @@ fn backward_of_list(cx: &mut KernelCx<'_>) -> KernelResult {
 }
 
 fn backward(cx: &mut KernelCx<'_>, outputs: &[Tensor], given: &[Option<Tensor>]) -> KernelResult {
-    refuse_higher(cx, 3)?;
-    let tape = recorded(cx)?;
+    let (tape, mode) = (recorded(cx)?, mode(cx, 2)?);
     let outputs = seeded(outputs, given)?;
-    tape::backward(&tape, &outputs, cx.host()).map_err(|e| KernelError::of_task(&e))
+    tape::backward(&tape, &outputs, mode, cx.host()).map_err(|e| KernelError::of_task(&e))
 }
 
 fn grad(cx: &mut KernelCx<'_>) -> KernelResult {
-    refuse_higher(cx, 4)?;
-    let (inputs, may_miss) = (cx.tensors(1)?, cx.boolean(5)?);
+    let (inputs, may_miss, mode) = (cx.tensors(1)?, cx.boolean(5)?, mode(cx, 3)?);
     if let Some(i) = inputs.iter().position(|t| !tape::is_recorded(t)) {
         return Err(KernelError::input(format!("element {i} of the input tensors does not require grad")));
     }
     let outputs = seeded(&cx.tensors(0)?, &optional_tensors(cx, 2)?)?;
     let tape = recorded(cx)?;
-    let found = tape::gradients(&tape, &outputs, &inputs, cx.host()).map_err(|e| KernelError::of_task(&e))?;
+    let found =
+        tape::gradients(&tape, &outputs, &inputs, mode, cx.host()).map_err(|e| KernelError::of_task(&e))?;
     if let Some(i) = found.iter().position(Option::is_none).filter(|_| !may_miss) {
         return Err(KernelError::input(format!(
             "element {i} of the differentiated Tensors appears to not have been used in the graph. Set \
@@ -138,7 +148,7 @@ fn gathering(g: &mut Gen<'_>) -> IValue {
     let leaf = leaf(g);
     if let IValue::Tensor(leaf) = &leaf {
         let tape = Tape::new(Arc::new(NoDerivatives));
-        tape::backward(&tape, &[(leaf.clone(), leaf.alias())], &mut Host::quiet())
+        tape::backward(&tape, &[(leaf.clone(), leaf.alias())], WalkMode::default(), &mut Host::quiet())
             .expect("invariant: a leaf gathers what comes to it");
     }
     leaf

@@ -38,6 +38,7 @@ mod shape;
 mod sort;
 mod string;
 mod support;
+mod synonyms;
 mod variants;
 mod view;
 
@@ -126,11 +127,14 @@ pub fn standard(builder: &mut RegistryBuilder) {
     }
     rules::add(builder);
     variants::add(builder);
+    synonyms::add(builder);
     grad::add(builder);
+    autograd::add_facets(builder);
     exported::add(builder);
 }
 
 /// Returns a registry of the standard operators, created once per process.
+#[expect(clippy::missing_panics_doc, reason = "a test builds the standard operators")]
 pub fn registry() -> Arc<Registry> {
     static STANDARD: OnceLock<Arc<Registry>> = OnceLock::new();
     Arc::clone(STANDARD.get_or_init(|| {

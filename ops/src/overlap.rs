@@ -8,6 +8,7 @@
 //!
 //! The check compares storages first, so it costs O(rank) and only for operands in the written storage.
 
+use crate::synonyms::canonical;
 use flambeau_exec::KernelError;
 use flambeau_ir::IValue;
 use flambeau_tensor::{Tensor, TensorError, loops};
@@ -26,7 +27,8 @@ pub(crate) struct InPlaceRules {
 }
 
 impl InPlaceRules {
-    /// Returns the rules of an operator, by full name including the `_`, and overload.
+    /// Returns the rules of an operator, by full name including the `_`, and overload. Synonyms have the rules of their
+    /// canonical operator.
     pub(crate) fn of(name: &str, overload: &str) -> InPlaceRules {
         static ROWS: OnceLock<BTreeMap<&'static str, InPlaceRules>> = OnceLock::new();
         let rows = ROWS.get_or_init(|| {
@@ -37,7 +39,8 @@ impl InPlaceRules {
             };
             include_str!("in_place.txt").lines().map(row).collect()
         });
-        let full = if overload.is_empty() { name.to_owned() } else { format!("{name}.{overload}") };
+        let name = canonical(name);
+        let full = if overload.is_empty() { name.into_owned() } else { format!("{name}.{overload}") };
         rows.get(full.as_str()).copied().unwrap_or_default()
     }
 

@@ -4,6 +4,7 @@ pub(crate) use crate::compute::kernel;
 use crate::compute::{Change, Compute, change, compute};
 pub(crate) use crate::output_layout::OutputLayout;
 pub(crate) use crate::overlap::InPlaceRules;
+use crate::synonyms::canonical;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Fault, Kernel, KernelCx, KernelError};
@@ -160,7 +161,7 @@ impl OutRules {
             };
             include_str!("outs.txt").lines().map(row).collect()
         });
-        rows.get(format!("{name}.{overload}").as_str()).copied().unwrap_or_default()
+        rows.get(format!("{}.{overload}", canonical(name)).as_str()).copied().unwrap_or_default()
     }
 
     /// Checks whether an output may be written with these arguments.

@@ -255,6 +255,13 @@ impl Fuel<'_> {
         self.control.trace.is_some()
     }
 
+    /// Attaches a proof to the rewrite that took fuel last, if the run records a trace.
+    pub(crate) fn prove(&mut self, proof: String) {
+        if let Some(trace) = &mut self.control.trace {
+            trace.prove(proof);
+        }
+    }
+
     /// Records in the trace the values, with their former names, whose nodes moved into the subgraph of `group`.
     pub(crate) fn outlined(&mut self, graph: &Graph, values: Vec<(ValueId, String)>, group: NodeId) {
         if let Some(trace) = &mut self.control.trace {

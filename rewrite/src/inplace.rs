@@ -7,7 +7,7 @@
 //! functional variant may return a value. So a program that raised may return a value, but never a different value.
 
 use flambeau_analysis::Shapes;
-use flambeau_analysis::shape::{Dtype, Fact, Operand, Shape, ShapeCx, Symbols, infer};
+use flambeau_analysis::shape::{Dim, Dtype, Fact, Operand, Shape, ShapeCx, Symbols, infer};
 use flambeau_exec::Kernel;
 use flambeau_ir::{FunctionSchema, Graph, NodeId, OpId, Registry};
 use flambeau_tensor::DType;
@@ -146,12 +146,35 @@ impl<'a> DtypeRules<'a> {
         })
     }
 
+    /// Whether the result of operator `op`, on the operands of a node, certainly has the sizes of the first operand.
+    pub(crate) fn keeps_sizes(&self, node: NodeId, op: OpId) -> bool {
+        let (graph, shapes) = (self.graph, self.shapes);
+        let operands: Vec<Operand<'_>> = graph
+            .operands(node)
+            .map(|v| Operand {
+                fact: Cow::Borrowed(shapes.fact(v)),
+                ty: graph.ty(v),
+                constant: graph.constant(v),
+            })
+            .collect();
+        let Some(own) = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dims.as_ref())
+        else {
+            return false;
+        };
+        let inferred = self.result(op, &operands);
+        let dims = inferred.as_tensor().and_then(|t| t.dims.as_ref());
+        dims == Some(own) && !own.contains(&Dim::Unknown)
+    }
+
     /// The element type of an operator's result for these operands.
     pub(crate) fn result_dtype(&self, op: OpId, operands: &[Operand<'_>]) -> Option<DType> {
+        self.result(op, operands).as_tensor().and_then(|t| t.dtype)
+    }
+
+    fn result(&self, op: OpId, operands: &[Operand<'_>]) -> Fact {
         let registry = self.graph.registry();
         let mut symbols = Symbols::over(&self.symbols);
         let mut cx = ShapeCx::new(Some(registry.schema(op)), operands.iter().cloned(), &mut symbols);
-        let (shape, dtype) = (registry.facet::<Shape>(op), registry.facet::<Dtype>(op));
-        infer(shape, dtype, 0, &mut cx).as_tensor().and_then(|t| t.dtype)
+        infer(registry.facet::<Shape>(op), registry.facet::<Dtype>(op), 0, &mut cx)
     }
 }

@@ -204,6 +204,7 @@ impl<'a> Manager<'a> {
     ///
     /// # Errors
     /// As [`Manager::run`]; also if `analyses` belong to another graph.
+    #[expect(clippy::missing_panics_doc, reason = "brackets of a pipeline match by construction")]
     pub fn run_with(
         &mut self,
         graph: &mut Graph,

@@ -260,11 +260,16 @@ impl<'a> PassCx<'a> {
 
     /// Logs a message. `text` runs only if the level is enabled.
     pub fn log(&self, level: Level, text: impl FnOnce(&Graph) -> String) {
-        let names: smallvec::SmallVec<[&str; 4]> =
-            std::iter::once(self.pass).chain(self.aliases.iter().copied()).collect();
-        if self.log.is_enabled(&names, level) {
+        if self.is_logging(level) {
             self.log.write(self.pass, level, &text(self.graph));
         }
+    }
+
+    /// Returns whether the log keeps messages of this level for the running pass.
+    pub fn is_logging(&self, level: Level) -> bool {
+        let names: smallvec::SmallVec<[&str; 4]> =
+            std::iter::once(self.pass).chain(self.aliases.iter().copied()).collect();
+        self.log.is_enabled(&names, level)
     }
 
     /// The planted bug, for testing the fuzzer.

@@ -257,9 +257,9 @@ impl Pipeline {
         let mut pipeline = Pipeline::new();
         let mut readers = vec![Reader::new("<pipeline>", text)];
         let mut open: Vec<(usize, usize)> = Vec::new();
-        while !readers.is_empty() {
+        loop {
             let depth = readers.len();
-            let reader = readers.last_mut().expect("invariant: just looked");
+            let Some(reader) = readers.last_mut() else { break };
             let Some(item) = reader.item()? else {
                 if open.last().is_some_and(|&(_, of)| of == depth) {
                     return Err(reader.error("`fix(` is not closed", 1));

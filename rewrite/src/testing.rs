@@ -61,6 +61,9 @@ pub(crate) fn toy() -> Arc<Registry> {
             .with(Dtype::promote([0, 1]))
             .with(Shape::broadcast([0, 1]))
             .with(Pointwise::binary(TileOp::Mul)),
+        OpDef::new("toy::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
+            .with(Dtype::same_as(0))
+            .with(Shape::same_as(0)),
         OpDef::new("toy::mul.Scalar(Tensor self, Scalar other) -> Tensor")
             .with(Dtype::promote([0, 1]))
             .with(Shape::like(0)),

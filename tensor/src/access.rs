@@ -57,13 +57,6 @@ impl<'a> ReadGuards<'a> {
     pub(crate) fn one(storage: &'a Storage) -> ReadGuards<'a> {
         ReadGuards::new(storage, storage)
     }
-
-    /// As [`Guards::start`].
-    #[inline]
-    pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
-        assert!(self.holds(&meta.storage), "invariant: the storage is locked");
-        span_of(meta, dtype).0
-    }
 }
 
 impl Drop for ReadGuards<'_> {

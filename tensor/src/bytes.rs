@@ -1,4 +1,4 @@
-//! Fills and copies of byte ranges.
+//! Fills, copies and casts of memory, of which parts may be uninitialized.
 //!
 //! The C library's functions are the fastest, with one exception: from 2 KiB on, glibc uses string instructions
 //! (`rep movsb`, `rep stosb`), which pay only for long ranges. Ranges that fit the L1 cache are therefore processed in
@@ -7,6 +7,8 @@
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
+
+use bytemuck::Pod;
 
 /// Ranges up to this size in bytes are processed in pieces: source and target together fit the L1 cache.
 pub(crate) const NEAR: usize = 16 << 10;
@@ -51,6 +53,28 @@ pub(crate) fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     by_pieces(bytes, |at, piece| unsafe { from.add(at).copy_to_nonoverlapping(to.add(at), piece) });
 }
 
+/// Returns memory that may be uninitialized as elements of another type.
+///
+/// # Panics
+/// Panics if the memory is not aligned for them, or not whole elements.
+#[inline(always)]
+pub(crate) fn cast_uninit<A: Pod, B: Pod>(memory: &mut [MaybeUninit<A>]) -> &mut [MaybeUninit<B>] {
+    let (start, bytes) = (memory.as_mut_ptr().cast::<MaybeUninit<B>>(), size_of_val(memory));
+    let whole = start.is_aligned() && bytes.is_multiple_of(size_of::<B>());
+    assert!(whole, "invariant: memory consists of aligned elements");
+    // SAFETY: pointer, length and alignment: asserted above, in memory that is borrowed exclusively for the result's
+    // lifetime. Elements of either type may be uninitialized.
+    unsafe { std::slice::from_raw_parts_mut(start, bytes / size_of::<B>()) }
+}
+
+/// Writes zeros to all elements and returns them.
+#[inline(always)]
+pub(crate) fn zeroed<T: Pod>(elements: &mut [MaybeUninit<T>]) -> &mut [T] {
+    elements.fill(MaybeUninit::zeroed());
+    // SAFETY: every element was just written, and zero bytes are a value of any plain type.
+    unsafe { elements.assume_init_mut() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +91,20 @@ mod tests {
             // SAFETY: `n` is within the vector's length.
             unsafe { zero(to.as_mut_ptr(), n) };
             assert!(to[..n].iter().all(|b| *b == 0) && to[n] == 255, "{n}");
+        }
+    }
+    #[test]
+    fn casts_are_of_whole_aligned_elements() {
+        let mut array = [MaybeUninit::<u64>::uninit(); 3];
+        assert_eq!(zeroed(cast_uninit::<u64, u16>(&mut array)), [0; 12]);
+        let bytes = cast_uninit::<u64, u8>(&mut array);
+        assert_eq!(cast_uninit::<u8, u32>(&mut bytes[4..20]).len(), 4);
+        for range in [1..5, 0..6] {
+            let mut bytes = [MaybeUninit::new(0u64); 1];
+            let cast = std::panic::catch_unwind(move || {
+                cast_uninit::<u8, u32>(&mut cast_uninit::<u64, u8>(&mut bytes)[range]).len()
+            });
+            assert!(cast.is_err());
         }
     }
 }

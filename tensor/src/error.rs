@@ -182,6 +182,9 @@ pub enum TensorError {
     /// Sizes whose product overflows.
     #[error("sizes {0} overflow the address space")]
     SizeOverflow(Shape),
+    /// A tensor without elements whose other sizes are too large.
+    #[error("a tensor without elements of sizes {0}: the product of the sizes other than 0 is above {limit}", limit = crate::layout::MAX_EMPTY_EXTENT)]
+    EmptyExtent(Shape),
     /// A feature that is not implemented.
     #[error("unsupported: {0}")]
     Unsupported(String),
@@ -192,7 +195,7 @@ impl TensorError {
     pub fn fault(&self) -> Fault {
         match self {
             TensorError::Unsupported(_) => Fault::Unsupported,
-            TensorError::OutOfMemory { .. } => Fault::Limit,
+            TensorError::OutOfMemory { .. } | TensorError::EmptyExtent(_) => Fault::Limit,
             _ => Fault::Input,
         }
     }

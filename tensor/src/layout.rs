@@ -61,10 +61,16 @@ pub fn same_sizes(a: &[i64], b: &[i64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
+/// Maximum extent of a tensor without elements: the product of its sizes, of which those of 0 count as 1. Such a tensor
+/// takes no memory, so only this limit bounds loops over its other dimensions. (Views of tensors that were expanded
+/// have the extent of those.)
+pub const MAX_EMPTY_EXTENT: i64 = 1 << 28;
+
 /// Returns the number of elements.
 ///
 /// # Errors
-/// Returns an error if a size is negative, and [`TensorError::SizeOverflow`] if the product does not fit `i64`.
+/// Returns an error if a size is negative, [`TensorError::SizeOverflow`] if the product does not fit `i64`, and
+/// [`TensorError::EmptyExtent`] if there are no elements and the extent is above [`MAX_EMPTY_EXTENT`].
 pub fn numel_of(sizes: &[i64]) -> Result<i64> {
     let mut numel: i64 = 1;
     let mut overflow = false;
@@ -82,6 +88,9 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
         overflow |= over;
     }
     match (empty, overflow || numel > i64::MAX / 16) {
+        (true, overflow) if overflow || numel > MAX_EMPTY_EXTENT => {
+            Err(TensorError::EmptyExtent(sizes.into()))
+        }
         (true, _) => Ok(0),
         (false, true) => Err(TensorError::SizeOverflow(sizes.into())),
         (false, false) => Ok(numel),
@@ -357,8 +366,7 @@ impl Layout {
     /// Returns a layout with these sizes and strides at another offset (already validated).
     #[inline]
     pub(crate) fn with(&self, sizes: Dims, strides: Dims, offset: i64) -> Layout {
-        // `wrapping_mul` is sufficient: a size of 0 makes the product 0 even if the other factors overflow.
-        let numel = sizes.iter().fold(1i64, |numel, size| numel.wrapping_mul(*size));
+        let numel = sizes.iter().product();
         Layout::of_parts(sizes, strides, offset, numel)
     }
 }

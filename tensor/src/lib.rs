@@ -63,8 +63,8 @@ pub use element::{Element, cast};
 pub use error::{Fault, Result, Shape, TensorError};
 pub use half::{bf16, f16};
 pub use layout::{
-    Dims, Layout, MAX_RANK, Overlap, channels_last_strides, contiguous_strides, numel_of, same_sizes,
-    wrap_dim, wrap_dim_insert,
+    Dims, Layout, MAX_EMPTY_EXTENT, MAX_RANK, Overlap, channels_last_strides, contiguous_strides, numel_of,
+    same_sizes, wrap_dim, wrap_dim_insert,
 };
 pub use num_complex::Complex;
 pub use scalar::Scalar;

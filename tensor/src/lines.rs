@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 
 use bytemuck::Pod;
 
+use crate::bytes;
 use crate::matmul::MatrixMut;
 use crate::threads::SendPtr;
 
@@ -210,10 +211,7 @@ impl<'a> Buffer<'a> {
 
     /// Makes a buffer of the bytes of an array, which is aligned for every element type.
     pub(crate) fn of<const N: usize>(array: &'a mut [MaybeUninit<u128>; N]) -> Buffer<'a> {
-        let start = array.as_mut_ptr().cast();
-        // SAFETY: pointer and length: the bytes of the array, which are borrowed exclusively for `'a` and need neither
-        // alignment nor initialization.
-        Buffer::new(unsafe { std::slice::from_raw_parts_mut(start, N * size_of::<u128>()) })
+        Buffer::new(bytes::cast_uninit(array))
     }
 
     /// Returns the bytes written so far.
@@ -225,10 +223,7 @@ impl<'a> Buffer<'a> {
 
     /// Returns the first `count` bytes, zeroed.
     pub(crate) fn into_zeroed(self, count: usize) -> &'a mut [u8] {
-        let bytes = &mut self.bytes[..count];
-        bytes.fill(MaybeUninit::new(0));
-        // SAFETY: the bytes were just written.
-        unsafe { bytes.assume_init_mut() }
+        bytes::zeroed(&mut self.bytes[..count])
     }
 
     /// Forgets what was written.

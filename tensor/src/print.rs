@@ -34,6 +34,7 @@ impl Format {
 ///
 /// # Errors
 /// Returns an error if memory or the budget is exhausted.
+#[expect(clippy::missing_panics_doc, reason = "writing to a string does not fail")]
 pub fn to_text(tensor: &Tensor) -> Result<String> {
     let values = tensor.to_vec::<f64>()?;
     let mut out = String::new();
@@ -224,6 +225,9 @@ fn scientific(value: f64, precision: usize) -> String {
 }
 
 /// Formats a finite number as `%.{precision}g`: the shorter of fixed and scientific, without trailing zeros.
+///
+/// # Panics
+/// Panics if the number is not finite, or the precision is 0.
 pub fn general(value: f64, precision: usize) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_string();

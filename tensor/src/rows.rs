@@ -13,18 +13,16 @@ use smallvec::SmallVec;
 use crate::access::{self, Locked, ReadAll, ReadGuards};
 use crate::budget::check_budget;
 use crate::bytes;
-use crate::create::bytes_of;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Layout, dims, wrap_dim};
-use crate::lines::{Form, Line, LineMut, Target};
+use crate::lines::{Buffer, Form, Line, LineMut, Target};
 use crate::loops::Pack;
 use crate::simd::{self, Kernel, Sets};
-use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, SendPtr};
+use crate::threads;
 
 /// A function of a row that is compiled per instruction set. Its methods must be `#[inline(always)]`: a closure of this
 /// size would not be inlined, and would run with the baseline instruction set.
@@ -147,7 +145,7 @@ impl<'a, R: Element> Unwritten<'a, R> {
 
 /// A function called with several rows: the cost of entering code of an instruction set matters if rows are short.
 struct Rows<'a, T: Element, R: Element, F> {
-    batch: Batch,
+    batch: Batch<'a>,
     f: &'a mut F,
     dtypes: PhantomData<(T, R)>,
 }
@@ -163,42 +161,34 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
     #[inline(always)]
     fn run(self) {
         let Batch { number, n, .. } = self.batch;
-        // SAFETY: `walk` passes rows of these dtypes, and each batch is used once.
-        let (rows, to) = unsafe { self.batch.slices::<T, R>() };
+        let (rows, to) = self.batch.slices::<T, R>();
         _ = self.f.rows(number, n, rows, Unwritten { to, brand: PhantomData });
     }
 }
 
-/// Adjacent rows, and the space for their results.
-#[derive(Clone, Copy)]
-struct Batch {
+/// Adjacent rows, and the space for their results, as bytes: the walk over a tensor is the same for all dtypes.
+struct Batch<'a> {
     /// The number of the first row, and the number of rows.
     number: usize,
     count: usize,
-    /// Pointer to the first row, and elements per row; then the same for the results.
-    rows: *const u8,
+    /// The rows, and elements per row; then the same for the results.
+    rows: &'a [u8],
     n: usize,
-    outs: *mut u8,
+    outs: &'a mut [MaybeUninit<u8>],
     length: usize,
 }
 
-impl Batch {
+impl<'a> Batch<'a> {
     /// Returns the rows and the space for their results.
     ///
-    /// # Safety
-    /// The memory contains rows of `T` and space for results of `R`, which do not overlap. No other slice of the
-    /// results is in use.
+    /// # Panics
+    /// Panics if the memory is not rows of `T` and space for results of `R`.
     #[inline(always)]
-    unsafe fn slices<'a, T: Element, R: Element>(self) -> (&'a [T::Raw], &'a mut [MaybeUninit<R::Raw>]) {
-        // SAFETY: pointers and lengths: `count` rows of `n` elements, and space for `count` results of `length`, by the
-        // caller's contract; the results may be uninitialized. Alignment: rows begin in storages or buffers that are
-        // aligned for every type, at multiples of its size. Aliasing: the caller's contract.
-        unsafe {
-            (
-                std::slice::from_raw_parts(self.rows.cast(), self.count * self.n),
-                std::slice::from_raw_parts_mut(self.outs.cast(), self.count * self.length),
-            )
-        }
+    fn slices<T: Element, R: Element>(self) -> (&'a [T::Raw], &'a mut [MaybeUninit<R::Raw>]) {
+        let (rows, outs) = (bytemuck::cast_slice(self.rows), bytes::cast_uninit(self.outs));
+        let whole = rows.len() == self.count * self.n && outs.len() == self.count * self.length;
+        assert!(whole, "invariant: a batch consists of whole rows");
+        (rows, outs)
     }
 }
 
@@ -248,13 +238,10 @@ pub fn map_rows<T: Element, R: Element>(
     walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
         let mut f = f.clone();
         rows(&mut |batch| {
-            let (n, length) = (batch.n, batch.length);
-            // SAFETY: `walk` passes rows of these dtypes, and each batch is used once.
-            let (rows, outs) = unsafe { batch.slices::<T, R>() };
-            outs.fill(MaybeUninit::zeroed());
-            // SAFETY: the results were just filled, and zero bytes are an element of any dtype.
-            let outs = unsafe { outs.assume_init_mut() };
-            for i in 0..batch.count {
+            let Batch { count, n, length, .. } = batch;
+            let (rows, outs) = batch.slices::<T, R>();
+            let outs = bytes::zeroed(outs);
+            for i in 0..count {
                 f(&rows[i * n..(i + 1) * n], &mut outs[i * length..(i + 1) * length]);
             }
         });
@@ -278,7 +265,7 @@ pub fn compute_rows<T: Element, R: Element>(
 }
 
 /// The function that a walk calls with each batch.
-type EachBatch<'a> = &'a mut dyn FnMut(Batch);
+type EachBatch<'a> = &'a mut dyn FnMut(Batch<'_>);
 /// Makes the function for one part of a walk, and passes it on.
 type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
 
@@ -289,11 +276,11 @@ const AHEAD: usize = 8192;
 /// Estimated operations per element of a row, which are more than in element-wise loops.
 const COST: usize = 4;
 
-/// Allocates space for `count` elements of any dtype.
-fn buffer_of(dtype: DType, count: usize) -> Result<Vec<u128>> {
+/// Allocates space for `count` elements of any dtype, in units of `B`, which is aligned for them.
+fn buffer_of<B: Clone>(dtype: DType, count: usize, fill: B) -> Result<Vec<B>> {
     let bytes = count.saturating_mul(dtype.size());
     check_budget(bytes)?;
-    Ok(vec![0; bytes.div_ceil(size_of::<u128>())])
+    Ok(vec![fill; bytes.div_ceil(size_of::<B>())])
 }
 
 /// The iteration of [`map_rows`], with the dtypes of rows and results as values.
@@ -319,82 +306,122 @@ fn walk(
         }
         Layout::contiguous(&sizes)?
     };
-    // SAFETY: the walk visits every row of the result, and the functions that it calls write all of a row.
-    let storage = unsafe { Storage::uninit(bytes_of(&to, dtypes[1])?)? };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
-    let base = SendPtr(guards.start(meta, x.dtype()));
-    // SAFETY: the storage is fresh; this function has the only handle.
-    let target = SendPtr(unsafe { storage.data() });
-    let grain = threads::rows(n.max(length).saturating_mul(COST));
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
     let direct = to_step == 1 || length == 1;
-    if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
-        // Rows are adjacent in memory.
-        let steps = [n * x.dtype().size(), length * dtypes[1].size()];
+    let walk = RowWalk {
+        bytes: guards.bytes(meta, x.dtype()),
+        dtypes: [x.dtype(), dtypes[0], dtypes[1]],
+        n,
+        length,
+        grain: threads::rows(n.max(length).saturating_mul(COST)),
+        same,
+        direct,
+    };
+    let last = d + 1 == layout.rank() && n > 0 && length > 0;
+    let fill = |to: &Layout, out: &mut [MaybeUninit<u8>]| {
+        if same && direct && layout.is_contiguous() && last {
+            walk.adjacent(out, per_part);
+        } else if to.numel() > 0 {
+            walk.strided([layout, to], d, out, per_part)?;
+        }
+        // If the result has no elements, the rows can have any length.
+        Ok(())
+    };
+    // SAFETY: both walks visit every row of the result, and the functions that they call write all elements of a row.
+    unsafe { access::make_bytes(to, dtypes[1], fill) }
+}
+
+/// What the walks over rows have in common.
+struct RowWalk<'a> {
+    /// The bytes of the tensor from its first element to its furthest.
+    bytes: &'a [u8],
+    /// The dtype of the tensor, of the rows that functions get, and of results.
+    dtypes: [DType; 3],
+    /// Elements per row, and per row of the result.
+    n: usize,
+    length: usize,
+    /// Rows per part.
+    grain: usize,
+    /// Whether rows are contiguous and have the dtype that functions get, and whether those of the result are contiguous.
+    same: bool,
+    direct: bool,
+}
+
+impl RowWalk<'_> {
+    /// Walks over rows that are adjacent in memory, as are those of the result, several at a time.
+    fn adjacent(&self, out: &mut [MaybeUninit<u8>], per_part: PerPart<'_>) {
+        let (n, length) = (self.n, self.length);
+        let steps = [n * self.dtypes[0].size(), length * self.dtypes[2].size()];
         let batch = (AHEAD / steps[1]).max(1);
-        threads::split(to.numel() / length, grain, |rows| {
+        threads::chunks(out, self.grain * steps[1], |first, own| {
             per_part(&mut |each| {
-                for number in rows.clone().step_by(batch) {
-                    let count = batch.min(rows.end - number);
-                    let (rows, outs) = (base.at(number * steps[0]), target.at(number * steps[1]));
+                for (i, outs) in own.chunks_mut(batch * steps[1]).enumerate() {
+                    let (number, count) = (first / steps[1] + i * batch, outs.len() / steps[1]);
+                    let rows = &self.bytes[number * steps[0]..][..count * steps[0]];
                     each(Batch { number, count, rows, n, outs, length });
                 }
             });
         });
-        drop(guards);
-        return Ok(Tensor::from_parts(storage, dtypes[1], to));
     }
-    // If the result has no elements, the rows can have any length.
-    if to.numel() > 0 {
-        let (pack, unpack) = (Pack::new(x.dtype(), dtypes[0])?, Pack::new(dtypes[1], dtypes[1])?);
-        let (froms, tos) = (starts(layout, d), starts(&to, d));
-        let sizes = [x.dtype(), dtypes[0], dtypes[1]].map(DType::size);
-        let bytes = guards.bytes(meta, x.dtype());
-        // SAFETY: the storage is fresh: this function has the only handle, and uses no other pointer to its bytes below.
-        let target =
-            Target::new(unsafe { std::slice::from_raw_parts_mut(target.0.cast(), storage.nbytes()) });
-        threads::try_split(froms.len(), grain, |rows| {
-            let mut row_buffer = buffer_of(dtypes[0], if same { 0 } else { n })?;
-            let mut out_buffer = buffer_of(dtypes[1], if direct { 0 } else { length })?;
+
+    /// Walks over the rows along dimension `d` of any layout, one by one. Rows and results that are not contiguous, or
+    /// have another dtype, are copied.
+    fn strided(
+        &self,
+        [layout, to]: [&Layout; 2],
+        d: usize,
+        out: &mut [MaybeUninit<u8>],
+        per_part: PerPart<'_>,
+    ) -> Result<()> {
+        let RowWalk { n, length, same, direct, .. } = *self;
+        let step = |layout: &Layout| layout.strides().get(d).map_or(1, |step| *step as usize);
+        let (step, to_step) = (step(layout), step(to));
+        let [from, as_row, made] = self.dtypes;
+        let (pack, unpack) = (Pack::new(from, as_row)?, Pack::new(made, made)?);
+        let (froms, tos) = (starts(layout, d), starts(to, d));
+        let sizes = self.dtypes.map(DType::size);
+        let target = Target::new(out);
+        threads::try_split(froms.len(), self.grain, |rows| {
+            let mut row_buffer = buffer_of(as_row, if same { 0 } else { n }, 0u128)?;
+            let space = if direct { 0 } else { length };
+            let mut out_buffer = buffer_of(made, space, MaybeUninit::new(0u128))?;
             per_part(&mut |each| {
                 for i in rows.clone() {
-                    let (at, to_at) = (froms[i], tos[i]);
+                    let (at, to_at) = (froms[i] as usize * sizes[0], tos[i] as usize * sizes[2]);
                     let row = if same && n > 0 {
-                        bytes[at as usize * sizes[0]..][..n * sizes[1]].as_ptr()
+                        &self.bytes[at..][..n * sizes[1]]
                     } else {
-                        // Without elements nothing is read, but the pointer must still be aligned for the rows' dtype.
-                        let row: &mut [u8] = bytemuck::cast_slice_mut(&mut row_buffer);
+                        let row = &mut bytemuck::cast_slice_mut(&mut row_buffer)[..n * sizes[1]];
                         if n > 0 {
-                            let from = Line::new(
-                                bytes,
-                                at as usize * sizes[0],
-                                Form::new(sizes[0], step as usize, n),
-                            );
+                            let from = Line::new(self.bytes, at, Form::new(sizes[0], step, n));
                             pack.copy(from, LineMut::over(row, 0, Form::new(sizes[1], 1, n)));
                         }
-                        row.as_ptr()
+                        row
                     };
-                    let one = |outs| Batch { number: i, count: 1, rows: row, n, outs, length };
-                    let to_at = to_at as usize * sizes[2];
+                    let (number, count, rows) = (i, 1, row);
                     if direct {
                         // SAFETY: aliasing: rows of the result are disjoint, and each belongs to one part.
-                        each(one(unsafe { target.bytes(to_at, length * sizes[2]) }.as_mut_ptr().cast()));
+                        let outs = unsafe { target.bytes(to_at, length * sizes[2]) };
+                        each(Batch { number, count, rows, n, outs, length });
                     } else {
-                        each(one(out_buffer.as_mut_ptr().cast()));
-                        let form = Form::new(sizes[2], to_step as usize, length);
-                        let made =
-                            Line::new(bytemuck::cast_slice(&out_buffer), 0, Form::new(sizes[2], 1, length));
+                        let mut buffer = Buffer::new(bytes::cast_uninit::<u128, u8>(&mut out_buffer));
+                        buffer.push(length * sizes[2], |outs| {
+                            each(Batch { number, count, rows, n, outs: &mut *outs, length });
+                            // SAFETY: the function wrote all elements of the row.
+                            unsafe { outs.assume_init_mut() }
+                        });
+                        let row = Line::new(buffer.filled(), 0, Form::new(sizes[2], 1, length));
+                        let form = Form::new(sizes[2], to_step, length);
                         // SAFETY: aliasing: as above.
-                        unpack.copy(made, unsafe { target.line(to_at, form) });
+                        unpack.copy(row, unsafe { target.line(to_at, form) });
                     }
                 }
             });
             Ok(())
-        })?;
+        })
     }
-    drop(guards);
-    Ok(Tensor::from_parts(storage, dtypes[1], to))
 }
 
 /// Concatenates row-major tensors of one dtype along a dimension, or stacks them along a new one, into a tensor of

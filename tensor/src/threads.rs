@@ -26,6 +26,7 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use board::{Board, Claims, State};
+use smallvec::SmallVec;
 use sync::{AtomicUsize, Condvar, Mutex, Ordering, Patience};
 
 use crate::error::Result;
@@ -145,6 +146,29 @@ pub fn chunks_of_two<A: Send, B: Send>(
             )
         };
         part(range.start, a, b);
+    });
+}
+
+/// As [`chunks`] for any number of slices of `len` elements: `part` gets the chunks of all slices.
+///
+/// # Panics
+/// Panics if a slice has another length.
+pub(crate) fn chunks_of_each<T: Send>(
+    len: usize,
+    slices: &mut [&mut [T]],
+    grain: usize,
+    part: impl Fn(Range<usize>, &mut [&mut [T]]) + Sync,
+) {
+    assert!(slices.iter().all(|slice| slice.len() == len), "invariant: slices have one length");
+    let starts: SmallVec<[SendPtr<T>; 4]> =
+        slices.iter_mut().map(|slice| SendPtr(slice.as_mut_ptr())).collect();
+    split(len, grain, |range| {
+        // SAFETY: as for `chunks`, in each of the slices.
+        let own = |start: &SendPtr<T>| unsafe {
+            std::slice::from_raw_parts_mut(start.at(range.start), range.len())
+        };
+        let mut own: SmallVec<[&mut [T]; 4]> = starts.iter().map(own).collect();
+        part(range.clone(), &mut own);
     });
 }
 

@@ -216,9 +216,10 @@ impl Tensor {
             order[to] = from as i64;
             used |= 1 << from;
         }
-        let mut rest = (0..rank as i64).filter(|d| used >> d & 1 == 0);
-        for place in order.iter_mut().filter(|place| **place == -1) {
-            *place = rest.next().expect("invariant: as many dimensions remain as positions");
+        // As many dimensions remain as positions.
+        let rest = (0..rank as i64).filter(|d| used >> d & 1 == 0);
+        for (place, dim) in order.iter_mut().filter(|place| **place == -1).zip(rest) {
+            *place = dim;
         }
         self.permute(&order)
     }

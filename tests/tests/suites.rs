@@ -39,6 +39,16 @@ fn several_calls_of_one_program() {
 }
 
 #[test]
+fn gradients_of_scalars() {
+    replay("grad", 44);
+}
+
+#[test]
+fn second_derivatives_and_training() {
+    replay("grad2", 134);
+}
+
+#[test]
 fn exported_programs() {
     replay("exported", 96);
 }

@@ -1,4 +1,4 @@
-//! The findings of a check, printed as sorted lines of `where: what`.
+//! The findings of a check, printed as sorted lines of `place: message`.
 
 use std::fmt::Display;
 
@@ -11,13 +11,13 @@ pub(crate) struct Report {
 
 impl Report {
     /// Records a violation at `place` (a path, a path with a line, a table row).
-    pub(crate) fn find(&mut self, place: impl Display, what: impl Display) {
-        self.findings.push(format!("{place}: {what}"));
+    pub(crate) fn find(&mut self, place: impl Display, message: impl Display) {
+        self.findings.push(format!("{place}: {message}"));
     }
 
     /// Records a notice, which is not a failure.
-    pub(crate) fn notice(&mut self, what: impl Display) {
-        self.notices.push(what.to_string());
+    pub(crate) fn notice(&mut self, message: impl Display) {
+        self.notices.push(message.to_string());
     }
 
     /// Returns the findings, sorted and without duplicates.

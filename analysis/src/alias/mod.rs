@@ -297,7 +297,7 @@ impl Analysis for AliasDb {
                     return Err(format!("{} has writers", name(v)));
                 }
                 if fresh.may_be_wildcard(v) && !self.may_be_wildcard(v) {
-                    return Err(format!("{} may be had from outside", name(v)));
+                    return Err(format!("{} may be reachable from outside", name(v)));
                 }
                 for other in g.operands(node).chain(recent.iter().copied()) {
                     if fresh.may_contain_alias(v, other) && !self.may_contain_alias(v, other) {

@@ -14,6 +14,7 @@ impl Builder<'_> {
             MemoryTransfer::Constant => g.results(node).for_each(|v| self.constant(v)),
             MemoryTransfer::Fresh => g.results(node).for_each(|v| self.fresh(v)),
             MemoryTransfer::Same => self.same(node),
+            MemoryTransfer::Continue => self.continuation(node),
             MemoryTransfer::AnyOperand => {
                 let targets: SmallVec<[ElementId; 8]> =
                     self.mutable_operands(node).into_iter().map(|v| self.element(v)).collect();
@@ -126,6 +127,28 @@ impl Builder<'_> {
             } else {
                 self.set(v, inside);
             }
+        }
+    }
+
+    /// If the node continues in its subgraph, the operands after the first may be written there and become results of the
+    /// function. The nodes that follow do not run then, but what they compute may not be replaced by something else that
+    /// the subgraph could write or return: a copy of a tensor stays apart from the tensor.
+    fn continuation(&mut self, node: NodeId) {
+        self.same(node);
+        let g = self.g;
+        let writes = match g.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
+            Some(body) => self.summaries.writes_anything(body),
+            None => true,
+        };
+        for v in g.operands(node).skip(1) {
+            if !self.is_mutable(v) {
+                continue;
+            }
+            let e = self.element(v);
+            if writes {
+                self.write(node, e, true);
+            }
+            self.dag.escape(e);
         }
     }
 

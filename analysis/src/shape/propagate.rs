@@ -194,7 +194,9 @@ impl Propagation<'_> {
     fn find_clobbered(&self) -> Option<MemorySet> {
         let mut set: Option<MemorySet> = None;
         for node in self.g.nodes_deep() {
-            if self.db.writes_itself(node) && !self.keeps_sizes(node) {
+            // After the writes of a bail-out's continuation no node of this graph runs.
+            let is_left = self.g.is_prim(node, Prim::BailOut);
+            if self.db.writes_itself(node) && !is_left && !self.keeps_sizes(node) {
                 set.get_or_insert_with(|| MemorySet::new(self.db)).add_writes_of(self.db, node);
             }
         }

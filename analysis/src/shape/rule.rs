@@ -150,53 +150,73 @@ pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mu
 #[must_use]
 pub fn conclude(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
     let mut fact = infer(shape, dtype, index, cx);
-    if let Fact::Tensor(t) = &mut fact {
-        complete(t, cx);
+    match &mut fact {
+        Fact::Tensor(_) | Fact::List(_) | Fact::Tuple(_) | Fact::ListOf(_) => {
+            Implied::by(cx).complete(&mut fact)
+        }
+        Fact::Unknown | Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
     }
     fact
 }
 
-/// Sets device and gradient of a result from the operands.
-fn complete(result: &mut TensorFact, cx: &ShapeCx<'_>) {
-    let mut tensors: SmallVec<[&TensorFact; 8]> = SmallVec::new();
-    let mut all_known = true;
-    for i in 0..cx.len() {
-        match cx.fact(i) {
-            Fact::Tensor(t) => tensors.push(t),
-            Fact::List(elems) => {
-                for elem in elems {
-                    match elem {
-                        Fact::Tensor(t) => tensors.push(t),
-                        Fact::Unknown => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
-                        _ => {}
+/// What the operands imply for every tensor in a result.
+struct Implied {
+    device: Option<Device>,
+    /// Whether the tensors among the operands are known, and none requires a gradient.
+    no_gradient: bool,
+}
+
+impl Implied {
+    fn by(cx: &ShapeCx<'_>) -> Implied {
+        let mut tensors: SmallVec<[&TensorFact; 8]> = SmallVec::new();
+        let mut all_known = true;
+        for i in 0..cx.len() {
+            match cx.fact(i) {
+                Fact::Tensor(t) => tensors.push(t),
+                Fact::List(elems) => {
+                    for elem in elems {
+                        match elem {
+                            Fact::Tensor(t) => tensors.push(t),
+                            Fact::Unknown => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+                            _ => {}
+                        }
                     }
                 }
+                Fact::ListOf(elem) => match &**elem {
+                    Fact::Tensor(t) => tensors.push(t),
+                    _ => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+                },
+                Fact::Unknown | Fact::Tuple(_) => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+                Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
             }
-            Fact::ListOf(elem) => match &**elem {
-                Fact::Tensor(t) => tensors.push(t),
-                _ => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
-            },
-            Fact::Unknown | Fact::Tuple(_) => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
-            Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
         }
-    }
-    if result.device.is_none() {
-        let of_operands =
-            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.device.is_some_and(Device::is_cpu));
-        result.device = match cx.position("device") {
+        let all = |holds: fn(&TensorFact) -> bool| {
+            all_known && !tensors.is_empty() && tensors.iter().all(|t| holds(t))
+        };
+        let on_cpu = all(|t| t.device.is_some_and(Device::is_cpu));
+        let device = match cx.position("device") {
             Some(_) => match cx.device_arg("device") {
                 Some(Some(device)) => Some(device),
-                Some(None) if tensors.is_empty() || of_operands => Some(Device::CPU),
+                Some(None) if tensors.is_empty() || on_cpu => Some(Device::CPU),
                 _ => None,
             },
-            None => of_operands.then_some(Device::CPU),
+            None => on_cpu.then_some(Device::CPU),
         };
+        Implied { device, no_gradient: all(|t| t.requires_grad == Some(false)) }
     }
-    if result.requires_grad.is_none() {
-        let never = result.dtype.is_some_and(|d| d.is_integral(true));
-        let none_does =
-            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));
-        result.requires_grad = (never || none_does).then_some(false);
+
+    /// Sets device and gradient of every tensor of a fact. The rules bound its depth.
+    fn complete(&self, fact: &mut Fact) {
+        match fact {
+            Fact::Tensor(t) => {
+                t.device = t.device.or(self.device);
+                let never = t.dtype.is_some_and(|d| d.is_integral(true));
+                t.requires_grad = t.requires_grad.or((never || self.no_gradient).then_some(false));
+            }
+            Fact::List(elems) | Fact::Tuple(elems) => elems.iter_mut().for_each(|e| self.complete(e)),
+            Fact::ListOf(elem) => self.complete(elem),
+            Fact::Unknown | Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
+        }
     }
 }
 

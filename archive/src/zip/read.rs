@@ -193,6 +193,9 @@ impl<'a> ZipReader<'a> {
     }
 
     /// Returns the bytes of a record as they are in the file, possibly deflated, without verifying the checksum.
+    ///
+    /// # Panics
+    /// Panics if the record is of another archive and beyond the end of this one.
     pub fn raw(&self, record: &Record) -> &'a [u8] {
         self.bytes.get(record.data.clone()).expect("invariant: ranges of records were checked when opened")
     }

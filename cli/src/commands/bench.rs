@@ -1,10 +1,16 @@
 //! `flambeau bench`: time calls of a function in this process.
+//!
+//! Calls are not recorded for gradients, whatever parameters require. With `--grad` a call is recorded and followed by
+//! the backward walk of the sum of all floating-point results; inputs with floating-point elements require gradients.
 
 use crate::inputs::InputArgs;
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::Setup;
 use anstream::println;
 use anyhow::Result;
+use flambeau::exec::Host;
+use flambeau::exec::tape::WalkMode;
+use flambeau::{IValue, Session, Tensor};
 use std::time::{Duration, Instant};
 
 /// Arguments of `bench`.
@@ -22,6 +28,10 @@ pub(crate) struct Args {
     /// Write JSON.
     #[arg(long)]
     json: bool,
+    /// Time the call and the gradients of the sum of all floating-point results: those of the floating-point inputs
+    /// and of the parameters.
+    #[arg(long)]
+    grad: bool,
 }
 
 /// Times of calls, in nanoseconds.
@@ -71,9 +81,15 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let kwargs = inputs.kwargs();
     let mut host = session.host();
     host.set_stdout(std::io::sink());
+    host.set_grad_enabled(args.grad);
+    if args.grad {
+        let values = inputs.positional.iter().chain(kwargs.iter().map(|(_, value)| value));
+        values.for_each(|value| value.visit_tensors(|t| t.set_requires_grad(t.dtype().is_floating())));
+    }
     let timing = time(args.min_time, || {
         let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
-        result.map(drop).map_err(|e| args.inputs.blame(e))
+        let result = result.map_err(|e| args.inputs.blame(e))?;
+        if args.grad { backward(&session, &result, &mut host) } else { Ok(()) }
     })?;
     if args.json {
         let json = serde_json::json!({
@@ -88,4 +104,23 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         println!("{median:.3} us per call (median), {min:.3} us (minimum), {} calls", timing.calls);
     }
     Ok(())
+}
+
+/// Accumulates the gradients of the sum of all floating-point results, each of which gets ones.
+fn backward(session: &Session, result: &IValue, host: &mut Host) -> Result<()> {
+    let mut outputs: Vec<(Tensor, Tensor)> = Vec::new();
+    let mut failure = None;
+    result.visit_tensors(|t| {
+        if t.requires_grad() {
+            match Tensor::full(t.sizes(), 1.0.into(), t.dtype()) {
+                Ok(ones) => outputs.push((t.clone(), ones)),
+                Err(error) => failure = Some(error),
+            }
+        }
+    });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    anyhow::ensure!(!outputs.is_empty(), "no result requires a gradient");
+    Ok(session.backward(&outputs, WalkMode::default(), host)?)
 }

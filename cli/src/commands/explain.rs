@@ -1,7 +1,11 @@
-//! `flambeau explain`: explains an error code, the rewrites of a value, or why two values may share memory.
+//! `flambeau explain`: explains an error code, the rewrites of a value, why two values may share memory, or which guards
+//! of a specialized program failed.
 
 use crate::input_types::InputTypeArgs;
+use crate::inputs::InputArgs;
 use crate::output::{did_you_mean, misuse, usage};
+use crate::plans::CALLS;
+use crate::profile::deoptimizations_text;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
 use crate::skipped::{LeftOut, Run};
@@ -11,7 +15,7 @@ use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::Code;
 use flambeau::ir::{Symbol, ValueId, nearest};
 use flambeau::rewrite::{Manager, RewriteTrace, TraceEvent};
-use flambeau::{Error, Fault, Graph};
+use flambeau::{Compilation, Error, Execution, Fault, Graph};
 use std::path::Path;
 
 /// Arguments of `explain`.
@@ -33,6 +37,13 @@ pub(crate) struct Args {
     /// Explain why two values may, or cannot, share memory.
     #[arg(long, value_name = "%A,%B", value_delimiter = ',')]
     alias: Vec<String>,
+    /// Call the program on the given inputs until it is specialized to them, then on the inputs of `--then`, and show
+    /// which guards failed, what they expected and saw, and what was recompiled.
+    #[arg(long, conflicts_with_all = ["value", "alias"])]
+    deopt: bool,
+    /// Inputs of a further call for `--deopt`, in the format of `--inputs`. May be given several times.
+    #[arg(long, value_name = "FILE", requires = "deopt")]
+    then: Vec<String>,
 }
 
 /// The sections: `## CODE title` followed by text.
@@ -40,6 +51,9 @@ const SECTIONS: &str = include_str!("../../../docs/errors.md");
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    if args.deopt {
+        return deopt(args, setup);
+    }
     if args.value.is_none() && args.alias.is_empty() {
         if !args.inputs.is_empty() {
             return Err(misuse("types of inputs require a program and `--value %NAME` or `--alias %A,%B`"));
@@ -80,6 +94,41 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(())
 }
 
+/// Shows the guards that fail in calls on the given inputs.
+fn deopt(args: &Args, setup: Setup) -> Result<()> {
+    let Some(file) = args.what.clone() else {
+        return Err(misuse("FILE is missing: explain FILE --deopt"));
+    };
+    let session = setup.session()?.with_execution(Execution::Profiling);
+    let session = session.with_compilation(Compilation::Synchronous);
+    let program = ProgramArgs { file, entry: args.entry.clone(), copy: false };
+    let entry = program.entry(&session)?;
+    let first = InputArgs { inputs: args.inputs.inputs.clone(), args: args.inputs.args.clone() };
+    let others = args.then.iter().map(|file| InputArgs { inputs: Some(file.clone()), args: Vec::new() });
+    let mut runs = vec![(first.read(&entry)?, first, CALLS)];
+    for inputs in others {
+        runs.push((inputs.read(&entry)?, inputs, 1));
+    }
+    for (given, options, times) in runs {
+        for _ in 0..times {
+            // Calls may write their arguments, so each gets new ones.
+            let inputs = given.copied()?;
+            let mut host = session.host();
+            host.set_stdout(std::io::sink());
+            let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
+            result.map_err(|e| options.blame(e))?;
+        }
+    }
+    let text = deoptimizations_text(&entry);
+    let plans = entry.plans().len();
+    let none = format!(
+        "no guard failed; there {}\n",
+        if plans == 1 { "is 1 plan".to_owned() } else { format!("are {plans} plans") }
+    );
+    print!("{}", if text.is_empty() { &none } else { &text });
+    Ok(())
+}
+
 /// Returns all sections.
 fn sections() -> impl Iterator<Item = String> {
     let archives = Code::ALL.iter().map(|c| format!("{c} {}", c.title()));
@@ -107,7 +156,7 @@ fn print_section(code: Option<&str>) -> Result<()> {
 fn unknown_code(code: &str, wanted: &str) -> anyhow::Error {
     if is_program(code) {
         return misuse(format!(
-            "`{code}` is a program, not an error code; state what to explain: `--value %NAME` or `--alias %A,%B`"
+            "`{code}` is a program, not an error code; state what to explain: `--value %NAME`, `--alias %A,%B` or `--deopt`"
         ));
     }
     let text = format!("there is no error code `{code}`; `flambeau explain` lists all codes");

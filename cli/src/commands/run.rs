@@ -1,12 +1,17 @@
 //! `flambeau run`: calls a function, a method or an exported program and prints its result.
 
 use crate::exported;
-use crate::inputs::InputArgs;
+use crate::inputs::{InputArgs, Inputs};
 use crate::output::OutputArgs;
+use crate::profile::{Profile, warm_up};
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
-use anyhow::Result;
-use flambeau::{Execution, ExportedProgram};
+use anstream::{eprint, eprintln};
+use anyhow::{Context, Result};
+use flambeau::exec::{Host, NodeTimes};
+use flambeau::{Compilation, Entry, Execution, ExportedProgram, Program, RestoredPlans, Session};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -31,6 +36,17 @@ pub(crate) struct Args {
     memory: Option<usize>,
     #[command(flatten)]
     threads: ThreadArgs,
+    /// Write to standard error where the time of calls goes, by operator and source line, and the plans of the calls with
+    /// their guards. The entry is called several times; the printed result is that of the first call.
+    #[arg(long, conflicts_with = "reference")]
+    profile: bool,
+    /// Number of measured calls, after those that compile.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "profile",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    calls: u32,
+    /// Specialize with what earlier calls observed, read from this file if it exists, and write what this call observed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reference", "unoptimized"])]
+    plans: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -38,6 +54,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let execution = match (args.reference, args.unoptimized) {
         (true, _) => Execution::Reference,
         (_, true) => Execution::Machine,
+        _ if args.profile || args.plans.is_some() => Execution::Profiling,
         _ => Execution::Optimized,
     };
     let mut builder = setup.builder.execution(execution);
@@ -47,26 +64,94 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if let Some(mb) = args.memory {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
+    // One call observes, and plans that the call has must be written.
+    let builder =
+        builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
     let session = args.threads.of(&session(builder)?);
-    // Output of the program is buffered until it has succeeded: after an error, standard output is empty.
-    let printed = Printed::default();
-    let mut host = session.host();
-    host.set_stdout(printed.clone());
-    let result = match exported::model(&args.program, &session, true)? {
-        Some(model) => {
-            let program = ExportedProgram::new(&session, model)?;
-            let inputs = args.inputs.read_exported()?;
-            program.call_on(&inputs.positional, &inputs.kwargs(), &mut host)
-        }
-        None => {
-            let entry = args.program.entry(&session)?;
-            let inputs = args.inputs.read(&entry)?;
-            entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host)
-        }
-    };
+    match exported::model(&args.program, &session, true)? {
+        Some(model) => run_exported(args, &ExportedProgram::new(&session, model)?, &session),
+        None => run_entry(args, &session),
+    }
+}
+
+/// Calls an exported program.
+fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Result<()> {
+    anyhow::ensure!(
+        !args.profile && args.plans.is_none(),
+        "`--profile` and `--plans` are for functions and methods"
+    );
+    let inputs = args.inputs.read_exported()?;
+    let (mut host, printed) = host(session);
+    let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.blame(e))?;
     anstream::print!("{}", printed.take());
     args.output.value(&result)
+}
+
+/// Calls a function or a method.
+fn run_entry(args: &Args, session: &Session) -> Result<()> {
+    let program = args.program.load(session)?;
+    let entry = args.program.pick(&program)?;
+    if let Some(file) = &args.plans {
+        restore(&program, file)?;
+    }
+    let inputs = args.inputs.read(&entry)?;
+    let (mut host, printed) = host(session);
+    let profile = args.profile.then(|| inputs.copied()).transpose()?;
+    let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
+    let result = result.map_err(|e| args.inputs.blame(e))?;
+    if let Some(file) = &args.plans {
+        std::fs::write(file, program.save_plans()).with_context(|| format!("writing {}", file.display()))?;
+    }
+    anstream::print!("{}", printed.take());
+    if let Some(inputs) = profile {
+        eprint!("{}", measure(args, &entry, &inputs, session)?.text(&entry));
+    }
+    args.output.value(&result)
+}
+
+/// Returns a host and the output of the program, which is buffered until the call has succeeded: after an error,
+/// standard output is empty.
+fn host(session: &Session) -> (Host, Printed) {
+    let printed = Printed::default();
+    let mut host = session.host();
+    host.set_stdout(printed.clone());
+    (host, printed)
+}
+
+/// Uses the plans of a file, unless it does not exist.
+fn restore(program: &Program, file: &Path) -> Result<()> {
+    let bytes = match std::fs::read(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.with_context(|| format!("reading {}", file.display()))?,
+    };
+    if let RestoredPlans::Ignored { reason } = program.restore_plans(&bytes)? {
+        eprintln!("note: the plans of {} are not used: {reason}", file.display());
+    }
+    Ok(())
+}
+
+/// Calls an entry again, first to compile it, then to measure.
+fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Result<Profile> {
+    let mut host = session.host();
+    host.set_stdout(std::io::sink());
+    let mut time = Duration::ZERO;
+    let warm_up = warm_up(session.execution()) as u32;
+    for number in 0..warm_up + args.calls {
+        if number == warm_up {
+            host.set_timing(Some(NodeTimes::new()));
+            time = Duration::ZERO;
+        }
+        // Calls may write their arguments, so each gets new ones.
+        let inputs = inputs.copied()?;
+        let kwargs = inputs.kwargs();
+        let start = Instant::now();
+        let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
+        time += start.elapsed();
+        result.map_err(|e| args.inputs.blame(e))?;
+    }
+    let nodes = host.set_timing(None).unwrap_or_default();
+    Ok(Profile { calls: args.calls, time, nodes })
 }
 
 /// A buffer that the host writes and the command reads.

@@ -75,6 +75,7 @@ fn wrong_environment_variables_exit_with_2() {
         ("PYTORCH_JIT_TYPE_VERBOSITY", "5"),
         ("FLAMBEAU_ISA", "mmx"),
         ("FLAMBEAU_OPT_LIMIT", "cse"),
+        ("FLAMBEAU_DEOPT", "every:0"),
     ] {
         let ran = run_in(&[(name, value)], &["opt", &f]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{name}={value}: {}", ran.err);

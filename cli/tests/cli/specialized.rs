@@ -1,6 +1,6 @@
 //! Forms of programs that are specialized to inputs.
 
-use super::{accepted, file};
+use super::{accepted, file, run};
 
 const SOURCE: &str = "def f(x: Tensor, y: Tensor):
     m = x[x > 0]
@@ -26,4 +26,71 @@ fn print_shows_profiles_plans_and_bailouts() {
         bailouts.contains("f.py:2; failures: 0") || bailouts.contains("f.py:3; failures: 0"),
         "{bailouts}"
     );
+}
+
+const NARROWS: &str = "def f(x: Tensor, n: int):
+    y = torch.narrow(x, 0, 0, n)
+    for i in range(3):
+        y = y.sin().cumsum(0)
+    return y * 2
+";
+
+/// Writes inputs of [`NARROWS`] that narrow to this length.
+fn inputs(n: u32) -> String {
+    let values: Vec<String> = (0..8).map(|i| i.to_string()).collect();
+    let tensor =
+        format!(r#"{{"t": "tensor", "dtype": "float32", "shape": [4, 2], "data": [{}]}}"#, values.join(","));
+    file("narrows", &format!("n{n}.json"), &format!(r#"[{tensor}, {{"t": "int", "v": {n}}}]"#))
+}
+
+#[test]
+fn explain_shows_failed_guards() {
+    let f = file("narrows", "f.py", NARROWS);
+    let [two, three] = [2, 3].map(inputs);
+    let explain = |more: &[&str]| {
+        let base = ["explain", &f, "--deopt", "--inputs", &two];
+        accepted(&[&base[..], more].concat())
+    };
+    assert_eq!(explain(&[]), "no guard failed; there is 1 plan\n");
+    let once = explain(&["--then", &three]);
+    assert!(once.contains("failed: %y"), "{once}");
+    assert!(once.contains("f.py:"), "{once}");
+    assert!(once.contains("expected Float(2, 2") && once.contains("seen     Float(3, 2"), "{once}");
+    assert!(once.contains("calls continued in the unoptimized program"), "{once}");
+    let often = explain(&["--then", &three, "--then", &three, "--then", &three]);
+    assert!(often.contains("(3 times)") && often.contains("plan 2 was made in its place"), "{often}");
+}
+
+#[test]
+fn run_shows_a_profile() {
+    let f = file("narrows", "f.py", NARROWS);
+    let ran = run(&["run", &f, "--inputs", &inputs(2), "--profile", "--calls", "5"]);
+    assert!(ran.out.contains("\"tensor\"") || ran.out.contains("tensor"), "{}", ran.out);
+    for part in ["5 calls, ", "aten::cumsum", "(machine)", "f.py:4", "plan 1: (%x", "guard %"] {
+        assert!(ran.err.contains(part), "{part}:\n{}", ran.err);
+    }
+    // Three iterations in each of five calls.
+    assert!(
+        ran.err.lines().any(|l| l.trim_start().starts_with("15 ") && l.ends_with("aten::cumsum")),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn plans_are_saved_and_used() {
+    let f = file("narrows", "f.py", NARROWS);
+    let plans = file("narrows", "plans.json", "");
+    std::fs::remove_file(&plans).expect("written above");
+    let first = accepted(&["run", &f, "--inputs", &inputs(2), "--plans", &plans]);
+    let saved = std::fs::read_to_string(&plans).expect("written by the command");
+    assert!(saved.contains("flambeau-plans-1"), "{saved}");
+    assert_eq!(accepted(&["run", &f, "--inputs", &inputs(2), "--plans", &plans]), first);
+    assert_eq!(std::fs::read_to_string(&plans).expect("written again"), saved);
+    let other = file("narrows", "g.py", &NARROWS.replace("* 2", "* 3"));
+    let ran = run(&["run", &other, "--inputs", &inputs(2), "--plans", &plans]);
+    assert!(ran.err.contains("are not used: `program`"), "{}", ran.err);
+    let broken = file("narrows", "broken.json", "{");
+    let ran = run(&["run", &f, "--inputs", &inputs(2), "--plans", &broken]);
+    assert!(ran.err.contains("S0010"), "{}", ran.err);
 }

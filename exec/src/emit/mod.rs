@@ -14,8 +14,10 @@ mod nodes;
 mod pairs;
 mod regs;
 
+use crate::bailout::Failures;
 use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
 use crate::callees::Callees;
+use crate::counter::Counter;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
@@ -93,6 +95,7 @@ pub(crate) struct Emit<'g> {
     word_of: HashMap<u64, u32, FxBuildHasher>,
     constants: Vec<IValue>,
     params: Vec<Operand>,
+    counters: Vec<Counter>,
     opens: Vec<Open>,
     /// The last jump target: the instruction there must not be combined with the one before it.
     label: u32,
@@ -169,6 +172,8 @@ impl Code {
             params: emit.params,
             declared: declared(verified.graph()),
             bailouts,
+            failed: Failures::default(),
+            counters: emit.counters,
         }
     }
 }
@@ -201,6 +206,7 @@ impl<'g> Emit<'g> {
             word_of: HashMap::default(),
             constants: Vec::new(),
             params: Vec::new(),
+            counters: Vec::new(),
             opens: Vec::new(),
             label: 0,
         };

@@ -4,6 +4,7 @@ use super::moves::Move;
 use super::{Emit, Loc, kind_of};
 use crate::bailout::Bailout;
 use crate::bytecode::{Opcode, Work};
+use crate::counter::Counter;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
 use crate::{resolve, structural};
@@ -63,6 +64,11 @@ impl Emit<'_> {
             },
             Prim::Enter => self.call(node, Work::Enter, 0),
             Prim::Exit => self.call(node, Work::Exit, 0),
+            Prim::Profile if self.graph.operand_count(node) == 0 && self.graph.result_count(node) == 0 => {
+                let counter = self.counters.len() as u32;
+                self.counters.push(Counter::new(node));
+                self.push(node, Opcode::Count, counter, 0, 0);
+            }
             Prim::AwaitableWait => self.call(node, Work::Await, 0),
             prim if structural::is_control(prim) => self.with_subgraph(node, prim),
             prim => self.call_site(node, Opcode::Op, Work::Prim(prim), 0, Vec::new()),

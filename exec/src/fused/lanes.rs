@@ -17,17 +17,18 @@ pub(super) const GROUP: usize = 16;
 trait Lane {
     /// Computes [`TileOp::eval`] of the operation.
     fn eval<T: Real>(a: T, b: T, c: T) -> T;
-    /// The exclusive bound of [`Lane::reach`] below which [`Lane::near`] is exact; 0 if there is no such fast path.
+    /// The exclusive bound of [`Lane::magnitude_bits`] below which [`Lane::near`] is exact; 0 if there is no such fast
+    /// path.
     #[inline(always)]
     fn limit<T: Real>() -> u32 {
         0
     }
     /// Magnitude of an argument, compared with [`Lane::limit`].
     #[inline(always)]
-    fn reach<T: Real>(_: T) -> u32 {
+    fn magnitude_bits<T: Real>(_: T) -> u32 {
         0
     }
-    /// Fast path: equals [`Lane::eval`] for arguments with a reach below the limit, unspecified for others.
+    /// Fast path: equals [`Lane::eval`] for arguments whose magnitude is below the limit, unspecified for others.
     #[inline(always)]
     fn near<T: Real>(a: T) -> T {
         a
@@ -53,7 +54,7 @@ impl<L: Lane, T: Real> Sweep<'_, L, T> {
         if L::limit::<T>() > 0 {
             let mut furthest = 0;
             for i in 0..n {
-                furthest = furthest.max(L::reach(a[i]));
+                furthest = furthest.max(L::magnitude_bits(a[i]));
                 to[i] = L::near(a[i]);
             }
             if furthest < L::limit::<T>() {
@@ -77,8 +78,8 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
     }
 }
 
-/// Declares the operation types and the match that dispatches to them. `lanes! { Neg Exp(PLAIN_POWER reach exp_plain)
-/// }` expands to
+/// Declares the operation types and the match that dispatches to them. `lanes! { Neg Exp(PLAIN_POWER magnitude_bits
+/// exp_plain) }` expands to
 ///
 /// ```text
 /// mod ops {
@@ -90,7 +91,7 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
 ///     impl super::Lane for Exp {
 ///         fn eval<T: Real>(a: T, b: T, c: T) -> T { TileOp::Exp.eval(a, b, c) }
 ///         fn limit<T: Real>() -> u32 { T::PLAIN_POWER }
-///         fn reach<T: Real>(a: T) -> u32 { a.reach() }
+///         fn magnitude_bits<T: Real>(a: T) -> u32 { a.magnitude_bits() }
 ///         fn near<T: Real>(a: T) -> T { a.exp_plain() }
 ///     }
 /// }
@@ -103,7 +104,7 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
 /// }
 /// ```
 macro_rules! lanes {
-    ($($op:ident $(($limit:ident $reach:ident $near:ident))?)*) => {
+    ($($op:ident $(($limit:ident $bits:ident $near:ident))?)*) => {
         mod ops {
             use flambeau_tensor::math::Real;
 
@@ -119,8 +120,8 @@ macro_rules! lanes {
                     T::$limit
                 }
                 #[inline(always)]
-                fn reach<T: Real>(a: T) -> u32 {
-                    a.$reach()
+                fn magnitude_bits<T: Real>(a: T) -> u32 {
+                    a.$bits()
                 }
                 #[inline(always)]
                 fn near<T: Real>(a: T) -> T {
@@ -140,7 +141,7 @@ macro_rules! lanes {
 
 lanes! {
     Neg Abs Sign Sqrt Rsqrt Recip Tanh Relu Erf Floor Ceil Trunc Round Not
-    Exp(PLAIN_POWER reach exp_plain) Sigmoid(PLAIN_POWER reach sigmoid_plain)
-    Log(PLAIN_ARGUMENT reach_above_tiny ln_plain) Sin(NEAR reach sin_near) Cos(NEAR reach cos_near)
+    Exp(PLAIN_POWER magnitude_bits exp_plain) Sigmoid(PLAIN_POWER magnitude_bits sigmoid_plain)
+    Log(PLAIN_ARGUMENT normal_magnitude_bits ln_plain) Sin(NEAR magnitude_bits sin_near) Cos(NEAR magnitude_bits cos_near)
     Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
 }

@@ -143,13 +143,14 @@ pub fn border(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Vec<IValue> {
     }
 }
 
-/// Draws hostile arguments: a sample with one to three arguments replaced by arbitrary values, or arbitrary values
-/// only.
+/// Draws hostile arguments: a sample with one to three arguments replaced by arbitrary values or with tensors without
+/// elements, or arbitrary values only.
 #[must_use]
 pub fn hostile(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Vec<IValue> {
     let schema = registry.schema(id);
     let drawn = if g.one_in(4) { None } else { sample(registry, id, g) };
     match drawn.filter(|args| args.len() == schema.args.len() && !args.is_empty()) {
+        Some(args) if g.one_in(4) => without_elements(args, g),
         Some(args) => replaced(schema, args, g),
         None => any(schema, g),
     }
@@ -197,6 +198,23 @@ fn varied(schema: &FunctionSchema, mut args: Vec<IValue>, g: &mut Gen<'_>) -> Ve
     if g.flag() {
         change_tensors(&mut args, &mut |t| with_other_strides(t, g));
     }
+    args
+}
+
+/// Replaces tensors by ones without elements, one size of which is large.
+fn without_elements(mut args: Vec<IValue>, g: &mut Gen<'_>) -> Vec<IValue> {
+    let large_size = *g.pick(&[1 << 16, 1 << 20]);
+    let (empty, other) = (g.below(4), g.below(4));
+    change_tensors(&mut args, &mut |t| {
+        let rank = t.rank();
+        if rank < 2 {
+            return None;
+        }
+        let mut sizes = t.sizes().to_vec();
+        sizes[empty % rank] = 0;
+        sizes[if other % rank == empty % rank { (other + 1) % rank } else { other % rank }] = large_size;
+        Tensor::empty(&sizes, t.dtype()).ok()
+    });
     args
 }
 

@@ -10,8 +10,8 @@ mod types;
 
 pub(crate) use autograd::{any_defined, sum_gradients};
 
-pub(crate) use types::{SymbolSizes, check_declared, fits_refined, is_refined};
-pub use types::{fits_inputs, fits_tensor};
+pub(crate) use types::{SymbolSizes, check_declared, fits_refined};
+pub use types::{fits_inputs, fits_tensor, is_refined};
 
 use crate::callees::Callees;
 use crate::error::{Fault, KernelError};

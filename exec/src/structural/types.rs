@@ -51,7 +51,7 @@ pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
 
 /// Whether a type states more of a tensor than `Tensor`. Element types of lists and dictionaries are ignored: their
 /// refinements are never relied on, because elements are replaced without a check.
-pub(crate) fn is_refined(ty: Type) -> bool {
+pub fn is_refined(ty: Type) -> bool {
     match ty.kind() {
         TypeKind::Tensor(_) => ty != Type::TENSOR,
         TypeKind::Optional(inner) => is_refined(*inner),

@@ -1,16 +1,19 @@
 //! Backward walk: propagates gradients from results to the tensors they were computed from.
+//!
+//! With [`WalkMode::create_graph`] the walk is recorded like a program: formulas run on a host with a tape, their saved
+//! inputs get back the history that they had when the operator ran, and the linear maps between formulas are nodes. The
+//! gradients then have a history of their own, which a further walk differentiates.
 
-use super::history::{self, Edge, Node, NodeKind, OpCall};
-use super::record;
-use super::region::{self, Written};
-use super::{Derivative, Formula, Input, Tape};
+use super::history::{self, Edge, Node, NodeKind, OpCall, WalkMode};
+use super::linear::{self, Linear};
+use super::region::Geometry;
+use super::{Derivative, Formula, Input, Tape, record};
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
-use crate::structural::sum_gradients;
-use flambeau_ir::value::{IValue, List};
+use flambeau_ir::value::IValue;
 use flambeau_tensor::Tensor;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A node with pending gradients, one per output.
 struct PendingNode {
@@ -20,44 +23,93 @@ struct PendingNode {
 
 /// Returns the gradients of `inputs` for given gradients of `outputs`; `None` for an input that no output depends on.
 ///
-/// `tape` supplies the formulas. It need not be set on the host; nothing is recorded during the walk.
+/// `tape` supplies the formulas. It need not be set on the host. Nothing is recorded during the walk, unless `mode`
+/// requires it. Only nodes between the outputs and the inputs are visited.
 ///
 /// # Errors
 /// Returns `Unsupported` if a gradient reaches an operator without a known derivative. Returns `Input` if a tensor that
-/// a formula reads was modified after it was saved, or if an output does not require a gradient.
+/// a formula reads was modified or released after it was saved, or if an output does not require a gradient.
 pub fn gradients(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
     inputs: &[Tensor],
+    mode: WalkMode,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
-    unrecorded(host, |host| walk(tape, outputs, inputs, &mut |_, _| Ok(()), host))
+    let origin = |t: &Tensor| history::edge(t).map(|edge| (edge.node.id, edge.output));
+    let wanted: Vec<Option<Origin>> = inputs.iter().map(origin).collect();
+    gradients_at(tape, outputs, &wanted, mode, host)
+}
+
+/// The id of a node, and one of its outputs.
+type Origin = (u64, usize);
+
+/// Returns the gradients that arrive at outputs of nodes.
+fn gradients_at(
+    tape: &Tape,
+    outputs: &[(Tensor, Tensor)],
+    wanted: &[Option<Origin>],
+    mode: WalkMode,
+    host: &mut Host,
+) -> Result<Vec<Option<Tensor>>, ExecError> {
+    on_host(tape, mode, host, |host| {
+        let mut walk = Walk::new(tape, mode, outputs)?;
+        walk.restrict_to(wanted);
+        let mut found: Vec<Option<Tensor>> = vec![None; wanted.len()];
+        walk.run(host, &mut |node, grads| {
+            for (slot, wanted) in found.iter_mut().zip(wanted) {
+                if let Some((_, output)) = wanted.filter(|(id, _)| *id == node.id) {
+                    *slot = grads.get(output).cloned().flatten();
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    })
 }
 
 /// Accumulates gradients into the leaves that `outputs` depend on (see [`gathered`]), for given gradients of the
-/// outputs. As in [`gradients`], nothing is recorded during the walk.
+/// outputs. As in [`gradients`], the walk is recorded only if `mode` requires it.
 ///
 /// # Errors
 /// Returns the errors of [`gradients`].
-pub fn backward(tape: &Tape, outputs: &[(Tensor, Tensor)], host: &mut Host) -> Result<(), ExecError> {
-    let mut gather = |leaf: &Node, grad: &Tensor| {
-        let NodeKind::Leaf(gathered) = &leaf.kind else { return Ok(()) };
-        // The leaf tensor was dropped, so its gradient is unobservable.
-        let Some(gathered) = gathered.upgrade() else { return Ok(()) };
-        let mut gathered = gathered.0.lock();
-        match &*gathered {
-            // Accumulate in place: the gradient may already be shared with the program.
-            Some(sum) => sum.copy_(&sum_gradients(sum, grad)?)?,
-            None => *gathered = Some(grad.clone_data()?),
-        }
-        Ok(())
-    };
-    unrecorded(host, |host| walk(tape, outputs, &[], &mut gather, host)).map(drop)
+pub fn backward(
+    tape: &Tape,
+    outputs: &[(Tensor, Tensor)],
+    mode: WalkMode,
+    host: &mut Host,
+) -> Result<(), ExecError> {
+    on_host(tape, mode, host, |host| {
+        Walk::new(tape, mode, outputs)?.run(host, &mut |node, grads| match (&node.kind, grads.first()) {
+            (NodeKind::Leaf(leaf), Some(Some(grad))) => gather(leaf, grad, mode),
+            _ => Ok(()),
+        })
+    })
+}
+
+/// Adds a gradient to the gradient accumulated in a leaf.
+fn gather(leaf: &Weak<history::Gathered>, grad: &Tensor, mode: WalkMode) -> Result<(), KernelError> {
+    // The leaf tensor was dropped, so its gradient is unobservable.
+    let Some(gathered) = leaf.upgrade() else { return Ok(()) };
+    let mut gathered = gathered.0.lock();
+    match &*gathered {
+        Some(before) if mode.create_graph => *gathered = Some(linear::sum(before, grad, true)?),
+        // Accumulate in place: the gradient may already be shared with the program.
+        Some(before) => before.copy_(&linear::sum(before, grad, false)?)?,
+        None if mode.create_graph => *gathered = Some(grad.clone()),
+        None => *gathered = Some(grad.clone_data()?),
+    }
+    Ok(())
 }
 
 /// Returns the gradient accumulated in a tensor, if it is a leaf of a recorded graph.
 pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
     history::gathered(tensor)
+}
+
+/// Removes the gradient accumulated in a tensor.
+pub fn clear_gathered(tensor: &Tensor) {
+    history::clear_gathered(tensor);
 }
 
 /// Makes a tensor a leaf that requires no gradient, dropping its history.
@@ -78,162 +130,327 @@ pub fn is_recorded(tensor: &Tensor) -> bool {
     history::edge(tensor).is_some()
 }
 
-fn unrecorded<R>(host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
-    let recording = host.set_tape(None);
+/// Runs a walk with the tape set on the host if the walk is recorded, and with no tape otherwise.
+fn on_host<R>(tape: &Tape, mode: WalkMode, host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
+    let recording = host.set_tape(mode.create_graph.then(|| tape.clone()));
+    let enabled = host.set_grad_enabled(mode.create_graph);
     let result = work(host);
+    host.set_grad_enabled(enabled);
     host.set_tape(recording);
     result
 }
 
-fn walk(
-    tape: &Tape,
-    outputs: &[(Tensor, Tensor)],
-    inputs: &[Tensor],
-    arrived: &mut dyn FnMut(&Node, &Tensor) -> Result<(), KernelError>,
-    host: &mut Host,
-) -> Result<Vec<Option<Tensor>>, ExecError> {
-    let mut pending: BTreeMap<u64, PendingNode> = BTreeMap::new();
-    for (output, grad) in outputs {
-        let edge = history::edge(output).ok_or_else(|| {
-            let message = "element 0 of tensors does not require grad and does not have a grad_fn";
-            ExecError::of(&KernelError::input(message))
-        })?;
-        send(&mut pending, &edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
-    }
-    let wanted: Vec<Option<(u64, usize)>> =
-        inputs.iter().map(|t| history::edge(t).map(|edge| (edge.node.id, edge.output))).collect();
-    let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
-    while let Some((id, PendingNode { node, grads })) = pending.pop_last() {
-        host.poll().map_err(|e| ExecError::of(&e))?;
-        for (slot, wanted) in found.iter_mut().zip(&wanted) {
-            if let Some((_, output)) = wanted.filter(|(node, _)| *node == id) {
-                *slot = grads.get(output).cloned().flatten();
-            }
-        }
-        if let (NodeKind::Leaf(_), Some(Some(grad))) = (&node.kind, grads.first()) {
-            arrived(&node, grad).map_err(|e| ExecError::of(&e))?;
-        }
-        for (edge, grad) in back(tape, &node, &grads, host)? {
-            send(&mut pending, edge, grad).map_err(|e| ExecError::of(&e))?;
-        }
-    }
-    Ok(found)
+/// The state of a walk.
+struct Walk<'t> {
+    tape: &'t Tape,
+    mode: WalkMode,
+    /// Nodes with gradients that were not propagated yet, by id. Descending ids are a topological order.
+    pending: BTreeMap<u64, PendingNode>,
+    /// The nodes to visit, in ascending order; `None` for all.
+    visited: Option<Vec<u64>>,
+    /// The id of the next node when the walk began.
+    began: u64,
 }
 
-/// Accumulates a gradient at the target of an edge.
-fn send(pending: &mut BTreeMap<u64, PendingNode>, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
-    let grad = edge.geometry.fit(grad)?;
-    let at = pending
-        .entry(edge.node.id)
-        .or_insert_with(|| PendingNode { node: Arc::clone(&edge.node), grads: Vec::new() });
-    if at.grads.len() <= edge.output {
-        at.grads.resize(edge.output + 1, None);
+impl<'t> Walk<'t> {
+    fn new(tape: &'t Tape, mode: WalkMode, outputs: &[(Tensor, Tensor)]) -> Result<Walk<'t>, ExecError> {
+        let mut walk = Walk { tape, mode, pending: BTreeMap::new(), visited: None, began: 0 };
+        for (output, grad) in outputs {
+            let edge = history::edge(output).ok_or_else(|| {
+                let message = "element 0 of tensors does not require grad and does not have a grad_fn";
+                ExecError::of(&KernelError::input(message))
+            })?;
+            walk.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+        }
+        // After the edges of views were computed.
+        walk.began = history::next_id();
+        Ok(walk)
     }
-    let slot = &mut at.grads[edge.output];
-    *slot = Some(match slot.take() {
-        Some(sum) => sum_gradients(&sum, &grad)?,
-        None => grad,
-    });
-    Ok(())
+
+    /// Restricts the walk to nodes from which one of the wanted nodes can be reached.
+    fn restrict_to(&mut self, wanted: &[Option<Origin>]) {
+        let wanted: Vec<u64> = wanted.iter().flatten().map(|(id, _)| *id).collect();
+        // No node depends on one with a greater id.
+        let Some(&first) = wanted.iter().min() else {
+            self.visited = Some(Vec::new());
+            return;
+        };
+        let mut reached: BTreeMap<u64, Arc<Node>> = BTreeMap::new();
+        let mut open: Vec<Arc<Node>> = self.pending.values().map(|p| Arc::clone(&p.node)).collect();
+        while let Some(node) = open.pop() {
+            if node.id < first || reached.contains_key(&node.id) {
+                continue;
+            }
+            open.extend(node.edges.iter().flatten().map(|edge| Arc::clone(&edge.node)));
+            reached.insert(node.id, node);
+        }
+        let mut visited: Vec<u64> = Vec::new();
+        for (id, node) in reached {
+            let leads = |edge: &Edge| visited.binary_search(&edge.node.id).is_ok();
+            if wanted.contains(&id) || node.edges.iter().flatten().any(leads) {
+                visited.push(id);
+            }
+        }
+        self.visited = Some(visited);
+    }
+
+    /// Whether a gradient may have to pass a node: those that exist since the walk began are known.
+    fn visits(&self, node: &Node) -> bool {
+        let is_known = |visited: &Vec<u64>| visited.binary_search(&node.id).is_ok();
+        node.id >= self.began || self.visited.as_ref().is_none_or(is_known)
+    }
+
+    /// Propagates all gradients; passes each node with its complete gradients to `arrived`.
+    fn run(
+        mut self,
+        host: &mut Host,
+        arrived: &mut dyn FnMut(&Node, &[Option<Tensor>]) -> Result<(), KernelError>,
+    ) -> Result<(), ExecError> {
+        while let Some((_, PendingNode { node, grads })) = self.pending.pop_last() {
+            host.poll().map_err(|e| ExecError::of(&e))?;
+            if !self.visits(&node) {
+                continue;
+            }
+            arrived(&node, &grads).map_err(|e| ExecError::of(&e))?;
+            if let (NodeKind::Graph(call), true) = (&node.kind, self.mode.create_graph) {
+                self.continue_in(call.again(&node.edges, host)?, &grads)?;
+                continue;
+            }
+            for (edge, grad) in self.back(&node, &grads, host)? {
+                if self.visits(&edge.node) {
+                    self.send(edge, grad).map_err(|e| ExecError::of(&e))?;
+                }
+            }
+            match &node.kind {
+                _ if self.mode.retain_graph => {}
+                NodeKind::Op(call) | NodeKind::Write { call, .. } => call.release(),
+                NodeKind::Graph(call) => call.release(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the gradients of a call to the outputs of another recording of it. Its nodes are newer than all others.
+    fn continue_in(&mut self, outputs: Vec<Tensor>, grads: &[Option<Tensor>]) -> Result<(), ExecError> {
+        for (output, grad) in outputs.iter().zip(grads) {
+            if let (Some(edge), Some(grad)) = (history::edge(output), grad) {
+                self.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Accumulates a gradient at the target of an edge.
+    fn send(&mut self, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
+        let record = self.mode.create_graph;
+        let grad = linear::fit(grad, &edge.geometry, record)?;
+        let at = self
+            .pending
+            .entry(edge.node.id)
+            .or_insert_with(|| PendingNode { node: Arc::clone(&edge.node), grads: Vec::new() });
+        if at.grads.len() <= edge.output {
+            at.grads.resize(edge.output + 1, None);
+        }
+        let slot = &mut at.grads[edge.output];
+        *slot = Some(match slot.take() {
+            Some(sum) => linear::sum(&sum, &grad, record)?,
+            None => grad,
+        });
+        Ok(())
+    }
+
+    /// Returns the gradients that a node sends along its edges.
+    fn back<'n>(
+        &self,
+        node: &'n Arc<Node>,
+        grads: &[Option<Tensor>],
+        host: &mut Host,
+    ) -> Result<Sent<'n>, ExecError> {
+        let record = self.mode.create_graph;
+        let first = grads.first().cloned().flatten();
+        match (&node.kind, first) {
+            (NodeKind::Leaf(_), _) => Ok(Sent::new()),
+            (NodeKind::Op(call), _) => Call { walk: self, node, call }.differentiate(grads, host),
+            (NodeKind::Graph(call), _) => {
+                let found = call.gradients(grads, host)?;
+                let pairs = node.edges.iter().zip(found);
+                Ok(pairs
+                    .filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone())))
+                    .collect())
+            }
+            (NodeKind::Sum, Some(grad)) => {
+                Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())
+            }
+            (NodeKind::Linear(map), Some(grad)) => {
+                let grad = map.adjoint().apply(&grad, record).map_err(|e| ExecError::of(&e))?;
+                Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())
+            }
+            (NodeKind::Write { base, view, call, target }, Some(grad)) => {
+                let call = Call { walk: self, node, call };
+                call.back_of_write(&grad, (base, view), *target, host)
+            }
+            (NodeKind::Sum | NodeKind::Linear(_) | NodeKind::Write { .. }, None) => Ok(Sent::new()),
+        }
+    }
 }
 
 type Sent<'n> = Vec<(&'n Edge, Tensor)>;
 
-/// Returns the gradients that a node sends along its edges.
-fn back<'n>(
-    tape: &Tape,
-    node: &'n Node,
-    grads: &[Option<Tensor>],
-    host: &mut Host,
-) -> Result<Sent<'n>, ExecError> {
-    let fail = |e: KernelError| ExecError::of(&e);
-    let first = grads.first().cloned().flatten();
-    match (&node.kind, first) {
-        (NodeKind::Leaf(_), _) => Ok(Sent::new()),
-        (NodeKind::Op(call), _) => differentiate(tape, call, &node.edges, grads, host),
-        (NodeKind::View { base, view }, Some(grad)) => {
-            let grad = region::of_view(&grad, base, view).map_err(fail)?;
-            Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())
-        }
-        (NodeKind::Write { base, view, call, target }, Some(grad)) => {
-            let written = Written::split(&grad, base, view).map_err(fail)?;
-            let part = written.part().map_err(fail)?;
-            // Gradients that reach the previous version of the view belong to its region of the previous base.
-            let old = node.edges[1 + call.arg_edges[*target].start].as_ref().map(|edge| edge.node.id);
-            let back = differentiate(tape, call, &node.edges[1..], &[Some(part)], host)?;
-            let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
-                back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
-            if let Some(edge) = &node.edges[0] {
-                let mut region = view.zeros().map_err(fail)?;
-                for (_, grad) in to_view {
-                    region = view.fit(grad).and_then(|grad| sum_gradients(&region, &grad)).map_err(fail)?;
-                }
-                sent.push((edge, written.whole(&region).map_err(fail)?));
-            }
-            Ok(sent)
-        }
-        (NodeKind::View { .. } | NodeKind::Write { .. }, None) => Ok(Sent::new()),
-    }
+/// A call whose gradients are computed.
+#[derive(Clone, Copy)]
+struct Call<'w, 'n> {
+    walk: &'w Walk<'w>,
+    node: &'n Arc<Node>,
+    call: &'n OpCall,
 }
 
-/// Returns the gradients of an operator's arguments.
-fn differentiate<'n>(
-    tape: &Tape,
-    call: &OpCall,
-    edges: &'n [Option<Edge>],
-    grads: &[Option<Tensor>],
-    host: &mut Host,
-) -> Result<Sent<'n>, ExecError> {
-    call.check_versions().map_err(|e| ExecError::of(&e))?;
-    match call.derivative.as_deref() {
-        Some(Derivative::Formulas(known)) => formulas(tape, call, known, edges, grads, host),
-        Some(Derivative::Body { inputs, .. }) => through_body(tape, call, inputs, edges, grads, host),
-        Some(Derivative::Constant | Derivative::Layout) => Ok(Sent::new()),
-        None => {
-            let message = format!("the derivative of `{}`", call.name);
-            Err(ExecError::of(&KernelError::unsupported(message)))
+impl<'n> Call<'_, 'n> {
+    /// Returns the edges of an argument.
+    fn edges(self, arg: usize) -> &'n [Option<Edge>] {
+        self.call.arg_edges[arg].of(self.node.call_edges())
+    }
+
+    /// Whether the walk visits the origin of an argument.
+    fn needs(self, arg: usize) -> bool {
+        self.edges(arg).iter().flatten().any(|edge| self.walk.visits(&edge.node))
+    }
+
+    fn input(self, input: Input, grads: &[Option<Tensor>]) -> Result<IValue, ExecError> {
+        let record = self.walk.mode.create_graph;
+        self.call.input(self.node, input, grads, record).map_err(|e| ExecError::of(&e))
+    }
+
+    /// Returns the gradients of the arguments of an operator that wrote through a view, and of the base before the
+    /// write.
+    fn back_of_write(
+        self,
+        grad: &Tensor,
+        (base, view): (&Geometry, &Geometry),
+        target: usize,
+        host: &mut Host,
+    ) -> Result<Sent<'n>, ExecError> {
+        let fail = |e: KernelError| ExecError::of(&e);
+        let record = self.walk.mode.create_graph;
+        let read = Linear::view(base.clone(), view.clone());
+        let part = read.apply(grad, record).map_err(fail)?;
+        // Gradients that reach the previous version of the view belong to its region of the previous base.
+        let old = self.edges(target).first().and_then(Option::as_ref).map(|edge| edge.node.id);
+        let back = self.differentiate(&[Some(part)], host)?;
+        let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
+            back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
+        if let Some(edge) = self.node.edges[0].as_ref().filter(|edge| self.walk.visits(&edge.node)) {
+            let erase = Linear::Erase { base: base.clone(), view: view.clone() };
+            let mut whole = erase.apply(grad, record).map_err(fail)?;
+            for (_, grad) in to_view {
+                let region = linear::fit(grad, view, record)
+                    .and_then(|grad| read.adjoint().apply(&grad, record))
+                    .map_err(fail)?;
+                whole = linear::sum(&whole, &region, record).map_err(fail)?;
+            }
+            sent.push((edge, whole));
+        }
+        Ok(sent)
+    }
+
+    /// Returns the gradients of an operator's arguments.
+    fn differentiate(self, grads: &[Option<Tensor>], host: &mut Host) -> Result<Sent<'n>, ExecError> {
+        self.call.check_saved().map_err(|e| ExecError::of(&e))?;
+        match self.call.derivative.as_deref() {
+            Some(Derivative::Formulas(known)) => self.by_formulas(known, grads, host),
+            Some(Derivative::Body { inputs, .. }) => self.through_body(inputs, grads, host),
+            Some(Derivative::Constant | Derivative::Layout) => Ok(Sent::new()),
+            None => {
+                let message = format!("the derivative of `{}`", self.call.name);
+                Err(ExecError::of(&KernelError::unsupported(message)))
+            }
         }
     }
-}
 
-fn formulas<'n>(
-    tape: &Tape,
-    call: &OpCall,
-    known: &[Formula],
-    edges: &'n [Option<Edge>],
-    grads: &[Option<Tensor>],
-    host: &mut Host,
-) -> Result<Sent<'n>, ExecError> {
-    let fail = |e: KernelError| ExecError::of(&e);
-    let needs = |arg: usize| call.arg_edges[arg].of(edges).iter().any(Option::is_some);
-    let stated = |arg: usize| known.iter().any(|formula| formula.args.contains(&arg));
-    if let Some(arg) = (0..call.arg_edges.len()).find(|arg| needs(*arg) && !stated(*arg)) {
-        let message = format!("the derivative of `{}` with respect to argument {arg}", call.name);
-        return Err(fail(KernelError::unsupported(message)));
-    }
-    let mut sent = Sent::new();
-    for (index, formula) in known.iter().enumerate() {
-        let Some(inputs) = formula.inputs.as_ref().filter(|_| formula.args.iter().any(|arg| needs(*arg)))
-        else {
-            continue;
-        };
-        let inputs = inputs.iter().map(|input| call.input(*input, grads));
-        let inputs = inputs.collect::<Result<_, _>>().map_err(fail)?;
-        let found = tape.derivatives.apply(call.op, index, inputs, host)?;
-        match (&*formula.args, found) {
-            ([arg], found) => deliver(call.arg_edges[*arg].of(edges), &found, &mut sent),
-            (args, IValue::Tuple(found)) => {
-                for (arg, found) in args.iter().zip(found.items()) {
-                    deliver(call.arg_edges[*arg].of(edges), found, &mut sent);
+    fn by_formulas(
+        self,
+        known: &[Formula],
+        grads: &[Option<Tensor>],
+        host: &mut Host,
+    ) -> Result<Sent<'n>, ExecError> {
+        let fail = |e: KernelError| ExecError::of(&e);
+        let stated = |arg: usize| known.iter().any(|formula| formula.args.contains(&arg));
+        if let Some(arg) = (0..self.call.arg_edges.len()).find(|arg| self.needs(*arg) && !stated(*arg)) {
+            let message = format!("the derivative of `{}` with respect to argument {arg}", self.call.name);
+            return Err(fail(KernelError::unsupported(message)));
+        }
+        let mut sent = Sent::new();
+        for (index, formula) in known.iter().enumerate() {
+            let Some(inputs) =
+                formula.inputs.as_ref().filter(|_| formula.args.iter().any(|arg| self.needs(*arg)))
+            else {
+                continue;
+            };
+            let inputs = inputs.iter().map(|input| self.input(*input, grads)).collect::<Result<_, _>>()?;
+            let found = self.walk.tape.derivatives.apply(self.call.op, index, inputs, host)?;
+            match (&*formula.args, found) {
+                ([arg], found) => deliver(self.edges(*arg), &found, &mut sent),
+                (args, IValue::Tuple(found)) => {
+                    for (arg, found) in args.iter().zip(found.items()) {
+                        deliver(self.edges(*arg), found, &mut sent);
+                    }
+                }
+                (_, found) => {
+                    let message =
+                        format!("the derivatives of `{}` are a {}", self.call.name, found.type_of());
+                    return Err(fail(KernelError::internal(message)));
                 }
             }
-            (_, found) => {
-                let message = format!("the derivatives of `{}` are a {}", call.name, found.type_of());
-                return Err(fail(KernelError::internal(message)));
-            }
         }
+        Ok(sent)
     }
-    Ok(sent)
+
+    /// Returns the gradients of a composite operator: reruns its body with recording and differentiates that
+    /// recording.
+    ///
+    /// The inner walk is a native recursion. Bodies belong to operators, not to the program, and consist of operators
+    /// that have formulas, so the depth is that of compositions; `NESTED` stops a body that contains itself.
+    fn through_body(
+        self,
+        inputs: &[Input],
+        grads: &[Option<Tensor>],
+        host: &mut Host,
+    ) -> Result<Sent<'n>, ExecError> {
+        let (tape, mode) = (self.walk.tape, self.walk.mode);
+        if tape.nesting >= NESTED {
+            let message = format!("the body of `{}` contains itself", self.call.name);
+            return Err(ExecError::of(&KernelError::internal(message)));
+        }
+        let mut leaves: Vec<(&Edge, Option<Origin>)> = Vec::new();
+        let mut args = Vec::new();
+        for input in inputs {
+            let Input::Arg(arg) = *input else { continue };
+            // The history of the arguments is that of their leaves, below.
+            let value = self.call.input(self.node, *input, grads, false).map_err(|e| ExecError::of(&e))?;
+            let mut edges = self.edges(arg).iter();
+            args.push(with_leaves(&value, &mut edges, mode.create_graph, &mut leaves));
+        }
+        let inner = Tape { derivatives: Arc::clone(&tape.derivatives), nesting: tape.nesting + 1 };
+        let recorded = WalkMode { create_graph: true, ..mode };
+        let results = on_host(&inner, recorded, host, |host| {
+            let drawing = host.rng().clone();
+            if let Some(generator) = &self.call.generator {
+                host.set_rng(generator.fork());
+            }
+            let results = tape.derivatives.apply(self.call.op, 0, args, host);
+            host.set_rng(drawing);
+            results
+        })?;
+        let outputs: Vec<(Tensor, Tensor)> = tensors_in(&results)
+            .into_iter()
+            .zip(grads)
+            .filter_map(|(result, grad)| Some((result, grad.clone()?)))
+            .filter(|(result, _)| history::edge(result).is_some())
+            .collect();
+        let (edges, leaves): (Vec<&Edge>, Vec<Option<Origin>>) = leaves.into_iter().unzip();
+        let found = gradients_at(&inner, &outputs, &leaves, mode, host)?;
+        Ok(edges.into_iter().zip(found).filter_map(|(edge, grad)| Some((edge, grad?))).collect())
+    }
 }
 
 /// Sends the gradient of an argument along its edges.
@@ -254,71 +471,22 @@ fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut Sent<'n>) {
 /// Maximal nesting of composite bodies: more than any operator requires, and safe for the native stack.
 const NESTED: usize = 16;
 
-/// Returns the gradients of a composite operator: reruns its body with recording and differentiates that recording.
-///
-/// The inner walk is a native recursion. Bodies belong to operators, not to the program, and consist of operators that
-/// have formulas, so the depth is that of compositions; `NESTED` stops a body that contains itself.
-fn through_body<'n>(
-    tape: &Tape,
-    call: &OpCall,
-    inputs: &[Input],
-    edges: &'n [Option<Edge>],
-    grads: &[Option<Tensor>],
-    host: &mut Host,
-) -> Result<Sent<'n>, ExecError> {
-    let fail = |e: KernelError| ExecError::of(&e);
-    if tape.nesting >= NESTED {
-        return Err(fail(KernelError::internal(format!("the body of `{}` contains itself", call.name))));
-    }
-    let mut leaves: Vec<(&Edge, Tensor)> = Vec::new();
-    let mut args = Vec::new();
-    for input in inputs {
-        let value = call.input(*input, grads).map_err(fail)?;
-        let Input::Arg(arg) = input else { continue };
-        args.push(leaf(&value, call.arg_edges[*arg].of(edges), &mut leaves));
-    }
-    let inner = Tape { derivatives: Arc::clone(&tape.derivatives), nesting: tape.nesting + 1 };
-    let recording = host.set_tape(Some(inner.clone()));
-    let enabled = host.set_grad_enabled(true);
-    let drawing = host.rng().clone();
-    if let Some(generator) = &call.generator {
-        host.set_rng(generator.fork());
-    }
-    let results = tape.derivatives.apply(call.op, 0, args, host);
-    host.set_rng(drawing);
-    host.set_grad_enabled(enabled);
-    host.set_tape(recording);
-    let mut results = tensors_in(&results?).into_iter().zip(grads);
-    let outputs: Vec<(Tensor, Tensor)> = results
-        .by_ref()
-        .filter_map(|(result, grad)| Some((result, grad.clone()?)))
-        .filter(|(result, _)| history::edge(result).is_some())
-        .collect();
-    let (edges, leaves): (Vec<&Edge>, Vec<Tensor>) = leaves.into_iter().unzip();
-    let found = gradients(&inner, &outputs, &leaves, host)?;
-    Ok(edges.into_iter().zip(found).filter_map(|(edge, grad)| Some((edge, grad?))).collect())
-}
-
-/// Prepares an argument of a body: tensors that require gradients become new leaves.
-fn leaf<'n>(value: &IValue, edges: &'n [Option<Edge>], leaves: &mut Vec<(&'n Edge, Tensor)>) -> IValue {
-    match value {
-        IValue::Tensor(t) => match edges.first() {
-            Some(Some(edge)) => {
-                let own = t.alias();
-                own.set_requires_grad(true);
-                leaves.push((edge, own.clone()));
-                IValue::Tensor(own)
-            }
-            _ => value.clone(),
-        },
-        IValue::List(list) if edges.iter().any(Option::is_some) => {
-            let items: Vec<IValue> = list.read().iter().collect();
-            let items =
-                items.iter().zip(edges).map(|(item, edge)| leaf(item, std::slice::from_ref(edge), leaves));
-            IValue::List(List::from_values(list.elem_type(), items.collect()))
-        }
-        other => other.clone(),
-    }
+/// Prepares an argument of a body: each tensor that requires a gradient becomes a new node, at which the inner walk
+/// ends. In a recorded walk that node depends on the origin of the argument, otherwise it is a leaf.
+fn with_leaves<'n>(
+    value: &IValue,
+    edges: &mut std::slice::Iter<'n, Option<Edge>>,
+    create_graph: bool,
+    leaves: &mut Vec<(&'n Edge, Option<Origin>)>,
+) -> IValue {
+    history::connected(value, &mut || {
+        let edge = edges.next()?.as_ref()?;
+        let kind = if create_graph { NodeKind::Sum } else { NodeKind::Leaf(Weak::new()) };
+        let origin = create_graph.then(|| edge.clone());
+        let node = Node::new(kind, vec![origin]);
+        leaves.push((edge, Some((node.id, 0))));
+        Some(Edge { node, output: 0, geometry: edge.geometry.clone() })
+    })
 }
 
 /// Returns the tensors of a result, left to right.

@@ -1,10 +1,12 @@
 //! Autograd metadata of tensors: the graph of recorded operations, and the relation between views and bases.
 
+use super::graph::GraphCall;
+use super::linear::Linear;
 use super::region::Geometry;
 use super::{Derivative, Input};
 use crate::error::KernelError;
 use flambeau_ir::OpId;
-use flambeau_ir::value::{Generator, IValue};
+use flambeau_ir::value::{Generator, IValue, List};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -25,8 +27,12 @@ pub(super) enum NodeKind {
     Leaf(Weak<Gathered>),
     /// An operator.
     Op(OpCall),
-    /// A view of the single tensor it depends on.
-    View { base: Geometry, view: Geometry },
+    /// A linear map of the single tensor it depends on: a view of a base, or a step of a recorded backward walk.
+    Linear(Linear),
+    /// A call of a function with a differentiated graph.
+    Graph(GraphCall),
+    /// The sum of the tensors it depends on. With one edge: another handle of a tensor.
+    Sum,
     /// A write through a view. The first edge is the base's; the others are those of the call, without the view's own.
     Write { base: Geometry, view: Geometry, call: OpCall, target: usize },
 }
@@ -37,19 +43,30 @@ pub(super) struct OpCall {
     pub(super) name: String,
     /// `None` if no derivative is known; then a gradient that reaches the call is an error.
     pub(super) derivative: Option<Arc<Derivative>>,
-    /// Arguments and results by position; `None` for those that no formula reads.
-    pub(super) args: Vec<IValue>,
-    pub(super) results: Vec<IValue>,
-    /// Arguments of which formulas read only sizes and types, as zeros of that shape.
-    pub(super) shapes: Vec<(usize, IValue)>,
+    /// The values that formulas read.
+    pub(super) saved: Mutex<Saved>,
+    /// Per result, the position of its first tensor among the outputs of the node.
+    pub(super) result_outputs: Vec<usize>,
     /// Geometry of the results, for results that receive no gradient.
     pub(super) outputs: Vec<Geometry>,
     /// Per argument, its range in the list of edges.
     pub(super) arg_edges: Vec<ArgEdges>,
     /// State of the default generator before the call, for a body that draws random numbers.
     pub(super) generator: Option<Generator>,
+}
+
+/// The values that the formulas of a call read. A backward walk that does not retain the graph releases them.
+#[derive(Default)]
+pub(super) struct Saved {
+    /// Arguments and results by position; `None` for those that no formula reads.
+    pub(super) args: Vec<IValue>,
+    pub(super) results: Vec<IValue>,
+    /// Arguments of which formulas read only sizes and types, as zeros of that shape.
+    pub(super) shapes: Vec<(usize, IValue)>,
     /// Saved tensors with their versions at that time.
     pub(super) kept: Vec<(Tensor, u64)>,
+    /// Whether saved tensors were released.
+    pub(super) is_released: bool,
 }
 
 /// The range of an argument's edges: `list` is the number of elements if the argument is a list.
@@ -66,10 +83,33 @@ impl ArgEdges {
     }
 }
 
+/// How a backward walk treats the graph that it walks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalkMode {
+    /// Whether the saved tensors are kept, so that the graph can be walked again.
+    pub retain_graph: bool,
+    /// Whether the walk is recorded, so that its results can be differentiated.
+    pub create_graph: bool,
+}
+
+/// The error of a walk over a graph that an earlier walk released.
+pub(super) fn released() -> KernelError {
+    KernelError::input(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have \
+         already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+         autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or \
+         if you need to access saved tensors after calling backward.",
+    )
+}
+
 impl OpCall {
-    /// Returns an error if a saved tensor was modified since it was saved.
-    pub(super) fn check_versions(&self) -> Result<(), KernelError> {
-        match self.kept.iter().find(|(tensor, version)| tensor.version() != *version) {
+    /// Returns an error if a saved tensor was released, or modified since it was saved.
+    pub(super) fn check_saved(&self) -> Result<(), KernelError> {
+        let saved = self.saved.lock();
+        if saved.is_released {
+            return Err(released());
+        }
+        match saved.kept.iter().find(|(tensor, version)| tensor.version() != *version) {
             None => Ok(()),
             Some((tensor, version)) => Err(KernelError::input(format!(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: \
@@ -81,21 +121,98 @@ impl OpCall {
         }
     }
 
-    /// Returns the value of a formula input; a missing gradient is zeros.
-    pub(super) fn input(&self, input: Input, grads: &[Option<Tensor>]) -> Result<IValue, KernelError> {
+    /// Releases the saved values.
+    pub(super) fn release(&self) {
+        let mut saved = self.saved.lock();
+        if !saved.kept.is_empty() {
+            *saved = Saved { is_released: true, ..Saved::default() };
+        }
+    }
+
+    /// Returns the value of a formula input; a missing gradient is zeros. If `recorded` is set, the saved tensors get
+    /// the history that they had in the call of `node`, so that the formula can be differentiated.
+    pub(super) fn input(
+        &self,
+        node: &Arc<Node>,
+        input: Input,
+        grads: &[Option<Tensor>],
+        recorded: bool,
+    ) -> Result<IValue, KernelError> {
+        let saved = self.saved.lock();
         Ok(match input {
-            Input::Arg(i) => self.args[i].clone(),
+            Input::Arg(i) if recorded => self.connected_arg(node, i, &saved.args[i]),
+            Input::Arg(i) => saved.args[i].clone(),
             Input::Like(i) => {
-                let found = self.shapes.iter().find(|(arg, _)| *arg == i);
+                let found = saved.shapes.iter().find(|(arg, _)| *arg == i);
                 found.map_or(IValue::None, |(_, zeros)| zeros.clone())
             }
-            Input::Result(i) => self.results[i].clone(),
+            Input::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
+            Input::Result(i) => saved.results[i].clone(),
             Input::Grad(i) => IValue::Tensor(match grads.get(i) {
                 Some(Some(grad)) => grad.clone(),
                 _ => self.outputs[i].zeros()?,
             }),
         })
     }
+
+    fn connected_arg(&self, node: &Arc<Node>, arg: usize, value: &IValue) -> IValue {
+        let range = self.arg_edges[arg];
+        let mut edges = range.of(node.call_edges()).iter();
+        connected(value, &mut || edges.next().cloned().flatten())
+    }
+
+    fn connected_result(&self, node: &Arc<Node>, result: usize, value: &IValue) -> IValue {
+        let first = self.result_outputs.get(result).copied().unwrap_or(0);
+        let mut outputs = first..self.outputs.len();
+        connected(value, &mut || {
+            let output = outputs.next()?;
+            let geometry = self.outputs[output].clone();
+            if !geometry.is_differentiable() {
+                return None;
+            }
+            match &node.kind {
+                // The node's output is the base; the result of the call is the view that was written.
+                NodeKind::Write { base, view, .. } => {
+                    let base = Edge { node: Arc::clone(node), output: 0, geometry: base.clone() };
+                    Some(linear_edge(base, view.clone()))
+                }
+                _ => Some(Edge { node: Arc::clone(node), output, geometry }),
+            }
+        })
+    }
+}
+
+/// Returns a value in which each tensor is an alias whose origin is the next edge.
+pub(super) fn connected(value: &IValue, next: &mut dyn FnMut() -> Option<Edge>) -> IValue {
+    match value {
+        IValue::Tensor(t) => match next() {
+            Some(edge) => IValue::Tensor(with_origin(t, edge)),
+            None => value.clone(),
+        },
+        IValue::List(list) if list.read().iter().any(|item| item.is_tensor()) => {
+            let items: Vec<IValue> = list.read().iter().collect();
+            let items = items.iter().map(|item| match item {
+                IValue::Tensor(_) => connected(item, next),
+                other => {
+                    next();
+                    other.clone()
+                }
+            });
+            IValue::List(List::from_values(list.elem_type(), items.collect()))
+        }
+        other => {
+            next();
+            other.clone()
+        }
+    }
+}
+
+/// Returns an alias of a tensor whose origin is `edge`.
+pub(super) fn with_origin(tensor: &Tensor, edge: Edge) -> Tensor {
+    let alias = tensor.alias();
+    set_memory(&alias, Memory { from: Some(edge), view: None, gathered: None });
+    alias.set_requires_grad(true);
+    alias
 }
 
 /// A reference to an output of a node, with the geometry of the tensor.
@@ -106,10 +223,24 @@ pub(super) struct Edge {
     pub(super) geometry: Geometry,
 }
 
+/// The id of the next node.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Returns an id that is greater than those of all existing nodes.
+pub(super) fn next_id() -> u64 {
+    NEXT.load(Ordering::Relaxed)
+}
+
 impl Node {
     pub(super) fn new(kind: NodeKind, edges: Vec<Option<Edge>>) -> Arc<Node> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Node { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, edges })
+    }
+}
+
+impl Node {
+    /// Returns the edges of the node's call: those of a write begin with the edge of the base.
+    pub(super) fn call_edges(&self) -> &[Option<Edge>] {
+        if matches!(self.kind, NodeKind::Write { .. }) { &self.edges[1..] } else { &self.edges }
     }
 }
 
@@ -217,10 +348,20 @@ pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
     memory(tensor).gathered?.0.lock().clone()
 }
 
+/// Removes the gradient accumulated in a leaf.
+pub(super) fn clear_gathered(tensor: &Tensor) {
+    let gathered = memory(tensor).gathered.and_then(|gathered| gathered.0.lock().take());
+    drop(gathered);
+}
+
 fn view_edge(base: Edge, view: &Tensor) -> Edge {
-    let geometry = Geometry::of(view);
-    let kind = NodeKind::View { base: base.geometry.clone(), view: geometry.clone() };
-    Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry }
+    linear_edge(base, Geometry::of(view))
+}
+
+/// Returns the origin of a view with this geometry.
+fn linear_edge(base: Edge, view: Geometry) -> Edge {
+    let kind = NodeKind::Linear(Linear::view(base.geometry.clone(), view.clone()));
+    Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry: view }
 }
 
 /// Returns the base of a view; the tensor itself if it is not a view.
@@ -292,9 +433,7 @@ mod tests {
 
     /// Creates a node that depends on the origin of `tensor`.
     fn step(tensor: &Tensor) -> Arc<Node> {
-        let base = edge(tensor).expect("recorded");
-        let kind = NodeKind::View { base: base.geometry.clone(), view: base.geometry.clone() };
-        Node::new(kind, vec![Some(base)])
+        Node::new(NodeKind::Sum, vec![edge(tensor)])
     }
 
     fn leaf() -> Tensor {

@@ -7,8 +7,10 @@
 //!
 //! - `history.rs`: nodes, edges and the metadata of tensors; views and their bases.
 //! - `record.rs`: recording of one operator call.
-//! - `backward.rs`: the backward walk.
-//! - `region.rs`: gradients of views and of writes through views, which follow from layouts alone.
+//! - `backward.rs`: the backward walk. A recorded walk can be differentiated again.
+//! - `graph.rs`: calls of differentiated graphs, which are single nodes.
+//! - `linear.rs`: the linear maps between formulas; `region.rs`: those of views and of writes through views, which follow
+//!   from layouts alone.
 //!
 //! This crate contains no formulas: they come from [`Derivatives`]. Views require none.
 //!
@@ -19,7 +21,9 @@
 //!   frees its history (without recursion).
 
 mod backward;
+mod graph;
 mod history;
+mod linear;
 mod record;
 mod region;
 
@@ -29,7 +33,9 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
-pub use backward::{backward, detach, gathered, gradients, is_leaf, is_recorded};
+pub use backward::{backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded};
+pub use graph::{GraphDerivative, record_graph};
+pub use history::WalkMode;
 pub(crate) use record::call;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
@@ -38,6 +44,15 @@ pub struct RequestsGradients;
 
 impl Facet for RequestsGradients {
     const NAME: &'static str = "requests_gradients";
+}
+
+/// Facet of operators whose results depend on the history of their operands, so that a graph which contains them cannot
+/// run without a tape where PyTorch would record.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadsHistory;
+
+impl Facet for ReadsHistory {
+    const NAME: &'static str = "reads_history";
 }
 
 /// An input of a formula.
@@ -85,7 +100,7 @@ pub trait Derivatives: Send + Sync {
     /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
 
-    /// Computes formula `index` of an operator. A body is recorded if the host has a tape.
+    /// Computes formula `index` of an operator, recorded if the host has a tape.
     ///
     /// # Errors
     /// Returns the errors that the formula raises.

@@ -1,6 +1,6 @@
 //! Recording of one operator call in the histories of its results.
 
-use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall};
+use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall, Saved};
 use super::region::{self, Geometry};
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
@@ -9,6 +9,7 @@ use flambeau_ir::schema::{AliasInfo, Argument};
 use flambeau_ir::value::{Generator, IValue, List, ListItems, Tuple};
 use flambeau_ir::{FunctionSchema, OpId, Type};
 use flambeau_tensor::Tensor;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
 }
 
 /// Returns the value with its tensors replaced by aliases without history; appends these and their versions to `notes`.
-fn without_history(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
+pub(super) fn without_history(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
     match value {
         IValue::Tensor(t) => {
             let alias = t.alias();
@@ -160,13 +161,7 @@ impl Before {
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        op: OpId,
-        schema: &FunctionSchema,
-        results: &[IValue],
-        outputs: Vec<Geometry>,
-    ) -> OpCall {
+    fn call(&mut self, op: OpId, schema: &FunctionSchema, results: &[IValue], outputs: Outputs) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
         // Some operators write tensors although their schemas do not declare it (running statistics). Such a write is
         // not a later modification, so versions are taken after the call.
@@ -179,19 +174,31 @@ impl Before {
                 saved[i] = without_history(&results[i], &mut notes);
             }
         }
+        let saved = Saved {
+            args: std::mem::take(&mut self.saved),
+            results: saved,
+            shapes: std::mem::take(&mut self.shapes),
+            kept: notes,
+            is_released: false,
+        };
         OpCall {
             op,
             name: schema.full_name(),
             derivative: self.derivative.clone(),
-            args: std::mem::take(&mut self.saved),
-            results: saved,
-            shapes: std::mem::take(&mut self.shapes),
-            outputs,
+            saved: Mutex::new(saved),
+            result_outputs: outputs.first,
+            outputs: outputs.geometry,
             arg_edges: std::mem::take(&mut self.arg_edges),
             generator: self.generator.take(),
-            kept: notes,
         }
     }
+}
+
+/// The tensors among the results of a call.
+struct Outputs {
+    geometry: Vec<Geometry>,
+    /// Per result, the position of its first tensor.
+    first: Vec<usize>,
 }
 
 /// Calls a kernel and records it.
@@ -209,51 +216,91 @@ pub(crate) fn call(
     if before.derivative.as_deref() == Some(&Derivative::Constant) {
         return kernel.call(cx);
     }
+    let target = (0..before.args.len()).find(|i| is_target(schema, *i));
+    if let Some(target) = target.filter(|_| before.tracked()) {
+        check_target(&before, schema, target)?;
+    }
     kernel.call(cx)?;
     let (_, rets, _) = cx.parts();
-    after(before, op, schema, rets)
+    match target {
+        Some(target) if before.tracked() => written(before, op, schema, target, rets),
+        Some(_) => Ok(()),
+        None => after(before, op, schema, rets),
+    }
+}
+
+/// Refuses a write that PyTorch does not record.
+///
+/// # Errors
+/// Returns an input error if the written tensor is a leaf that requires a gradient, a view of such a leaf, or an `out`
+/// argument.
+fn check_target(before: &Before, schema: &FunctionSchema, target: usize) -> KernelResult {
+    if schema.args[target].is_out() {
+        return Err(KernelError::input(format!(
+            "{}(): functions with out=... arguments don't support automatic differentiation, but one of the \
+             arguments requires grad.",
+            schema.name.base()
+        )));
+    }
+    let IValue::Tensor(tensor) = &before.args[target] else { return Ok(()) };
+    let own = before.arg_edges[target].start;
+    if before.edges[own].as_ref().is_some_and(history::is_leaf) {
+        return Err(KernelError::input(
+            "a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
+    }
+    let base = history::base(tensor);
+    if !base.ptr_eq(tensor) && history::edge(&base).as_ref().is_some_and(history::is_leaf) {
+        return Err(KernelError::input(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether an argument is the in-place result: a tensor that is written and, if the operator has results, returned.
 /// Other written tensors (running statistics) are auxiliary state, and a change of a list changes no tensor.
 fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
-    let ty = schema.args[arg].ty.unwrap_optional();
+    // Further arguments of an operator with a variable number are not declared, and not written.
+    let Some(declared) = schema.args.get(arg) else { return false };
+    let ty = declared.ty.unwrap_optional();
     let holds = ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR;
     let is_written = |alias: &AliasInfo| match ty.list_elem() {
         Some(_) => alias.contained.iter().any(AliasInfo::writes),
         None => alias.write,
     };
     let set = |of: &Argument| of.alias.as_ref().map(|alias| alias.before.clone());
-    let returned = || schema.returns.iter().any(|result| set(result) == set(&schema.args[arg]));
-    schema.args[arg].alias.as_ref().is_some_and(is_written)
-        && holds
-        && (schema.returns.is_empty() || returned())
+    let returned = || schema.returns.iter().any(|result| set(result) == set(declared));
+    declared.alias.as_ref().is_some_and(is_written) && holds && (schema.returns.is_empty() || returned())
 }
 
 fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
-    if let Some(target) = (0..before.args.len()).find(|i| is_target(schema, *i)) {
-        return if before.tracked() { written(before, op, schema, target, rets) } else { Ok(()) };
-    }
     let read = std::mem::take(&mut before.read);
     let known = before.derivative.is_some();
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();
+    let mut first = Vec::new();
     // A wildcard result was taken from a container: it existed before the call and has its own history.
     let taken = |i: usize| {
         let alias = schema.returns.get(i).and_then(|result| result.alias.as_ref());
         !known && alias.is_some_and(AliasInfo::is_wildcard_after)
     };
-    let made = rets.iter().enumerate().filter(|(i, _)| !taken(*i));
-    for result in made.flat_map(|(_, result)| tensors_of(result)) {
-        let output = outputs.len();
-        outputs.push(Geometry::of(&result));
-        if read.iter().any(|t| t.ptr_eq(&result)) {
+    for (i, result) in rets.iter().enumerate() {
+        first.push(outputs.len());
+        if taken(i) {
             continue;
         }
-        let source = read.iter().find(|t| t.shares_storage(&result));
-        match source.filter(|t| !known || region::reads_as(t.dtype(), result.dtype())) {
-            Some(source) if result.numel() > 0 || !known => history::set_view(&result, source),
-            _ => fresh.push((result, output)),
+        for result in tensors_of(result) {
+            let output = outputs.len();
+            outputs.push(Geometry::of(&result));
+            if read.iter().any(|t| t.ptr_eq(&result)) {
+                continue;
+            }
+            let source = read.iter().find(|t| t.shares_storage(&result));
+            match source.filter(|t| !known || region::reads_as(t.dtype(), result.dtype())) {
+                Some(source) if result.numel() > 0 || !known => history::set_view(&result, source),
+                _ => fresh.push((result, output)),
+            }
         }
     }
     let differentiable = |t: &Tensor| t.dtype().is_floating() || t.dtype().is_complex();
@@ -261,7 +308,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
     if fresh.is_empty() || !before.tracked() {
         return Ok(());
     }
-    let call = before.call(op, schema, rets, outputs);
+    let call = before.call(op, schema, rets, Outputs { geometry: outputs, first });
     let node = Node::new(NodeKind::Op(call), before.edges);
     for (tensor, output) in fresh {
         history::set_result(&tensor, &node, output);
@@ -277,28 +324,11 @@ fn written(
     target: usize,
     rets: &[IValue],
 ) -> KernelResult {
-    if schema.args[target].is_out() {
-        return Err(KernelError::input(format!(
-            "{}(): functions with out=... arguments don't support automatic differentiation, but one of the \
-             arguments requires grad.",
-            schema.name.base()
-        )));
-    }
     let IValue::Tensor(tensor) = before.args[target].clone() else {
         return Err(KernelError::unsupported(format!("gradients through `{}`", schema.full_name())));
     };
     let own = before.arg_edges[target].start;
-    if before.edges[own].as_ref().is_some_and(history::is_leaf) {
-        return Err(KernelError::input(
-            "a leaf Variable that requires grad is being used in an in-place operation.",
-        ));
-    }
     let base = history::base(&tensor);
-    if !base.ptr_eq(&tensor) && history::edge(&base).as_ref().is_some_and(history::is_leaf) {
-        return Err(KernelError::input(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-        ));
-    }
     let geometry = Geometry::of(&tensor);
     if before.derivative.as_deref() == Some(&Derivative::Layout) {
         history::update_view(&tensor, &base);
@@ -308,7 +338,8 @@ fn written(
         let message = format!("gradients through `{}` of a view that it resizes", schema.full_name());
         return Err(KernelError::unsupported(message));
     }
-    let call = before.call(op, schema, rets, vec![geometry]);
+    let first = vec![0; rets.len()];
+    let call = before.call(op, schema, rets, Outputs { geometry: vec![geometry], first });
     if base.ptr_eq(&tensor) {
         let node = Node::new(NodeKind::Op(call), before.edges);
         history::set_result(&tensor, &node, 0);

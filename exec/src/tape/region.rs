@@ -29,8 +29,31 @@ impl Geometry {
     }
 
     /// Returns the extent in the storage, in bytes.
-    fn reach(&self) -> usize {
+    fn extent(&self) -> usize {
         self.layout.storage_end() * self.dtype.size()
+    }
+
+    /// Returns the number of elements that share one memory location because a dimension repeats them.
+    pub(super) fn copies(&self) -> i64 {
+        let sizes = self.layout.strides().iter().zip(self.layout.sizes());
+        sizes.filter(|(stride, _)| **stride == 0).map(|(_, size)| *size).product()
+    }
+
+    /// Whether a gradient has these sizes and this dtype.
+    pub(super) fn fits(&self, grad: &Tensor) -> bool {
+        grad.sizes() == self.layout.sizes() && grad.dtype() == self.dtype
+    }
+
+    /// Whether gradients propagate to tensors of this dtype.
+    pub(super) fn is_differentiable(&self) -> bool {
+        self.dtype.is_floating() || self.dtype.is_complex()
+    }
+
+    /// Expands a tensor to these sizes and converts it to this dtype.
+    pub(super) fn widen(&self, tensor: &Tensor) -> Result<Tensor, KernelError> {
+        let real = tensor.dtype().is_complex() && !self.dtype.is_complex();
+        let tensor = if real { tensor.view_as_real()?.select(-1, 0)? } else { tensor.clone() };
+        Ok(tensor.expand(self.layout.sizes())?.to_dtype(self.dtype)?)
     }
 
     /// Converts a gradient to this dtype and sums it over broadcast dimensions to these sizes.
@@ -63,7 +86,7 @@ impl Geometry {
 
 /// Allocates zeroed memory that covers both geometries.
 fn memory(base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
-    let elements = base.reach().max(view.reach()).div_ceil(base.dtype.size());
+    let elements = base.extent().max(view.extent()).div_ceil(base.dtype.size());
     Ok(Tensor::zeros(&[elements as i64], base.dtype)?)
 }
 
@@ -82,40 +105,28 @@ fn check_types(base: &Geometry, view: &Geometry) -> Result<(), KernelError> {
     Err(KernelError::unsupported(format!("gradients through a view of {base} elements as {view}")))
 }
 
-/// Returns the gradient of a base from that of its view.
-pub(super) fn of_view(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
+/// Places a tensor of geometry `from` in zeroed memory and reads the memory as geometry `to`, divided by `copies`.
+pub(super) fn transfer(
+    tensor: &Tensor,
+    from: &Geometry,
+    to: &Geometry,
+    copies: i64,
+) -> Result<Tensor, KernelError> {
+    check_types(from, to)?;
+    let memory = memory(from, to)?;
+    add_to(&from.on(&memory)?, tensor)?;
+    let read = to.on(&memory)?.clone_contiguous()?;
+    if copies > 1 { shared(&read, copies) } else { Ok(read) }
+}
+
+/// Returns a copy of a tensor with the geometry of `base` in which the elements of the view are zero.
+pub(super) fn erase(tensor: &Tensor, base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
     check_types(base, view)?;
     let memory = memory(base, view)?;
-    add_to(&view.on(&memory)?, grad)?;
-    spread(&base.on(&memory)?)
-}
-
-/// The gradient of a base that was written through a view, split into the part of the written region and the rest,
-/// which belongs to the base before the write.
-pub(super) struct Written {
-    part: Tensor,
-    whole: Tensor,
-}
-
-impl Written {
-    pub(super) fn split(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result<Written, KernelError> {
-        check_types(base, view)?;
-        let memory = memory(base, view)?;
-        let whole = base.on(&memory)?;
-        whole.copy_(grad)?;
-        Ok(Written { part: view.on(&memory)?, whole })
-    }
-
-    /// Returns the gradient of the written region.
-    pub(super) fn part(&self) -> Result<Tensor, KernelError> {
-        Ok(self.part.clone_contiguous()?)
-    }
-
-    /// Returns the gradient of the base before the write, with `part` as the gradient of its view's region.
-    pub(super) fn whole(self, part: &Tensor) -> Result<Tensor, KernelError> {
-        self.part.copy_(part)?;
-        Ok(self.whole.clone_contiguous()?)
-    }
+    let whole = base.on(&memory)?;
+    whole.copy_(tensor)?;
+    view.on(&memory)?.copy_(&Tensor::zeros(&[], view.dtype)?.expand(view.layout.sizes())?)?;
+    Ok(whole.clone_contiguous()?)
 }
 
 /// Adds `grad` to `target`, whose elements may overlap in memory.
@@ -126,7 +137,7 @@ fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
         if let Some(dim) = (0..target.rank()).find(repeats) {
             let dim = dim as i64;
             open.push((target.select(dim, 0)?, reduce::sum(&grad, Some(&[dim]), false, None)?));
-        } else if distinct(target.layout()) {
+        } else if is_non_overlapping(target.layout()) {
             target.copy_(&sum_gradients(&target.clone_contiguous()?, &grad)?)?;
         } else {
             // Elements overlap along some dimension: add slice by slice.
@@ -139,7 +150,7 @@ fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
 }
 
 /// Whether no two elements share memory: each stride exceeds the extent of all dimensions with smaller strides.
-fn distinct(layout: &Layout) -> bool {
+fn is_non_overlapping(layout: &Layout) -> bool {
     let mut dims: Vec<(i64, i64)> = layout
         .strides()
         .iter()
@@ -156,19 +167,7 @@ fn distinct(layout: &Layout) -> bool {
     })
 }
 
-/// Returns a copy of the gradient in the layout of the base. Elements that share memory get equal shares.
-fn spread(base: &Tensor) -> Result<Tensor, KernelError> {
-    let copies: i64 = base
-        .strides()
-        .iter()
-        .zip(base.sizes())
-        .filter(|(stride, _)| **stride == 0)
-        .map(|(_, size)| *size)
-        .product();
-    let copy = base.clone_contiguous()?;
-    if copies > 1 { shared(&copy, copies) } else { Ok(copy) }
-}
-
+/// Divides a gradient among elements that share memory.
 fn shared(grad: &Tensor, copies: i64) -> Result<Tensor, KernelError> {
     use flambeau_tensor::{Complex, loops};
     let n = copies as f64;

@@ -177,18 +177,22 @@ impl Vm {
         args: &mut Vec<IValue>,
     ) -> Result<Next, (Frame, KernelError)> {
         let code = Arc::clone(&frame.code);
-        let body = match code.bailout(at) {
-            Some(bailout) => {
-                bailout.count_failure();
-                self.subgraph(&bailout.body, &bailout.code, code.function)
-            }
-            None => Err(KernelError::internal("a site without a bail-out")),
+        let Some(bailout) = code.bailout(at) else {
+            return Err((frame, KernelError::internal("a site without a bail-out")));
+        };
+        let (s, v) = self.registers(&frame);
+        steps::gather(&code, &code.sites[at as usize], s, v, args);
+        let supplied = match &args[..] {
+            [value, captures @ ..] => code.check_failed(at, value, captures),
+            [] => None,
+        };
+        self.clear(&frame);
+        let body = match supplied {
+            Some(supplied) => Ok(supplied),
+            None => self.subgraph(&bailout.body, &bailout.code, code.function),
         };
         let bound = body.and_then(|body| {
-            let (s, v) = self.registers(&frame);
-            steps::gather(&code, &code.sites[at as usize], s, v, args);
             args.drain(..1);
-            self.clear(&frame);
             self.bind(&body, args, frame.words, frame.values).map(|()| body)
         });
         match bound {

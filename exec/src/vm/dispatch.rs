@@ -244,6 +244,7 @@ fn mixed(
             Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Float, code, s, v)?,
             Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Bool, code, s, v)?,
             Opcode::Drop => v[i.a as usize] = IValue::None,
+            Opcode::Count => code.counters[i.a as usize].count(),
             Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
             Opcode::ListGetI => s[i.a as usize] = get(i, ScalarKind::Int, code, s, v)?,
             Opcode::ListGetF => s[i.a as usize] = get(i, ScalarKind::Float, code, s, v)?,

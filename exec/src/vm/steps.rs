@@ -6,6 +6,7 @@ use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
+use crate::tape;
 use flambeau_ir::value::{IValue, List, ListItems};
 
 /// Returns the value of an operand.
@@ -230,10 +231,15 @@ pub(super) fn op(
         }
     }
     env.rets.clear();
+    let start = env.host.start_timing();
     let place = crate::kernel::Site::Node(&code.graph, site.node);
     let mut cx = KernelCx::new(&mut *args, env.rets, place, env.host);
     let done = match &site.work {
         Work::Kernel(kernel) => match cx.host().poll() {
+            Ok(()) if cx.host().tape().is_some() => match code.graph.op(site.node).row() {
+                Some(row) => tape::call(kernel, row, code.graph.registry().schema(row), &mut cx),
+                None => kernel.call(&mut cx),
+            },
             Ok(()) => kernel.call(&mut cx),
             Err(error) => Err(error),
         },
@@ -242,6 +248,9 @@ pub(super) fn op(
     };
     // Free dead arguments before anything else runs.
     args.iter_mut().for_each(discard);
+    if let Some(start) = start {
+        env.host.add_timing(&code.graph, site.node, start);
+    }
     done?;
     scatter(code, site, env.rets, s, v)
 }
@@ -296,7 +305,16 @@ pub(super) fn fused(
     env.rets.clear();
     env.host.poll()?;
     let Work::Fused(group) = &site.work else { return Err(KernelError::internal("a site without a group")) };
-    if !group.run(env.args, env.rets)? {
+    // A recorded run records the operators of the group.
+    if env.host.tape().is_some() {
+        return Ok(false);
+    }
+    let start = env.host.start_timing();
+    let done = group.run(env.args, env.rets)?;
+    if let Some(start) = start {
+        env.host.add_timing(&code.graph, site.node, start);
+    }
+    if !done {
         return Ok(false);
     }
     env.args.iter_mut().for_each(discard);

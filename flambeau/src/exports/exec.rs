@@ -5,8 +5,8 @@
 
 pub use flambeau_exec::{
     CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel, KernelCx, KernelError,
-    KernelResult, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp, TileVal, Tolerance,
-    TraceEntry,
+    KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp,
+    TileVal, Tolerance, TraceEntry,
 };
 
 /// Tests of the claims that shape and dtype rules make about results.
@@ -18,7 +18,9 @@ pub mod soundness {
 
 /// Recording of a run for differentiation.
 pub mod tape {
-    pub use flambeau_exec::tape::{Tape, backward, detach, gathered, gradients, is_leaf, is_recorded};
+    pub use flambeau_exec::tape::{
+        Tape, WalkMode, backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded,
+    };
 }
 
 /// Random generation of tensors and lists for samples.

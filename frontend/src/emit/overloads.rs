@@ -10,7 +10,7 @@ use std::sync::Arc;
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::{Arg, Call, CallError, FunctionSchema, MatchedSchema, match_call};
 use flambeau_ir::types::Mutability;
-use flambeau_ir::{Diagnostic, OpId, Prim, Registry, Symbol, Type};
+use flambeau_ir::{Diagnostic, OpId, Prim, Registry, Symbol};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -63,8 +63,8 @@ impl Target {
 /// overloads written in TorchScript, then structural operators.
 pub(crate) struct Candidates {
     targets: Vec<Target>,
-    /// The canonical operator, if the name is an alias.
-    alias: Option<Symbol>,
+    /// The canonical operator, if the name is a synonym.
+    canonical: Option<Symbol>,
     /// False while the overloads written in TorchScript are being compiled and are missing here.
     complete: bool,
 }
@@ -72,9 +72,9 @@ pub(crate) struct Candidates {
 impl Candidates {
     fn of(session: &Session<'_>, name: Symbol) -> Res<Self> {
         let registry = session.registry();
-        let alias = super::names::alias_of(name);
-        // An alias that the registry does not have is resolved as its canonical operator.
-        let name = alias.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
+        let canonical = registry.canonical(name);
+        // A synonym without overloads of its own is resolved as its canonical operator.
+        let name = canonical.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
         let written = session.script_builtins(name)?;
         let complete = written.is_some();
         let written = written.unwrap_or_default();
@@ -88,7 +88,7 @@ impl Candidates {
         targets.extend(written.iter().filter(|o| o.replaces.is_none()).map(function));
         let structural = super::names::structural(name);
         targets.extend(structural.map(|(prim, schema)| Target::Structural(prim, Rc::new(schema))));
-        Ok(Candidates { targets, alias, complete })
+        Ok(Candidates { targets, canonical, complete })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -103,7 +103,8 @@ impl Candidates {
         let target = self.targets[matched.schema].clone();
         let row = match target {
             Target::Row(id) => {
-                let first = self.alias.and_then(|name| same_overload(registry, name, registry.schema(id)));
+                let first =
+                    self.canonical.and_then(|name| same_overload(registry, name, registry.schema(id)));
                 Some(first.unwrap_or(id))
             }
             _ => None,
@@ -115,7 +116,7 @@ impl Candidates {
 /// The overload chosen for a call, and the mapping of the arguments to its schema.
 pub(crate) struct Chosen {
     pub(crate) target: Target,
-    /// The overload to emit, if it is a registered one. For an alias it is the overload of the canonical operator.
+    /// The overload to emit, if it is a registered one. For a synonym it is the overload of the canonical operator.
     pub(crate) row: Option<OpId>,
     pub(crate) matched: MatchedSchema,
 }
@@ -180,10 +181,14 @@ fn is_blocked(schema: &FunctionSchema) -> bool {
     matches!(name, ("aten::view", "dtype") | ("aten::max" | "aten::min", "unary_out"))
 }
 
-/// Returns the overload of `target` with the same argument types and number of results as `schema`.
+/// Returns the overload of `target` with the same argument types and number of results as `schema`: the one of the same
+/// name, else the first.
 fn same_overload(registry: &Registry, target: Symbol, schema: &FunctionSchema) -> Option<OpId> {
-    let id = registry.find(target, schema.overload)?;
-    let other = registry.schema(id);
-    let types = |s: &FunctionSchema| s.args.iter().map(|a| a.ty).collect::<Vec<Type>>();
-    (types(other) == types(schema) && other.returns.len() == schema.returns.len()).then_some(id)
+    let same = |id: &OpId| {
+        let other = registry.schema(*id);
+        let args = other.args.iter().map(|a| a.ty).eq(schema.args.iter().map(|a| a.ty));
+        args && other.returns.len() == schema.returns.len()
+    };
+    let first = || registry.overloads(target).iter().copied().find(same);
+    registry.find(target, schema.overload).filter(same).or_else(first)
 }

@@ -25,7 +25,7 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Creates an empty source map that is recorded.
-    pub(super) fn wanted() -> Marks {
+    pub(super) fn recorded() -> Marks {
         Marks { wanted: true, ..Marks::default() }
     }
 
@@ -51,15 +51,15 @@ impl Marks {
             } else {
                 open.pop();
             }
-            self.note(out.len(), open.last().copied());
+            self.record(out.len(), open.last().copied());
         }
     }
 
-    fn note(&mut self, at: usize, what: Option<usize>) {
+    fn record(&mut self, at: usize, range: Option<usize>) {
         if self.places.last().is_some_and(|(last, _)| *last == at) {
             self.places.pop();
         }
-        self.places.push((at, what));
+        self.places.push((at, range));
     }
 
     /// Returns the source map without repetitions.
@@ -101,7 +101,7 @@ mod tests {
     fn nested_expressions_are_located() {
         let source = Source::new("net.py", "a * b + c");
         let at = |range| Some(SourceRange { source: source.clone(), range });
-        let mut marks = Marks::wanted();
+        let mut marks = Marks::recorded();
         let inner = marks.numbered("torch.mul(a, b)".to_owned(), || at(0..5));
         let outer = marks.numbered(format!("torch.add({inner}, c)"), || at(0..9));
         assert_eq!(width(&outer), "torch.add(torch.mul(a, b), c)".len());

@@ -272,7 +272,7 @@ pub fn program(
         let name = printer.qualified_name(what);
         let module = name.as_str().rsplit_once('.').map_or("", |(module, _)| module);
         let file = files.entry(module.to_owned());
-        let file = file.or_insert_with(|| File { marks: Marks::wanted(), ..File::default() });
+        let file = file.or_insert_with(|| File { marks: Marks::recorded(), ..File::default() });
         printer.define(file, what)?;
     }
     let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_source_map()));

@@ -16,7 +16,7 @@ use rustc_hash::FxBuildHasher;
 type Private = HashMap<ValueId, bool, FxBuildHasher>;
 
 /// Liveness condition of a node.
-enum When {
+enum LiveIf {
     /// Live if one of its results is.
     Read,
     Always,
@@ -24,19 +24,19 @@ enum When {
     With(ValueId),
 }
 
-fn when(g: &Graph, node: NodeId, private: &mut Private) -> When {
+fn live_if(g: &Graph, node: NodeId, private: &mut Private) -> LiveIf {
     let effects = g.effects(node);
     match g.op(node).kind() {
-        OpKind::Prim(Prim::If | Prim::Loop) => When::Read,
-        OpKind::Prim(_) if g.block_count(node) > 0 => When::Always,
+        OpKind::Prim(Prim::If | Prim::Loop) => LiveIf::Read,
+        OpKind::Prim(_) if g.block_count(node) > 0 => LiveIf::Always,
         OpKind::Row(id) if effects.may_write() && !effects.has_side_effects() => {
             let has_rule = g.registry().facet::<AliasRule>(id).is_some();
             let written = if has_rule { None } else { written(g, node, g.registry().schema(id)) };
             let is_private = |v: &ValueId| *private.entry(*v).or_insert_with(|| is_private(g, *v));
-            written.filter(is_private).map_or(When::Always, When::With)
+            written.filter(is_private).map_or(LiveIf::Always, LiveIf::With)
         }
-        _ if effects.has_side_effects() => When::Always,
-        _ => When::Read,
+        _ if effects.has_side_effects() => LiveIf::Always,
+        _ => LiveIf::Read,
     }
 }
 
@@ -105,9 +105,9 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut marker = MarkLive::new(g);
     let mut private = Private::default();
     for &node in nodes {
-        match when(g, node, &mut private) {
-            When::With(container) => marker.tie(node, g.def(container)),
-            when => marker.consider(node, matches!(when, When::Always)),
+        match live_if(g, node, &mut private) {
+            LiveIf::With(container) => marker.tie(node, g.def(container)),
+            when => marker.consider(node, matches!(when, LiveIf::Always)),
         }
     }
     marker.propagate();

@@ -12,7 +12,7 @@ use flambeau_ir::{Graph, NodeId, NodeMap, Prim, ValueId, WalkStep};
 
 /// Returns the position of each node in program order, and the nodes with blocks, each after those nested in it.
 fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
-    let (mut places, mut control) = (NodeMap::for_nodes(g, 0), Vec::new());
+    let (mut positions, mut control) = (NodeMap::for_nodes(g, 0), Vec::new());
     let mut next = 0;
     for step in g.walk(g.root()) {
         let node = match step {
@@ -24,10 +24,10 @@ fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
             }
             WalkStep::Enter(_) => continue,
         };
-        places[node] = next;
+        positions[node] = next;
         next += 1;
     }
-    (places, control)
+    (positions, control)
 }
 
 /// Returns the permutation that sorts the inputs of a graph by first use, or `None` if they are sorted.
@@ -36,23 +36,27 @@ pub(crate) fn inputs_by_first_use(g: &Graph) -> Option<Vec<u32>> {
 }
 
 pub(super) fn order(g: &mut Graph) {
-    let (places, control) = positions(g);
+    let (positions, control) = positions(g);
     for node in control.into_iter().rev() {
         let carries = match g.prim(node) {
             Some(Prim::If) => false,
             Some(Prim::Loop) => true,
             _ => continue,
         };
-        if let Some(order) = by_first_use(g, g.results(node), &places) {
+        if let Some(order) = by_first_use(g, g.results(node), &positions) {
             permute(g, node, &order, carries);
         }
     }
 }
 
 /// Returns the permutation that sorts values by first use, or `None` if they are sorted.
-fn by_first_use(g: &Graph, values: impl Iterator<Item = ValueId>, places: &NodeMap<u32>) -> Option<Vec<u32>> {
+fn by_first_use(
+    g: &Graph,
+    values: impl Iterator<Item = ValueId>,
+    positions: &NodeMap<u32>,
+) -> Option<Vec<u32>> {
     let first_use = |value| {
-        let uses = g.uses(value).map(|u| (places[u.user], u.index));
+        let uses = g.uses(value).map(|u| (positions[u.user], u.index));
         uses.min().unwrap_or((u32::MAX, u32::MAX))
     };
     let keys: Vec<(u32, u32)> = values.map(first_use).collect();

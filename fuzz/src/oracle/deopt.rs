@@ -1,11 +1,16 @@
 //! Checks that an executor never changes results: profiled runs, plans, and plans whose guards fail.
 //!
 //! One executor runs the case several times, also on longer tensors, so that sizes become symbols, and on other numbers
-//! and elements, so that guards of computed values fail by themselves. Generated programs have few values whose sizes
-//! depend on numbers, so the same is done with a program that first narrows a tensor to the length in a new argument,
-//! and also returns that length as the tensor has it. Then every guard of every plan is forced to fail: each alone, then
-//! all, every other time that they are checked. Each run is compared with the reference evaluator bit for bit. As
-//! under passes, an operator whose results are not needed may be removed with its error.
+//! and elements, so that guards of computed values fail by themselves. Then every guard of every plan is forced to fail:
+//! each alone, then all, every other time that they are checked. Each run is compared with the reference evaluator bit
+//! for bit. As under passes, an operator whose results are not needed may be removed with its error.
+//!
+//! Two executors do this ([`Way`]): one as sessions have it, which drops guards that fail often, and one whose plans keep
+//! a guard on every tensor and whose continuations are soon specialized. Most guards of the first follow from the
+//! inputs and are eliminated, so the second forces many more failures, at every point of the program.
+//!
+//! Generated programs have few values whose sizes depend on numbers, so the same is done with a program that first
+//! narrows a tensor to the length in a new argument, and also returns that length as the tensor has it.
 
 use super::{Oracle, Outcome, RAISED};
 use crate::case::{Case, deep_copy};
@@ -14,16 +19,64 @@ use crate::observe::{self, Observation, Precision};
 use crate::planted::PlanBug;
 use flambeau_exec::vm::{Program, Vm};
 use flambeau_exec::{ExecError, Fault, Host};
-use flambeau_executor::{CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, RunMode, Settings, Stage};
+use flambeau_executor::{
+    CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, PlanCache, RunMode, Settings, Stage,
+};
 use flambeau_ir::{At, Graph, IValue, Type};
 use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Compares an executor with the reference evaluator.
+/// How plans are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As in sessions.
+    Sessions,
+    /// With a guard of every tensor, which stays when it fails, and with specialized continuations.
+    EveryGuard,
+}
+
+impl Way {
+    const ALL: [Way; 2] = [Way::Sessions, Way::EveryGuard];
+
+    fn settings(self) -> Settings {
+        match self {
+            Way::Sessions => Settings::default(),
+            Way::EveryGuard => Settings {
+                max_failures: u32::MAX,
+                hot_continuation: 2,
+                max_compilations: u32::MAX,
+                ..Settings::default()
+            },
+        }
+    }
+
+    /// Returns the pipelines of the stages.
+    fn pipelines(self) -> [String; 2] {
+        let [profiled, specialized] = PIPELINES.map(|(_, text)| text);
+        let specialized = match self {
+            Way::Sessions => specialized.to_owned(),
+            Way::EveryGuard => {
+                let rest = specialized.strip_prefix("guards").unwrap_or(specialized);
+                format!("{GUARDS}{}", rest.replace(",eliminate_guards", ""))
+            }
+        };
+        [profiled.to_owned(), specialized]
+    }
+}
+
+/// The pipeline `guards` without the elimination of guards.
+const GUARDS: &str = "insert_guards,move_guards_to_definitions,coalesce_guards,insert_bailouts";
+
+/// Compares executors with the reference evaluator.
 pub struct PlansAgree {
     library: PassLibrary,
     planted: Option<PlanBug>,
+    /// Number of failed guards so far.
+    failures: AtomicU64,
+    /// Number of specialized continuations so far.
+    continuations: AtomicU64,
 }
 
 impl PlansAgree {
@@ -32,10 +85,20 @@ impl PlansAgree {
     /// # Errors
     /// If the library lacks a pass of the executor's stages.
     pub fn new(library: &PassLibrary) -> Result<PlansAgree, String> {
-        for (_, text) in PIPELINES {
-            flambeau_rewrite::Pipeline::parse(text, library).map_err(|e| e.to_string())?;
+        for text in Way::ALL.iter().flat_map(|way| way.pipelines()) {
+            flambeau_rewrite::Pipeline::parse(&text, library).map_err(|e| e.to_string())?;
         }
-        Ok(PlansAgree { library: library.clone(), planted: None })
+        Ok(PlansAgree {
+            library: library.clone(),
+            planted: None,
+            failures: AtomicU64::new(0),
+            continuations: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the number of failed guards in all checks so far, forced or not.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Plants a bug in plans, which the oracle must find.
@@ -77,21 +140,40 @@ impl PlansAgree {
         if subjects.is_empty() {
             return Outcome::Rejected("a limit ends the run");
         }
-        let optimizer = match Pipelines::new(&self.library, Arc::clone(&case.unit), Checks::EveryPass) {
-            Ok(stages) => Stages { stages, planted: self.planted },
-            Err(e) => return Outcome::Failed(e.to_string()),
-        };
+        let mut outcome = Outcome::Checked;
+        for way in Way::ALL {
+            match self.check_way(case, way, &subjects) {
+                Ok(0) => {}
+                Ok(_) => outcome = Outcome::Changed,
+                Err(why) => return Outcome::Failed(why),
+            }
+        }
+        outcome
+    }
+
+    /// Returns the number of runs of plans.
+    fn check_way(&self, case: &Case, way: Way, subjects: &[Subject<'_>]) -> Result<u64, String> {
+        let [profiled, specialized] = way.pipelines();
+        let checks = if way == Way::Sessions { Checks::EveryPass } else { Checks::Off };
+        let unit = Arc::clone(&case.unit);
+        let stages = Pipelines::of_texts([&profiled, &specialized], &self.library, unit, checks);
         let mut runs = Runs {
-            executor: Executor::new(Arc::clone(&case.graph), Settings::default()),
+            executor: Arc::new(Executor::new(Arc::clone(&case.graph), way.settings())),
+            cache: PlanCache::new(),
             machine: Vm::new(Program::new(case.unit.clone())),
-            optimizer,
+            optimizer: Stages { stages: stages.map_err(|e| e.to_string())?, planted: self.planted },
             plans: 0,
         };
-        match runs.all(&subjects) {
-            Ok(()) if runs.plans > 0 => Outcome::Changed,
-            Ok(()) => Outcome::Checked,
-            Err(why) => Outcome::Failed(why),
-        }
+        let found = runs.all(subjects);
+        let plans = runs.executor.plans();
+        let failures = plans.iter().map(|plan| u64::from(plan.code().failures())).sum();
+        self.failures.fetch_add(failures, Ordering::Relaxed);
+        let specialized = plans.iter().map(|plan| {
+            let positions = 0..plan.code().bailouts().len();
+            positions.filter(|&at| plan.specialized_continuation(at).is_some()).count() as u64
+        });
+        self.continuations.fetch_add(specialized.sum(), Ordering::Relaxed);
+        found.map(|()| runs.plans)
     }
 }
 
@@ -115,7 +197,7 @@ impl Subject<'_> {
         }
         if self.wanted.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
             let allowed = allowed_observations(self.case);
-            let seen = allowed.observations;
+            let seen = &allowed.observations;
             let agrees = |seen: &Observation| observe::same(seen, got, Precision::Bits).is_ok();
             if allowed.has_unsupported || seen.iter().any(|seen| seen.reached_limit() || agrees(seen)) {
                 return Ok(());
@@ -144,7 +226,8 @@ impl Optimizer for Stages {
 }
 
 struct Runs {
-    executor: Executor,
+    executor: Arc<Executor>,
+    cache: PlanCache,
     machine: Vm,
     optimizer: Stages,
     /// Number of runs of plans.
@@ -188,8 +271,8 @@ impl Runs {
     fn call(&mut self, subject: &Subject<'_>) -> Result<(), String> {
         let (mut declined, mut failed) = (false, None);
         let count = subject.case.graph.outputs().len();
-        let got = observe::run(subject.case, |inputs, host: &mut Host| {
-            match self.executor.call(inputs, &mut self.machine, host, &self.optimizer) {
+        let got = observe::run(subject.case, |mut inputs, host: &mut Host| {
+            match self.executor.call(&mut inputs, &mut self.cache, &mut self.machine, host, &self.optimizer) {
                 CallOutcome::Ran { result, how, failure } => {
                     self.plans += u64::from(how == RunMode::Specialized);
                     failed = failure;
@@ -276,5 +359,29 @@ fn longer(value: &IValue) -> IValue {
     match value {
         IValue::Tensor(t) => longer(t).map_or_else(|| deep_copy(value), IValue::Tensor),
         other => deep_copy(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Campaign;
+
+    #[test]
+    fn guards_fail_in_most_programs() {
+        let session = crate::selftest::session();
+        let oracle = PlansAgree::new(session.passes()).unwrap();
+        let campaign = Campaign::new(session.registry(), 5);
+        let mut with_failures = 0;
+        for number in 0..12 {
+            let before = oracle.failures();
+            if let Outcome::Failed(why) = oracle.check(&campaign.case(number)) {
+                panic!("case {number}: {why}");
+            }
+            with_failures += u32::from(oracle.failures() > before);
+        }
+        assert!(with_failures >= 6, "{with_failures}");
+        let continuations = oracle.continuations.load(Ordering::Relaxed);
+        assert!(continuations >= 20, "{continuations} continuations are specialized");
     }
 }

@@ -132,6 +132,7 @@ impl Editor<'_> {
     }
 
     /// Copies nodes of the edited graph to the cursor. Values without a substitute in `map` are used as they are.
+    #[expect(clippy::missing_panics_doc, reason = "values of the edited graph stand for themselves")]
     pub fn duplicate(&mut self, nodes: impl IntoIterator<Item = NodeId>, map: &mut ValueSubstitution) {
         self.copy(From::Itself, nodes.into_iter().collect(), map, Origin::Same)
             .expect("invariant: values of the edited graph stand for themselves");

@@ -101,7 +101,7 @@ impl NameTable {
     }
 
     /// Advances the suffix counter as if the holder of a reserved name were renamed; the numbered name is not used.
-    fn move_taken(&mut self, name: Symbol) {
+    fn skip_suffix_of(&mut self, name: Symbol) {
         let next = self.next_number(name, 1).wrapping_add(1);
         self.next_suffix.insert(name, next);
     }
@@ -168,7 +168,7 @@ impl Graph {
 
     /// Assigns a debug name to a value. The caller has released the value's old name, and no other value has the new
     /// one.
-    fn own(&mut self, value: u32, symbol: Symbol) {
+    fn assign_name(&mut self, value: u32, symbol: Symbol) {
         let name = Name::named(symbol);
         self.values.at_mut(value).name = name;
         let values = &self.values;
@@ -183,10 +183,10 @@ impl Graph {
         }
         self.names.release(current, value);
         if self.names.taken.remove(&symbol) {
-            self.names.move_taken(symbol);
+            self.names.skip_suffix_of(symbol);
         }
         self.displace(symbol);
-        self.own(value, symbol);
+        self.assign_name(value, symbol);
     }
 
     /// Renames the value that has the name `symbol`, if any, to the next free numbered name.
@@ -194,7 +194,7 @@ impl Graph {
         if let Some(older) = self.slot_with_name(symbol) {
             let moved = self.next_free_name(symbol);
             self.names.release(Name::named(symbol), older);
-            self.own(older, moved);
+            self.assign_name(older, moved);
         }
     }
 
@@ -202,7 +202,7 @@ impl Graph {
         if self.names.taken.insert(symbol) {
             self.displace(symbol);
         } else {
-            self.names.move_taken(symbol);
+            self.names.skip_suffix_of(symbol);
         }
     }
 

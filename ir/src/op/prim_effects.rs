@@ -16,6 +16,9 @@ pub enum MemoryTransfer {
     Fresh,
     /// Result `i` is operand `i`.
     Same,
+    /// The result is the first operand. Or else the node's subgraph runs on the other operands, which it may write and
+    /// return, in place of the rest of the function.
+    Continue,
     /// Every result may be any operand.
     AnyOperand,
     /// The result is a new container of the operands.
@@ -64,9 +67,11 @@ impl MemoryTransfer {
             | MemoryTransfer::Captures => Effects::PURE,
             MemoryTransfer::Same | MemoryTransfer::AnyOperand | MemoryTransfer::Wildcard => Effects::ALIASES,
             MemoryTransfer::Extract | MemoryTransfer::Attribute => Effects::READS.union(Effects::ALIASES),
-            MemoryTransfer::Call | MemoryTransfer::Host | MemoryTransfer::Task | MemoryTransfer::Wait => {
-                Effects::READS.union(Effects::WRITES).union(Effects::ALIASES)
-            }
+            MemoryTransfer::Call
+            | MemoryTransfer::Host
+            | MemoryTransfer::Task
+            | MemoryTransfer::Wait
+            | MemoryTransfer::Continue => Effects::READS.union(Effects::WRITES).union(Effects::ALIASES),
             MemoryTransfer::Object => Effects::IDENTITY,
             MemoryTransfer::SetAttr => Effects::WRITES,
         }
@@ -88,6 +93,7 @@ impl MemoryTransfer {
                 | MemoryTransfer::Wait
                 | MemoryTransfer::Subgraph
                 | MemoryTransfer::Captures
+                | MemoryTransfer::Continue
         )
     }
 }
@@ -161,7 +167,7 @@ impl Prim {
             Prim::Guard => (M::Same, Effects::READS.union(RAISES).union(IDENTITY)),
             Prim::TypeCheck | Prim::TensorExprDynamicGuard => (M::Same, Effects::READS.union(IDENTITY)),
             Prim::RequiresGradCheck => (M::Same, Effects::READS),
-            Prim::BailOut => (M::Same, Effects::CALL.union(CONTROL)),
+            Prim::BailOut => (M::Continue, Effects::CALL.union(CONTROL)),
             Prim::BailoutTemplate => (M::Captures, CONTROL.union(IDENTITY)),
             Prim::IfThenElse => (M::AnyOperand, PURE),
             Prim::FallbackGraph | Prim::DifferentiableGraph | Prim::StaticSubgraph => {

@@ -212,6 +212,7 @@ pub struct RegistryBuilder {
     /// Definitions in the order they were added, in the lists they were added in.
     defs: Vec<Vec<OpDef>>,
     late: Vec<LateFacet>,
+    synonyms: HashMap<Symbol, Symbol, FxBuildHasher>,
 }
 
 impl RegistryBuilder {
@@ -240,6 +241,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// States that all overloads of an operator are those of another operator under a second name, which is not itself
+    /// a synonym: `("aten::absolute", "aten::abs")`. Frontends emit the operator that is named second.
+    pub fn synonym(&mut self, name: &str, canonical: &str) -> &mut Self {
+        self.synonyms.insert(Symbol::new(name), Symbol::new(canonical));
+        self
+    }
+
     /// Builds the registry.
     ///
     /// # Errors
@@ -257,6 +265,7 @@ impl RegistryBuilder {
             making.define(def);
         }
         let Making { mut registry, mut errors, .. } = making;
+        registry.synonyms = self.synonyms;
         for (op, facet, put) in self.late {
             match registry.lookup(&op) {
                 Some(id) => put(&mut registry.columns, id.index()),
@@ -381,12 +390,15 @@ pub struct Registry {
     columns: Columns,
     /// By [`Converter`]: the row that performs the conversion.
     converters: [Option<OpId>; Converter::COUNT],
+    /// The canonical operator of each name that is a synonym.
+    synonyms: HashMap<Symbol, Symbol, FxBuildHasher>,
     /// The in-place variant of each operator that has one, derived on first use from [`InplaceOf`].
     in_place: OnceLock<HashMap<OpId, OpId, FxBuildHasher>>,
 }
 
 impl Registry {
     /// Returns a registry without operators.
+    #[expect(clippy::missing_panics_doc, reason = "an empty registry has no errors")]
     pub fn empty() -> Arc<Registry> {
         RegistryBuilder::new().build().expect("invariant: an empty registry has no errors")
     }
@@ -408,6 +420,11 @@ impl Registry {
     /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Returns the canonical operator if a name is a synonym ([`RegistryBuilder::synonym`]).
+    pub fn canonical(&self, name: Symbol) -> Option<Symbol> {
+        self.synonyms.get(&name).copied()
     }
 
     /// Returns all rows in order of registration.
@@ -516,6 +533,7 @@ impl Registry {
     }
 
     /// Returns all facts of one kind.
+    #[expect(clippy::missing_panics_doc, reason = "a column is stored under its own type")]
     pub fn column<F: Facet>(&self) -> Column<'_, F> {
         let cells = self.columns.by_type.get(&TypeId::of::<F>()).map(|column| {
             column.as_any().downcast_ref::<Cells<F>>().expect("invariant: a column holds its own facet")

@@ -72,6 +72,7 @@ impl DictMap {
     ///
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
+    #[expect(clippy::missing_panics_doc, reason = "fewer than 2^32 entries fit in memory")]
     pub fn insert(&mut self, key: IValue, value: IValue) -> Result<Option<IValue>, ValueError> {
         let hash = key.key_hash()?;
         if let Some(entry) = self.find(hash, &key).and_then(|i| self.entries[i].as_mut()) {

@@ -109,6 +109,7 @@ impl Generator {
     }
 
     /// Calls `draw` with the engine. If there is no engine of type `E` yet, `make` creates one from the seed.
+    #[expect(clippy::missing_panics_doc, reason = "an engine of another type was just replaced")]
     pub fn with_engine<E: Clone + Send + 'static, R>(
         &self,
         make: impl FnOnce(u64) -> E,

@@ -85,6 +85,7 @@ impl ListItems {
     }
 
     /// Returns the elements in order.
+    #[expect(clippy::missing_panics_doc, reason = "the indices are in range")]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = IValue> + '_ {
         (0..self.len()).map(|i| self.get(i).expect("invariant: in range"))
     }

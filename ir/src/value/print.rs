@@ -56,6 +56,7 @@ pub fn print_value(
 ///
 /// # Errors
 /// Returns the errors of `out`.
+#[expect(clippy::missing_panics_doc, reason = "containers have an identity")]
 pub fn print_value_with(
     out: &mut dyn Write,
     value: &IValue,

@@ -63,9 +63,7 @@ impl IValue {
         let mut seen: HashSet<usize, FxBuildHasher> = HashSet::default();
         let mut todo = vec![self.clone()];
         while let Some(value) = todo.pop() {
-            if is_nested(&value)
-                && !seen.insert(value.identity().expect("invariant: containers have identity"))
-            {
+            if is_nested(&value) && value.identity().is_some_and(|id| !seen.insert(id)) {
                 continue;
             }
             f(&value)?;

@@ -22,7 +22,8 @@ def across(x: Tensor) -> Tensor:
 
 def quotient(x: Tensor, by: Tensor) -> Tensor:
     # 0 / 0 is 0: entries without gradient stay so where eigenvalues are equal.
-    return (x / by).masked_fill((x == 0).logical_and(by == 0), 0.0)
+    empty = (x == 0).logical_and(by == 0)
+    return (x / by.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
 
 def unit(n: int, like: Tensor) -> Tensor:
     return torch.eye(n, dtype=like.dtype)

@@ -38,13 +38,27 @@ def logits_loss(self: Tensor, target: Tensor, pos_weight: Optional[Tensor]) -> T
         logs = logs * ((pos_weight - 1) * target + 1)
     return (1 - target) * self - logs
 
-def kl_slope(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
-    return (target.exp().neg() if log_target else target.neg()).expand(result_size(self, target))
+def bent_slope(apart: Tensor, width: float, top: float) -> Tensor:
+    # The slope of a loss that is quadratic within `width` of zero; `top` outside, where it does not depend on the input.
+    outside = (apart.sgn() * top).masked_fill(apart.isnan(), float("nan"))
+    return torch.where(apart.abs() < width, apart * (top / width), outside)
 
-def kl_target_slope(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
+def entropy_gradient(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
+    square = (1 - self) * self
+    slope = grad * ((self - target) / square.clamp(min=1e-12))
+    # At the borders PyTorch's second derivative is not that of the clamped quotient.
+    low = self + 1e-12
+    high = 1 - self + 1e-12
+    bend = grad * (self * self - 2 * self * target + target) / (low * low * high * high)
+    by_target = grad.neg() / square.clamp(min=1e-12)
+    by_grad = (self - target) / (low * high)
+    border = slope.detach() + (self - self.detach()) * bend + (grad - grad.detach()) * by_grad + (target - target.detach()) * by_target
+    return torch.where(square < 1e-6, border, slope)
+
+def kl_losses(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
     if log_target:
-        return target.exp() * (target - self + 1)
-    return target.log().masked_fill(target == 0, 0.0) + target / target - self
+        return target.exp() * (target - self)
+    return torch.xlogy(target, target) - target * self
 
 def cross_entropy_body(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int, label_smoothing: float) -> Tensor:
     dim = 0 if self.dim() == 1 else 1
@@ -123,8 +137,9 @@ def cosine_losses(input1: Tensor, input2: Tensor, target: Tensor, margin: float)
 
 def unit_along(x: Tensor, dim: int, eps: float) -> Tensor:
     # Divides by the norm, at least `eps`, with the derivative of the norm.
-    norm = torch.linalg.vector_norm(x, 2, [dim], True)
-    return x / (norm + (norm.clamp_min(eps) - norm).detach())
+    norm = torch.linalg.vector_norm(x, 2, [dim], True).clone()
+    norm.detach().clamp_min_(eps)
+    return x / norm
 
 def distances(apart: Tensor, p: float) -> Tensor:
     if p == 0.0:

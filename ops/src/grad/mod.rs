@@ -11,7 +11,7 @@ const fn file(name: &'static str, entries: &'static str, functions: &'static str
 }
 
 /// The files, each attached to one of its operators.
-const FILES: [(&str, Gradients); 12] = [
+const FILES: [(&str, Gradients); 13] = [
     (
         "aten::mul.Tensor",
         file("pointwise.grads", include_str!("pointwise.grads"), include_str!("pointwise.py")),
@@ -26,6 +26,7 @@ const FILES: [(&str, Gradients); 12] = [
     ("aten::convolution", file("conv.grads", include_str!("conv.grads"), include_str!("conv.py"))),
     ("aten::avg_pool2d", file("resize.grads", include_str!("resize.grads"), include_str!("resize.py"))),
     ("aten::mse_loss", file("loss.grads", include_str!("loss.grads"), include_str!("loss.py"))),
+    ("aten::t", file("views.grads", include_str!("views.grads"), include_str!("views.py"))),
     (
         "aten::lstm.input",
         file("recurrent.grads", include_str!("recurrent.grads"), include_str!("recurrent.py")),

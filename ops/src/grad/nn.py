@@ -8,10 +8,33 @@ def prelu_weight(self: Tensor, weight: Tensor) -> Tensor:
     return weight.reshape(sizes)
 
 def prelu_weight_gradient(grad: Tensor, self: Tensor, weight: Tensor) -> Tensor:
-    back = torch.where(self > 0, torch.zeros_like(grad), grad * self)
+    back = torch.where(self >= 0, torch.zeros_like(grad), grad * self.masked_fill(self >= 0, 0.0))
     if weight.numel() == 1:
         return back.sum().reshape(weight.size())
     return back.sum([0]) if self.dim() < 2 else channel_sum(back)
+
+def prelu_gradient(grad: Tensor, self: Tensor, weight: Tensor) -> Tensor:
+    # At zero the first derivative is the weight, the second one that of the positive side.
+    scaled = grad * weight
+    at_zero = scaled.detach() + (grad - grad.detach())
+    return torch.where(self > 0, grad, torch.where(self == 0, at_zero, scaled))
+
+def elu_gradient(grad: Tensor, self: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+    # The slope of the positive side does not depend on the input; at zero neither does that of the negative side.
+    below = self.masked_fill((self < 0).logical_not(), 0.0)
+    bent = grad * (alpha * scale * input_scale) * (below * input_scale).exp()
+    return torch.where(self <= 0, bent, grad * scale)
+
+def softplus_gradient(grad: Tensor, scaled: Tensor, threshold: float) -> Tensor:
+    # From the threshold on, the slope does not depend on the input.
+    bent = grad * scaled.masked_fill(scaled >= threshold, threshold).sigmoid()
+    return torch.where(scaled > threshold, grad, bent)
+
+def hardswish_gradient(grad: Tensor, self: Tensor) -> Tensor:
+    edge = (self > 0).to(self.dtype) * 6.0 - 3.0
+    inner = torch.where((self > -3).logical_and(self < 3), self, edge)
+    outer = torch.where(self < -3, torch.zeros_like(grad), grad)
+    return torch.where((self >= -3).logical_and(self <= 3), grad * (inner / 3 + 0.5), outer)
 
 def gelu_gradient(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
     if approximate == "tanh":

@@ -40,13 +40,35 @@ def power_gradient(grad: Tensor, self: Tensor, exponent: float) -> Tensor:
 
 def power_exponent_gradient(grad: Tensor, self: float, exponent: Tensor, result: Tensor) -> Tensor:
     if self == 0.0:
-        return (grad * result * float("-inf")).masked_fill(exponent >= 0, 0.0)
+        zero = torch.zeros([], dtype=result.dtype)
+        return grad * torch.where(exponent >= 0, zero, (result * float("-inf")).conj())
     return grad * (result * math.log(self)).conj()
 
 def tensor_exponent_gradient(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
     # The derivative of a power of zero with respect to a nonnegative exponent is zero.
     size = exponent.real if exponent.is_complex() else exponent
-    return grad * (result * self.log()).masked_fill((self == 0).logical_and(size >= 0), 0.0).conj()
+    zero = torch.zeros([], dtype=result.dtype)
+    return grad * torch.where((self == 0).logical_and(size >= 0), zero, (result * self.log()).conj())
+
+def tensor_base_gradient(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
+    found = grad * (exponent * self.pow(exponent - 1)).conj()
+    return torch.where(exponent == 0, torch.zeros([], dtype=found.dtype), found)
+
+def sinc_gradient(grad: Tensor, self: Tensor) -> Tensor:
+    angle = self * 3.141592653589793
+    square = self * self * 3.141592653589793
+    found = grad * ((angle * angle.cos() - angle.sin()) / square).conj()
+    return found.masked_fill(square == 0, 0.0)
+
+def is_tiny(self: Tensor) -> Tensor:
+    return (self.abs() > (2.220446049250313e-16 if self.dtype == torch.float64 else 1.1920928955078125e-07)).logical_not()
+
+def away_from_zero(self: Tensor) -> Tensor:
+    # Tiny elements are replaced, so that the derivative of the unused branch is finite, too.
+    return self.masked_fill(is_tiny(self), 2.220446049250313e-16 if self.dtype == torch.float64 else 1.1920928955078125e-07)
+
+def bessel_slope(own: Tensor, rest: Tensor, self: Tensor) -> Tensor:
+    return (own - rest).masked_fill(is_tiny(self), 0.5)
 
 def copysign_factor(self: Tensor, result: Tensor) -> Tensor:
     return (result / self).masked_fill(self == 0, 0.0)

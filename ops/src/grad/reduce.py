@@ -20,9 +20,21 @@ def expand_back(grad: Tensor, self: Tensor) -> Tensor:
         grad = grad.unsqueeze(0)
     return grad.expand(self.size())
 
-def prod_all_gradient(grad: Tensor, self: Tensor) -> Tensor:
+def prod_all_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    zeros = (self == 0).to(torch.int64).sum()
+    if self.dim() == 0:
+        return grad
+    if bool(zeros == 0):
+        return grad * (result / self).conj()
+    if bool(zeros > 1):
+        return torch.zeros_like(self)
     flat = self.reshape([-1])
     return prod_gradient(grad.expand(self.size()).reshape([-1]), flat, 0).reshape(self.size())
+
+def prod_along_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    if self.dim() == 0 or bool((self == 0).any()):
+        return prod_gradient(grad, self, dim)
+    return grad * (result / self).conj()
 
 def prod_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
     # The product of all other elements, as prefix product times suffix product, so that zeros need no special case.
@@ -59,10 +71,12 @@ def along_gradient(grad: Tensor, self: Tensor, index: Tensor, dim: int) -> Tenso
 def reverse_cumsum(grad: Tensor, dim: int) -> Tensor:
     return grad.flip([dim]).cumsum(dim).flip([dim])
 
-def cumprod_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
-    # Row i of the square has all later products without factor i.
-    if self.dim() == 0:
+def cumprod_gradient(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Tensor:
+    # With zeros, row i of the square has all later products without factor i.
+    if self.dim() == 0 or self.numel() <= 1 or self.size(dim) == 1:
         return grad
+    if not bool((self == 0).any()):
+        return reverse_cumsum(grad * result.conj(), dim) / self.conj()
     x = self.movedim(dim, -1)
     g = grad.movedim(dim, -1)
     n = x.size(-1)
@@ -116,17 +130,22 @@ def norm_gradient(grad: Tensor, self: Tensor, result: Tensor, p: Optional[float]
 def norm_slope(grad: Tensor, self: Tensor, result: Tensor, order: float, dim: Optional[List[int]], keepdim: bool) -> Tensor:
     g = spread(grad, self, dim, keepdim)
     if order == 1.0:
-        return g * self.sgn()
+        return self.sgn() * g
     wide = spread(result, self, dim, keepdim)
     if order == 2.0:
-        return (g * self / wide).masked_fill(wide == 0, 0.0)
+        return g * (self / wide).masked_fill(wide == 0, 0.0)
     size = self.abs()
     if order == float("inf") or order == float("-inf"):
         # Equal maxima share the gradient.
         best = (size == wide).logical_or(size.isnan()).to(size.dtype)
         count = best.sum() if dim is None or len(dim) == 0 else best.sum(dim, True)
-        return g * self.sgn() * best / count
-    return (g * self.sgn() * (size / wide).pow(order - 1)).masked_fill((wide == 0).logical_or(size == 0), 0.0)
+        return self.sgn() * ((g / count) * best)
+    if order < 1.0:
+        return self.sgn() * size.pow(order - 1).masked_fill(self == 0, 0.0) * g * wide.pow(1 - order)
+    scale = (g / wide.pow(order - 1)).masked_fill(wide == 0, 0.0)
+    if order < 2.0:
+        return self.sgn() * size.pow(order - 1) * scale
+    return self * size.pow(order - 2) * scale
 
 def renorm_gradient(grad: Tensor, self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     rest: List[int] = []
@@ -146,9 +165,10 @@ def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) 
     if grad.is_complex():
         logs = grad.conj().log() - result
         return (logs.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp().conj()
-    logs = grad.abs().log() - result
-    above = logs.masked_fill(grad <= 0, float("-inf")).flip([dim]).logcumsumexp(dim).flip([dim])
-    below = logs.masked_fill(grad >= 0, float("-inf")).flip([dim]).logcumsumexp(dim).flip([dim])
+    least = -1.7976931348623157e308 if grad.dtype == torch.float64 else -3.4028234663852886e38
+    logs = grad.abs().log()
+    above = (logs.masked_fill((grad > 0).logical_not(), least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
+    below = (logs.masked_fill((grad < 0).logical_not(), least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
     return (above + self).exp() - (below + self).exp()
 
 def diff_body(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:

@@ -113,7 +113,7 @@ def scatter_reduce_src(grad: Tensor, self: Tensor, dim: int, index: Tensor, src:
         zeros = torch.zeros_like(self).scatter_add(dim, index, (read == 0).to(self.dtype))
         filled = torch.scatter_reduce(self, dim, index, read.masked_fill(read == 0, 1.0), "prod", include_self=include_self)
         single = (read == 0).logical_and(zeros.gather(dim, index) == 1)
-        back = torch.where(single, (grad * filled).gather(dim, index), ((grad * result).gather(dim, index) / read).masked_fill(read == 0, 0.0))
+        back = torch.where(single, (grad * filled).gather(dim, index), (grad * result).gather(dim, index) / read.masked_fill(read == 0, 1.0))
     elif reduce == "amax" or reduce == "amin":
         ties = scatter_ties(self, dim, index, src, result)
         equal = (narrowed(src, index) == result.gather(dim, index)).to(grad.dtype)

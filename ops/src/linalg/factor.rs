@@ -10,7 +10,9 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Lu, Matrix, Qr, batches, each, joined, joined_rows, lu, order_of, qr};
+use flambeau_tensor::linalg::{
+    Field, Lu, Matrix, Qr, batches, check_matrices, each, joined, joined_rows, lu, order_of, qr,
+};
 use flambeau_tensor::{Complex, DType, Tensor, dispatch};
 
 /// Returns the LU factors of every matrix of a batch.
@@ -72,6 +74,7 @@ fn unpacked_as<F: Field>(packed: &Tensor, pivots: Option<&Tensor>) -> Several {
     let (m, n) = matrix_sizes(packed, "lu_unpack")?;
     let k = m.min(n);
     let (lead, all) = batches::<F>(packed)?;
+    check_matrices::<F>(&lead, m, m)?;
     // Without pivots, rows keep their order.
     let (pivots, width) = match pivots {
         Some(pivots) => (pivots.to_vec::<i64>()?, pivots.sizes().last().map_or(1, |n| *n as usize)),
@@ -157,6 +160,7 @@ fn qr_of(x: &Tensor, mode: Mode) -> Several {
     let rows = if mode == Mode::Complete { m } else { m.min(n) };
     dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.qr")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
+        check_matrices::<F>(&lead, m, rows)?;
         let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
         let r: Vec<Matrix<F>> = factors.iter().map(|f| f.upper(rows)).collect();
         let q = if mode == Mode::OnlyR {

@@ -7,7 +7,7 @@ use crate::support::{Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Matrix, batches, each, joined, svd};
+use flambeau_tensor::linalg::{Field, Matrix, batches, check_matrices, each, joined, svd};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// `(A, B, rcond, driver)`: returns the minimum-norm solutions, residuals of unique solutions, ranks, and singular
@@ -42,6 +42,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
     let limit = rcond.filter(|r| *r >= 0.0).unwrap_or(epsilon * m.max(n) as f64);
     dispatch!(wide, wide_dtype(&a, Empty::Refused, op)?, "linalg", F => {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
+        check_matrices::<F>(&lead, m.max(n), cols)?;
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let found = each(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));
         // `gels` has no rank detection: it uses all singular values and requires full rank.

@@ -11,7 +11,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{
-    Field, Matrix, batches, each, eig, eigh, joined, joined_rows, lu, precision, svd,
+    Field, Matrix, batches, check_matrices, each, eig, eigh, joined, joined_rows, lu, precision, svd,
 };
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, dispatch};
 
@@ -25,6 +25,8 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
     let k = m.min(n);
     dispatch!(wide, wide_dtype(x, Empty::HalfPrecision, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
+        let side = if full { m.max(n) } else { k };
+        check_matrices::<F>(&lead, side, side)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
             if a.data.iter().any(|x| x.size().is_nan()) {

@@ -1,4 +1,7 @@
 //! Attention: weighted sums of values, with the softmax of query-key products as weights.
+//!
+//! PyTorch has two implementations, whose results have different strides: a fused one ("flash attention"), for arguments
+//! that satisfy [`is_fused`], allocates the result like the query; the other ends in a matrix product, which is row-major.
 
 use super::softmax::{over_dims, softmax};
 use super::{nothing, sized};
@@ -150,6 +153,39 @@ fn attend(
     Ok((out.to_dtype(q.dtype())?, weights.to_dtype(q.dtype())?))
 }
 
+/// Whether PyTorch's fused implementation for the CPU accepts the arguments: four dimensions with the same batches, heads
+/// and width, contiguous elements, no dropout, and a mask for the whole batch or for each head.
+fn is_fused(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> bool {
+    let (&[batch, heads, queries, width], &[.., keys, _]) = (q.sizes(), k.sizes()) else { return false };
+    let same = |t: &Tensor| {
+        matches!(*t.sizes(), [b, h, _, w] if (b, h, w) == (batch, heads, width)) && t.strides()[3] == 1
+    };
+    let one_or = |size: i64, all: i64| size == 1 || size == all;
+    let fits = |mask: &Tensor| {
+        let size = match *mask.sizes() {
+            [rows, columns] => one_or(rows, queries) && one_or(columns, keys),
+            [b, h, rows, columns] => {
+                one_or(b, batch) && one_or(h, heads) && one_or(rows, queries) && one_or(columns, keys)
+            }
+            _ => false,
+        };
+        size && mask.strides().last() == Some(&1) && !mask.requires_grad()
+    };
+    let real = matches!(q.dtype(), DType::F64 | DType::F32 | DType::F16 | DType::BF16);
+    let dense = real && queries > 0 && keys > 0 && args.dropout == 0.0;
+    dense && [q, k, v].into_iter().all(same) && args.mask.is_none_or(fits)
+}
+
+/// Returns the result with the strides of a tensor that is allocated like the query.
+fn like_query(q: &Tensor, out: Tensor) -> Computed {
+    if q.strides() == out.strides() {
+        return Ok(out);
+    }
+    let copy = q.empty_like(out.dtype())?;
+    copy.copy_(&out)?;
+    Ok(copy)
+}
+
 /// `(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)`.
 fn attention(cx: &KernelCx<'_>) -> Computed {
     let args = Attention {
@@ -162,18 +198,7 @@ fn attention(cx: &KernelCx<'_>) -> Computed {
     };
     let (q, k, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let out = attend(cx, q, k, v, &args)?.0;
-    if takes_flash(q, k, v, &args) { OutputLayout::AsOperand.apply(q, out) } else { Ok(out) }
-}
-
-/// Returns whether PyTorch computes this attention with its flash kernel, whose result has the layout of the query.
-fn takes_flash(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> bool {
-    let all = [q, k, v];
-    let width = |t: &Tensor| t.sizes().last().copied();
-    let packed = |t: &Tensor| t.strides().last() == Some(&1);
-    all.iter().all(|t| t.rank() == 4 && t.numel() > 0 && width(t) == width(q) && packed(t))
-        && all.iter().all(|t| t.sizes()[..2] == q.sizes()[..2])
-        && args.dropout == 0.0
-        && args.mask.is_none_or(|mask| packed(mask) && !mask.requires_grad())
+    if is_fused(q, k, v, &args) { like_query(q, out) } else { Ok(out) }
 }
 
 /// `(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa)`: returns result and weights.
@@ -210,7 +235,9 @@ fn flash(cx: &KernelCx<'_>) -> Several {
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let sums = over_dims(&scores(&wide(q)?, &wide(k)?, &args)?, &[-1], false)?;
-    Ok(vec![out, sums])
+    // The heads of a query are adjacent in memory.
+    let sums = sums.transpose(1, 2)?.clone_contiguous()?.transpose(1, 2)?;
+    Ok(vec![like_query(q, out)?, sums])
 }
 
 /// Splits `[batch, time, 3 * width]` into heads of query, key and value, and scales the query.

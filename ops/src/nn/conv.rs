@@ -38,7 +38,7 @@ fn is_large(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let several = batch && x.sizes().first().is_some_and(|n| *n > 1);
     let wide = kernel.len() > 1 && kernel.iter().rev().take(2).all(|n| *n > 3);
     // The sizes counted are the first four including the batch, or the first three.
-    let count: i64 = x.sizes().iter().take(3 + usize::from(batch)).product();
+    let count = x.sizes().iter().take(3 + usize::from(batch)).fold(1i64, |count, n| count.saturating_mul(*n));
     spec.groups > 1 || several || wide || count > 20480
 }
 

@@ -4,8 +4,8 @@
 //! weights uses the gradient as kernel, with batch and channels exchanged, and stride and dilation exchanged.
 
 use crate::support::kernel;
+use flambeau_analysis::Shape;
 use flambeau_analysis::shape::Fact;
-use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
 use flambeau_tensor::conv::{ConvSpec, convolution};
@@ -153,8 +153,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let def = |name: &str, sizes: bool| {
         OpDef::named(name)
             .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
+            // The mask may leave out any result, so nothing is known of one.
             .with(Shape::from(|_| None::<Fact>))
-            .with(Dtype::same_as(0))
             .with(sample(sizes))
             .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))
     };

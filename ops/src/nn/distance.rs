@@ -13,7 +13,9 @@ use flambeau_tensor::loops::{binary, unary_in};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::promote::{promote, result_type};
 use flambeau_tensor::rows::map_rows;
-use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce, threads, wrap_dim};
+use flambeau_tensor::{
+    DType, Element, Tensor, broadcast_shapes, check_budget, dispatch, numel_of, reduce, threads, wrap_dim,
+};
 
 /// The `p`-norm of differences: the number of nonzero ones (0), the maximum (infinity), or a root of a sum of powers.
 #[inline(always)]
@@ -120,6 +122,8 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("pdist only supports non-negative p values"));
     }
     let (rows, width) = (x.sizes()[0] as usize, x.sizes()[1] as usize);
+    // Pairs, each held twice: by its row and in the result.
+    check_budget((rows.saturating_mul(rows) / 2).saturating_mul(2 * size_of::<f64>()))?;
     let data = x.to_vec::<f64>()?;
     let row = |i: usize| &data[i * width..(i + 1) * width];
     let out = threads::map(rows, threads::rows(rows * width * WORK), |i| -> Vec<f64> {
@@ -183,8 +187,9 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
     let mut sizes = batch.to_vec();
     sizes.extend([m, n]);
     let (rows, columns, width) = (m as usize, n as usize, width as usize);
-    let count: i64 = sizes.iter().product();
-    let mut out = vec![0.0; count as usize];
+    let count = numel_of(&sizes)? as usize;
+    check_budget(count.saturating_mul(size_of::<f64>()))?;
+    let mut out = vec![0.0; count];
     threads::chunks(&mut out, threads::rows(columns * width * WORK) * columns.max(1), |start, own| {
         for (k, own) in own.chunks_exact_mut(columns).enumerate() {
             let row = start / columns + k;

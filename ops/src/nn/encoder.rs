@@ -4,7 +4,7 @@
 
 use super::norm::layer;
 use super::recurrent::{add, through};
-use super::softmax::{hidden, masked_softmax, softmax};
+use super::softmax::{masked_shape, masked_softmax, softmax};
 use crate::pointwise::gelu_of;
 use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::Dims;
@@ -114,7 +114,7 @@ fn attention_shapes() -> Shape {
         let batch = cx.broadcast(&[&batches[..1], &batches[1..]])?[0];
         let mut dims = Dims::from_slice(&[batch, cx.number(4), cx.size(0, 1), cx.size(1, 1)]);
         if !cx.is_none(9)? {
-            dims = hidden(cx, dims, 9, 12)?;
+            dims = masked_shape(cx, dims, 9, 12)?;
         }
         // Averaging removes the dimension of heads.
         if cx.bool(11)? {

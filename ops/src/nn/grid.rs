@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Tensor, matmul, threads};
+use flambeau_tensor::{DType, Tensor, check_budget, matmul, numel_of, threads};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Interpolation {
@@ -186,7 +186,7 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     };
     let mut sizes = x.sizes()[..2].to_vec();
     sizes.extend_from_slice(&grid.sizes()[1..=space]);
-    let out = sampled(&x.to_vec::<f64>()?, &grid.to_vec::<f64>()?, x.sizes(), &sizes, rules);
+    let out = sampled(&x.to_vec::<f64>()?, &grid.to_vec::<f64>()?, x.sizes(), &sizes, rules)?;
     let points: i64 = sizes[2..].iter().product();
     let out = Tensor::from_vec(out, &[sizes[0], points, sizes[1]])?.to_dtype(x.dtype())?;
     Ok(out.transpose(1, 2)?.contiguous()?.view(&sizes)?)
@@ -257,12 +257,20 @@ impl Point {
 }
 
 /// Samples all points. The neighbours of a point are computed once and used for all channels.
-fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) -> Vec<f64> {
+fn sampled(
+    x: &[f64],
+    grid: &[f64],
+    input: &[i64],
+    sizes: &[i64],
+    rules: Rules,
+) -> Result<Vec<f64>, KernelError> {
     let space = input.len() - 2;
     let plane: usize = input[2..].iter().product::<i64>() as usize;
     let points: usize = sizes[2..].iter().product::<i64>() as usize;
     let channels = input[1] as usize;
-    let mut out = vec![0.0; input[0] as usize * channels * points];
+    let count = (input[0] as usize).saturating_mul(channels).saturating_mul(points);
+    check_budget(count.saturating_mul(size_of::<f64>()))?;
+    let mut out = vec![0.0; count];
     let cost = (channels + space) << (2 * space);
     threads::chunks(&mut out, threads::rows(cost) * channels.max(1), |first, own| {
         let mut point = Point::default();
@@ -275,7 +283,7 @@ fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) 
             }
         }
     });
-    out
+    Ok(out)
 }
 
 /// `(theta, size, align_corners)`: returns the images of a regular grid under affine maps.
@@ -298,8 +306,9 @@ fn affine_grid(cx: &KernelCx<'_>) -> Computed {
         (0..n).map(|i| even(i) * shrink).collect()
     };
     let lines: Vec<Vec<f64>> = size[2..].iter().map(|n| line(*n)).collect();
-    let count: i64 = size[2..].iter().product();
-    let mut base = Vec::new();
+    let count = numel_of(&size[2..])?;
+    check_budget((count as usize).saturating_mul((space + 1) * size_of::<f64>()))?;
+    let mut base = Vec::with_capacity(count as usize * (space + 1));
     for p in 0..count as usize {
         let (mut rest, mut point) = (p, Vec::new());
         for line in lines.iter().rev() {

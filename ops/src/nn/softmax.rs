@@ -76,7 +76,7 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
 
 /// Computes the exponentials of a row's elements minus a number, by the function `exp`.
 #[inline(always)]
-fn powers_of<A: Real>(row: &[A], top: A, powers: &mut [A], exp: impl Fn(A) -> A) {
+fn exponentials_of<A: Real>(row: &[A], top: A, powers: &mut [A], exp: impl Fn(A) -> A) {
     for (power, x) in powers.iter_mut().zip(row) {
         *power = exp(*x - top);
     }
@@ -145,19 +145,19 @@ fn masked(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor, dim: i64, mask_type: Option<i64>) -> Computed {
     let per_batch = mask_type == Some(1) && x.rank() == 4 && mask.rank() == 2;
     let mask = if per_batch { mask.view(&[mask.sizes()[0], 1, 1, mask.sizes()[1]])? } else { mask.clone() };
-    let hidden = dispatch!(floats, x.dtype(), "masked_softmax", T => {
+    let unmasked = dispatch!(floats, x.dtype(), "masked_softmax", T => {
         Ok::<_, KernelError>(loops::binary::<T, bool, T>(x, &mask, |v: T, m: bool| {
             if m { T::from_f64(f64::NEG_INFINITY) } else { v }
         })?)
     })?;
-    let result = softmax(&hidden, dim, false)?;
+    let result = softmax(&unmasked, dim, false)?;
     dispatch!(floats, x.dtype(), "masked_softmax", T => Ok(loops::binary::<T, bool, T>(&result, &mask, |v: T, m: bool| {
         if m { T::ZERO } else { v }
     })?))
 }
 
 /// Shape of a masked softmax, broadcast with the mask.
-pub(super) fn hidden(cx: &mut ShapeCx<'_>, dims: Dims, mask: usize, mask_type: usize) -> Option<Dims> {
+pub(super) fn masked_shape(cx: &mut ShapeCx<'_>, dims: Dims, mask: usize, mask_type: usize) -> Option<Dims> {
     let mut mask = cx.take_dims(mask)?;
     if (dims.len(), mask.len()) == (4, 2) {
         let per_batch = !cx.is_none(mask_type)? && cx.known_int(mask_type)? == 1;
@@ -219,10 +219,10 @@ impl<A: Real> RowMap<A, A> for LogSum<A> {
         self.powers.resize(row.len(), A::ZERO);
         let top = lanes::max(row);
         let top = if top.abs() == A::INFINITY {
-            powers_of(row, A::ZERO, &mut self.powers, A::exp);
+            exponentials_of(row, A::ZERO, &mut self.powers, A::exp);
             A::ZERO
         } else {
-            powers_of(row, top, &mut self.powers, A::exp_down);
+            exponentials_of(row, top, &mut self.powers, A::exp_down);
             top
         };
         let log = lanes::sum(&self.powers).ln() + top;
@@ -277,7 +277,7 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         let shape = Shape::dims(|cx| {
             let dims = cx.take_dims(0)?;
-            hidden(cx, dims, 1, 3)
+            masked_shape(cx, dims, 1, 3)
         });
         def.with(shape).with(Dtype::same_as(0)).with(sample.not_differentiable())
     };

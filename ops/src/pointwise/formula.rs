@@ -64,11 +64,11 @@ impl Range {
     }
 
     #[inline(always)]
-    fn reach<A: Real>(self, x: A) -> u32 {
+    fn magnitude_bits<A: Real>(self, x: A) -> u32 {
         match self {
             Range::Nothing => 0,
-            Range::PlainArgument => x.reach_above_tiny(),
-            Range::PlainPower | Range::Near => x.reach(),
+            Range::PlainArgument => x.normal_magnitude_bits(),
+            Range::PlainPower | Range::Near => x.magnitude_bits(),
         }
     }
 }
@@ -93,8 +93,8 @@ impl<T: Float, F: Formula<1>> Map<T, T> for Each<F> {
     }
 
     #[inline(always)]
-    fn reach(self, v: T) -> u32 {
-        F::RANGE.reach(v.acc())
+    fn magnitude_bits(self, v: T) -> u32 {
+        F::RANGE.magnitude_bits(v.acc())
     }
 
     #[inline(always)]

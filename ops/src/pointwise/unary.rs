@@ -4,6 +4,7 @@ use super::formula::{ComplexFormula, Each, Formula, IntegerFormula, formulas, n}
 use super::number::{Number, quotient};
 use crate::compute::computing;
 use crate::support::{Computed, with_variants};
+use crate::synonyms::canonical;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
 use flambeau_exec::{KernelCx, Sample};
@@ -418,9 +419,7 @@ const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
             "aten::floor",
             "aten::ceil",
             "aten::trunc",
-            "aten::fix",
             "aten::abs",
-            "aten::absolute",
         ],
         |dtype| dtype == DType::Bool,
     ),
@@ -433,7 +432,8 @@ fn lacking(_: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
 }
 
 fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
-    let refused = REFUSED.iter().find(|(names, _)| names.contains(&name)).map(|(_, refused)| *refused);
+    let canonical = canonical(name);
+    let refused = REFUSED.iter().find(|(names, _)| names.contains(&&*canonical)).map(|(_, refused)| *refused);
     let run = move |cx: &KernelCx<'_>| -> Computed {
         let x = cx.tensor(0)?;
         if refused.is_some_and(|refused| refused(x.dtype())) {

@@ -128,6 +128,22 @@ fn cartesian_prod(cx: &KernelCx<'_>) -> Computed {
     cat(&columns?, 1)
 }
 
+/// Returns the number of combinations of `r` of `n` elements, or a smaller number that exceeds any memory.
+fn combination_count(n: usize, r: usize) -> usize {
+    const ENOUGH: usize = 1 << 62;
+    if r > n {
+        return 0;
+    }
+    let mut count: u128 = 1;
+    for i in 0..r.min(n - r) {
+        count = count * (n - i) as u128 / (i + 1) as u128;
+        if count >= ENOUGH as u128 {
+            return ENOUGH;
+        }
+    }
+    count as usize
+}
+
 /// `(self, r, with_replacement)`: all combinations of `r` elements in order, one per row.
 fn combinations(cx: &KernelCx<'_>) -> Computed {
     let (x, r, again) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
@@ -142,7 +158,8 @@ fn combinations(cx: &KernelCx<'_>) -> Computed {
     }
     let (n, r) = (x.numel(), r as usize);
     let next_least = usize::from(!again);
-    check_budget(r.saturating_mul(16))?;
+    let from = if again { n.saturating_add(r - 1) } else { n };
+    check_budget(r.saturating_mul(16).saturating_mul(combination_count(from, r).max(1)))?;
     let mut rows: Vec<i64> = Vec::new();
     // The current combination, as a counter whose digits never decrease.
     let mut choice: Vec<usize> = (0..r).map(|i| i * next_least).collect();
@@ -150,7 +167,6 @@ fn combinations(cx: &KernelCx<'_>) -> Computed {
     let mut going = choice.iter().enumerate().all(|(i, &c)| highest(i).is_some_and(|h| c <= h));
     while going {
         rows.extend(choice.iter().map(|&i| i as i64));
-        check_budget(rows.len().saturating_mul(16))?;
         let Some(i) = (0..r).rev().find(|&i| highest(i).is_some_and(|h| choice[i] < h)) else { break };
         choice[i] += 1;
         for j in i + 1..r {

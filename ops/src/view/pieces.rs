@@ -2,7 +2,7 @@
 
 use super::{COPIED, copying, exact_sample, index_zero, ints};
 use crate::support::{kernel, op};
-use flambeau_analysis::Shape;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -184,7 +184,8 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
             Some(sizes) => sized_sample(sizes, args.clone()),
             None => exact_sample(rank, args.clone()),
         };
-        let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
+        let facts = |d: OpDef| d.with((row.shape)()).with(Dtype::same_as(0));
+        let def = facts(OpDef::named(full).with(Doc(row.doc))).with(list(row.run));
         defs.push(def.with(sample()));
         let (name, overload) = copying(full);
         let out = format!("{overload}_out");
@@ -198,7 +199,7 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         let views = op(name, overload, row.doc).if_declared();
         let out = format!("{overload}_out");
         let views = if overload.is_empty() { views } else { views.out(&out) };
-        defs.extend(views.facts(|d| d.with((row.shape)()).with(sample())).list(row.run));
+        defs.extend(views.facts(|d| facts(d).with(sample())).list(row.run));
     }
     defs
 }

@@ -26,7 +26,7 @@ fn wrong(registry: &Registry, table: &GradientTable, op: OpId, args: &[&str]) ->
     };
     let composed = args == ["*"];
     match entry {
-        GradientEntry::Body(_) | GradientEntry::Layout => None,
+        GradientEntry::Body(_) | GradientEntry::Layout | GradientEntry::View(_) => None,
         GradientEntry::Constant => (!composed).then(|| format!("{name} is constant")),
         GradientEntry::Formulas(formulas) => {
             let stated = |arg: &&str| formulas.iter().any(|f| f.text.is_some() && f.args.contains(arg));

@@ -9,4 +9,5 @@ mod gradients;
 mod hostile;
 mod matrix;
 mod recorded;
+mod synonyms;
 mod variants;

@@ -76,7 +76,8 @@ impl Pass for Saturate {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let rules = self.select.rules(&registry)?;
+        let compiled = self.select.rules(&registry)?;
+        let rules = &compiled.rules;
         let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
         let (tracing, deadline) = (cx.is_tracing(), cx.deadline());
         deadline.check()?;
@@ -91,7 +92,7 @@ impl Pass for Saturate {
         let mut proofs: Vec<Option<String>> = Vec::new();
         for (_, nodes) in inputs.windows() {
             deadline.check()?;
-            let found = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, tracing);
+            let found = inputs.search(&nodes, rules, ignore_conditions, &mut counts, tracing);
             let (mut window, choice, stop) = match found {
                 Ok(found) => found,
                 Err(contradiction) => {
@@ -126,7 +127,7 @@ impl Pass for Saturate {
             }
         }
         for found in contradictions {
-            cx.log(Level::Debug, |_| left_alone(&rules, &found));
+            cx.log(Level::Debug, |_| left_alone(rules, &found));
         }
         cx.log(Level::Debug, |_| format!("{} edits planned, {capped} windows cut short", patch.len()));
         if !patch.is_empty() {
@@ -342,9 +343,9 @@ mod tests {
     fn changes_are_explained() {
         let registry = toy();
         let graph = read(&registry, BEFORE);
-        let rules = Selection::default().rules(&registry).unwrap();
+        let rules = &Selection::default().rules(&registry).unwrap().rules;
         let value = graph.value_named(flambeau_ir::Symbol::new("e")).unwrap();
-        let why = explain::explain(&graph, &mut Analyses::new(), &rules, &Limits::default(), value).unwrap();
+        let why = explain::explain(&graph, &mut Analyses::new(), rules, &Limits::default(), value).unwrap();
         let names: Vec<&str> = why.steps.iter().map(|s| s.rule.as_str()).collect();
         assert_eq!(why.after, "toy::relu(%x)");
         for rule in ["toy/relu-relu", "toy/t-t", "toy/mul-one"] {
@@ -377,7 +378,7 @@ mod tests {
         let mut book = Rulebook::new();
         book.add(flambeau_ir::Source::new("bad", text));
         let select = Selection::from_book(book);
-        let rules = select.rules(&registry).unwrap();
+        let rules = &select.rules(&registry).unwrap().rules;
         let mut graph = read(
             &registry,
             "graph(%x : Float(2, 3), %y : Float(3)):
@@ -391,12 +392,12 @@ mod tests {
         let value = graph.value_named(flambeau_ir::Symbol::new("m")).unwrap();
         let limits = Limits::default();
         let (mut analyses, mut control) = (Analyses::new(), crate::control::Control::new());
-        assert!(explain::explain(&graph, &mut analyses, &rules, &limits, value).is_none());
+        assert!(explain::explain(&graph, &mut analyses, rules, &limits, value).is_none());
         let (seen, (db, shapes)) = analyses.with::<(AliasDb, Shapes)>(&graph);
         let inputs = Inputs::new(seen, db, shapes, &limits);
         let mut counts = vec![0; rules.rules().len()];
-        let found = inputs.search(&inputs.windows()[0].1, &rules, false, &mut counts, false);
-        let reason = left_alone(&rules, &found.err().expect("the ranks differ"));
+        let found = inputs.search(&inputs.windows()[0].1, rules, false, &mut counts, false);
+        let reason = left_alone(rules, &found.err().expect("the ranks differ"));
         assert!(reason.contains("ranks of") && reason.contains("bad"), "{reason}");
         assert!(counts.iter().all(|&n| n == 0), "{counts:?}");
         let mut cx = PassCx::bare(&mut graph, &mut analyses, &mut control, None);

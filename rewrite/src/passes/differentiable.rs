@@ -71,6 +71,7 @@ fn differentiable(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassErr
     ops.retain(|&op| match table.of(registry, op) {
         Some(GradientEntry::Formulas(formulas)) => !formulas.is_empty(),
         Some(GradientEntry::Body(_)) => true,
+        Some(GradientEntry::View(_)) => true,
         Some(GradientEntry::Constant | GradientEntry::Layout) | None => false,
     });
     Ok(ops)

@@ -3,6 +3,7 @@
 //! A node can be outlined if it is deterministic and has no effects, its operands and results have no writers, and its
 //! results do not escape the graph. So a pass over a functional graph may change which values share memory.
 
+use super::inline::checks_arguments;
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
@@ -93,7 +94,7 @@ impl Pass for InlineFunctionalGraphs {
     }
 }
 
-/// Inlines the subgraphs of nodes with operator `prim` that satisfy `wanted`.
+/// Inlines the subgraphs of nodes with operator `prim` that satisfy `wanted` and do not check their arguments.
 pub(super) fn inline_subgraphs(
     cx: &mut PassCx<'_>,
     prim: Prim,
@@ -107,7 +108,7 @@ pub(super) fn inline_subgraphs(
         let Some(body) = g.attr(node, names::subgraph()).and_then(|a| a.as_graph()).cloned() else {
             continue;
         };
-        if !wanted(&body) {
+        if !wanted(&body) || checks_arguments(g, g.operands(node), &body) {
             continue;
         }
         if !fuel.take("inline", g, node) {

@@ -2,13 +2,15 @@
 //!
 //! Callees are flattened once each, in call order ([`CallGraph`]), so the work is linear in the size of the result
 //! regardless of the number of calls. Calls through interfaces and calls of functions that the unit does not define
-//! stay. Recursive functions are an error. A result larger than [`Inline::max_nodes`] is an error too, detected before
-//! the graph grows.
+//! stay. So do calls that check their arguments ([`checks_arguments`]), because an inlined body would rely on types
+//! that nothing has checked. Recursive functions are an error. A result larger than [`Inline::max_nodes`] is an error
+//! too, detected before the graph grows.
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use flambeau_analysis::CallGraph;
 use flambeau_analysis::calls::CalledFunction;
+use flambeau_exec::is_refined;
 use flambeau_ir::{At, CompilationUnit, Editor, Fault, Graph, NodeId, Prim, Symbol, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -54,9 +56,10 @@ impl Pass for Inline {
         for function in order {
             flat.flatten(function)?;
         }
-        flat.check_size(cx.graph(), reached.calls())?;
+        let calls = flat.unchecked(cx.graph(), reached.calls());
+        flat.check_size(cx.graph(), &calls)?;
         let (mut editor, mut fuel) = cx.edit_fuelled();
-        for &(node, callee) in reached.calls() {
+        for (node, callee) in calls {
             if !fuel.take(callee.as_str(), editor.graph(), node) {
                 break;
             }
@@ -77,13 +80,14 @@ impl Flattener<'_> {
     /// Flattens a function whose callees are already flat.
     fn flatten(&mut self, function: &CalledFunction) -> Result<(), PassError> {
         let body = &self.unit.function(function.name).expect("invariant: the unit holds callees").graph;
-        let flat = if function.calls.is_empty() {
+        let calls = self.unchecked(body, &function.calls);
+        let flat = if calls.is_empty() {
             Arc::clone(body)
         } else {
-            self.check_size(body, &function.calls)?;
+            self.check_size(body, &calls)?;
             let mut graph = (**body).clone();
             let mut editor = graph.edit();
-            for &(node, callee) in &function.calls {
+            for (node, callee) in calls {
                 self.splice(&mut editor, node, callee)?;
             }
             Arc::new(graph)
@@ -94,6 +98,14 @@ impl Flattener<'_> {
 
     fn graph_of(&self, callee: Symbol) -> &Arc<Graph> {
         self.done.get(&callee).expect("invariant: callees come first in call order")
+    }
+
+    /// Returns the calls that do not check their arguments.
+    fn unchecked(&self, graph: &Graph, calls: &[(NodeId, Symbol)]) -> Vec<(NodeId, Symbol)> {
+        let unchecked = |&&(node, callee): &&(NodeId, Symbol)| {
+            !checks_arguments(graph, arguments(graph, node), self.graph_of(callee))
+        };
+        calls.iter().filter(unchecked).copied().collect()
     }
 
     fn check_size(&self, graph: &Graph, calls: &[(NodeId, Symbol)]) -> Result<(), PassError> {
@@ -109,8 +121,7 @@ impl Flattener<'_> {
     fn splice(&self, editor: &mut Editor<'_>, node: NodeId, callee: Symbol) -> Result<(), PassError> {
         let body = self.graph_of(callee);
         let g = editor.graph();
-        let skip = usize::from(g.is_prim(node, Prim::CallFunction));
-        let args: Vec<ValueId> = g.operands(node).skip(skip).collect();
+        let args: Vec<ValueId> = arguments(g, node).collect();
         let loc = g.loc(node);
         if args.len() != body.inputs().len() || body.outputs().len() != g.result_count(node) {
             let text = format!("the call of `{callee}` does not match its inputs and outputs");
@@ -123,4 +134,18 @@ impl Flattener<'_> {
         editor.replace_node(node, &outputs);
         Ok(())
     }
+}
+
+/// Returns the arguments of a call. The first operand of a function call is the function.
+fn arguments(graph: &Graph, call: NodeId) -> impl Iterator<Item = ValueId> {
+    graph.operands(call).skip(usize::from(graph.is_prim(call, Prim::CallFunction)))
+}
+
+/// Whether a call of `body` checks its arguments: an input declares a refined type, and the argument does not have that
+/// type statically.
+pub(super) fn checks_arguments(graph: &Graph, args: impl Iterator<Item = ValueId>, body: &Graph) -> bool {
+    body.inputs().zip(args).any(|(input, arg)| {
+        let declared = body.ty(input);
+        is_refined(declared) && declared != graph.ty(arg)
+    })
 }

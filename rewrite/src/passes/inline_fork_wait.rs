@@ -2,8 +2,10 @@
 //!
 //! Running a task at its fork is one of the legal schedules of the program. An error of the task is then raised at the
 //! fork instead of the wait. So a task is inlined only if a wait is in the block of the fork, or if running the task is
-//! unobservable. Futures with other uses (in lists, returned, carried around loops) stay.
+//! unobservable. Futures with other uses (in lists, returned, carried around loops) stay, and so do tasks that check
+//! their arguments.
 
+use super::inline::checks_arguments;
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, Fault, Graph, NodeId, Prim, ValueId};
@@ -28,7 +30,7 @@ impl Pass for InlineForkWait {
                 .nodes_deep()
                 .filter(|&n| graph.is_prim(n, Prim::Fork))
                 .filter(|&n| graph.uses(graph.result(n, 0)).all(|u| waits(u.user)))
-                .filter(|&n| is_waited_for(graph, n))
+                .filter(|&n| is_waited_for(graph, n) && !checks_operands(graph, n))
                 .collect();
             if forks.is_empty() {
                 return Ok(());
@@ -58,6 +60,12 @@ impl Pass for InlineForkWait {
             }
         }
     }
+}
+
+/// Whether the task checks its arguments when it starts.
+fn checks_operands(graph: &Graph, fork: NodeId) -> bool {
+    let body = graph.attr(fork, flambeau_ir::attr::names::subgraph()).and_then(|a| a.as_graph());
+    body.is_some_and(|body| checks_arguments(graph, graph.operands(fork), body))
 }
 
 /// Whether every execution of the fork also waits for the task, or the task may be speculated: a task that only one

@@ -53,6 +53,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<guards::eliminate::EliminateGuards>,
     PassEntry::of::<guards::insert::InsertGuards>,
     PassEntry::of::<guards::motion::MoveGuardsToDefinitions>,
+    PassEntry::of::<guards::count::InsertBranchCounters>,
     PassEntry::of::<guards::profile::InsertProfileNodes>,
     PassEntry::of::<guards::profile::RemoveProfileNodes>,
     PassEntry::of::<hoist::Hoist>,
@@ -93,6 +94,11 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
     ("guards", "insert_guards,move_guards_to_definitions,coalesce_guards,eliminate_guards,insert_bailouts"),
     ("remove_expands", "rewrite{only=expand-same},dce"),
     ("run_decompositions", "decompose_ops,fix{2}(peephole,constant_propagation)"),
+    // Equality saturation with exact rules in small windows; nothing in a build without the feature.
+    #[cfg(feature = "egraph")]
+    ("saturate", "egraph{window=100},dce"),
+    #[cfg(not(feature = "egraph"))]
+    ("saturate", "dce"),
 ];
 
 /// Returns the entries of all passes of this crate.

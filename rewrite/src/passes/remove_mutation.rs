@@ -8,6 +8,9 @@
 //! Both visit the uses of a value in program order, starting at its definition. Reads are skipped and writes are
 //! removed. Any other use (a view, a container, the graph's outputs) ends the walk, because the value is visible
 //! elsewhere from there on.
+//!
+//! An in-place operator raises an error if its result does not fit the written tensor. With the option `exact`, only
+//! writes that certainly fit, by facts about dtypes and sizes, are removed, so that no error is removed with them.
 
 use crate::facets::{Elements, Role};
 use crate::inplace::{DtypeRules, InplaceVariants};
@@ -29,17 +32,19 @@ pub struct RemoveMutation {
     pub tensors: bool,
     /// Of the writes to tensors, remove only those by [`Role::Activation`]s.
     pub activations_only: bool,
+    /// Of the writes to tensors, remove only those whose result certainly has the dtype and sizes of the written tensor.
+    pub exact: bool,
 }
 
 impl Configure for RemoveMutation {
-    const OPTIONS: &'static [&'static str] = &["lists", "tensors", "activations"];
+    const OPTIONS: &'static [&'static str] = &["lists", "tensors", "activations", "exact"];
 
     fn configure(options: &Options) -> Result<Self, String> {
         let (lists, tensors) = (options.flag("lists"), options.flag("tensors"));
         let activations_only = options.flag("activations");
         let all = !(lists || tensors || activations_only);
         let tensors = tensors || activations_only || all;
-        Ok(RemoveMutation { lists: lists || all, tensors, activations_only })
+        Ok(RemoveMutation { lists: lists || all, tensors, activations_only, exact: options.flag("exact") })
     }
 }
 
@@ -50,7 +55,7 @@ impl Pass for RemoveMutation {
     /// An in-place operator raises if the result does not match its operand in element type or sizes. The functional
     /// variant returns the result.
     fn removed_errors(&self) -> &'static [&'static str] {
-        if self.tensors { &["result type ", "output with shape "] } else { &[] }
+        if self.tensors && !self.exact { &["result type ", "output with shape "] } else { &[] }
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
@@ -59,7 +64,7 @@ impl Pass for RemoveMutation {
             lists(cx, &registry);
         }
         if self.tensors {
-            tensors(cx, &registry, self.activations_only);
+            tensors(cx, &registry, *self);
         }
         Ok(())
     }
@@ -156,13 +161,13 @@ struct Chain {
     uses: Vec<(NodeId, usize, usize)>,
 }
 
-fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
+fn tensors(cx: &mut PassCx<'_>, registry: &Registry, pass: RemoveMutation) {
     let variants = InplaceVariants::new(registry);
     let roles = registry.column::<Role>();
     let variant_of = |g: &Graph, n: NodeId| -> Option<OpId> {
         let op = g.op(n).row().filter(|_| g.effects(n).may_write())?;
         let variant = variants.functional(op)?;
-        (!activations_only || roles.get(variant) == Some(&Role::Activation)).then_some(variant)
+        (!pass.activations_only || roles.get(variant) == Some(&Role::Activation)).then_some(variant)
     };
     let graph = cx.graph();
     let written: Vec<(NodeId, OpId)> =
@@ -175,7 +180,9 @@ fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
     let mut ways: HashMap<NodeId, OpId, FxBuildHasher> = HashMap::default();
     let mut roots: Vec<ValueId> = Vec::new();
     for (node, variant) in written {
-        if variants.keeps_dtype(&dtypes, node, variant) {
+        let fits = || variants.fits_operand(&dtypes, node, variant) && dtypes.keeps_sizes(node, variant);
+        let removable = if pass.exact { fits() } else { variants.keeps_dtype(&dtypes, node, variant) };
+        if removable {
             ways.insert(node, variant);
             let target = graph.operand(node, 0);
             if is_fresh(graph, graph.def(target)) && roots.last() != Some(&target) {
@@ -349,5 +356,22 @@ mod tests {
   return (%b, %b, %t)
 ",
         );
+    }
+
+    /// With `exact`, a write stays unless its result has the sizes of the written tensor.
+    #[test]
+    fn exact_removal_preserves_errors() {
+        let text = |second: &str| {
+            format!(
+                "graph(%x : Float(2), %y : Float(2), %z : Tensor):
+  %a : Float(2) = toy::relu(%x)
+  %b : Tensor = toy::mul_(%a, %{second})
+  return (%b)
+"
+            )
+        };
+        assert_passes(&toy(), "remove_mutation{tensors,exact}", &text("z"), &text("z"));
+        let removed = text("y").replace("toy::mul_(", "toy::mul(");
+        assert_passes(&toy(), "remove_mutation{tensors,exact}", &text("y"), &removed);
     }
 }

@@ -4,6 +4,10 @@
 //! A loop is counted if its condition is true initially and after every iteration. Inner loops are unrolled first, so a
 //! loop around an unrolled one is usually too large itself. The original iteration number is computed from that of the
 //! unrolled loop, only if it is used.
+//!
+//! With the option `profiled`, a loop whose trip count is not known but was the same in all profiled runs (attribute
+//! `trip_count`) gets two versions: under the condition that the trip count is that number, the unrolled body, else the
+//! loop.
 
 use super::dce::Dce;
 use crate::facets::Role;
@@ -11,9 +15,10 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::roles;
 use crate::schedule::Schedule;
+use flambeau_ir::attr::names;
 use flambeau_ir::{
-    At, BlockId, Editor, Graph, IValue, LoopView, NodeId, OpId, Registry, Type, ValueId, ValueSubstitution,
-    WalkStep,
+    At, AttrsId, BlockId, Editor, Graph, IValue, LoopView, NodeId, OpId, Prim, Registry, Type, ValueId,
+    ValueSubstitution, WalkStep,
 };
 
 /// See the module documentation.
@@ -21,20 +26,24 @@ use flambeau_ir::{
 pub struct Unroll {
     /// Only unroll loops whose number of iterations is known.
     pub constant_only: bool,
+    /// Unroll loops with a profiled number of iterations under the condition that it occurs.
+    pub profiled: bool,
 }
 
 /// Maximum number of nodes of an unrolled body.
 const MAX_BODY: usize = 32;
 /// A loop with fewer iterations is unrolled completely.
 const MAX_WHOLE: u64 = 64;
+/// Maximum number of nodes of all iterations of a loop that is unrolled under a condition.
+const MAX_VERSION: u64 = 512;
 /// Unroll factor for other loops.
 const FACTOR: i64 = 8;
 
 impl Configure for Unroll {
-    const OPTIONS: &'static [&'static str] = &["constant"];
+    const OPTIONS: &'static [&'static str] = &["constant", "profiled"];
 
     fn configure(options: &Options) -> Result<Self, String> {
-        Ok(Unroll { constant_only: options.flag("constant") })
+        Ok(Unroll { constant_only: options.flag("constant"), profiled: options.flag("profiled") })
     }
 }
 
@@ -69,6 +78,13 @@ impl Pass for Unroll {
                 continue;
             }
             let trips = view.trip_count(g);
+            if let Some(trips) = profiled_trips(g, view).filter(|_| self.profiled && trips.is_none()) {
+                if !fuel.take("version", g, view.node()) {
+                    break;
+                }
+                write_versions(&mut editor, view, trips, &ops);
+                continue;
+            }
             if self.constant_only && trips.is_none() {
                 continue;
             }
@@ -90,6 +106,7 @@ struct Ops {
     difference: OpId,
     product: OpId,
     quotient: OpId,
+    equal: OpId,
 }
 
 impl Ops {
@@ -99,6 +116,7 @@ impl Ops {
             difference: roles::find(registry, Role::Difference)?,
             product: roles::find(registry, Role::Product)?,
             quotient: roles::find(registry, Role::Quotient)?,
+            equal: roles::find(registry, Role::Equal)?,
         })
     }
 }
@@ -161,6 +179,41 @@ fn write_out(editor: &mut Editor<'_>, view: LoopView, trips: u64) {
         carried = body.repeat(editor, number, &carried);
     }
     editor.replace_node(node, &carried);
+}
+
+/// Returns the number of iterations that all profiled runs had, if the unrolled body stays small.
+fn profiled_trips(g: &Graph, view: LoopView) -> Option<u64> {
+    let trips = u64::try_from(g.attr(view.node(), names::trip_count())?.as_int()?).ok()?;
+    let size = trips.saturating_mul(body_size(g, view.body(g)) as u64);
+    (0 < trips && trips < MAX_WHOLE && size <= MAX_VERSION).then_some(trips)
+}
+
+/// Replaces a loop by a branch: the unrolled body if it has `trips` iterations, else the loop.
+fn write_versions(editor: &mut Editor<'_>, view: LoopView, trips: u64, ops: &Ops) {
+    let node = view.node();
+    let g = editor.graph();
+    let (loc, limit) = (g.loc(node), view.max_trip_count(g));
+    let types: Vec<Type> = g.results(node).map(|v| g.ty(v)).collect();
+    editor.at(At::before(node)).loc(loc);
+    let count = editor.constant(IValue::Int(trips as i64));
+    let is_count = editor.value(ops.equal, &[limit, count], Type::BOOL);
+    let branch = editor.node(Prim::If, &[is_count], &types);
+    // The copies are not unrolled again.
+    editor.set_attrs(node, AttrsId::EMPTY);
+    for unrolled in [true, false] {
+        let block = editor.add_block(branch);
+        editor.at(At::end(block)).loc(loc);
+        editor.duplicate([node], &mut ValueSubstitution::new());
+        let copy = editor.graph().nodes(block).last().and_then(|copy| editor.graph().as_loop(copy));
+        let copy = copy.expect("invariant: a copy of a loop is a loop");
+        let results: Vec<ValueId> = editor.graph().results(copy.node()).collect();
+        results.into_iter().for_each(|v| editor.add_block_output(block, v));
+        if unrolled {
+            write_out(editor, copy, trips);
+        }
+    }
+    let results: Vec<ValueId> = editor.graph().results(branch).collect();
+    editor.replace_node(node, &results);
 }
 
 /// Unrolls the loop by [`FACTOR`] and adds a remainder loop after it.
@@ -271,5 +324,38 @@ mod tests {
         let text = graph.to_string();
         assert_eq!(text.matches("prim::Loop").count(), 2, "{text}");
         assert_eq!(text.matches("toy::mul").count(), 8 + 1 + 1 + 1, "{text}");
+    }
+
+    #[test]
+    fn profiled_loops_get_a_version() {
+        assert_passes(
+            &toy(),
+            "loop_unrolling{constant,profiled}",
+            "graph(%x : int, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %y : int = prim::Loop[trip_count=2](%n, %t, %x)
+    block0(%i : int, %c : int):
+      %d : int = toy::mul(%c, %x)
+      -> (%t, %d)
+  return (%y)
+",
+            "graph(%x : int, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %k : int = prim::Constant[value=2]()
+  %is : bool = toy::eq(%n, %k)
+  %y : int = prim::If(%is)
+    block0():
+      %a : int = toy::mul(%x, %x)
+      %b : int = toy::mul(%a, %x)
+      -> (%b)
+    block1():
+      %z : int = prim::Loop(%n, %t, %x)
+        block0(%i : int, %c : int):
+          %d : int = toy::mul(%c, %x)
+          -> (%t, %d)
+      -> (%z)
+  return (%y)
+",
+        );
     }
 }

@@ -35,6 +35,19 @@ impl Eligible<'_> {
         g.effects(node).is_pure() && (!self.writes || !memory::has_writers(self.db, g, node))
     }
 
+    /// Whether the node computes an immutable value, such as a size, from operands that may have writers. Facts about
+    /// tensors hold at every position of the program, so a rule may replace the node by a constant that follows from
+    /// facts ([`Instance::answers_from_facts`](super::rule::Instance::answers_from_facts)).
+    pub(crate) fn is_query(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        g.result_count(node) == 1
+            && !g.ty(g.result(node, 0)).is_mutable()
+            && g.op(node).row().is_some()
+            && g.attrs_id(node) == AttrsId::EMPTY
+            && self.fits_schema(node)
+            && g.effects(node).is_pure()
+    }
+
     fn fits_schema(&self, node: NodeId) -> bool {
         let schema = self.graph.registry().schema_of(self.graph.op(node));
         schema.is_some_and(|s| s.args.len() == self.graph.operand_count(node))

@@ -8,6 +8,7 @@
 //! [`worklist`] applies rules greedily from left to right (the pass `rewrite`). Equality saturation uses the same rules
 //! to search for the cheapest program (the pass `egraph`, feature `egraph`).
 
+mod concerned;
 pub(crate) mod contradiction;
 pub(crate) mod eligible;
 pub mod parse;

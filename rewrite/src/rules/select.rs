@@ -1,14 +1,17 @@
 //! Selection of the rules that a pass applies: those of the registry and of a [`Rulebook`], up to an exactness.
 //!
 //! A rulebook holds texts. It is resolved against the registry of the graph that a pass runs on, so rows in its rules
-//! always belong to that graph's registry.
+//! always belong to that graph's registry. All passes of a library share one book, which keeps what they selected: rules
+//! are parsed once and a selection is compiled once, whatever the number of pipelines and runs.
 
 use super::parse::Exactness;
-use super::rule::{Rule, RuleSet};
+use super::rule::{Pat, Rule, RuleSet};
 use super::vocabulary::Vocabulary;
 use crate::pass::PassError;
 use crate::pipeline::Options;
-use flambeau_ir::{Diagnostic, Fault, Registry, Source};
+use flambeau_ir::{Diagnostic, Fault, OpId, Registry, Source};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rules in addition to those that operators state, and the vocabulary of all rules.
@@ -16,9 +19,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Rulebook {
     texts: Vec<Arc<Source>>,
     words: Vocabulary,
-    /// The rules resolved against the last registry. All passes of a library share one book, so rules are parsed once.
+    /// The rules resolved against the last registry.
     read: Arc<Mutex<Option<ReadBook>>>,
+    /// Selections of these rules.
+    selected: Arc<Mutex<Vec<Selected>>>,
 }
+
+/// Rules that a pass applies, indexed for matching.
+#[derive(Debug)]
+pub(crate) struct CompiledRules {
+    /// The rules.
+    pub(crate) rules: RuleSet,
+    /// Instances that a greedy pass applies, by the operator at their root.
+    pub(crate) by_root: ByRoot,
+}
+
+/// A selection of a rulebook's rules over a registry.
+struct Selected {
+    registry: Arc<Registry>,
+    accept: Exactness,
+    only: Vec<String>,
+    compiled: Arc<CompiledRules>,
+}
+
+/// Maximum number of selections that a rulebook keeps. Pipelines with `only` name arbitrary rules.
+const MAX_SELECTED: usize = 32;
 
 /// The rules of a book over a registry: those that apply by default, and those that apply on request.
 #[derive(Clone)]
@@ -37,14 +62,20 @@ impl Rulebook {
     /// Adds the rules of a text. The text is parsed when the registry is known.
     pub fn add(&mut self, source: Arc<Source>) -> &mut Self {
         self.texts.push(source);
-        self.read = Arc::default();
+        self.forget();
         self
     }
 
     /// Returns the vocabulary for additions.
     pub fn words(&mut self) -> &mut Vocabulary {
-        self.read = Arc::default();
+        self.forget();
         &mut self.words
+    }
+
+    /// Drops what was read and selected, which clones of the book keep.
+    fn forget(&mut self) {
+        self.read = Arc::default();
+        self.selected = Arc::default();
     }
 
     /// Whether the book has no rules.
@@ -98,7 +129,6 @@ pub struct Selection {
     pub only: Vec<String>,
     /// Rules in addition to those of the registry.
     pub book: Arc<Rulebook>,
-    cache: Mutex<Option<(Arc<Registry>, Arc<RuleSet>)>>,
 }
 
 impl Selection {
@@ -117,7 +147,7 @@ impl Selection {
             })?,
         };
         let only = options.list("only").map(str::to_owned).collect();
-        Ok(Selection { accept, only, book: Arc::clone(book), cache: Mutex::default() })
+        Ok(Selection { accept, only, book: Arc::clone(book) })
     }
 
     fn wants(&self, rule: &Rule) -> bool {
@@ -130,13 +160,28 @@ impl Selection {
     ///
     /// # Errors
     /// Returns an error if a rule is invalid or an entry of `only` names no rule or rule set.
-    pub fn rules(&self, registry: &Arc<Registry>) -> Result<Arc<RuleSet>, PassError> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, rules)) = &*cache
-            && Arc::ptr_eq(of, registry)
-        {
-            return Ok(Arc::clone(rules));
+    pub(crate) fn rules(&self, registry: &Arc<Registry>) -> Result<Arc<CompiledRules>, PassError> {
+        let mut selected = self.book.selected.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_this = |s: &&Selected| {
+            s.accept == self.accept && s.only == self.only && Arc::ptr_eq(&s.registry, registry)
+        };
+        if let Some(found) = selected.iter().find(is_this) {
+            return Ok(Arc::clone(&found.compiled));
         }
+        let compiled = Arc::new(self.compile(registry)?);
+        if selected.len() == MAX_SELECTED {
+            selected.remove(0);
+        }
+        selected.push(Selected {
+            registry: Arc::clone(registry),
+            accept: self.accept,
+            only: self.only.clone(),
+            compiled: Arc::clone(&compiled),
+        });
+        Ok(compiled)
+    }
+
+    fn compile(&self, registry: &Arc<Registry>) -> Result<CompiledRules, PassError> {
         let wrong = |errors: Vec<Diagnostic>| {
             let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
             PassError::new(Fault::Input, format!("invalid rules:\n{}", texts.join("")))
@@ -152,10 +197,26 @@ impl Selection {
                 return Err(PassError::new(Fault::Misuse, format!("there is no rule or rule set `{name}`")));
             }
         }
-        let rules = Arc::new(all.filtered(|r| self.wants(r)));
-        *cache = Some((Arc::clone(registry), Arc::clone(&rules)));
-        Ok(rules)
+        let rules = all.filtered(|r| self.wants(r));
+        let by_root = by_root(&rules);
+        Ok(CompiledRules { rules, by_root })
     }
+}
+
+/// Instances by the operator at their root.
+pub(crate) type ByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;
+
+/// Returns the instances of rules by the operator at their root. Laws are left out: applied in a fixed direction they need
+/// not terminate.
+fn by_root(rules: &RuleSet) -> ByRoot {
+    let mut map: ByRoot = HashMap::default();
+    for (i, instance) in rules.instances().iter().enumerate() {
+        let law = rules.rules()[instance.rule].ast.both_ways;
+        if let (Pat::Op(op, _), false) = (&instance.pats[usize::from(instance.left)], law) {
+            map.entry(*op).or_default().push(i);
+        }
+    }
+    map
 }
 
 #[cfg(test)]

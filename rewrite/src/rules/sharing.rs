@@ -142,6 +142,11 @@ impl<'a> Sharing<'a> {
             self.becomes.insert(old, (new, Bases::new()));
             return true;
         }
+        // Bases do not tell which members of a list are one tensor, which a caller observes.
+        let holds_objects = self.graph.ty(old).list_elem().is_some_and(Type::is_mutable);
+        if holds_objects && self.db.exposure(old).is_outside() {
+            return false;
+        }
         let (Some(was), Some(is)) = (self.bases(Planned::Value(old)), self.bases(new)) else { return false };
         let own = Planned::Value(old);
         let moving = self.exposure_of_name(old, None).union(self.joined_by(own));
@@ -269,8 +274,10 @@ impl ResultMemory {
             },
             OpKind::Row(_) if holds => ResultMemory::Either,
             OpKind::Prim(prim) => match prim.memory() {
-                M::Same if index < 64 => ResultMemory::View(1 << index),
-                M::Same | M::AnyOperand | M::Construct | M::Extract | M::Subgraph => ResultMemory::Either,
+                M::Same | M::Continue if index < 64 => ResultMemory::View(1 << index),
+                M::Same | M::Continue | M::AnyOperand | M::Construct | M::Extract | M::Subgraph => {
+                    ResultMemory::Either
+                }
                 M::Nothing | M::Fresh | M::Object | M::Constant | M::Blocks => ResultMemory::New,
                 // The alias analysis regards this memory as reachable from outside.
                 M::Wildcard | M::Attribute | M::Store | M::Call | M::Host | M::Task => ResultMemory::New,

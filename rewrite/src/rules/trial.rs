@@ -339,7 +339,11 @@ fn constant(editor: &mut Editor<'_>, value: &IValue, formal: Type) -> ValueId {
 /// The type of a value, with the complete information about a tensor.
 fn type_of(value: &IValue) -> Type {
     match value {
-        IValue::Tensor(_) => shape::Fact::of(value).refine(Type::TENSOR),
+        IValue::Tensor(tensor) => {
+            let requires_grad = Some(tensor.requires_grad());
+            let fact = shape::TensorFact { requires_grad, ..shape::TensorFact::of(tensor) };
+            shape::Fact::Tensor(fact).refine(Type::TENSOR)
+        }
         _ => value.type_of(),
     }
 }

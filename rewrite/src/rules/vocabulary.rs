@@ -6,7 +6,7 @@
 use super::rule::same_constant;
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, Type};
-use flambeau_tensor::{DType, Scalar};
+use flambeau_tensor::{DType, Device, Scalar};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::cmp::Ordering;
@@ -302,6 +302,7 @@ impl Vocabulary {
         );
     }
 
+    #[allow(clippy::too_many_lines, reason = "a table: one entry per word")]
     fn standard_functions(&mut self) {
         self.function(
             "compose",
@@ -374,6 +375,37 @@ impl Vocabulary {
             1,
             |a| Some(IValue::ints(a[0].ty().as_tensor()?.concrete_sizes()?)),
             "the sizes of a tensor",
+        );
+        self.function("device", 1, |a| Some(IValue::Device(device(a[0])?)), "the device of a tensor");
+        self.function(
+            "is_cpu",
+            1,
+            |a| Some(IValue::Bool(device(a[0])?.is_cpu())),
+            "whether a tensor is on the CPU",
+        );
+        self.function(
+            "is_cuda",
+            1,
+            |a| device(a[0])?.is_cpu().then_some(IValue::Bool(false)),
+            "false for a tensor that is on the CPU",
+        );
+        self.function(
+            "requires_grad",
+            1,
+            |a| Some(IValue::Bool(a[0].ty().as_tensor()?.requires_grad?)),
+            "whether a tensor requires a gradient",
+        );
+        self.function(
+            "is_contiguous",
+            1,
+            |a| Some(IValue::Bool(is_contiguous(a[0])?)),
+            "whether a tensor's strides are contiguous",
+        );
+        self.function(
+            "itemsize",
+            1,
+            |a| Some(IValue::Int(a[0].dtype()?.size() as i64)),
+            "the bytes of a tensor's element",
         );
     }
 }
@@ -453,6 +485,10 @@ fn can_have_sizes(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
         1 => Some(known_count > 0 && count % known_count == 0),
         _ => Some(false),
     }
+}
+
+fn device(tensor: Fact<'_>) -> Option<Device> {
+    tensor.ty().as_tensor()?.device
 }
 
 fn is_contiguous(tensor: Fact<'_>) -> Option<bool> {

@@ -2,16 +2,18 @@
 //!
 //! A sweep walks the graph in program order and matches every node against the rules rooted at its operator; the first
 //! match is applied. The rewrites of a sweep form one patch. Sweeps repeat until no rule matches or a bound is reached,
-//! so analyses are built once per sweep, not per rewrite. Within a sweep, checks of memory sharing resolve a rewritten
+//! so analyses are built once per sweep, not per rewrite. After the first sweep only nodes that the changes of the last
+//! one may concern are matched again ([`concerned`]). Within a sweep, checks of memory sharing resolve a rewritten
 //! value to its replacement.
 //!
 //! A term that occurs on both sides of a rule is not computed again: in `relu(relu(%x)) => relu(%x)` the right side is
 //! the inner node that was matched.
 
+use super::concerned;
 use super::eligible::Eligible;
 use super::parse::Exactness;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, right_side, same_constant};
-use super::select::{Rulebook, Selection};
+use super::select::{CompiledRules, Rulebook, Selection};
 use super::sharing::Sharing;
 use super::vocabulary::Fact;
 use crate::control::Planted;
@@ -19,9 +21,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
 use crate::pipeline::{Options, PassEntry};
 use flambeau_analysis::{AliasDb, Shapes};
-use flambeau_ir::{At, Graph, IValue, LocId, NodeId, Op, OpId, Prim, Type, ValueId};
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
+use flambeau_ir::{At, Graph, IValue, LocId, NodeId, Op, Prim, Revision, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -72,21 +72,28 @@ impl Rewrite {
     pub(crate) fn apply(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
-        let by_root = by_root(&rules);
+        let mut changed = None;
         for _ in 0..self.sweeps {
             cx.deadline().check()?;
-            if !sweep(cx, &rules, &by_root)? {
+            let before = cx.graph().journal().revision();
+            if !sweep(cx, &rules, changed)? {
                 break;
             }
+            changed = Some(before);
         }
         Ok(())
     }
 }
 
-/// Runs one sweep over the graph. Returns whether another sweep may find more.
-fn sweep(cx: &mut PassCx<'_>, rules: &RuleSet, by_root: &ByRoot) -> Result<bool, PassError> {
-    let is_rooted = |g: &Graph, n: NodeId| g.op(n).row().is_some_and(|id| by_root.contains_key(&id));
-    let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| is_rooted(cx.graph(), n)).collect();
+/// Runs one sweep over the nodes that changes since a revision may concern, or over all. Returns whether another sweep
+/// may find more.
+fn sweep(cx: &mut PassCx<'_>, rules: &CompiledRules, since: Option<Revision>) -> Result<bool, PassError> {
+    let CompiledRules { rules, by_root } = rules;
+    let graph = cx.graph();
+    let concerned = since.and_then(|since| concerned::by_changes(graph, since));
+    let is_rooted = |n: NodeId| graph.op(n).row().is_some_and(|id| by_root.contains_key(&id));
+    let is_concerned = |n: NodeId| concerned.as_ref().is_none_or(|set| set.contains(n));
+    let work: Vec<NodeId> = graph.nodes_deep().filter(|&n| is_rooted(n) && is_concerned(n)).collect();
     if work.is_empty() {
         return Ok(false);
     }
@@ -116,20 +123,6 @@ fn sweep(cx: &mut PassCx<'_>, rules: &RuleSet, by_root: &ByRoot) -> Result<bool,
         cx.apply(patch)?;
     }
     Ok(more)
-}
-
-type ByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;
-
-/// Instances by the operator at their root. Laws are left out: applied in a fixed direction they need not terminate.
-fn by_root(rules: &RuleSet) -> ByRoot {
-    let mut map: ByRoot = HashMap::default();
-    for (i, instance) in rules.instances().iter().enumerate() {
-        let law = rules.rules()[instance.rule].ast.both_ways;
-        if let (Pat::Op(op, _), false) = (&instance.pats[usize::from(instance.left)], law) {
-            map.entry(*op).or_default().push(i);
-        }
-    }
-    map
 }
 
 struct Sweep<'a> {
@@ -176,12 +169,19 @@ impl<'a> Sweep<'a> {
     }
 
     fn try_node(&mut self, node: NodeId, instances: &[usize]) {
-        if self.graph.results(node).all(|v| self.graph.use_count(v) == 0) || !self.eligible.is_member(node) {
+        if self.graph.results(node).all(|v| self.graph.use_count(v) == 0) {
+            return;
+        }
+        let is_member = self.eligible.is_member(node);
+        if !is_member && !self.eligible.is_query(node) {
             return;
         }
         let rules = self.rules;
         for &i in instances {
             let instance = &rules.instances()[i];
+            if !is_member && !instance.answers_from_facts() {
+                continue;
+            }
             let Some(found) = self.matches(instance, node) else { continue };
             if self.apply(instance, node, &found) {
                 self.done.push((node, instance.rule, self.patch.len()));
@@ -190,7 +190,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Matches the left side at a node. The parser bounds the depth of a rule.
+    /// Matches the left side at a node, which is eligible. The parser bounds the depth of a rule.
     fn matches(&self, instance: &Instance, node: NodeId) -> Option<Match> {
         let vars = SmallVec::from_elem(None, instance.var_types.len());
         let mut found = Match { vars, terms: SmallVec::new() };
@@ -218,7 +218,7 @@ impl<'a> Sweep<'a> {
                     let def = self.graph.def(value);
                     let fits =
                         self.graph.op(def).row() == Some(*op) && self.graph.operand_count(def) == args.len();
-                    if !fits || !self.eligible.is_member(def) {
+                    if !fits || pat != instance.left && !self.eligible.is_member(def) {
                         return None;
                     }
                     found.terms.push((pat, value));

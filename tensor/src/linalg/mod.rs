@@ -26,6 +26,7 @@ pub use singular::svd;
 pub use solve::{Lu, cholesky, lu, order_of, triangular};
 pub use symmetric::eigh;
 
+use crate::budget::check_budget;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Dims, numel_of};
@@ -62,6 +63,16 @@ pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
     let area = rows * cols;
     let cut = |i: usize| Matrix { rows, cols, data: values[i * area..(i + 1) * area].to_vec() };
     Ok((Dims::from_slice(&sizes[..lead]), (0..count).map(cut).collect()))
+}
+
+/// Checks that a batch of matrices fits the budget. Callers check results that can be much larger than the operand, as
+/// the square factors of a narrow matrix are: [`Matrix`] allocates without a check.
+///
+/// # Errors
+/// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory) if it does not.
+pub fn check_matrices<F: Field>(lead: &[i64], rows: usize, cols: usize) -> Result<()> {
+    let count = numel_of(lead)? as usize;
+    check_budget(count.saturating_mul(rows).saturating_mul(cols).saturating_mul(size_of::<F>()))
 }
 
 /// Applies `f` to the number and the value of each matrix of a batch, and returns the results. Large batches are split

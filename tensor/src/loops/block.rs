@@ -26,10 +26,10 @@ pub(super) const NARROW: usize = 64;
 /// A function of one element: a closure, or a type of its own, whose method is inlined into loops however large it is.
 ///
 /// A function may have a cheaper version for most arguments ([`Map::near`]) and a measure that tells whether it applies
-/// ([`Map::reach`]). Loops evaluate the cheaper version and recompute a span of elements in full if one of them was out
+/// ([`Map::magnitude_bits`]). Loops evaluate the cheaper version and recompute a span of elements in full if one of them was out
 /// of its range.
 pub trait Map<A, R>: Copy + Sync {
-    /// [`Map::near`] equals [`Map::at`] for arguments whose reach is below this limit; 0 if there is no cheaper
+    /// [`Map::near`] equals [`Map::at`] for arguments whose magnitude is below this limit; 0 if there is no cheaper
     /// version.
     const LIMIT: u32 = 0;
     /// Returns the function in the form that a loop calls: its constants are read from memory, so that the compiler
@@ -43,10 +43,10 @@ pub trait Map<A, R>: Copy + Sync {
     /// Returns a measure of the argument that is compared with [`Map::LIMIT`]. It is a number and not a `bool` because
     /// a running maximum vectorizes, whereas a conjunction of `bool`s is narrowed to bytes on the way.
     #[inline(always)]
-    fn reach(self, _: A) -> u32 {
+    fn magnitude_bits(self, _: A) -> u32 {
         0
     }
-    /// Returns the value for an argument whose reach is below [`Map::LIMIT`]; unspecified for other arguments.
+    /// Returns the value for an argument whose magnitude is below [`Map::LIMIT`]; unspecified for other arguments.
     #[inline(always)]
     fn near(self, a: A) -> R {
         self.at(a)
@@ -63,7 +63,7 @@ fn guarded<A: Element, R: Element, F: Map<A, R>>(out: &mut [MaybeUninit<R::Raw>]
         let mut furthest = 0;
         for (out, a) in out.iter_mut().zip(a) {
             let a = A::from_raw(*a);
-            furthest = furthest.max(f.reach(a));
+            furthest = furthest.max(f.magnitude_bits(a));
             out.write(f.near(a).to_raw());
         }
         if furthest >= F::LIMIT {

@@ -3,8 +3,9 @@
 //! All outputs have the inputs' common shape. Inputs with the layout of the outputs are passed as slices of their
 //! memory; others (broadcast, strided) are gathered block by block. Large iterations are split among threads. Results
 //! do not depend on the split.
-#![allow(unsafe_code, reason = "several threads write parts of fresh outputs")]
+#![allow(unsafe_code, reason = "slices of fresh outputs")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -12,13 +13,14 @@ use smallvec::SmallVec;
 use super::plan::Plan;
 use super::pointwise::flat;
 use crate::access::{LockSet, Locked};
+use crate::bytes;
 use crate::create::bytes_of;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, SendPtr};
+use crate::threads;
 
 /// Returns the maximum number of elements of a block. A few operands of that length fit into the L1 cache.
 pub const fn blockwise_len<T>() -> usize {
@@ -43,9 +45,6 @@ struct Sweep<'a, T: Element> {
     sources: SmallVec<[Source<'a, T::Raw>; 8]>,
     /// Sizes of the plan; empty if there is no plan.
     sizes: &'a [i64],
-    outs: SmallVec<[SendPtr<T::Raw>; 2]>,
-    /// Elements per output.
-    n: usize,
 }
 
 /// A function of blocks: a slice per input, and a slice per output to fill.
@@ -120,14 +119,15 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
             Some((strides, _)) => Source::Gathered { elements, strides: strides.clone() },
         });
     }
-    // SAFETY: the storages are fresh; this function has the only handles.
-    let outs = storages.iter().map(|storage| SendPtr(unsafe { storage.data() }.cast())).collect();
+    // SAFETY: pointers and lengths: each storage has space for `n` elements, which may be uninitialized, and is aligned
+    // for them. Lifetime: the storages outlive the slices. Aliasing: this function has the only handles.
+    let out = |storage: &Storage| unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), n) };
+    let mut outs: SmallVec<[&mut [MaybeUninit<T::Raw>]; 2]> = storages.iter().map(out).collect();
     let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
-    let all = Sweep::<T> { sources, sizes, outs, n };
-    threads::split(n, PART, |part| {
+    let all = Sweep::<T> { sources, sizes };
+    threads::chunks_of_each(n, &mut outs, PART, |part, outs| {
         let block = part.len().min(blockwise_len::<T::Raw>());
-        // SAFETY: each storage holds `n` elements; parts of a split are disjoint.
-        unsafe { all.part(part, block, &mut sweep(block)) };
+        all.part(part, outs, block, &mut sweep(block));
     });
     drop(all);
     drop(guards);
@@ -156,10 +156,14 @@ impl Position {
 }
 
 impl<T: Element> Sweep<'_, T> {
-    /// # Safety
-    /// Every output points to `n` elements, and no other code accesses those of `part` during the call.
-    unsafe fn part(&self, part: Range<usize>, block: usize, f: OfBlocks<'_, T::Raw>) {
-        assert!(part.end <= self.n, "invariant: a part lies within the outputs");
+    /// Computes the elements of `part` for all outputs. `outs` are these elements of each output.
+    fn part(
+        &self,
+        part: Range<usize>,
+        outs: &mut [&mut [MaybeUninit<T::Raw>]],
+        block: usize,
+        f: OfBlocks<'_, T::Raw>,
+    ) {
         let mut buffers = Buffers::<T>::new(&self.sources, block);
         let mut positions: SmallVec<[Position; 2]> = SmallVec::new();
         for source in &self.sources {
@@ -186,17 +190,9 @@ impl<T: Element> Sweep<'_, T> {
                     _ => buffers.filled(k, len),
                 })
                 .collect();
-            let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
-            for out in &self.outs {
-                let to = out.at(done);
-                // SAFETY: pointer and length: `done..done + len` is within `part`, which is within the output.
-                // Aliasing: the caller's contract, and outputs are different storages. Validity: the elements are
-                // zeroed first. Storages are aligned for them and live as long as the iteration.
-                outs.push(unsafe {
-                    to.write_bytes(0, len);
-                    std::slice::from_raw_parts_mut(to, len)
-                });
-            }
+            let at = done - part.start;
+            let mut outs: SmallVec<[&mut [T::Raw]; 4]> =
+                outs.iter_mut().map(|out| bytes::zeroed(&mut out[at..at + len])).collect();
             f(&ins, &mut outs);
             done += len;
         }

@@ -103,7 +103,7 @@ pub(super) fn exp(x: f32) -> f32 {
 
 /// Returns the bits of the magnitude, whose integer order is the order of magnitudes.
 #[inline(always)]
-pub(super) fn reach(x: f32) -> u32 {
+pub(super) fn magnitude_bits(x: f32) -> u32 {
     x.to_bits() & 0x7fff_ffff
 }
 
@@ -211,7 +211,7 @@ fn ln_of(k: f32, f: f32) -> f32 {
 /// Returns twice the distance of the magnitude's bits from the smallest normal number; a large number for smaller
 /// magnitudes.
 #[inline(always)]
-pub(super) fn reach_above_tiny(x: f32) -> u32 {
+pub(super) fn normal_magnitude_bits(x: f32) -> u32 {
     (x.to_bits() << 1).wrapping_sub(f32::MIN_POSITIVE.to_bits() << 1)
 }
 
@@ -397,7 +397,7 @@ pub(super) const NEAR: u32 = 32768.0_f32.to_bits();
 
 #[inline(always)]
 fn is_near(x: f32) -> bool {
-    reach(x) < NEAR
+    magnitude_bits(x) < NEAR
 }
 
 /// Returns the quadrant of a near `x` (in the low bits) and the angle from its middle as a sum of two numbers.

@@ -48,6 +48,7 @@ fn expm1_small(r: f64) -> f64 {
         )
 }
 
+/// Returns `n` and `r` with `x = n ln 2 + r`, for `x` clamped to `lo..=hi`.
 #[inline(always)]
 fn reduce(x: f64, lo: f64, hi: f64) -> (i64, f64) {
     let x = select_unpredictable(x < lo, lo, x);
@@ -224,17 +225,17 @@ pub(super) fn gelu(x: f64) -> f64 {
     x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))
 }
 
-/// Always 0: for f64 the functions for restricted arguments are the general ones.
+/// Returns 0, which is below every bound: for f64 the functions for restricted arguments are the general ones.
 #[inline(always)]
-pub(super) fn reach(_: f64) -> u32 {
+pub(super) fn magnitude_bits(_: f64) -> u32 {
     0
 }
 
-pub(super) use self::reach as reach_above_tiny;
+pub(super) use self::magnitude_bits as normal_magnitude_bits;
 pub(super) use self::{cos as cos_near, sin as sin_near, tan as tan_near};
 pub(super) use self::{exp as exp_plain, exp as exp_down, ln as ln_plain, sigmoid as sigmoid_plain};
 
-/// Above the reach of all arguments.
+/// Bounds above all magnitudes: the functions for restricted arguments accept every argument.
 pub(super) const NEAR: u32 = u32::MAX;
 pub(super) const PLAIN_POWER: u32 = u32::MAX;
 pub(super) const PLAIN_ARGUMENT: u32 = u32::MAX;

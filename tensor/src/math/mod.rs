@@ -47,8 +47,8 @@ pub trait Real:
     fn exp2(self) -> Self;
     /// Returns the magnitude of an f32 as an integer, whose maximum over a loop takes one instruction; 0 for f64, where
     /// the functions for restricted arguments are the general ones.
-    fn reach(self) -> u32;
-    /// For arguments whose reach is below this bound, `e^x` and `e^-x` are neither denormal nor infinite: *plain
+    fn magnitude_bits(self) -> u32;
+    /// For arguments whose magnitude is below this bound, `e^x` and `e^-x` are neither denormal nor infinite: *plain
     /// powers*.
     const PLAIN_POWER: u32;
     /// Returns `e^x` of a plain power. Vector.
@@ -61,9 +61,9 @@ pub trait Real:
     fn expm1(self) -> Self;
     /// Returns the natural logarithm. Vector.
     fn ln(self) -> Self;
-    /// As [`Real::reach`], with zero and denormal numbers above all others.
-    fn reach_above_tiny(self) -> u32;
-    /// Arguments whose [`Real::reach_above_tiny`] is below this bound are finite and neither denormal nor zero:
+    /// As [`Real::magnitude_bits`], with zero and denormal numbers above all others.
+    fn normal_magnitude_bits(self) -> u32;
+    /// Arguments whose [`Real::normal_magnitude_bits`] is below this bound are finite and neither denormal nor zero:
     /// *plain*.
     const PLAIN_ARGUMENT: u32;
     /// Returns the natural logarithm of a plain argument. Vector.
@@ -84,7 +84,7 @@ pub trait Real:
     fn cos(self) -> Self;
     /// Returns the tangent. Vector for `f32`.
     fn tan(self) -> Self;
-    /// For arguments whose reach is below this bound (*near*), the following three functions equal sine, cosine and
+    /// For arguments whose magnitude is below this bound (*near*), the following three functions equal sine, cosine and
     /// tangent, and are faster.
     const NEAR: u32;
     /// Returns the sine of a near argument.
@@ -262,12 +262,12 @@ macro_rules! real {
             }
 
             #[inline(always)]
-            fn reach(self) -> u32 {
-                $module::reach(self)
+            fn magnitude_bits(self) -> u32 {
+                $module::magnitude_bits(self)
             }
             #[inline(always)]
-            fn reach_above_tiny(self) -> u32 {
-                $module::reach_above_tiny(self)
+            fn normal_magnitude_bits(self) -> u32 {
+                $module::normal_magnitude_bits(self)
             }
             #[inline(always)]
             fn round_even(self) -> Self {

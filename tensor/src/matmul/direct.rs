@@ -12,8 +12,8 @@ use std::mem::MaybeUninit;
 use super::matrix::Matrix;
 use super::product::{Multiply, Product};
 use super::target::Target;
-use super::tile::{Tile, pack};
-use super::vector::Vector;
+use super::tile::{multiply_columns, pack};
+use super::vector::{Available, Vector};
 use crate::lanes::{FEW, Few, SIDE, Stored, folded, merge_rows};
 use crate::simd::{self, Kernel, Sets};
 
@@ -56,7 +56,8 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
     #[inline(always)]
     fn run(self) {
         let (a, b, to) = self.0.into_parts();
-        let (m, k, n) = (a.rows(), b.rows(), b.columns());
+        let (k, n) = (b.rows(), b.columns());
+        let available = Available::check();
         let mut panel = [const { MaybeUninit::<[V; N]>::uninit() }; DEPTH];
         // Strips of equal width, up to whole vectors. A strip of a single vector would be limited by the latency of
         // loading its factors.
@@ -64,8 +65,9 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
         let mut j = 0;
         while j < n {
             let columns = ((n - j).div_ceil(V::LANES).div_ceil(strips) * V::LANES).min(n - j);
+            let from = b.part(0..k, j..j + columns);
             let right = if b.column_step() == 1 && columns.is_multiple_of(V::LANES) {
-                (b.element(0, j), b.row_step())
+                from
             } else {
                 let vectors = columns.div_ceil(V::LANES);
                 let width = vectors.min(N) * V::LANES;
@@ -75,32 +77,16 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
                 // `k * vectors` vectors, by that. A vector consists of its elements, which may be uninitialized in the
                 // slice. No other reference to the panel exists.
                 let to = unsafe { std::slice::from_raw_parts_mut(to, k * width) };
-                let from = b.part(0..k, j..j + columns).transpose();
-                match vectors {
+                let from = from.transpose();
+                let strip = match vectors {
                     1 => pack::<V::Element, [V; 1]>(from, to),
                     2 => pack::<V::Element, [V; 2]>(from, to),
                     _ => pack::<V::Element, [V; N]>(from, to),
-                }
-                (to.as_ptr().cast(), width)
+                };
+                // Padding of the last vector is part of the matrix.
+                Matrix::new(strip, [k, width], [width, 1])
             };
-            let mut i = 0;
-            while i < m {
-                let left = (a.element(i, 0), a.row_step(), a.column_step());
-                let rows = [R, 4, 2].into_iter().find(|rows| *rows <= m - i).unwrap_or(1);
-                let tile = Tile { left, right, depth: k, at: (i, j), size: (rows, columns), to: &to };
-                // SAFETY: `rows` rows from `i` on belong to the left operand and the target, and so do the columns.
-                // Whole vectors of columns are in the right operand, or in the strip, whose tail is zeros. The
-                // processor has the instruction set of this kernel.
-                unsafe {
-                    match rows {
-                        1 => tile.put::<V, 1, N>(),
-                        2 => tile.put::<V, 2, N>(),
-                        4 => tile.put::<V, 4, N>(),
-                        _ => tile.put::<V, R, N>(),
-                    }
-                }
-                i += rows;
-            }
+            multiply_columns::<V, R, N>(a, right, &to, j..j + columns, available);
             j += columns;
             strips -= 1;
         }

@@ -1,8 +1,11 @@
 //! Views of matrices in memory, checked when they are made.
 //!
-//! Invariant: every element of a view is in the slice that the view was made of. The slice is borrowed for the view's
-//! lifetime: shared by a [`Matrix`], exclusively by a [`MatrixMut`]. Parts are checked against the view they are taken
-//! of. So a loop over the rows and columns of a view stays within its slice.
+//! A [`View`] is the start of a slice with sizes and steps; its second parameter is the slice that it borrows. A [`Matrix`]
+//! borrows a shared slice and is read, a [`MatrixMut`] borrows an exclusive one, possibly uninitialized, and is written.
+//!
+//! Invariant: every element of a view is in the slice that the view was made of, and no two elements of a [`MatrixMut`]
+//! overlap. Parts are checked against the view they are taken of. So a loop over the rows and columns of a view stays
+//! within its slice.
 #![allow(unsafe_code, reason = "parts of one result are written by several threads")]
 
 use std::marker::PhantomData;
@@ -24,32 +27,71 @@ fn fits(len: usize, [rows, columns]: [usize; 2], [row, column]: [usize; 2]) -> b
     last < len
 }
 
-/// A matrix that is read, with any steps between rows and between columns.
-#[derive(Clone, Copy)]
-pub(crate) struct Matrix<'a, T> {
-    at: *const T,
+/// Returns whether the steps of one dimension pass over all elements of the other, so that no two elements of a matrix
+/// are at one position.
+fn is_non_overlapping([rows, columns]: [usize; 2], [row, column]: [usize; 2]) -> bool {
+    let extent = |count: usize, step: usize| count.saturating_sub(1).saturating_mul(step);
+    let apart = |count: usize, step: usize, inner: usize| count < 2 || step > inner;
+    rows == 0
+        || columns == 0
+        || apart(rows, row, extent(columns, column)) && apart(columns, column, 0)
+        || apart(columns, column, extent(rows, row)) && apart(rows, row, 0)
+}
+
+/// A raw pointer to an element: `*const T` or `*mut T`.
+pub(crate) trait Pointer: Copy {
+    /// Returns the pointer `by` elements after this one, as `wrapping_add`.
+    fn advance(self, by: usize) -> Self;
+}
+
+impl<T> Pointer for *const T {
+    #[inline(always)]
+    fn advance(self, by: usize) -> Self {
+        self.wrapping_add(by)
+    }
+}
+
+impl<T> Pointer for *mut T {
+    #[inline(always)]
+    fn advance(self, by: usize) -> Self {
+        self.wrapping_add(by)
+    }
+}
+
+/// A matrix in a borrowed slice of type `S`, with any steps (in elements) between rows and between columns.
+pub(crate) struct View<P, S> {
+    start: P,
     rows: usize,
     columns: usize,
     row_step: usize,
     column_step: usize,
-    borrowed: PhantomData<&'a [T]>,
+    borrowed: PhantomData<S>,
 }
 
-// SAFETY: the view represents a shared slice, which may be read from any thread.
-unsafe impl<T: Sync> Send for Matrix<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for Matrix<'_, T> {}
+/// A matrix that is read.
+pub(crate) type Matrix<'a, T> = View<*const T, &'a [T]>;
 
-impl<'a, T> Matrix<'a, T> {
-    /// Makes a matrix of these sizes (rows, columns) and steps (in elements) that begins at the slice's start.
-    ///
-    /// # Panics
-    /// Panics if the matrix is not within the slice.
-    #[inline]
-    pub(crate) fn new(slice: &'a [T], sizes: [usize; 2], steps: [usize; 2]) -> Self {
-        assert!(fits(slice.len(), sizes, steps), "invariant: a matrix lies within its slice");
-        let ([rows, columns], [row_step, column_step]) = (sizes, steps);
-        Matrix { at: slice.as_ptr(), rows, columns, row_step, column_step, borrowed: PhantomData }
+/// A matrix that is written and may be uninitialized. No other reference to its elements exists.
+pub(crate) type MatrixMut<'a, T> = View<*mut T, &'a mut [MaybeUninit<T>]>;
+
+impl<T> Clone for Matrix<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Matrix<'_, T> {}
+
+// SAFETY: the view represents the slice that it borrows.
+unsafe impl<P, S: Send> Send for View<P, S> {}
+// SAFETY: as above; a shared view only yields addresses, whose use requires `unsafe`, and slices as `S` does.
+unsafe impl<P, S: Sync> Sync for View<P, S> {}
+
+impl<P: Pointer, S> View<P, S> {
+    #[inline(always)]
+    fn from_parts(start: P, [rows, columns]: [usize; 2], [row_step, column_step]: [usize; 2]) -> Self {
+        View { start, rows, columns, row_step, column_step, borrowed: PhantomData }
     }
 
     #[inline(always)]
@@ -77,8 +119,55 @@ impl<'a, T> Matrix<'a, T> {
     /// Returns the address of an element: within the slice for every row and column of the matrix. It may be
     /// dereferenced only then.
     #[inline(always)]
-    pub(crate) fn element(&self, i: usize, j: usize) -> *const T {
-        self.at.wrapping_add(i * self.row_step + j * self.column_step)
+    pub(crate) fn element(&self, i: usize, j: usize) -> P {
+        self.start.advance(i * self.row_step + j * self.column_step)
+    }
+
+    /// Returns the transpose.
+    #[inline(always)]
+    pub(super) fn transpose(self) -> Self {
+        View {
+            rows: self.columns,
+            columns: self.rows,
+            row_step: self.column_step,
+            column_step: self.row_step,
+            ..self
+        }
+    }
+
+    /// Returns the view of a range of rows and columns, which may borrow for a shorter time.
+    ///
+    /// # Panics
+    /// Panics if the ranges are out of bounds.
+    #[inline(always)]
+    fn range<R>(&self, rows: Range<usize>, columns: Range<usize>) -> View<P, R> {
+        assert!(
+            rows.start <= rows.end
+                && rows.end <= self.rows
+                && columns.start <= columns.end
+                && columns.end <= self.columns,
+            "invariant: a part lies within its matrix"
+        );
+        let start = self.element(rows.start, columns.start);
+        View::from_parts(start, [rows.len(), columns.len()], [self.row_step, self.column_step])
+    }
+
+    /// Returns a view of the same sizes in a slice of elements of half the size, of which every second one belongs to
+    /// it.
+    fn every_second<Q: Pointer, R>(&self, start: Q) -> View<Q, R> {
+        View::from_parts(start, [self.rows, self.columns], [2 * self.row_step, 2 * self.column_step])
+    }
+}
+
+impl<'a, T> Matrix<'a, T> {
+    /// Makes a matrix of these sizes (rows, columns) and steps (in elements) that begins at the slice's start.
+    ///
+    /// # Panics
+    /// Panics if the matrix is not within the slice.
+    #[inline]
+    pub(crate) fn new(slice: &'a [T], sizes: [usize; 2], steps: [usize; 2]) -> Self {
+        assert!(fits(slice.len(), sizes, steps), "invariant: a matrix lies within its slice");
+        View::from_parts(slice.as_ptr(), sizes, steps)
     }
 
     /// Returns a row with contiguous elements.
@@ -97,22 +186,7 @@ impl<'a, T> Matrix<'a, T> {
     /// Returns a column with contiguous elements, as [`Matrix::row`].
     #[inline(always)]
     pub(super) fn column(&self, j: usize) -> &'a [T] {
-        let whole = j < self.columns && (self.row_step == 1 || self.rows < 2);
-        assert!(whole, "invariant: a column lies within its matrix and is contiguous");
-        // SAFETY: as for `row`.
-        unsafe { std::slice::from_raw_parts(self.element(0, j), self.rows) }
-    }
-
-    /// Returns the transpose.
-    #[inline(always)]
-    pub(super) fn transpose(self) -> Self {
-        Matrix {
-            rows: self.columns,
-            columns: self.rows,
-            row_step: self.column_step,
-            column_step: self.row_step,
-            ..self
-        }
+        self.transpose().row(j)
     }
 
     /// Returns a range of rows and columns.
@@ -121,19 +195,7 @@ impl<'a, T> Matrix<'a, T> {
     /// Panics if the ranges are out of bounds.
     #[inline(always)]
     pub(crate) fn part(self, rows: Range<usize>, columns: Range<usize>) -> Self {
-        assert!(
-            rows.start <= rows.end
-                && rows.end <= self.rows
-                && columns.start <= columns.end
-                && columns.end <= self.columns,
-            "invariant: a part lies within its matrix"
-        );
-        Matrix {
-            at: self.element(rows.start, columns.start),
-            rows: rows.len(),
-            columns: columns.len(),
-            ..self
-        }
+        self.range(rows, columns)
     }
 }
 
@@ -141,89 +203,37 @@ impl<'a, R> Matrix<'a, Complex<R>> {
     /// Returns the real parts (0) or the imaginary parts (1); a complex number stores both one after the other.
     pub(super) fn component(self, which: usize) -> Matrix<'a, R> {
         assert!(which < 2, "invariant: a complex number has two parts");
-        Matrix {
-            at: self.at.cast::<R>().wrapping_add(which),
-            rows: self.rows,
-            columns: self.columns,
-            row_step: 2 * self.row_step,
-            column_step: 2 * self.column_step,
-            borrowed: PhantomData,
-        }
+        self.every_second(self.start.cast::<R>().wrapping_add(which))
     }
 }
-
-/// A matrix that is written and may be uninitialized. No two of its elements overlap, and no other reference to them
-/// exists.
-pub(crate) struct MatrixMut<'a, T> {
-    at: *mut T,
-    rows: usize,
-    columns: usize,
-    row_step: usize,
-    column_step: usize,
-    borrowed: PhantomData<&'a mut [MaybeUninit<T>]>,
-}
-
-// SAFETY: the view represents an exclusive slice, which may be moved to another thread.
-unsafe impl<T: Send> Send for MatrixMut<'_, T> {}
-// SAFETY: shared access only yields addresses, whose use requires `unsafe`.
-unsafe impl<T: Send> Sync for MatrixMut<'_, T> {}
 
 impl<'a, T> MatrixMut<'a, T> {
     /// Makes a matrix of these sizes (rows, columns) and steps (in elements) from its first element on.
     ///
     /// # Safety
-    /// The pointer is aligned, all elements are valid for writes during `'a`, and nothing else accesses them meanwhile.
-    pub(crate) unsafe fn from_raw(at: *mut T, sizes: [usize; 2], steps: [usize; 2]) -> Self {
-        let ([rows, columns], [row_step, column_step]) = (sizes, steps);
-        MatrixMut { at, rows, columns, row_step, column_step, borrowed: PhantomData }
+    /// The pointer is aligned, all elements are valid for writes during `'a`, none overlaps another, and nothing else
+    /// accesses them meanwhile.
+    pub(crate) unsafe fn from_raw(start: *mut T, sizes: [usize; 2], steps: [usize; 2]) -> Self {
+        debug_assert!(is_non_overlapping(sizes, steps), "invariant: elements of a result do not overlap");
+        View::from_parts(start, sizes, steps)
+    }
+
+    /// Makes a matrix of these sizes (rows, columns) and steps (in elements) that begins at the slice's start.
+    ///
+    /// # Panics
+    /// Panics if the matrix is not within the slice, or its elements overlap.
+    #[inline]
+    pub(super) fn new(slice: &'a mut [MaybeUninit<T>], sizes: [usize; 2], steps: [usize; 2]) -> Self {
+        assert!(fits(slice.len(), sizes, steps), "invariant: a matrix lies within its slice");
+        assert!(is_non_overlapping(sizes, steps), "invariant: elements of a result do not overlap");
+        View::from_parts(slice.as_mut_ptr().cast(), sizes, steps)
     }
 
     /// Makes a matrix of a whole slice, in rows of `columns` elements.
     #[inline]
     pub(crate) fn of(slice: &'a mut [MaybeUninit<T>], columns: usize) -> Self {
         let rows = slice.len() / columns.max(1);
-        let at = slice.as_mut_ptr().cast();
-        MatrixMut { at, rows, columns, row_step: columns, column_step: 1, borrowed: PhantomData }
-    }
-
-    #[inline(always)]
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    #[inline(always)]
-    pub(crate) fn columns(&self) -> usize {
-        self.columns
-    }
-
-    /// Returns the distance between rows, in elements.
-    #[inline(always)]
-    pub(crate) fn row_step(&self) -> usize {
-        self.row_step
-    }
-
-    /// Returns the distance between columns, in elements.
-    #[inline(always)]
-    pub(crate) fn column_step(&self) -> usize {
-        self.column_step
-    }
-
-    /// As [`Matrix::element`].
-    #[inline(always)]
-    pub(crate) fn element(&self, i: usize, j: usize) -> *mut T {
-        self.at.wrapping_add(i * self.row_step + j * self.column_step)
-    }
-
-    /// Returns the transpose.
-    #[inline(always)]
-    pub(super) fn transpose(self) -> Self {
-        MatrixMut {
-            rows: self.columns,
-            columns: self.rows,
-            row_step: self.column_step,
-            column_step: self.row_step,
-            ..self
-        }
+        View::from_parts(slice.as_mut_ptr().cast(), [rows, columns], [columns, 1])
     }
 
     /// Returns the matrix with a column step of one as a compile-time constant.
@@ -233,7 +243,7 @@ impl<'a, T> MatrixMut<'a, T> {
     #[inline(always)]
     pub(super) fn with_rows_side_by_side(self) -> Self {
         assert!(self.column_step == 1 || self.columns < 2, "invariant: rows of the result are contiguous");
-        MatrixMut { column_step: 1, ..self }
+        View { column_step: 1, ..self }
     }
 
     /// Returns a range of rows and columns, which borrows the whole matrix.
@@ -242,15 +252,7 @@ impl<'a, T> MatrixMut<'a, T> {
     /// Panics if the ranges are out of bounds.
     #[inline(always)]
     pub(crate) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> MatrixMut<'_, T> {
-        assert!(
-            rows.start <= rows.end
-                && rows.end <= self.rows
-                && columns.start <= columns.end
-                && columns.end <= self.columns,
-            "invariant: a part lies within its matrix"
-        );
-        let at = self.element(rows.start, columns.start);
-        MatrixMut { at, rows: rows.len(), columns: columns.len(), borrowed: PhantomData, ..*self }
+        self.range(rows, columns)
     }
 
     /// As [`threads::split`] for the rows ([`Side::Left`]) or the columns: parts of `grain` of them, on several
@@ -259,20 +261,20 @@ impl<'a, T> MatrixMut<'a, T> {
     where
         T: Send,
     {
-        let MatrixMut { rows, columns, row_step, column_step, .. } = self;
-        let start = SendPtr(self.at);
+        let View { rows, columns, row_step, column_step, .. } = self;
+        let start = SendPtr(self.start);
         let (count, step) = match side {
             Side::Left => (rows, row_step),
             Side::Right => (columns, column_step),
         };
         threads::split(count, grain, |range| {
             // Ranges of a split are disjoint, so the rows or columns of the parts are disjoint too.
-            let at = start.at(range.start * step);
-            let (rows, columns) = match side {
-                Side::Left => (range.len(), columns),
-                Side::Right => (rows, range.len()),
+            let start = start.at(range.start * step);
+            let sizes = match side {
+                Side::Left => [range.len(), columns],
+                Side::Right => [rows, range.len()],
             };
-            part(range, MatrixMut { at, rows, columns, row_step, column_step, borrowed: PhantomData });
+            part(range, View::from_parts(start, sizes, [row_step, column_step]));
         });
     }
 }
@@ -281,14 +283,7 @@ impl<R> MatrixMut<'_, Complex<R>> {
     /// As [`Matrix::component`].
     pub(super) fn component(&mut self, which: usize) -> MatrixMut<'_, R> {
         assert!(which < 2, "invariant: a complex number has two parts");
-        MatrixMut {
-            at: self.at.cast::<R>().wrapping_add(which),
-            rows: self.rows,
-            columns: self.columns,
-            row_step: 2 * self.row_step,
-            column_step: 2 * self.column_step,
-            borrowed: PhantomData,
-        }
+        self.every_second(self.start.cast::<R>().wrapping_add(which))
     }
 }
 
@@ -310,6 +305,29 @@ mod tests {
             [([3, 4], [5, 1]), ([3, 5], [4, 1]), ([2, 2], [usize::MAX, usize::MAX]), ([13, 1], [1, 0])]
         {
             let made = std::panic::catch_unwind(|| Matrix::new(&slice, sizes, steps).rows());
+            assert!(made.is_err(), "{sizes:?} {steps:?}");
+        }
+    }
+
+    #[test]
+    fn elements_of_results_do_not_overlap() {
+        let mut slice = [MaybeUninit::new(0.0f32); 12];
+        for (sizes, steps) in [
+            ([3, 4], [4, 1]),
+            ([4, 3], [1, 4]),
+            ([3, 2], [4, 3]),
+            ([9, 1], [1, 0]),
+            ([1, 5], [0, 2]),
+            ([0, 9], [0, 0]),
+        ] {
+            let m = MatrixMut::new(&mut slice, sizes, steps);
+            assert_eq!((m.rows(), m.columns()), (sizes[0], sizes[1]));
+        }
+        for (sizes, steps) in
+            [([3, 4], [3, 1]), ([3, 4], [0, 1]), ([2, 2], [1, 1]), ([3, 3], [2, 3]), ([3, 1], [0, 1])]
+        {
+            let mut own = slice;
+            let made = std::panic::catch_unwind(move || MatrixMut::new(&mut own, sizes, steps).rows());
             assert!(made.is_err(), "{sizes:?} {steps:?}");
         }
     }

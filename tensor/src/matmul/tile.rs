@@ -10,12 +10,13 @@
 #![allow(unsafe_code, reason = "walks strips and results by pointers")]
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::direct::{Tiled, direct, is_tiled_by};
 use super::matrix::{Matrix, MatrixMut};
 use super::product::{Multiply, Product};
 use super::target::Target;
-use super::vector::{Registers, Vector};
+use super::vector::{Available, Registers, Vector};
 use crate::lanes::Stored;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 use crate::strided::transpose;
@@ -188,21 +189,20 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
     #[inline(always)]
     fn run(self) {
         match self.0 {
-            // SAFETY: a kernel for the set of these vectors only runs if the processor has that set.
-            Job::Multiply(block) => unsafe { multiply::<V, R, N>(block) },
+            Job::Multiply(block) => multiply::<V, R, N>(block, Available::check()),
             Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
-            Job::Pack { from, side: Side::Left, to } => pack::<V::Element, [V::Element; R]>(from, to),
-            Job::Pack { from, side: Side::Right, to } => pack::<V::Element, [V; N]>(from, to),
+            Job::Pack { from, side: Side::Left, to } => _ = pack::<V::Element, [V::Element; R]>(from, to),
+            Job::Pack { from, side: Side::Right, to } => _ = pack::<V::Element, [V; N]>(from, to),
         }
     }
 }
 
 /// Computes all tiles: a strip of columns stays in the L1 cache while the loop runs over the strips of rows.
 ///
-/// # Safety
-/// The processor has the vectors' instruction set.
+/// # Panics
+/// Panics if there are not strips of this depth, `R` rows and `N` vectors for all rows and columns of the target.
 #[inline(always)]
-unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::Element>) {
+fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::Element>, _: Available<V>) {
     let strip = N * V::LANES;
     let Block { left, right, depth, to } = b;
     let (all_rows, all_columns) = (to.rows(), to.columns());
@@ -215,7 +215,7 @@ unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::El
             // columns. So the strips of rows from `i` on and of columns from `j` on begin at `i * depth` and
             // `j * depth`, and have `R` and `strip` elements per position of the depth. Rows and columns of the tile
             // belong to the target. Lifetime: strips are borrowed by the block. Aliasing: the target is exclusive and
-            // overlaps no operand. Instruction set: the caller's contract.
+            // overlaps no operand. Instruction set: `Available`.
             unsafe {
                 let left = (left.add(i * depth), 1, R);
                 let right = (right.add(j * depth), strip);
@@ -230,17 +230,63 @@ unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::El
     }
 }
 
+/// Computes the columns from `j` on of a product, as many as belong to `columns`, without packing: tiles of up to `R`
+/// rows. The columns of the right operand are those that the product begins with at `j`, in whole vectors.
+///
+/// # Panics
+/// Panics if the operands have another depth than each other or other rows than the target, the columns do not belong
+/// to the target or to `N` vectors, or the right operand has no whole vectors of contiguous columns for them.
+#[inline(always)]
+pub(super) fn multiply_columns<V: Vector, const R: usize, const N: usize>(
+    left: Matrix<'_, V::Element>,
+    right: Matrix<'_, V::Element>,
+    to: &Target<'_, V::Element>,
+    columns: Range<usize>,
+    _: Available<V>,
+) {
+    let (j, columns, depth, m) = (columns.start, columns.len(), right.rows(), left.rows());
+    assert!(
+        left.columns() == depth && m == to.rows() && j + columns <= to.columns() && columns <= N * V::LANES,
+        "invariant: tiles lie within their product"
+    );
+    assert!(
+        right.columns() >= columns.next_multiple_of(V::LANES) && right.column_step() == 1,
+        "invariant: the right operand of tiles consists of whole vectors"
+    );
+    let mut i = 0;
+    while i < m {
+        let rows = [R, 4, 2].into_iter().find(|rows| *rows <= m - i).unwrap_or(1);
+        let left = (left.element(i, 0), left.row_step(), left.column_step());
+        let right = (right.element(0, 0), right.row_step());
+        let tile = Tile { left, right, depth, at: (i, j), size: (rows, columns), to };
+        // SAFETY: pointers and lengths: the assertions above check that the left operand and the target have all rows
+        // below `m`, of which there are `rows` from `i` on; that both operands have the depth; and that the columns
+        // belong to the target and are whole vectors of contiguous elements in the right operand. Lifetime: all are
+        // borrowed by this function. Aliasing: the target is exclusive and overlaps no operand. Instruction set:
+        // `Available`.
+        unsafe {
+            match rows {
+                1 => tile.put::<V, 1, N>(),
+                2 => tile.put::<V, 2, N>(),
+                4 => tile.put::<V, 4, N>(),
+                _ => tile.put::<V, R, N>(),
+            }
+        }
+        i += rows;
+    }
+}
+
 /// A tile of the result.
-pub(super) struct Tile<'a, T> {
+struct Tile<'a, T> {
     /// The first row of the left operand: pointer, distance between rows, and distance between positions of the depth.
-    pub(super) left: (*const T, usize, usize),
+    left: (*const T, usize, usize),
     /// Contiguous columns of the right operand: pointer, and distance between positions of the depth.
-    pub(super) right: (*const T, usize),
-    pub(super) depth: usize,
+    right: (*const T, usize),
+    depth: usize,
     /// Position of the tile in the result, and the number of its rows and columns.
-    pub(super) at: (usize, usize),
-    pub(super) size: (usize, usize),
-    pub(super) to: &'a Target<'a, T>,
+    at: (usize, usize),
+    size: (usize, usize),
+    to: &'a Target<'a, T>,
 }
 
 impl<T: Multiply> Tile<'_, T> {
@@ -252,7 +298,7 @@ impl<T: Multiply> Tile<'_, T> {
     /// vectors from `right` on. The rows and columns of the tile belong to the target. The processor has the vectors'
     /// instruction set.
     #[inline(always)]
-    pub(super) unsafe fn put<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
+    unsafe fn put<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
         // SAFETY: the caller's contract.
         unsafe {
             match self.size.1.div_ceil(V::LANES) {
@@ -307,48 +353,48 @@ impl<T: Multiply> Tile<'_, T> {
 }
 
 /// Packs a matrix into strips of as many lanes as `S`, an array or vectors of `T`, has elements. Writes every element
-/// of `to`.
+/// of `to` and returns it.
 ///
 /// # Panics
 /// Panics if `to` does not have exactly the elements of the strips.
 #[inline(always)]
-pub(super) fn pack<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUninit<T>]) {
+pub(super) fn pack<'b, T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
     let strip = const { size_of::<S>() / size_of::<T>() };
     let (lanes, deep) = (from.rows(), from.columns());
     assert!(to.len() == strips_len(strip, lanes, deep), "invariant: the buffer fits whole strips");
-    let mut to = to.as_mut_ptr().cast::<T>();
-    let mut lane = 0;
-    // SAFETY: pointers and lengths: rows from `lane` on and all columns belong to the matrix. `to` has `strip * deep`
-    // elements for each begun strip, and advances by as many. With a row step of one the lanes of a position are
-    // contiguous. Alignment: accesses of more than one element are unaligned ones. Lifetime: both are borrowed by this
-    // function. Aliasing: `to` is exclusive.
-    unsafe {
-        if from.row_step() == 1 {
-            // All strips are packed in one pass over the matrix, line by line.
-            let strips = lanes / strip;
-            for k in 0..deep {
-                let line = from.element(0, k);
-                for i in 0..strips {
+    let mut done = 0;
+    if from.row_step() == 1 {
+        // All strips are packed in one pass over the matrix, line by line.
+        let strips = lanes / strip;
+        let to = to.as_mut_ptr().cast::<T>();
+        for k in 0..deep {
+            let line = from.element(0, k);
+            for i in 0..strips {
+                // SAFETY: pointers and lengths: the lanes of whole strips and all columns belong to the matrix, and with
+                // a row step of one the lanes of a position are contiguous. `to` has `strip * deep` elements for each
+                // strip. Alignment: both accesses are unaligned ones. Lifetime: both are borrowed by this function.
+                // Aliasing: `to` is exclusive.
+                unsafe {
                     let lanes = line.add(i * strip).cast::<S>().read_unaligned();
                     to.add((i * deep + k) * strip).cast::<S>().write_unaligned(lanes);
                 }
             }
-            lane = strips * strip;
-            to = to.add(strips * strip * deep);
         }
-        while lane < lanes {
-            let there = strip.min(lanes - lane);
-            let own = from.part(lane..lane + there, 0..deep);
-            let whole = if from.column_step() == 1 { deep / DEPTH * DEPTH } else { 0 };
-            if whole > 0 {
-                let columns = MatrixMut::from_raw(to, [whole, there], [strip, 1]);
-                transpose::<T, DEPTH>(own.part(0..there, 0..whole), columns);
-            }
-            edge(own, strip, whole, to);
-            lane += strip;
-            to = to.add(strip * deep);
-        }
+        done = strips * strip;
     }
+    let rest = to[done * deep..].chunks_exact_mut((strip * deep).max(1));
+    for (lane, to) in (done..lanes).step_by(strip).zip(rest) {
+        let there = strip.min(lanes - lane);
+        let own = from.part(lane..lane + there, 0..deep);
+        let whole = if from.column_step() == 1 { deep / DEPTH * DEPTH } else { 0 };
+        if whole > 0 {
+            let columns = MatrixMut::new(&mut *to, [whole, there], [strip, 1]);
+            transpose::<T, DEPTH>(own.part(0..there, 0..whole), columns);
+        }
+        edge(own, strip, whole, to);
+    }
+    // SAFETY: every element was written: of whole strips by the first loop, of the others by `transpose` and `edge`.
+    unsafe { to.assume_init_ref() }
 }
 
 /// As [`Job::Gather`]. Every run is copied as a whole strip: the next run overwrites its end, and the next offset
@@ -391,14 +437,18 @@ fn gather<V: Vector, const N: usize>(
     }
 }
 
-/// Packs the columns from `start` on lane by lane, for any steps, and writes the zeros of the padding for all columns.
+/// Packs the columns from `start` on into a strip lane by lane, for any steps, and writes the zeros of the padding for
+/// all columns.
 ///
-/// # Safety
-/// The matrix has at most `strip` rows; `to` is valid for writes of `strip` elements for each of its columns.
+/// # Panics
+/// Panics if the matrix has more than `strip` rows, or `to` has another number of elements than the strip.
 #[inline(always)]
-unsafe fn edge<T: Multiply>(from: Matrix<'_, T>, strip: usize, start: usize, to: *mut T) {
+fn edge<T: Multiply>(from: Matrix<'_, T>, strip: usize, start: usize, to: &mut [MaybeUninit<T>]) {
     let (there, deep) = (from.rows(), from.columns());
-    // SAFETY: the caller's contract; rows and columns belong to the matrix.
+    assert!(there <= strip && to.len() == strip * deep, "invariant: the buffer fits a strip");
+    let to = to.as_mut_ptr().cast::<T>();
+    // SAFETY: pointers and lengths: rows and columns belong to the matrix; `to` has `strip` elements, of which `there`
+    // are rows, for each column. Lifetime: both are borrowed by this function. Aliasing: `to` is exclusive.
     unsafe {
         for i in 0..there {
             for k in start..deep {
@@ -442,20 +492,15 @@ mod tests {
                     (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum::<f32>() * 2.0 - start[at]
                 })
                 .collect();
-            pack::<f32, [f32; R]>(Matrix::new(&a, [m, k], [k, 1]), &mut left);
-            pack::<f32, [Plain<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
+            let left = pack::<f32, [f32; R]>(Matrix::new(&a, [m, k], [k, 1]), &mut left);
+            let right = pack::<f32, [Plain<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
             let mut c = vec![MaybeUninit::new(f32::NAN); m * n];
             let start = Matrix::new(&start, [m, n], [n, 1]);
             let to = Target::added_to(MatrixMut::of(&mut c, n), start, -1.0, 2.0);
-            // SAFETY: packing wrote all strips, and a product writes every element; plain vectors need no instruction
-            // set.
-            let c = unsafe {
-                let left = Strips::new(left.assume_init_ref(), R, k);
-                let right = Strips::new(right.assume_init_ref(), strip, k);
-                multiply::<Plain<f32, L>, R, N>(Block { left, right, depth: k, to });
-                c.assume_init_ref()
-            };
-            assert_eq!(c, wanted, "{L}: {m} {k} {n}");
+            let (left, right) = (Strips::new(left, R, k), Strips::new(right, strip, k));
+            multiply::<Plain<f32, L>, R, N>(Block { left, right, depth: k, to }, Available::check());
+            // SAFETY: a product writes every element.
+            assert_eq!(unsafe { c.assume_init_ref() }, wanted, "{L}: {m} {k} {n}");
         }
     }
 
@@ -484,8 +529,7 @@ mod tests {
             let right = vec![1.0f32; 8 * depth];
             let to = Target::fresh(MatrixMut::of(&mut c[..rows * columns], columns), 1.0);
             let block = Block { left, right: Strips::new(&right, 8, depth), depth, to };
-            // SAFETY: plain vectors need no instruction set.
-            unsafe { multiply::<Plain<f32, 4>, 6, 2>(block) };
+            multiply::<Plain<f32, 4>, 6, 2>(block, Available::check());
         };
         product(12, 8, Strips::new(&elements, width, depth), depth);
         refused("a strip for every lane", || product(13, 8, Strips::new(&elements, width, depth), depth));
@@ -500,9 +544,27 @@ mod tests {
         let from = Matrix::new(&elements, [7, 3], [3, 1]);
         let mut to = vec![MaybeUninit::new(f32::NAN); 12 * 3 + 1];
         pack::<f32, [f32; 6]>(from, &mut to[..12 * 3]);
-        refused("the buffer fits whole strips", || pack::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
-        refused("the buffer fits whole strips", || pack::<f32, [f32; 6]>(from, &mut to));
-        refused("the buffer fits whole strips", || pack::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
+        refused("the buffer fits whole strips", || _ = pack::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
+        refused("the buffer fits whole strips", || _ = pack::<f32, [f32; 6]>(from, &mut to));
+        refused("the buffer fits whole strips", || _ = pack::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
+    }
+
+    #[test]
+    fn tiles_lie_within_their_product() {
+        let (a, b) = ([1.0f32; 5 * 3], [2.0f32; 3 * 8]);
+        let mut c = [MaybeUninit::new(0.0f32); 5 * 6];
+        let mut product = |left: [usize; 2], right: ([usize; 2], [usize; 2]), columns: Range<usize>| {
+            let (left, right) = (Matrix::new(&a, left, [3, 1]), Matrix::new(&b, right.0, right.1));
+            let to = Target::fresh(MatrixMut::of(&mut c, 6), 1.0);
+            multiply_columns::<Plain<f32, 4>, 6, 2>(left, right, &to, columns, Available::check());
+        };
+        product([5, 3], ([3, 8], [8, 1]), 0..6);
+        product([5, 3], ([3, 4], [8, 1]), 4..6);
+        refused("within their product", || product([4, 3], ([3, 8], [8, 1]), 0..6));
+        refused("within their product", || product([5, 2], ([3, 8], [8, 1]), 0..6));
+        refused("within their product", || product([5, 3], ([3, 8], [8, 1]), 2..7));
+        refused("whole vectors", || product([5, 3], ([3, 7], [8, 1]), 0..6));
+        refused("whole vectors", || product([5, 3], ([3, 8], [1, 3]), 0..6));
     }
 
     #[test]

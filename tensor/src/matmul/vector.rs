@@ -11,9 +11,10 @@ use std::arch::x86_64::{
     __m256, __m256d, __m512, __m512d, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_set1_pd, _mm256_set1_ps,
     _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_set1_pd, _mm512_set1_ps,
 };
+use std::marker::PhantomData;
 
 use super::product::Multiply;
-use crate::simd::Isa;
+use crate::simd::{Isa, isa};
 
 /// A vector of `LANES` elements.
 ///
@@ -36,6 +37,29 @@ pub(super) unsafe trait Vector: Copy {
     /// # Safety
     /// As [`Vector::splat`].
     unsafe fn add_product(self, a: Self, b: Self) -> Self;
+}
+
+/// Proof that the processor has the instruction set of a vector.
+pub(super) struct Available<V>(PhantomData<V>);
+
+impl<V> Clone for Available<V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Available<V> {}
+
+impl<V: Vector> Available<V> {
+    /// Checks the instruction set in use.
+    ///
+    /// # Panics
+    /// Panics if it is not that of the vector, nor one that includes it.
+    #[inline(always)]
+    pub(super) fn check() -> Self {
+        assert!(isa() >= V::ISA, "invariant: a kernel runs only with its instruction set");
+        Available(PhantomData)
+    }
 }
 
 /// The vectors of an architecture's baseline, as LLVM makes them of an array.

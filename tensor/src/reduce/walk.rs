@@ -55,7 +55,6 @@ impl Dims {
             return;
         }
         match self.list.last_mut() {
-            // Wrapping, because the sizes of a tensor without elements can be arbitrarily large.
             Some(last)
                 if last.step.wrapping_mul(last.size) == dim.step
                     && last.out.wrapping_mul(last.size) == dim.out =>
@@ -202,14 +201,9 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Prepares a reduction of a tensor of `dtype` that is read as elements of `from`.
+    /// Prepares a reduction of a tensor of `dtype` with elements, which is read as elements of `from`.
     fn new(bytes: &'a [u8], layout: &Layout, mask: u64, dtype: DType, from: DType) -> Result<Walk<'a>> {
-        let mut dims = partition(layout, mask);
-        if layout.numel() == 0 {
-            // There are no elements, so all runs begin at the same place.
-            dims.iter_mut().flatten().for_each(|dim| dim.step = 0);
-        }
-        let [kept, reduced] = dims;
+        let [kept, reduced] = partition(layout, mask);
         let by_rows = match (kept.first(), reduced.first()) {
             (Some(kept), Some(reduced)) => kept.size >= 16 && (kept.step < reduced.step || reduced.step == 0),
             _ => false,
@@ -276,6 +270,13 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     if results == 0 {
         return Tensor::empty(layout.sizes(), R::DTYPE);
     }
+    if meta.layout.numel() == 0 {
+        // The other sizes can be arbitrarily large, so no dimension is iterated.
+        let of_nothing = finish(reducer.identity()).to_raw();
+        let fill = |out: &mut [MaybeUninit<R::Raw>]| out.fill(MaybeUninit::new(of_nothing));
+        // SAFETY: every result is written.
+        return unsafe { access::make::<R>(layout, fill) };
+    }
     let guards = ReadGuards::one(&meta.storage);
     let cost = meta.layout.numel() / results;
     if x.dtype() == T::DTYPE && meta.layout.is_contiguous() && is_last(mask, meta.layout.rank()) {
@@ -311,7 +312,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
             });
         }
     };
-    // SAFETY: the kept dimensions enumerate all results, each of which is written, also if it is that of no elements.
+    // SAFETY: the kept dimensions enumerate all results, each of which is written.
     unsafe { access::make::<R>(layout, fill) }
 }
 

@@ -67,23 +67,9 @@ impl<'c> Call<'c> {
         })
     }
 
-    /// Returns recorded gradients of one kind (`grad_outputs`, `grad_inputs`); `None` if none were recorded.
-    pub fn gradients(&self, kind: &str) -> Option<&'c [Value]> {
-        let list = self.get("grads")?.get(kind)?.as_array()?;
-        Some(list.as_slice())
-    }
-
-    /// Returns whether a tensor among the inputs requires a gradient.
-    pub fn requires_grad(&self) -> bool {
-        let requires = |value: &Value| value.get("rg").and_then(Value::as_bool) == Some(true);
-        let mut open: Vec<&Value> = self.inputs().iter().chain(self.kwargs().map(|(_, v)| v)).collect();
-        while let Some(value) = open.pop() {
-            if requires(value) {
-                return true;
-            }
-            open.extend(value.get("v").unwrap_or(value).as_array().into_iter().flatten());
-        }
-        false
+    /// Returns the recorded gradients `grads`.
+    pub fn gradients(&self) -> Option<&'c Value> {
+        self.get("grads")
     }
 
     /// Returns the tolerance for comparing results.

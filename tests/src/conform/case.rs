@@ -27,6 +27,11 @@ impl Case {
         self.json.get(field)
     }
 
+    /// Returns the whole object.
+    pub(super) fn json(&self) -> &Value {
+        &self.json
+    }
+
     /// Returns the text of a field; empty if the field is absent.
     pub fn text(&self, field: &str) -> &str {
         self.get(field).and_then(Value::as_str).unwrap_or("")

@@ -29,7 +29,7 @@ pub fn run(args: &[String]) -> anyhow::Result<()> {
     }
     let options = options::parse(args)?;
     let mut tally = tally::Tally::default();
-    for suite in corpus::suites(&options.folders, options.ways.compare_text)? {
+    for suite in corpus::suites(&options.folders, options.variants.compare_text)? {
         pool::replay(&suite, &options, &mut tally)?;
     }
     print!("{}", tally.text(options.reasons));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flambeau::Execution;
+use flambeau::executor::Deopt;
 
 /// The options of a run.
 #[derive(Debug, Clone)]
@@ -16,7 +17,7 @@ pub struct Options {
     /// The output file with one line per case that did not pass.
     pub failures: Option<PathBuf>,
     /// The variants of replaying.
-    pub ways: Ways,
+    pub variants: Variants,
     /// Number of worker processes.
     pub jobs: usize,
     /// If set, replays only cases whose id contains this text.
@@ -32,6 +33,8 @@ const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_SAVE: &str = "--through-save";
 const EXECUTOR: &str = "--executor";
 const DEOPT: &str = "--deopt";
+const GRAPHS: &str = "--gradient-graphs";
+const THREADS: &str = "--threads";
 
 /// The values of `--executor`, with the modes of execution.
 const EXECUTORS: [(&str, Execution); 3] = [
@@ -42,7 +45,7 @@ const EXECUTORS: [(&str, Execution); 3] = [
 
 /// The variants of replaying.
 #[derive(Clone, Debug, Default)]
-pub struct Ways {
+pub struct Variants {
     /// Whether printed text must equal PyTorch's character by character.
     pub compare_text: bool,
     /// Whether modules in eval mode are frozen before they run.
@@ -51,52 +54,13 @@ pub struct Ways {
     pub through_save: Option<PathBuf>,
     /// The mode of execution.
     pub execution: Execution,
+    /// Whether recorded calls run differentiated graphs from the first call on.
+    pub gradient_graphs: bool,
     /// The guards of plans that are made to fail, under [`Execution::Profiling`].
     pub deopt: Option<Deopt>,
-}
-
-/// Guards of plans that are made to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deopt {
-    /// Every guard, every time.
-    All,
-    /// Every guard, every so many times that it is checked.
-    Every(u32),
-    /// The guard at this position in each plan.
-    Guard(usize),
-}
-
-impl Deopt {
-    /// Parses `all`, `every:N` or `guard:K`.
-    ///
-    /// # Errors
-    /// Returns an error that names the forms.
-    pub fn parse(text: &str) -> anyhow::Result<Deopt> {
-        let parsed = match text.split_once(':') {
-            None if text == "all" => Some(Deopt::All),
-            Some(("every", n)) => n.parse().ok().filter(|&n| n > 0).map(Deopt::Every),
-            Some(("guard", k)) => k.parse().ok().map(Deopt::Guard),
-            _ => None,
-        };
-        parsed.ok_or_else(|| anyhow::anyhow!("`{text}` is not `all`, `every:N` or `guard:K`"))
-    }
-
-    fn to_text(self) -> String {
-        match self {
-            Deopt::All => "all".to_owned(),
-            Deopt::Every(n) => format!("every:{n}"),
-            Deopt::Guard(k) => format!("guard:{k}"),
-        }
-    }
-
-    /// Returns how often the guard at a position is made to fail, as the period of its checks; 0 for never.
-    pub fn period(self, position: usize) -> u32 {
-        match self {
-            Deopt::All => 1,
-            Deopt::Every(n) => n,
-            Deopt::Guard(k) => u32::from(k == position),
-        }
-    }
+    /// Number of threads that work on loops; 0 for the number of processors. With several threads, plans are compiled on
+    /// a background thread.
+    pub threads: usize,
 }
 
 fn executor(name: &str) -> anyhow::Result<Execution> {
@@ -104,11 +68,12 @@ fn executor(name: &str) -> anyhow::Result<Execution> {
     known.ok_or_else(|| anyhow::anyhow!("`{name}` is not `reference`, `plain` or `profiling`"))
 }
 
-impl Ways {
+impl Variants {
     /// Returns the arguments that pass these variants to a worker.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
         args.extend(self.compare_text.then(|| COMPARE_TEXT.into()));
+        args.extend(self.gradient_graphs.then(|| GRAPHS.into()));
         args.extend(self.through_freeze.then(|| THROUGH_FREEZE.into()));
         if let Some(folder) = &self.through_save {
             args.extend([THROUGH_SAVE.into(), folder.clone().into_os_string()]);
@@ -117,21 +82,24 @@ impl Ways {
             args.extend([EXECUTOR.into(), (*name).into()]);
         }
         if let Some(deopt) = self.deopt {
-            args.extend([DEOPT.into(), deopt.to_text().into()]);
+            args.extend([DEOPT.into(), deopt.to_string().into()]);
         }
+        args.extend([THREADS.into(), self.threads.to_string().into()]);
         args
     }
 
-    /// Parses arguments made by [`Ways::to_args`].
-    pub fn from_args(args: &[String]) -> Ways {
+    /// Parses arguments made by [`Variants::to_args`].
+    pub fn from_args(args: &[String]) -> Variants {
         let has = |name: &str| args.iter().any(|a| a == name);
         let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1));
-        Ways {
+        Variants {
             compare_text: has(COMPARE_TEXT),
             through_freeze: has(THROUGH_FREEZE),
+            gradient_graphs: has(GRAPHS),
             through_save: value(THROUGH_SAVE).map(PathBuf::from),
             execution: value(EXECUTOR).and_then(|name| executor(name).ok()).unwrap_or_default(),
-            deopt: value(DEOPT).and_then(|text| Deopt::parse(text).ok()),
+            deopt: value(DEOPT).and_then(|text| text.parse().ok()),
+            threads: value(THREADS).and_then(|text| text.parse().ok()).unwrap_or_default(),
         }
     }
 }
@@ -147,6 +115,8 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
   --executor NAME        reference, plain (default) or profiling, with one profiled run
   --deopt MODE           make guards of plans fail: all, every:N (checks) or guard:K (position)
+  --gradient-graphs      recorded calls run differentiated graphs from the first call on; prints how many did
+  --threads N            threads for large loops (default: one per processor); from 2 on, plans are compiled on another thread
   --filter TEXT          only cases whose id contains TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)
@@ -162,7 +132,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
         folders: Vec::new(),
         json: None,
         failures: None,
-        ways: Ways::default(),
+        variants: Variants::default(),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         filter: None,
         limit: Duration::from_secs(10),
@@ -174,11 +144,13 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
         match arg.as_str() {
             "--json" => options.json = Some(value()?.into()),
             "--list-failures" => options.failures = Some(value()?.into()),
-            COMPARE_TEXT => options.ways.compare_text = true,
-            THROUGH_FREEZE => options.ways.through_freeze = true,
-            THROUGH_SAVE => options.ways.through_save = Some(value()?.into()),
-            EXECUTOR => options.ways.execution = executor(value()?)?,
-            DEOPT => options.ways.deopt = Some(Deopt::parse(value()?)?),
+            COMPARE_TEXT => options.variants.compare_text = true,
+            GRAPHS => options.variants.gradient_graphs = true,
+            THROUGH_FREEZE => options.variants.through_freeze = true,
+            THROUGH_SAVE => options.variants.through_save = Some(value()?.into()),
+            EXECUTOR => options.variants.execution = executor(value()?)?,
+            THREADS => options.variants.threads = value()?.parse()?,
+            DEOPT => options.variants.deopt = Some(value()?.parse()?),
             "--filter" => options.filter = Some(value()?.clone()),
             "--jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
             "--limit" => options.limit = Duration::from_secs(value()?.parse()?),

@@ -134,8 +134,8 @@ fn serve(
 /// Starts a worker for cases of a suite.
 fn start(suite: &Suite, options: &Options) -> anyhow::Result<Worker> {
     let mut command = current_program().context("cannot find the path of this program")?;
-    command.arg("--worker").arg(&suite.folder).args(options.ways.to_args());
-    if let Some(folder) = &options.ways.through_save {
+    command.arg("--worker").arg(&suite.folder).args(options.variants.to_args());
+    if let Some(folder) = &options.variants.through_save {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }

@@ -19,6 +19,10 @@ struct SuiteTally {
     all: Counts,
     groups: std::collections::BTreeMap<String, Counts>,
     extended: usize,
+    /// Cases whose gradients were computed by graphs.
+    graphs: usize,
+    /// Why gradients of the other cases were computed by the tape.
+    taped: Vec<String>,
     /// Cases that did not pass: index, id, verdict.
     wrong: Vec<(usize, String, Verdict)>,
 }
@@ -47,6 +51,12 @@ impl Counts {
 /// The remark of a case that PyTorch rejects and that runs here.
 pub const EXTENDED: &str = "extended";
 
+/// The remark of a case whose calls ran differentiated graphs.
+pub const GRAPH: &str = "differentiated as a graph";
+
+/// The beginning of the remark of a case whose calls were recorded operator by operator; the reason follows.
+pub const TAPE: &str = "recorded: ";
+
 impl Tally {
     /// Starts a suite; the following cases belong to it.
     pub fn start(&mut self, name: &str) {
@@ -60,8 +70,12 @@ impl Tally {
         suite.groups.entry(group.to_string()).or_default().add(verdict.outcome);
         if verdict.outcome != Outcome::Passed {
             suite.wrong.push((index, id.to_string(), verdict));
-        } else if verdict.why == EXTENDED {
-            suite.extended += 1;
+        } else {
+            match verdict.why.as_str() {
+                EXTENDED => suite.extended += 1,
+                GRAPH => suite.graphs += 1,
+                why => suite.taped.extend(why.strip_prefix(TAPE).map(str::to_string)),
+            }
         }
     }
 
@@ -118,7 +132,10 @@ impl Tally {
                 "{name:10} {:7} {:7} {:7} {:12} {:9}",
                 c.cases, c.passed, c.failed, c.unsupported, c.panicked
             );
-            let more = if extended > 0 {
+            let differentiated = suite.graphs + suite.taped.len();
+            let more = if differentiated > 0 {
+                format!("   ({} of {differentiated} differentiated as graphs)", suite.graphs)
+            } else if extended > 0 {
                 format!("   ({extended} run here that PyTorch refuses)")
             } else {
                 String::new()
@@ -139,6 +156,13 @@ impl SuiteTally {
                 "  {name:40} {:5} of {:5} passed, {bad} failed, {} unsupported",
                 c.passed, c.cases, c.unsupported
             );
+        }
+        let mut taped = std::collections::BTreeMap::<&str, usize>::new();
+        self.taped.iter().for_each(|reason| *taped.entry(reason).or_default() += 1);
+        let mut taped: Vec<_> = taped.into_iter().collect();
+        taped.sort_by_key(|(reason, n)| (std::cmp::Reverse(*n), *reason));
+        for (reason, n) in taped.iter().take(reasons) {
+            let _ = writeln!(text, "  recorded    {n:5} × {reason}");
         }
         for outcome in [Outcome::Panicked, Outcome::Failed, Outcome::Unsupported] {
             let mut counts = std::collections::BTreeMap::<&str, (usize, &str)>::new();

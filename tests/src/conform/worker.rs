@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::case::{Case, Verdict};
-use super::options::Ways;
+use super::options::Variants;
 use super::replay::Replay;
 use flambeau_fuzz::worker::READY;
 
 /// Replays cases from standard input until its end.
 ///
 /// # Errors
-/// Returns an error if the arguments are not `FOLDER` followed by those of [`Ways`], or if the session cannot be
+/// Returns an error if the arguments are not `FOLDER` followed by those of [`Variants`], or if the session cannot be
 /// created.
 pub fn serve(args: &[String]) -> anyhow::Result<()> {
     let folder = args.first().map(PathBuf::from);
     let Some(folder) = folder else { anyhow::bail!("--worker needs a folder") };
-    let ways = Ways::from_args(args);
-    let thread = std::thread::Builder::new().spawn(move || work(folder, ways))?;
+    let variants = Variants::from_args(args);
+    let thread = std::thread::Builder::new().spawn(move || work(folder, variants))?;
     thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the worker panicked")))
 }
 
-fn work(folder: PathBuf, ways: Ways) -> anyhow::Result<()> {
-    let replay = Replay::new(folder, ways)?;
+fn work(folder: PathBuf, variants: Variants) -> anyhow::Result<()> {
+    let replay = Replay::new(folder, variants)?;
     println!("{READY}");
     let message = Arc::new(Mutex::new(String::new()));
     let kept = message.clone();

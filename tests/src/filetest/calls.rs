@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use flambeau::json::Reader;
-use flambeau::{Entry, Execution, Fault, IValue, Program, Session, Type};
+use flambeau::{Compilation, Entry, Execution, Fault, IValue, Program, Session, Type};
 use flambeau_exec::{Gen, soundness};
+use flambeau_ir::Graph;
+use flambeau_ir::attr::names;
 use flambeau_ir::schema::Argument;
 use flambeau_rewrite::{Checks, Exactness, Manager};
 use serde_json::Value;
@@ -115,7 +117,8 @@ fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     let graph = entry_of(&program, call)?.graph().clone();
     // Source does not declare sizes, so a program loaded from source does not check them.
-    if graph.inputs().any(|v| graph.ty(v) != graph.ty(v).erase_shapes()) {
+    let functions = program.unit().functions().map(|function| &function.graph);
+    if std::iter::once(&graph).chain(functions).any(|graph| declares_sizes(graph)) {
         return Ok(None);
     }
     let bytes = match program
@@ -130,6 +133,19 @@ fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
         session.load_archive_bytes(&bytes).map_err(|e| format!("the saved program cannot be loaded: {e}"))?;
     let forward = Call { name: "forward".to_string(), ..call.clone() };
     call_program(&session, &loaded, &forward).map(Some)
+}
+
+/// Whether inputs of the graph, or of a subgraph in it, have types that state more of a tensor than `Tensor`.
+fn declares_sizes(graph: &Graph) -> bool {
+    let mut todo = vec![graph];
+    while let Some(graph) = todo.pop() {
+        if graph.inputs().any(|v| graph.ty(v) != graph.ty(v).erase_shapes()) {
+            return true;
+        }
+        let subgraph = |n| graph.attr(n, names::subgraph())?.as_graph();
+        todo.extend(graph.nodes_deep().filter_map(subgraph).map(|graph| &**graph));
+    }
+    false
 }
 
 /// Runs a pipeline on the called function and calls the result in the reference evaluator; returns the required
@@ -230,6 +246,48 @@ fn specialized(file: &TestFile, call: &Call) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A loaded program whose entry is called several times.
+pub(super) struct Instance {
+    session: Session,
+    entry: Entry,
+}
+
+impl Instance {
+    /// Loads the program of a file for calls of the entry that `call` names.
+    ///
+    /// # Errors
+    /// Returns an error if the program or the call does not parse.
+    pub(super) fn new(
+        file: &TestFile,
+        call: &str,
+        execution: Execution,
+        compilation: Compilation,
+    ) -> Result<Instance, String> {
+        let session = subject::session().with_execution(execution).with_compilation(compilation);
+        let program = subject::program(file, &session).map_err(|e| e.to_string())?;
+        let entry = entry_of(&program, &parse_call(call)?.0)?;
+        Ok(Instance { session, entry })
+    }
+
+    /// Returns the entry.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    fn call(&self, call: &Call) -> Result<Seen, String> {
+        call_entry(&self.session, &self.entry, self.entry.params(), call)
+    }
+}
+
+/// Calls two instances of a program alike.
+///
+/// # Errors
+/// Returns an error if the call is invalid or the results differ.
+pub(super) fn same(reference: &Instance, other: &Instance, call: &str) -> Result<(), String> {
+    let (call, _) = parse_call(call)?;
+    agree(&reference.call(&call)?, &other.call(&call)?, Tolerance::BITS)
 }
 
 /// Returns the positional arguments, and whether they match the types of their parameters.

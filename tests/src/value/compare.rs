@@ -17,11 +17,14 @@ pub struct Tolerance {
     pub meta: bool,
     /// Whether `-0.0` differs from `0.0`.
     pub signed_zeros: bool,
+    /// Whether tensors must agree in requiring gradients.
+    pub requires_grad: bool,
 }
 
 impl Tolerance {
     /// Numbers must be equal; `-0.0` equals `0.0`.
-    pub const EXACT: Tolerance = Tolerance { rtol: 0.0, atol: 0.0, meta: false, signed_zeros: false };
+    pub const EXACT: Tolerance =
+        Tolerance { rtol: 0.0, atol: 0.0, meta: false, signed_zeros: false, requires_grad: false };
 
     /// Numbers must have the same bits, except that all NaN are equal.
     pub const BITS: Tolerance = Tolerance { signed_zeros: true, ..Tolerance::EXACT };
@@ -151,6 +154,10 @@ fn float_of(value: &Value, part: Option<usize>) -> Result<f64, String> {
 }
 
 fn tensor(got: &Value, want: &Value, tolerance: Tolerance) -> Result<(), String> {
+    let requires_grad = |value: &Value| value.get("rg").and_then(Value::as_bool) == Some(true);
+    if tolerance.requires_grad && requires_grad(got) != requires_grad(want) {
+        return Err(format!("requires_grad is {}", requires_grad(got)));
+    }
     if tolerance.meta {
         // The elements were not recorded.
         for field in ["dtype", "shape"] {

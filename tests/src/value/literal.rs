@@ -444,8 +444,8 @@ mod tests {
         let (call, rest) = parse_call("f(a := tensor([1.0, 2.0]), [a], view(a, [2], [0], 1)) == a").unwrap();
         assert_eq!((call.args.len(), rest), (3, " == a"));
         let mut reader = flambeau::json::Reader::default();
-        let mut read = |v: &Value| reader.read_as(v, flambeau::Type::ANY).unwrap();
-        let made: Vec<_> = call.args.iter().map(|v| read(v)).collect();
+        let read = |v: &Value| reader.read_as(v, flambeau::Type::ANY).unwrap();
+        let made: Vec<_> = call.args.iter().map(read).collect();
         let a = made[0].as_tensor().unwrap();
         assert!(made[1].as_list().unwrap().to_tensors().unwrap()[0].ptr_eq(a));
         let view = made[2].as_tensor().unwrap();

@@ -10,13 +10,13 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
         "aten::mean.dim" => {
             close(|args| folded(args, 1, 2, |line| line.iter().sum::<Number>() / line.len() as f64))
         }
-        "aten::amax" => exact(|args| folded(args, 1, 2, |line| best(line, |a, b| a > b).0)),
-        "aten::amin" => exact(|args| folded(args, 1, 2, |line| best(line, |a, b| a < b).0)),
+        "aten::amax" => exact(|args| folded(args, 1, 2, |line| extreme(line, |a, b| a > b).0)),
+        "aten::amin" => exact(|args| folded(args, 1, 2, |line| extreme(line, |a, b| a < b).0)),
         "aten::logsumexp" => {
             close(|args| folded(args, 1, 2, |line| line.iter().map(|v| v.exp()).sum::<Number>().ln()))
         }
-        "aten::var.correction" => close(|args| spread(args, |v| v)),
-        "aten::std.correction" => close(|args| spread(args, f64::sqrt)),
+        "aten::var.correction" => close(|args| variance(args, |v| v)),
+        "aten::std.correction" => close(|args| variance(args, f64::sqrt)),
         "aten::linalg_vector_norm" => close(|args| {
             let order = args.number(1)?;
             let of = move |line: &[Number]| match order {
@@ -37,10 +37,10 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
             along(args, 1, Some(args.flag(2)?), |l| vec![truth(l.iter().all(|v| v.norm() != 0.0))])
         }),
         "aten::argmax" => {
-            exact(|args| along(args, 1, Some(args.flag(2)?), |l| vec![count(best(l, |a, b| a > b).1)]))
+            exact(|args| along(args, 1, Some(args.flag(2)?), |l| vec![count(extreme(l, |a, b| a > b).1)]))
         }
         "aten::argmin" => {
-            exact(|args| along(args, 1, Some(args.flag(2)?), |l| vec![count(best(l, |a, b| a < b).1)]))
+            exact(|args| along(args, 1, Some(args.flag(2)?), |l| vec![count(extreme(l, |a, b| a < b).1)]))
         }
         "aten::cumsum" => exact(|args| running(args, |a, b| a + b)),
         "aten::cumprod" => exact(|args| {
@@ -98,7 +98,7 @@ fn count(n: usize) -> Number {
 }
 
 /// Returns the first extreme element of a line, and its index.
-fn best(line: &[Number], better: impl Fn(f64, f64) -> bool) -> (Number, usize) {
+fn extreme(line: &[Number], better: impl Fn(f64, f64) -> bool) -> (Number, usize) {
     let first = line.first().map_or(f64::NAN, |v| v.re);
     let (value, index) = line
         .iter()
@@ -108,7 +108,7 @@ fn best(line: &[Number], better: impl Fn(f64, f64) -> bool) -> (Number, usize) {
 }
 
 fn softmax(line: &[Number]) -> Vec<Number> {
-    let largest = best(line, |a, b| a > b).0;
+    let largest = extreme(line, |a, b| a > b).0;
     let all: Vec<Number> = line.iter().map(|v| (v - largest).exp()).collect();
     let sum: Number = all.iter().sum();
     all.iter().map(|v| v / sum).collect()
@@ -191,7 +191,7 @@ fn folded(args: Args<'_>, dims: usize, keep: usize, f: impl Fn(&[Number]) -> Num
 }
 
 /// Returns a function of the variances.
-fn spread(args: Args<'_>, f: impl Fn(f64) -> f64) -> Option<Vec<Array>> {
+fn variance(args: Args<'_>, f: impl Fn(f64) -> f64) -> Option<Vec<Array>> {
     let correction = if args.is_none(2) { 1.0 } else { args.number(2)? };
     let of = |line: &[Number]| {
         let mean = line.iter().sum::<Number>() / line.len() as f64;

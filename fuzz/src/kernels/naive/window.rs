@@ -36,7 +36,7 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
 }
 
 /// Returns up to three values, preceded by `one` for each missing value.
-fn three(values: &[i64], space: usize, one: i64) -> Option<[i64; 3]> {
+fn per_dimension(values: &[i64], space: usize, one: i64) -> Option<[i64; 3]> {
     let mut all = [one; 3];
     for d in 0..space {
         all[3 - space + d] =
@@ -46,7 +46,7 @@ fn three(values: &[i64], space: usize, one: i64) -> Option<[i64; 3]> {
 }
 
 /// Returns the spatial sizes of an array with two leading dimensions, preceded by 1s.
-fn spread(array: &Array, space: usize) -> Option<[usize; 3]> {
+fn spatial_sizes(array: &Array, space: usize) -> Option<[usize; 3]> {
     let mut sizes = [1; 3];
     for d in 0..space {
         sizes[3 - space + d] = *array.sizes.get(2 + d)?;
@@ -77,12 +77,12 @@ fn convolution(
     if x.sizes.len() != w.sizes.len() || !(1..=3).contains(&space) {
         return None;
     }
-    let stride = three(&args.ints(3)?, space, 1)?;
-    let padding = three(&args.ints(4)?, space, 0)?;
-    let dilation = three(&dilation, space, 1)?;
-    let more = three(&more, space, 0)?;
+    let stride = per_dimension(&args.ints(3)?, space, 1)?;
+    let padding = per_dimension(&args.ints(4)?, space, 0)?;
+    let dilation = per_dimension(&dilation, space, 1)?;
+    let more = per_dimension(&more, space, 0)?;
     let groups = usize::try_from(groups).ok()?;
-    let (input, kernel) = (spread(&x, space)?, spread(&w, space)?);
+    let (input, kernel) = (spatial_sizes(&x, space)?, spatial_sizes(&w, space)?);
     let (channels, results) = (x.sizes[1], if transposed { w.sizes[1] * groups } else { w.sizes[0] });
     let (own, per) = (channels / groups, results / groups);
     let mut output = [0; 3];
@@ -146,12 +146,12 @@ impl Pool {
     fn of(args: Args<'_>, dilation: Vec<i64>, ceil: bool) -> Option<Pool> {
         let input = args.array(0)?;
         let space = input.sizes.len().checked_sub(2).filter(|s| (1..=3).contains(s))?;
-        let kernel = three(&args.ints(1)?, space, 1)?;
+        let kernel = per_dimension(&args.ints(1)?, space, 1)?;
         let given = args.ints(2)?;
-        let stride = if given.is_empty() { kernel } else { three(&given, space, 1)? };
-        let padding = three(&args.ints(3)?, space, 0)?;
-        let dilation = three(&dilation, space, 1)?;
-        let sizes = spread(&input, space)?;
+        let stride = if given.is_empty() { kernel } else { per_dimension(&given, space, 1)? };
+        let padding = per_dimension(&args.ints(3)?, space, 0)?;
+        let dilation = per_dimension(&dilation, space, 1)?;
+        let sizes = spatial_sizes(&input, space)?;
         let mut output = [0; 3];
         for d in 0..3 {
             let n = sizes[d] as i64;

@@ -2,8 +2,8 @@
 //!
 //! The continuation starts with the nodes after the point in its block. At the end of a block it goes on in the
 //! enclosing one: after a `prim::If`, the outputs of the block are the results of the branch; a `prim::Loop` becomes a
-//! loop over the remaining iterations. Values from before the point become inputs when they are first needed, so the
-//! inputs are exactly the live values. Constants are copied instead.
+//! loop over the remaining iterations. Values from before the point become inputs when they are first needed, and those
+//! that only guards used are removed again, so the inputs are exactly the live values. Constants are copied instead.
 //!
 //! Guards are assumptions of the program that the continuation replaces, so they are removed from it. The inputs have
 //! no refined types, because callers do not check them.
@@ -61,8 +61,9 @@ impl Continuation {
         builder.rest(guard, steps).map_err(|error| {
             PassError::at(source, guard, Fault::Internal, format!("the rest of the program: {error}"))
         })?;
-        let captures = builder.captures;
+        let mut captures = builder.captures;
         remove_guards(&mut graph);
+        remove_unused_inputs(&mut graph, &mut captures);
         Ok(Some(Continuation { graph, captures }))
     }
 }
@@ -80,6 +81,18 @@ fn remove_guards(graph: &mut Graph) {
         let value = editor.graph().operand(guard, 0);
         editor.replace_node(guard, &[value]);
     }
+}
+
+/// Removes inputs that only guards used, with their captures.
+fn remove_unused_inputs(graph: &mut Graph, captures: &mut Vec<ValueId>) {
+    let used: Vec<bool> = graph.inputs().map(|v| graph.use_count(v) > 0).collect();
+    let root = graph.root();
+    let mut editor = graph.edit();
+    for (index, _) in used.iter().enumerate().rev().filter(|&(_, &used)| !used) {
+        editor.remove_block_input(root, index);
+    }
+    let mut used = used.into_iter();
+    captures.retain(|_| used.next().unwrap_or(true));
 }
 
 struct Builder<'g> {

@@ -1,21 +1,36 @@
 //! Removes guards that hold anyway.
 //!
-//! A guard holds if the facts about its operand imply the guarded type. [`Shapes`] derives the facts by the rules of
-//! operators from the types of the graph's inputs, which callers must satisfy, and from the other guards. If two inputs
-//! of an addition are known to have sizes [2, 3], so does the result, and its guard is removed.
+//! [`GuardGraph`] states which guards follow: from facts about the guarded value, which shape rules derive from the types
+//! of the graph's inputs and from other guards, or from an earlier guard of the same tensor. If two inputs of an addition
+//! are known to have sizes [2, 3], so does the result, and its guard is removed. The analysis explains why all guards that
+//! follow may be removed at once.
 //!
-//! All guards that hold are removed at once, although their facts may depend on each other, for instance around a loop.
-//! This is sound by induction over the steps of a run: the facts about an operand follow from values that were computed
-//! before it, and up to the first step at which a removed guard would fail, all guards hold.
+//! A guard without uses states nothing that another node relies on, and is removed too, because passes that rely on
+//! guarded types run after `insert_bailouts`. A `prim::BailOut` without uses stays: such a pass may have used its type.
+//!
+//! The log (level `>`) and the rewrite trace name the premises of each removed guard.
 
-use super::guards;
+use crate::log::Level;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_analysis::Shapes;
-use flambeau_ir::{Graph, NodeId};
+use crate::trace::name;
+use flambeau_analysis::GuardGraph;
+use flambeau_analysis::guards::{Implication, Premise, is_guard};
+use flambeau_ir::{Graph, NodeId, Prim, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 /// Removes guards that follow from other guards and from the rules of operators, and guards without uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateGuards;
+
+/// A guard to be removed.
+struct Removal {
+    guard: NodeId,
+    /// The earlier guard of the same tensor whose result replaces that of this one; its operand if there is none.
+    by: Option<NodeId>,
+    /// What the guard follows from, if a log or a trace is kept.
+    because: Option<String>,
+}
 
 impl Pass for EliminateGuards {
     const NAME: &'static str = "eliminate_guards";
@@ -23,30 +38,76 @@ impl Pass for EliminateGuards {
     const DOC: &'static str = "Removes guards that follow from other guards and from shape rules.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let (graph, shapes) = cx.with::<Shapes>();
-        let removed: Vec<NodeId> = guards(graph)
-            .into_iter()
-            .filter(|&guard| graph.use_count(graph.result(guard, 0)) == 0 || holds(graph, shapes, guard))
-            .collect();
+        let graph = cx.graph();
+        if !graph.nodes_deep().any(|n| is_guard(graph, n)) {
+            return Ok(());
+        }
+        let explains = cx.is_tracing() || cx.is_logging(Level::Update);
+        let (graph, implications) = cx.with::<GuardGraph>();
+        let removals: Vec<Removal> =
+            implications.guards().iter().filter_map(|&g| removal(graph, implications, g, explains)).collect();
+        for removal in &removals {
+            if let Some(because) = &removal.because {
+                cx.log(Level::Update, |g| format!("{} {because}", describe_guard(g, removal.guard)));
+            }
+        }
         let (mut editor, mut fuel) = cx.edit_fuelled();
-        for guard in removed {
+        // The values that results of removed guards were replaced by.
+        let mut replaced: HashMap<NodeId, ValueId, FxBuildHasher> = HashMap::default();
+        for Removal { guard, by, because } in removals {
             if !fuel.take("remove", editor.graph(), guard) {
                 break;
             }
-            let value = editor.graph().operand(guard, 0);
+            if let Some(because) = because {
+                fuel.prove(because);
+            }
+            let g = editor.graph();
+            let value = match by {
+                Some(by) => replaced.get(&by).copied().unwrap_or_else(|| g.result(by, 0)),
+                None => g.operand(guard, 0),
+            };
+            replaced.insert(guard, value);
             editor.replace_node(guard, &[value]);
         }
         Ok(())
     }
 }
 
-/// Whether the facts about the operand of a guard imply the guarded type. A tensor that may be undefined satisfies no
-/// guard.
-fn holds(graph: &Graph, shapes: &Shapes, guard: NodeId) -> bool {
-    let wanted = graph.ty(graph.result(guard, 0));
-    let known = shapes.tensor(graph.operand(guard, 0));
-    match (known, wanted.as_tensor()) {
-        (Some(known), Some(wanted)) => !known.admits_undefined() && known.to_type().implies(wanted),
-        _ => false,
+/// Returns how a guard is removed; `None` if it stays.
+fn removal(g: &Graph, implications: &GuardGraph, guard: NodeId, explains: bool) -> Option<Removal> {
+    let (by, because) = match implications.reason(guard) {
+        Some((Premise::Guard(earlier), Implication::Dominance)) => {
+            let because = || format!("follows from {}", describe_guard(g, earlier));
+            (Some(earlier), explains.then(because))
+        }
+        Some(_) => (None, explains.then(|| explanation(g, implications, guard))),
+        None if g.is_prim(guard, Prim::Guard) && g.use_count(g.result(guard, 0)) == 0 => {
+            (None, explains.then(|| "has no uses".to_owned()))
+        }
+        None => return None,
+    };
+    Some(Removal { guard, by, because })
+}
+
+/// States the premises of a guard that follows from the facts about its value.
+fn explanation(g: &Graph, implications: &GuardGraph, guard: NodeId) -> String {
+    let premises = implications.premises(guard);
+    let mut parts: Vec<String> = Vec::new();
+    if !premises.values.is_empty() {
+        let mut names: Vec<String> = premises.values.iter().map(|&v| name(g, v)).collect();
+        names.sort();
+        parts.push(names.join(", "));
     }
+    let mut guards: Vec<String> = premises.guards.iter().map(|&n| describe_guard(g, n)).collect();
+    guards.sort();
+    parts.extend(guards);
+    if premises.truncated {
+        parts.push("others".to_owned());
+    }
+    format!("follows by shape rules from {}", parts.join(", "))
+}
+
+/// Names a guard by the value and the type that it states: `guard of %3: Float(2, 3)`.
+fn describe_guard(g: &Graph, guard: NodeId) -> String {
+    format!("guard of {}: {}", name(g, g.operand(guard, 0)), g.ty(g.result(guard, 0)))
 }

@@ -17,6 +17,7 @@
 pub mod bailout;
 pub mod coalesce;
 mod continuation;
+pub mod count;
 pub mod eliminate;
 pub mod insert;
 pub mod motion;
@@ -29,5 +30,7 @@ fn guards(graph: &Graph) -> Vec<NodeId> {
     graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Guard)).collect()
 }
 
+#[cfg(test)]
+mod captures;
 #[cfg(test)]
 mod tests;

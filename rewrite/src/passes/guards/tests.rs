@@ -258,3 +258,134 @@ fn continuations_are_bounded() {
     assert_eq!(is(Prim::Guard), 0);
     assert!((8..=32).contains(&is(Prim::BailOut)), "{}", is(Prim::BailOut));
 }
+
+/// A guard that an earlier one of the same tensor implies is replaced by it, even if that one is removed too.
+#[test]
+fn dominated_guards_are_replaced() {
+    assert_passes(
+        &toy(),
+        "eliminate_guards",
+        "graph(%x : Float(2, 3), %y : Tensor, %c : bool):
+  %a : Tensor = toy::relu(%x)
+  %g : Float(2, 3) = prim::Guard(%a)
+  %h : Float(*, *) = prim::Guard(%g)
+  %k : Float(2, 3) = prim::Guard(%y)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %m : Float(2, *) = prim::Guard(%y)
+      -> (%m)
+    block1():
+      -> (%h)
+  return (%r, %k)
+",
+        "graph(%x : Float(2, 3), %y : Tensor, %c : bool):
+  %a : Tensor = toy::relu(%x)
+  %k : Float(2, 3) = prim::Guard(%y)
+  %r : Tensor = prim::If(%c)
+    block0():
+      -> (%k)
+    block1():
+      -> (%a)
+  return (%r, %k)
+",
+    );
+}
+
+/// A bail-out that follows is removed; one without uses stays, since an earlier pass may have relied on its type.
+#[test]
+fn bailouts_that_follow_are_removed() {
+    let text = "graph(%x : Float(2, 3), %y : Tensor):
+  %a : Tensor = toy::relu(%x)
+  %g : Float(2, 3) = prim::Guard(%a)
+  %h : Float(2, 3) = prim::Guard(%y)
+  %b : Tensor = toy::mul(%g, %h)
+  return (%b)
+";
+    let mut graph = run(&toy(), "insert_bailouts", text);
+    let bailouts = |graph: &Graph| graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::BailOut)).count();
+    assert_eq!(bailouts(&graph), 2);
+    let (x, kept) = (graph.inputs().next().unwrap(), graph.nodes_deep().last().unwrap());
+    (0..2).for_each(|i| graph.edit().set_operand(kept, i, x));
+    let library = crate::pipeline::PassLibrary::standard();
+    let pipeline = crate::pipeline::Pipeline::parse("eliminate_guards", &library).unwrap();
+    crate::manager::Manager::new().run(&mut graph, &pipeline).unwrap();
+    assert_eq!(bailouts(&graph), 1, "{graph}");
+}
+
+/// The rewrite trace and the log name what a removed guard follows from.
+#[test]
+fn eliminations_are_explained() {
+    use crate::control::Control;
+    use crate::log::{Level, Log, Sink};
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+    impl Sink for Lines {
+        fn write(&self, _: &str, _: Level, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+    }
+    let mut graph = read(
+        &toy(),
+        "graph(%x : Float(2, 3), %y : Tensor):
+  %p : Float(2, 3) = prim::Guard(%y)
+  %a : Tensor = toy::mul(%x, %p)
+  %g : Float(2, 3) = prim::Guard(%a)
+  %h : Float(*, 3) = prim::Guard(%y)
+  return (%g, %h)
+",
+    );
+    let lines = Arc::new(Lines::default());
+    let library = crate::pipeline::PassLibrary::standard();
+    let pipeline = crate::pipeline::Pipeline::parse("eliminate_guards", &library).unwrap();
+    let mut control = Control::new().with_trace();
+    crate::manager::Manager::new()
+        .log(Log::parse(">eliminate_guards", Arc::clone(&lines) as _))
+        .run_with(&mut graph, &pipeline, &mut flambeau_analysis::Analyses::new(), &mut control)
+        .unwrap();
+    let lines = lines.0.lock().unwrap();
+    let of_a = "follows by shape rules from %x, guard of %y: Float(2, 3)";
+    assert!(lines.contains(&format!("guard of %a: Float(2, 3) {of_a}")), "{lines:?}");
+    let of_y = "guard of %y: Float(*, 3) follows from guard of %y: Float(2, 3)";
+    assert!(lines.iter().any(|line| line == of_y), "{lines:?}");
+    let trace =
+        control.trace().unwrap().events().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(trace.contains(of_a), "{trace}");
+}
+
+/// What the continuation may write or return is not replaced by another tensor, although nothing in the graph writes it.
+#[test]
+fn captured_tensors_stay_apart() {
+    let text = |rest: &str| {
+        format!(
+            "graph(%x : Float(2), %y : Tensor, %c : bool):
+  %1 : int = prim::Constant[value=1]()
+  %z : Float(2) = toy::mul(%x, %1)
+  %g : Float(2) = prim::Guard(%y)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %w : Tensor = toy::relu_(%z)
+      -> (%w)
+    block1():
+      -> (%g)
+{rest}  %a : Tensor = toy::mul(%z, %r)
+  return (%a)
+"
+        )
+    };
+    let mut graph = run(&toy(), "insert_bailouts", &text(""));
+    let is = |graph: &Graph, n, prim| graph.is_prim(n, prim);
+    let branch = graph.nodes_deep().find(|&n| is(&graph, n, Prim::If)).unwrap();
+    let guarded = graph.operand(graph.ret(graph.block(branch, 1)), 0);
+    graph.edit().replace_node(branch, &[guarded]);
+    let library = crate::pipeline::PassLibrary::standard();
+    for pass in ["peephole", "saturate"] {
+        let pipeline = crate::pipeline::Pipeline::parse(pass, &library).unwrap();
+        let mut graph = graph.clone();
+        crate::manager::Manager::new().run(&mut graph, &pipeline).unwrap();
+        let bailout = graph.nodes_deep().find(|&n| is(&graph, n, Prim::BailOut)).unwrap();
+        let (x, captures) = (graph.inputs().next().unwrap(), graph.operands(bailout).collect::<Vec<_>>());
+        assert!(!captures.contains(&x), "{pass} passes the caller's tensor to code that writes it: {graph}");
+    }
+}

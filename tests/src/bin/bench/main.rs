@@ -3,6 +3,7 @@
 //! `cargo xtask bench` runs it with the profile `dist`. Peak memory and start-up time are measured in a child process.
 
 mod archive;
+mod executor;
 mod ir;
 mod source;
 mod start;
@@ -25,12 +26,13 @@ fn main() -> Result<()> {
     }
     let session = Session::standard()?;
     println!("{:<48} {:>12} {:>12}  PyTorch 2.6", "figure", "measured", "limit");
-    let groups: [(&str, Figures); 6] = [
+    let groups: [(&str, Figures); 7] = [
         ("start", start::figures),
         ("archive", archive::figures),
         ("source", source::figures),
         ("ir", ir::figures),
         ("vm", vm::figures),
+        ("executor", executor::figures),
         ("tensor", tensor::figures),
     ];
     for (name, figures) in groups {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::call::Call;
 use super::super::case::{Case, Verdict};
-use super::program::{End, PROFILED_CALLS, fail_guards, judge};
+use super::program::{End, PROFILED_CALLS, judge};
 use super::{Replay, verdict_of};
 use crate::value::compare::compare;
 
@@ -30,7 +30,7 @@ impl Replay {
         self.calls_exported(&program, &calls)?;
         buffers_after(&program, last)?;
         // One call alone would only be profiled. A program that changed its state would have other results.
-        if self.ways.execution == Execution::Profiling && versions(&program) == before {
+        if self.variants.execution == Execution::Profiling && versions(&program) == before {
             for _ in 1..PROFILED_CALLS {
                 self.calls_exported(&program, &calls)?;
             }
@@ -54,7 +54,7 @@ impl Replay {
             Some(bytes) => session.load_exported_bytes(&bytes)?,
             None => session.load_exported(self.folder.join(case.text("archive")))?,
         };
-        if self.ways.through_save.is_none() { Ok(program) } else { written_again(&program, session) }
+        if self.variants.through_save.is_none() { Ok(program) } else { written_again(&program, session) }
     }
 
     fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
@@ -62,9 +62,6 @@ impl Replay {
             Ok(arguments) => arguments,
             Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
-        if let Some(deopt) = self.ways.deopt {
-            fail_guards(program.entry(), deopt);
-        }
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
         let result = program.call_on(&args, &kwargs, &mut host);

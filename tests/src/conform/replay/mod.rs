@@ -1,7 +1,8 @@
 //! Replay of one case on a session.
 //!
 //! Each kind of case has a module. Programs are loaded and called ([`program`], [`exported`]), IR text is parsed and printed
-//! ([`text`]), passes are compared by the sizes of their results ([`pass`]), printed programs are compared
+//! ([`text`]), gradients are computed to second order ([`gradients`]), modules are trained ([`training`]), passes are
+//! compared by the sizes of their results ([`pass`]), printed programs are compared
 //! ([`printed`]), and hostile programs must not crash ([`bad`]).
 
 mod bad;
@@ -13,14 +14,15 @@ mod pass;
 mod printed;
 mod program;
 mod text;
+mod training;
 
 use std::path::PathBuf;
 
 use flambeau::rewrite::Checks;
-use flambeau::{Error, Fault, Session};
+use flambeau::{Compilation, Error, Fault, Session};
 
 use super::case::{Case, Verdict};
-use super::options::Ways;
+use super::options::Variants;
 
 /// Memory limit of a case in bytes. Hostile programs use the session's default limits.
 const MEMORY: usize = 4 << 30;
@@ -28,7 +30,7 @@ const MEMORY: usize = 4 << 30;
 /// The state for replaying cases of a suite.
 pub struct Replay {
     folder: PathBuf,
-    ways: Ways,
+    variants: Variants,
     session: Session,
     /// A session with default limits, for hostile programs.
     strict: Session,
@@ -39,12 +41,16 @@ impl Replay {
     ///
     /// # Errors
     /// Returns an error if a session cannot be created.
-    pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
+    pub fn new(folder: PathBuf, variants: Variants) -> anyhow::Result<Replay> {
         // A failing optimization fails the case.
         let builder = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY);
-        let session = builder.execution(ways.execution).profiled_runs(1).build()?;
+        let builder = builder.differentiated_after(if variants.gradient_graphs { 0 } else { 1 });
+        let compilation =
+            if variants.threads > 1 { Compilation::Background } else { Compilation::Synchronous };
+        let builder = builder.execution(variants.execution).profiled_runs(1).compilation(compilation);
+        let session = builder.threads(variants.threads).build()?.with_deopt(variants.deopt);
         let strict = Session::standard()?;
-        Ok(Replay { folder, ways, session, strict })
+        Ok(Replay { folder, variants, session, strict })
     }
 
     /// Replays a case.
@@ -68,7 +74,7 @@ impl Replay {
 
     fn ir_text(&self, case: &Case, field: &str) -> Result<(), Verdict> {
         let graph = text::read(case.text(field), self.session.registry())?;
-        text::check(case, &graph, self.ways.compare_text)
+        text::check(case, &graph, self.variants.compare_text)
     }
 }
 

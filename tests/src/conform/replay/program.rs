@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::super::call::Call;
 use super::super::case::{Case, Outcome, Verdict};
-use super::super::options::Deopt;
-use super::super::tally::EXTENDED;
+use super::super::tally::{EXTENDED, GRAPH, TAPE};
 use super::declared::as_declared;
-use super::{Replay, gradients, verdict_of};
+use super::gradients::Run;
+use super::training;
+use super::{Replay, verdict_of};
 use crate::value::compare::{Tolerance, compare};
 
 /// The result of running a program.
@@ -47,6 +48,14 @@ impl Instance {
         Ok(&self.entries[name])
     }
 
+    /// Returns the verdict of a program that passed, with a remark on how its calls were differentiated.
+    fn differentiated(&self) -> Verdict {
+        let is_graph = self.entries.values().any(|entry| !entry.gradient_graphs().is_empty());
+        let reason = self.entries.values().flat_map(Entry::gradient_refusals).next().unwrap_or_default();
+        let why = if is_graph { GRAPH.to_string() } else { format!("{TAPE}{reason}") };
+        Verdict { why, ..Verdict::passed() }
+    }
+
     /// Sets attributes of the module from outside.
     fn set(&self, call: &Call<'_>) -> Result<(), Verdict> {
         let failed = |e: Error| verdict_of(&e, "setting an attribute");
@@ -70,7 +79,7 @@ impl Replay {
             "ir" => session.parse_ir(case.text("ir")),
             _ => {
                 let program = self.frozen(self.archive(case, session)?, case.text("entry"))?;
-                let Some(folder) = self.ways.through_save.as_ref() else { return Ok(program) };
+                let Some(folder) = self.variants.through_save.as_ref() else { return Ok(program) };
                 let saved = folder.join(format!("{}.pt", case.id().replace('/', "_")));
                 program.save(&saved)?;
                 session.load_archive(&saved)
@@ -91,7 +100,7 @@ impl Replay {
         let training = |p: &Program| {
             p.module().is_none_or(|root| root.named_modules().iter().any(|(_, module)| module.is_training()))
         };
-        if !self.ways.through_freeze || training(&program) {
+        if !self.variants.through_freeze || training(&program) {
             return Ok(program);
         }
         // A case that is only loaded has no entry.
@@ -111,8 +120,11 @@ impl Replay {
         };
         let mut instance =
             Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
+        if case.get("steps").is_some() {
+            return training::replay(case, &self.session, &instance.program);
+        }
         // One call alone would only be profiled. Programs without a module have no state, so it can be repeated.
-        let repeats = self.ways.execution == Execution::Profiling && instance.program.module().is_none();
+        let repeats = self.variants.execution == Execution::Profiling && instance.program.module().is_none();
         let times = if repeats && calls.len() == 1 { PROFILED_CALLS } else { 1 };
         for (i, call) in calls.iter().enumerate().flat_map(|call| std::iter::repeat_n(call, times)) {
             let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
@@ -120,6 +132,10 @@ impl Replay {
                 (1, _) | (_, Outcome::Passed) => verdict,
                 _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },
             })?;
+        }
+        let recorded = calls.iter().any(|call| call.gradients().is_some());
+        if self.variants.gradient_graphs && recorded {
+            return Err(instance.differentiated());
         }
         Ok(())
     }
@@ -134,16 +150,8 @@ impl Replay {
             Ok(arguments) => arguments,
             Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
-        if let Some(deopt) = self.ways.deopt {
-            fail_guards(entry, deopt);
-        }
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
-        let recorded = call.gradients("grad_outputs").is_some();
-        // As in PyTorch, a call is recorded for gradients if an input requires a gradient.
-        if recorded || call.requires_grad() {
-            host.set_tape(Some(self.session.tape().map_err(|e| verdict_of(&e, "making a tape"))?));
-        }
         let result = entry.call_on(&args, &kwargs, &mut host);
         let json = |value: &IValue| {
             flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
@@ -157,9 +165,10 @@ impl Replay {
         let types: Vec<Type> = entry.schema().returns.iter().map(|r| r.ty).collect();
         let ty = if let [ty] = types.as_slice() { *ty } else { Type::tuple(&types) };
         let end = End::Returned { result: json(&result)?, after, ty };
-        if recorded {
+        if call.gradients().is_some() {
             let inputs: Vec<IValue> = args.iter().chain(kwargs.iter().map(|(_, v)| v)).cloned().collect();
-            gradients::judge(call, &self.session, &mut host, &inputs, &result)?;
+            let run = Run { call, session: &self.session, module: instance.program.module() };
+            run.judge(&mut host, &inputs, &result)?;
         }
         Ok(end)
     }
@@ -167,15 +176,6 @@ impl Replay {
 
 /// Number of calls of a program with one recorded call: one is profiled, the others run its plan.
 pub(super) const PROFILED_CALLS: usize = 3;
-
-/// Makes guards of the plans of an entry fail.
-pub(super) fn fail_guards(entry: &Entry, deopt: Deopt) {
-    for plan in entry.plans() {
-        for position in 0..plan.code().bailouts().len() {
-            plan.code().force_bailout(position, deopt.period(position));
-        }
-    }
-}
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
@@ -224,7 +224,9 @@ fn judge_result(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     };
     let Some(want) = call.get("expected") else { return Ok(()) };
     let want = as_declared(want, ty);
-    compare(result, &want, call.tolerance()).map_err(|why| Verdict::failed(format!("wrong result: {why}")))
+    // Only suite `calls` records which results require gradients.
+    let tolerance = Tolerance { requires_grad: call.case.text("suite") == "calls", ..call.tolerance() };
+    compare(result, &want, tolerance).map_err(|why| Verdict::failed(format!("wrong result: {why}")))
 }
 
 /// Returns whether the recorded error is a syntax error of PyTorch's string parser, which accepts less of Python than

@@ -5,6 +5,7 @@ mod bytecode;
 mod egraph;
 mod frontend;
 mod opt;
+mod plan;
 mod print;
 mod roundtrip;
 mod run;
@@ -21,6 +22,7 @@ pub const ALL: &[&dyn Command] = &[
     &egraph::Egraph,
     &frontend::Frontend,
     &opt::Opt,
+    &plan::Plan,
     &print::Print,
     &roundtrip::RoundTrip,
     &run::Run,

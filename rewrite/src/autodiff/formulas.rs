@@ -86,6 +86,7 @@ impl Gradients {
                 continue;
             }
             let listed = said.strip_prefix("constant ").or(said.strip_prefix("layout "));
+            let said = said.strip_prefix("view ").unwrap_or(said);
             let names = listed.unwrap_or(said).split_whitespace().map(|name| (line, name));
             // Consecutive lines of names form one group, up to the first gradient.
             match all.last_mut().filter(|group| group.lines.is_empty() && !group.listed && listed.is_none()) {
@@ -178,6 +179,8 @@ pub enum GradientEntry {
     Layout,
     /// The gradients of its arguments.
     Formulas(Vec<ArgGradient>),
+    /// The gradients of the arguments of a view, for graphs.
+    View(Vec<ArgGradient>),
     /// An expression that computes the same from the arguments: the gradients are those of the expression.
     Body(&'static str),
 }
@@ -243,7 +246,13 @@ impl GradientTable {
                         }
                     }
                 }
-                None => open.extend(named(text).map(|name| (name, at))),
+                None => {
+                    let viewed = text.strip_prefix("view ");
+                    if viewed.is_some() {
+                        said = GradientEntry::View(Vec::new());
+                    }
+                    open.extend(named(viewed.unwrap_or(text)).map(|name| (name, at)));
+                }
             }
         }
         self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))
@@ -291,10 +300,17 @@ impl GradientTable {
                 GradientEntry::Constant => return Some(overwritten(schema)),
                 GradientEntry::Layout => return Some(GradientEntry::Layout),
                 GradientEntry::Body(_) => return (!schema.returns.is_empty()).then(|| entry.clone()),
-                GradientEntry::Formulas(formulas) => formulas,
+                GradientEntry::Formulas(formulas) | GradientEntry::View(formulas) => formulas,
             };
             let own = formulas.iter().filter(|f| f.args.iter().all(|arg| takes_gradient(schema, arg)));
-            Some(GradientEntry::Formulas(own.cloned().collect()))
+            let mut own: Vec<ArgGradient> = own.cloned().collect();
+            // PyTorch computes them in this order, which determines how second derivatives are rounded.
+            own.sort_by(|a, b| a.args.cmp(&b.args));
+            match entry {
+                GradientEntry::View(_) if name != schema.name => None,
+                GradientEntry::View(_) => Some(GradientEntry::View(own)),
+                _ => Some(GradientEntry::Formulas(own)),
+            }
         })
     }
 }
@@ -310,7 +326,9 @@ fn overwritten(schema: &FunctionSchema) -> GradientEntry {
 
 /// Adds one indented line to an entry.
 fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str> {
-    let GradientEntry::Formulas(formulas) = said else { return Err("unexpected line after `by`") };
+    let (GradientEntry::Formulas(formulas) | GradientEntry::View(formulas)) = said else {
+        return Err("unexpected line after `by`");
+    };
     if let Some(body) = text.strip_prefix("by ") {
         if !formulas.is_empty() {
             return Err("`by` must be the only line of an entry");
@@ -435,7 +453,8 @@ impl FormulaSource {
             } else if let Some(i) = name.strip_suffix("_like").and_then(|arg| schema.arg_index(arg)) {
                 (Named::Like(i), schema.args[i].ty.unwrap_optional())
             } else if let Some(i) = indexed(name, "grad").filter(|i| *i < schema.returns.len()) {
-                (Named::Grad(i), Type::TENSOR)
+                let is_list = schema.returns[i].ty.list_elem().is_some();
+                (Named::Grad(i), if is_list { Type::list(Type::TENSOR) } else { Type::TENSOR })
             } else if let Some(i) = indexed(name, "result").filter(|i| *i < schema.returns.len()) {
                 (Named::Result(i), schema.returns[i].ty)
             } else {

@@ -1,0 +1,86 @@
+//! Linear maps of gradients that follow from layouts and dtypes alone.
+//!
+//! The backward walk applies these maps between the formulas of operators: it sums gradients, reverses broadcasting,
+//! and moves gradients between a view and its base. Each map has an adjoint among them, so a walk that is recorded
+//! ([`Linear::apply`] with `record`) can itself be differentiated, to any order.
+
+use super::history::{self, Node, NodeKind};
+use super::region::{self, Geometry};
+use crate::error::KernelError;
+use crate::structural::sum_gradients;
+use flambeau_tensor::Tensor;
+
+/// A linear map from one tensor to another.
+#[derive(Clone, Debug)]
+pub(super) enum Linear {
+    /// Sums over broadcast dimensions and converts the dtype: from the first geometry to the second.
+    Fit(Geometry, Geometry),
+    /// Expands to sizes and converts the dtype: the adjoint of `Fit`.
+    Widen(Geometry, Geometry),
+    /// Places a tensor of the first geometry in zeroed memory and reads it there as the second geometry. Elements of
+    /// the first that share memory are summed.
+    Transfer {
+        from: Geometry,
+        to: Geometry,
+        /// The number of elements of the base that share one memory location; each gets an equal share.
+        copies: i64,
+    },
+    /// Replaces by zeros the elements of a base that belong to a view of it.
+    Erase { base: Geometry, view: Geometry },
+}
+
+impl Linear {
+    /// The map that reads a view of a base.
+    pub(super) fn view(base: Geometry, view: Geometry) -> Linear {
+        let copies = base.copies();
+        Linear::Transfer { from: base, to: view, copies }
+    }
+
+    pub(super) fn adjoint(&self) -> Linear {
+        match self.clone() {
+            Linear::Fit(from, to) => Linear::Widen(to, from),
+            Linear::Widen(from, to) => Linear::Fit(to, from),
+            Linear::Transfer { from, to, copies } => Linear::Transfer { from: to, to: from, copies },
+            erase @ Linear::Erase { .. } => erase,
+        }
+    }
+
+    /// Applies the map. If `record` is set and the tensor has a history, the result gets one.
+    pub(super) fn apply(&self, tensor: &Tensor, record: bool) -> Result<Tensor, KernelError> {
+        let result = match self {
+            Linear::Fit(_, to) => to.fit(tensor.clone())?,
+            Linear::Widen(_, to) => to.widen(tensor)?,
+            Linear::Transfer { from, to, copies } => region::transfer(tensor, from, to, *copies)?,
+            Linear::Erase { base, view } => region::erase(tensor, base, view)?,
+        };
+        if record && !result.ptr_eq(tensor) {
+            attach(&result, NodeKind::Linear(self.clone()), &[tensor]);
+        }
+        Ok(result)
+    }
+}
+
+/// Returns the sum of two gradients, with a history if `record` is set and one of them has a history.
+pub(super) fn sum(a: &Tensor, b: &Tensor, record: bool) -> Result<Tensor, KernelError> {
+    let result = sum_gradients(a, b)?;
+    if record {
+        attach(&result, NodeKind::Sum, &[a, b]);
+    }
+    Ok(result)
+}
+
+/// Reverses broadcasting and restores the dtype of a gradient of a tensor of this geometry.
+pub(super) fn fit(grad: Tensor, to: &Geometry, record: bool) -> Result<Tensor, KernelError> {
+    if to.fits(&grad) {
+        return Ok(grad);
+    }
+    Linear::Fit(Geometry::of(&grad), to.clone()).apply(&grad, record)
+}
+
+/// Registers `result` as the result of a map of `operands`, if one of them has a history.
+fn attach(result: &Tensor, kind: NodeKind, operands: &[&Tensor]) {
+    let edges: Vec<_> = operands.iter().map(|t| history::edge(t)).collect();
+    if edges.iter().any(Option::is_some) {
+        history::set_result(result, &Node::new(kind, edges), 0);
+    }
+}

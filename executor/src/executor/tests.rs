@@ -1,0 +1,103 @@
+//! Tests of the executor with an optimizer that returns graphs as they are and defers every job.
+
+use super::*;
+use crate::optimizer::Stage;
+use flambeau_exec::vm::Program;
+use flambeau_ir::text::parse_graph;
+use flambeau_ir::{CompilationUnit, Registry, Source};
+
+/// Returns graphs as they are, and keeps deferred jobs.
+#[derive(Default)]
+struct Deferred(Mutex<Vec<CompileJob>>);
+
+impl Optimizer for Deferred {
+    type Error = std::convert::Infallible;
+
+    fn optimize(&self, graph: &Graph, _: Stage) -> Result<Graph, Self::Error> {
+        Ok(graph.clone())
+    }
+
+    fn defer(&self, job: CompileJob) -> Option<CompileJob> {
+        self.0.lock().push(job);
+        None
+    }
+}
+
+struct Calls {
+    executor: Arc<Executor>,
+    cache: PlanCache,
+    machine: Vm,
+    jobs: Deferred,
+}
+
+impl Calls {
+    fn new() -> Calls {
+        let source = Source::new("test.ir", "graph(%x : int):\n  return (%x)\n");
+        let graph = Arc::new(parse_graph(&source, &Registry::empty()).unwrap());
+        Calls {
+            executor: Arc::new(Executor::new(graph, Settings::default())),
+            cache: PlanCache::new(),
+            machine: Vm::new(Program::new(Arc::new(CompilationUnit::new()))),
+            jobs: Deferred::default(),
+        }
+    }
+
+    /// Returns how a call ran, or whether it is pending.
+    fn call(&mut self) -> Result<RunMode, bool> {
+        let (mut args, mut host) = (vec![IValue::Int(3)], Host::new());
+        let outcome =
+            self.executor.call(&mut args, &mut self.cache, &mut self.machine, &mut host, &self.jobs);
+        match outcome {
+            CallOutcome::Ran { result, how, .. } => {
+                assert_eq!(result.unwrap().as_int(), Some(3));
+                Ok(how)
+            }
+            CallOutcome::Plain { pending, failure } => {
+                assert!(failure.is_none() && args.len() == 1);
+                Err(pending)
+            }
+        }
+    }
+
+    fn take_job(&self) -> CompileJob {
+        let mut jobs = self.jobs.0.lock();
+        assert_eq!(jobs.len(), 1);
+        jobs.pop().unwrap()
+    }
+}
+
+#[test]
+fn calls_go_on_while_a_job_waits() {
+    let mut calls = Calls::new();
+    assert_eq!([calls.call(), calls.call()], [Err(true); 2]);
+    let job = calls.take_job();
+    assert_eq!(job.stage(), Stage::Profiled);
+    job.run(&calls.jobs).unwrap();
+    assert_eq!([calls.call(), calls.call(), calls.call()], [Ok(RunMode::Profiled); 3]);
+    let job = calls.take_job();
+    assert_eq!(job.stage(), Stage::Specialized);
+    job.run(&calls.jobs).unwrap();
+    assert_eq!([calls.call(), calls.call()], [Ok(RunMode::Specialized); 2]);
+    assert_eq!(calls.executor.plans().len(), 1);
+}
+
+#[test]
+fn a_dropped_job_ends_specialization() {
+    let mut calls = Calls::new();
+    assert_eq!(calls.call(), Err(true));
+    drop(calls.take_job());
+    assert_eq!([calls.call(), calls.call()], [Err(false); 2]);
+    assert!(calls.jobs.0.lock().is_empty());
+}
+
+#[test]
+fn the_job_of_a_dropped_executor_does_nothing() {
+    let mut calls = Calls::new();
+    assert_eq!(calls.call(), Err(true));
+    let job = calls.take_job();
+    assert!(job.function().is_some());
+    let Calls { executor, jobs, .. } = calls;
+    drop(executor);
+    assert!(job.function().is_none());
+    job.run(&jobs).unwrap();
+}

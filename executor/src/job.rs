@@ -1,0 +1,130 @@
+//! Compilations: the work that an executor requests, for the calling thread or another one.
+//!
+//! A [`CompileJob`] owns what it needs except the executor, to which it refers weakly: a queued job neither keeps a
+//! dropped program alive nor has to be cancelled. An executor has at most one job at a time. A job that is dropped
+//! without having run, or whose stage panics, disables specialization of its function.
+
+use crate::attributes::lift;
+use crate::executor::Executor;
+use crate::optimizer::{Optimizer, Stage};
+use crate::plan::Plan;
+use crate::spec::ArgumentKinds;
+use flambeau_exec::{Callees, Code, ExecError};
+use flambeau_ir::Graph;
+use std::sync::{Arc, Weak};
+
+/// The reason for the failure of a stage.
+#[derive(Debug)]
+pub enum StageFailure<E> {
+    /// A pass failed.
+    Pass(E),
+    /// The graph that the passes returned does not compile.
+    Compile {
+        /// The stage.
+        stage: Stage,
+        /// The error.
+        error: ExecError,
+    },
+}
+
+impl<E: std::fmt::Display> std::fmt::Display for StageFailure<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StageFailure::Pass(e) => e.fmt(f),
+            StageFailure::Compile { error, .. } => error.fmt(f),
+        }
+    }
+}
+
+/// What a job compiles.
+pub(crate) enum Work {
+    /// The function with profiling nodes, then the plans of saved profiles.
+    Profiled,
+    /// A plan: the profiled graph with the observed types.
+    Plan { graph: Graph, kinds: ArgumentKinds },
+    /// A continuation of a plan, with the types of the values with which it was entered.
+    Continuation { plan: Arc<Plan>, position: usize, graph: Graph },
+}
+
+/// A compilation that an executor requests. See the [module](self).
+pub struct CompileJob {
+    executor: Weak<Executor>,
+    callees: Arc<dyn Callees>,
+    /// `None` once the job has run.
+    work: Option<Work>,
+}
+
+impl CompileJob {
+    pub(crate) fn new(executor: &Arc<Executor>, callees: &Arc<dyn Callees>, work: Work) -> CompileJob {
+        CompileJob { executor: Arc::downgrade(executor), callees: Arc::clone(callees), work: Some(work) }
+    }
+
+    /// Returns the stage that the job runs.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        match self.work {
+            Some(Work::Profiled) => Stage::Profiled,
+            _ => Stage::Specialized,
+        }
+    }
+
+    /// Returns the function of the executor, as it was loaded; `None` if the executor was dropped.
+    #[must_use]
+    pub fn function(&self) -> Option<Arc<Graph>> {
+        self.executor.upgrade().map(|executor| Arc::clone(executor.function()))
+    }
+
+    /// Compiles, and gives the code to the executor. Does nothing if the executor was dropped.
+    ///
+    /// # Errors
+    /// Returns the error of a pass, or of the graph that the passes returned. The function is then not specialized any
+    /// further.
+    pub fn run<O: Optimizer>(mut self, optimizer: &O) -> Result<(), StageFailure<O::Error>> {
+        let Some(executor) = self.executor.upgrade() else { return Ok(()) };
+        let callees = &*self.callees;
+        let compile = |graph: &Graph, stage| {
+            let graph = optimizer.optimize(graph, stage).map_err(StageFailure::Pass)?;
+            emit(graph, stage, callees)
+        };
+        match self.work.as_ref() {
+            None => {}
+            Some(Work::Profiled) => {
+                let function = executor.function();
+                let mut graph = optimizer.optimize(function, Stage::Profiled).map_err(StageFailure::Pass)?;
+                let attributes = lift(&mut graph, callees);
+                executor.set_profiled(emit(graph, Stage::Profiled, callees)?, attributes);
+                while let Some((graph, kinds)) = executor.next_saved() {
+                    executor.add_plan(compile(&graph, Stage::Specialized)?, &kinds);
+                }
+            }
+            Some(Work::Plan { graph, kinds }) => {
+                executor.add_plan(compile(graph, Stage::Specialized)?, kinds);
+            }
+            Some(Work::Continuation { plan, position, graph }) => {
+                let code = compile(graph, Stage::Specialized)?;
+                plan.watch.set_continuation(*position, Some(Arc::new(code.without_input_checks())));
+            }
+        }
+        self.work = None;
+        executor.end_job(true);
+        Ok(())
+    }
+}
+
+impl Drop for CompileJob {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        if let Work::Continuation { plan, position, .. } = &work {
+            plan.watch.set_continuation(*position, None);
+        }
+        if let Some(executor) = self.executor.upgrade() {
+            executor.end_job(false);
+        }
+    }
+}
+
+/// Compiles the graph that a stage returned.
+fn emit<E>(graph: Graph, stage: Stage, callees: &dyn Callees) -> Result<Code, StageFailure<E>> {
+    let compiled = Code::compile(&Arc::new(graph), callees);
+    compiled.map_err(|e| StageFailure::Compile { stage, error: ExecError::of(&e) })
+}

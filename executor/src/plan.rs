@@ -1,0 +1,130 @@
+//! A plan, and the plans that a machine ran last.
+//!
+//! Repeated calls find their plan in a [`PlanCache`], which belongs to one machine and so to one thread at a time: the
+//! search takes one atomic load and no lock. It compares the metadata of the arguments with those of recent calls, word
+//! by word. Any change of an executor's plans changes its version, which empties the caches at their next use.
+
+use crate::plans::HasPrecondition;
+use crate::spec::{ArgumentKinds, ArgumentSpec};
+use crate::watch::Watch;
+use flambeau_exec::Code;
+use flambeau_ir::Graph;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Code for calls that satisfy a precondition.
+pub struct Plan {
+    pub(crate) number: u32,
+    pub(crate) code: Arc<Code>,
+    pub(crate) kinds: ArgumentKinds,
+    pub(crate) watch: Arc<Watch>,
+    /// The failures of bail-outs that [`crate::Executor`] has examined.
+    pub(crate) examined: AtomicU32,
+    /// Whether a call ran the plan since the last eviction.
+    used: AtomicBool,
+}
+
+impl Plan {
+    pub(crate) fn new(number: u32, code: Arc<Code>, kinds: ArgumentKinds, watch: Arc<Watch>) -> Plan {
+        Plan { number, code, kinds, watch, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
+    }
+
+    /// Returns the number of the plan among those that its executor has made.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the specialized graph. The types of its inputs are the precondition.
+    #[must_use]
+    pub fn graph(&self) -> &Arc<Graph> {
+        self.code.graph()
+    }
+
+    /// Returns the code, which does not check its arguments against the precondition.
+    #[must_use]
+    pub fn code(&self) -> &Arc<Code> {
+        &self.code
+    }
+
+    /// Returns the graph of the continuation of a bail-out, given its position in [`Code::bailouts`]: specialized to the
+    /// values with which it was entered, if that happened often.
+    #[must_use]
+    pub fn specialized_continuation(&self, position: usize) -> Option<Arc<Graph>> {
+        self.watch.specialized(position)
+    }
+
+    /// Whether a failure of a bail-out was not examined yet.
+    #[inline]
+    pub(crate) fn has_new_failures(&self) -> bool {
+        self.code.failures() != self.examined.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn mark_used(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+}
+
+impl HasPrecondition for Plan {
+    fn graph(&self) -> &Graph {
+        self.code.graph()
+    }
+
+    fn grad_enabled(&self) -> bool {
+        self.kinds.grad_enabled()
+    }
+
+    fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// The plans that one machine ran last for calls of one executor.
+#[derive(Default)]
+pub struct PlanCache {
+    /// The version of the executor's plans.
+    version: u64,
+    recent: Vec<(ArgumentSpec, Arc<Plan>)>,
+    /// The entry that is replaced next.
+    next: usize,
+}
+
+/// Number of recent calls with different arguments.
+const RECENT: usize = 4;
+
+impl PlanCache {
+    /// Creates an empty cache.
+    #[must_use]
+    pub fn new() -> PlanCache {
+        PlanCache::default()
+    }
+
+    /// Returns the plan of a recent call with equal metadata.
+    #[inline]
+    pub(crate) fn find(
+        &self,
+        version: u64,
+        args: &[flambeau_ir::IValue],
+        grad_enabled: bool,
+    ) -> Option<&Arc<Plan>> {
+        if self.version != version {
+            return None;
+        }
+        self.recent.iter().find(|(spec, _)| spec.matches(args, grad_enabled)).map(|(_, plan)| plan)
+    }
+
+    /// Adds the plan of a call.
+    pub(crate) fn remember(&mut self, version: u64, spec: ArgumentSpec, plan: Arc<Plan>) {
+        if self.version != version {
+            self.recent.clear();
+            (self.version, self.next) = (version, 0);
+        }
+        if self.recent.len() < RECENT {
+            self.recent.push((spec, plan));
+        } else {
+            self.recent[self.next] = (spec, plan);
+            self.next = (self.next + 1) % RECENT;
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Bounds and thresholds of executors.
+//!
+//! All numbers of profiles, plans and compilations of a function are bounded, so that a function whose arguments always
+//! differ costs a bounded time more than without an executor.
+
+use crate::deopt::Deopt;
+
+/// Settings of an executor.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Number of profiled runs before a plan is made.
+    pub profiled_runs: u32,
+    /// Maximum number of plans of a function.
+    pub max_plans: usize,
+    /// Maximum number of kinds of arguments that are profiled; see [`ArgumentKinds`].
+    pub max_kinds: usize,
+    /// Maximum number of plans and continuations that are compiled for one function in its lifetime.
+    pub max_compilations: u32,
+    /// Number of failures after which the next plan does without a guard.
+    pub max_failures: u32,
+    /// Number of entries after which the continuation of a guard is specialized; 0 for never.
+    pub hot_continuation: u32,
+    /// Guards that are made to fail.
+    pub deopt: Option<Deopt>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            profiled_runs: 2,
+            max_plans: 8,
+            max_kinds: 8,
+            max_compilations: 32,
+            max_failures: 3,
+            hot_continuation: 8,
+            deopt: None,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Calls are recorded for gradients as in PyTorch: whoever makes them, to any order, and only if an argument requires a
+//! gradient.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
+
+use flambeau::exec::Host;
+use flambeau::exec::tape::{WalkMode, is_recorded};
+use flambeau::{Entry, Execution, IValue, Session, Tensor};
+
+const SOURCE: &str = "
+def cube(x):
+    return x * x * x
+
+def write(x):
+    x.add_(1)
+    return x
+
+def write_view(x):
+    x[0].mul_(2)
+    return x
+
+def without(x):
+    with torch.no_grad():
+        y = x * 2
+    return y, x * 2, (x > 0), x.detach()
+
+def second(x):
+    y = (x * x * x).sum()
+    g = torch.autograd.grad([y], [x], create_graph=True)[0]
+    assert g is not None
+    (g * g).sum().backward()
+    return y
+
+def twice(x, retain: bool):
+    y = (x * x).sum()
+    y.backward(retain_graph=retain)
+    y.backward()
+    return y
+
+def leaf():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    return w * 2
+";
+
+const MODES: [Execution; 4] =
+    [Execution::Reference, Execution::Machine, Execution::Optimized, Execution::Profiling];
+
+fn session(execution: Execution) -> Session {
+    Session::builder().standard().execution(execution).build().unwrap()
+}
+
+fn entry(session: &Session, name: &str) -> Entry {
+    session.compile_source(SOURCE, "recording.py").unwrap().entry(name).unwrap()
+}
+
+fn leaf(values: &[f64]) -> Tensor {
+    let tensor = Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+    tensor.set_requires_grad(true);
+    tensor
+}
+
+fn tensor(value: &IValue) -> Tensor {
+    value.as_tensor().unwrap().clone()
+}
+
+fn values(tensor: &Tensor) -> Vec<f64> {
+    tensor.to_vec().unwrap()
+}
+
+#[test]
+fn a_call_records_if_an_argument_requires_a_gradient() {
+    for execution in MODES {
+        let session = session(execution);
+        let cube = entry(&session, "cube");
+        let plain = Tensor::from_slice(&[1.0, 2.0], &[2]).unwrap();
+        for _ in 0..3 {
+            let result = tensor(&cube.call(&[IValue::Tensor(plain.clone())], &[]).unwrap());
+            assert!(!result.requires_grad() && !is_recorded(&result), "{execution:?}");
+            let x = leaf(&[1.0, 2.0]);
+            let result = tensor(&cube.call(&[IValue::Tensor(x.clone())], &[]).unwrap());
+            assert!(result.requires_grad(), "{execution:?}");
+            let found = session.gradients(&[(result, leaf(&[1.0, 1.0]))], &[x], &mut Host::quiet()).unwrap();
+            assert_eq!(values(found[0].as_ref().unwrap()), [3.0, 12.0]);
+        }
+        let mut host = session.host();
+        host.set_grad_enabled(false);
+        let result = cube.call_on(&[IValue::Tensor(leaf(&[1.0]))], &[], &mut host).unwrap();
+        assert!(!tensor(&result).requires_grad(), "{execution:?}");
+        let made = tensor(&entry(&session, "leaf").call(&[], &[]).unwrap());
+        assert!(made.requires_grad(), "{execution:?}");
+    }
+}
+
+#[test]
+fn results_require_gradients_as_in_pytorch() {
+    let session = session(Execution::Optimized);
+    let results = entry(&session, "without").call(&[IValue::Tensor(leaf(&[1.0]))], &[]).unwrap();
+    let IValue::Tuple(results) = &results else { panic!("a tuple") };
+    let flags: Vec<bool> = results.items().iter().map(|v| tensor(v).requires_grad()).collect();
+    assert_eq!(flags, [false, true, false, false]);
+}
+
+#[test]
+fn writes_to_leaves_are_refused_before_they_happen() {
+    for execution in MODES {
+        let session = session(execution);
+        for (name, message) in [
+            ("write", "a leaf Variable that requires grad is being used in an in-place operation."),
+            (
+                "write_view",
+                "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+            ),
+        ] {
+            let x = leaf(&[1.0, 2.0]);
+            let error = entry(&session, name).call(&[IValue::Tensor(x.clone())], &[]).unwrap_err();
+            assert_eq!((error.message.as_str(), values(&x)), (message, vec![1.0, 2.0]), "{execution:?}");
+            let mut host = session.host();
+            host.set_grad_enabled(false);
+            assert!(entry(&session, name).call_on(&[IValue::Tensor(x)], &[], &mut host).is_ok());
+        }
+    }
+}
+
+#[test]
+fn gradients_have_gradients_to_any_order() {
+    let session = session(Execution::Optimized);
+    let x = leaf(&[2.0]);
+    let mut host = session.host();
+    let mut value = tensor(&entry(&session, "cube").call(&[IValue::Tensor(x.clone())], &[]).unwrap());
+    let mode = WalkMode { retain_graph: true, create_graph: true };
+    for expected in [12.0, 12.0, 6.0] {
+        let one = Tensor::from_slice(&[1.0], &[1]).unwrap();
+        let found = session.gradients_with(&[(value, one)], std::slice::from_ref(&x), mode, &mut host);
+        value = found.unwrap().remove(0).unwrap();
+        assert_eq!(values(&value), [expected]);
+    }
+}
+
+#[test]
+fn a_program_differentiates_its_own_gradients() {
+    let x = leaf(&[1.0, 2.0]);
+    entry(&session(Execution::Optimized), "second").call(&[IValue::Tensor(x.clone())], &[]).unwrap();
+    // The gradient of the sum of (3 x^2)^2.
+    assert_eq!(values(&Session::accumulated_gradient(&x).unwrap()), [36.0, 288.0]);
+}
+
+#[test]
+fn a_released_graph_is_not_walked_again() {
+    let session = session(Execution::Optimized);
+    let twice = entry(&session, "twice");
+    let x = leaf(&[3.0]);
+    twice.call(&[IValue::Tensor(x.clone()), IValue::Bool(true)], &[]).unwrap();
+    assert_eq!(values(&Session::accumulated_gradient(&x).unwrap()), [12.0]);
+    let error = twice.call(&[IValue::Tensor(x), IValue::Bool(false)], &[]).unwrap_err();
+    assert!(
+        error.message.starts_with("Trying to backward through the graph a second time"),
+        "{}",
+        error.message
+    );
+}

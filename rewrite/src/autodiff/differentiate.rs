@@ -1,0 +1,316 @@
+//! Differentiation of a graph: a forward graph, which also returns the values that derivatives read, and a backward
+//! graph, which computes gradients from these.
+//!
+//! Both are parts of one graph in which the backward nodes follow the forward nodes. The border between them is moved
+//! so that little is kept: backward nodes that compute no tensor and depend on forward values only (sizes, ranks,
+//! dtypes) move to the forward part, so that numbers are kept instead of tensors; forward nodes that map elements
+//! cheaply are computed again in the backward part if their operands are kept anyway.
+//!
+//! Branches and loops that need no gradient stay in the forward graph; others are refused (see `activity.rs`). Linear in
+//! the size of the graph and of the formulas.
+
+use super::NotDifferentiable;
+use super::activity::Activity;
+use super::reverse::{FormulaGraphs, Reverse};
+use crate::facets::Cost;
+use flambeau_analysis::{AliasDb, Analyses};
+use flambeau_exec::Pointwise;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+/// A graph and its derivative.
+#[derive(Debug)]
+pub struct Gradient {
+    /// The graph; its outputs are followed by the values `wrt` and then by the captures.
+    pub forward: Graph,
+    /// Inputs: the gradient of each tensor in `outputs`, then the captures. Outputs: the gradient of each value in
+    /// `wrt`, or `None` where no output depends on it.
+    pub backward: Graph,
+    /// The tensors of the results that depend on a value in `wrt`: the position of an output, then positions in nested
+    /// tuples and lists.
+    pub outputs: Vec<Vec<usize>>,
+    /// The number of outputs of the differentiated graph.
+    pub results: usize,
+    /// The number of captures.
+    pub captures: usize,
+}
+
+/// Cost up to which an elementwise operator is computed again.
+const CHEAP: Cost = Cost::POINTWISE;
+
+/// Differentiates a graph with respect to values of its root block. Bodies of composite operators must have been
+/// expanded.
+///
+/// # Errors
+/// Returns the node that prevents it: an operator without a formula, a branch that needs a gradient, an effect.
+pub fn differentiate(
+    graph: &Graph,
+    wrt: &[ValueId],
+    formulas: &dyn FormulaGraphs,
+) -> Result<Gradient, NotDifferentiable> {
+    let activity = Activity::of(graph, wrt, formulas)?;
+    let root = graph.root();
+    let forward: Vec<NodeId> = graph.nodes(root).collect();
+    let results: Vec<ValueId> = graph.outputs().collect();
+    let outputs = active_tensors(graph, &activity, &results)?;
+    let mut joint = graph.clone();
+    let mut editor = joint.edit();
+    let seeds: Vec<ValueId> = outputs.iter().map(|_| editor.add_input(Type::TENSOR)).collect();
+    editor.at(At::end(root));
+    let mut reverse = Reverse::new(editor, &activity, formulas);
+    for ((_, value), seed) in outputs.iter().zip(&seeds) {
+        reverse.seed(*value, *seed)?;
+    }
+    for node in forward.iter().rev() {
+        reverse.node(*node)?;
+    }
+    let gradients: Vec<Option<ValueId>> = wrt.iter().map(|v| reverse.gradient(*v)).collect();
+    drop(reverse);
+    let mut analyses = Analyses::new();
+    let split = Split::of(&joint, analyses.get::<AliasDb>(&joint), &forward, &seeds, &gradients);
+    let (captures, count) = (split.captures.clone(), results.len());
+    Ok(Gradient {
+        forward: split.forward(&joint, wrt),
+        backward: split.backward(&joint, &gradients),
+        outputs: outputs.into_iter().map(|(path, _)| path).collect(),
+        results: count,
+        captures: captures.len(),
+    })
+}
+
+/// Returns the active tensors among results, also in tuples and lists that the graph makes, with their positions.
+fn active_tensors(
+    graph: &Graph,
+    activity: &Activity,
+    results: &[ValueId],
+) -> Result<Vec<(Vec<usize>, ValueId)>, NotDifferentiable> {
+    let mut found = Vec::new();
+    let mut open: Vec<(Vec<usize>, ValueId)> =
+        results.iter().enumerate().rev().map(|(i, v)| (vec![i], *v)).collect();
+    while let Some((path, value)) = open.pop() {
+        if !activity.is_active(value) {
+            continue;
+        }
+        if graph.ty(value).is_tensor() {
+            found.push((path, value));
+            continue;
+        }
+        let def = graph.def(value);
+        if !graph.is_prim(def, Prim::TupleConstruct) && !graph.is_prim(def, Prim::ListConstruct) {
+            return Err(NotDifferentiable::at(graph, def, "a result is a list that the graph does not make"));
+        }
+        let elements: Vec<ValueId> = graph.operands(def).collect();
+        open.extend(elements.into_iter().enumerate().rev().map(|(i, v)| ([&path[..], &[i]].concat(), v)));
+    }
+    Ok(found)
+}
+
+/// The border between the forward and the backward part of a joint graph.
+struct Split {
+    /// The nodes that were appended to the forward part.
+    appended: Vec<NodeId>,
+    /// Those that only the backward part has, in program order.
+    backward: Vec<NodeId>,
+    /// Backward nodes that moved to the forward part.
+    lifted: HashSet<NodeId, FxBuildHasher>,
+    /// Forward nodes that the backward part computes again.
+    again: HashSet<NodeId, FxBuildHasher>,
+    /// Forward values that the backward part reads.
+    captures: Vec<ValueId>,
+    seeds: Vec<ValueId>,
+}
+
+impl Split {
+    fn of(
+        joint: &Graph,
+        db: &AliasDb,
+        forward: &[NodeId],
+        seeds: &[ValueId],
+        gradients: &[Option<ValueId>],
+    ) -> Split {
+        let root = joint.root();
+        let before: HashSet<NodeId, FxBuildHasher> = forward.iter().copied().collect();
+        let appended: Vec<NodeId> = joint.nodes(root).filter(|n| !before.contains(n)).collect();
+        let live = live(joint, &appended, gradients);
+        let mut split = Split {
+            appended: Vec::new(),
+            backward: Vec::new(),
+            lifted: HashSet::default(),
+            again: HashSet::default(),
+            captures: Vec::new(),
+            seeds: seeds.to_vec(),
+        };
+        // Values that depend on a gradient.
+        let mut late: HashSet<ValueId, FxBuildHasher> = seeds.iter().copied().collect();
+        for &node in appended.iter().filter(|n| live.contains(*n)) {
+            let depends = joint.operands(node).any(|v| late.contains(&v));
+            let is_number = joint.results(node).all(|v| !holds_tensor(joint.ty(v)));
+            let is_simple = joint.block_count(node) == 0
+                && joint.effects(node).is_pure()
+                && joint.results(node).all(|v| !db.has_writers(v));
+            if !depends && is_number && is_simple && !joint.is_prim(node, Prim::Constant) {
+                split.lifted.insert(node);
+            } else {
+                late.extend(joint.results(node));
+                split.backward.push(node);
+            }
+        }
+        split.appended = appended;
+        split.capture(joint, gradients);
+        split
+    }
+
+    /// Finds the values that the backward part reads, in order of their first use, and those that it computes again.
+    fn capture(&mut self, joint: &Graph, gradients: &[Option<ValueId>]) {
+        let root = joint.root();
+        let inside: HashSet<NodeId, FxBuildHasher> = self.backward.iter().copied().collect();
+        let given: HashSet<ValueId, FxBuildHasher> = self.seeds.iter().copied().collect();
+        let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
+        let mut read: Vec<ValueId> = Vec::new();
+        let mut see = |value: ValueId, read: &mut Vec<ValueId>| {
+            let def = joint.def(value);
+            let is_outside = joint.parent(def) == root && !inside.contains(&def) && !given.contains(&value);
+            if is_outside && !joint.is_prim(def, Prim::Constant) && seen.insert(value) {
+                read.push(value);
+            }
+        };
+        for &node in &self.backward {
+            operands_deep(joint, node).into_iter().for_each(|v| see(v, &mut read));
+        }
+        gradients.iter().flatten().for_each(|v| see(*v, &mut read));
+        let kept: HashSet<ValueId, FxBuildHasher> = read.iter().copied().collect();
+        let is_kept = |v: ValueId| {
+            let def = joint.def(v);
+            kept.contains(&v) || joint.is_prim(def, Prim::Constant) || joint.is_prim(def, Prim::Param)
+        };
+        // A chain of such nodes is not followed: each is computed from values that are kept.
+        let mut needed = Vec::new();
+        for &value in &read {
+            let def = joint.def(value);
+            let direct = joint.operands(def).all(|v| is_kept(v) && !self.again.contains(&joint.def(v)));
+            if direct && is_cheap(joint, def) {
+                self.again.insert(def);
+                needed.extend(joint.operands(def).filter(|v| !joint.is_prim(joint.def(*v), Prim::Constant)));
+            }
+        }
+        self.captures = read.into_iter().filter(|v| !self.again.contains(&joint.def(*v))).collect();
+        let mut kept: HashSet<ValueId, FxBuildHasher> = self.captures.iter().copied().collect();
+        self.captures.extend(needed.into_iter().filter(|v| kept.insert(*v)));
+    }
+
+    /// The joint graph without its backward part.
+    fn forward(&self, joint: &Graph, wrt: &[ValueId]) -> Graph {
+        let mut graph = joint.clone();
+        let root = graph.root();
+        let mut editor = graph.edit();
+        wrt.iter().chain(&self.captures).for_each(|v| editor.add_output(*v));
+        let own = self.appended.iter().rev().filter(|n| !self.lifted.contains(*n));
+        own.for_each(|node| erase_unused(&mut editor, *node));
+        let inputs = editor.graph().inputs().len();
+        for i in (0..inputs).rev() {
+            let input = editor.graph().inputs().nth(i).filter(|v| self.seeds.contains(v));
+            if input.is_some() {
+                editor.remove_block_input(root, i);
+            }
+        }
+        graph
+    }
+
+    /// The joint graph with captures as inputs instead of its forward part.
+    fn backward(&self, joint: &Graph, gradients: &[Option<ValueId>]) -> Graph {
+        let mut graph = joint.clone();
+        let root = graph.root();
+        let backward: HashSet<NodeId, FxBuildHasher> = self.backward.iter().copied().collect();
+        let mut editor = graph.edit();
+        let outputs = editor.graph().outputs().len();
+        for i in (0..outputs).rev() {
+            editor.remove_block_output(root, i);
+        }
+        editor.at(At::end(root));
+        for gradient in gradients {
+            let output = gradient.unwrap_or_else(|| editor.constant(IValue::None));
+            editor.add_output(output);
+        }
+        for &value in &self.captures {
+            let ty = editor.graph().ty(value);
+            let input = editor.add_input(ty);
+            editor.replace_all_uses(value, input);
+        }
+        let nodes: Vec<NodeId> = joint.nodes(root).collect();
+        for node in nodes.into_iter().rev().filter(|n| !backward.contains(n)) {
+            erase_unused(&mut editor, node);
+        }
+        let inputs = joint.inputs().len() - self.seeds.len();
+        for i in (0..inputs).rev() {
+            editor.remove_block_input(root, i);
+        }
+        graph
+    }
+}
+
+/// The operands of a node and of all nodes nested in it.
+fn operands_deep(joint: &Graph, node: NodeId) -> Vec<ValueId> {
+    let mut found: Vec<ValueId> = joint.operands(node).collect();
+    for step in joint.blocks(node).flat_map(|block| joint.walk(block)) {
+        match step {
+            WalkStep::Node(inner) => found.extend(joint.operands(inner)),
+            WalkStep::Leave(block) => found.extend(joint.block_outputs(block)),
+            WalkStep::Enter(_) | WalkStep::Done(_) => {}
+        }
+    }
+    found
+}
+
+/// Whether a node, or one nested in it, writes memory or has a side effect.
+fn has_effects(joint: &Graph, node: NodeId) -> bool {
+    let changes = |n: NodeId| {
+        let effects = joint.effects(n);
+        effects.may_write() || effects.has_side_effects()
+    };
+    changes(node) || joint.blocks(node).any(|block| joint.nodes_deep_in(block).any(changes))
+}
+
+/// The appended nodes that the gradients depend on.
+fn live(joint: &Graph, appended: &[NodeId], gradients: &[Option<ValueId>]) -> HashSet<NodeId, FxBuildHasher> {
+    let mut live: HashSet<NodeId, FxBuildHasher> = HashSet::default();
+    let mut open: Vec<NodeId> = gradients.iter().flatten().map(|v| joint.def(*v)).collect();
+    // Formulas write lists and tensors of their own.
+    open.extend(appended.iter().copied().filter(|n| has_effects(joint, *n)));
+    let own: HashSet<NodeId, FxBuildHasher> = appended.iter().copied().collect();
+    while let Some(node) = open.pop() {
+        // A node of a nested block is live with the node of the root block that contains it.
+        let Some(node) = joint.ancestor_in(node, joint.root()) else { continue };
+        if !own.contains(&node) || !live.insert(node) {
+            continue;
+        }
+        open.extend(operands_deep(joint, node).into_iter().map(|v| joint.def(v)));
+    }
+    live
+}
+
+/// Erases a node whose results have no uses.
+fn erase_unused(editor: &mut Editor<'_>, node: NodeId) {
+    let g = editor.graph();
+    if g.results(node).all(|v| g.use_count(v) == 0) {
+        editor.erase(node);
+    }
+}
+
+/// Whether a value of this type is or contains a tensor.
+fn holds_tensor(ty: Type) -> bool {
+    match ty.kind() {
+        TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str | TypeKind::None => false,
+        TypeKind::List(elem) | TypeKind::Optional(elem) => holds_tensor(*elem),
+        _ => true,
+    }
+}
+
+/// Whether a node maps elements at a low cost.
+fn is_cheap(g: &Graph, node: NodeId) -> bool {
+    let Some(row) = g.op(node).row() else { return false };
+    let registry = g.registry();
+    let cost = registry.facet::<Cost>(row).copied().unwrap_or(Cost::POINTWISE);
+    registry.facet::<Pointwise>(row).is_some() && cost <= CHEAP && g.result_count(node) == 1
+}

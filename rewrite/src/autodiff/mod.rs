@@ -1,0 +1,41 @@
+//! Derivatives: the formulas that operators state, and the differentiation of graphs with them.
+//!
+//! - `formulas.rs`: the language of `.grads` files and the table of all entries.
+//! - `bodies.rs`: replacement of composite operators by the operators they consist of.
+//! - `activity.rs`: which values of a graph depend on the inputs that need gradients.
+//! - `reverse.rs`: the gradients of those values, as nodes appended to the graph.
+//! - `differentiate.rs`: the split of that graph into a forward and a backward graph, and the choice of the values that
+//!   the forward graph keeps for the backward one.
+//!
+//! This crate cannot compile formulas: graphs of formulas come from [`FormulaGraphs`].
+
+mod activity;
+mod bodies;
+mod differentiate;
+mod formulas;
+mod reverse;
+
+pub use bodies::expand_bodies;
+pub use differentiate::{Gradient, differentiate};
+pub use formulas::{
+    ArgGradient, FormulaSource, GradientEntry, GradientTable, Gradients, GradientsError, Named,
+    concrete_value,
+};
+pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
+
+/// Error: a graph cannot be differentiated as a graph. Its runs are recorded instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{operator}`: {what}")]
+pub struct NotDifferentiable {
+    /// The operator of the node that prevents it.
+    pub operator: String,
+    /// The reason.
+    pub what: String,
+}
+
+impl NotDifferentiable {
+    /// Creates the error of a node.
+    pub fn at(graph: &flambeau_ir::Graph, node: flambeau_ir::NodeId, what: impl Into<String>) -> Self {
+        NotDifferentiable { operator: graph.op_name(node).to_string(), what: what.into() }
+    }
+}
