@@ -34,10 +34,10 @@ pub(crate) fn model(args: &ProgramArgs, session: &Session, weights: bool) -> Res
     options.skip_weights = !weights;
     let read = if args.file == "-" {
         let bytes = args.bytes()?;
-        is_exported(&bytes, &options.limits).then(|| read(&bytes, &options))
+        is_exported(&bytes, &options.archive).then(|| read(&bytes, &options))
     } else {
         let path = Path::new(&args.file);
-        let found = args.is_archive_file()? && is_exported_file(path, &options.limits).map_err(failed)?;
+        let found = args.is_archive_file()? && is_exported_file(path, &options.archive).map_err(failed)?;
         found.then(|| read_file(path, &options))
     };
     Ok(read.transpose().map_err(failed)?)

@@ -130,6 +130,34 @@ impl CallSpec {
         &self.arg_names
     }
 
+    /// Returns the structure of each positional argument.
+    #[must_use]
+    pub fn args(&self) -> &[TreeSpec] {
+        &self.args
+    }
+
+    /// Returns the structure of each argument that is passed by name.
+    #[must_use]
+    pub fn kwargs(&self) -> &[(String, TreeSpec)] {
+        &self.kwargs
+    }
+
+    /// Returns the structure of the result.
+    #[must_use]
+    pub fn output(&self) -> &TreeSpec {
+        &self.output
+    }
+
+    /// Returns the type of each leaf of the arguments, and its value if it must be a constant.
+    pub fn leaf_types(&self) -> impl Iterator<Item = (Type, Option<&IValue>)> {
+        self.leaves.iter().map(|leaf| match &leaf.condition {
+            Condition::Tensor(_) => (Type::TENSOR, None),
+            Condition::Int(_) => (Type::INT, None),
+            Condition::OfType(ty) => (*ty, None),
+            Condition::Constant(value) => (value.type_of(), Some(value)),
+        })
+    }
+
     fn conditions(&self, model: &ProgramModel) -> Res<Vec<Leaf>> {
         let mut paths = Vec::new();
         for (i, arg) in self.args.iter().enumerate() {

@@ -23,6 +23,7 @@ use flambeau_archive::zip::ZipReader;
 use crate::error::quoted;
 use crate::json::Res;
 use crate::model::{Constant, Map, Weight};
+use crate::read::ReadOptions;
 use crate::{ExportCode, ExportError};
 
 const FLAT_PROGRAM: &str = "serialized_exported_program.json";
@@ -32,12 +33,10 @@ const FLAT_EXAMPLES: &str = "serialized_example_inputs.pt";
 const MODELS: &str = "models/";
 const DEFAULT_MODEL: &str = "model";
 
-/// Limits on an exported program. Exceeding one is an error of fault [`Fault::Limit`](crate::error::Fault::Limit).
+/// Limits on an exported program, in addition to those on its container, pickles and tensors. Exceeding one is an error of fault [`Fault::Limit`](crate::error::Fault::Limit).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Limits on the container, on pickles and on tensors.
-    pub archive: flambeau_archive::Limits,
     /// Size in bytes of the JSON text of a program. Its model takes about four times as much memory.
     pub json_bytes: u64,
     /// Nesting depth of arrays and objects in JSON. A subgraph within a subgraph adds 7.
@@ -50,13 +49,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            archive: flambeau_archive::Limits::default(),
-            json_bytes: 256 << 20,
-            depth: 256,
-            zero_bytes: 256 << 20,
-            extra_bytes: 256 << 20,
-        }
+        Limits { json_bytes: 256 << 20, depth: 256, zero_bytes: 256 << 20, extra_bytes: 256 << 20 }
     }
 }
 
@@ -64,7 +57,6 @@ impl Limits {
     /// Returns limits for files of known origin: only those of the formats, and the depth, which bounds the stack.
     pub fn trusted() -> Self {
         Limits {
-            archive: flambeau_archive::Limits::trusted(),
             json_bytes: u64::MAX,
             depth: Limits::default().depth,
             zero_bytes: u64::MAX,
@@ -100,6 +92,7 @@ impl FileLayout {
 pub struct Container<'a> {
     zip: ZipReader<'a>,
     mapping: Option<Arc<Mapping>>,
+    archive_limits: flambeau_archive::Limits,
     limits: Limits,
     layout: FileLayout,
     /// Name of the program in an archive of several.
@@ -108,35 +101,31 @@ pub struct Container<'a> {
 
 impl<'a> Container<'a> {
     /// Returns true if `bytes` are a zip file with the records of an exported program. Reads headers only.
-    pub fn recognizes(bytes: &[u8], limits: &Limits) -> bool {
-        ZipReader::open_flat_or_rooted(bytes, FLAT_PROGRAM, &limits.archive)
+    pub fn recognizes(bytes: &[u8], limits: &flambeau_archive::Limits) -> bool {
+        ZipReader::open_flat_or_rooted(bytes, FLAT_PROGRAM, limits)
             .is_ok_and(|zip| zip.find(FLAT_PROGRAM).is_some() || zip.find("archive_format").is_some())
     }
 
     /// Opens the container in `bytes`. If `mapping` is given, which must be of the same bytes, weights are shared with it.
-    /// `model` selects one of several programs; without it, the one called `model` is taken, or the only one.
+    /// Without [`ReadOptions::model`] the program called `model` is taken, or the only one.
     ///
     /// # Errors
     ///
     /// Returns the errors of the container, `E000` if this is not an exported program or has no such model, and `E005` if
     /// the version of the archive is not supported.
-    pub fn open(
-        bytes: &'a [u8],
-        mapping: Option<Arc<Mapping>>,
-        model: Option<&str>,
-        limits: &Limits,
-    ) -> Res<Self> {
-        let zip = ZipReader::open_flat_or_rooted(bytes, FLAT_PROGRAM, &limits.archive)?;
+    pub fn open(bytes: &'a [u8], mapping: Option<Arc<Mapping>>, options: &ReadOptions) -> Res<Self> {
+        let zip = ZipReader::open_flat_or_rooted(bytes, FLAT_PROGRAM, &options.archive)?;
         let mut out = Container {
             zip,
             mapping,
-            limits: limits.clone(),
+            archive_limits: options.archive.clone(),
+            limits: options.limits.clone(),
             layout: FileLayout::Flat,
             model: DEFAULT_MODEL.to_owned(),
         };
         if out.zip.find("archive_format").is_some() {
             out.check_format()?;
-            out.select(model)?;
+            out.select(options.model.as_deref())?;
             let pickled = out.zip.find(&out.pickled("weights")).is_some();
             out.layout = if pickled { FileLayout::Pickled } else { FileLayout::Raw };
         } else if out.zip.find(FLAT_PROGRAM).is_none() {
@@ -148,12 +137,14 @@ impl<'a> Container<'a> {
 
     /// Checks the records that name format and version of the archive.
     fn check_format(&self) -> Res<()> {
-        for (name, wanted, code) in
-            [("archive_format", "pt2", ExportCode::Layout), ("archive_version", "0", ExportCode::Schema)]
-        {
+        for (name, what, wanted, code) in [
+            ("archive_format", "format", "pt2", ExportCode::Layout),
+            ("archive_version", "version", "0", ExportCode::Schema),
+        ] {
             let found = self.text(name, 1 << 10)?;
             if found.trim_ascii() != wanted {
-                let message = format!("expected {}, found {}", quoted(wanted), quoted(&found));
+                let (found, wanted) = (quoted(&found), quoted(wanted));
+                let message = format!("the {what} of the archive is {found}; only {wanted} is supported");
                 return Err(ExportError::new(code, message).in_record(name));
             }
         }

@@ -13,6 +13,10 @@ mod names;
 pub(crate) use build::{build, shown_name, val_of};
 pub(crate) use names::Namespace;
 
+use std::collections::BTreeMap;
+
+use flambeau_ir::{OpId, Registry, Symbol};
+
 use crate::model::{
     Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta,
 };
@@ -171,7 +175,38 @@ pub enum Target<'m> {
     Function(&'m str),
 }
 
+/// The registered operators of a program's targets. A program calls few operators many times.
+#[derive(Debug)]
+pub(crate) struct Operators<'m, 'r> {
+    registry: &'r Registry,
+    found: BTreeMap<&'m str, Option<OpId>>,
+}
+
+impl<'m, 'r> Operators<'m, 'r> {
+    pub(crate) fn new(registry: &'r Registry) -> Self {
+        Operators { registry, found: BTreeMap::new() }
+    }
+
+    /// Returns the registry.
+    pub(crate) fn registry(&self) -> &'r Registry {
+        self.registry
+    }
+
+    /// Returns the operator with a target, if it is registered.
+    pub(crate) fn find(&mut self, target: &'m str) -> Option<OpId> {
+        let registry = self.registry;
+        *self.found.entry(target).or_insert_with(|| Target::parse(target).operator(registry))
+    }
+}
+
 impl<'m> Target<'m> {
+    /// Returns the operator, if the target is one that is registered.
+    pub fn operator(self, registry: &Registry) -> Option<OpId> {
+        let Target::Operator { namespace, name, overload } = self else { return None };
+        let overload = if overload == "default" { "" } else { overload };
+        registry.find(Symbol::new(&format!("{namespace}::{name}")), Symbol::new(overload))
+    }
+
     /// Classifies a target.
     pub fn parse(target: &'m str) -> Self {
         let Some(rest) = target.strip_prefix("torch.ops.") else { return Target::Function(target) };

@@ -1,6 +1,6 @@
 //! Summary of a program: its inputs, outputs and operators, for reports. Nothing is lowered or run.
 
-use flambeau_ir::{OpId, Registry, Symbol};
+use flambeau_ir::{OpId, Registry};
 
 use crate::fx::{Target, shown_name};
 use crate::model::{Argument, GraphModel, Map, ProgramModel};
@@ -55,14 +55,8 @@ pub fn operators(program: &ProgramModel, registry: &Registry) -> Vec<OperatorUse
                 known.uses += 1;
                 continue;
             }
-            let (id, has_schema) = match Target::parse(&node.target) {
-                Target::Operator { namespace, name, overload } => {
-                    let overload = if overload == "default" { "" } else { overload };
-                    let name = Symbol::new(&format!("{namespace}::{name}"));
-                    (registry.find(name, Symbol::new(overload)), true)
-                }
-                _ => (None, false),
-            };
+            let parsed = Target::parse(&node.target);
+            let (id, has_schema) = (parsed.operator(registry), matches!(parsed, Target::Operator { .. }));
             let (target, first) = (node.target.clone(), shown_name(node).to_owned());
             found.insert(node.target.clone(), OperatorUse { target, id, has_schema, uses: 1, first });
         }

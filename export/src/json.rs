@@ -174,36 +174,31 @@ impl<'a> JsonReader<'a> {
     pub fn string(&mut self) -> Res<Cow<'a, str>> {
         self.expect(JsonKind::String)?;
         let start = self.at + 1;
-        let mut out = String::new();
         let mut from = start;
-        let mut at = start;
+        let mut out = String::new();
         loop {
-            match self.bytes().get(at) {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    out.push_str(&self.text[from..at]);
-                    self.at = at;
-                    out.push(self.escape()?);
-                    at = self.at;
-                    from = at;
-                }
-                Some(0..=0x1f) => {
-                    self.at = at;
-                    return Err(self.broken("a string has a control character"));
-                }
-                Some(_) => at += 1,
-                None => {
-                    self.at = at;
-                    return Err(self.broken("a string does not end"));
-                }
+            let Some(length) = memchr::memchr2(b'"', b'\\', &self.bytes()[from..]) else {
+                self.at = self.text.len();
+                return Err(self.broken("a string does not end"));
+            };
+            let part = &self.text[from..from + length];
+            self.at = from + length;
+            // Without an early end the comparison of many bytes is one instruction.
+            if part.bytes().fold(false, |found, b| found | (b < b' ')) {
+                return Err(self.broken("a string has a control character"));
             }
+            if self.bytes()[self.at] == b'"' {
+                self.at += 1;
+                if from == start {
+                    return Ok(Cow::Borrowed(part));
+                }
+                out.push_str(part);
+                return Ok(Cow::Owned(out));
+            }
+            out.push_str(part);
+            out.push(self.escape()?);
+            from = self.at;
         }
-        self.at = at + 1;
-        if out.is_empty() && from == start {
-            return Ok(Cow::Borrowed(&self.text[start..at]));
-        }
-        out.push_str(&self.text[from..at]);
-        Ok(Cow::Owned(out))
     }
 
     /// Reads the escape sequence at the current position.

@@ -31,7 +31,9 @@ pub const SCHEMA_MAJOR: i64 = 8;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Limits on the file.
+    /// Limits on the container, on pickles and on tensors.
+    pub archive: flambeau_archive::Limits,
+    /// Limits on the program.
     pub limits: Limits,
     /// If true, [`read_file`] shares weights with the mapped file instead of copying them. The file must not be modified
     /// or truncated as long as one of these tensors exists.
@@ -43,7 +45,7 @@ pub struct ReadOptions {
 }
 
 /// Returns whether `bytes` are an exported program, by the names of their records.
-pub fn is_exported(bytes: &[u8], limits: &Limits) -> bool {
+pub fn is_exported(bytes: &[u8], limits: &flambeau_archive::Limits) -> bool {
     Container::recognizes(bytes, limits)
 }
 
@@ -52,7 +54,7 @@ pub fn is_exported(bytes: &[u8], limits: &Limits) -> bool {
 /// # Errors
 ///
 /// Returns `A0091` if the file cannot be read.
-pub fn is_exported_file(path: &Path, limits: &Limits) -> Res<bool> {
+pub fn is_exported_file(path: &Path, limits: &flambeau_archive::Limits) -> Res<bool> {
     Ok(is_exported(Mapping::open(path)?.bytes(), limits))
 }
 
@@ -62,7 +64,7 @@ pub fn is_exported_file(path: &Path, limits: &Limits) -> Res<bool> {
 ///
 /// Returns the errors of the container and of its records: codes `E000` to `E019`, and those of archives.
 pub fn read(bytes: &[u8], options: &ReadOptions) -> Res<ProgramModel> {
-    read_container(&Container::open(bytes, None, options.model.as_deref(), &options.limits)?, options)
+    read_container(&Container::open(bytes, None, options)?, options)
 }
 
 /// Reads the program in the file at `path`.
@@ -71,10 +73,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Res<ProgramModel> {
 ///
 /// Returns the same errors as [`read`], and `A0091` if the file cannot be read.
 pub fn read_file(path: &Path, options: &ReadOptions) -> Res<ProgramModel> {
-    let model = options.model.as_deref();
     if options.map {
         let mapping = Mapping::open(path)?;
-        let container = Container::open(mapping.bytes(), Some(Arc::clone(&mapping)), model, &options.limits)?;
+        let container = Container::open(mapping.bytes(), Some(Arc::clone(&mapping)), options)?;
         return read_container(&container, options);
     }
     let bytes = std::fs::read(path)

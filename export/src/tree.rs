@@ -69,7 +69,9 @@ pub enum Key {
 }
 
 impl Key {
-    fn value(&self) -> IValue {
+    /// Returns the key as a value.
+    #[must_use]
+    pub fn value(&self) -> IValue {
         match self {
             Key::Str(s) => IValue::str(s),
             Key::Int(n) => IValue::Int(*n),
@@ -100,7 +102,34 @@ pub struct TreeMismatch {
     pub found: String,
 }
 
+/// A container and its elements.
+#[derive(Clone, Copy, Debug)]
+pub enum TreeView<'t> {
+    /// No container.
+    Leaf,
+    /// A tuple.
+    Tuple(&'t [TreeSpec]),
+    /// A list.
+    List(&'t [TreeSpec]),
+    /// A dictionary: keys and values.
+    Dict(&'t [Key], &'t [TreeSpec]),
+    /// A tuple with field names, or a dataclass: its class and its elements.
+    Named(&'t str, &'t [TreeSpec]),
+}
+
 impl TreeSpec {
+    /// Returns the container with its elements.
+    #[must_use]
+    pub fn view(&self) -> TreeView<'_> {
+        match &self.kind {
+            Container::Leaf => TreeView::Leaf,
+            Container::Tuple => TreeView::Tuple(&self.children),
+            Container::List | Container::Deque => TreeView::List(&self.children),
+            Container::Dict { keys, .. } => TreeView::Dict(keys, &self.children),
+            Container::Named { class, .. } => TreeView::Named(class, &self.children),
+        }
+    }
+
     /// Reads a spec from its JSON text, `[1, {"type": …, "context": …, "children_spec": […]}]`. `names` has the fields of
     /// named tuples.
     ///

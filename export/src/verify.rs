@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use flambeau_ir::Registry;
 
 use crate::error::quoted;
-use crate::fx::build;
+use crate::fx::{Operators, build};
 use crate::model::{
     Argument, Constant, GraphModel, InputSpec, ModuleCallSignature, OutputSpec, ProgramModel, Signature,
 };
@@ -65,7 +65,7 @@ pub fn violations(
     strictness: Strictness,
     limit: usize,
 ) -> Vec<ExportError> {
-    let mut check = Check { program, registry, found: Vec::new(), limit };
+    let mut check = Check { program, operators: Operators::new(registry), found: Vec::new(), limit };
     check.program(strictness);
     check.found
 }
@@ -73,7 +73,7 @@ pub fn violations(
 /// The violations found so far.
 struct Check<'p> {
     program: &'p ProgramModel,
-    registry: &'p Registry,
+    operators: Operators<'p, 'p>,
     found: Vec<ExportError>,
     limit: usize,
 }
@@ -103,7 +103,7 @@ impl<'p> Check<'p> {
         let module = &program.module;
         let functional = self.verifiers();
         self.ranges();
-        if let Err(error) = build(&module.graph, Some(&module.signature), self.registry) {
+        if let Err(error) = build(&module.graph, Some(&module.signature), self.operators.registry()) {
             self.report(error.in_field("graph").in_field("graph_module"));
         }
         self.graph(&module.graph, functional, "graph_module.graph");
@@ -271,11 +271,16 @@ impl<'p> Check<'p> {
         if let Some(signature) = first.signature.as_ref().filter(|_| first.fqn.is_empty()) {
             self.trees(signature);
         }
-        let defined = graph::defined_names(&module.graph, &module.signature);
+        let mut defined = None;
         for (n, call) in module.module_call_graph.iter().enumerate() {
             let Some(signature) = &call.signature else { continue };
             let names = signature.inputs.iter().chain(&signature.outputs).filter_map(Argument::name);
-            for name in names.filter(|name| !name.is_empty() && !defined.contains(name)) {
+            for name in names.filter(|name| !name.is_empty()) {
+                let defined =
+                    defined.get_or_insert_with(|| graph::defined_names(&module.graph, &module.signature));
+                if defined.contains(name) {
+                    continue;
+                }
                 let fqn = quoted(&call.fqn);
                 let message =
                     format!("the call of {fqn} names the value {}, which does not exist", quoted(name));

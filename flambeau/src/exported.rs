@@ -28,25 +28,25 @@ pub struct ExportedProgram {
 }
 
 /// What all copies of a program share.
-struct Parts {
-    model: ProgramModel,
-    spec: CallSpec,
+pub(crate) struct Parts {
+    pub(crate) model: ProgramModel,
+    pub(crate) spec: CallSpec,
     metadata: Metadata,
     /// Values of the graph's inputs that are not arguments, and the leaves of the arguments at the others.
-    inputs: Vec<Input>,
-    outputs: Vec<Output>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
 }
 
 /// The value of an input of the graph.
-enum Input {
+pub(crate) enum Input {
     /// A parameter, buffer or constant.
-    State(Tensor),
+    State(String, Tensor),
     /// A leaf of the arguments.
     Leaf(usize),
 }
 
 /// The use of an output of the graph.
-enum Output {
+pub(crate) enum Output {
     /// A leaf of the result.
     Result,
     /// The new content of a parameter or buffer.
@@ -78,7 +78,8 @@ impl Session {
     #[must_use]
     pub fn read_options(&self) -> ReadOptions {
         let mut options = ReadOptions::default();
-        options.limits.archive = self.load_options().limits.clone();
+        options.archive = self.load_options().limits.clone();
+        options.limits = self.exported_limits().clone();
         options.map = self.load_options().map;
         options
     }
@@ -95,7 +96,8 @@ impl ExportedProgram {
         let inputs = inputs.into_iter().map(|source| match source {
             InputSource::User(leaf) => Ok(Input::Leaf(leaf)),
             InputSource::Parameter(name) | InputSource::Buffer(name) | InputSource::Constant(name) => {
-                state(&model, &name).map(|tensor| Input::State(tensor.clone()))
+                let tensor = state(&model, &name)?.clone();
+                Ok(Input::State(name, tensor))
             }
         });
         let inputs = inputs.collect::<Result<_, ExportError>>()?;
@@ -112,6 +114,11 @@ impl ExportedProgram {
         let entry = Program::of_graph(session, Arc::new(graph)).entry("forward")?;
         let parts = Arc::new(Parts { model, spec, metadata, inputs, outputs });
         Ok(ExportedProgram { parts, entry })
+    }
+
+    /// Returns model, interface, and the meaning of the graph's inputs and outputs.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Returns what the file states.
@@ -207,7 +214,7 @@ impl ExportedProgram {
         let leaves = parts.spec.flatten(args, kwargs)?;
         parts.spec.check(&leaves)?;
         let inputs = parts.inputs.iter().map(|input| match input {
-            Input::State(tensor) => IValue::Tensor(tensor.clone()),
+            Input::State(_, tensor) => IValue::Tensor(tensor.clone()),
             Input::Leaf(leaf) => leaves[*leaf].clone(),
         });
         let inputs: Vec<IValue> = inputs.collect();

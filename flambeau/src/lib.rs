@@ -42,6 +42,8 @@ mod engine;
 mod error;
 #[cfg(feature = "export")]
 mod exported;
+#[cfg(feature = "export")]
+mod exported_module;
 mod exports;
 mod failures;
 #[cfg(feature = "archive")]

@@ -21,6 +21,9 @@ pub struct Limits {
     /// Bounds on archives.
     #[cfg(feature = "archive")]
     pub archive: flambeau_archive::Limits,
+    /// Bounds on exported programs, in addition to those on archives.
+    #[cfg(feature = "export")]
+    pub exported: flambeau_export::container::Limits,
     /// Bounds on each run of a pipeline of passes.
     pub optimization: OptimizationLimits,
     /// Bounds on each call.
@@ -35,6 +38,8 @@ impl Limits {
             text: ReadLimits::trusted(),
             #[cfg(feature = "archive")]
             archive: flambeau_archive::Limits::trusted(),
+            #[cfg(feature = "export")]
+            exported: flambeau_export::container::Limits::trusted(),
             optimization: OptimizationLimits::trusted(),
             run: RunLimits::trusted(),
         }

@@ -88,6 +88,8 @@ pub(crate) struct Settings {
     text: ReadLimits,
     /// Contains the limits of source and of archives.
     pub(crate) load: Loading,
+    #[cfg(feature = "export")]
+    exported: flambeau_export::container::Limits,
     recycled: usize,
     threads: usize,
     executor: flambeau_executor::Settings,
@@ -107,6 +109,8 @@ impl Default for Settings {
             run: RunLimits::default(),
             text: ReadLimits::default(),
             load: Loading::default(),
+            #[cfg(feature = "export")]
+            exported: flambeau_export::container::Limits::default(),
             recycled: Vm::RECYCLED,
             threads: 0,
             executor: flambeau_executor::Settings::default(),
@@ -139,6 +143,8 @@ impl Settings {
             text: self.text,
             #[cfg(feature = "archive")]
             archive: self.load.limits.clone(),
+            #[cfg(feature = "export")]
+            exported: self.exported.clone(),
             optimization: self.optimization,
             run: self.run,
         }
@@ -150,6 +156,10 @@ impl Settings {
         #[cfg(feature = "archive")]
         {
             self.load.limits = limits.archive;
+        }
+        #[cfg(feature = "export")]
+        {
+            self.exported = limits.exported;
         }
     }
 }
@@ -669,6 +679,12 @@ impl Session {
     /// Returns a copy of `graph` after a stage of the executor.
     pub(crate) fn staged(&self, graph: &Graph, unit: &CompilationUnit, stage: Stage) -> Result<Graph, Error> {
         self.apply_text(graph, unit, stage.name())
+    }
+
+    /// Returns the limits of exported programs.
+    #[cfg(feature = "export")]
+    pub(crate) fn exported_limits(&self) -> &flambeau_export::container::Limits {
+        &self.settings.exported
     }
 
     /// Returns the limits of source texts.

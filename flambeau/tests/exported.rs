@@ -99,3 +99,43 @@ fn parameters_are_trained() {
     let (first, second) = (&state["first.weight"], &state["second.weight"]);
     assert!(first.shares_storage(second), "the tied weight is trained under both names");
 }
+
+/// A program as a TorchScript module has the same results, also after it was saved and loaded.
+#[test]
+fn a_program_becomes_a_module() {
+    let (session, program) = loaded("layers", Execution::Optimized);
+    let (values, _) = results(&program);
+    let module = program.to_module().unwrap();
+    let saved = session.load_archive_bytes(&module.to_archive("layers").unwrap()).unwrap();
+    let result = saved.entry("forward").unwrap().call(&[input()], &[]).unwrap();
+    let items = result.as_tuple().unwrap().items().to_vec();
+    let floats: Vec<f64> =
+        items[0].as_tensor().unwrap().to_scalars().unwrap().into_iter().map(|x| x.to_f64()).collect();
+    assert_eq!(floats, values);
+    assert_eq!(
+        items[1].as_tensor().unwrap().item().unwrap().to_i64(),
+        4,
+        "the module has the program's buffer"
+    );
+    let names: Vec<String> = saved.module().unwrap().state_dict().unwrap().keys().cloned().collect();
+    assert!(names.contains(&"first.weight".to_owned()) && names.contains(&"count".to_owned()), "{names:?}");
+}
+
+/// Branches and symbolic sizes are part of the module; structures that TorchScript does not have are named.
+#[test]
+fn modules_have_the_control_flow_of_programs() {
+    let (_, program) = loaded("values", Execution::Optimized);
+    let problem = program.to_module().err().expect("a dictionary of a tensor and a list has no type");
+    assert!(problem.message.contains("a dictionary of values of several types"), "{}", problem.message);
+    let (_, program) = loaded("branches", Execution::Optimized);
+    let entry = program.to_module().unwrap().entry("forward").unwrap();
+    for rows in [3, 6] {
+        let rows_of = |scale: f32| {
+            let items: Vec<f32> = (0..2 * rows).map(|i| scale * i as f32).collect();
+            IValue::Tensor(Tensor::from_vec(items, &[rows, 2]).unwrap())
+        };
+        let args = [rows_of(1.0), rows_of(-0.5)];
+        let (want, got) = (program.call(&args, &[]).unwrap(), entry.call(&args, &[]).unwrap());
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    }
+}

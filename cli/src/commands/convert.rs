@@ -6,16 +6,18 @@ use crate::setup::Setup;
 use anstream::eprintln;
 use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
+use flambeau::export::{FileVersion, is_exported_file};
 use flambeau::{Error, Session};
 use std::path::PathBuf;
 
 /// Arguments of `convert`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A `.pt` archive, a state dict of `torch.save`, or a `.safetensors` file; functions of `.py` source or `.ir` text
+    /// A `.pt` archive, an exported program, a state dict of `torch.save`, or a `.safetensors` file; functions of `.py` source or `.ir` text
     /// become methods of an empty module, a single one its `forward`.
     input: PathBuf,
-    /// The file to write: `.safetensors` for tensors, any other name for an archive; replaced atomically.
+    /// The file to write: `.safetensors` for tensors, `.pt2` for an exported program, any other name for an archive;
+    /// replaced atomically.
     output: PathBuf,
     /// Write only the tensors, as a state dict that `torch.load` reads.
     #[arg(long)]
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// With `--weights`: keep tensors that the file lacks and ignore additional ones; both are reported.
     #[arg(long, requires = "weights")]
     partial: bool,
+    /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
+    #[arg(long = "for", value_name = "VERSION")]
+    version: Option<String>,
     /// A file to add to the archive; one of the same name is replaced.
     #[arg(long, value_name = "NAME=FILE", conflicts_with = "state_dict")]
     extra: Vec<String>,
@@ -40,6 +45,12 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let limits = flambeau::archive::Limits::default();
     let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
+    if !from_source && is_exported_file(&args.input, &limits).map_err(Error::from)? {
+        return convert_exported(&session, args, to_safetensors);
+    }
+    if args.version.is_some() {
+        return Err(misuse("`--for` requires an exported program"));
+    }
     let from_module =
         !from_source && flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
     if from_module && !args.state_dict && !to_safetensors {
@@ -60,6 +71,31 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     let weights = session.load_weights(&args.input)?;
     Ok(replace_file(&args.output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)
+}
+
+/// Converts an exported program: to another version, to a TorchScript module, or to its tensors.
+fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Result<()> {
+    if args.weights.is_some() || !args.extra.is_empty() || args.entry.is_some() {
+        return Err(misuse("`--weights`, `--extra` and `--entry` do not apply to exported programs"));
+    }
+    let program = session.load_exported(&args.input)?;
+    if to_safetensors || args.state_dict {
+        let weights = program.state_dict();
+        let written = match to_safetensors {
+            true => replace_file(&args.output, |out| save_safetensors(&weights, out)),
+            false => replace_file(&args.output, |out| save_state_dict(&weights, out)),
+        };
+        return Ok(written.map_err(Error::from)?);
+    }
+    if args.output.extension().is_none_or(|e| e != "pt2") {
+        return Ok(program.to_module()?.save(&args.output)?);
+    }
+    let version = match &args.version {
+        None => FileVersion::default(),
+        Some(name) => FileVersion::from_name(name)
+            .ok_or_else(|| misuse(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`")))?,
+    };
+    Ok(program.save(&args.output, version)?)
 }
 
 /// Converts a module to another archive, with other weights and extra files.

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return Ok(());
     }
     let options = session.read_options();
-    if is_exported_file(&args.file, &options.limits).map_err(Error::from)? {
+    if is_exported_file(&args.file, &options.archive).map_err(Error::from)? {
         let report = ExportedReport::gather(&session, &args.file, &options)?;
         if args.json {
             println!("{}", report.json());

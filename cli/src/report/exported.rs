@@ -42,7 +42,7 @@ impl ExportedReport {
         let bytes = std::fs::metadata(path).with_context(|| format!("reading {}", path.display()))?.len();
         let model = read_file(path, options).map_err(failed)?;
         let file = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        let container = Container::open(&file, None, None, &options.limits).map_err(failed)?;
+        let container = Container::open(&file, None, options).map_err(failed)?;
         let registry = session.registry();
         let missing = |used: &OperatorUse| match used.id {
             None if used.has_schema => Some("not registered"),

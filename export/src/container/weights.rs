@@ -83,7 +83,7 @@ fn saved<T>(
         _ => e.in_record(record),
     };
     let entry = container.zip.require(record)?;
-    let limits = &container.limits.archive;
+    let limits = &container.archive_limits;
     let bytes = container.zip.read(entry)?;
     let shared = match &bytes {
         std::borrow::Cow::Borrowed(_) => container.mapping.as_ref().and_then(|m| m.part(entry.data_range())),
@@ -140,7 +140,7 @@ fn rows(container: &Container<'_>, table: &str) -> Res<Map<Row>> {
     let mut out: Option<Map<Row>> = None;
     let read = json.object(|json, key| {
         match key {
-            "config" => out = Some(reader.map(json, |reader, json| row(reader, json))?),
+            "config" => out = Some(reader.map(json, row)?),
             _ => drop(json.skip()?),
         }
         Ok(())
@@ -180,7 +180,7 @@ struct RawTensors<'c, 'a> {
 impl<'c, 'a> RawTensors<'c, 'a> {
     fn new(container: &'c Container<'a>, folder: &'static str) -> Self {
         let mapping = container.mapping.clone();
-        let limits = &container.limits.archive;
+        let limits = &container.archive_limits;
         let storages = Tensors::new(&container.zip, folder, ByteOrder::Little, mapping, limits);
         let zero_bytes_left = container.limits.zero_bytes;
         RawTensors { container, folder, storages, zeros: BTreeMap::new(), zero_bytes_left }
@@ -266,7 +266,7 @@ fn symbolic(field: &str) -> ExportError {
 }
 
 fn ints(values: &[SymInt], field: &str, container: &Container<'_>) -> Res<Vec<i64>> {
-    if values.len() > container.limits.archive.tensor_rank {
+    if values.len() > container.archive_limits.tensor_rank {
         let message = format!("a tensor of {} dimensions exceeds the limit", values.len());
         return Err(ExportError::new(ExportCode::Limit, message));
     }

@@ -1,10 +1,10 @@
 //! Construction of FX graphs from the model.
 
+use flambeau_ir::Registry;
 use flambeau_ir::schema::FunctionSchema;
-use flambeau_ir::{Registry, Symbol};
 
 use super::names::{Namespace, is_keyword};
-use super::{FxArg, FxGraph, FxNode, FxOp, NodeIndex, Target, Val};
+use super::{FxArg, FxGraph, FxNode, FxOp, NodeIndex, Operators, Target, Val};
 use crate::error::quoted;
 use crate::json::Res;
 use crate::model::{
@@ -28,7 +28,7 @@ pub(crate) fn build<'m>(
     let nodes = Vec::with_capacity(model.inputs.len() + model.nodes.len() + 1);
     let mut builder = Builder {
         graph: FxGraph { nodes, subgraphs: Map::default(), model },
-        registry,
+        operators: Operators::new(registry),
         names: Namespace::default(),
         by_name: Map::default(),
     };
@@ -53,13 +53,13 @@ pub(crate) fn shown_name(node: &NodeModel) -> &str {
 
 struct Builder<'m, 'r> {
     graph: FxGraph<'m>,
-    registry: &'r Registry,
+    operators: Operators<'m, 'r>,
     names: Namespace,
     /// Nodes by the names of the values that they define.
     by_name: Map<NodeIndex>,
 }
 
-impl<'m> Builder<'m, '_> {
+impl<'m, 'r> Builder<'m, 'r> {
     fn push(
         &mut self,
         op: FxOp,
@@ -119,15 +119,10 @@ impl<'m> Builder<'m, '_> {
     fn node(&mut self, node: &'m NodeModel) -> Res<()> {
         let target = Target::parse(&node.target);
         let (args, kwargs) = match target {
-            Target::Operator { namespace, name, overload } => {
-                let overload = if overload == "default" { "" } else { overload };
-                let full = Symbol::new(&format!("{namespace}::{name}"));
-                let known = self.registry.find(full, Symbol::new(overload));
-                match known.map(|id| self.registry.schema(id)) {
-                    Some(schema) => self.by_schema(node, schema)?,
-                    None => self.by_kind(node)?,
-                }
-            }
+            Target::Operator { .. } => match self.operators.find(&node.target) {
+                Some(id) => self.by_schema(node, self.operators.registry().schema(id))?,
+                None => self.by_kind(node)?,
+            },
             Target::HigherOrder(_) => self.by_name(node)?,
             Target::Function(_) => self.by_kind(node)?,
         };
@@ -254,8 +249,8 @@ impl<'m> Builder<'m, '_> {
     /// Resolves an argument of a node. A subgraph becomes a node before it.
     fn argument(&mut self, arg: &'m Argument, node: &'m NodeModel) -> Res<FxArg<'m>> {
         if let Argument::Graph { name, graph } = arg {
-            let built =
-                build(graph, None, self.registry).map_err(|e| e.in_field("graph").in_field("as_graph"))?;
+            let built = build(graph, None, self.operators.registry())
+                .map_err(|e| e.in_field("graph").in_field("as_graph"))?;
             self.graph.subgraphs.insert(name.clone(), built);
             return Ok(FxArg::Node(self.push(FxOp::GetAttr, name, name, Some(&node.metadata))));
         }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use flambeau_ir::Symbol;
-
 use super::Check;
 use crate::error::quoted;
 use crate::fx::{Target, shown_name};
@@ -66,14 +64,14 @@ enum Kind {
     Object,
 }
 
-impl Check<'_> {
+impl<'p> Check<'p> {
     /// Checks a graph and its subgraphs. `field` is the path of the graph.
-    pub(super) fn graph(&mut self, graph: &GraphModel, functional: bool, field: &str) {
+    pub(super) fn graph(&mut self, graph: &'p GraphModel, functional: bool, field: &str) {
         for input in &graph.inputs {
             self.metadata(graph, input, None, field);
         }
         for (n, node) in graph.nodes.iter().enumerate() {
-            self.callee(node, functional, &format!("{field}.nodes[{n}].target"));
+            self.callee(node, functional, field, n);
             for output in &node.outputs {
                 self.metadata(graph, output, Some(node), field);
             }
@@ -90,17 +88,15 @@ impl Check<'_> {
     }
 
     /// Checks what a node calls.
-    fn callee(&mut self, node: &NodeModel, functional: bool, field: &str) {
+    fn callee(&mut self, node: &'p NodeModel, functional: bool, field: &str, n: usize) {
         let target = node.target.as_str();
         match Target::parse(target) {
             Target::HigherOrder(_) => {}
-            Target::Operator { namespace, name, overload } => {
-                let overload = if overload == "default" { "" } else { overload };
-                let full = Symbol::new(&format!("{namespace}::{name}"));
-                let Some(id) = self.registry.find(full, Symbol::new(overload)) else { return };
-                if functional && self.registry.schema(id).is_mutable() {
+            Target::Operator { .. } => {
+                let Some(id) = self.operators.find(target) else { return };
+                if functional && self.operators.registry().schema(id).is_mutable() {
                     let message = format!("the operator {} writes to its inputs", quoted(target));
-                    self.at_node(ExportCode::NotFunctional, node, field, message);
+                    self.at_target(ExportCode::NotFunctional, node, (field, n), message);
                 }
             }
             Target::Function(path) => {
@@ -109,14 +105,16 @@ impl Check<'_> {
                     || path.starts_with('#');
                 if !known {
                     let message = format!("{} is not an operator", quoted(path));
-                    self.at_node(ExportCode::NotOperator, node, field, message);
+                    self.at_target(ExportCode::NotOperator, node, (field, n), message);
                 }
             }
         }
     }
 
-    fn at_node(&mut self, code: ExportCode, node: &NodeModel, field: &str, message: String) {
-        self.report(ExportError::new(code, message).in_field(field).at_node(shown_name(node)));
+    /// Reports a violation by the target of a node, given the path of its graph and its position there.
+    fn at_target(&mut self, code: ExportCode, node: &NodeModel, (field, n): (&str, usize), message: String) {
+        let field = format!("{field}.nodes[{n}].target");
+        self.report(ExportError::new(code, message).in_field(&field).at_node(shown_name(node)));
     }
 
     /// Checks that the values that an argument defines have metadata.

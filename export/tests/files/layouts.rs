@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use flambeau_export::container::{Container, FileLayout, Limits};
+use flambeau_export::container::{Container, FileLayout};
 use flambeau_export::model::{Constant, ScalarType};
 use flambeau_export::read::{ReadOptions, is_exported, read, read_file};
 use flambeau_export::{ExportCode, ProgramModel};
@@ -143,7 +143,7 @@ fn every_layout_has_the_same_tensors() {
         (pickled("layers"), FileLayout::Pickled, 8),
         (raw("layers", |_, _| {}), FileLayout::Raw, 14),
     ] {
-        let container = Container::open(&bytes, None, None, &Limits::default()).expect("a container");
+        let container = Container::open(&bytes, None, &ReadOptions::default()).expect("a container");
         assert_eq!(container.layout(), layout);
         let program = open(&bytes).unwrap_or_else(|e| panic!("{layout:?}: {e}"));
         assert_eq!(described(&program), wanted, "{layout:?}");
@@ -191,17 +191,20 @@ fn several_programs_are_selected_by_name() {
         options.model = model.map(str::to_owned);
         read(bytes, &options).map(|_| ()).map_err(|e| e.code())
     };
+    let selecting = |model: &str| {
+        let mut options = ReadOptions::default();
+        options.model = Some(model.to_owned());
+        options
+    };
+    let limits = ReadOptions::default().archive;
     let two = file(&["draft", "final"]);
-    assert_eq!(
-        Container::open(&two, None, Some("final"), &Limits::default()).expect("one").models(),
-        ["draft", "final"]
-    );
+    assert_eq!(Container::open(&two, None, &selecting("final")).expect("one").models(), ["draft", "final"]);
     assert_eq!(named(&two, Some("final")), Ok(()));
     assert_eq!(named(&two, Some("other")), Err(ExportCode::Layout));
     assert_eq!(named(&two, None), Err(ExportCode::Layout), "neither is called `model`");
     assert_eq!(named(&file(&["only"]), None), Ok(()));
     assert_eq!(named(&file(&["a", "model"]), None), Ok(()));
-    assert!(is_exported(&two, &Limits::default()) && !is_exported(b"PK", &Limits::default()));
+    assert!(is_exported(&two, &limits) && !is_exported(b"PK", &limits));
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use flambeau_archive::zip::{ZipReader, ZipWriter};
 use flambeau_export::ExportError;
 use flambeau_export::ProgramModel;
-use flambeau_export::container::Limits;
 use flambeau_export::read::{ReadOptions, read};
 use flambeau_ir::{Registry, RegistryBuilder};
 
@@ -95,7 +94,7 @@ fn open(bytes: &[u8]) -> Result<ProgramModel, ExportError> {
 /// Returns the records of a flat file.
 fn records(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let zip =
-        ZipReader::open_flat_or_rooted(bytes, PROGRAM, &Limits::default().archive).expect("a container");
+        ZipReader::open_flat_or_rooted(bytes, PROGRAM, &ReadOptions::default().archive).expect("a container");
     let record =
         |r: &flambeau_archive::zip::Record| (r.name().to_owned(), zip.read(r).expect("whole").into_owned());
     zip.records().iter().map(record).collect()

@@ -1,0 +1,402 @@
+//! Exported programs as TorchScript modules.
+//!
+//! The module has the parameters, buffers and constants of the program under their names, in submodules along the dots,
+//! and one method, `forward`. Its graph is that of the exported program: inputs that are state become reads of
+//! attributes, the containers of arguments and results are unpacked and packed in the graph, and new contents of
+//! mutated tensors are copied into them at the end. Constants among the arguments remain parameters, whose values are
+//! asserted. Conditions on sizes are not part of the module.
+
+use crate::error::Error;
+use crate::exported::{ExportedProgram, Input, Output};
+use crate::program::{Program, Root};
+use flambeau_archive::Missing;
+use flambeau_export::model::InputSpec;
+use flambeau_export::tree::{TreeSpec, TreeView};
+use flambeau_ir::attr::names;
+use flambeau_ir::module::{Attribute, AttributeKind, Class, Function};
+use flambeau_ir::schema::Argument;
+use flambeau_ir::value::Object;
+use flambeau_ir::{
+    At, Attr, CompilationUnit, Editor, Fault, FunctionSchema, Graph, IValue, InsertError, Prim, Symbol, Type,
+    ValueId,
+};
+use flambeau_tensor::Tensor;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+/// Maximum nesting of submodules.
+const MAX_DEPTH: usize = 64;
+
+/// The qualified name of the module's class; submodules have the names of numbered classes beside it.
+const CLASS: &str = "__torch__.exported.Program";
+
+/// The attributes of a module.
+#[derive(Default)]
+struct Tree {
+    members: IndexMap<String, Member, FxBuildHasher>,
+}
+
+enum Member {
+    Module(Tree),
+    Tensor(Tensor, AttributeKind),
+}
+
+impl ExportedProgram {
+    /// Returns the program as a TorchScript module with the same tensors, which can be called, frozen and saved as `.pt`.
+    ///
+    /// # Errors
+    /// `E015` for structures of arguments and results that TorchScript does not have: named tuples and dataclasses,
+    /// lists and dictionaries of values of several types; and for names of tensors that cannot be those of attributes.
+    pub fn to_module(&self) -> Result<Program, Error> {
+        let mut unit = CompilationUnit::new();
+        let object = self.tree()?.object(&mut unit, CLASS, &mut 0)?;
+        let function = self.forward(object.class(), &unit)?;
+        let name = function.name;
+        unit.define_function(function);
+        if let Some(class) = unit.class_mut(object.class()) {
+            class.methods.insert(Symbol::new("forward"), name);
+        }
+        let root = Root {
+            object,
+            name: "exported".to_owned(),
+            version: 0,
+            call: None,
+            missing: Missing::default(),
+            extra_files: self.parts().model.extra_files.iter().map(|(n, b)| (n.clone(), b.clone())).collect(),
+        };
+        Ok(Program::with_root(self.entry().session(), Arc::new(unit), root))
+    }
+
+    /// Returns the tensors of the program by the modules that have them.
+    fn tree(&self) -> Result<Tree, Error> {
+        let model = &self.parts().model;
+        let mut tree = Tree::default();
+        for (name, weight) in &model.state_dict {
+            let is_parameter = weight.is_parameter.unwrap_or(weight.tensor.requires_grad());
+            let kind = if is_parameter { AttributeKind::Parameter } else { AttributeKind::Buffer };
+            tree.add(name, &weight.tensor, kind)?;
+        }
+        for spec in &model.module.signature.inputs {
+            let (name, kind) = match spec {
+                InputSpec::Parameter { target, .. } => (target, AttributeKind::Parameter),
+                InputSpec::Buffer { target, .. } => (target, AttributeKind::Buffer),
+                InputSpec::TensorConstant { target, .. } => (target, AttributeKind::Plain),
+                _ => continue,
+            };
+            if let Some(tensor) = self.tensor(name) {
+                tree.add(name, tensor, kind)?;
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Returns the method `forward` of the module's class.
+    fn forward(&self, class: Type, unit: &CompilationUnit) -> Result<Function, Error> {
+        let parts = self.parts();
+        let mut graph = Graph::clone(self.graph());
+        let root = graph.root();
+        let old: Vec<ValueId> = graph.inputs().collect();
+        let outputs: Vec<ValueId> = graph.outputs().collect();
+        let receiver = graph.edit().insert_block_input(root, 0, class);
+        graph.edit().set_name(receiver, "self");
+        let mut schema = vec![Argument::new(Symbol::new("self"), class)];
+        let mut leaves = Vec::new();
+        let mut types = parts.spec.leaf_types();
+        let specs = parts.spec.args().iter().enumerate().map(|(i, spec)| {
+            let name = parts.spec.arg_names().get(i).cloned();
+            (name.filter(|n| is_name(n)).unwrap_or_else(|| format!("arg{i}")), spec)
+        });
+        let named = parts.spec.kwargs().iter().map(|(name, spec)| (name.clone(), spec));
+        // Arguments are unpacked in order at the start of the graph; the cursor stays behind the nodes inserted so far.
+        let first = graph.next(graph.param(root)).unwrap_or(graph.ret(root));
+        for (name, spec) in specs.chain(named) {
+            let ty = type_of(spec, &mut || types.next().map_or(Type::NONE, |(ty, _)| ty))?;
+            let value = graph.edit().add_input(ty);
+            graph.edit().set_name(value, name.as_str());
+            schema.push(Argument::new(Symbol::new(&name), ty));
+            let mut edit = graph.edit();
+            edit.at(At::before(first));
+            unpack(&mut edit, spec, value, &mut leaves)?;
+        }
+        for ((_, constant), &leaf) in parts.spec.leaf_types().zip(&leaves) {
+            if let Some(constant) = constant.filter(|value| !value.is_none()) {
+                let mut edit = graph.edit();
+                assert_equal(edit.at(At::before(first)), leaf, constant)?;
+            }
+        }
+        let mut state = State { receiver, class, unit, reads: IndexMap::default() };
+        for (input, &value) in parts.inputs.iter().zip(&old) {
+            let mut edit = graph.edit();
+            edit.at(At::before(first));
+            let new = match input {
+                Input::State(name, _) => state.read(&mut edit, name)?,
+                Input::Leaf(leaf) => leaves[*leaf],
+            };
+            edit.replace_all_uses(value, new);
+        }
+        // An output may be an input of the graph, whose uses were replaced.
+        let outputs: Vec<ValueId> = (0..outputs.len()).map(|i| graph.operand(graph.ret(root), i)).collect();
+        let mut edit = graph.edit();
+        edit.at(At::end(root));
+        let mut results = Vec::new();
+        for (output, &value) in parts.outputs.iter().zip(&outputs) {
+            let target = match output {
+                Output::Result => {
+                    results.push(value);
+                    continue;
+                }
+                Output::Gradient => continue,
+                Output::State(name, _) => state.read(&mut edit, name)?,
+                Output::Leaf(leaf) => leaves[*leaf],
+            };
+            edit.call("aten::copy_", &[target.into(), value.into()]).map_err(inserted)?;
+        }
+        let result = pack(&mut edit, parts.spec.output(), &mut results.into_iter())?;
+        (0..outputs.len()).for_each(|_| edit.remove_block_output(root, 0));
+        old.iter().for_each(|_| edit.remove_block_input(root, 1));
+        edit.add_output(result);
+        let returns = vec![Argument::new(Symbol::EMPTY, graph.ty(result))];
+        let name = Symbol::new(&format!("{CLASS}.forward"));
+        let schema = FunctionSchema {
+            name: Symbol::new("forward"),
+            overload: Symbol::EMPTY,
+            args: schema,
+            returns,
+            vararg: false,
+            varret: false,
+        };
+        Ok(Function { name, schema: Arc::new(schema), graph: Arc::new(graph) })
+    }
+}
+
+impl Tree {
+    /// Adds a tensor at a dotted path, unless it is there already.
+    fn add(&mut self, path: &str, tensor: &Tensor, kind: AttributeKind) -> Result<(), Error> {
+        let wrong = || unsupported(format!("the tensor name `{}`", path.escape_debug()));
+        let mut at = self;
+        let mut steps = path.split('.').peekable();
+        let mut depth = 0;
+        while let Some(step) = steps.next() {
+            depth += 1;
+            let is_word = !step.is_empty() && step.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+            if !is_word || depth > MAX_DEPTH {
+                return Err(wrong());
+            }
+            if steps.peek().is_none() {
+                let member = at.members.entry(step.to_owned());
+                return match member.or_insert_with(|| Member::Tensor(tensor.clone(), kind)) {
+                    Member::Tensor(..) => Ok(()),
+                    Member::Module(_) => Err(wrong()),
+                };
+            }
+            let inner = at.members.entry(step.to_owned());
+            at = match inner.or_insert_with(|| Member::Module(Tree::default())) {
+                Member::Module(inner) => inner,
+                Member::Tensor(..) => return Err(wrong()),
+            };
+        }
+        Err(wrong())
+    }
+
+    /// Returns an object with these attributes, of a class of its own. `modules` counts submodules, whose classes are
+    /// numbered. The recursion is bounded by [`MAX_DEPTH`].
+    fn object(&self, unit: &mut CompilationUnit, name: &str, modules: &mut usize) -> Result<Object, Error> {
+        let ty = Type::class(Symbol::new(name), 0);
+        let mut class = Class::new(ty, true);
+        let training =
+            Attribute { name: Symbol::new("training"), ty: Type::BOOL, kind: AttributeKind::Plain };
+        class.attributes.push(training);
+        let mut slots = vec![IValue::Bool(false)];
+        for (name, member) in &self.members {
+            let (value, ty, kind) = match member {
+                Member::Tensor(tensor, kind) => (IValue::Tensor(tensor.clone()), Type::TENSOR, *kind),
+                Member::Module(tree) => {
+                    let class = format!("__torch__.exported.Module{modules}");
+                    *modules += 1;
+                    let object = tree.object(unit, &class, modules)?;
+                    let ty = object.class();
+                    (IValue::Object(object), ty, AttributeKind::Plain)
+                }
+            };
+            if name == "training" {
+                return Err(unsupported("a tensor called `training`".to_owned()));
+            }
+            class.attributes.push(Attribute { name: Symbol::new(name), ty, kind });
+            slots.push(value);
+        }
+        unit.define_class(class);
+        Ok(Object::new(ty, slots))
+    }
+}
+
+/// Reads of the module's attributes, each once.
+struct State<'u> {
+    receiver: ValueId,
+    class: Type,
+    unit: &'u CompilationUnit,
+    reads: IndexMap<String, (ValueId, Type), FxBuildHasher>,
+}
+
+impl State<'_> {
+    /// Returns the tensor at a dotted path.
+    fn read(&mut self, edit: &mut Editor<'_>, path: &str) -> Result<ValueId, Error> {
+        let (mut value, mut class) = (self.receiver, self.class);
+        let mut end = 0;
+        for step in path.split('.') {
+            end += step.len();
+            let prefix = &path[..end];
+            end += 1;
+            if let Some(&(known, ty)) = self.reads.get(prefix) {
+                (value, class) = (known, ty);
+                continue;
+            }
+            let name = Symbol::new(step);
+            let ty = self.unit.class(class).and_then(|c| c.attribute(name)).map(|a| a.ty);
+            let ty = ty.ok_or_else(|| unsupported(format!("the tensor name `{}`", path.escape_debug())))?;
+            let attrs = edit.attrs([(names::name(), Attr::str(step))]);
+            let node = edit.insert(Prim::GetAttr, &[value], attrs, &[ty]);
+            (value, class) = (edit.graph().result(node, 0), ty);
+            self.reads.insert(prefix.to_owned(), (value, ty));
+        }
+        Ok(value)
+    }
+}
+
+/// Returns the type of a structure whose leaves have these types.
+fn type_of(spec: &TreeSpec, leaf: &mut impl FnMut() -> Type) -> Result<Type, Error> {
+    let mut all = |children: &[TreeSpec]| -> Result<Vec<Type>, Error> {
+        children.iter().map(|child| type_of(child, leaf)).collect()
+    };
+    Ok(match spec.view() {
+        TreeView::Leaf => leaf(),
+        TreeView::Tuple(children) => Type::tuple(&all(children)?),
+        TreeView::List(children) => Type::list(one_type(&all(children)?, "a list")?),
+        TreeView::Dict(keys, children) => {
+            let keys: Vec<Type> = keys.iter().map(|key| key.value().type_of()).collect();
+            let key = if keys.is_empty() { Type::STR } else { one_type(&keys, "a dictionary")? };
+            Type::dict(key, one_type(&all(children)?, "a dictionary")?)
+        }
+        TreeView::Named(class, _) => {
+            return Err(unsupported(format!("the class `{}`", class.escape_debug())));
+        }
+    })
+}
+
+fn one_type(types: &[Type], what: &str) -> Result<Type, Error> {
+    let first = types.first().copied().unwrap_or(Type::TENSOR);
+    if types.iter().all(|ty| *ty == first) {
+        return Ok(first);
+    }
+    Err(unsupported(format!("{what} of values of several types")))
+}
+
+/// Inserts nodes that take a value apart, and appends its leaves.
+fn unpack(
+    edit: &mut Editor<'_>,
+    spec: &TreeSpec,
+    value: ValueId,
+    leaves: &mut Vec<ValueId>,
+) -> Result<(), Error> {
+    // The nesting of specs is bounded, and with it this recursion.
+    match spec.view() {
+        TreeView::Leaf => leaves.push(value),
+        TreeView::Tuple(children) => {
+            let items = edit.unpack_tuple(value);
+            for (child, item) in children.iter().zip(items) {
+                unpack(edit, child, item, leaves)?;
+            }
+        }
+        TreeView::List(children) => {
+            let elem = edit.graph().ty(value).list_elem().unwrap_or(Type::TENSOR);
+            let node = edit.node(Prim::ListUnpack, &[value], &vec![elem; children.len()]);
+            for (i, child) in children.iter().enumerate() {
+                let item = edit.graph().result(node, i);
+                unpack(edit, child, item, leaves)?;
+            }
+        }
+        TreeView::Dict(keys, children) => {
+            for (key, child) in keys.iter().zip(children) {
+                let item = edit.call("aten::__getitem__", &[value.into(), key.value().into()]);
+                unpack(edit, child, item.map_err(inserted)?, leaves)?;
+            }
+        }
+        TreeView::Named(class, _) => {
+            return Err(unsupported(format!("the class `{}`", class.escape_debug())));
+        }
+    }
+    Ok(())
+}
+
+/// Inserts nodes that build a value from its leaves.
+fn pack(
+    edit: &mut Editor<'_>,
+    spec: &TreeSpec,
+    leaves: &mut impl Iterator<Item = ValueId>,
+) -> Result<ValueId, Error> {
+    let too_few = || Error::new(Fault::Internal, "X0001", "the graph has fewer results than its signature");
+    let mut all = |edit: &mut Editor<'_>, children: &[TreeSpec]| -> Result<Vec<ValueId>, Error> {
+        children.iter().map(|child| pack(edit, child, leaves)).collect()
+    };
+    Ok(match spec.view() {
+        TreeView::Leaf => leaves.next().ok_or_else(too_few)?,
+        TreeView::Tuple(children) => {
+            let items = all(edit, children)?;
+            edit.tuple(&items)
+        }
+        TreeView::List(children) => {
+            let items = all(edit, children)?;
+            let elem = common(edit, &items, "a list")?;
+            edit.value(Prim::ListConstruct, &items, Type::list(elem))
+        }
+        TreeView::Dict(keys, children) => {
+            let items = all(edit, children)?;
+            let elem = common(edit, &items, "a dictionary")?;
+            let types: Vec<Type> = keys.iter().map(|key| key.value().type_of()).collect();
+            let key_type = if keys.is_empty() { Type::STR } else { one_type(&types, "a dictionary")? };
+            let mut operands = Vec::with_capacity(2 * items.len());
+            for (key, item) in keys.iter().zip(items) {
+                operands.push(edit.constant(key.value()));
+                operands.push(item);
+            }
+            edit.value(Prim::DictConstruct, &operands, Type::dict(key_type, elem))
+        }
+        TreeView::Named(class, _) => {
+            return Err(unsupported(format!("the class `{}`", class.escape_debug())));
+        }
+    })
+}
+
+fn common(edit: &Editor<'_>, items: &[ValueId], what: &str) -> Result<Type, Error> {
+    let types: Vec<Type> = items.iter().map(|&item| edit.graph().ty(item)).collect();
+    one_type(&types, what)
+}
+
+/// Inserts nodes that raise an error unless a value is the constant.
+fn assert_equal(edit: &mut Editor<'_>, value: ValueId, constant: &IValue) -> Result<(), Error> {
+    let differs = edit.call("aten::ne", &[value.into(), constant.clone().into()]).map_err(inserted)?;
+    let message = format!("Expected input to be equal to {constant:?}");
+    let node = edit.node(Prim::If, &[differs], &[]);
+    let (raises, _passes) = (edit.add_block(node), edit.add_block(node));
+    let next = edit.cursor();
+    edit.at(At::end(raises));
+    let message = edit.constant(IValue::str(&message));
+    let class = edit.constant(IValue::None);
+    edit.node(Prim::RaiseException, &[message, class], &[]);
+    edit.at(At::before(next));
+    Ok(())
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+        && text != "self"
+}
+
+fn inserted(error: InsertError) -> Error {
+    Error::new(Fault::Internal, "X0001", error.to_string())
+}
+
+fn unsupported(what: String) -> Error {
+    Error::new(Fault::Unsupported, "E015", format!("{what} cannot be part of a TorchScript module"))
+}
