@@ -281,13 +281,14 @@ impl Engine {
         self.executor(graph).restore(profiles);
     }
 
-    /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
+    /// Runs `graph` on the arguments that `bind` supplies: complete, in order. `bind` may be called twice. Several results
+    /// are returned as a tuple.
     pub(crate) fn run(
         &self,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
-        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+        bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         threads::with(self.threads, || self.run_here(graph, cache, host, bind))
     }
@@ -298,7 +299,7 @@ impl Engine {
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
-        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+        bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         if self.execution == Execution::Reference || host.tape().is_some() {
             return self.run_reference(graph, host, bind);
@@ -330,13 +331,20 @@ impl Engine {
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
-        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+        bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         self.on_machine(|machine| {
             let Machine { vm, args, caches } = machine;
-            args.clear();
-            bind(&mut Arguments::of_list(args))?;
-            match executor.call(args, cache_of(caches, executor), vm, host, &self.entry) {
+            let recent = cache_of(caches, executor);
+            let outcome = match executor.call_expected(recent, vm, host, &self.entry, &bind)? {
+                Some(outcome) => outcome,
+                None => {
+                    args.clear();
+                    bind(&mut Arguments::of_list(args))?;
+                    executor.call(args, recent, vm, host, &self.entry)
+                }
+            };
+            match outcome {
                 CallOutcome::Ran { result, failure: None, .. } => Ok(result?),
                 outcome => self.finish(outcome, graph, cache, args, vm, host),
             }
