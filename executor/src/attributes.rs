@@ -30,8 +30,8 @@ pub(crate) struct AttributePath {
 
 impl AttributePath {
     /// Returns the tensor; `None` if an attribute on the way was not set.
-    fn read(&self, args: &[IValue]) -> Option<IValue> {
-        let mut value = args.get(self.argument)?.clone();
+    pub(crate) fn read<'v>(&self, argument: impl FnOnce(usize) -> Option<&'v IValue>) -> Option<IValue> {
+        let mut value = argument(self.argument)?.clone();
         for &slot in &self.slots {
             let IValue::Object(object) = &value else { return None };
             let next = object.read().get(slot)?.clone();
@@ -46,7 +46,7 @@ impl AttributePath {
 pub(crate) fn append(attributes: &[AttributePath], args: &mut Vec<IValue>) -> bool {
     let own = args.len();
     for path in attributes {
-        match path.read(&args[..own]) {
+        match path.read(|at| args[..own].get(at)) {
             Some(value) => args.push(value),
             None => {
                 args.truncate(own);

@@ -17,6 +17,7 @@
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
+use crate::expected::{Unexpected, bind_expected};
 use crate::job::{CompileJob, StageFailure, Work};
 use crate::optimizer::Optimizer;
 use crate::plan::{Plan, PlanCache};
@@ -27,6 +28,7 @@ use crate::settings::Settings;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use crate::watch::{Deoptimization, Watch};
+use flambeau_exec::vm::Arguments;
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
 use indexmap::IndexMap;
@@ -217,6 +219,38 @@ impl Executor {
             state.saved.truncate(self.settings.max_kinds);
             state.saved.reverse();
         }
+    }
+
+    /// Runs a call by the plan of the calls before, if the arguments that `bind` supplies have the same metadata.
+    /// Otherwise returns `None`, and the caller binds them again, for [`Executor::call`].
+    ///
+    /// # Errors
+    /// Returns the error of `bind`.
+    #[inline]
+    pub fn call_expected<O: Optimizer, E>(
+        self: &Arc<Self>,
+        cache: &PlanCache,
+        machine: &mut Vm,
+        host: &mut Host,
+        optimizer: &O,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
+    ) -> Result<Option<CallOutcome<O::Error>>, E> {
+        let Some((spec, plan)) = cache.expected(self.version.load(Ordering::Acquire)) else {
+            return Ok(None);
+        };
+        let Some(words) = spec.argument_words(host.grad_enabled()) else { return Ok(None) };
+        let attributes = self.attributes.get().map_or(&[][..], Vec::as_slice);
+        let result = match machine
+            .run_bound(&plan.code, host, |bound| bind_expected(bound, words, attributes, bind))
+        {
+            Ok(value) => Ok(value),
+            Err(Unexpected::Run(error)) => Err(error),
+            Err(Unexpected::Bind(error)) => return Err(error),
+            Err(Unexpected::Arguments) => return Ok(None),
+        };
+        plan.mark_used();
+        let failure = if plan.has_new_failures() { self.examine(plan, machine, optimizer) } else { None };
+        Ok(Some(CallOutcome::Ran { result, how: RunMode::Specialized, failure }))
     }
 
     /// Runs a call on a machine and drains the arguments. Several results are returned as a tuple. `cache` belongs to

@@ -8,6 +8,7 @@
 mod attributes;
 mod deopt;
 mod executor;
+mod expected;
 mod job;
 mod optimizer;
 mod plan;

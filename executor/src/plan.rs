@@ -88,6 +88,10 @@ pub struct PlanCache {
     recent: Vec<(ArgumentSpec, Arc<Plan>)>,
     /// The entry that is replaced next.
     next: usize,
+    /// The entry of the last call.
+    last: usize,
+    /// Whether the two last calls had the same entry: then the next one is expected to have it, too.
+    stable: bool,
 }
 
 /// Number of recent calls with different arguments.
@@ -100,10 +104,16 @@ impl PlanCache {
         PlanCache::default()
     }
 
+    /// Returns the spec and the plan that the next call is expected to have.
+    #[inline]
+    pub(crate) fn expected(&self, version: u64) -> Option<&(ArgumentSpec, Arc<Plan>)> {
+        if self.stable && self.version == version { self.recent.get(self.last) } else { None }
+    }
+
     /// Returns the plan of a recent call with equal metadata.
     #[inline]
     pub(crate) fn find(
-        &self,
+        &mut self,
         version: u64,
         args: &[flambeau_ir::IValue],
         grad_enabled: bool,
@@ -111,7 +121,9 @@ impl PlanCache {
         if self.version != version {
             return None;
         }
-        self.recent.iter().find(|(spec, _)| spec.matches(args, grad_enabled)).map(|(_, plan)| plan)
+        let at = self.recent.iter().position(|(spec, _)| spec.matches(args, grad_enabled))?;
+        (self.stable, self.last) = (self.last == at, at);
+        Some(&self.recent[at].1)
     }
 
     /// Adds the plan of a call.
@@ -120,9 +132,12 @@ impl PlanCache {
             self.recent.clear();
             (self.version, self.next) = (version, 0);
         }
+        self.stable = false;
         if self.recent.len() < RECENT {
+            self.last = self.recent.len();
             self.recent.push((spec, plan));
         } else {
+            self.last = self.next;
             self.recent[self.next] = (spec, plan);
             self.next = (self.next + 1) % RECENT;
         }

@@ -49,16 +49,20 @@ impl ArgumentSpec {
         self.is_complete
     }
 
+    /// Returns the words that describe the arguments, for [`matches_value`]. `None` if the description is not complete, or
+    /// for calls in the other mode of gradients.
+    #[inline]
+    pub(crate) fn argument_words(&self, grad_enabled: bool) -> Option<&[u64]> {
+        let (&grad, words) = self.words.split_first()?;
+        (self.is_complete && grad == u64::from(grad_enabled)).then_some(words)
+    }
+
     /// Returns whether arguments have this description, and the description is complete.
     #[inline]
     #[must_use]
     pub fn matches(&self, args: &[IValue], grad_enabled: bool) -> bool {
-        let Some((&grad, words)) = self.words.split_first() else { return false };
-        let mut rest = words;
-        self.is_complete
-            && grad == u64::from(grad_enabled)
-            && args.iter().all(|arg| matches_value(arg, &mut rest))
-            && rest.is_empty()
+        let Some(mut rest) = self.argument_words(grad_enabled) else { return false };
+        args.iter().all(|arg| matches_value(arg, &mut rest)) && rest.is_empty()
     }
 
     /// Returns the hash of the description.
@@ -197,7 +201,7 @@ fn head(tag: Tag) -> u64 {
 
 /// Compares a value with the words at the start of `rest`, and removes them from it.
 #[inline]
-fn matches_value(arg: &IValue, rest: &mut &[u64]) -> bool {
+pub(crate) fn matches_value(arg: &IValue, rest: &mut &[u64]) -> bool {
     match arg {
         IValue::Tensor(t) => matches_tensor(t, rest),
         _ => matches_other(arg, 0, rest),

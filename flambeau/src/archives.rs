@@ -132,7 +132,7 @@ impl Program {
         let method = method.ok_or_else(missing)?;
         let receiver = IValue::Object(object.clone());
         let bind = |given: &mut Arguments<'_>| {
-            [receiver].into_iter().chain(args).for_each(|arg| given.push(arg));
+            [&receiver].into_iter().chain(&args).for_each(|arg| given.push(arg.clone()));
             Ok(())
         };
         self.engine.run(&method.graph, &EntryCache::default(), &mut self.session.host(), false, bind)

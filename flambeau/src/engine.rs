@@ -309,15 +309,16 @@ impl Engine {
         self.executor(graph).restore(profiles);
     }
 
-    /// Runs `graph` on the arguments that `bind` returns: complete, in order. Several results are returned as a tuple.
-    /// `requires_grad` states whether an argument requires a gradient, so that the call is recorded.
+    /// Runs `graph` on the arguments that `bind` supplies: complete, in order. `bind` may be called twice. Several results
+    /// are returned as a tuple. `requires_grad` states whether an argument requires a gradient, so that the call is
+    /// recorded.
     pub(crate) fn run(
         self: &Arc<Self>,
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
         requires_grad: bool,
-        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+        bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         threads::with(self.threads, || {
             let asks = *cache.asks.get_or_init(|| self.entry.requests_gradients(graph));
@@ -347,7 +348,7 @@ impl Engine {
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
-        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+        bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         if self.execution == Execution::Reference {
             return self.run_reference(graph, host, bind);
@@ -378,13 +379,20 @@ impl Engine {
         graph: &Arc<Graph>,
         cache: &EntryCache,
         host: &mut Host,
-        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+        bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         self.on_machine(|machine| {
             let Machine { vm, args, caches } = machine;
-            args.clear();
-            bind(&mut Arguments::of_list(args))?;
-            match executor.call(args, cache_of(caches, executor), vm, host, &self.entry) {
+            let recent = cache_of(caches, executor);
+            let outcome = match executor.call_expected(recent, vm, host, &self.entry, &bind)? {
+                Some(outcome) => outcome,
+                None => {
+                    args.clear();
+                    bind(&mut Arguments::of_list(args))?;
+                    executor.call(args, recent, vm, host, &self.entry)
+                }
+            };
+            match outcome {
                 CallOutcome::Ran { result, failure: None, .. } => Ok(result?),
                 outcome => self.finish(outcome, graph, cache, args, vm, host),
             }

@@ -236,3 +236,33 @@ fn forced_failures_keep_results() {
     let failed = entry.deoptimizations();
     assert!(failed.iter().all(|d| d.forced) && failed.iter().any(|d| d.replaced_by == Some(2)), "{failed:?}");
 }
+
+#[test]
+fn threads_share_an_entry_while_it_is_compiled() {
+    let session = builder().compilation(Compilation::Background).build().expect("consistent");
+    let entry = session.compile_source(SOURCE, "test.py").expect("compiles").entry("f").expect("there");
+    let reference = session.with_execution(Execution::Reference);
+    let reference = reference.compile_source(SOURCE, "test.py").expect("compiles").entry("f").expect("there");
+    let cases: Vec<([IValue; 2], String)> = (0..4)
+        .map(|i| {
+            let args = [tensor(&[3 + i % 2, 3]), IValue::Int(1 + i / 2)];
+            let wanted = text(&reference.call(&args, &[]).expect("runs"));
+            (args, wanted)
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            let (entry, cases) = (&entry, &cases);
+            scope.spawn(move || {
+                for number in 0..60 {
+                    // Phases of equal arguments, then of different ones.
+                    let at = if number / 20 == 1 { first } else { first + number };
+                    let (args, wanted) = &cases[at % cases.len()];
+                    assert_eq!(&text(&entry.call(args, &[]).expect("runs")), wanted);
+                }
+            });
+        }
+    });
+    session.wait_for_compilations();
+    assert!(!entry.plans().is_empty() && session.optimization_failures().is_empty());
+}

@@ -197,6 +197,11 @@ impl Shape {
         })
     }
 
+    /// A list of tensors of unknown number and sizes.
+    pub fn tensors() -> Shape {
+        Shape::from(|_| Some(list_of_tensors(None)))
+    }
+
     /// A list of at most `chunks` parts of operand 0 along a dimension, each of size `ceil(size / chunks)` except the
     /// last.
     pub fn chunk(chunks: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {

@@ -1,4 +1,4 @@
-//! Destination of a run's arguments: the registers of its first frame, or a list.
+//! Destination of a run's arguments: the registers of its first frame, a list, or a receiver of the caller.
 
 use super::steps;
 use crate::bytecode::Code;
@@ -12,6 +12,13 @@ pub struct Arguments<'a>(Destination<'a>);
 enum Destination<'a> {
     Frame(Registers<'a>),
     List(&'a mut Vec<IValue>),
+    Sink(&'a mut dyn ArgumentSink),
+}
+
+/// Receives the arguments of a run, for a caller that looks at each one before it passes it on.
+pub trait ArgumentSink {
+    /// Adds the next argument.
+    fn push(&mut self, value: IValue);
 }
 
 /// The registers of a frame whose parameters are being bound.
@@ -44,12 +51,18 @@ impl<'a> Arguments<'a> {
         Arguments(Destination::List(list))
     }
 
+    /// Passes the arguments to a receiver.
+    pub fn of_sink(sink: &'a mut dyn ArgumentSink) -> Arguments<'a> {
+        Arguments(Destination::Sink(sink))
+    }
+
     /// Adds the next argument.
     #[inline(always)]
     pub fn push(&mut self, value: IValue) {
         match &mut self.0 {
             Destination::Frame(registers) => registers.push(value),
             Destination::List(list) => list.push(value),
+            Destination::Sink(sink) => sink.push(value),
         }
     }
 
@@ -58,7 +71,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn complete(self) -> Result<(), KernelError> {
         match self.0 {
             Destination::Frame(registers) => registers.complete(),
-            Destination::List(_) => Ok(()),
+            Destination::List(_) | Destination::Sink(_) => Ok(()),
         }
     }
 }

@@ -10,7 +10,7 @@ mod calls;
 mod dispatch;
 mod steps;
 
-pub use arguments::Arguments;
+pub use arguments::{ArgumentSink, Arguments};
 
 use crate::bytecode::Code;
 use crate::callees::Callees;

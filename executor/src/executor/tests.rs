@@ -101,3 +101,42 @@ fn the_job_of_a_dropped_executor_does_nothing() {
     assert!(job.function().is_none());
     job.run(&jobs).unwrap();
 }
+
+#[test]
+fn expected_calls_bind_once_and_others_again() {
+    let mut calls = Calls::new();
+    for _ in 0..6 {
+        let _ = calls.call();
+        let job = calls.jobs.0.lock().pop();
+        if let Some(job) = job {
+            job.run(&calls.jobs).unwrap();
+        }
+    }
+    let mut expected = |values: &[IValue], grad_enabled: bool| -> Result<Option<i64>, ExecError> {
+        let Calls { executor, cache, machine, jobs } = &mut calls;
+        let mut host = Host::new();
+        host.set_grad_enabled(grad_enabled);
+        let bind = |bound: &mut Arguments<'_>| {
+            values.iter().for_each(|value| bound.push(value.clone()));
+            if values.len() > 2 {
+                Err(ExecError::of(&flambeau_exec::KernelError::internal("as intended")))
+            } else {
+                Ok(())
+            }
+        };
+        match executor.call_expected(cache, machine, &mut host, jobs, bind)? {
+            Some(CallOutcome::Ran { result, how: RunMode::Specialized, .. }) => Ok(result?.as_int()),
+            Some(_) => panic!("an expected call runs its plan"),
+            None => Ok(None),
+        }
+    };
+    let (int, float) = (IValue::Int(7), IValue::Float(7.0));
+    let enabled = Host::new().grad_enabled();
+    assert_eq!(expected(&[int.clone()], enabled).unwrap(), Some(7));
+    assert_eq!(expected(&[int.clone()], !enabled).unwrap(), None);
+    assert_eq!(expected(&[float.clone()], enabled).unwrap(), None);
+    assert_eq!(expected(&[], enabled).unwrap(), None);
+    assert_eq!(expected(&[int.clone(), int.clone()], enabled).unwrap(), None);
+    assert!(expected(&[int.clone(), float.clone(), float], enabled).is_err());
+    assert_eq!(expected(&[int], enabled).unwrap(), Some(7), "as before");
+}

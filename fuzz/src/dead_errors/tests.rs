@@ -52,6 +52,20 @@ fn an_unread_write_may_lose_its_error() {
     assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
 }
 
+/// A list is also counted without its elements if they were appended.
+#[test]
+fn appended_elements_need_not_be_computed() {
+    let text = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %l : Tensor[] = prim::ListConstruct(%x)
+  %m : Tensor[] = aten::append(%l, %y)
+  %n : int = aten::len(%l)
+  return (%n)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("return (%n)", "return (%l)")), [""; 0], "the element is a result's");
+}
+
 #[test]
 fn queries_that_facts_answer_need_no_value() {
     let text = "graph(%x : Tensor):

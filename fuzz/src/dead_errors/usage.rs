@@ -61,9 +61,20 @@ impl ContinuedRun {
                     Use::Moves
                 }
             }
-            OpKind::Row(id) if graph.registry().facet::<Elements>(id).is_some_and(only_moves) => {
-                if is_itself() { Use::Computes } else { Use::Moves }
-            }
+            OpKind::Row(id) => match graph.registry().facet::<Elements>(id).map(stored_element) {
+                Some(None) if is_itself() => Use::Computes,
+                Some(None) => Use::Moves,
+                // The list and the position must be known.
+                Some(Some(element)) => {
+                    let others = operands.iter().enumerate().filter(|&(i, _)| i != element);
+                    if others.into_iter().any(|(_, v)| self.is_unwritten(v)) {
+                        by_effects()
+                    } else {
+                        Use::Moves
+                    }
+                }
+                None => by_effects(),
+            },
             _ => by_effects(),
         }
     }
@@ -93,15 +104,17 @@ pub(super) fn without_condition(
     }
 }
 
-/// Whether an operator on a container only counts or moves elements, without a look at them.
-fn only_moves(what: &Elements) -> bool {
+/// Returns the position of the operand that an operator stores in a list; `None` if it only counts or moves elements,
+/// without a look at them.
+fn stored_element(what: &Elements) -> Option<usize> {
     match what {
         Elements::Count
         | Elements::Item
         | Elements::Slice
         | Elements::Concat
         | Elements::Copy
-        | Elements::Value => true,
-        Elements::Append | Elements::Insert | Elements::Replace => false,
+        | Elements::Value => None,
+        Elements::Append => Some(1),
+        Elements::Insert | Elements::Replace => Some(2),
     }
 }

@@ -160,7 +160,11 @@ fn short_tensors_that_make_none_are_refused() {
         ("[ CPUFloatType{99999999999,9999999999} ]", "T002", "larger than the limit"),
         ("[ CPUFloatType{1000000000} ]", "T002", "larger than the limit"),
         ("Columns 2 to 1 (1,.,.) = [ CPUFloatType{0,9999999} ]", "T", ""),
-        ("Columns 2 to 1 (1,.,.) = [ CPUFloatType{0,99999999999} ]", "T009", "a tensor without elements of sizes"),
+        (
+            "Columns 2 to 1 (1,.,.) = [ CPUFloatType{0,99999999999} ]",
+            "T009",
+            "a tensor without elements of sizes",
+        ),
         ("Columns 2 to 9 1  2 [ CPUFloatType{1,2} ]", "T009", "the 2 numbers do not make"),
         ("(1,.,.) = 1 (1,.,.) = 2 [ CPUFloatType{2,1,1} ]", "T009", "the 2 numbers do not make"),
         ("{x}", "T007", "`x` is not a number"),

@@ -4,8 +4,8 @@
 //! weights uses the gradient as kernel, with batch and channels exchanged, and stride and dilation exchanged.
 
 use crate::support::kernel;
-use flambeau_analysis::{Dtype, Shape};
 use flambeau_analysis::shape::Fact;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
 use flambeau_tensor::conv::{ConvSpec, convolution};

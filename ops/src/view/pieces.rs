@@ -19,10 +19,6 @@ fn sized_sample(sizes: [i64; 2], args: Vec<IValue>) -> Sample {
     Sample::args(args).exact()
 }
 
-fn unknown() -> Shape {
-    Shape::from(|_| None::<flambeau_analysis::shape::Fact>)
-}
-
 /// A view operator with several results.
 struct Pieces {
     /// All names, separated by spaces; the overload follows a dot.
@@ -64,7 +60,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.sections",
         doc: "`sections` pieces along `dim`; the first ones are larger by one if the size is not divisible.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
-        shape: unknown,
+        shape: Shape::tensors,
         sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
@@ -72,7 +68,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.indices",
         doc: "Pieces between the given positions along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
-        shape: unknown,
+        shape: Shape::tensors,
         sizes: None,
         args: || vec![ints(&[1]), IValue::Int(0)],
     },
@@ -97,7 +93,7 @@ const PIECES: &[Pieces] = &[
                 ))),
             }
         },
-        shape: unknown,
+        shape: Shape::tensors,
         sizes: None,
         args: || vec![IValue::Tensor(index_zero(&[1])), IValue::Int(0)],
     },
@@ -108,7 +104,7 @@ const PIECES: &[Pieces] = &[
             0 => Err(too_few("hsplit", 1)),
             rank => split_along(cx, i64::from(rank > 1), "hsplit"),
         },
-        shape: unknown,
+        shape: Shape::tensors,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -119,7 +115,7 @@ const PIECES: &[Pieces] = &[
             0 | 1 => Err(too_few("vsplit", 2)),
             _ => split_along(cx, 0, "vsplit"),
         },
-        shape: unknown,
+        shape: Shape::tensors,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -130,7 +126,7 @@ const PIECES: &[Pieces] = &[
             0..=2 => Err(too_few("dsplit", 3)),
             _ => split_along(cx, 2, "dsplit"),
         },
-        shape: unknown,
+        shape: Shape::tensors,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },

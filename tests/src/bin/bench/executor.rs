@@ -135,11 +135,20 @@ def f(x, n: int):
             y = y + x
     return y
 ";
+    let numbers = "
+def f(x, n: int):
+    s = 0
+    for i in range(n):
+        if i % 3 == 0:
+            s = s + i * 3 % 7
+    return x * s
+";
     let plain = session.with_execution(Execution::Machine);
     let cell = include_str!("../../../../cli/data/lstm_cell.py");
     let cases = [
         ("LSTM cell", cell, lstm_inputs()?),
         ("loop of small tensors", loops, vec![tensor(&[4, 8])?, IValue::Int(50)]),
+        ("loop of numbers", numbers, vec![tensor(&[4, 8])?, IValue::Int(1_000)]),
     ];
     for (name, source, args) in cases {
         let program = plain.compile_source(source, "bench.py")?;

@@ -1,0 +1,77 @@
+//! Calls that are expected to run the plan of the call before.
+//!
+//! The arguments are bound to the registers of the plan at once, and each one is compared with the metadata of the call
+//! before while it is at hand. So the call moves every argument once, as a call without an executor does. If an argument
+//! differs, the registers are cleared and the call begins again by the usual way.
+
+use crate::attributes::AttributePath;
+use crate::spec::matches_value;
+use flambeau_exec::ExecError;
+use flambeau_exec::vm::{ArgumentSink, Arguments};
+use flambeau_ir::IValue;
+use smallvec::SmallVec;
+
+/// The reason why a call did not run as expected.
+pub(crate) enum Unexpected<E> {
+    /// An argument has other metadata.
+    Arguments,
+    /// The caller's error in binding.
+    Bind(E),
+    /// The error of the run.
+    Run(ExecError),
+}
+
+impl<E> From<ExecError> for Unexpected<E> {
+    fn from(error: ExecError) -> Self {
+        Unexpected::Run(error)
+    }
+}
+
+/// Compares arguments while they are bound.
+struct Matching<'m, 'a> {
+    bound: &'m mut Arguments<'a>,
+    /// The words of the arguments to come.
+    rest: &'m [u64],
+    fits: bool,
+    /// The objects among the arguments, if attributes are read from them, by their positions.
+    objects: Option<SmallVec<[(usize, IValue); 1]>>,
+    count: usize,
+}
+
+impl ArgumentSink for Matching<'_, '_> {
+    #[inline]
+    fn push(&mut self, value: IValue) {
+        self.fits = self.fits && matches_value(&value, &mut self.rest);
+        if !self.fits {
+            return;
+        }
+        if let Some(objects) = &mut self.objects
+            && matches!(value, IValue::Object(_))
+        {
+            objects.push((self.count, value.clone()));
+        }
+        self.count += 1;
+        self.bound.push(value);
+    }
+}
+
+/// Binds the arguments that `bind` supplies, and the lifted attributes, if they have the metadata in `words`.
+pub(crate) fn bind_expected<E>(
+    bound: &mut Arguments<'_>,
+    words: &[u64],
+    attributes: &[AttributePath],
+    bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
+) -> Result<(), Unexpected<E>> {
+    let objects = (!attributes.is_empty()).then(SmallVec::new);
+    let mut matching = Matching { bound, rest: words, fits: true, objects, count: 0 };
+    bind(&mut Arguments::of_sink(&mut matching)).map_err(Unexpected::Bind)?;
+    let objects = matching.objects.take().unwrap_or_default();
+    for path in attributes {
+        let argument = |at| objects.iter().find(|(position, _)| *position == at).map(|(_, object)| object);
+        match path.read(argument) {
+            Some(value) => matching.push(value),
+            None => return Err(Unexpected::Arguments),
+        }
+    }
+    if matching.fits && matching.rest.is_empty() { Ok(()) } else { Err(Unexpected::Arguments) }
+}
