@@ -37,7 +37,7 @@ pub const PIPELINES: [(&str, &str); 2] = [
     ),
     (
         "specialized",
-        "guards,fix{3}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant,profiled},\
+        "guards,fix{4}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant,profiled},\
          lower_simple_tuples,remove_mutation{exact},fix{2}(peephole,constant_propagation,eliminate_guards),\
          saturate,cse,dce,fuse,dce",
     ),

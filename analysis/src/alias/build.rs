@@ -11,7 +11,7 @@ use super::summary::Summaries;
 use flambeau_ir::attr::names;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
 use flambeau_ir::{
-    AliasRule, BlockId, FunctionSchema, Graph, NodeId, OpId, OpKind, Prim, Symbol, TrackedNodeMap,
+    AliasRule, BlockId, FunctionSchema, Graph, NodeId, NodeSet, OpId, OpKind, Prim, Symbol, TrackedNodeMap,
     TrackedValueMap, Type, ValueId, WalkStep,
 };
 use smallvec::SmallVec;
@@ -75,6 +75,8 @@ pub(crate) struct Builder<'g> {
     pub(crate) constants: Constants,
     /// Whether the constraints of some node depend on a constant of immutable type.
     pub(crate) reads_constants: bool,
+    /// The nodes with a continuation, whose erasure makes captured values private again.
+    pub(crate) continued: NodeSet,
     inputs: Inputs,
     /// Attributes that may be assigned during the run, computed at first use.
     assigned: Option<Assigned>,
@@ -92,6 +94,7 @@ impl<'g> Builder<'g> {
             summaries,
             constants: Constants::default(),
             reads_constants: false,
+            continued: NodeSet::new(),
             inputs,
             assigned: None,
         }

@@ -57,7 +57,7 @@ use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 use build::{Builder, Inputs, Writes};
 use constant::Constants;
 use dag::MemoryDag;
-use flambeau_ir::{Change, Graph, NodeId, Revision, TrackedValueMap, ValueId, WalkStep};
+use flambeau_ir::{Change, Graph, NodeId, NodeSet, Revision, TrackedValueMap, ValueId, WalkStep};
 use locations::{Flags, LocSet};
 use rule::Classes;
 use smallvec::SmallVec;
@@ -76,6 +76,8 @@ pub struct AliasDb {
     constants: Constants,
     /// Whether the constraints of some node depend on a constant of immutable type.
     reads_constants: bool,
+    /// The nodes with a continuation. Without one of them a new analysis is much more precise.
+    continued: NodeSet,
     revision: Revision,
 }
 
@@ -95,13 +97,22 @@ impl AliasDb {
     }
 
     fn from_builder(builder: Builder<'_>) -> Self {
-        let Builder { g, mut dag, of_value, writes, classes, outputs, constants, reads_constants, .. } =
-            builder;
+        let Builder { g, mut dag, of_value, writes, classes, outputs, constants, .. } = builder;
+        let (reads_constants, continued) = (builder.reads_constants, builder.continued);
         let mut solution = solve(&mut dag);
         solution.unify(&mut dag);
         let revision = g.journal().revision();
-        let mut db =
-            AliasDb { dag, solution, of_value, writes, classes, constants, reads_constants, revision };
+        let mut db = AliasDb {
+            dag,
+            solution,
+            of_value,
+            writes,
+            classes,
+            constants,
+            reads_constants,
+            continued,
+            revision,
+        };
         let written: Vec<LocSet> = db.writes.rows.iter().map(|w| db.set_of(w.element, w.deep)).collect();
         db.mark(written, Flags::WRITTEN);
         let returned: Vec<LocSet> = outputs.iter().map(|&e| db.set_of(e, true)).collect();

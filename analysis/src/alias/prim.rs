@@ -135,20 +135,28 @@ impl Builder<'_> {
     /// the subgraph could write or return: a copy of a tensor stays apart from the tensor.
     fn continuation(&mut self, node: NodeId) {
         self.same(node);
+        self.continued.insert(node);
         let g = self.g;
-        let writes = match g.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
-            Some(body) => self.summaries.writes_anything(body),
-            None => true,
-        };
-        for v in g.operands(node).skip(1) {
+        let body = g.attr(node, names::subgraph()).and_then(|a| a.as_graph()).cloned();
+        let writes = body.as_ref().is_none_or(|body| self.summaries.writes_anything(body));
+        // A summary takes time in proportion to the subgraph.
+        let summary =
+            body.filter(|_| writes).and_then(|body| self.summaries.of(&body)).filter(|s| !s.rebinds);
+        for (i, v) in g.operands(node).skip(1).enumerate() {
             if !self.is_mutable(v) {
                 continue;
             }
             let e = self.element(v);
-            if writes {
+            let is_written =
+                summary.as_ref().map_or(writes, |s| s.inputs.get(i).is_none_or(|does| does.written));
+            if is_written {
                 self.write(node, e, true);
             }
             self.dag.escape(e);
+        }
+        if summary.map_or(writes, |summary| summary.writes_wildcards) {
+            let all = self.dag.everything();
+            self.write(node, all, true);
         }
     }
 

@@ -80,7 +80,8 @@ impl Touched {
     /// Adds the nodes that a change touches. Returns `false` if the change forces a rebuild.
     fn change(&mut self, db: &AliasDb, g: &Graph, change: &Change) -> bool {
         match *change {
-            Change::Metadata | Change::Moved(_) | Change::Erased(_) => {}
+            Change::Metadata | Change::Moved(_) => {}
+            Change::Erased(node) => return !db.continued.contains(node),
             Change::Inserted(node)
             | Change::OperandSet { node, .. }
             | Change::OperandsChanged(node)

@@ -52,12 +52,12 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Whether the right side is a constant that is computed from facts about the operands of the root.
+    /// Whether the right side is a constant that follows from facts about the operands of the root.
     pub(crate) fn answers_from_facts(&self) -> bool {
         let is_leaf = |&arg: &u16| matches!(self.pats[usize::from(arg)], Pat::Var(_) | Pat::Literal(..));
         let is_flat =
             matches!(&self.pats[usize::from(self.left)], Pat::Op(_, args) if args.iter().all(is_leaf));
-        is_flat && matches!(self.pats[usize::from(self.right)], Pat::Compute(..))
+        is_flat && matches!(self.pats[usize::from(self.right)], Pat::Compute(..) | Pat::Literal(..))
     }
 }
 
