@@ -21,6 +21,11 @@ pub(crate) type Computed = Result<Tensor, KernelError>;
 /// Result of a computation with several results.
 pub(crate) type Several = Result<Vec<Tensor>, KernelError>;
 
+/// Returns the sum of numbers, 0 if there are none; [`Iterator::sum`] starts from -0.
+pub(crate) fn total(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.fold(0.0, |sum, number| sum + number)
+}
+
 /// Creates the kernel of an operator that returns one new tensor.
 pub(crate) fn fresh(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
     fresh_of(compute(f))

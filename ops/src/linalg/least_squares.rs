@@ -3,7 +3,7 @@
 use super::{
     Empty, batch_of_system, integers, matrix_sizes, numbers, results, solutions, together, wide_dtype,
 };
-use crate::support::{Several, op};
+use crate::support::{Several, op, total};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -71,7 +71,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
             let mut rest = a.times(&x);
             rest.add_scaled(b, F::real(-1.0));
             // `gels` does not read the right side if there are no unknowns.
-            let rest_of = |j| if whole && n == 0 { 0.0 } else { (0..m).map(|i| rest[(i, j)].square()).sum::<f64>() };
+            let rest_of = |j| if whole && n == 0 { 0.0 } else { total((0..m).map(|i| rest[(i, j)].square())) };
             residuals.extend((0..cols).map(rest_of));
             ranks.push(rank as i32);
             values.extend(s);

@@ -2,7 +2,7 @@
 
 use super::{numbers, spectrum::singular_values};
 use crate::reduce::{check_identity, norm_dtype};
-use crate::support::{Computed, op};
+use crate::support::{Computed, op, total};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
@@ -188,7 +188,7 @@ fn by_singular_values(
     let of = |i: usize| {
         let own = &all[i * k..(i + 1) * k];
         match order {
-            Order::Nuclear => own.iter().sum(),
+            Order::Nuclear => total(own.iter().copied()),
             Order::Number(p) if p < 0.0 => own.last().copied().unwrap_or(0.0),
             _ => own.first().copied().unwrap_or(0.0),
         }

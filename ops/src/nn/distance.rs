@@ -3,7 +3,7 @@
 use super::{nothing, sized};
 use crate::pointwise::{no_bools, product_of, quotient_of};
 use crate::reduce::{check_identity, vector_norm};
-use crate::support::{Computed, op, same_dtypes};
+use crate::support::{Computed, op, same_dtypes, total};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -21,15 +21,15 @@ use flambeau_tensor::{
 #[inline(always)]
 pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
     if p == 0.0 {
-        differences.map(|d| if d.is_nan() { d } else { f64::from(u8::from(d != 0.0)) }).sum()
+        total(differences.map(|d| if d.is_nan() { d } else { f64::from(u8::from(d != 0.0)) }))
     } else if p == 1.0 {
-        differences.map(f64::abs).sum()
+        total(differences.map(f64::abs))
     } else if p == 2.0 {
-        differences.map(|d| d * d).sum::<f64>().sqrt()
+        total(differences.map(|d| d * d)).sqrt()
     } else if p == f64::INFINITY {
         differences.fold(0.0, |m, d| if d.abs() > m || d.is_nan() { d.abs() } else { m })
     } else {
-        libm::pow(differences.map(|d| libm::pow(d.abs(), p)).sum(), 1.0 / p)
+        libm::pow(total(differences.map(|d| libm::pow(d.abs(), p))), 1.0 / p)
     }
 }
 

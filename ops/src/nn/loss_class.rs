@@ -3,7 +3,7 @@
 use super::loss::reduced;
 use super::opt_values;
 use super::softmax::softmax;
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Several, op, total};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -87,10 +87,10 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
             let losses: Vec<T> = picked.iter().map(|(loss, _)| T::from_f64(*loss)).collect();
             return Ok((Tensor::from_vec(losses, &expected)?, scalar(0.0)?));
         }
-        let sum: f64 = picked.iter().map(|(loss, _)| loss).sum();
-        let total: f64 = picked.iter().map(|(_, weight)| weight).sum();
-        let out = if by.reduction == 1 { sum / total } else { sum };
-        Ok((scalar(out)?, scalar(total)?))
+        let sum = total(picked.iter().map(|(loss, _)| *loss));
+        let weight = total(picked.iter().map(|(_, weight)| *weight));
+        let out = if by.reduction == 1 { sum / weight } else { sum };
+        Ok((scalar(out)?, scalar(weight)?))
     })
 }
 
@@ -193,10 +193,10 @@ fn smoothed(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64, plain: &T
             0 => Tensor::from_slice(&kept, sums.sizes())?,
             1 => {
                 let each = |t: &i64| weights.as_ref().map_or(1.0, |w| w[*t as usize]);
-                let total: f64 = targets.iter().filter(|t| **t != by.ignore).map(each).sum();
-                whole(kept.iter().sum::<f64>() / total)?
+                let weight = total(targets.iter().filter(|t| **t != by.ignore).map(each));
+                whole(total(kept.iter().copied()) / weight)?
             }
-            _ => whole(kept.iter().sum())?,
+            _ => whole(total(kept.iter().copied()))?,
         };
         let part = smoothing / count as f64;
         Ok(binary::<T, f64, T>(plain, &spread, move |plain: T, spread: f64| {
@@ -260,16 +260,12 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
     let values = x.to_vec::<f64>()?;
     let losses = values.chunks_exact(c.max(1)).zip(&targets).map(|(row, &t)| {
         let t = t as usize;
-        let sum: f64 = (0..c)
-            .filter(|i| *i != t)
-            .map(|i| margin - row[t] + row[i])
-            .filter(|z| *z > 0.0)
-            .map(|z| {
-                let z = if p == 2 { z * z } else { z };
-                weights.as_ref().map_or(z, |w| z * w[t])
-            })
-            .sum();
-        sum / c as f64
+        let margins = (0..c).filter(|i| *i != t).map(|i| margin - row[t] + row[i]).filter(|z| *z > 0.0);
+        let terms = margins.map(|z| {
+            let z = if p == 2 { z * z } else { z };
+            weights.as_ref().map_or(z, |w| z * w[t])
+        });
+        total(terms) / c as f64
     });
     rows_reduced(losses.collect(), x, cx.int(5)?)
 }
@@ -304,7 +300,7 @@ fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
         let mut is_target = vec![0.0; c];
         labels.iter().for_each(|l| is_target[*l] = 1.0);
         let others = || (0..c).filter(|i| is_target[*i] == 0.0);
-        let sum: f64 = labels.iter().flat_map(|l| others().map(|i| (1.0 - row[*l] + row[i]).max(0.0))).sum();
+        let sum = total(labels.iter().flat_map(|l| others().map(|i| (1.0 - row[*l] + row[i]).max(0.0))));
         losses.push(sum / c as f64);
         marks.extend(is_target);
     }
