@@ -263,6 +263,14 @@ fn threads_share_an_entry_while_it_is_compiled() {
             });
         }
     });
-    session.wait_for_compilations();
+    // All calls may have ended before the first stage was compiled.
+    for _ in 0..8 {
+        session.wait_for_compilations();
+        if !entry.plans().is_empty() {
+            break;
+        }
+        let (args, wanted) = &cases[0];
+        assert_eq!(&text(&entry.call(args, &[]).expect("runs")), wanted);
+    }
     assert!(!entry.plans().is_empty() && session.optimization_failures().is_empty());
 }

@@ -806,16 +806,16 @@ mod tests {
 
     #[test]
     fn views_of_tensors_without_elements_have_any_stride() {
-        const MOST: i64 = crate::MAX_EMPTY_EXTENT;
+        const MOST: i64 = crate::MAX_EMPTY_EXTENT / 2;
         let x = Tensor::zeros(&[0, MOST], DType::C64).unwrap();
         let diagonal = x.diagonal(0, 0, 1).unwrap();
         assert_eq!((diagonal.sizes(), diagonal.offset()), (&[0][..], 0));
         assert_eq!(x.view_as_real().unwrap().sizes(), [0, MOST, 2]);
         let turned = x.transpose(0, 1).unwrap();
         assert_eq!(turned.diagonal(-MOST, 0, 1).unwrap().sizes(), [0]);
-        let deep = Tensor::zeros(&[0, MOST / 2, 2], DType::F32).unwrap();
-        assert_eq!(deep.select(1, MOST / 2 - 1).unwrap().sizes(), [0, 2]);
-        assert_eq!(deep.slice(1, Some(MOST / 2 - 3), None, 2).unwrap().sizes(), [0, 2, 2]);
+        let deep = Tensor::zeros(&[0, MOST, 2], DType::F32).unwrap();
+        assert_eq!(deep.select(1, MOST - 1).unwrap().sizes(), [0, 2]);
+        assert_eq!(deep.slice(1, Some(MOST - 3), None, 2).unwrap().sizes(), [0, 2, 2]);
     }
 
     #[test]

@@ -88,14 +88,15 @@ impl Regions {
         self.round(v * self.scale).round() as i64
     }
 
-    /// Returns the cells in whole pixels. If `inclusive`, a region contains its last pixel.
+    /// Returns the cells in whole pixels, of which those of infinite corners are the furthest. If `inclusive`, a region
+    /// contains its last pixel.
     fn cells(&self, roi: &[f64], inclusive: bool) -> Vec<Cell> {
         let side = |from: f64, to: f64, count: i64, size: i64| -> Vec<(i64, i64)> {
             let (start, end) = (self.pixel(from), self.pixel(to));
-            let length = (end - start + i64::from(inclusive)).max(1);
+            let length = end.saturating_sub(start).saturating_add(i64::from(inclusive)).max(1);
             let bin = self.round(length as f64 / count as f64);
             let last = if inclusive { size } else { size - 1 };
-            let bound = |v: f64| (v as i64 + start).max(0).min(last);
+            let bound = |v: f64| (v as i64).saturating_add(start).max(0).min(last);
             (0..count)
                 .map(|i| {
                     let edge = |i: i64| self.round(i as f64 * bin);

@@ -20,7 +20,7 @@ def chosen(n: int):
 # run: sampled(2000000) raises "out of memory"
 # run: grid(2000000) raises "out of memory"
 # run: chosen(2000000) raises "out of memory"
-# run: distances(2) == zeros([2, 2], f32)
+# run: distances(2) == tensor([[0.0, 0.0], [0.0, 0.0]], f32)
 # run: chosen(5) == tensor([[0, 1, 2, 3, 4]])
 
 def factors(n: int):
