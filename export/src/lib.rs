@@ -18,6 +18,7 @@
 //! size; nothing in a file is executed. All limits are in `Limits`. Every error is an [`ExportError`] with code, fault and location.
 
 pub mod call;
+pub mod codes;
 pub mod container;
 pub mod error;
 pub mod expr;

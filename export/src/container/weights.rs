@@ -4,6 +4,7 @@
 //! offset of their own. A table says nothing that is not checked: the record must exist and every element of the tensor must
 //! be within it. With a mapped file, aligned storages are not copied.
 
+use crate::codes::SchemaEnum;
 use std::collections::BTreeMap;
 
 use flambeau_archive::pickle::{CallId, Value, ValueId};

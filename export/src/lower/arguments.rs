@@ -4,6 +4,7 @@
 //! for a parameter of type `float` is a float constant, and dtypes, layouts and memory formats become the integers that
 //! TorchScript uses for them.
 
+use crate::codes::SchemaEnum;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{IValue, Prim, Type, ValueId};
 use flambeau_tensor as tensor;

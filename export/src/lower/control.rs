@@ -10,6 +10,7 @@
 //! | `invoke_subgraph` and other wrappers | the subgraph |
 //! | `auto_functionalized` | a call of the operator on copies of the operands that it writes |
 
+use crate::codes::SchemaEnum;
 use flambeau_ir::{IValue, Prim, Role, Type, ValueId};
 use flambeau_tensor as tensor;
 

@@ -1,5 +1,6 @@
 //! Values in printed texts: Python's `str` and `repr`, and the annotations of results.
 
+use crate::codes::SchemaEnum;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

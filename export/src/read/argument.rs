@@ -1,6 +1,7 @@
 //! Reads arguments, symbolic scalars and metadata of tensors.
 
 use super::{Reader, need, string, strings, union, unknown_tag};
+use crate::codes::SchemaEnum;
 use crate::error::quoted;
 use crate::expr::ExprId;
 use crate::json::{JsonReader, Res};

@@ -4,6 +4,7 @@
 //! A file that was read and is written in its own version has the same text, except for fields that this crate does not
 //! know. Files of 8.2 omit members that are `None`; later files write `null`.
 
+use crate::codes::SchemaEnum;
 use std::fmt::Write as _;
 
 use crate::error::quoted;

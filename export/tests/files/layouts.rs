@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use flambeau_export::codes::SchemaEnum;
 use flambeau_export::container::{Container, FileLayout};
 use flambeau_export::model::{Constant, ScalarType};
 use flambeau_export::read::{ReadOptions, is_exported, read, read_file};
