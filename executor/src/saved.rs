@@ -1,6 +1,6 @@
 //! Profiles as plain data, so that they can be saved and used by another process.
 //!
-//! A saved profile describes what runs observed, not code: whoever loads it compiles the plans again. Its numbers of
+//! A saved profile describes what runs observed, not code: the process that loads it compiles the plans again. Its numbers of
 //! profiling nodes are those of the profiled graph, so the profile is of use only for the same program and the same
 //! passes. A profile of another program costs time and never changes results, because every type in it becomes a
 //! precondition or a guard.
