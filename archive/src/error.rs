@@ -309,8 +309,8 @@ impl ArchiveError {
     }
 }
 
-/// Formats text from an archive for display: escaped, in backquotes, at most 120 characters.
-pub(crate) fn quoted(text: &str) -> String {
+/// Formats text from a file for display: escaped, in backquotes, at most 120 characters.
+pub fn quoted(text: &str) -> String {
     const SHOWN: usize = 120;
     let mut out = String::from("`");
     for (n, c) in text.chars().enumerate() {

@@ -43,7 +43,7 @@ mod weights;
 pub mod zip;
 
 pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
-pub use error::{ArchiveError, Code, Fault};
+pub use error::{ArchiveError, Code, Fault, quoted};
 pub use hooks::call_with_hooks;
 pub use import::LoadError;
 pub use info::{ArchiveInfo, RecordInfo, Role, TensorInfo, info};

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+pub use flambeau_archive::quoted;
 use flambeau_archive::{ArchiveError, Code};
 pub use flambeau_ir::Fault;
 
@@ -334,25 +335,6 @@ impl From<ExprError> for ExportError {
         };
         ExportError::new(code, error.to_string())
     }
-}
-
-/// Formats text from a file for display: escaped, in backquotes, at most 120 characters.
-pub fn quoted(text: &str) -> String {
-    const SHOWN: usize = 120;
-    let mut out = String::from("`");
-    for (n, c) in text.chars().enumerate() {
-        if n == SHOWN {
-            out.push('…');
-            break;
-        }
-        if c == '\'' || c == '"' {
-            out.push(c);
-        } else {
-            out.extend(c.escape_debug());
-        }
-    }
-    out.push('`');
-    out
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use flambeau_export::call::CallSpec;
 use flambeau_export::lower::{InputSource, Lowered, Metadata, OutputTarget, lower};
 use flambeau_export::model::{Constant, ProgramModel, Signature};
 use flambeau_export::read::{ReadOptions, read, read_file};
+use flambeau_export::verify::verify;
 use flambeau_export::write::{FileVersion, write, write_file};
 use flambeau_export::{ExportCode, ExportError};
 use flambeau_ir::{Fault, Graph, IValue};
@@ -86,11 +87,12 @@ impl Session {
 }
 
 impl ExportedProgram {
-    /// Makes a program of a model.
+    /// Makes a program of a model that satisfies the rules of exported programs.
     ///
     /// # Errors
     /// As [`Session::load_exported`].
     pub fn new(session: &Session, model: ProgramModel) -> Result<ExportedProgram, Error> {
+        verify(&model, session.registry())?;
         let spec = CallSpec::new(&model)?;
         let Lowered { graph, inputs, outputs, metadata } = lower(&model, session.registry())?;
         let inputs = inputs.into_iter().map(|source| match source {
