@@ -4,9 +4,9 @@
 //! the backward walk of the sum of all floating-point results; inputs with floating-point elements require gradients.
 
 use crate::inputs::InputArgs;
+use crate::output;
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::Setup;
-use anstream::println;
 use anyhow::Result;
 use flambeau::exec::Host;
 use flambeau::exec::tape::WalkMode;
@@ -98,10 +98,13 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             "calls": timing.calls,
             "warmup": timing.warmup,
         });
-        println!("{json}");
+        output::line(&json)?;
     } else {
         let (median, min) = (timing.median / 1e3, timing.min / 1e3);
-        println!("{median:.3} us per call (median), {min:.3} us (minimum), {} calls", timing.calls);
+        output::line(format_args!(
+            "{median:.3} us per call (median), {min:.3} us (minimum), {} calls",
+            timing.calls
+        ))?;
     }
     Ok(())
 }

@@ -4,10 +4,9 @@
 //! reported like any other.
 
 use crate::commands::ops::near_operator;
-use crate::output::{unknown, usage};
+use crate::output::{self, unknown, usage};
 use crate::program::pipeline;
 use crate::setup::Setup;
-use anstream::println;
 use anyhow::{Result, anyhow, bail};
 use flambeau::{Error, Fault, Session};
 use flambeau_fuzz::isolated::{IsolatedCampaign, fresh_seed, serve};
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         ),
         false => drop(pipeline(&session, args.passes())?),
     }
-    println!("{} operators to draw from, seed {seed}", campaign.operators().len());
+    output::line(format_args!("{} operators to draw from, seed {seed}", campaign.operators().len()))?;
     let mut failed = Vec::new();
     for name in names(args, &session) {
         if !holds(args, &name, seed)? {
@@ -154,12 +153,12 @@ fn holds(args: &Args, name: &str, seed: u64) -> Result<bool> {
         IsolatedCampaign { worker: &worker, jobs: args.jobs, limit: Duration::from_secs(args.limit) };
     let (tally, found) = isolated.run(u64::MAX, Duration::from_secs(args.seconds), &progress)?;
     bar.finish_and_clear();
-    println!("{name}: {tally}");
+    output::line(format_args!("{name}: {tally}"))?;
     if let Some(found) = &found {
-        println!(
+        output::line(format_args!(
             "case {} of seed {seed} (smallest form found):\n{}\n{}",
             found.number, found.text, found.why
-        );
+        ))?;
     }
     Ok(found.is_none())
 }

@@ -265,9 +265,7 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
 fn check_samples(samples: &Tensor, batch: i64, channels: i64, space: usize) -> Result<(), KernelError> {
     let &[rows, planes, dims] = samples.sizes() else {
         let rank = samples.rank();
-        return Err(KernelError::input(format!(
-            "Expect _random_samples to have 3 dimensions, got {rank}"
-        )));
+        return Err(KernelError::input(format!("Expect _random_samples to have 3 dimensions, got {rank}")));
     };
     if rows < batch {
         return Err(KernelError::input("Expect _random_samples.size(0) no less then input batch size."));
