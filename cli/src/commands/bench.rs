@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: ThreadArgs,
     /// Measure for at least this many seconds.
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     min_time: f64,
     /// Write JSON.
     #[arg(long)]
@@ -72,6 +72,17 @@ pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Ti
         warmup,
     })
 }
+
+/// Parses a time in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds >= 0.0 && seconds <= MAX_SECONDS => Ok(seconds),
+        _ => Err(format!("expected a number of seconds from 0 to {MAX_SECONDS}")),
+    }
+}
+
+/// Longest time of a measurement: a day.
+const MAX_SECONDS: f64 = 86_400.0;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::input_types::InputTypeArgs;
 use crate::inputs::InputArgs;
 use crate::output::{self, did_you_mean, misuse, usage};
-use crate::plans::CALLS;
+use crate::plans::{CALLS, quiet_host};
 use crate::profile::deoptimizations_text;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
@@ -112,8 +112,7 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
         for _ in 0..times {
             // Calls may write their arguments, so each gets new ones.
             let inputs = given.copied()?;
-            let mut host = session.host();
-            host.set_stdout(std::io::sink());
+            let mut host = quiet_host(&session);
             let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
             result.map_err(|e| options.blame(e))?;
         }

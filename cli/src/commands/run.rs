@@ -3,6 +3,7 @@
 use crate::exported;
 use crate::inputs::{InputArgs, Inputs};
 use crate::output::{self, OutputArgs};
+use crate::plans::quiet_host;
 use crate::profile::{Profile, warm_up};
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
@@ -95,6 +96,8 @@ fn run_entry(args: &Args, session: &Session) -> Result<()> {
     }
     let inputs = args.inputs.read(&entry)?;
     let mut host = host(session, args.output);
+    // Calls that record gradients neither use nor make plans.
+    host.set_grad_enabled(args.plans.is_none());
     let profile = args.profile.then(|| inputs.copied()).transpose()?;
     let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.blame(e))?;
@@ -134,8 +137,7 @@ fn restore(program: &Program, file: &Path) -> Result<()> {
 
 /// Calls an entry again, first to compile it, then to measure.
 fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Result<Profile> {
-    let mut host = session.host();
-    host.set_stdout(std::io::sink());
+    let mut host = quiet_host(session);
     let mut time = Duration::ZERO;
     let warm_up = warm_up(session.execution()) as u32;
     for number in 0..warm_up + args.calls {
