@@ -44,6 +44,8 @@ mod error;
 mod exported;
 #[cfg(feature = "export")]
 mod exported_module;
+#[cfg(feature = "export")]
+mod exporter;
 mod exports;
 mod failures;
 #[cfg(feature = "archive")]
