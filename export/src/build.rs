@@ -7,14 +7,12 @@
 use std::collections::BTreeSet;
 
 use flambeau_ir::schema::FunctionSchema;
-use flambeau_tensor::Tensor;
 
 use crate::expr::{ExprId, Exprs};
 use crate::fx::Namespace;
 use crate::model::{
     Argument, GraphModel, Map, NamedArgument, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta,
 };
-use crate::{ExportCode, ExportError};
 
 /// A graph that is being built.
 #[derive(Debug, Default)]
@@ -47,26 +45,14 @@ impl GraphBuilder {
     }
 
     /// Adds a tensor as the next input.
-    ///
-    /// # Errors
-    /// As [`GraphBuilder::define`].
-    pub fn input(&mut self, name: &str, tensor: &Tensor) -> Result<(), ExportError> {
-        self.define(name, tensor)?;
+    pub fn input(&mut self, name: &str, meta: TensorMeta) {
+        self.define(name, meta);
         self.graph.inputs.push(Argument::Tensor(name.to_owned()));
-        Ok(())
     }
 
     /// Adds the metadata of a tensor.
-    ///
-    /// # Errors
-    /// `E015` for a dtype that the schema does not have.
-    pub fn define(&mut self, name: &str, tensor: &Tensor) -> Result<(), ExportError> {
-        let dtype = tensor.dtype().name();
-        let meta = TensorMeta::of(tensor).ok_or_else(|| {
-            ExportError::new(ExportCode::Version, format!("tensors of dtype {dtype} cannot be written"))
-        })?;
+    pub fn define(&mut self, name: &str, meta: TensorMeta) {
         self.graph.tensor_values.insert(name.to_owned(), meta);
-        Ok(())
     }
 
     /// Adds the metadata of a symbolic number and returns the argument that defines it.

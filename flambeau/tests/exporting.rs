@@ -2,7 +2,7 @@
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::{Argument, InputSpec, OutputSpec};
-use flambeau::{Entry, Error, ExportedProgram, IValue, Session, Tensor};
+use flambeau::{Entry, Error, ExportOptions, ExportedProgram, IValue, Session, Tensor};
 
 fn session() -> Session {
     Session::standard().unwrap()
@@ -212,4 +212,94 @@ fn modules_have_their_parameters_and_buffers() {
         let got = exported.call(&args, &[]).unwrap();
         assert_eq!(format!("{got:?}"), format!("{want:?}"));
     }
+}
+
+fn dynamic(source: &str, args: &[IValue], sizes: &[&str]) -> Result<ExportedProgram, Error> {
+    let options = ExportOptions { dynamic: sizes.iter().map(|text| text.parse().unwrap()).collect() };
+    ExportedProgram::from_entry_with(&entry(&session(), source), args, &[], &options)
+}
+
+fn counted(rows: i64, columns: i64) -> IValue {
+    let values: Vec<f32> = (0..rows * columns).map(|i| i as f32 * 0.5 - 1.0).collect();
+    tensor(&values, &[rows, columns])
+}
+
+/// Sizes that vary are symbolic in metadata and arguments; branches on them restrict ranges.
+#[test]
+fn sizes_vary() {
+    let source = "
+def f(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+    n = x.size(0)
+    if n > 3:
+        z = x.view([n // 2 * 2 // 2, -1]) if n == 0 else x
+    else:
+        z = x * 2
+    shape = x.shape[:1] + [2, 3]
+    w = y.reshape(shape).transpose(1, 2)
+    return torch.cat([z, x]), torch.zeros([2 * n, x.numel()]) + w.sum()
+";
+    let example = [counted(4, 5), counted(4, 6)];
+    let program = dynamic(source, &example, &["x:0=batch:2..64", "y:0=batch:2..64"]).unwrap();
+    let model = program.model();
+    let ranges: Vec<String> =
+        model.range_constraints.iter().map(|(name, r)| format!("{name} {r:?}")).collect();
+    assert_eq!(ranges, ["s0 RangeConstraint { min: Some(4), max: Some(64) }"]);
+    assert!(targets(&program).contains(&"torch.ops.aten.sym_size.int"));
+    let session = session();
+    let entry = entry(&session, source);
+    let again = session.load_exported_bytes(&program.to_bytes(FileVersion::Torch28).unwrap()).unwrap();
+    for rows in [4, 9, 64] {
+        let args = [counted(rows, 5), counted(rows, 6)];
+        let (want, got) = (entry.call(&args, &[]).unwrap(), again.call(&args, &[]).unwrap());
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    }
+    for (x, y) in [(3, 3), (65, 65), (5, 6)] {
+        assert_eq!(again.call(&[counted(x, 5), counted(y, 6)], &[]).unwrap_err().code, "E013");
+    }
+}
+
+/// Sizes that contents determine are symbolic, too.
+#[test]
+fn sizes_follow_from_contents() {
+    let source = "
+def f(x: Tensor) -> Tensor:
+    y = x[x > 0]
+    return torch.cat([y * 2, torch.zeros([y.size(0) + 1])])
+";
+    let program = same(source, &[&[tensor(&[1.0, -1.0, 2.0], &[3])], &[tensor(&[-1.0, -1.0, 2.0], &[3])]]);
+    assert!(targets(&program).contains(&"torch.ops.aten.sym_size.int"));
+}
+
+/// A program that is another one for other sizes is refused, with the line.
+#[test]
+fn sizes_must_not_become_constants() {
+    let refused = |body: &str, parts: &[&str]| {
+        let source = format!("def f(x: Tensor) -> Tensor:\n{body}\n    return x\n");
+        let error =
+            dynamic(&source, &[counted(4, 5)], &["x:0=n"]).err().unwrap_or_else(|| panic!("{source}"));
+        let text = error.render();
+        parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    };
+    refused("    for i in range(x.size(0)):\n        x = x + i", &["E016", "number of iterations", "line 2"]);
+    refused("    if x.size(0) == 4:\n        x = x + 1", &["E016", "not the same for all sizes", "s0"]);
+    refused("    x = x + torch.ones([4, 1])", &["must match"]);
+    refused("    x = x * len(str(x.shape))", &["E016", "`aten::str` needs a number"]);
+    let error = dynamic("def f(x: Tensor) -> Tensor:\n    return x\n", &[counted(4, 5)], &["y:0=n"]).err();
+    assert_eq!(error.expect("an unknown argument").code, "X0003");
+}
+
+/// Attributes may change if that makes no difference; a changed buffer is written.
+#[test]
+fn buffers_are_updated() {
+    let session = session();
+    let program =
+        session.load_exported(concat!(env!("CARGO_MANIFEST_DIR"), "/../export/tests/data/layers.pt2"));
+    let module = program.unwrap().to_module().unwrap();
+    let x = counted(2, 3);
+    let exported = ExportedProgram::from_entry(&module.entry("forward").unwrap(), &[x.clone()], &[]).unwrap();
+    let count = |program: &ExportedProgram| program.tensor("count").unwrap().item().unwrap().to_i64();
+    let before = count(&exported);
+    exported.call(&[x.clone()], &[]).unwrap();
+    exported.call(&[x], &[]).unwrap();
+    assert_eq!(count(&exported), before + 2);
 }

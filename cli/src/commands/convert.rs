@@ -1,14 +1,14 @@
 //! `flambeau convert`: converts a module or its tensors to another file; the name of the output determines the format.
 
 use crate::inputs::InputArgs;
-use crate::output::misuse;
+use crate::output::{misuse, usage};
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
 use anstream::eprintln;
 use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::export::{FileVersion, is_exported_file};
-use flambeau::{Error, ExportedProgram, Session};
+use flambeau::{DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Session};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `convert`.
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Example arguments, with which a module or function is run to become an exported program.
     #[command(flatten)]
     examples: InputArgs,
+    /// With a module or function as input: a size that may vary, as INPUT:DIM=NAME:MIN..MAX, such as `x:0=batch:1..64`.
+    #[arg(long, value_name = "SIZE")]
+    dynamic: Vec<String>,
     /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
     #[arg(long = "for", value_name = "VERSION")]
     version: Option<String>,
@@ -58,8 +61,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.version.is_some() {
         return Err(misuse("`--for` requires an exported program as output"));
     }
-    if args.examples.is_stated() {
-        return Err(misuse("`--inputs` and `--arg` require an exported program as output"));
+    if args.examples.is_stated() || !args.dynamic.is_empty() {
+        return Err(misuse("`--inputs`, `--arg` and `--dynamic` require an exported program as output"));
     }
     let from_module =
         !from_source && flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
@@ -116,11 +119,25 @@ fn is_pt2(output: &Path) -> bool {
 
 /// Returns the version of PyTorch for which an exported program is written.
 fn version(args: &Args) -> Result<FileVersion> {
-    match &args.version {
+    version_named(args.version.as_deref())
+}
+
+/// Returns the version of PyTorch with a name.
+pub(crate) fn version_named(name: Option<&str>) -> Result<FileVersion> {
+    match name {
         None => Ok(FileVersion::default()),
         Some(name) => FileVersion::from_name(name)
             .ok_or_else(|| misuse(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`"))),
     }
+}
+
+/// Exports an entry by a run on example arguments.
+pub(crate) fn exported(entry: &Entry, examples: &InputArgs, dynamic: &[String]) -> Result<ExportedProgram> {
+    let sizes = dynamic.iter().map(|text| text.parse::<DynamicSize>().map_err(usage));
+    let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()? };
+    let inputs = examples.read(entry)?;
+    let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
+    exported.map_err(|error| examples.blame(error))
 }
 
 /// Exports a method of a module, or a function.
@@ -133,9 +150,7 @@ fn export(session: &Session, args: &Args) -> Result<()> {
     let chosen = ProgramArgs { file, entry: args.entry.clone(), copy: false };
     let program = chosen.load(session)?;
     let entry = chosen.pick(&program)?;
-    let inputs = args.examples.read(&entry)?;
-    let exported = ExportedProgram::from_entry(&entry, &inputs.positional, &inputs.kwargs());
-    let exported = exported.map_err(|error| args.examples.blame(error))?;
+    let exported = exported(&entry, &args.examples, &args.dynamic)?;
     Ok(exported.save(&args.output, version)?)
 }
 

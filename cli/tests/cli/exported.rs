@@ -99,8 +99,11 @@ fn modules_and_functions_become_exported_programs() {
         accepted(&[&["run", &module], &args[..]].concat())
     );
     assert!(accepted(&["print", &program]).contains("p_a_lin_weight: PARAMETER target='a.lin.weight'"));
-    let source =
-        file("exporting", "f.py", "def f(x: Tensor) -> Tensor:\n    for i in range(int(x.sum())):\n        x = x + i\n    return x\n");
+    let source = file(
+        "exporting",
+        "f.py",
+        "def f(x: Tensor) -> Tensor:\n    for i in range(int(x.sum())):\n        x = x + i\n    return x\n",
+    );
     let wanted = ["E016", "line 2", "f.py"];
     refused(&["convert", &source, &out("f.pt2"), "--arg", "x=rand:i64[3]"], &wanted);
     wrong(&["convert", &source, &out("f.pt2")], &["X0003", "argument `x` is missing"]);

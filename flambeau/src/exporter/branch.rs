@@ -5,7 +5,7 @@
 //! sizes and dtype, or one value from outside, or equal constants.
 
 use super::record::{Captured, Recorder, Scope, sym_argument};
-use super::symbolic::Symbolic;
+use super::symbolic::{Computed, Symbolic};
 use super::{Res, refused};
 use flambeau_exec::{EvalLimits, Host, eval_node};
 use flambeau_export::build::target_of;
@@ -59,9 +59,10 @@ impl Recorder {
         let id = self.registry().lookup(op).ok_or_else(|| refused(format!("`{op}` is not registered")))?;
         let schema = self.registry().schema(id).clone();
         let plain = schema.name.as_str().rsplit("::").next().unwrap_or(op).to_owned();
+        let meta = flambeau_export::model::TensorMeta { requires_grad: false, ..self.meta(result)? };
         let scope = self.scope();
         let name = scope.builder.node_name(&plain);
-        scope.builder.define(&name, result)?;
+        scope.builder.define(&name, meta);
         let output = vec![Argument::Tensor(name.clone())];
         scope.builder.node(Some(name.clone()), &target_of(&schema), inputs, output, Map::default());
         Ok(name)
@@ -95,8 +96,9 @@ impl Recorder {
             let not = not.ok_or_else(|| refused("`aten::__not__` is not registered"))?;
             let (operands, symbols) = ([condition.value.clone()], [Some(condition.clone())]);
             let value = IValue::Bool(condition.value.as_bool() == Some(false));
-            let negated = self.python(not, &operands, &symbols, &value)?;
-            let negated = negated.ok_or_else(|| refused("the negation of a condition"))?;
+            let Computed::Number(negated) = self.python(not, &operands, &symbols, &value)? else {
+                return Err(refused("an assertion on a symbolic condition without a negation"));
+            };
             arg = self.number(&negated)?;
         }
         let (op, first) = match arg {
@@ -139,7 +141,9 @@ impl Recorder {
                     }
                     // Each result is a tensor of its own, also if the branch returns one tensor twice.
                     let own = sides[taken].values[i].as_tensor().unwrap_or(x);
+                    let sizes = self.sizes.common(x, y);
                     let own = own.clone_data().map_err(flambeau_exec::KernelError::from)?;
+                    self.sizes.set(&own, sizes, &[]);
                     computed.push((i, own.clone()));
                     results.push(IValue::Tensor(own));
                 }
@@ -178,8 +182,16 @@ impl Recorder {
         let is_new = |captured: &&Captured| !operands.iter().any(|own| own.is_same(captured));
         let more: Vec<Captured> = no.captured.iter().filter(is_new).cloned().collect();
         operands.extend(more);
-        yes.arrange(&operands)?;
-        no.arrange(&operands)?;
+        let mut described = Vec::with_capacity(operands.len());
+        for operand in &operands {
+            let meta = match operand {
+                Captured::Tensor(tensor) => Some(self.meta(tensor)?),
+                Captured::Number(_) => None,
+            };
+            described.push((operand.clone(), meta));
+        }
+        yes.arrange(&described);
+        no.arrange(&described);
         let list = self.operand_list(&operands)?;
         let number = self.subgraph_number();
         let graph = |name: &str, scope: Scope| Argument::Graph {

@@ -10,18 +10,21 @@
 //! Storages that depend on arguments, parameters, buffers or random numbers are *varying*. A number that is read from
 //! another storage is the same in every call, so it is a constant.
 
+use super::sizes::Sizes;
 use super::state::State;
 use super::symbolic::Symbolic;
-use super::{Res, refused};
+use super::{DynamicSize, Res, refused};
+use flambeau_analysis::shape::{Dim, Range};
 use flambeau_export::ExportError;
 use flambeau_export::build::GraphBuilder;
 use flambeau_export::expr::Exprs;
 use flambeau_export::model::{
-    Argument, Constant, GraphModel, InputSpec, Map, NamedArgument, NodeModel, RangeConstraint, Sym, Weight,
+    Argument, Constant, GraphModel, InputSpec, Map, NamedArgument, NodeModel, RangeConstraint, Sym,
+    TensorMeta, Weight,
 };
 use flambeau_ir::module::AttributeKind;
 use flambeau_ir::value::Object;
-use flambeau_ir::{Effects, IValue, Registry};
+use flambeau_ir::{Effects, IValue, OpId, Registry};
 use flambeau_tensor::Tensor;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
@@ -46,6 +49,8 @@ pub(super) struct Scope {
     names: Table<String>,
     /// Names of symbolic numbers of outer scopes, which are inputs of this one.
     pub(super) numbers: HashMap<String, String, FxBuildHasher>,
+    /// Names of the nodes that compute sizes, by tensor and dimension.
+    pub(super) sizes: HashMap<(usize, Option<usize>), String, FxBuildHasher>,
     /// The values of outer scopes that are inputs of this one.
     pub(super) captured: Vec<Captured>,
     /// Identities of containers that were made in this scope. Others must not be changed.
@@ -78,7 +83,13 @@ pub(super) struct Recorder {
     lifted: usize,
     subgraphs: usize,
     pub(super) exprs: Exprs,
+    pub(super) sizes: Sizes,
+    /// Ranges of symbolic floats.
     pub(super) ranges: Map<RangeConstraint>,
+    /// Number of symbols that no size of an argument determines.
+    pub(super) unbacked: usize,
+    /// The sizes that the caller lets vary.
+    dynamic: Vec<DynamicSize>,
     /// Symbolic elements of lists and tuples, by identity.
     pub(super) symbols: Table<Vec<Option<Symbolic>>>,
     /// Paths of the modules that were called, in order, each once.
@@ -99,23 +110,25 @@ pub(super) struct Parts {
 
 impl Scope {
     /// Makes the inputs of a subgraph those that the node passes, in their order.
-    pub(super) fn arrange(&mut self, operands: &[Captured]) -> Result<(), ExportError> {
+    pub(super) fn arrange(&mut self, operands: &[(Captured, Option<TensorMeta>)]) {
         let mut inputs = Vec::with_capacity(operands.len());
-        for operand in operands {
+        for (operand, meta) in operands {
             inputs.push(match operand {
                 Captured::Tensor(tensor) => {
                     let name = match self.names.get(&tensor.id()) {
                         Some(name) => name.clone(),
                         None => {
                             let name = self.builder.input_name("unused");
-                            self.builder.define(&name, tensor)?;
+                            if let Some(meta) = meta {
+                                self.builder.define(&name, meta.clone());
+                            }
                             name
                         }
                     };
                     Argument::Tensor(name)
                 }
                 Captured::Number(symbol) => {
-                    let name = match self.numbers.get(symbol.name()) {
+                    let name = match self.numbers.get(&symbol.key()) {
                         Some(name) => name.clone(),
                         None => {
                             let name = self.builder.input_name("unused");
@@ -128,12 +141,11 @@ impl Scope {
             });
         }
         self.builder.graph.inputs = inputs;
-        Ok(())
     }
 }
 
 impl Recorder {
-    pub(super) fn new(registry: &Arc<Registry>, state: Option<State>) -> Recorder {
+    pub(super) fn new(registry: &Arc<Registry>, state: Option<State>, dynamic: &[DynamicSize]) -> Recorder {
         let mut plain = Table::default();
         let mut kept = Vec::new();
         for found in state.iter().flat_map(State::plain) {
@@ -154,7 +166,10 @@ impl Recorder {
             lifted: 0,
             subgraphs: 0,
             exprs: Exprs::new(),
+            sizes: Sizes::default(),
             ranges: Map::default(),
+            unbacked: 0,
+            dynamic: dynamic.to_vec(),
             symbols: Table::default(),
             called: indexmap::IndexSet::default(),
         }
@@ -173,14 +188,12 @@ impl Recorder {
     }
 
     /// Adds an input for a leaf of the arguments.
-    pub(super) fn user_input(
-        &mut self,
-        name: &str,
-        leaf: &IValue,
-    ) -> Result<(Argument, InputSpec), ExportError> {
-        let name = self.scope().builder.input_name(&name.to_lowercase());
+    pub(super) fn user_input(&mut self, path: &str, leaf: &IValue) -> Res<(Argument, InputSpec)> {
+        let name = self.scope().builder.input_name(&path.to_lowercase());
         if let IValue::Tensor(tensor) = leaf {
-            self.scope().builder.define(&name, tensor)?;
+            self.vary(path, tensor)?;
+            let meta = self.meta(tensor)?;
+            self.scope().builder.define(&name, meta);
             self.varying.insert(tensor.storage().address());
             // A tensor that is passed twice has the first name.
             self.kept.push(leaf.clone());
@@ -190,6 +203,28 @@ impl Recorder {
         }
         let value = constant(leaf).map_err(|e| e.in_field(&name))?;
         Ok((value.clone(), InputSpec::ConstantInput { name, value }))
+    }
+
+    /// Makes sizes of an argument symbolic, as the caller requests.
+    fn vary(&mut self, path: &str, tensor: &Tensor) -> Res<()> {
+        let mut dims: Vec<Dim> = tensor.sizes().iter().map(|&n| Dim::Known(n)).collect();
+        for own in self.dynamic.iter().filter(|own| own.input == path) {
+            let Some(&size) = tensor.sizes().get(own.dim) else {
+                return Err(refused(format!("`{path}` has no dimension {}", own.dim)));
+            };
+            let range = Range { min: own.min.unwrap_or(0), max: own.max.unwrap_or(i64::MAX) };
+            dims[own.dim] = self.sizes.vary(&own.name, range, size, &mut self.exprs)?;
+        }
+        self.sizes.set(tensor, dims, &[]);
+        Ok(())
+    }
+
+    /// Returns the metadata of a tensor.
+    pub(super) fn meta(&mut self, tensor: &Tensor) -> Result<TensorMeta, ExportError> {
+        self.sizes.meta(tensor, &mut self.exprs).ok_or_else(|| {
+            let message = format!("tensors of dtype {} cannot be written", tensor.dtype().name());
+            ExportError::new(flambeau_export::ExportCode::Version, message)
+        })
     }
 
     /// Adds inputs for the parameters and buffers of the module.
@@ -217,9 +252,10 @@ impl Recorder {
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
             .collect();
+        let meta = self.meta(tensor)?;
         let root = &mut self.scopes[0];
         let name = root.builder.input_name(&format!("{prefix}{plain}"));
-        root.builder.define(&name, tensor)?;
+        root.builder.define(&name, meta);
         root.names.insert(tensor.id(), name.clone());
         self.kept.push(IValue::Tensor(tensor.clone()));
         Ok(name)
@@ -251,9 +287,10 @@ impl Recorder {
         while at < depth {
             at += 1;
             let outer = self.scopes[at - 1].names[&id].clone();
+            let meta = self.meta(tensor)?;
             let scope = &mut self.scopes[at];
             let name = scope.builder.input_name(&outer);
-            scope.builder.input(&name, tensor)?;
+            scope.builder.input(&name, meta);
             scope.names.insert(id, name);
             scope.captured.push(Captured::Tensor(tensor.clone()));
         }
@@ -278,9 +315,10 @@ impl Recorder {
         // A tensor that the program made: each call has its own, which the program may write.
         let Some(copy) = self.registry.lookup("aten::lift_fresh_copy") else { return Ok(()) };
         let target = flambeau_export::build::target_of(self.registry.schema(copy));
+        let meta = self.meta(tensor)?;
         let root = &mut self.scopes[0];
         let copied = root.builder.node_name("lift_fresh_copy");
-        root.builder.define(&copied, tensor)?;
+        root.builder.define(&copied, meta);
         let own = NamedArgument { name: "self".to_owned(), arg: Argument::Tensor(name), kind: None };
         let output = vec![Argument::Tensor(copied.clone())];
         root.builder.node(Some(copied.clone()), &target, vec![own], output, Map::default());
@@ -347,6 +385,25 @@ impl Recorder {
         Ok((Some(own), outputs))
     }
 
+    /// Infers the symbolic sizes of an operator's results.
+    pub(super) fn infer(
+        &mut self,
+        op: OpId,
+        operands: &[IValue],
+        symbols: &[Option<Symbolic>],
+        results: &[IValue],
+    ) -> Res<()> {
+        let numbers: Vec<Option<Dim>> = symbols.iter().map(|s| s.as_ref().and_then(Symbolic::dim)).collect();
+        let dims = |symbols: &Vec<Option<Symbolic>>| {
+            symbols.iter().map(|symbol| symbol.as_ref().and_then(Symbolic::dim)).collect()
+        };
+        let lists: Vec<Option<Vec<Option<Dim>>>> =
+            operands.iter().map(|value| self.symbols_of(value).map(dims)).collect();
+        let registry = Arc::clone(&self.registry);
+        let (exprs, unbacked) = (&mut self.exprs, &mut self.unbacked);
+        self.sizes.infer(&registry, op, operands, &numbers, &lists, results, exprs, unbacked)
+    }
+
     fn element(&mut self, tensor: &Tensor) -> Res<String> {
         let name = self.scope().builder.node_name("getitem");
         self.define(&name, tensor)?;
@@ -355,12 +412,10 @@ impl Recorder {
 
     /// Names a tensor that a node of the innermost scope defines.
     pub(super) fn define(&mut self, name: &str, tensor: &Tensor) -> Res<()> {
+        // Only inputs are leaves of the computation of gradients.
+        let meta = TensorMeta { requires_grad: false, ..self.meta(tensor)? };
         let scope = self.scope();
-        scope.builder.define(name, tensor)?;
-        if let Some(meta) = scope.builder.graph.tensor_values.get_mut(name) {
-            // Only inputs are leaves of the computation of gradients.
-            meta.requires_grad = false;
-        }
+        scope.builder.define(name, meta);
         scope.names.insert(tensor.id(), name.to_owned());
         self.kept.push(IValue::Tensor(tensor.clone()));
         Ok(())
@@ -441,9 +496,14 @@ impl Recorder {
         }
     }
 
-    /// Records the new values of buffers that the program replaced.
-    pub(super) fn write_attributes(&mut self) -> Res<()> {
+    /// Records the new values of buffers that the program replaced. Returns the changed attributes that are no tensors.
+    pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
+        let mut plain = Vec::new();
         for changed in self.state.as_ref().map(State::changed).unwrap_or_default() {
+            if changed.is_plain {
+                plain.push(changed.path);
+                continue;
+            }
             let path = &changed.path;
             let fits =
                 |(old, new): &(Tensor, Tensor)| old.sizes() == new.sizes() && old.dtype() == new.dtype();
@@ -463,11 +523,12 @@ impl Recorder {
             });
             let inputs = inputs.into_iter().collect::<Res<Vec<_>>>()?;
             let name = self.scope().builder.node_name("copy_");
-            self.scope().builder.define(&name, &old)?;
+            let meta = self.meta(&old)?;
+            self.scope().builder.define(&name, meta);
             let output = vec![Argument::Tensor(name.clone())];
             self.scope().builder.node(Some(name), &target, inputs, output, Map::default());
         }
-        Ok(())
+        Ok(plain)
     }
 
     /// Returns the output of the graph for a leaf of the result.
@@ -499,6 +560,7 @@ impl Recorder {
             self.inputs.push((Argument::Tensor(arg.clone()), InputSpec::TensorConstant { arg, target }));
         }
         let symbols = root.symbols(&self.exprs);
+        self.ranges.extend(self.sizes.ranges());
         self.ranges.retain(|symbol, _| symbols.contains(symbol));
         Parts {
             graph: root.graph,

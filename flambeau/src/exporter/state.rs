@@ -46,6 +46,8 @@ pub(super) struct Changed {
     pub(super) path: String,
     /// The tensor before and after, if the attribute is a buffer or parameter and still a tensor.
     pub(super) tensors: Option<(Tensor, Tensor)>,
+    /// Whether the attribute is a number, a string or `None`, and was before.
+    pub(super) is_plain: bool,
 }
 
 impl State {
@@ -74,6 +76,11 @@ impl State {
     /// Returns the object on which the program runs.
     pub(super) fn receiver(&self) -> &Object {
         self.copy.object()
+    }
+
+    /// Returns the module on which the program runs.
+    pub(super) fn copy(&self) -> &Module {
+        &self.copy
     }
 
     /// Returns path and class of a module of the copy.
@@ -122,12 +129,14 @@ impl State {
             if is_same(&now, &slot.value) && same_items {
                 continue;
             }
+            let is_plain =
+                [&now, &slot.value].iter().all(|v| v.as_scalar().is_some() || v.is_none() || v.is_str());
             let is_state = matches!(slot.kind, AttributeKind::Parameter | AttributeKind::Buffer);
             let tensors = match (&slot.value, now) {
                 (IValue::Tensor(old), IValue::Tensor(new)) if is_state => Some((old.clone(), new)),
                 _ => None,
             };
-            changed.push(Changed { path: slot.path.clone(), tensors });
+            changed.push(Changed { path: slot.path.clone(), tensors, is_plain });
         }
         changed
     }

@@ -5,7 +5,7 @@
 
 use super::branch::{Side, attribute_name, raised};
 use super::record::Recorder;
-use super::symbolic::{Symbolic, reads_element};
+use super::symbolic::{Computed, Symbolic, reads_element};
 use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
@@ -18,6 +18,7 @@ use flambeau_ir::{
     BlockId, CompilationUnit, Effects, Graph, IValue, NodeId, OpId, OpKind, Prim, Symbol, Type, ValueId,
     ValueMap,
 };
+use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -134,6 +135,33 @@ const QUESTIONS: &[&str] = &[
     "aten::is_pinned",
     "aten::nelement",
 ];
+
+/// A question about sizes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SizeQuestion {
+    /// All sizes, or one.
+    Sizes,
+    /// The first size.
+    Length,
+    /// The number of elements.
+    Count,
+    /// Anything else that depends on sizes.
+    Other,
+}
+
+impl SizeQuestion {
+    fn of(schema: &FunctionSchema) -> Option<SizeQuestion> {
+        Some(match schema.name.as_str() {
+            "aten::size" | "aten::sym_size" => SizeQuestion::Sizes,
+            "aten::len" => SizeQuestion::Length,
+            "aten::numel" | "aten::sym_numel" | "aten::nelement" => SizeQuestion::Count,
+            "aten::stride" | "aten::sym_stride" | "aten::is_same_size" | "aten::storage_offset" => {
+                SizeQuestion::Other
+            }
+            _ => return None,
+        })
+    }
+}
 
 /// Operators on values of any type that read the contents of tensors.
 const READS_ANY: &[&str] = &[
@@ -356,42 +384,127 @@ impl<'w> Walk<'w> {
             }
             _ => {}
         }
-        if symbols.iter().any(Option::is_some) {
+        if let Some(IValue::Tensor(tensor)) = args.first()
+            && self.recorder.sizes.of(tensor).is_some()
+            && let Some(asked) = SizeQuestion::of(schema)
+        {
+            let tensor = tensor.clone();
+            return self.sizes(graph, node, asked, &tensor, args, &symbols);
+        }
+        let moves =
+            schema.args.iter().any(|arg| arg.ty.has_vars()) && !READS_ANY.contains(&schema.name.as_str());
+        if symbols.iter().any(Option::is_some) && !moves {
             return self.number(graph, node, op, schema, args, &symbols);
         }
         for (value, arg) in args.iter().zip(&schema.args) {
             if arg.is_write() {
                 self.recorder.check_change(&schema.full_name(), value)?;
             }
-            if self.recorder.symbols_of(value).is_some() {
-                return self.element(graph, node, schema, args);
-            }
+        }
+        if symbols.iter().any(Option::is_some)
+            || args.iter().any(|value| self.recorder.symbols_of(value).is_some())
+        {
+            return match moves {
+                true => self.moved(graph, node, schema, args, &symbols),
+                false => Err(needs_value(&schema.full_name())),
+            };
         }
         let results = run_node(graph, node, args, self.callees, self.host)?;
         self.recorder.made(&results);
         self.set(graph, node, results, &[])
     }
 
-    /// Reads an element of a list with symbolic elements.
-    fn element(
+    /// Answers a question about sizes of which some are symbolic.
+    fn sizes(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        asked: SizeQuestion,
+        tensor: &Tensor,
+        args: Vec<IValue>,
+        symbols: &[Option<Symbolic>],
+    ) -> Res<()> {
+        let at = args.get(1).and_then(IValue::as_int);
+        if symbols.iter().any(Option::is_some) || asked == SizeQuestion::Other {
+            return Err(needs_value(graph.op_name(node).as_str()));
+        }
+        let results = run_node(graph, node, args, self.callees, self.host)?;
+        self.recorder.made(&results);
+        let symbol = match (asked, at) {
+            (SizeQuestion::Sizes, None) => {
+                let each = (0..tensor.rank()).map(|dim| self.recorder.size_of(tensor, Some(dim)));
+                let each: Vec<Option<Symbolic>> = each.collect();
+                if each.iter().any(Option::is_some) {
+                    self.recorder.set_symbols(&results[0], each);
+                }
+                None
+            }
+            (SizeQuestion::Sizes, Some(dim)) => {
+                let dim = if dim < 0 { dim + tensor.rank() as i64 } else { dim };
+                usize::try_from(dim).ok().and_then(|dim| self.recorder.size_of(tensor, Some(dim)))
+            }
+            (SizeQuestion::Length, _) => self.recorder.size_of(tensor, Some(0)),
+            _ => self.recorder.size_of(tensor, None),
+        };
+        self.set(graph, node, results, &[symbol])
+    }
+
+    /// Runs an operator on a list with symbolic elements: one that moves elements and does not depend on their values. It
+    /// also runs on the positions of the elements, which shows where each element goes.
+    fn moved(
         &mut self,
         graph: &Graph,
         node: NodeId,
         schema: &FunctionSchema,
         args: Vec<IValue>,
+        symbols: &[Option<Symbolic>],
     ) -> Res<()> {
-        let symbols = self.recorder.symbols_of(&args[0]).cloned().unwrap_or_default();
-        let results = match (schema.name.as_str(), &args[..]) {
-            ("aten::__getitem__", [_, IValue::Int(index)]) => {
-                let at = if *index < 0 { *index + symbols.len() as i64 } else { *index };
-                let symbol = usize::try_from(at).ok().and_then(|at| symbols.get(at).cloned()).flatten();
-                let results = run_node(graph, node, args, self.callees, self.host)?;
-                return self.set(graph, node, results, &[symbol]);
+        if schema.name.as_str() == "aten::len" {
+            let results = run_node(graph, node, args, self.callees, self.host)?;
+            return self.set(graph, node, results, &[]);
+        }
+        let is_generic = |i: usize| schema.args.get(i).is_some_and(|arg| arg.ty.has_vars());
+        if (0..args.len()).any(|i| symbols.get(i).is_some_and(Option::is_some) && !is_generic(i)) {
+            return Err(needs_value(&schema.full_name()));
+        }
+        let mut all: Vec<Option<Symbolic>> = Vec::new();
+        let mut positions = Vec::with_capacity(args.len());
+        for (i, value) in args.iter().enumerate() {
+            let from = all.len() as i64;
+            positions.push(match value {
+                IValue::List(list) if is_generic(i) => {
+                    let own = self.recorder.symbols_of(value).cloned();
+                    all.extend(own.unwrap_or_else(|| vec![None; list.len()]));
+                    IValue::ints((from..all.len() as i64).collect())
+                }
+                _ if is_generic(i) => {
+                    all.push(symbols.get(i).cloned().flatten());
+                    IValue::Int(from)
+                }
+                other => other.clone(),
+            });
+        }
+        let (written, moved) = (args.clone(), positions.clone());
+        let places = run_node(graph, node, positions, self.callees, self.host)?;
+        let results = run_node(graph, node, args, self.callees, self.host)?;
+        self.recorder.made(&results);
+        let symbol_at =
+            |place: i64| usize::try_from(place).ok().and_then(|place| all.get(place).cloned()).flatten();
+        let mut own = Vec::with_capacity(results.len());
+        let changed = written.iter().zip(&moved).zip(&schema.args).filter(|(_, arg)| arg.is_write());
+        let changed: Vec<(&IValue, &IValue)> = changed.map(|(pair, _)| pair).collect();
+        for (value, places) in results.iter().zip(&places).chain(changed) {
+            match (value, places) {
+                (IValue::List(_), IValue::List(places)) => {
+                    let places = places.to_ints().unwrap_or_default();
+                    let each: Vec<Option<Symbolic>> = places.into_iter().map(symbol_at).collect();
+                    self.recorder.set_symbols(value, each);
+                }
+                (_, IValue::Int(place)) => own.push(symbol_at(*place)),
+                _ => {}
             }
-            ("aten::len", _) => run_node(graph, node, args, self.callees, self.host)?,
-            _ => return Err(needs_value(&schema.full_name())),
-        };
-        self.set(graph, node, results, &[])
+        }
+        self.set(graph, node, results, &own)
     }
 
     /// Computes a number of symbolic numbers.
@@ -409,12 +522,16 @@ impl<'w> Walk<'w> {
         let made = match &results[..] {
             // A conversion to the type that the number has.
             [value] if operands.len() == 1 && value.is_same(&operands[0]) && is_conversion(schema) => {
-                symbols[0].clone()
+                return self.set(graph, node, results, symbols);
             }
             [value] => self.recorder.python(op, &operands, symbols, value)?,
-            _ => None,
+            _ => Computed::Unknown,
         };
-        let symbol = made.ok_or_else(|| needs_value(&schema.full_name()))?;
+        let symbol = match made {
+            Computed::Number(symbol) => symbol,
+            Computed::Constant => return self.set(graph, node, results, &[]),
+            Computed::Unknown => return Err(needs_value(&schema.full_name())),
+        };
         self.set(graph, node, results, &[Some(symbol)])
     }
 
@@ -458,6 +575,7 @@ impl<'w> Walk<'w> {
         self.recorder.made(&results);
         let effects = self.recorder.registry().effects(op);
         let short = schema.name.as_str().rsplit("::").next().unwrap_or_default();
+        self.recorder.infer(op, &all, symbols, &results)?;
         let (own, outputs) = self.recorder.results(short, effects, &all, &results)?;
         let texts = self.texts(graph, node);
         self.recorder.scope().builder.node(own, &target_of(schema), inputs, outputs, texts);
@@ -610,6 +728,11 @@ impl<'w> Walk<'w> {
 
     /// Begins a branch on a symbolic condition: with a block that raises, an assertion and the other block.
     fn branch(&mut self, graph: &Arc<Graph>, node: NodeId, condition: Symbolic) -> Res<()> {
+        if let Some(holds) = self.recorder.answer(&condition)? {
+            let block = graph.block(node, usize::from(!holds));
+            self.open(graph, block, Vec::new(), &[], Kind::Once(node));
+            return Ok(());
+        }
         let blocks = [graph.block(node, 0), graph.block(node, 1)];
         match blocks.map(|block| raised(graph, block, self.host)) {
             [Some(message), None] => {
