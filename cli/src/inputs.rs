@@ -60,6 +60,11 @@ impl Inputs {
 }
 
 impl InputArgs {
+    /// Returns whether any argument is stated.
+    pub(crate) fn is_stated(&self) -> bool {
+        self.inputs.is_some() || !self.args.is_empty()
+    }
+
     /// Reads the arguments for an entry; the types of its parameters determine the element types of empty lists.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Inputs> {
         let params = entry.params();

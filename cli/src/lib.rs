@@ -64,6 +64,8 @@ enum Command {
     Info(commands::info::Args),
     /// Write a module or its tensors to another file.
     Convert(commands::convert::Args),
+    /// Make an exported program of a function or module.
+    Export(commands::export::Args),
     /// Write a module with its weights and settings folded into its code.
     Freeze(commands::freeze::Args),
     /// Time calls of a function.
@@ -112,6 +114,7 @@ fn execute(command: Option<Command>, session: SessionBuilder) -> anyhow::Result<
         Some(Command::Ops(args)) => commands::ops::run(&args, setup),
         Some(Command::Info(args)) => commands::info::run(&args, setup),
         Some(Command::Convert(args)) => commands::convert::run(&args, setup),
+        Some(Command::Export(args)) => commands::export::run(&args, setup),
         Some(Command::Freeze(args)) => commands::freeze::run(&args, setup),
         Some(Command::Bench(args)) => commands::bench::run(&args, setup),
         Some(Command::BenchIr(args)) => commands::bench_ir::run(&args, setup),
