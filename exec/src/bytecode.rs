@@ -131,6 +131,10 @@ macro_rules! opcodes {
             BailOut,
             /// Performs the call of site `a`.
             Call,
+            /// Suspends the frame until all tasks that it started are complete.
+            Sync,
+            /// Suspends the frame until the future `operand a` is complete.
+            Join,
             /// Ends the frame with the operands of site `a` as results.
             Ret,
         }
@@ -284,8 +288,8 @@ pub(crate) enum Work {
     Exit,
     /// The subgraph, compiled at first use.
     Subgraph(Arc<Graph>, OnceLock<Arc<Code>>),
-    /// The subgraph as a task, with the type of its future.
-    Fork(Arc<Graph>, OnceLock<Arc<Code>>, Type),
+    /// The subgraph as a task.
+    Fork(Box<Forked>),
     /// Evaluation of an awaitable, unless its value is available.
     Await,
     /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
@@ -294,6 +298,16 @@ pub(crate) enum Work {
     Fused(Box<crate::fused::Group>),
     /// No operation: the site only holds operands.
     Nothing,
+}
+
+/// The task of a fork.
+pub(crate) struct Forked {
+    pub(crate) body: Arc<Graph>,
+    pub(crate) code: OnceLock<Arc<Code>>,
+    /// The type of the future's value.
+    pub(crate) elem: Type,
+    /// Whether the task may run concurrently with its frame.
+    pub(crate) concurrent: bool,
 }
 
 impl Work {
@@ -461,6 +475,12 @@ impl Code {
             SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
             AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
             Op => self.site(i.a),
+            Sync => name,
+            Join => format!("Join {}", o(i.a)),
+            Call => match &self.sites[i.a as usize].work {
+                Work::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),
+                _ => format!("Call {}", self.site(i.a)),
+            },
             Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
             _ => format!("{name} {}", self.site(i.a)),
         }

@@ -1,9 +1,10 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
 use super::moves::Move;
+use super::tasks::is_wait;
 use super::{Emit, Loc, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Opcode, Work};
+use crate::bytecode::{Forked, Opcode, Work};
 use crate::counter::Counter;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
@@ -17,6 +18,7 @@ impl Emit<'_> {
         if self.deferred.contains(node) {
             return;
         }
+        self.join_tasks(node);
         match self.graph.op(node).kind() {
             OpKind::Prim(prim) => self.prim(node, prim),
             OpKind::Row(row) => {
@@ -28,6 +30,17 @@ impl Emit<'_> {
             OpKind::Unknown(_) => self.kernel(node),
         }
         self.give_temps();
+    }
+
+    /// Emits the instructions that join tasks before a node.
+    fn join_tasks(&mut self, node: NodeId) {
+        if self.tasks.syncs.contains(node) {
+            self.push(node, Opcode::Sync, 0, 0, 0);
+        }
+        if is_wait(self.graph, node) {
+            let future = self.peek(self.graph.operand(node, 0));
+            self.push(node, Opcode::Join, future.0, 0, 0);
+        }
     }
 
     fn operand_values(&self, node: NodeId) -> Vec<ValueId> {
@@ -103,7 +116,12 @@ impl Emit<'_> {
         };
         let result = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
         let work = match prim {
-            Prim::Fork => Work::Fork(body, OnceLock::new(), result.future_elem().unwrap_or(Type::ANY)),
+            Prim::Fork => Work::Fork(Box::new(Forked {
+                body,
+                code: OnceLock::new(),
+                elem: result.future_elem().unwrap_or(Type::ANY),
+                concurrent: self.tasks.concurrent.contains(node),
+            })),
             Prim::BailOut => {
                 let work = Work::BailOut(Box::new(Bailout::new(body, result)));
                 return self.call_site(node, Opcode::BailOut, work, 0, Vec::new());

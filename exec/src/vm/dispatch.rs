@@ -18,6 +18,10 @@ pub(super) enum Exit {
     BailOut(u32),
     /// The fused group of this site must run as bytecode; its arguments are in the buffer.
     Unfused(u32),
+    /// The frame waits for all its tasks.
+    Sync,
+    /// The frame waits for the future of this operand.
+    Join(u32),
     /// The frame returns the operands of this site.
     Return(u32),
     /// An instruction failed.
@@ -298,6 +302,12 @@ fn mixed(
                 }
             }
             Opcode::Call => return Ok(Exit::Call(i.a)),
+            Opcode::Sync => return Ok(Exit::Sync),
+            Opcode::Join => {
+                if steps::pending(i.a, code, v).is_some() {
+                    return Ok(Exit::Join(i.a));
+                }
+            }
             Opcode::Ret => return Ok(Exit::Return(i.a)),
             // Ends of loops over lists are also handled here: switching to `scalars` and back would cost as much as the
             // list access.

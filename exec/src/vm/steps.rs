@@ -7,7 +7,7 @@ use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
 use crate::tape;
-use flambeau_ir::value::{IValue, List, ListItems};
+use flambeau_ir::value::{Future, IValue, List, ListItems};
 
 /// Returns the value of an operand.
 #[inline(always)]
@@ -349,6 +349,16 @@ pub(super) fn guard(code: &Code, at: u32, s: &mut [u64], v: &mut [IValue]) -> Re
     }
     store(code.operands[site.dests.start as usize], value, s, v)?;
     Ok(true)
+}
+
+/// Returns the future that an operand refers to, unless it is complete.
+pub(super) fn pending<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Option<&'a Future> {
+    let value = match Operand(operand).place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
+        _ => &IValue::None,
+    };
+    value.as_future().filter(|future| !future.is_done())
 }
 
 /// Returns the list that an operand refers to.
