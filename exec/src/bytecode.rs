@@ -11,6 +11,7 @@
 
 use crate::bailout::{Bailout, Failures};
 use crate::counter::Counter;
+use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
@@ -120,6 +121,14 @@ macro_rules! opcodes {
             SetSlot,
             /// Runs the kernel or structural operator of site `a`.
             Op,
+            /// `s[a]` = element `s[d]` of the list that is element `s[c]` of the list `operand b`; the low two bits of `e`
+            /// are the kind of the number. On success, skips the instructions that do the same separately; their number is
+            /// in the other bits of `e`.
+            ListGetNested,
+            /// Tries the fast path `d` of site `a`; on success, skips the next instruction, which performs the site.
+            Fast,
+            /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
+            GetWord,
             /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
             /// one-element tensor). On success, skips the next two instructions, which perform these sites separately.
             Read,
@@ -238,6 +247,11 @@ impl Operand {
     /// Returns the operand that moves a value out of a register.
     pub fn take(register: u32) -> Operand {
         Self::tagged(1, register)
+    }
+
+    /// Returns the operand that copies what this operand moves.
+    pub(crate) fn copied(self) -> Operand {
+        if self.0 >> TAG == 1 { Operand::copy(self.0 & INDEX) } else { self }
     }
 
     /// Returns the operand for a constant.
@@ -476,6 +490,15 @@ impl Code {
             AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
             Op => self.site(i.a),
             Sync => name,
+            Fast => {
+                let path = FastPath::of_field(i.d).map_or_else(String::new, |path| format!("{path:?}"));
+                format!("Fast {path}, else")
+            }
+            ListGetNested => {
+                let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));
+                format!("s{} = ListGetNested {}, {c}, {d}, else", i.a, o(i.b))
+            }
+            GetWord => format!("s{} = GetWord {}, {}", i.a, o(i.b), i.c),
             Join => format!("Join {}", o(i.a)),
             Call => match &self.sites[i.a as usize].work {
                 Work::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),

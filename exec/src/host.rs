@@ -330,8 +330,9 @@ impl Host {
         }
     }
 
-    /// Whether tasks may run on hosts of their own: nothing records or observes the order of nodes.
-    pub(crate) fn allows_tasks(&self) -> bool {
+    /// Whether nothing records, times or observes nodes, so that they may run concurrently or without a kernel.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
         let observed = |services: &Services| services.observer.is_some() || services.timing.is_some();
         self.tape.is_none() && !self.services.as_deref().is_some_and(observed)
     }

@@ -8,6 +8,7 @@
 mod arguments;
 mod calls;
 mod dispatch;
+mod fast;
 mod steps;
 mod tasks;
 

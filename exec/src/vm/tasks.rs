@@ -186,7 +186,7 @@ impl Vm {
         let Work::Fork(forked) = &frame.code.sites[at as usize].work else { return false };
         forked.concurrent
             && (self.tasks.seed.is_some() || threads::count() > 1)
-            && host.allows_tasks()
+            && host.is_plain()
             && self.frames.len() + 1 < host.max_depth()
             && self.tasks.crew.as_ref().is_none_or(|crew| crew.ready.lock().jobs.len() < MAX_QUEUED)
     }
