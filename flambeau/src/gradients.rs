@@ -116,7 +116,8 @@ impl Library {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
                     let source = FormulaSource::of_gradient(schema, gradient, false);
-                    Some(Formula { args: args?, inputs: source.map(|source| inputs_of(&source)) })
+                    let inputs = source.map(|source| inputs_of(&source));
+                    Some(Formula { args: args?, inputs, is_piecewise: gradient.is_piecewise })
                 };
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
             }

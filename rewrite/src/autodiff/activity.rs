@@ -115,6 +115,7 @@ fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
         | Effects::ALIASES
         | Effects::RAISES
         | Effects::READS_STATE
+        | Effects::RANDOM
         | Effects::CONTROL
         | Effects::IDENTITY
         | Effects::DIVERGES;

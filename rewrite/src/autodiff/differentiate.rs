@@ -40,21 +40,23 @@ pub struct Gradient {
 /// Cost up to which an elementwise operator is computed again.
 const CHEAP: Cost = Cost::POINTWISE;
 
-/// Differentiates a graph with respect to values of its root block. Bodies of composite operators must have been
-/// expanded.
+/// Differentiates a graph with respect to values of its root block. Results at the positions `without` count as
+/// constants. Bodies of composite operators must have been expanded.
 ///
 /// # Errors
 /// Returns the node that prevents it: an operator without a formula, a branch that needs a gradient, an effect.
 pub fn differentiate(
     graph: &Graph,
     wrt: &[ValueId],
+    without: &[Vec<usize>],
     formulas: &dyn FormulaGraphs,
 ) -> Result<Gradient, NotDifferentiable> {
     let activity = Activity::of(graph, wrt, formulas)?;
     let root = graph.root();
     let forward: Vec<NodeId> = graph.nodes(root).collect();
     let results: Vec<ValueId> = graph.outputs().collect();
-    let outputs = active_tensors(graph, &activity, &results)?;
+    let mut outputs = active_tensors(graph, &activity, &results)?;
+    outputs.retain(|(path, _)| !without.contains(path));
     let mut joint = graph.clone();
     let mut editor = joint.edit();
     let seeds: Vec<ValueId> = outputs.iter().map(|_| editor.add_input(Type::TENSOR)).collect();

@@ -127,7 +127,15 @@ impl<'a> Reverse<'a> {
 
     fn unpack(&mut self, node: NodeId, results: &[ValueId]) -> Result<(), NotDifferentiable> {
         let operand = self.editor.graph().operand(node, 0);
-        let grads = results.iter().map(|v| self.gradient(*v)).collect();
+        let mut grads: Vec<Option<ValueId>> = results.iter().map(|v| self.gradient(*v)).collect();
+        // The formula of an operator that made the list reads gradients of all elements.
+        if self.activity.derivative(self.editor.graph().def(operand)).is_some() {
+            for (grad, result) in grads.iter_mut().zip(results) {
+                if grad.is_none() {
+                    *grad = Some(self.help(Helper::ZerosLike, &[*result])?);
+                }
+            }
+        }
         self.add_elements(operand, grads)
     }
 
