@@ -33,6 +33,11 @@ const ROUNDS: usize = 4;
 /// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
 const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,remove_mutation,simplify";
 
+/// Answers questions about metadata that a plan assumes, writes out the loops whose numbers of iterations these determine,
+/// and makes the writes functional that remain.
+const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),loop_unrolling{constant},lower_simple_tuples,\
+                          remove_mutation,fix{2}(peephole,constant_propagation),remove_mutation,cse,dce";
+
 /// The plans of an entry.
 #[derive(Default)]
 pub(crate) struct GraphPlans {
@@ -88,9 +93,10 @@ enum Ran {
     Refused(&'static str),
 }
 
-/// The order of the forward graph's outputs: results, sources, captures.
+/// The order of the forward graph's outputs: results, whether conditional outputs depend on a source, sources, captures.
 struct Counts {
     outputs: Vec<Vec<usize>>,
+    conditional: Vec<bool>,
     results: usize,
     sources: usize,
 }
@@ -283,6 +289,7 @@ impl Plan {
         // Sources survive passes as outputs.
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
+        let graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?;
         let mut graph = match expanded(session, &library, graph)? {
             Ok(graph) => graph,
             Err(reason) => return Ok(Err(reason)),
@@ -298,7 +305,12 @@ impl Plan {
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let counts = Counts { outputs: gradient.outputs, results: gradient.results, sources: wrt.len() };
+        let counts = Counts {
+            outputs: gradient.outputs,
+            conditional: gradient.conditional,
+            results: gradient.results,
+            sources: wrt.len(),
+        };
         Ok(Ok(Plan {
             forward: engine.compile(&Arc::new(gradient.forward))?,
             backward: engine.compile(&Arc::new(gradient.backward))?,
@@ -319,40 +331,57 @@ impl Plan {
     ) -> Result<Ran, Error> {
         let generator = self.draws.then(|| host.rng().fork());
         let values = unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host))?;
-        let Counts { outputs, results, sources } = &self.gradient;
+        let Counts { outputs, conditional, results, sources } = &self.gradient;
         let values = match &values {
             IValue::Tuple(values) => values.items(),
             _ => std::slice::from_ref(&values),
         };
         let (values, kept) = values.split_at((*results).min(values.len()));
+        let flags = conditional.iter().filter(|c| **c).count();
+        let (flags, kept) = kept.split_at(flags.min(kept.len()));
         let (source_values, captures) = kept.split_at((*sources).min(kept.len()));
         let source_tensors: Vec<Tensor> =
             source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
         if source_tensors.len() != *sources {
             return Ok(Ran::Refused("a source is not a tensor"));
         }
+        let mut flags = flags.iter();
+        let depends = conditional.iter().map(|c| !c || flags.next().and_then(IValue::as_bool) == Some(true));
+        let depends: Vec<bool> = depends.collect();
         let mut known = Memory::new(args, &source_tensors);
-        let paths = || outputs.iter().chain(&self.shared);
-        let Some(made) = paths().map(|path| at_path(values, path)).collect::<Option<Vec<Tensor>>>() else {
-            return Ok(Ran::Refused("a result is not where its type says"));
-        };
+        let paths: Vec<&Vec<usize>> = outputs.iter().chain(&self.shared).collect();
+        let mut made = Vec::with_capacity(paths.len());
+        for (i, path) in paths.iter().enumerate() {
+            let depends = depends.get(i).copied().unwrap_or(true);
+            match at_path(values, path) {
+                None if depends => return Ok(Ran::Refused("a result is not where its type says")),
+                found => made.push(found.filter(|_| depends)),
+            }
+        }
         let mut roles = Vec::with_capacity(made.len());
         for tensor in &made {
-            match known.role(tensor) {
-                Some(role) => roles.push(role),
-                None => return Ok(Ran::Refused("two results share memory")),
+            let role = tensor.as_ref().map(|tensor| known.role(tensor));
+            match role {
+                Some(None) => return Ok(Ran::Refused("two results share memory")),
+                role => roles.push(role.flatten()),
             }
         }
         let (own, shared) = roles.split_at(outputs.len());
-        if !own.iter().all(Role::is_own) || shared.iter().any(Role::is_own) {
+        let is_own = |role: &Option<Role>| role.as_ref().is_none_or(Role::is_own);
+        if !own.iter().all(is_own) || shared.iter().flatten().any(Role::is_own) {
             if let Some(generator) = generator {
                 host.set_rng(generator);
             }
-            let shared = paths().zip(&roles).filter(|(_, role)| !role.is_own());
-            return Ok(Ran::Shares(shared.map(|(path, _)| path.clone()).collect()));
+            if own.iter().zip(conditional).any(|(role, conditional)| *conditional && !is_own(role)) {
+                return Ok(Ran::Refused(
+                    "a result depends in some runs only, and shares memory with an argument",
+                ));
+            }
+            let shared = paths.iter().zip(&roles).filter(|(_, role)| !is_own(role));
+            return Ok(Ran::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
         }
         for (tensor, role) in made.iter().zip(&roles) {
-            if let Role::View(of) = role {
+            if let (Some(tensor), Some(Role::View(of))) = (tensor, role) {
                 tape::record_view(tensor, of);
             }
         }
@@ -486,7 +515,10 @@ fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Re
     for _ in 0..ROUNDS {
         match autodiff::expand_bodies(&mut graph, library) {
             Ok(0) => return Ok(Ok(graph)),
-            Ok(_) => graph = session.apply_text(&graph, &none, "simplify,peephole,dce")?,
+            Ok(_) => {
+                graph = session.apply_text(&graph, &none, "simplify")?;
+                graph = session.apply_text(&graph, &none, SPECIALIZE)?;
+            }
             Err(error) => return Ok(Err(error.to_string())),
         }
     }
@@ -515,13 +547,13 @@ impl GraphDerivative for Derivative {
         })
     }
 
-    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Tensor>, ExecError> {
+    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
         let value = self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e))?;
         let values = match (&value, self.plan.gradient.results) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],
         };
-        Ok(self.plan.gradient.outputs.iter().filter_map(|path| at_path(&values, path)).collect())
+        Ok(self.plan.gradient.outputs.iter().map(|path| at_path(&values, path)).collect())
     }
 }
 
@@ -571,6 +603,42 @@ def zeros_like(like: Tensor) -> Tensor:
 
 def defined(grad: Optional[Tensor], like: Tensor) -> Tensor:
     return torch.zeros_like(like) if grad is None else grad
+
+def sum_defined(a: Tensor, b: Optional[Tensor]) -> Tensor:
+    return a if b is None else a + b
+
+def sum_optional(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
+    if a is None:
+        return b
+    return a if b is None else a + b
+
+def fit_optional(grad: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
+    return None if grad is None else grad.sum_to_size(like.size()).to(like.dtype)
+
+def present(grad: Optional[Tensor]) -> bool:
+    return grad is not None
+
+def either(a: bool, b: bool) -> bool:
+    return a | b
+
+def if_any(count: int, grad: Tensor) -> Optional[Tensor]:
+    return grad if count > 0 else None
+
+def next_index(i: int) -> int:
+    return i + 1
+
+def mirror(count: int, i: int) -> int:
+    return count - 1 - i
+
+def float_of(i: int) -> float:
+    return float(i)
+
+def push(list: List[Tensor], element: Tensor) -> List[Tensor]:
+    list.append(element)
+    return list
+
+def element(list: List[Tensor], i: int) -> Tensor:
+    return list[i]
 ";
 
 impl FormulaGraphs for Library {

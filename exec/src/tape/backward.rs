@@ -236,9 +236,13 @@ impl<'t> Walk<'t> {
     }
 
     /// Sends the gradients of a call to the outputs of another recording of it. Its nodes are newer than all others.
-    fn continue_in(&mut self, outputs: Vec<Tensor>, grads: &[Option<Tensor>]) -> Result<(), ExecError> {
+    fn continue_in(
+        &mut self,
+        outputs: Vec<Option<Tensor>>,
+        grads: &[Option<Tensor>],
+    ) -> Result<(), ExecError> {
         for (output, grad) in outputs.iter().zip(grads) {
-            if let (Some(edge), Some(grad)) = (history::edge(output), grad) {
+            if let (Some(edge), Some(grad)) = (output.as_ref().and_then(history::edge), grad) {
                 self.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
             }
         }

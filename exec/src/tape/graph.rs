@@ -7,7 +7,6 @@
 
 use super::history::{self, Edge, Node, NodeKind};
 use super::record::without_history;
-use super::region::Geometry;
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::{Generator, IValue};
@@ -17,7 +16,8 @@ use std::sync::Arc;
 
 /// The derivative of a called function.
 pub trait GraphDerivative: Send + Sync {
-    /// Returns the gradients of the sources, given those of the outputs and the captures; `None` where there is none.
+    /// Returns the gradients of the sources, given those of the outputs and the captures; `None` where there is none, and
+    /// for outputs that did not depend on a source.
     ///
     /// # Errors
     /// Returns the error of the backward graph.
@@ -28,17 +28,18 @@ pub trait GraphDerivative: Send + Sync {
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError>;
 
-    /// Calls the function on its arguments with the host's tape; returns the outputs that have gradients.
+    /// Calls the function on its arguments with the host's tape; returns the outputs, `None` for one that is no tensor.
     ///
     /// # Errors
     /// Returns the error of the function.
-    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Tensor>, ExecError>;
+    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError>;
 }
 
 /// A call of a function with a differentiated graph.
 pub(super) struct GraphCall {
     derivative: Arc<dyn GraphDerivative>,
-    outputs: Vec<Geometry>,
+    /// Whether each output depends on a source in this call.
+    outputs: Vec<bool>,
     /// Per argument of the call, the sources that its tensors are.
     sources: Vec<ArgSources>,
     /// State of the default generator before the call, if the call drew numbers.
@@ -68,15 +69,15 @@ pub struct RecordedCall<'a> {
     pub generator: Option<Generator>,
 }
 
-/// Records a call: `outputs` depend on `sources`.
+/// Records a call: `outputs` depend on `sources`, except those that are `None`.
 pub fn record_graph(
     derivative: Arc<dyn GraphDerivative>,
-    outputs: &[Tensor],
+    outputs: &[Option<Tensor>],
     sources: &[Tensor],
     call: RecordedCall<'_>,
 ) {
     let edges: Vec<Option<Edge>> = sources.iter().map(history::edge).collect();
-    if outputs.is_empty() || edges.iter().all(Option::is_none) {
+    if outputs.iter().all(Option::is_none) || edges.iter().all(Option::is_none) {
         return;
     }
     let mut kept = Vec::new();
@@ -91,14 +92,14 @@ pub fn record_graph(
     let saved = SavedCall { args: args.collect(), captures, kept };
     let call = GraphCall {
         derivative,
-        outputs: outputs.iter().map(Geometry::of).collect(),
+        outputs: outputs.iter().map(Option::is_some).collect(),
         sources: call.arg_sources,
         generator: call.generator,
         saved: Mutex::new(Some(saved)),
     };
     let node = Node::new(NodeKind::Graph(call), edges);
     for (i, output) in outputs.iter().enumerate() {
-        history::set_result(output, &node, i);
+        output.iter().for_each(|output| history::set_result(output, &node, i));
     }
 }
 
@@ -117,18 +118,29 @@ impl GraphCall {
         let captures = self.check()?.1;
         let missing =
             || ExecError::of(&KernelError::internal("an output of a differentiated graph has no gradient"));
-        let grads = (0..self.outputs.len()).map(|i| grads.get(i).cloned().flatten().map(IValue::Tensor));
-        let grads = grads.map(|grad| grad.ok_or_else(missing)).collect::<Result<_, _>>()?;
+        let grads = self.outputs.iter().enumerate().map(|(i, depends)| {
+            match grads.get(i).cloned().flatten().filter(|_| *depends) {
+                Some(grad) => Ok(IValue::Tensor(grad)),
+                None if *depends => Err(missing()),
+                None => Ok(IValue::None),
+            }
+        });
+        let grads = grads.collect::<Result<_, _>>()?;
         self.derivative.backward(grads, captures, host)
     }
 
     /// Whether every output has a gradient.
     pub(super) fn is_complete(&self, grads: &[Option<Tensor>]) -> bool {
-        (0..self.outputs.len()).all(|i| grads.get(i).is_some_and(Option::is_some))
+        let has = |i: usize| grads.get(i).is_some_and(Option::is_some);
+        self.outputs.iter().enumerate().all(|(i, depends)| !depends || has(i))
     }
 
     /// Calls the function again, recorded; returns its outputs.
-    pub(super) fn again(&self, edges: &[Option<Edge>], host: &mut Host) -> Result<Vec<Tensor>, ExecError> {
+    pub(super) fn again(
+        &self,
+        edges: &[Option<Edge>],
+        host: &mut Host,
+    ) -> Result<Vec<Option<Tensor>>, ExecError> {
         let args = self.check()?.0;
         let args = args.into_iter().zip(&self.sources).map(|(value, sources)| {
             let mut sources = sources.iter();
