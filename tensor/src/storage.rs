@@ -239,7 +239,8 @@ impl Storage {
         unsafe {
             let foreign = self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Foreign(_));
             let moved = if foreign { self.move_to_fresh_block(self.nbytes()) } else { Ok(()) };
-            let lent = self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Lent(l) if !l.writable);
+            let lent =
+                self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Lent(l) if !l.writable);
             if moved.is_ok() {
                 self.head().version.fetch_or(SHARED, Ordering::Relaxed);
             }
@@ -532,7 +533,9 @@ fn read_only() -> TensorError {
 
 #[cold]
 fn not_resizable() -> TensorError {
-    TensorError::Unsupported("cannot resize a storage whose memory is shared outside of the program".to_owned())
+    TensorError::Unsupported(
+        "cannot resize a storage whose memory is shared outside of the program".to_owned(),
+    )
 }
 
 #[cold]
@@ -684,7 +687,11 @@ mod tests {
         let foreign: ForeignBytes = Arc::new(vec![3; 64]);
         let storage = Storage::foreign(foreign.clone()).unwrap();
         storage.pin().unwrap();
-        assert_eq!((Arc::strong_count(&foreign), read(&storage)[0]), (1, 3), "copied, since a consumer may write");
+        assert_eq!(
+            (Arc::strong_count(&foreign), read(&storage)[0]),
+            (1, 3),
+            "copied, since a consumer may write"
+        );
     }
 
     #[test]
