@@ -211,8 +211,20 @@ class Rewriter(ast.NodeVisitor):
         if node.value is not None:
             self.visit(node.value)
 
+    def _returns(self, node: ast.Call, function: Any) -> None:
+        """Converts the result of a call that is left to Python to the type that the function is annotated with."""
+        annotation = getattr(function, "__annotations__", {}).get("return", _native.Tensor)
+        place = self.edits.source.place(node)
+        if isinstance(annotation, str) and isinstance(function, types.FunctionType):
+            annotation = eval(annotation, _Names(scope_of(function)))  # noqa: S307 - the user's own annotation
+        start, end = (node.lineno, node.col_offset), (node.end_lineno or 1, node.end_col_offset or 0)
+        self.edits.replace_range(start, start, f"torch.jit.annotate({self.texts.type_text(annotation, place)}, ")
+        self.edits.replace_range(end, end, ")")
+
     def visit_Call(self, node: ast.Call) -> None:
         head = self._denoted(node.func)
+        if isinstance(head, types.FunctionType) and kind_of(head) == "ignore":
+            self._returns(node, head)
         name = getattr(head, "__name__", None) or getattr(head, "_torch_path", "").rpartition(".")[2]
         typed = name in ("annotate", "cast", "_cast") and len(node.args) == 2 or name == "Attribute" and len(node.args) == 2
         if typed and head is not _MISSING:
@@ -313,11 +325,30 @@ def _chain(node: ast.expr) -> tuple[list[str], ast.expr]:
     return names[::-1], node
 
 
+class Fallback:
+    """A use of an object that a program leaves to Python."""
+
+    def __init__(self, name: str, value: Any, reason: str, place: Place) -> None:
+        self.name = name
+        """The name in the program."""
+        self.value = value
+        self.reason = reason
+        """Why it is not compiled."""
+        self.file, self.line, self.column = place.file, place.line, place.column
+
+    def __repr__(self) -> str:
+        return f"<Fallback {self.name}: {self.reason} at {self.file}:{self.line}:{self.column}>"
+
+
 class Texts:
     """The texts of one program."""
 
-    def __init__(self) -> None:
+    def __init__(self, fallback: bool = False) -> None:
         self.texts: list[tuple[str, str, int]] = []
+        # Whether what cannot be compiled is left to Python.
+        self.fallback = fallback
+        self.objects: dict[str, Any] = {}
+        self.fallbacks: list[Fallback] = []
         self._names: dict[int, str] = {}
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
@@ -325,7 +356,16 @@ class Texts:
 
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
-        return _native.compile_texts(self.texts)
+        return _native.compile_texts(self.texts, self.objects)
+
+    def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
+        """Leaves an object to Python, and returns its name in the program."""
+        known = self._names.get(id(value))
+        if known is None:
+            known = self.reserve(name, value)
+            self.objects[known] = value
+        self.fallbacks.append(Fallback(known, value, reason, place))
+        return known
 
     def reserve(self, name: str, key: Any) -> str:
         """Gives an object a name that no other one of the program has."""
@@ -407,6 +447,21 @@ class Texts:
 
     def value_text(self, value: Any, path: str, place: Place) -> str:
         """Returns the expression for an object of Python that a function refers to by ``path``."""
+        if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
+            return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
+        if not self.fallback:
+            return self._value_text(value, path, place)
+        before = len(self.texts)
+        try:
+            return self._value_text(value, path, place)
+        except UnsupportedError as error:
+            # What was added for a function that turned out to need Python is harmless, but incomplete.
+            del self.texts[before:]
+            self._names = {key: name for key, name in self._names.items() if key != id(value)}
+            name = getattr(value, "__name__", path.rpartition(".")[2])
+            return self.leave(value, name if isinstance(name, str) else "object", place, error.message)
+
+    def _value_text(self, value: Any, path: str, place: Place) -> str:
         torch_path = getattr(value, "_torch_path", None)
         if torch_path is not None:
             return "Tensor" if torch_path == "torch.Tensor" else str(torch_path)
@@ -415,9 +470,10 @@ class Texts:
         if isinstance(value, types.ModuleType):
             return value.__name__ if value.__name__.split(".")[0] in ("torch", "math") else path
         module = getattr(value, "__module__", None) or ""
-        if value is getattr(builtins, getattr(value, "__name__", ""), _MISSING):
-            if value.__name__ in _BUILTINS or isinstance(value, type) and issubclass(value, BaseException):
-                return str(value.__name__)
+        own_name = getattr(value, "__name__", None)
+        if isinstance(own_name, str) and value is getattr(builtins, own_name, _MISSING):
+            if own_name in _BUILTINS or isinstance(value, type) and issubclass(value, BaseException):
+                return own_name
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
         if module in ("typing", "collections"):
             return path.rpartition(".")[2]
@@ -426,15 +482,13 @@ class Texts:
                 return f"torch.jit.{value.__name__}"
         if value is _native.Tensor:
             return "Tensor"
-        python = getattr(value, "_python", None)
+        python: Any = getattr(value, "_python", None)
         if isinstance(python, types.FunctionType):
             return self.function(python)
         named = _path_in_torch(value, path, module)
         if named is not None:
             return named
         if isinstance(value, types.FunctionType):
-            if kind_of(value) == "ignore":
-                raise place.error(f"`{value.__name__}` is left to Python by `@ignore`")
             return self.function(value)
         if isinstance(value, type):
             return self.class_name(value)

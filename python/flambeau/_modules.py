@@ -119,6 +119,8 @@ class _Facts:
         self.constants: dict[str, tuple[str, str]] = {}
         self.functions: dict[str, Any] = {}
         self.absent: dict[str, str] = {}
+        # Methods that are left to Python, which are those of this module.
+        self.bound: list[Any] = []
         self._collect()
 
     def _collect(self) -> None:
@@ -169,7 +171,9 @@ class _Facts:
     def key(self) -> Any:
         """What modules that share a class have in common."""
         functions = tuple((name, id(function)) for name, function in self.functions.items())
-        return type(self.module), tuple(self.types.items()), tuple(self.constants.items()), functions
+        own = [name for name in dir(type(self.module)) if kind_of(getattr(type(self.module), name, None)) == "ignore"]
+        instance = id(self.module) if own else None
+        return type(self.module), tuple(self.types.items()), tuple(self.constants.items()), functions, instance
 
     def text(self, name: str) -> tuple[str, str, int]:
         """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
@@ -250,7 +254,9 @@ class _Facts:
             if static:
                 return self.texts.function(member)  # type: ignore[arg-type]
             if kind_of(function) == "ignore":
-                raise place.error(f"`{name}` is left to Python by `@ignore`")
+                bound = getattr(self.module, name)
+                self.bound.append(bound)
+                return self.texts.leave(bound, name, place, "it is marked with `@ignore`")
             wanted.append(name)
             return None
         if member is not None:
@@ -338,13 +344,18 @@ class _MethodRewriter(Rewriter):
             items = self._items(*found)
             texts = dict(items) if isinstance(key, str) else [text for _, text in items]
             try:
-                self.edits.replace(node, texts[key])  # type: ignore[index, call-overload]
+                self.edits.replace(node, texts[key])
             except (KeyError, IndexError):
                 raise self.edits.source.place(node).error(f"the container has no module {key!r}") from None
             return
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
+        names = ast.unparse(node.func).split(".") if isinstance(node.func, ast.Attribute) else []
+        if len(names) == 2 and names[0] == "self":
+            function = getattr(type(self.facts.module), names[1], None)
+            if kind_of(function) == "ignore":
+                self._returns(node, function)
         if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:
             found = self._container(node.args[0])
             if found is not None:

@@ -265,7 +265,7 @@ def _flat_data(data: Any) -> tuple[list[Any], list[int]]:
 def tensor(data: Any, dtype: _dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Makes a tensor with a copy of numbers, nested lists of numbers, or another tensor."""
     if isinstance(data, Tensor) or hasattr(data, "__dlpack__"):
-        made = _native.from_dlpack(data).clone()
+        made: Tensor = _native.from_dlpack(data).clone()
     else:
         import array
 

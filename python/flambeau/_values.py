@@ -9,7 +9,7 @@ from typing import Any
 
 @lru_cache(maxsize=1024)
 def _named_tuple_class(name: str, fields: tuple[str, ...]) -> Any:
-    return collections.namedtuple(name.rpartition(".")[2] or "NamedTuple", fields, rename=True)  # type: ignore[misc]
+    return collections.namedtuple(name.rpartition(".")[2] or "NamedTuple", fields, rename=True)
 
 
 def named_tuple(name: str, fields: list[str], items: tuple[Any, ...]) -> Any:

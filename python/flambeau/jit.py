@@ -6,11 +6,14 @@ import builtins
 import os
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._markers import Attribute, Future, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait
 from ._native import Tensor
+
+if TYPE_CHECKING:
+    from ._frontend import Fallback
 
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
@@ -22,8 +25,11 @@ __all__ = [
 class ScriptFunction:
     """A compiled function."""
 
-    def __init__(self, function: _native.Function, python: types.FunctionType | None = None) -> None:
+    def __init__(
+        self, function: _native.Function, python: types.FunctionType | None = None, fallbacks: Iterable[Fallback] = ()
+    ) -> None:
         self._function = function
+        self._fallbacks = list(fallbacks)
         # The function of Python that was compiled: other functions that call it compile it again.
         self._python = python
         self.__name__ = function.name
@@ -64,6 +70,10 @@ class ScriptFunction:
     def optimized_graph(self, pipeline: str = "default") -> str:
         """The graph after a pipeline of passes."""
         return self._function.graph_text(pipeline)
+
+    def fallbacks(self) -> list[Fallback]:
+        """The uses of objects that are left to Python: name, object, reason and position of each."""
+        return list(self._fallbacks)
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self.schema}>"
@@ -246,12 +256,15 @@ def _module_of(program: _native.Program) -> ScriptModule:
     return ScriptModule(module)
 
 
-def script(definition: Any) -> Any:
+def script(definition: Any = None, *, fallback: bool = False) -> Any:
     """Compiles a function, a class or a module.
 
     A function becomes a :class:`ScriptFunction`, a module of PyTorch a :class:`ScriptModule` with the module's own tensors. A
     class is compiled with the functions that use it; it is returned as it is. Functions, methods and classes that are reached
     are compiled as well.
+
+    With ``fallback`` what cannot be compiled but can be called is left to Python: members and calls of such objects are
+    evaluated in Python while the program runs, and an annotation converts the results. ``fallbacks()`` lists them.
 
     Raises:
         CompileError: the definition is wrong.
@@ -259,12 +272,14 @@ def script(definition: Any) -> Any:
     """
     from ._frontend import Texts
 
+    if definition is None:
+        return lambda given: script(given, fallback=fallback)
     if builtins.isinstance(definition, (ScriptFunction, ScriptModule)):
         return definition
-    texts = Texts()
+    texts = Texts(fallback)
     if builtins.isinstance(definition, types.FunctionType):
         name = texts.function(definition)
-        return ScriptFunction(texts.compile().function(name), definition)
+        return ScriptFunction(texts.compile().function(name), definition, texts.fallbacks)
     if builtins.isinstance(definition, type):
         texts.class_name(definition)
         texts.compile()

@@ -5,6 +5,7 @@
 
 mod dlpack;
 mod errors;
+mod host;
 mod lent;
 mod program;
 mod tensor;

@@ -4,24 +4,26 @@
 //! `sys.stdout`, so that notebooks and tests see it.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::Host;
-use flambeau::frontend::NativeResolver;
+use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::text::PrintOptions;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
 use flambeau::tensor::Device;
-use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
+use flambeau::{Entry, Error, ExportedProgram, IValue, Session, Type};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{misuse, raise};
+use crate::host::{Hosted, Objects, with_cause};
 use crate::values::{Call, or_raise};
 
 thread_local! {
@@ -82,7 +84,7 @@ impl Write for SysStdout {
 
 /// A loaded or compiled program.
 #[pyclass(name = "Program", module = "flambeau._native", frozen)]
-pub(crate) struct PyProgram(pub(crate) Program);
+pub(crate) struct PyProgram(pub(crate) Hosted);
 
 #[pymethods]
 impl PyProgram {
@@ -102,7 +104,8 @@ impl PyProgram {
 
     fn freeze(&self, py: Python<'_>, preserved: Vec<String>) -> PyResult<PyProgram> {
         let names: Vec<&str> = preserved.iter().map(String::as_str).collect();
-        or_raise(py, py.detach(|| self.0.freeze(&names))).map(PyProgram)
+        let frozen = or_raise(py, py.detach(|| self.0.freeze(&names)))?;
+        Ok(PyProgram(self.0.with(frozen)))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
@@ -118,7 +121,7 @@ impl PyProgram {
 /// A function or method that can be called.
 #[pyclass(name = "Function", module = "flambeau._native", frozen, weakref)]
 pub(crate) struct PyFunction {
-    program: Program,
+    program: Hosted,
     entry: Entry,
 }
 
@@ -153,9 +156,13 @@ impl PyFunction {
         let session = session(py)?;
         let result = py.detach(|| {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
-            self.entry.call_on(&values, &named, &mut host(session))
+            let mut host = host(session);
+            let raised = self.program.serve(&mut host);
+            (self.entry.call_on(&values, &named, &mut host), raised)
         });
-        call.result(&or_raise(py, result)?, &self.program, 0)
+        let (result, raised) = result;
+        let result = or_raise(py, result).map_err(|error| with_cause(py, error, raised))?;
+        call.result(&result, &self.program, 0)
     }
 
     #[getter]
@@ -206,12 +213,12 @@ impl PyFunction {
 /// An instance of a class of a program, such as a module.
 #[pyclass(name = "ScriptObject", module = "flambeau._native", frozen, weakref, subclass)]
 pub(crate) struct ScriptObject {
-    program: Program,
+    program: Hosted,
     object: Object,
 }
 
 impl ScriptObject {
-    pub(crate) fn new(program: Program, object: Object) -> ScriptObject {
+    pub(crate) fn new(program: Hosted, object: Object) -> ScriptObject {
         ScriptObject { program, object }
     }
 
@@ -288,7 +295,8 @@ impl ScriptObject {
 
     /// The program with this object as its module, under the name of an archive.
     fn as_module(&self, py: Python<'_>, name: &str) -> PyResult<PyProgram> {
-        or_raise(py, self.program.with_module(self.object.clone(), name)).map(PyProgram)
+        let program = or_raise(py, self.program.with_module(self.object.clone(), name))?;
+        Ok(PyProgram(self.program.with(program)))
     }
 
     fn train(&self, mode: bool) {
@@ -301,7 +309,7 @@ impl ScriptObject {
 pub(crate) struct PyExported {
     exported: ExportedProgram,
     /// The program as a module, in whose terms results are converted.
-    program: Program,
+    program: Hosted,
 }
 
 #[pymethods]
@@ -339,7 +347,7 @@ impl PyExported {
 
     /// The program as a TorchScript module.
     fn to_module(&self, py: Python<'_>) -> PyResult<PyProgram> {
-        or_raise(py, self.exported.to_module()).map(PyProgram)
+        Ok(PyProgram(or_raise(py, self.exported.to_module())?.into()))
     }
 }
 
@@ -347,17 +355,32 @@ impl PyExported {
 #[pyfunction]
 pub(crate) fn compile(py: Python<'_>, text: &str, name: &str) -> PyResult<PyProgram> {
     let session = session(py)?;
-    or_raise(py, py.detach(|| session.compile_source(text, name))).map(PyProgram)
+    or_raise(py, py.detach(|| session.compile_source(text, name))).map(|program| PyProgram(program.into()))
 }
 
-/// Compiles a program in several texts, each with the name of its file and the number of its first line there.
+/// Resolves the names of objects that are left to Python.
+struct HostNames(BTreeSet<String>);
+
+impl Resolver for HostNames {
+    fn value(&self, name: &str) -> Option<Sugar> {
+        self.0.contains(name).then(|| host_object(name))
+    }
+}
+
+/// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
+/// `objects` are left to Python.
 #[pyfunction]
-pub(crate) fn compile_texts(py: Python<'_>, texts: Vec<(String, String, u32)>) -> PyResult<PyProgram> {
+pub(crate) fn compile_texts(
+    py: Python<'_>,
+    texts: Vec<(String, String, u32)>,
+    objects: Objects,
+) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
-    let compiled = py.detach(|| session.compile_sources(&sources, &NativeResolver));
-    or_raise(py, compiled).map(PyProgram)
+    let names = HostNames(objects.keys().cloned().collect());
+    let compiled = py.detach(|| session.compile_sources(&sources, &names));
+    Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects)))
 }
 
 /// Makes an object of a class of a program, with the values of all attributes by name.
@@ -388,14 +411,14 @@ pub(crate) fn new_object<'py>(
 #[pyfunction]
 pub(crate) fn parse_ir(py: Python<'_>, text: &str, name: &str) -> PyResult<PyProgram> {
     let session = session(py)?;
-    or_raise(py, py.detach(|| session.parse_ir_named(text, name))).map(PyProgram)
+    or_raise(py, py.detach(|| session.parse_ir_named(text, name))).map(|program| PyProgram(program.into()))
 }
 
 /// Loads an archive (`.pt`).
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
     let session = session(py)?;
-    or_raise(py, py.detach(|| session.load_archive(path))).map(PyProgram)
+    or_raise(py, py.detach(|| session.load_archive(path))).map(|program| PyProgram(program.into()))
 }
 
 /// Loads an exported program (`.pt2`).
@@ -405,7 +428,7 @@ pub(crate) fn load_exported(py: Python<'_>, path: PathBuf) -> PyResult<PyExporte
     let loaded = py.detach(|| -> Result<PyExported, Error> {
         let exported = session.load_exported(path)?;
         let program = session.program_of(flambeau::Graph::clone(exported.graph()))?;
-        Ok(PyExported { exported, program })
+        Ok(PyExported { exported, program: program.into() })
     });
     or_raise(py, loaded)
 }

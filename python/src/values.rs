@@ -12,7 +12,7 @@ use flambeau::ir::types::TypeKind;
 use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Tuple};
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Tensor};
-use flambeau::{Error, IValue, Program};
+use flambeau::{Error, IValue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -20,6 +20,7 @@ use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, Py
 
 use crate::dlpack;
 use crate::errors::{misuse, raise};
+use crate::host::Hosted;
 use crate::lent::Loans;
 use crate::program::ScriptObject;
 use crate::tensor::PyTensor;
@@ -319,7 +320,7 @@ impl<'py> Call<'py> {
     pub(crate) fn result(
         &self,
         value: &IValue,
-        program: &Program,
+        program: &Hosted,
         depth: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;

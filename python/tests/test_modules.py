@@ -105,16 +105,22 @@ def test_errors_in_methods_name_the_line():
         jit.script(Bad())
     assert caught.value.line == Bad.forward.__code__.co_firstlineno + 1 and caught.value.file == __file__
 
+
+def test_ignored_methods_are_called_in_python():
     class Ignoring(nn.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.k = k
+
         @torch.jit.ignore
-        def slow(self, x):
-            return x
+        def slow(self, x) -> torch.Tensor:
+            return x * len([self.k]) + self.k
 
         def forward(self, x):
-            return self.slow(x)
+            return self.slow(x) + 1
 
-    with pytest.raises(flambeau.UnsupportedError, match="slow"):
-        jit.script(Ignoring())
+    both = nn.Sequential(Ignoring(1), Ignoring(2))
+    assert torch.equal(jit.script(both)(torch.zeros(2)), both(torch.zeros(2)))
 
 
 def test_modules_are_saved_for_pytorch(tmp_path):
