@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._markers import Attribute, Future, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait
-from ._native import Tensor
+from ._native import Graph, Tensor
 
 if TYPE_CHECKING:
     from ._frontend import Fallback
@@ -48,28 +48,28 @@ class ScriptFunction:
         return self._function.schema
 
     @property
-    def graph(self) -> str:
-        """The graph as loaded."""
-        return self._function.graph_text()
+    def graph(self) -> Graph:
+        """A copy of the graph as loaded."""
+        return self._function.graph()
 
     @property
-    def inlined_graph(self) -> str:
-        """The graph with all calls inlined."""
-        return self._function.graph_text("inline")
+    def inlined_graph(self) -> Graph:
+        """A copy of the graph with all calls inlined."""
+        return self._function.graph("inline")
 
-    def graph_for(self, *args: Any, **kwargs: Any) -> str:
-        """The graph that a call with these arguments runs: the optimized one."""
+    def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
+        """A copy of the graph that a call with these arguments runs: the optimized one."""
         self(*args, **kwargs)
-        return self._function.graph_text("default")
+        return self._function.graph("default")
 
     @property
     def code(self) -> str:
         """The body as source."""
         return self._function.code
 
-    def optimized_graph(self, pipeline: str = "default") -> str:
-        """The graph after a pipeline of passes."""
-        return self._function.graph_text(pipeline)
+    def optimized_graph(self, pipeline: str = "default") -> Graph:
+        """A copy of the graph after a pipeline of passes."""
+        return self._function.graph(pipeline)
 
     def fallbacks(self) -> list[Fallback]:
         """The uses of objects that are left to Python: name, object, reason and position of each."""
@@ -148,11 +148,11 @@ class ScriptModule:
         return str(self._native.class_name.rpartition(".")[2])
 
     @property
-    def graph(self) -> str:
+    def graph(self) -> Graph:
         return self._method("forward").graph
 
     @property
-    def inlined_graph(self) -> str:
+    def inlined_graph(self) -> Graph:
         return self._method("forward").inlined_graph
 
     @property
@@ -242,8 +242,8 @@ class ExportedProgram:
         return self._native(*args, **kwargs)
 
     @property
-    def graph(self) -> str:
-        return self._native.graph_text()
+    def graph(self) -> Graph:
+        return self._native.graph()
 
     def to_module(self) -> ScriptModule:
         """Returns the program as a TorchScript module, which can be frozen and saved."""

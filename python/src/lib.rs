@@ -5,6 +5,7 @@
 
 mod dlpack;
 mod errors;
+mod graph;
 mod host;
 mod lent;
 mod program;
@@ -20,6 +21,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<program::PyFunction>()?;
     module.add_class::<program::ScriptObject>()?;
     module.add_class::<program::PyExported>()?;
+    module.add_class::<graph::PyGraph>()?;
+    module.add_class::<graph::PyNode>()?;
+    module.add_class::<graph::PyValue>()?;
+    module.add_class::<graph::PyBlock>()?;
+    module.add_function(wrap_pyfunction!(graph::parse_graph, module)?)?;
+    module.add_function(wrap_pyfunction!(graph::passes, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::to_bytes, module)?)?;

@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 use flambeau::exec::Host;
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
-use flambeau::ir::text::PrintOptions;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
 use flambeau::tensor::Device;
@@ -23,6 +22,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{misuse, raise};
+use crate::graph::PyGraph;
 use crate::host::{Hosted, Objects, with_cause};
 use crate::values::{Call, or_raise};
 
@@ -93,8 +93,7 @@ impl PyProgram {
     }
 
     fn function(&self, py: Python<'_>, name: &str) -> PyResult<PyFunction> {
-        let entry = or_raise(py, self.0.entry(name))?;
-        Ok(PyFunction { program: self.0.clone(), entry })
+        PyFunction::of(py, self.0.clone(), name)
     }
 
     /// The module of an archive, if there is one.
@@ -181,13 +180,14 @@ impl PyFunction {
         self.entry.params().iter().map(text).collect()
     }
 
-    /// The graph as text.
+    /// A copy of the graph.
     #[pyo3(signature = (pipeline=None))]
-    fn graph_text(&self, py: Python<'_>, pipeline: Option<&str>) -> PyResult<String> {
-        let options = PrintOptions { locations: true, ..PrintOptions::default() };
-        let Some(pipeline) = pipeline else { return Ok(self.entry.graph().to_text(options)) };
-        let graph = py.detach(|| self.entry.optimized(pipeline));
-        Ok(or_raise(py, graph)?.to_text(options))
+    fn graph(&self, py: Python<'_>, pipeline: Option<&str>) -> PyResult<PyGraph> {
+        let graph = match pipeline {
+            Some(pipeline) => or_raise(py, py.detach(|| self.entry.optimized(pipeline)))?,
+            None => flambeau::Graph::clone(self.entry.graph()),
+        };
+        Ok(PyGraph::new(graph, self.program.clone()))
     }
 
     /// The body as source.
@@ -203,6 +203,12 @@ impl PyFunction {
 }
 
 impl PyFunction {
+    /// Returns an entry of a program.
+    pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
+        let entry = or_raise(py, program.entry(name))?;
+        Ok(PyFunction { program, entry })
+    }
+
     #[cold]
     fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
         let (name, takes) = (self.entry.name(), self.entry.params().len());
@@ -340,9 +346,9 @@ impl PyExported {
         call.result(&or_raise(py, result)?, &self.program, 0)
     }
 
-    /// The graph as text.
-    fn graph_text(&self) -> String {
-        self.exported.graph().to_string()
+    /// A copy of the graph.
+    fn graph(&self) -> PyGraph {
+        PyGraph::new(flambeau::Graph::clone(self.exported.graph()), self.program.clone())
     }
 
     /// The program as a TorchScript module.

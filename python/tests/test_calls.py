@@ -108,7 +108,7 @@ def test_prints_go_to_python(capsys):
 def test_schema_graph_and_code():
     f = unit("def f(x: int, y: int = 2) -> int:\n    return x + y\n").f
     assert f.schema == "f(int x, int y=2) -> int"
-    assert "aten::add" in f.graph and "def f" in f.code and "aten::add" in f.optimized_graph()
+    assert "aten::add" in str(f.graph) and "def f" in f.code and "aten::add" in str(f.optimized_graph())
 
 
 def test_calls_run_in_parallel():
