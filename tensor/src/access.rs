@@ -26,7 +26,7 @@ use crate::tensor::{Meta, Tensor};
 /// Storages to be locked, each for reading or for writing.
 #[derive(Default)]
 pub struct LockSet<'a> {
-    wanted: SmallVec<[(&'a Storage, bool); 4]>,
+    wanted: SmallVec<[(&'a Storage, bool); 8]>,
 }
 
 /// Shared locks of one or two storages, held until dropped. Most kernels need no more, so there is no list.
@@ -349,7 +349,7 @@ impl Locked for ReadThree<'_> {
 
 /// The locks of a [`LockSet`], held until dropped.
 pub struct Guards<'a> {
-    wanted: SmallVec<[(&'a Storage, bool); 4]>,
+    wanted: SmallVec<[(&'a Storage, bool); 8]>,
     /// Number of locks taken.
     held: usize,
 }
