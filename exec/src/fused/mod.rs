@@ -31,6 +31,7 @@ pub(crate) struct Group {
 }
 
 /// Data sources of a group's inputs: tensors, and numbers that are broadcast to all elements.
+#[derive(Default)]
 struct Lanes<'a> {
     tensors: SmallVec<[&'a Tensor; 8]>,
     /// One entry per input of the program; `Lane::Tensor` indexes `tensors`.
@@ -85,8 +86,8 @@ impl Group {
             }
             pieces.extend(parts);
         }
-        let Some(lanes) = self.lanes(args, &pieces) else { return Ok(false) };
-        if !self.outputs_have_common_shape(&lanes) {
+        let mut lanes = Lanes::default();
+        if !self.collect(args, &pieces, &mut lanes) || !self.outputs_have_common_shape(&lanes) {
             return Ok(false);
         }
         let made = match dtype {
@@ -112,8 +113,8 @@ impl Group {
         if !program.chunks.is_empty() {
             return Ok(false);
         }
-        let Some(lanes) = self.lanes(args, &[]) else { return Ok(false) };
-        if !self.outputs_have_full_rank(&lanes) {
+        let mut lanes = Lanes::default();
+        if !self.collect(args, &[], &mut lanes) || !self.outputs_have_full_rank(&lanes) {
             return Ok(false);
         }
         let sources = &lanes.sources[..];
@@ -142,28 +143,30 @@ impl Group {
         self.program.reads.iter().all(|output| output.iter().any(is_full))
     }
 
-    fn lanes<'a>(&self, args: &'a [IValue], pieces: &'a [Tensor]) -> Option<Lanes<'a>> {
-        let mut lanes = Lanes { tensors: SmallVec::new(), sources: SmallVec::new() };
+    /// Finds the sources of the inputs; returns whether all of them can be. `lanes` is empty before. It is constructed
+    /// by the caller, because moving it takes as long as filling it.
+    #[inline(always)]
+    fn collect<'a>(&self, args: &'a [IValue], pieces: &'a [Tensor], lanes: &mut Lanes<'a>) -> bool {
         for input in &self.program.inputs {
             let tensor = match *input {
                 Input::Piece(i) => &pieces[i as usize],
-                Input::Arg(i) => match args.get(i as usize)? {
-                    IValue::Tensor(t) => t,
-                    IValue::Float(x) => {
+                Input::Arg(i) => match args.get(i as usize) {
+                    Some(IValue::Tensor(t)) => t,
+                    Some(IValue::Float(x)) => {
                         lanes.sources.push(Lane::Number(*x));
                         continue;
                     }
-                    IValue::Int(x) => {
+                    Some(IValue::Int(x)) => {
                         lanes.sources.push(Lane::Number(*x as f64));
                         continue;
                     }
-                    _ => return None,
+                    _ => return false,
                 },
             };
             lanes.sources.push(Lane::Tensor(lanes.tensors.len()));
             lanes.tensors.push(tensor);
         }
-        (!lanes.tensors.is_empty()).then_some(lanes)
+        !lanes.tensors.is_empty()
     }
 
     /// Whether every output, computed separately, has the shape that all inputs broadcast to.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::plan::Plan;
 use super::pointwise::flat;
-use crate::access::{LockSet, Locked};
+use crate::access::{LockSet, Locked, ReadFew};
 use crate::bytes;
 use crate::create::bytes_of;
 use crate::element::Element;
@@ -197,11 +197,7 @@ fn compute_block<T: Element>(
         // SAFETY: every element is written below, before any handle to the storage is returned.
         storages.push(unsafe { Storage::uninit(bytes_of(layout, T::DTYPE)?)? });
     }
-    let mut set = LockSet::new();
-    for meta in metas {
-        set.read(&meta.storage);
-    }
-    let guards = set.lock()?;
+    let guards = ReadFew::new(metas);
     let mut ins: SmallVec<[&[T::Raw]; FEW_INPUTS]> = SmallVec::new();
     for meta in metas {
         ins.push(&guards.elements::<T>(meta)[..n]);
