@@ -1,4 +1,4 @@
-//! What a change must pass: the format (with a warning where rustfmt is not installed), tidy, layers, every test of the
+//! The checks that a change must pass: the format (with a warning where rustfmt is not installed), tidy, layers, every test of the
 //! workspace, its examples, the tests of the library without features and its check with each feature alone, and the tests of tensors and
 //! kernels once more in guarded memory, and the tests of the Python package where there is Python.
 //!
