@@ -6,6 +6,7 @@ use flambeau::{IValue, Session, Tensor};
 
 const SOURCE: &str = "
 def normalize(x: Tensor, eps: float = 1e-5) -> Tensor:
+    assert x.dim() > 0, 'a vector or matrix is expected'
     mean = x.mean()
     return (x - mean) / torch.sqrt(((x - mean) * (x - mean)).mean() + eps)
 ";
@@ -22,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{y}");
 
     // A run-time error of the program has its line.
-    let error = entry.call(&[IValue::Int(3)], &[]).expect_err("an int is no tensor");
+    let scalar = IValue::Tensor(Tensor::from_element(3.0_f32)?);
+    let error = entry.call(&[scalar], &[]).expect_err("the assertion fails");
     println!("{error}");
     Ok(())
 }

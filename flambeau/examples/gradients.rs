@@ -1,4 +1,4 @@
-//! Gradients: records a call on a tape, then computes the gradients of its inputs.
+//! Gradients: a call whose arguments require gradients is recorded; the record gives the gradients of its inputs.
 //!
 //! Run: `cargo run --release -p flambeau --example gradients`
 
@@ -13,14 +13,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     w.set_requires_grad(true);
     let x = Tensor::from_slice(&[1.0_f32, -1.0, 2.0], &[3])?;
 
-    let mut host = session.host();
-    host.set_tape(Some(session.tape()?));
-    let loss =
-        program.entry("loss")?.call_on(&[IValue::Tensor(w.clone()), IValue::Tensor(x)], &[], &mut host)?;
+    let loss = program.entry("loss")?.call(&[IValue::Tensor(w.clone()), IValue::Tensor(x)], &[])?;
     let loss = loss.as_tensor().expect("the function returns a tensor").clone();
 
     let seed = Tensor::from_element(1.0_f32)?;
-    let gradients = session.gradients(&[(loss.clone(), seed)], &[w], &mut host)?;
+    let gradients = session.gradients(&[(loss.clone(), seed)], &[w], &mut session.host())?;
     println!("loss {}", IValue::Tensor(loss));
     for gradient in gradients.into_iter().flatten() {
         println!("d loss / d w = {}", IValue::Tensor(gradient));

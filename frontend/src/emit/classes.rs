@@ -39,8 +39,14 @@ pub(crate) fn declare(
     let this = Declaring { session, file, name };
     let ast = &file.parsed.ast;
     let Some(class) = view::ClassDef::of(ast, tree) else { return this.fail(tree, "this is not a class") };
-    let bases: Vec<String> = class.bases().iter().filter_map(|&b| this.reader().dotted(b)).collect();
-    let base = bases.first().map_or("object", |b| last_part(b));
+    check_decorators(session, file, class.decorators(), Decorated::Class)?;
+    let bases: Vec<Option<String>> = class.bases().iter().map(|&b| this.reader().dotted(b)).collect();
+    if let Some(&second) = class.bases().get(1) {
+        let range = file.range(ast.span(second));
+        let message = "a class with several bases is not supported";
+        return Err(Box::new(Diagnostic::new(Fault::Unsupported, "F0106", message).at(range)));
+    }
+    let base = bases.first().map_or("object", |b| b.as_deref().map_or("an expression", last_part));
     if this.decorators(class.decorators()).iter().any(|d| last_part(d) == "interface") {
         return this.interface(class, base == "Module");
     }
@@ -57,6 +63,50 @@ pub(crate) fn declare(
             Err(Box::new(Diagnostic::new(Fault::Unsupported, "F0106", message).at(range)))
         }
     }
+}
+
+/// The kinds of definitions that have decorators.
+#[derive(Clone, Copy)]
+pub(super) enum Decorated {
+    Function,
+    Class,
+    Method,
+}
+
+impl Decorated {
+    /// Returns the decorators with a meaning, without `torch.jit.`. The others change or replace the definition in Python.
+    fn known(self) -> &'static [&'static str] {
+        match self {
+            Decorated::Function => &["script", "script_if_tracing", "export"],
+            Decorated::Class => &["script", "interface"],
+            Decorated::Method => &["script", "script_method", "export", "property", "staticmethod"],
+        }
+    }
+}
+
+/// Checks that the decorators of a definition have a meaning here.
+pub(super) fn check_decorators(
+    session: &Session<'_>,
+    file: &Arc<SourceFile>,
+    decorators: &[TreeId],
+    kind: Decorated,
+) -> Res<()> {
+    let reader = TypeReader { session, file };
+    for &tree in decorators {
+        let name = reader.dotted(tree);
+        let is_known = name.as_deref().is_some_and(|name| {
+            let setter = matches!(kind, Decorated::Method) && name.ends_with(".setter");
+            setter || kind.known().contains(&name.trim_start_matches("torch.").trim_start_matches("jit."))
+        });
+        if !is_known {
+            let shown =
+                name.map_or_else(|| "this decorator".to_owned(), |name| format!("the decorator `{name}`"));
+            let message = format!("{shown} is not supported; supported are {}", kind.known().join(", "));
+            let range = file.range(file.parsed.ast.span(tree));
+            return Err(Box::new(Diagnostic::new(Fault::Unsupported, "F0101", message).at(range)));
+        }
+    }
+    Ok(())
 }
 
 /// Returns `c` of `a.b.c`.
@@ -208,6 +258,7 @@ impl Declaring<'_> {
         }
         for &tree in class.body() {
             let Some(def) = view::Def::of(ast, tree) else { continue };
+            check_decorators(self.session, self.file, def.decorators(), Decorated::Method)?;
             let decorators = self.decorators(def.decorators());
             let has = |name: &str| decorators.iter().any(|d| d == name);
             let name = Symbol::new(def.name());

@@ -19,6 +19,7 @@ use flambeau_ir::verify::verify_with;
 use flambeau_ir::{CompilationUnit, FunctionSchema, Registry, Symbol, Type};
 
 use super::builtins;
+use super::classes;
 use super::deep_compile;
 use super::fun::{Cx, Res, SourceFile};
 use super::known::KnownNames;
@@ -28,6 +29,7 @@ use crate::Limits;
 use crate::ssa::Stage;
 use crate::trampoline::{Trampoline, run};
 use crate::tree::{TreeId, TreeKind};
+use crate::view;
 
 /// An operator overload that is a function: calls that match its schema are replaced by its graph.
 #[derive(Clone, Debug)]
@@ -225,7 +227,7 @@ impl<'s> Session<'s> {
         file: &Arc<SourceFile>,
         class: TreeId,
     ) -> Result<Type, Box<Diagnostic>> {
-        super::classes::declare(self, name, file, class)
+        classes::declare(self, name, file, class)
     }
 
     /// Declares all functions and classes at the top level of a source under their unqualified names. Returns the names
@@ -250,6 +252,12 @@ impl<'s> Session<'s> {
                         let message = format!("method '{name}' already defined");
                         let range = file.range(ast.span(tree));
                         problems.push(Diagnostic::new(Fault::Input, "F0107", message).at(range));
+                    }
+                    let decorators = view::Def::of(ast, tree).map_or(&[][..], |def| def.decorators());
+                    if let Err(problem) =
+                        classes::check_decorators(self, file, decorators, classes::Decorated::Function)
+                    {
+                        problems.push(*problem);
                     }
                     self.declare(name, file, tree, None);
                     names.push(name);
