@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +73,8 @@ def fuzz(target: RewritePass | Callable[[Graph], Any], seconds: float = 10, seed
 
 def _html(self: Graph) -> str:
     """The graph in notebooks."""
+    import html
+
     return f"<pre>{html.escape(str(self))}</pre>"
 
 
