@@ -123,6 +123,8 @@ def _end(node: Any) -> tuple[int, int]:
 
 
 def _init_of_data_class(texts: Texts, cls: Any, place: Place, indent: str) -> str:
+    if any(isinstance(hint, dataclasses.InitVar) for hint in vars(cls).get("__annotations__", {}).values()):
+        raise place.error("parameters of `__init__` that are no fields (`InitVar`) are not supported")
     hints = typing.get_type_hints(cls)
     params, body = [], []
     for field in dataclasses.fields(cls):
@@ -133,4 +135,13 @@ def _init_of_data_class(texts: Texts, cls: Any, place: Place, indent: str) -> st
             raise place.error(f"the default factory of `{field.name}` is not supported")
         params.append(f"{field.name}: {texts.type_text(hints[field.name], place)}{default}")
         body.append(f"{indent}{indent}self.{field.name} = {field.name}\n")
-    return f"{indent}def __init__(self, {', '.join(params)}):\n{''.join(body)}"
+    if hasattr(cls, "__post_init__"):
+        body.append(f"{indent}{indent}self.__post_init__()\n")
+    text = f"{indent}def __init__(self, {', '.join(params)}):\n{''.join(body)}"
+    equality = vars(cls).get("__eq__")
+    own = equality is not None and equality.__code__.co_filename == place.file
+    plain = all(texts.type_text(hints[field.name], place) in ("int", "float", "bool", "str") for field in dataclasses.fields(cls))
+    if equality is None or own or not plain:
+        return text
+    same = " and ".join(f"self.{field.name} == other.{field.name}" for field in dataclasses.fields(cls)) or "True"
+    return f"{text}{indent}def __eq__(self, other: {texts.known(cls)}) -> bool:\n{indent}{indent}return {same}\n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from typing import Any
 
+from . import _native
 from ._native import Graph
 
 
@@ -34,8 +34,47 @@ def rewrite_pass(function: Callable[[Graph], Any]) -> RewritePass:
     return RewritePass(function)
 
 
+class Finding:
+    """A program on which a pass changes results, prints, errors or arguments, or which it makes invalid; reduced."""
+
+    def __init__(self, why: str, case: str) -> None:
+        self.why = why
+        """What differs."""
+        self.case = case
+        """The program and its arguments, as a file test of the compiler."""
+
+    def __repr__(self) -> str:
+        return f"<Finding\n{self.why}\n\n{self.case}>"
+
+
+class Report:
+    """The outcome of :func:`fuzz`."""
+
+    def __init__(self, checked: int, changed: int, finding: Finding | None) -> None:
+        self.checked = checked
+        """The number of programs that were compared."""
+        self.changed = changed
+        """The number of those that the pass changed."""
+        self.finding = finding
+
+    def __repr__(self) -> str:
+        text = f"<Report: {self.checked} programs checked, {self.changed} changed by the pass"
+        return f"{text}, no failure>" if self.finding is None else f"{text}, a failure: {self.finding!r}>"
+
+
+def fuzz(target: RewritePass | Callable[[Graph], Any], seconds: float = 10, seed: int = 0) -> Report:
+    """Runs a pass on generated programs, compares each with the program before, and reduces the first failure. Equal seeds
+    generate equal programs."""
+    function = target._function if isinstance(target, RewritePass) else target
+    name = getattr(target, "__name__", "pass")
+    checked, changed, finding = _native.fuzz_pass(function, name, float(seconds), seed)
+    return Report(checked, changed, None if finding is None else Finding(*finding))
+
+
 def _html(self: Graph) -> str:
     """The graph in notebooks."""
+    import html
+
     return f"<pre>{html.escape(str(self))}</pre>"
 
 

@@ -156,14 +156,18 @@ def _bool(self: Tensor) -> bool:
     return bool(self.item())
 
 
+class _View:
+    """The memory of a tensor for NumPy, which keeps this object, and so the tensor, as long as the array lives."""
+
+    def __init__(self, owner: Tensor) -> None:
+        self.owner = owner
+        self.__array_interface__ = owner.__array_interface__
+
+
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     import numpy
 
-    class View:
-        __array_interface__ = self.__array_interface__
-        owner = self
-
-    array = numpy.asarray(View())
+    array = numpy.asarray(_View(self))
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueError("a conversion of the dtype needs a copy")

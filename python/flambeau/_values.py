@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import collections
-from functools import lru_cache
 from typing import Any
 
 
-@lru_cache(maxsize=1024)
+_named_tuples: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+_MAX_CACHED = 1024
+
+
 def _named_tuple_class(name: str, fields: tuple[str, ...]) -> Any:
-    return collections.namedtuple(name.rpartition(".")[2] or "NamedTuple", fields, rename=True)
+    found = _named_tuples.get((name, fields))
+    if found is None:
+        if len(_named_tuples) >= _MAX_CACHED:
+            _named_tuples.clear()
+        # Checkers want the arguments of a named tuple as literals.
+        make: Any = collections.namedtuple
+        found = _named_tuples[name, fields] = make(name.rpartition(".")[2] or "NamedTuple", fields, rename=True)
+    return found
 
 
 def named_tuple(name: str, fields: list[str], items: tuple[Any, ...]) -> Any:

@@ -56,6 +56,12 @@ impl PyGraph {
         PyGraph(Arc::new(Shared { graph: Mutex::new(graph), program }))
     }
 
+    /// Returns a copy of the graph as it is now.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn snapshot(&self) -> Graph {
+        self.0.lock().clone()
+    }
+
     fn nodes_of(&self, ids: impl IntoIterator<Item = NodeId>) -> Vec<PyNode> {
         ids.into_iter().map(|id| PyNode(Arc::clone(&self.0), id)).collect()
     }

@@ -5,6 +5,8 @@
 
 mod dlpack;
 mod errors;
+#[cfg(feature = "fuzz")]
+mod fuzz;
 mod graph;
 mod host;
 mod lent;
@@ -25,6 +27,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<graph::PyNode>()?;
     module.add_class::<graph::PyValue>()?;
     module.add_class::<graph::PyBlock>()?;
+    #[cfg(feature = "fuzz")]
+    module.add_function(wrap_pyfunction!(fuzz::fuzz_pass, module)?)?;
     module.add_function(wrap_pyfunction!(graph::parse_graph, module)?)?;
     module.add_function(wrap_pyfunction!(graph::passes, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::from_dlpack, module)?)?;

@@ -217,7 +217,7 @@ impl PyFunction {
 }
 
 /// An instance of a class of a program, such as a module.
-#[pyclass(name = "ScriptObject", module = "flambeau._native", frozen, weakref, subclass)]
+#[pyclass(name = "ScriptObject", module = "flambeau._native", frozen, weakref)]
 pub(crate) struct ScriptObject {
     program: Hosted,
     object: Object,

@@ -107,3 +107,37 @@ def test_graphs_from_text():
     total = graph.insert("aten::add", graph.inputs()[0], graph.outputs()[0])
     graph.block().return_node().replace_input(0, total)
     assert graph.function()(3) == 5 and graph.copy().text() == graph.text()
+
+
+def test_fuzzing_finds_a_broken_pass():
+    @flambeau.rewrite_pass
+    def broken(graph):
+        """Replaces sums by differences."""
+        for node in graph.nodes(nested=True):
+            if node.kind == "aten::add":
+                a, b = node.inputs()[:2]
+                difference = graph.insert("aten::sub", a, b, before=node)
+                node.outputs()[0].replace_all_uses_with(difference)
+                node.erase()
+
+    report = flambeau.fuzz(broken, seconds=60, seed=1)
+    assert report.finding is not None and "aten::add" in report.finding.case and report.finding.case.count("aten::") <= 4
+    assert "; run: main(" in report.finding.case, "a file test"
+
+    @flambeau.rewrite_pass
+    def crashing(graph):
+        raise ValueError("no")
+
+    assert "ValueError: no" in flambeau.fuzz(crashing, seconds=10).finding.why
+
+
+def test_fuzzing_checks_a_right_pass():
+    @flambeau.rewrite_pass
+    def remove_dead_constants(graph):
+        for node in graph.nodes(nested=True):
+            if node.kind == "prim::Constant" and not any(value.uses() for value in node.outputs()):
+                node.erase()
+
+    report = flambeau.fuzz(remove_dead_constants, seconds=2)
+    assert report.finding is None, report
+    assert report.checked > 0

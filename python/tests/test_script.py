@@ -31,6 +31,9 @@ class Box:
     width: int
     height: int = 2
 
+    def __post_init__(self):
+        self.height = self.height + 0
+
     def area(self) -> int:
         return self.width * self.height * FACTOR
 
@@ -170,6 +173,12 @@ def test_classes_and_data_classes():
         return counter.add("b"), counter.double, counter.names, Counter.three()
 
     assert f(2) == (14, 28, ["a", "b"], 3)
+
+    @jit.script
+    def same(a: int, b: int):
+        return Box(a) == Box(b), Box(a) == Box(b, 3)
+
+    assert same(1, 1) == (True, False)
     assert jit.script(Counter) is Counter
 
 

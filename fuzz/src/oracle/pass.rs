@@ -20,6 +20,7 @@ use crate::observe::{self, Observation, Precision};
 use flambeau_analysis::Analyses;
 use flambeau_exec::Fault;
 use flambeau_ir::types::TypeKind;
+use flambeau_ir::verify::verify_with;
 use flambeau_ir::{Graph, IValue};
 use flambeau_rewrite::control::{Control, Planted};
 use flambeau_rewrite::manager::{Checks, Manager};
@@ -34,10 +35,15 @@ const ROUNDING: f64 = 1e-4;
 /// Prefix of the messages of errors that generated programs raise themselves.
 pub(crate) const RAISED: &str = "raised ";
 
+/// A function that changes a graph, with the reason if it fails.
+pub type GraphFunction = Box<dyn Fn(&mut Graph) -> Result<(), String> + Send + Sync>;
+
 /// Compares the program before and after a pipeline, both on the reference evaluator.
 pub struct PassKeeps {
     name: String,
     pipeline: Pipeline,
+    /// Runs instead of the pipeline, which then only states the precision.
+    function: Option<GraphFunction>,
     checks: Checks,
     planted: Option<Planted>,
 }
@@ -45,7 +51,19 @@ pub struct PassKeeps {
 impl PassKeeps {
     /// Creates an oracle for a pipeline.
     pub fn new(name: &str, pipeline: Pipeline) -> Self {
-        PassKeeps { name: name.to_owned(), pipeline, checks: Checks::EveryPass, planted: None }
+        PassKeeps {
+            name: name.to_owned(),
+            pipeline,
+            function: None,
+            checks: Checks::EveryPass,
+            planted: None,
+        }
+    }
+
+    /// Creates an oracle for a function that must preserve every bit, such as a pass of an embedder in another language. The
+    /// graph is verified after it.
+    pub fn of_function(name: &str, function: GraphFunction) -> Self {
+        PassKeeps { function: Some(function), ..PassKeeps::new(name, Pipeline::default()) }
     }
 
     /// Sets the checks on runs of the pipeline.
@@ -65,6 +83,13 @@ impl PassKeeps {
     /// Returns the graph after the pipeline, and whether the pipeline changed it.
     fn apply(&self, case: &Case) -> Result<(Arc<Graph>, bool), String> {
         let mut graph: Graph = (*case.graph).clone();
+        if let Some(function) = &self.function {
+            function(&mut graph).map_err(|why| format!("the pass fails: {why}"))?;
+            let verified = verify_with(&graph, &*case.unit).map(|_| ());
+            verified.map_err(|errors| format!("the graph after the pass is invalid: {errors}\n{graph}"))?;
+            let changed = graph.to_string() != case.graph.to_string();
+            return Ok((Arc::new(graph), changed));
+        }
         let mut control = Control::new();
         if let Some(bug) = self.planted {
             control = control.with_planted(bug);

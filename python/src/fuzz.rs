@@ -1,0 +1,46 @@
+//! Fuzzing of passes that are written in Python.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flambeau::Graph;
+use flambeau_fuzz::Campaign;
+use flambeau_fuzz::oracle::PassKeeps;
+use pyo3::prelude::*;
+
+use crate::graph::PyGraph;
+use crate::host::Hosted;
+use crate::program::session;
+use crate::values::or_raise;
+
+/// Calls a Python function with a graph, and takes the changed graph back.
+fn apply(pass: &Py<PyAny>, program: &Hosted, graph: &mut Graph) -> Result<(), String> {
+    Python::attach(|py| {
+        let object = PyGraph::new(graph.clone(), program.clone());
+        let shared = Bound::new(py, object).and_then(|object| pass.call1(py, (&object,)).map(|_| object));
+        let shared = shared.map_err(|error| error.to_string())?;
+        *graph = shared.get().snapshot();
+        Ok(())
+    })
+}
+
+/// Runs a pass on generated programs for a time. Returns the number of checked cases, the number of those that the pass changed,
+/// and the first failure in its smallest form, if there is one: the reason, and the case as a file test.
+#[pyfunction]
+pub(crate) fn fuzz_pass(
+    py: Python<'_>,
+    pass_: Py<PyAny>,
+    name: &str,
+    seconds: f64,
+    seed: u64,
+) -> PyResult<(u64, u64, Option<(String, String)>)> {
+    let session = session(py)?;
+    let program: Hosted = or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into();
+    let pass = Arc::new(pass_);
+    let oracle = PassKeeps::of_function(name, Box::new(move |graph| apply(&pass, &program, graph)));
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO);
+    let registry = Arc::clone(session.registry());
+    let (tally, finding) = py.detach(|| Campaign::new(&registry, seed).run(&oracle, u64::MAX, time, |_| {}));
+    let finding = finding.map(|finding| (finding.why, finding.case.to_text()));
+    Ok((tally.checked, tally.changed, finding))
+}
