@@ -59,11 +59,6 @@ impl Symbolic {
         }
     }
 
-    /// Whether both are the result of one node.
-    pub(super) fn is_same(&self, other: &Symbolic) -> bool {
-        self.key() == other.key()
-    }
-
     /// Returns the integer as the analysis of shapes has it.
     pub(super) fn dim(&self) -> Option<Dim> {
         self.dim
