@@ -6,7 +6,7 @@
 
 use super::record::{Captured, Recorder, Scope, sym_argument};
 use super::symbolic::{Computed, Symbolic};
-use super::{Res, refused};
+use super::{Res, copied, refused};
 use flambeau_exec::{EvalLimits, Host, eval_node};
 use flambeau_export::build::target_of;
 use flambeau_export::model::{Argument, Map, NamedArgument, Sym};
@@ -143,7 +143,7 @@ impl Recorder {
                     // Each result is a tensor of its own, also if the branch returns one tensor twice.
                     let own = sides[taken].values[i].as_tensor().unwrap_or(x);
                     let sizes = self.sizes.common(x, y);
-                    let own = own.clone_data().map_err(flambeau_exec::KernelError::from)?;
+                    let own = copied(own)?;
                     self.sizes.set(&own, sizes, &[]);
                     computed.push((i, own.clone()));
                     results.push(IValue::Tensor(own));

@@ -29,7 +29,7 @@ mod walk;
 
 use crate::error::Error;
 use crate::exported::ExportedProgram;
-use crate::module::Module;
+use crate::module::{Module, copy_tensor};
 use crate::program::Entry;
 use again::{Others, check_equal};
 use flambeau_exec::{ExecError, KernelError};
@@ -41,9 +41,12 @@ use flambeau_export::tree::TreeSpec;
 use flambeau_export::write::FileVersion;
 use flambeau_export::{ExportCode, ExportError};
 use flambeau_ir::IValue;
+use flambeau_ir::value::CopyMemo;
+use flambeau_tensor::Tensor;
 pub use options::{DynamicSize, ExportOptions};
 use record::Recorder;
 use state::State;
+use std::collections::BTreeMap;
 use walk::Walk;
 
 /// The reason why a node cannot be exported.
@@ -84,6 +87,11 @@ impl Stop {
             Stop::Export(e) => Error::from(e),
         }
     }
+}
+
+/// Returns a copy of a tensor with the same strides.
+fn copied(tensor: &Tensor) -> Res<Tensor> {
+    Ok(copy_tensor(tensor, &mut BTreeMap::new()).map_err(KernelError::from)?)
 }
 
 /// Returns the error for something that an exported program cannot do.
@@ -186,7 +194,9 @@ fn record(
 ) -> Result<Recorded, Error> {
     // The copy of all arguments at once preserves tensors that two arguments share.
     let all = args.iter().chain(kwargs.iter().map(|(_, value)| value)).cloned().collect();
-    let copied = IValue::tuple(all).deep_copied().map_err(KernelError::from);
+    let mut storages = BTreeMap::new();
+    let mut copy = |tensor: &Tensor| copy_tensor(tensor, &mut storages);
+    let copied = IValue::tuple(all).deep_copy(&mut CopyMemo::default(), &mut copy).map_err(KernelError::from);
     let copied = copied.map_err(|e| Error::from(ExecError::of(&e)))?;
     let (args_copy, kwargs_copy) =
         copied.as_tuple().map_or((&[][..], &[][..]), |t| t.items().split_at(args.len()));

@@ -13,7 +13,7 @@
 use super::sizes::Sizes;
 use super::state::State;
 use super::symbolic::Symbolic;
-use super::{DynamicSize, Res, refused};
+use super::{DynamicSize, Res, copied, refused};
 use flambeau_analysis::shape::{Dim, Range};
 use flambeau_export::ExportError;
 use flambeau_export::build::GraphBuilder;
@@ -316,7 +316,7 @@ impl Recorder {
             format!("lifted_tensor_{}", self.lifted - 1)
         });
         let name = self.placeholder(CONSTANT, &target, tensor)?;
-        let contents = tensor.clone_data().map_err(flambeau_exec::KernelError::from)?;
+        let contents = copied(tensor)?;
         self.constants.push((name.clone(), target, contents));
         if is_fixed {
             self.fixed.insert(tensor.storage().address());
