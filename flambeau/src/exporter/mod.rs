@@ -7,7 +7,8 @@
 //! ([`symbolic`]): a number that is read from a tensor, and a size that the caller lets vary or that the contents of tensors
 //! determine ([`sizes`]). A branch on a number of a tensor becomes a `cond`, one on a size restricts its range.
 //!
-//! * [`walk`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node;
+//! * [`walk`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node ([`classes`]:
+//!   which operators are recorded; [`numbers`]: those on symbolic numbers);
 //! * [`record`] has the graph so far and the name of each tensor in it, by identity;
 //! * [`arguments`] converts arguments of operators, [`state`] the attributes of the module;
 //! * [`again`] compares the recordings of two examples;
@@ -20,6 +21,8 @@
 mod again;
 mod arguments;
 mod branch;
+mod classes;
+mod numbers;
 mod options;
 mod record;
 mod sizes;
