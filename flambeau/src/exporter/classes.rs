@@ -131,7 +131,8 @@ pub(super) fn class_of(schema: &FunctionSchema, effects: Effects) -> OpClass {
     {
         return OpClass::Read;
     }
-    let is_lasting = effects.contains(Effects::WRITES_STATE) || effects.contains(Effects::HOST);
+    let is_lasting =
+        [Effects::WRITES_STATE, Effects::HOST, Effects::RANDOM].iter().any(|&e| effects.contains(e));
     if is_lasting { OpClass::Effect } else { OpClass::Compute }
 }
 

@@ -50,6 +50,7 @@ pub use options::{DynamicSize, ExportOptions};
 use record::Recorder;
 use state::State;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use walk::Walk;
 
 /// The reason why a node cannot be exported.
@@ -270,6 +271,14 @@ fn named_leaves(
     value: &IValue,
     leaves: &mut Vec<IValue>,
 ) -> Result<(TreeSpec, Vec<String>), ExportError> {
+    let is_named = value.visit(|part| match part {
+        IValue::Tuple(tuple) if tuple.named_type().is_some() => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    if is_named.is_break() {
+        let message = "a named tuple cannot be an argument of an exported program";
+        return Err(ExportError::new(ExportCode::Export, message).in_field(name));
+    }
     let spec = TreeSpec::of_value(value, leaves).map_err(|e| e.in_field(name))?;
     let mut paths = Vec::new();
     spec.leaf_paths("", &mut paths);
