@@ -11,7 +11,7 @@
 //!
 //! Exit codes: 0 success; 1 an error in the program, file or call, or a failure found by `fuzz`; 2 an error in the
 //! command line or an environment variable; 3 a defect of Flambeau. Errors are written to standard error; standard
-//! output has only results.
+//! output has results, and text that programs print.
 
 mod commands;
 mod exported;
@@ -125,6 +125,9 @@ fn execute(command: Option<Command>, session: SessionBuilder) -> anyhow::Result<
 
 /// Writes an error to standard error and returns the exit code.
 fn report_error(error: &anyhow::Error) -> u8 {
+    if output::is_closed_pipe(error) {
+        return 0;
+    }
     // A caller that requests JSON results also gets errors as JSON.
     if std::env::args_os().any(|arg| arg == "--json") {
         output::print_error_json(error);

@@ -405,7 +405,8 @@ impl Entry {
     #[cold]
     fn too_many(&self, given: usize) -> Error {
         let (name, positional) = (&self.name, self.positional);
-        Error::misuse(format!("{name} takes {positional} arguments but {given} were given"))
+        let plural = if positional == 1 { "" } else { "s" };
+        Error::misuse(format!("{name} takes {positional} argument{plural}, but {given} were given"))
     }
 
     /// Reports a name in `kwargs` that is not a parameter. This error precedes one about a missing argument, because a

@@ -53,7 +53,10 @@ pub enum Compilation {
 
 /// The pipelines of every session: name and text.
 const PIPELINES: &[(&str, &str)] = &[
-    ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
+    (
+        "simplify",
+        "inline,scalar_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce",
+    ),
     ("default", "simplify,peephole,saturate,cse,dce,fuse,dce"),
 ];
 

@@ -1,10 +1,9 @@
 //! `flambeau convert`: converts a module or its tensors to another file; the name of the output determines the format.
 
 use crate::inputs::InputArgs;
-use crate::output::{misuse, usage};
+use crate::output::{self, misuse, usage};
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
-use anstream::eprintln;
 use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::export::{FileVersion, is_exported_file};
@@ -160,7 +159,7 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
     if let (Some(file), Some(module)) = (&args.weights, program.module()) {
         let mismatch = module.load_state_dict(&session.load_weights(file)?, !args.partial)?;
         for (what, names) in [("kept", &mismatch.missing), ("left out", &mismatch.unexpected)] {
-            names.iter().for_each(|name| eprintln!("{what}: {name}"));
+            names.iter().for_each(|name| output::error_line(format_args!("{what}: {name}")));
         }
     }
     let mut files = program.extra_files().to_vec();
