@@ -101,6 +101,15 @@ class Caches(nn.Module):
         return x * self.anchors[0] + self.anchors[1]
 
 
+class Numbers(nn.Module):
+    """Numbers that are read from tensors, as arguments and in sizes."""
+
+    def forward(self, x, n):
+        k = int(n.item())
+        y = x * (2 * k + 1) + float(x[0].item())
+        return y, torch.zeros(k), x[x > 0] * 2
+
+
 class Sizes(nn.Module):
     """Sizes in arguments, metadata and branches."""
 
@@ -157,6 +166,8 @@ def modules():
     sizes = [(torch.rand(n, 3), torch.rand(m, 3)) for n, m in [(4, 5), (7, 2), (16, 9)]]
     dynamic = ("x:0=n:3..16", "y:0=m")
     yield "sizes", torch.jit.script(Sizes()), sizes[0], dynamic, *sizes[1:]
+    n = torch.tensor(3)
+    yield "numbers", torch.jit.script(Numbers()), (torch.rand(4) - 0.5, n), (), (torch.rand(4) - 0.2, n + 2)
     image2 = torch.rand(5, 3, 8, 8)
     yield "batches", torch.jit.script(Convolutions().eval()), (image,), ("x:0=batch",), (image2,)
     yield "kinds", torch.jit.script(Kinds()), (torch.rand(1, 2, 2, 2),)

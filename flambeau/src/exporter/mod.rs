@@ -24,6 +24,7 @@ mod branch;
 mod classes;
 mod numbers;
 mod options;
+mod places;
 mod record;
 mod sizes;
 mod state;

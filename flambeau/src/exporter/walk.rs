@@ -5,6 +5,7 @@
 
 use super::branch::{Side, attribute_name, raised};
 use super::classes::{OpClass, READS_ANY, SizeQuestion, class_of};
+use super::places::Places;
 use super::record::Recorder;
 use super::symbolic::Symbolic;
 use super::{Res, Stop, refused};
@@ -76,12 +77,16 @@ pub(super) struct Walk<'w> {
     /// The modules whose calls are active: path and class.
     modules: Vec<(String, String)>,
     classes: HashMap<OpId, OpClass, FxBuildHasher>,
+    places: Places,
 }
+
+/// Maximum number of active calls in the text of a node, the innermost ones.
+const MAX_FRAMES: usize = 16;
 
 impl<'w> Walk<'w> {
     pub(super) fn new(callees: &'w CompilationUnit, host: &'w mut Host, recorder: Recorder) -> Walk<'w> {
         let (frames, modules, classes) = (Vec::new(), Vec::new(), HashMap::default());
-        Walk { callees, host, recorder, frames, modules, classes }
+        Walk { callees, host, recorder, frames, modules, classes, places: Places::default() }
     }
 
     pub(super) fn into_recorder(self) -> Recorder {
@@ -345,16 +350,16 @@ impl<'w> Walk<'w> {
         let short = schema.name.as_str().rsplit("::").next().unwrap_or_default();
         self.recorder.infer(op, &all, symbols, &results)?;
         let (own, outputs) = self.recorder.results(short, effects, &all, &results)?;
-        let texts = self.texts(graph, node);
+        let texts = self.texts();
         self.recorder.scope().builder.node(own, &target_of(schema), inputs, outputs, texts);
         self.set(graph, node, results, &[])
     }
 
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
-    fn texts(&self, _graph: &Graph, _node: NodeId) -> Map<String> {
+    fn texts(&mut self) -> Map<String> {
         let mut texts = Map::default();
         let mut trace = ExecError::of(&KernelError::internal(""));
-        for frame in self.frames.iter().rev().take(16) {
+        for frame in self.frames.iter().rev().take(MAX_FRAMES) {
             if let Some(at) = frame.at {
                 trace.push_outer(frame.function, Symbol::EMPTY, frame.graph.locs(), frame.graph.loc(at));
             }
@@ -362,12 +367,8 @@ impl<'w> Walk<'w> {
         let mut stack = String::new();
         for entry in &trace.trace {
             let Some(range) = &entry.range else { continue };
-            let range = range.original().unwrap_or_else(|| range.clone());
-            let (line, _) = range.source.line_column(range.range.start as usize);
-            let code = range.source.text.lines().nth(line.saturating_sub(range.source.first_line) as usize);
             let function = entry.function.as_str().rsplit('.').next().unwrap_or_default();
-            let (name, code) = (&range.source.name, code.unwrap_or_default().trim());
-            stack.push_str(&format!("  File \"{name}\", line {line}, in {function}\n    {code}\n"));
+            stack.push_str(&self.places.of(range).entry(function));
         }
         if !stack.is_empty() {
             texts.insert("stack_trace".to_owned(), stack);
@@ -571,7 +572,7 @@ impl<'w> Walk<'w> {
                         self.open(&graph, graph.block(node, 1), Vec::new(), &[], kind);
                     }
                     Some(first) => {
-                        let texts = self.texts(&graph, node);
+                        let texts = self.texts();
                         let results = self.recorder.cond(&condition, [*first, side], texts)?;
                         self.set(&graph, node, results, &[])?;
                     }
