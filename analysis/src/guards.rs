@@ -56,7 +56,7 @@ pub struct GuardGraph {
     guards: Vec<NodeId>,
 }
 
-/// What a guard follows from: its last premises, from which everything in between is derived.
+/// The premises of a guard: the last ones, from which everything in between is derived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Premises {
     /// Values whose facts do not depend on other values: inputs of the graph and results of operators without relevant

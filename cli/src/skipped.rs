@@ -34,7 +34,7 @@ pub(crate) struct Run<'a> {
     pub(crate) report: &'a Report,
 }
 
-/// What a pipeline left out, with the graph that was looked at and the trace of the run that found it.
+/// The rules and passes that a pipeline left out, with the graph that was looked at and the trace of the run that found it.
 pub(crate) struct LeftOut {
     pub(crate) rules: Vec<Skipped>,
     pub(crate) graph: Graph,

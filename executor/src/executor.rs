@@ -46,7 +46,7 @@ pub enum RunMode {
     Specialized,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 pub enum CallOutcome<E> {
     /// The executor ran it.
     Ran {
@@ -58,7 +58,7 @@ pub enum CallOutcome<E> {
         failure: Option<Box<StageFailure<E>>>,
     },
     /// The caller must run its own code for the function, on the arguments, which were not used.
-    Plain {
+    Declined {
         /// Whether a deferred compilation will provide code for later calls of this kind.
         pending: bool,
         /// The error of a stage that failed before the call.
@@ -70,7 +70,7 @@ impl<E> CallOutcome<E> {
     /// Removes and returns the failure of a stage.
     pub fn take_failure(&mut self) -> Option<Box<StageFailure<E>>> {
         match self {
-            CallOutcome::Ran { failure, .. } | CallOutcome::Plain { failure, .. } => failure.take(),
+            CallOutcome::Ran { failure, .. } | CallOutcome::Declined { failure, .. } => failure.take(),
         }
     }
 }
@@ -268,7 +268,7 @@ impl Executor {
         if let Some(attributes) = self.attributes.get()
             && !append(attributes, args)
         {
-            return CallOutcome::Plain { pending: false, failure: None };
+            return CallOutcome::Declined { pending: false, failure: None };
         }
         match cache.find(self.version.load(Ordering::Acquire), args, host.grad_enabled()) {
             Some(plan) => self.run_plan(plan, args, machine, host, optimizer),
@@ -311,15 +311,15 @@ impl Executor {
                 _ => Ok(false),
             };
             match begun {
-                Ok(true) => return CallOutcome::Plain { pending: true, failure: None },
+                Ok(true) => return CallOutcome::Declined { pending: true, failure: None },
                 Ok(false) => {
                     if !append(self.attributes.get().map_or(&[], Vec::as_slice), args) {
-                        return CallOutcome::Plain { pending: false, failure: None };
+                        return CallOutcome::Declined { pending: false, failure: None };
                     }
                     spec = ArgumentSpec::of(args, grad_enabled);
                     (choice, version) = self.choose(own, &spec, args, grad_enabled);
                 }
-                Err(failure) => return CallOutcome::Plain { pending: false, failure: Some(failure) },
+                Err(failure) => return CallOutcome::Declined { pending: false, failure: Some(failure) },
             }
         }
         match choice {
@@ -341,7 +341,7 @@ impl Executor {
             Choice::Begin | Choice::Again | Choice::Plain(_) => {
                 args.truncate(own);
                 let pending = matches!(choice, Choice::Plain(true));
-                CallOutcome::Plain { pending, failure: None }
+                CallOutcome::Declined { pending, failure: None }
             }
         }
     }

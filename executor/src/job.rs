@@ -36,7 +36,7 @@ impl<E: std::fmt::Display> std::fmt::Display for StageFailure<E> {
     }
 }
 
-/// What a job compiles.
+/// The subject of a job.
 pub(crate) enum Work {
     /// The function with profiling nodes, then the plans of saved profiles.
     Profiled,

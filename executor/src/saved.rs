@@ -21,7 +21,7 @@ pub enum SavedSize {
     Varying,
 }
 
-/// What runs observed of one value.
+/// The observations of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SavedValue {
     /// No value.

@@ -1,4 +1,4 @@
-//! What became of the guards of one plan: the values that failed them, and the specialized continuations.
+//! Failure statistics of the guards of one plan: the values that failed them, and the specialized continuations.
 //!
 //! A [`Watch`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
 //! reports, and merges the metadata of the values with which a continuation is entered. A continuation that was entered

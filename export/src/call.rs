@@ -46,7 +46,7 @@ struct Leaf {
     condition: Condition,
 }
 
-/// What a leaf must be.
+/// The constraint on a leaf.
 #[derive(Clone, Debug)]
 enum Condition {
     /// A tensor with these sizes.

@@ -78,7 +78,7 @@ struct Check<'p> {
     limit: usize,
 }
 
-/// What an output of the signature is, in the order in which outputs must come.
+/// The kinds of outputs of a signature, in the order in which outputs must come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Token,

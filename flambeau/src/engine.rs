@@ -148,7 +148,7 @@ fn of_callee(error: &Error) -> KernelError {
     KernelError::new(error.fault, "RuntimeError", error.message.clone())
 }
 
-/// What an entry keeps between calls, so that it needs no lookup by graph.
+/// The state that an entry keeps between calls, so that it needs no lookup by graph.
 #[derive(Clone, Default)]
 pub(crate) struct EntryCache {
     code: OnceLock<Arc<Code>>,
@@ -421,7 +421,7 @@ impl Engine {
                 Err(failure)
             }
             (CallOutcome::Ran { result, .. }, _) => Ok(result?),
-            (CallOutcome::Plain { pending: true, .. }, _) => {
+            (CallOutcome::Declined { pending: true, .. }, _) => {
                 let code = match cache.loaded.get() {
                     Some(code) => code,
                     None => {
@@ -437,7 +437,7 @@ impl Engine {
                 lock(&self.loaded.1).push(vm);
                 result
             }
-            (CallOutcome::Plain { .. }, _) => {
+            (CallOutcome::Declined { .. }, _) => {
                 let code = match cache.code.get() {
                     Some(code) => code,
                     None => {

@@ -28,7 +28,7 @@ pub struct ExportedProgram {
     entry: Entry,
 }
 
-/// What all copies of a program share.
+/// The state that all copies of a program share.
 pub(crate) struct Parts {
     pub(crate) model: ProgramModel,
     pub(crate) spec: CallSpec,

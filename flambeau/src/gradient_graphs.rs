@@ -63,7 +63,7 @@ struct Attribute {
     path: Vec<Symbol>,
 }
 
-/// What a plan assumes: the metadata of the arguments, and which attributes require gradients.
+/// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(PartialEq, Eq)]
 struct Key {
     spec: ArgumentSpec,

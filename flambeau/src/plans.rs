@@ -33,7 +33,7 @@ const FORMAT: &str = "flambeau-plans-1";
 /// Maximum size of a file, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What became of a file of saved plans.
+/// The outcome of reading a file of saved plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoredPlans {
     /// Entries use the saved profiles.

@@ -61,7 +61,7 @@ pub(crate) struct Members {
     around: Surroundings,
 }
 
-/// What is known of members beside the graph.
+/// Facts about members that are not in the graph.
 struct Surroundings {
     captures: Captures,
     positions: Positions,

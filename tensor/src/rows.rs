@@ -333,7 +333,7 @@ fn walk(
     unsafe { access::make_bytes(to, dtypes[1], fill) }
 }
 
-/// What the walks over rows have in common.
+/// The common part of walks over rows.
 struct RowWalk<'a> {
     /// The bytes of the tensor from its first element to its furthest.
     bytes: &'a [u8],

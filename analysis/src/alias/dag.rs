@@ -49,7 +49,7 @@ impl ArenaBehavior for SmallIds {
 
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What an element represents.
+/// The subject of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// A value of the graph.

@@ -159,7 +159,7 @@ pub fn conclude(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: 
     fact
 }
 
-/// What the operands imply for every tensor in a result.
+/// The facts that the operands imply for every tensor in a result.
 struct Implied {
     device: Option<Device>,
     /// Whether the tensors among the operands are known, and none requires a gradient.

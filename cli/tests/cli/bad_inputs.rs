@@ -50,10 +50,12 @@ fn wrong_arguments() {
             &["X0004", "float33"],
         ),
         ("tag", r#"[{"t": "lost"}]"#.to_owned(), &["X0004", "`lost`"]),
-        ("bare", "[5]".to_owned(), &["X0004", "input 0", "an object with a tag"]),
+        ("bare", "[{\"q\": 5}]".to_owned(), &["X0004", "input 0", "expected a value such as"]),
+        ("kind", "[5]".to_owned(), &["X0003", "must be of type Tensor but is of type int"]),
+        ("key", "{\"input\": []}".to_owned(), &["X0004", "did you mean `inputs`?"]),
         (
             "inside",
-            r#"[{"t": "list", "v": [{"t": "int", "v": 1}, 7]}]"#.to_owned(),
+            r#"[{"t": "list", "v": [{"t": "int", "v": 1}, {"q": 7}]}]"#.to_owned(),
             &["X0004", "input 0", "[1]"],
         ),
         (

@@ -123,7 +123,7 @@ impl Memory {
     }
 }
 
-/// What one graph does by itself, and the graphs that it runs.
+/// The effects of one graph by itself, and the graphs that it runs.
 struct Local {
     holds: bool,
     runs: Vec<Arc<Graph>>,

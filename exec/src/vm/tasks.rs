@@ -69,7 +69,7 @@ struct ForkSite {
     pc: usize,
 }
 
-/// What a finished job passes to the frame that joins it, besides its result.
+/// The state, besides its result, that a finished job passes to the frame that joins it.
 struct End {
     fuel: u64,
     protections: Protections,

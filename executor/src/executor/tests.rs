@@ -52,7 +52,7 @@ impl Calls {
                 assert_eq!(result.unwrap().as_int(), Some(3));
                 Ok(how)
             }
-            CallOutcome::Plain { pending, failure } => {
+            CallOutcome::Declined { pending, failure } => {
                 assert!(failure.is_none() && args.len() == 1);
                 Err(pending)
             }

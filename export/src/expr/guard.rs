@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 48;
 pub struct Guard {
     /// The condition, over the symbols of the terms.
     pub condition: ExprId,
-    /// What the symbols stand for, each once.
+    /// The sources of the symbols, each once.
     pub terms: Vec<GuardTerm>,
     /// The text without `L[…]` around names, for messages: `x.size()[1] == 3`.
     pub text: String,

@@ -72,7 +72,7 @@ pub enum ExprError {
         text: String,
         /// The byte at which reading stopped.
         at: usize,
-        /// What is allowed there.
+        /// The forms that are allowed there.
         expected: &'static str,
     },
     /// The text names a function that expressions do not have.
@@ -119,7 +119,7 @@ struct Extent {
     size: u32,
 }
 
-/// What is assumed of a symbol, in the order of the text: `positive=True, integer=True`.
+/// The assumptions about a symbol, in the order of the text: `positive=True, integer=True`.
 type Assumptions = Box<[(Symbol, bool)]>;
 
 /// The expressions of a program.

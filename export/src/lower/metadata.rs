@@ -1,4 +1,4 @@
-//! What a file states about nodes and values, as tables beside the graph.
+//! The metadata of nodes and values in a file, as tables beside the graph.
 //!
 //! A row belongs to a node or value of the lowered graph, and is found as long as that entity exists: passes that edit the
 //! graph keep the rows of what they keep. Rows of replaced entities read as absent; they never describe another entity.

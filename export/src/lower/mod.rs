@@ -52,7 +52,7 @@ pub struct Lowered {
     pub inputs: Vec<InputSource>,
     /// The destination of each output of the graph.
     pub outputs: Vec<OutputTarget>,
-    /// What the file states about nodes and values.
+    /// The metadata of nodes and values in the file.
     pub metadata: Metadata,
 }
 

@@ -211,7 +211,7 @@ impl<'w> Walk<'w> {
     ) -> Res<()> {
         let is_symbolic = symbols.iter().any(Option::is_some);
         match prim {
-            // What a program prints is no part of its graph.
+            // Printed text is not part of the graph.
             Prim::Print => return self.set(graph, node, Vec::new(), &[]),
             Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate => {
                 return self.set(graph, node, args, symbols);

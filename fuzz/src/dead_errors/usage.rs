@@ -1,4 +1,4 @@
-//! What becomes of a node with missing operands.
+//! The treatment of nodes with missing operands.
 
 use super::continued::{ContinuedRun, MAX_CALLS};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};

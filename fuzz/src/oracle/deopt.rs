@@ -278,7 +278,7 @@ impl Runs {
                     failed = failure;
                     result.map(|value| results(value, count))
                 }
-                CallOutcome::Plain { failure, .. } => {
+                CallOutcome::Declined { failure, .. } => {
                     (declined, failed) = (true, failure);
                     Ok::<_, ExecError>(Vec::new())
                 }

@@ -46,7 +46,7 @@ impl LiveNodes {
 
 /// The marking algorithm; see the module's documentation.
 ///
-/// Call [`consider`](Needs::consider) once for each node, then [`propagate`](Needs::settle), then read the result.
+/// Call [`consider`](MarkLive::consider) once for each node, then [`propagate`](MarkLive::propagate), then read the result.
 #[derive(Debug)]
 pub struct MarkLive<'g> {
     graph: &'g Graph,

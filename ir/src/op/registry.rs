@@ -181,7 +181,7 @@ pub enum RegistryError {
     Schema {
         /// The schema's text.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         error: SchemaParseError,
     },
     /// Two rows have the same name and overload.

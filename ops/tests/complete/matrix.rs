@@ -26,7 +26,7 @@ pub(crate) struct Exception {
     pub(crate) check: &'static str,
     /// The reason for the failure.
     pub(crate) why: &'static str,
-    /// What is necessary to remove the exception.
+    /// The work that removes the exception.
     pub(crate) needed: &'static str,
 }
 

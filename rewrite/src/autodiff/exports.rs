@@ -108,7 +108,7 @@ pub(super) fn lift_numbers(
             && g.result_count(node) > 0
             && g.effects(node).is_pure()
             && g.results(node).all(|v| !holds_tensor(g.ty(v)) && is_unwritten(g, v));
-        // What an enclosing block knows is the same in all iterations.
+        // Facts of an enclosing block are the same in all iterations.
         let is_own = is_root || g.operands(node).any(|v| g.parent(g.def(v)) == home);
         if !is_simple || !is_own || !g.operands(node).all(reads) {
             continue;

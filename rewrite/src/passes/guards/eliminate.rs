@@ -28,7 +28,7 @@ struct Removal {
     guard: NodeId,
     /// The earlier guard of the same tensor whose result replaces that of this one; its operand if there is none.
     by: Option<NodeId>,
-    /// What the guard follows from, if a log or a trace is kept.
+    /// The premises of the guard, if a log or a trace is kept.
     because: Option<String>,
 }
 

@@ -354,7 +354,7 @@ fn eliminations_are_explained() {
     assert!(trace.contains(of_a), "{trace}");
 }
 
-/// What the continuation may write or return is not replaced by another tensor, although nothing in the graph writes it.
+/// A value that the continuation may write or return is not replaced by another tensor, although nothing in the graph writes it.
 #[test]
 fn captured_tensors_stay_apart() {
     let text = |rest: &str| {
