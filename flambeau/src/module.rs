@@ -211,8 +211,11 @@ impl Module {
     }
 }
 
-/// Copies a tensor; copies each storage once.
-fn copy_tensor(tensor: &Tensor, storages: &mut BTreeMap<usize, Storage>) -> Result<Tensor, ValueError> {
+/// Copies a tensor with its strides; copies each storage once.
+pub(crate) fn copy_tensor(
+    tensor: &Tensor,
+    storages: &mut BTreeMap<usize, Storage>,
+) -> Result<Tensor, ValueError> {
     let storage = match storages.get(&tensor.storage().address()) {
         Some(copy) => copy.clone(),
         None => {

@@ -288,7 +288,7 @@ fn sizes_must_not_become_constants() {
     assert_eq!(error.expect("an unknown argument").code, "X0003");
 }
 
-/// Attributes may change if that makes no difference; a changed buffer is written.
+/// A buffer that the program updates is updated by calls of the exported program.
 #[test]
 fn buffers_are_updated() {
     let session = session();

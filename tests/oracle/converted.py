@@ -83,6 +83,48 @@ class Containers(nn.Module):
         return torch.stack(torch.split(out, 1)), tuple((out, xs[0]))
 
 
+class Caches(nn.Module):
+    """Sets attributes that are no buffers: a flag, and a list with the same contents in each call."""
+
+    warned: bool
+    anchors: List[torch.Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.warned = False
+        self.anchors = [torch.tensor([1.0, 2.0]), torch.tensor([3.0])]
+
+    def forward(self, x):
+        if not self.warned:
+            self.warned = True
+        self.anchors = [anchor.to(x.dtype) for anchor in self.anchors]
+        return x * self.anchors[0] + self.anchors[1]
+
+
+class Numbers(nn.Module):
+    """Numbers that are read from tensors, as arguments and in sizes."""
+
+    def forward(self, x, n):
+        k = int(n.item())
+        y = x * (2 * k + 1) + float(x[0].item())
+        return y, torch.zeros(k), x[x > 0] * 2
+
+
+class Sizes(nn.Module):
+    """Sizes in arguments, metadata and branches."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 4)
+
+    def forward(self, x, y):
+        n = x.size(0)
+        z = self.lin(x).view(n, 2, -1).transpose(0, 1).reshape(2 * n, 2)
+        if n > 2:
+            z = torch.cat([z, y[:, :2]])
+        return z, torch.zeros(n + 1, x.numel()), z.mean(0, keepdim=True).expand(n, -1), y[y > 0].sum()
+
+
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
@@ -120,6 +162,14 @@ def modules():
     yield "containers", torch.jit.script(Containers()), ([torch.rand(2, 2), torch.rand(2, 2)], named, 3)
     yield "attention", torch.jit.script(Attention().eval()), (words,)
     yield "attention_traced", torch.jit.trace(Attention().eval(), (words,), check_trace=False), (words,)
+    yield "caches", torch.jit.script(Caches()), (torch.rand(3, 2),)
+    sizes = [(torch.rand(n, 3), torch.rand(m, 3)) for n, m in [(4, 5), (7, 2), (16, 9)]]
+    dynamic = ("x:0=n:3..16", "y:0=m")
+    yield "sizes", torch.jit.script(Sizes()), sizes[0], dynamic, *sizes[1:]
+    n = torch.tensor(3)
+    yield "numbers", torch.jit.script(Numbers()), (torch.rand(4) - 0.5, n), (), (torch.rand(4) - 0.2, n + 2)
+    image2 = torch.rand(5, 3, 8, 8)
+    yield "batches", torch.jit.script(Convolutions().eval()), (image,), ("x:0=batch",), (image2,)
     yield "kinds", torch.jit.script(Kinds()), (torch.rand(1, 2, 2, 2),)
 
 
@@ -131,18 +181,19 @@ def leaves(value):
     return [value]
 
 
-def compare(name, module, inputs, command, version, folder):
+def compare(name, module, inputs, command, version, folder, dynamic=(), *others):
     path = os.path.join(folder, name)
     module.save(path + ".pt")
     with open(path + ".json", "w") as f:
         json.dump([json_of(value) for value in inputs], f)
     options = ["--inputs", path + ".json"] + (["--for", version] if version else [])
+    options += [option for size in dynamic for option in ("--dynamic", size)]
     done = subprocess.run([command, "convert", path + ".pt", path + ".pt2", *options], capture_output=True, text=True)
     if done.returncode != 0:
         return done.stderr.strip()
     program = torch.export.load(path + ".pt2")
     converted = program.module()
-    for _ in range(2):
+    for inputs in (inputs, inputs, *others):
         wanted, found = leaves(module(*inputs)), leaves(converted(*inputs))
         if len(wanted) != len(found):
             return f"{len(found)} results for {len(wanted)}"
@@ -160,10 +211,10 @@ def main():
     command, version = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     same = total = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, module, inputs in modules():
+        for name, module, inputs, *more in modules():
             total += 1
             try:
-                problem = compare(name, module, inputs, command, version, folder)
+                problem = compare(name, module, inputs, command, version, folder, *more)
             except Exception as e:
                 problem = f"{type(e).__name__}: {e}"
             same += problem is None

@@ -48,7 +48,7 @@ pub(crate) fn shown_name(node: &NodeModel) -> &str {
         Argument::Tensors(names) => names.first().map(String::as_str),
         other => other.name(),
     });
-    node.name.as_deref().or(first).unwrap_or(&node.target)
+    node.name.as_deref().filter(|name| !name.is_empty()).or(first).unwrap_or(&node.target)
 }
 
 struct Builder<'m, 'r> {

@@ -16,6 +16,7 @@ use flambeau_tensor as tensor;
 
 use super::{Lowering, Res};
 use crate::error::quoted;
+use crate::fx::Target;
 use crate::model::{Argument, GraphModel, NodeModel, Sym};
 use crate::{ExportCode, ExportError};
 
@@ -355,7 +356,7 @@ impl<'m> Lowering<'m> {
     /// Lowers a call of an operator that writes some of its operands: it runs on copies, which are further results.
     fn functionalized(&mut self, operator: &str, node: &'m NodeModel) -> Res<Vec<ValueId>> {
         let path = operator.strip_prefix("torch.ops.").unwrap_or(operator);
-        let op = self.operator_at(path)?;
+        let op = self.registered(Target::parse(&format!("torch.ops.{path}")), path)?;
         let registry = std::sync::Arc::clone(&self.registry);
         let schema = registry.schema(op);
         let (mut given, mut written) = (Vec::new(), Vec::new());

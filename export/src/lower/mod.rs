@@ -31,6 +31,7 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 use crate::error::quoted;
+use crate::fx::shown_name;
 use crate::info::node_count;
 use crate::model::{GraphModel, ProgramModel};
 use crate::{ExportCode, ExportError};
@@ -179,7 +180,7 @@ impl<'m> Lowering<'m> {
             }
             let before = self.graph.prev(self.graph.ret(self.block));
             self.loc = self.metadata.location(&mut self.graph, node);
-            let name = node::name_of(node);
+            let name = shown_name(node);
             self.node(graph, node).map_err(|e| e.at_node(name))?;
             self.metadata.record(&self.graph, before, self.block, node);
         }

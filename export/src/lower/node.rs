@@ -9,60 +9,30 @@ use flambeau_tensor::Tensor;
 
 use super::{Lowering, Res, ValueMeta, arguments};
 use crate::error::quoted;
+use crate::fx::Target;
 use crate::model::{Argument, GraphModel, NodeModel, Sym};
 use crate::{ExportCode, ExportError};
-
-/// A target of a node.
-enum Target<'t> {
-    /// An operator of the registry: name and overload.
-    Operator(OpId),
-    /// A higher-order operator, by its last name.
-    HigherOrder(&'t str),
-    /// A function of Python on symbolic numbers, by its qualified name.
-    Python(&'t str),
-}
-
-/// Returns a name of a node for messages: its own, or that of its first result, or its target.
-pub(super) fn name_of(node: &NodeModel) -> &str {
-    let own = node.name.as_deref().filter(|name| !name.is_empty());
-    let result = || match node.outputs.first()? {
-        Argument::Tensors(names) => names.first().map(String::as_str),
-        output => arguments::value_name(output),
-    };
-    own.or_else(result).unwrap_or(&node.target)
-}
 
 impl<'m> Lowering<'m> {
     /// Lowers a node at the end of the current block.
     pub(super) fn node(&mut self, graph: &'m GraphModel, node: &'m NodeModel) -> Res<()> {
-        let results = match self.target(&node.target)? {
-            Target::Operator(op) => self.operator(op, node)?,
+        let target = Target::parse(&node.target);
+        let results = match target {
+            Target::Operator { .. } => {
+                let op = self.registered(target, &node.target)?;
+                self.operator(op, node)?
+            }
             Target::HigherOrder(name) => self.higher_order(name, node)?,
-            Target::Python(name) => vec![self.python(name, node)?],
+            Target::Function(name) => vec![self.python(name, node)?],
         };
         self.results(graph, node, results)
     }
 
-    fn target<'t>(&self, target: &'t str) -> Res<Target<'t>> {
-        if let Some(name) = target.strip_prefix("torch.ops.higher_order.") {
-            return Ok(Target::HigherOrder(name));
-        }
-        match target.strip_prefix("torch.ops.") {
-            Some(path) => self.operator_at(path).map(Target::Operator),
-            None => Ok(Target::Python(target)),
-        }
-    }
-
-    /// Returns the operator with a path: `aten.add.Tensor`.
-    pub(super) fn operator_at(&self, path: &str) -> Res<OpId> {
-        let mut parts = path.splitn(3, '.');
-        let (namespace, name, overload) =
-            (parts.next().unwrap_or(""), parts.next().unwrap_or(""), parts.next().unwrap_or("default"));
-        let overload = if overload == "default" { Symbol::EMPTY } else { Symbol::new(overload) };
-        let found = self.registry.find(Symbol::new(&format!("{namespace}::{name}")), overload);
-        found.ok_or_else(|| {
-            let message = format!("no operator {} is registered", quoted(path));
-            ExportError::new(ExportCode::Operator, message)
+    /// Returns the operator of a target, whose text is for the error.
+    pub(super) fn registered(&self, target: Target<'_>, text: &str) -> Res<OpId> {
+        target.operator(&self.registry).ok_or_else(|| {
+            let path = text.strip_prefix("torch.ops.").unwrap_or(text);
+            ExportError::new(ExportCode::Operator, format!("no operator {} is registered", quoted(path)))
         })
     }
 

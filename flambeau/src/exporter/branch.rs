@@ -6,13 +6,15 @@
 
 use super::record::{Captured, Recorder, Scope, sym_argument};
 use super::symbolic::{Computed, Symbolic};
-use super::{Res, refused};
+use super::{Res, copied, refused};
 use flambeau_exec::{EvalLimits, Host, eval_node};
 use flambeau_export::build::target_of;
 use flambeau_export::model::{Argument, Map, NamedArgument, Sym};
 use flambeau_ir::attr::names;
 use flambeau_ir::{BlockId, Graph, IValue, NodeId, Prim, ValueId};
 use flambeau_tensor::{DType, Tensor};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 
 /// Maximum height of an expression that computes a message.
 const MAX_HEIGHT: usize = 8;
@@ -46,8 +48,7 @@ impl Recorder {
     /// Returns a tensor as an output of the subgraph: a copy if it is an input.
     fn owned(&mut self, tensor: &Tensor) -> Res<Argument> {
         let name = self.name_of(tensor)?;
-        let is_input = |captured: &Captured| matches!(captured, Captured::Tensor(t) if t.id() == tensor.id());
-        if !self.scope().captured.iter().any(is_input) {
+        if !self.scope().is_input(tensor) {
             return Ok(Argument::Tensor(name));
         }
         let inputs = vec![positional("self", Argument::Tensor(name))];
@@ -142,7 +143,7 @@ impl Recorder {
                     // Each result is a tensor of its own, also if the branch returns one tensor twice.
                     let own = sides[taken].values[i].as_tensor().unwrap_or(x);
                     let sizes = self.sizes.common(x, y);
-                    let own = own.clone_data().map_err(flambeau_exec::KernelError::from)?;
+                    let own = copied(own)?;
                     self.sizes.set(&own, sizes, &[]);
                     computed.push((i, own.clone()));
                     results.push(IValue::Tensor(own));
@@ -179,8 +180,8 @@ impl Recorder {
         let pred = self.condition(condition)?;
         let [mut yes, mut no] = sides.map(|side| side.scope);
         let mut operands = yes.captured.clone();
-        let is_new = |captured: &&Captured| !operands.iter().any(|own| own.is_same(captured));
-        let more: Vec<Captured> = no.captured.iter().filter(is_new).cloned().collect();
+        let own: HashSet<String, FxBuildHasher> = operands.iter().map(Captured::key).collect();
+        let more: Vec<Captured> = no.captured.iter().filter(|c| !own.contains(&c.key())).cloned().collect();
         operands.extend(more);
         let mut described = Vec::with_capacity(operands.len());
         for operand in &operands {
@@ -248,11 +249,11 @@ impl Recorder {
 }
 
 impl Captured {
-    fn is_same(&self, other: &Captured) -> bool {
-        match (self, other) {
-            (Captured::Tensor(a), Captured::Tensor(b)) => a.id() == b.id(),
-            (Captured::Number(a), Captured::Number(b)) => a.is_same(b),
-            _ => false,
+    /// Returns a text that only this value has.
+    fn key(&self) -> String {
+        match self {
+            Captured::Tensor(tensor) => tensor.id().to_string(),
+            Captured::Number(symbol) => symbol.key(),
         }
     }
 }

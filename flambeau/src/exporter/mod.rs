@@ -7,7 +7,8 @@
 //! ([`symbolic`]): a number that is read from a tensor, and a size that the caller lets vary or that the contents of tensors
 //! determine ([`sizes`]). A branch on a number of a tensor becomes a `cond`, one on a size restricts its range.
 //!
-//! * [`walk`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node;
+//! * [`walk`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node ([`classes`]:
+//!   which operators are recorded; [`numbers`]: those on symbolic numbers);
 //! * [`record`] has the graph so far and the name of each tensor in it, by identity;
 //! * [`arguments`] converts arguments of operators, [`state`] the attributes of the module;
 //! * [`again`] compares the recordings of two examples;
@@ -20,7 +21,10 @@
 mod again;
 mod arguments;
 mod branch;
+mod classes;
+mod numbers;
 mod options;
+mod places;
 mod record;
 mod sizes;
 mod state;
@@ -29,7 +33,7 @@ mod walk;
 
 use crate::error::Error;
 use crate::exported::ExportedProgram;
-use crate::module::Module;
+use crate::module::{Module, copy_tensor};
 use crate::program::Entry;
 use again::{Others, check_equal};
 use flambeau_exec::{ExecError, KernelError};
@@ -41,9 +45,13 @@ use flambeau_export::tree::TreeSpec;
 use flambeau_export::write::FileVersion;
 use flambeau_export::{ExportCode, ExportError};
 use flambeau_ir::IValue;
+use flambeau_ir::value::CopyMemo;
+use flambeau_tensor::Tensor;
 pub use options::{DynamicSize, ExportOptions};
 use record::Recorder;
 use state::State;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use walk::Walk;
 
 /// The reason why a node cannot be exported.
@@ -84,6 +92,11 @@ impl Stop {
             Stop::Export(e) => Error::from(e),
         }
     }
+}
+
+/// Returns a copy of a tensor with the same strides.
+fn copied(tensor: &Tensor) -> Res<Tensor> {
+    Ok(copy_tensor(tensor, &mut BTreeMap::new()).map_err(KernelError::from)?)
 }
 
 /// Returns the error for something that an exported program cannot do.
@@ -186,7 +199,9 @@ fn record(
 ) -> Result<Recorded, Error> {
     // The copy of all arguments at once preserves tensors that two arguments share.
     let all = args.iter().chain(kwargs.iter().map(|(_, value)| value)).cloned().collect();
-    let copied = IValue::tuple(all).deep_copied().map_err(KernelError::from);
+    let mut storages = BTreeMap::new();
+    let mut copy = |tensor: &Tensor| copy_tensor(tensor, &mut storages);
+    let copied = IValue::tuple(all).deep_copy(&mut CopyMemo::default(), &mut copy).map_err(KernelError::from);
     let copied = copied.map_err(|e| Error::from(ExecError::of(&e)))?;
     let (args_copy, kwargs_copy) =
         copied.as_tuple().map_or((&[][..], &[][..]), |t| t.items().split_at(args.len()));
@@ -257,6 +272,14 @@ fn named_leaves(
     value: &IValue,
     leaves: &mut Vec<IValue>,
 ) -> Result<(TreeSpec, Vec<String>), ExportError> {
+    let is_named = value.visit(|part| match part {
+        IValue::Tuple(tuple) if tuple.named_type().is_some() => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    if is_named.is_break() {
+        let message = "a named tuple cannot be an argument of an exported program";
+        return Err(ExportError::new(ExportCode::Export, message).in_field(name));
+    }
     let spec = TreeSpec::of_value(value, leaves).map_err(|e| e.in_field(name))?;
     let mut paths = Vec::new();
     spec.leaf_paths("", &mut paths);

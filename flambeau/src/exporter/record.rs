@@ -13,7 +13,7 @@
 use super::sizes::Sizes;
 use super::state::State;
 use super::symbolic::Symbolic;
-use super::{DynamicSize, Res, refused};
+use super::{DynamicSize, Res, copied, refused};
 use flambeau_analysis::shape::{Dim, Range};
 use flambeau_export::ExportError;
 use flambeau_export::build::GraphBuilder;
@@ -53,6 +53,9 @@ pub(super) struct Scope {
     pub(super) sizes: HashMap<(usize, Option<usize>), String, FxBuildHasher>,
     /// The values of outer scopes that are inputs of this one.
     pub(super) captured: Vec<Captured>,
+    /// Identities of the tensors among them, and the addresses of their storages.
+    captured_ids: IdSet,
+    captured_storages: IdSet,
     /// Identities of containers that were made in this scope. Others must not be changed.
     made: IdSet,
 }
@@ -109,6 +112,11 @@ pub(super) struct Parts {
 }
 
 impl Scope {
+    /// Whether a tensor is an input of the subgraph.
+    pub(super) fn is_input(&self, tensor: &Tensor) -> bool {
+        self.captured_ids.contains(&tensor.id())
+    }
+
     /// Makes the inputs of a subgraph those that the node passes, in their order.
     pub(super) fn arrange(&mut self, operands: &[(Captured, Option<TensorMeta>)]) {
         let mut inputs = Vec::with_capacity(operands.len());
@@ -293,6 +301,8 @@ impl Recorder {
             scope.builder.input(&name, meta);
             scope.names.insert(id, name);
             scope.captured.push(Captured::Tensor(tensor.clone()));
+            scope.captured_ids.insert(id);
+            scope.captured_storages.insert(tensor.storage().address());
         }
         Ok(self.scopes[depth].names[&id].clone())
     }
@@ -306,7 +316,7 @@ impl Recorder {
             format!("lifted_tensor_{}", self.lifted - 1)
         });
         let name = self.placeholder(CONSTANT, &target, tensor)?;
-        let contents = tensor.clone_data().map_err(flambeau_exec::KernelError::from)?;
+        let contents = copied(tensor)?;
         self.constants.push((name.clone(), target, contents));
         if is_fixed {
             self.fixed.insert(tensor.storage().address());
@@ -334,8 +344,8 @@ impl Recorder {
             )));
         }
         let scope = self.scopes.last().expect("invariant: the root scope is open until the end");
-        let shares = |captured: &Captured| matches!(captured, Captured::Tensor(tensor) if tensor.shares_storage(written));
-        let is_own = scope.names.contains_key(&written.id()) && !scope.captured.iter().any(shares);
+        let is_own = scope.names.contains_key(&written.id())
+            && !scope.captured_storages.contains(&written.storage().address());
         if self.scopes.len() > 1 && !is_own {
             return Err(refused(format!(
                 "`{operator}` in a branch on a value that is only known in the call writes to a tensor from outside"

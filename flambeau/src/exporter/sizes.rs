@@ -20,6 +20,7 @@ use flambeau_tensor::{DType, Tensor};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 /// Maximum height of the expression of a size.
 const MAX_HEIGHT: usize = 48;
@@ -34,6 +35,17 @@ pub(super) struct Sizes {
     tensors: HashMap<usize, Shaped, FxBuildHasher>,
     /// Symbols of the caller's names for sizes.
     named: HashMap<String, i64, FxBuildHasher>,
+    /// What is known about computed symbols. Expressions share parts, so each is computed once.
+    known: RefCell<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    hints: HashMap<i64, Option<i64>, FxBuildHasher>,
+    backed: HashMap<i64, bool, FxBuildHasher>,
+    exprs: HashMap<i64, Option<ExprId>, FxBuildHasher>,
+    /// Cleared when a symbol is restricted.
+    ranges: HashMap<i64, Range, FxBuildHasher>,
 }
 
 /// A symbol of the exported program.
@@ -202,9 +214,15 @@ impl Sizes {
         if let Some(base) = self.base.get(&symbol) {
             return Some(base.hint);
         }
-        if height > MAX_HEIGHT {
-            return None;
+        if let Some(known) = self.known.borrow().hints.get(&symbol) {
+            return *known;
         }
+        let hint = if height > MAX_HEIGHT { None } else { self.computed_hint(symbol, height) };
+        self.known.borrow_mut().hints.insert(symbol, hint);
+        hint
+    }
+
+    fn computed_hint(&self, symbol: i64, height: usize) -> Option<i64> {
         let value = |dim: Dim| self.hint(dim, height + 1);
         Some(match self.symbols.origin(symbol)? {
             Expr::Add(a, b) => value(a)?.checked_add(value(b)?)?,
@@ -226,6 +244,15 @@ impl Sizes {
             let known = self.symbols.range(dim);
             return Range { min: known.min.max(base.range.min), max: known.max.min(base.range.max) };
         }
+        if let Some(known) = self.known.borrow().ranges.get(&symbol) {
+            return *known;
+        }
+        let range = self.computed_range(dim, symbol, height);
+        self.known.borrow_mut().ranges.insert(symbol, range);
+        range
+    }
+
+    fn computed_range(&self, dim: Dim, symbol: i64, height: usize) -> Range {
         let known = self.symbols.range(dim);
         let (Some(Expr::Add(a, b) | Expr::Mul(a, b)), true) =
             (self.symbols.origin(symbol), height < MAX_HEIGHT)
@@ -247,8 +274,11 @@ impl Sizes {
         if let Some(base) = self.base.get(&symbol) {
             return base.is_backed;
         }
+        if let Some(known) = self.known.borrow().backed.get(&symbol) {
+            return *known;
+        }
         let both = |a: Dim, b: Dim| self.is_backed(a, height + 1) && self.is_backed(b, height + 1);
-        match self.symbols.origin(symbol) {
+        let backed = match self.symbols.origin(symbol) {
             Some(
                 Expr::Add(a, b)
                 | Expr::Mul(a, b)
@@ -258,7 +288,9 @@ impl Sizes {
                 | Expr::Broadcast(a, b),
             ) if height < MAX_HEIGHT => both(a, b),
             _ => false,
-        }
+        };
+        self.known.borrow_mut().backed.insert(symbol, backed);
+        backed
     }
 
     /// Returns the product of sizes.
@@ -313,6 +345,7 @@ impl Sizes {
             _ => return Some(Answer::Open),
         };
         let Some(base) = self.base.get_mut(&symbol) else { return Some(Answer::Open) };
+        self.known.get_mut().ranges.clear();
         let below = |range: &mut Range, max: i64| range.max = range.max.min(max);
         let above = |range: &mut Range, min: i64| range.min = range.min.max(min);
         match (compare, holds) {
@@ -339,9 +372,15 @@ impl Sizes {
         if let Some(base) = self.base.get(&symbol) {
             return Some(base.expr);
         }
-        if height > MAX_HEIGHT {
-            return None;
+        if let Some(known) = self.known.borrow().exprs.get(&symbol) {
+            return *known;
         }
+        let made = if height > MAX_HEIGHT { None } else { self.computed_expr(symbol, exprs, height) };
+        self.known.borrow_mut().exprs.insert(symbol, made);
+        made
+    }
+
+    fn computed_expr(&self, symbol: i64, exprs: &mut Exprs, height: usize) -> Option<ExprId> {
         let (func, a, b) = match self.symbols.origin(symbol)? {
             Expr::Add(a, b) => (Func::Add, a, b),
             Expr::Mul(a, b) => (Func::Mul, a, b),

@@ -46,7 +46,7 @@ pub(super) struct Changed {
     pub(super) path: String,
     /// The tensor before and after, if the attribute is a buffer or parameter and still a tensor.
     pub(super) tensors: Option<(Tensor, Tensor)>,
-    /// Whether the attribute is a number, a string or `None`, and was before.
+    /// Whether the attribute is neither a buffer nor a parameter.
     pub(super) is_plain: bool,
 }
 
@@ -118,7 +118,8 @@ impl State {
         found
     }
 
-    /// Returns the attributes that have another value than before the run.
+    /// Returns the attributes that have another value than before the run. Buffers are compared by identity, other
+    /// attributes by their contents.
     pub(super) fn changed(&self) -> Vec<Changed> {
         let mut changed = Vec::new();
         for slot in &self.before {
@@ -129,9 +130,11 @@ impl State {
             if is_same(&now, &slot.value) && same_items {
                 continue;
             }
-            let is_plain =
-                [&now, &slot.value].iter().all(|v| v.as_scalar().is_some() || v.is_none() || v.is_str());
             let is_state = matches!(slot.kind, AttributeKind::Parameter | AttributeKind::Buffer);
+            if !is_state && has_same_contents(&slot.value, &now, 0) {
+                continue;
+            }
+            let is_plain = !is_state;
             let tensors = match (&slot.value, now) {
                 (IValue::Tensor(old), IValue::Tensor(new)) if is_state => Some((old.clone(), new)),
                 _ => None,
@@ -146,6 +149,33 @@ impl State {
 fn is_same(a: &IValue, b: &IValue) -> bool {
     let is_plain = |v: &IValue| v.as_scalar().is_some() || v.is_none() || v.is_str();
     a.is_same(b) || (is_plain(a) && is_plain(b) && a.tag() == b.tag() && a.equals(b).unwrap_or(false))
+}
+
+/// Maximum nesting of attributes whose contents are compared.
+const MAX_DEPTH: usize = 8;
+
+/// Returns whether two values have equal contents. A container that was changed in place is not compared with its former
+/// contents, so it counts as different.
+fn has_same_contents(a: &IValue, b: &IValue, depth: usize) -> bool {
+    let each = |a: &[IValue], b: &[IValue]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| has_same_contents(a, b, depth + 1))
+    };
+    match (a, b) {
+        (IValue::Tensor(a), IValue::Tensor(b)) => {
+            let bytes = |tensor: &Tensor| tensor.to_bytes().ok();
+            a.dtype() == b.dtype()
+                && a.sizes() == b.sizes()
+                && bytes(a).is_some_and(|own| bytes(b) == Some(own))
+        }
+        (IValue::List(a), IValue::List(b)) if depth < MAX_DEPTH && !a.ptr_eq(b) => {
+            each(&a.to_vec(), &b.to_vec())
+        }
+        (IValue::Tuple(a), IValue::Tuple(b)) if depth < MAX_DEPTH => each(a.items(), b.items()),
+        (IValue::Dict(x), IValue::Dict(y)) if depth < MAX_DEPTH && !x.ptr_eq(y) => {
+            each(&elements(a), &elements(b))
+        }
+        _ => is_same(a, b) && !matches!(a, IValue::List(_) | IValue::Dict(_)),
+    }
 }
 
 /// Returns the elements of a list or dictionary, keys before values.

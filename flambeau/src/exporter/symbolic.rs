@@ -59,11 +59,6 @@ impl Symbolic {
         }
     }
 
-    /// Whether both are the result of one node.
-    pub(super) fn is_same(&self, other: &Symbolic) -> bool {
-        self.key() == other.key()
-    }
-
     /// Returns the integer as the analysis of shapes has it.
     pub(super) fn dim(&self) -> Option<Dim> {
         self.dim
@@ -113,24 +108,27 @@ impl Recorder {
         let target = self.target("aten::item")?;
         let (expr, dim) = self.unbacked(&read)?;
         let mut made = self.number_node("item", &target, inputs, (expr, dim), &read)?;
-        let convert = match (&read, value) {
-            (IValue::Int(_), IValue::Float(_)) => Some(("torch.sym_float", Func::ToFloat)),
-            (IValue::Float(_), IValue::Int(_)) => Some(("math.trunc", Func::TruncToInt)),
-            (IValue::Bool(_), IValue::Int(_) | IValue::Float(_)) => {
-                return Err(refused("a truth value is read from a tensor as a number"));
-            }
-            _ => None,
-        };
-        if let Some((target, func)) = convert {
-            let expr = self.exprs.call(func, [made.expr]).map_err(ExportError::from)?;
-            let inputs = vec![NamedArgument { name: "a".to_owned(), arg: self.number(&made)?, kind: None }];
-            made = self.number_node(last_part(target), target, inputs, (expr, None), value)?;
-        }
+        made = self.converted(made, value)?;
         if value.is_bool() {
             made.value = value.clone();
             made.tensor = Some(tensor.clone());
         }
         Ok(made)
+    }
+
+    /// Returns a number as an integer or float if `value` is one: a node of its own unless it has the type.
+    pub(super) fn converted(&mut self, number: Symbolic, value: &IValue) -> Res<Symbolic> {
+        let (target, func) = match (&number.value, value) {
+            (IValue::Int(_), IValue::Float(_)) => ("torch.sym_float", Func::ToFloat),
+            (IValue::Float(_), IValue::Int(_)) => ("math.trunc", Func::TruncToInt),
+            (IValue::Bool(_), IValue::Int(_) | IValue::Float(_)) => {
+                return Err(refused("a truth value that is only known in the call is taken as a number"));
+            }
+            _ => return Ok(number),
+        };
+        let expr = self.exprs.call(func, [number.expr]).map_err(ExportError::from)?;
+        let inputs = vec![NamedArgument { name: "a".to_owned(), arg: self.number(&number)?, kind: None }];
+        self.number_node(last_part(target), target, inputs, (expr, None), value)
     }
 
     fn target(&self, op: &str) -> Res<String> {

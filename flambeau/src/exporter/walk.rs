@@ -4,21 +4,20 @@
 //! number ([`Symbolic`]), and operators on tensors are recorded. Frames and blocks are on explicit stacks.
 
 use super::branch::{Side, attribute_name, raised};
+use super::classes::{OpClass, READS_ANY, SizeQuestion, class_of};
+use super::places::Places;
 use super::record::Recorder;
-use super::symbolic::{Computed, Symbolic, reads_element};
+use super::symbolic::Symbolic;
 use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
 use flambeau_export::build::target_of;
 use flambeau_export::model::Map;
 use flambeau_ir::schema::FunctionSchema;
-use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::Future;
 use flambeau_ir::{
-    BlockId, CompilationUnit, Effects, Graph, IValue, NodeId, OpId, OpKind, Prim, Symbol, Type, ValueId,
-    ValueMap,
+    BlockId, CompilationUnit, Graph, IValue, NodeId, OpId, OpKind, Prim, Symbol, Type, ValueId, ValueMap,
 };
-use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -71,117 +70,23 @@ struct Frame {
 
 /// The run of a program.
 pub(super) struct Walk<'w> {
-    callees: &'w CompilationUnit,
-    host: &'w mut Host,
-    recorder: Recorder,
+    pub(super) callees: &'w CompilationUnit,
+    pub(super) host: &'w mut Host,
+    pub(super) recorder: Recorder,
     frames: Vec<Frame>,
     /// The modules whose calls are active: path and class.
     modules: Vec<(String, String)>,
     classes: HashMap<OpId, OpClass, FxBuildHasher>,
+    places: Places,
 }
 
-/// The way in which an operator is exported.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OpClass {
-    /// It becomes a node.
-    Record,
-    /// It is computed.
-    Compute,
-    /// It is computed if the operands do not vary; its result is a number that it reads from a tensor.
-    ReadElement,
-    /// It is computed if the operands do not vary.
-    Read,
-    /// It has an effect that a graph cannot have.
-    Effect,
-}
-
-/// Operators that make a tensor of numbers. A tensor without a node becomes a constant of the program when it is used.
-const FROM_NUMBERS: &[&str] =
-    &["aten::tensor", "aten::as_tensor", "prim::NumToTensor", "aten::_make_per_tensor_quantized_tensor"];
-
-/// Questions about tensors that their contents do not answer, beside those of the namespace `prim`.
-const QUESTIONS: &[&str] = &[
-    "aten::size",
-    "aten::stride",
-    "aten::sym_size",
-    "aten::sym_stride",
-    "aten::sym_numel",
-    "aten::dim",
-    "aten::numel",
-    "aten::len",
-    "aten::is_contiguous",
-    "aten::is_same_size",
-    "aten::is_floating_point",
-    "aten::is_complex",
-    "aten::is_signed",
-    "aten::is_conj",
-    "aten::is_neg",
-    "aten::is_inference",
-    "aten::storage_offset",
-    "aten::get_device",
-    "aten::element_size",
-    "aten::result_type",
-    "aten::can_cast",
-    "aten::requires_grad",
-    "aten::is_leaf",
-    "aten::output_nr",
-    "aten::_version",
-    "aten::retains_grad",
-    "aten::ndimension",
-    "aten::__is__",
-    "aten::__isnot__",
-    "aten::__range_length",
-    "aten::device",
-    "aten::is_pinned",
-    "aten::nelement",
-];
-
-/// A question about sizes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SizeQuestion {
-    /// All sizes, or one.
-    Sizes,
-    /// The first size.
-    Length,
-    /// The number of elements.
-    Count,
-    /// Anything else that depends on sizes.
-    Other,
-}
-
-impl SizeQuestion {
-    fn of(schema: &FunctionSchema) -> Option<SizeQuestion> {
-        Some(match schema.name.as_str() {
-            "aten::size" | "aten::sym_size" => SizeQuestion::Sizes,
-            "aten::len" => SizeQuestion::Length,
-            "aten::numel" | "aten::sym_numel" | "aten::nelement" => SizeQuestion::Count,
-            "aten::stride" | "aten::sym_stride" | "aten::is_same_size" | "aten::storage_offset" => {
-                SizeQuestion::Other
-            }
-            _ => return None,
-        })
-    }
-}
-
-/// Operators on values of any type that read the contents of tensors.
-const READS_ANY: &[&str] = &[
-    "aten::str",
-    "aten::format",
-    "aten::percentFormat",
-    "aten::eq",
-    "aten::ne",
-    "aten::sort",
-    "aten::sorted",
-    "aten::index",
-    "aten::count",
-    "aten::remove",
-    "aten::hash",
-];
+/// Maximum number of active calls in the text of a node, the innermost ones.
+const MAX_FRAMES: usize = 16;
 
 impl<'w> Walk<'w> {
     pub(super) fn new(callees: &'w CompilationUnit, host: &'w mut Host, recorder: Recorder) -> Walk<'w> {
         let (frames, modules, classes) = (Vec::new(), Vec::new(), HashMap::default());
-        Walk { callees, host, recorder, frames, modules, classes }
+        Walk { callees, host, recorder, frames, modules, classes, places: Places::default() }
     }
 
     pub(super) fn into_recorder(self) -> Recorder {
@@ -414,138 +319,6 @@ impl<'w> Walk<'w> {
         self.set(graph, node, results, &[])
     }
 
-    /// Answers a question about sizes of which some are symbolic.
-    fn sizes(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        asked: SizeQuestion,
-        tensor: &Tensor,
-        args: Vec<IValue>,
-        symbols: &[Option<Symbolic>],
-    ) -> Res<()> {
-        let at = args.get(1).and_then(IValue::as_int);
-        if symbols.iter().any(Option::is_some) || asked == SizeQuestion::Other {
-            return Err(needs_value(graph.op_name(node).as_str()));
-        }
-        let results = run_node(graph, node, args, self.callees, self.host)?;
-        self.recorder.made(&results);
-        let symbol = match (asked, at) {
-            (SizeQuestion::Sizes, None) => {
-                let each = (0..tensor.rank()).map(|dim| self.recorder.size_of(tensor, Some(dim)));
-                let each: Vec<Option<Symbolic>> = each.collect();
-                if each.iter().any(Option::is_some) {
-                    self.recorder.set_symbols(&results[0], each);
-                }
-                None
-            }
-            (SizeQuestion::Sizes, Some(dim)) => {
-                let dim = if dim < 0 { dim + tensor.rank() as i64 } else { dim };
-                usize::try_from(dim).ok().and_then(|dim| self.recorder.size_of(tensor, Some(dim)))
-            }
-            (SizeQuestion::Length, _) => self.recorder.size_of(tensor, Some(0)),
-            _ => self.recorder.size_of(tensor, None),
-        };
-        self.set(graph, node, results, &[symbol])
-    }
-
-    /// Runs an operator on a list with symbolic elements: one that moves elements and does not depend on their values. It
-    /// also runs on the positions of the elements, which shows where each element goes.
-    fn moved(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        schema: &FunctionSchema,
-        args: Vec<IValue>,
-        symbols: &[Option<Symbolic>],
-    ) -> Res<()> {
-        if schema.name.as_str() == "aten::len" {
-            let results = run_node(graph, node, args, self.callees, self.host)?;
-            return self.set(graph, node, results, &[]);
-        }
-        let is_generic = |i: usize| schema.args.get(i).is_some_and(|arg| arg.ty.has_vars());
-        if (0..args.len()).any(|i| symbols.get(i).is_some_and(Option::is_some) && !is_generic(i)) {
-            return Err(needs_value(&schema.full_name()));
-        }
-        let mut all: Vec<Option<Symbolic>> = Vec::new();
-        let mut positions = Vec::with_capacity(args.len());
-        for (i, value) in args.iter().enumerate() {
-            let from = all.len() as i64;
-            positions.push(match value {
-                IValue::List(list) if is_generic(i) => {
-                    let own = self.recorder.symbols_of(value).cloned();
-                    all.extend(own.unwrap_or_else(|| vec![None; list.len()]));
-                    IValue::ints((from..all.len() as i64).collect())
-                }
-                _ if is_generic(i) => {
-                    all.push(symbols.get(i).cloned().flatten());
-                    IValue::Int(from)
-                }
-                other => other.clone(),
-            });
-        }
-        let (written, moved) = (args.clone(), positions.clone());
-        let places = run_node(graph, node, positions, self.callees, self.host)?;
-        let results = run_node(graph, node, args, self.callees, self.host)?;
-        self.recorder.made(&results);
-        let symbol_at =
-            |place: i64| usize::try_from(place).ok().and_then(|place| all.get(place).cloned()).flatten();
-        let mut own = Vec::with_capacity(results.len());
-        let changed = written.iter().zip(&moved).zip(&schema.args).filter(|(_, arg)| arg.is_write());
-        let changed: Vec<(&IValue, &IValue)> = changed.map(|(pair, _)| pair).collect();
-        for (value, places) in results.iter().zip(&places).chain(changed) {
-            match (value, places) {
-                (IValue::List(_), IValue::List(places)) => {
-                    let places = places.to_ints().unwrap_or_default();
-                    let each: Vec<Option<Symbolic>> = places.into_iter().map(symbol_at).collect();
-                    self.recorder.set_symbols(value, each);
-                }
-                (_, IValue::Int(place)) => own.push(symbol_at(*place)),
-                _ => {}
-            }
-        }
-        self.set(graph, node, results, &own)
-    }
-
-    /// Computes a number of symbolic numbers.
-    fn number(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        op: OpId,
-        schema: &FunctionSchema,
-        args: Vec<IValue>,
-        symbols: &[Option<Symbolic>],
-    ) -> Res<()> {
-        let operands = args.clone();
-        let results = run_node(graph, node, args, self.callees, self.host)?;
-        let made = match &results[..] {
-            // A conversion to the type that the number has.
-            [value] if operands.len() == 1 && value.is_same(&operands[0]) && is_conversion(schema) => {
-                return self.set(graph, node, results, symbols);
-            }
-            [value] => self.recorder.python(op, &operands, symbols, value)?,
-            _ => Computed::Unknown,
-        };
-        let symbol = match made {
-            Computed::Number(symbol) => symbol,
-            Computed::Constant => return self.set(graph, node, results, &[]),
-            Computed::Unknown => return Err(needs_value(&schema.full_name())),
-        };
-        self.set(graph, node, results, &[Some(symbol)])
-    }
-
-    /// Reads the element of a tensor as a symbolic number.
-    fn read(&mut self, graph: &Graph, node: NodeId, args: Vec<IValue>) -> Res<()> {
-        let tensor = args.iter().find_map(IValue::as_tensor).cloned();
-        let results = run_node(graph, node, args, self.callees, self.host)?;
-        let (Some(tensor), [value]) = (tensor, &results[..]) else {
-            return Err(KernelError::internal("a read of an element without a tensor or result").into());
-        };
-        let symbol = self.recorder.item(&tensor, value)?;
-        self.set(graph, node, results, &[Some(symbol)])
-    }
-
     /// Runs an operator on tensors and records it.
     fn record(
         &mut self,
@@ -577,16 +350,16 @@ impl<'w> Walk<'w> {
         let short = schema.name.as_str().rsplit("::").next().unwrap_or_default();
         self.recorder.infer(op, &all, symbols, &results)?;
         let (own, outputs) = self.recorder.results(short, effects, &all, &results)?;
-        let texts = self.texts(graph, node);
+        let texts = self.texts();
         self.recorder.scope().builder.node(own, &target_of(schema), inputs, outputs, texts);
         self.set(graph, node, results, &[])
     }
 
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
-    fn texts(&self, _graph: &Graph, _node: NodeId) -> Map<String> {
+    fn texts(&mut self) -> Map<String> {
         let mut texts = Map::default();
         let mut trace = ExecError::of(&KernelError::internal(""));
-        for frame in self.frames.iter().rev().take(16) {
+        for frame in self.frames.iter().rev().take(MAX_FRAMES) {
             if let Some(at) = frame.at {
                 trace.push_outer(frame.function, Symbol::EMPTY, frame.graph.locs(), frame.graph.loc(at));
             }
@@ -594,12 +367,8 @@ impl<'w> Walk<'w> {
         let mut stack = String::new();
         for entry in &trace.trace {
             let Some(range) = &entry.range else { continue };
-            let range = range.original().unwrap_or_else(|| range.clone());
-            let (line, _) = range.source.line_column(range.range.start as usize);
-            let code = range.source.text.lines().nth(line.saturating_sub(range.source.first_line) as usize);
             let function = entry.function.as_str().rsplit('.').next().unwrap_or_default();
-            let (name, code) = (&range.source.name, code.unwrap_or_default().trim());
-            stack.push_str(&format!("  File \"{name}\", line {line}, in {function}\n    {code}\n"));
+            stack.push_str(&self.places.of(range).entry(function));
         }
         if !stack.is_empty() {
             texts.insert("stack_trace".to_owned(), stack);
@@ -622,7 +391,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Sets the results of a node.
-    fn set(
+    pub(super) fn set(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -803,7 +572,7 @@ impl<'w> Walk<'w> {
                         self.open(&graph, graph.block(node, 1), Vec::new(), &[], kind);
                     }
                     Some(first) => {
-                        let texts = self.texts(&graph, node);
+                        let texts = self.texts();
                         let results = self.recorder.cond(&condition, [*first, side], texts)?;
                         self.set(&graph, node, results, &[])?;
                     }
@@ -845,39 +614,7 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Returns how an operator is exported.
-fn class_of(schema: &FunctionSchema, effects: Effects) -> OpClass {
-    let name = schema.name.as_str();
-    let takes = |arg: &flambeau_ir::schema::Argument| arg.ty.contains_tensor() && !arg.ty.has_vars();
-    let takes_tensors = schema.args.iter().any(takes);
-    let computes =
-        |arg: &flambeau_ir::schema::Argument| takes(arg) && !matches!(arg.ty.kind(), TypeKind::Dict(..));
-    if FROM_NUMBERS.contains(&name) {
-        return OpClass::Compute;
-    }
-    if schema.returns.iter().any(computes) || (takes_tensors && schema.returns.is_empty()) {
-        return OpClass::Record;
-    }
-    if reads_element(schema.name) && takes_tensors {
-        return OpClass::ReadElement;
-    }
-    // A generic parameter or `Any` may be a tensor, as in `format`.
-    let takes_any = schema.args.iter().any(|arg| matches!(arg.ty.kind(), TypeKind::Any));
-    if (takes_tensors && !name.starts_with("prim::") && !QUESTIONS.contains(&name))
-        || takes_any
-        || READS_ANY.contains(&name)
-    {
-        return OpClass::Read;
-    }
-    let is_lasting = effects.contains(Effects::WRITES_STATE) || effects.contains(Effects::HOST);
-    if is_lasting { OpClass::Effect } else { OpClass::Compute }
-}
-
-fn is_conversion(schema: &FunctionSchema) -> bool {
-    matches!(schema.name.as_str(), "aten::Int" | "aten::Float" | "aten::Bool")
-}
-
-fn needs_value(operator: &str) -> Stop {
+pub(super) fn needs_value(operator: &str) -> Stop {
     refused(format!("`{operator}` needs a number that is only known in the call"))
 }
 
