@@ -72,6 +72,11 @@ impl Oracle for GradientsAgree {
                 }
             }
         }
+        // Two arguments that are one tensor have one recorded gradient, and two by graphs.
+        let tensors: Vec<&Tensor> = wrt.iter().filter_map(|i| case.inputs[*i].as_tensor()).collect();
+        if tensors.iter().enumerate().any(|(i, t)| tensors[..i].iter().any(|other| t.shares_storage(other))) {
+            return Outcome::Checked;
+        }
         match self.by_graphs(case, &wrt, &truth) {
             Ok(outcome) => outcome,
             Err(why) => Outcome::Failed(format!("differentiated graphs: {why}")),
