@@ -11,6 +11,7 @@
 
 use crate::bailout::{Bailout, Failures};
 use crate::counter::Counter;
+use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
@@ -120,6 +121,14 @@ macro_rules! opcodes {
             SetSlot,
             /// Runs the kernel or structural operator of site `a`.
             Op,
+            /// `s[a]` = element `s[d]` of the list that is element `s[c]` of the list `operand b`; the low two bits of `e`
+            /// are the kind of the number. On success, skips the instructions that do the same separately; their number is
+            /// in the other bits of `e`.
+            ListGetNested,
+            /// Tries the fast path `d` of site `a`; on success, skips the next instruction, which performs the site.
+            Fast,
+            /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
+            GetWord,
             /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
             /// one-element tensor). On success, skips the next two instructions, which perform these sites separately.
             Read,
@@ -131,6 +140,10 @@ macro_rules! opcodes {
             BailOut,
             /// Performs the call of site `a`.
             Call,
+            /// Suspends the frame until all tasks that it started are complete.
+            Sync,
+            /// Suspends the frame until the future `operand a` is complete.
+            Join,
             /// Ends the frame with the operands of site `a` as results.
             Ret,
         }
@@ -236,6 +249,11 @@ impl Operand {
         Self::tagged(1, register)
     }
 
+    /// Returns the operand that copies what this operand moves.
+    pub(crate) fn copied(self) -> Operand {
+        if self.0 >> TAG == 1 { Operand::copy(self.0 & INDEX) } else { self }
+    }
+
     /// Returns the operand for a constant.
     pub fn constant(index: u32) -> Operand {
         Self::tagged(2, index)
@@ -284,8 +302,8 @@ pub(crate) enum Work {
     Exit,
     /// The subgraph, compiled at first use.
     Subgraph(Arc<Graph>, OnceLock<Arc<Code>>),
-    /// The subgraph as a task, with the type of its future.
-    Fork(Arc<Graph>, OnceLock<Arc<Code>>, Type),
+    /// The subgraph as a task.
+    Fork(Box<Forked>),
     /// Evaluation of an awaitable, unless its value is available.
     Await,
     /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
@@ -294,6 +312,16 @@ pub(crate) enum Work {
     Fused(Box<crate::fused::Group>),
     /// No operation: the site only holds operands.
     Nothing,
+}
+
+/// The task of a fork.
+pub(crate) struct Forked {
+    pub(crate) body: Arc<Graph>,
+    pub(crate) code: OnceLock<Arc<Code>>,
+    /// The type of the future's value.
+    pub(crate) elem: Type,
+    /// Whether the task may run concurrently with its frame.
+    pub(crate) concurrent: bool,
 }
 
 impl Work {
@@ -461,6 +489,21 @@ impl Code {
             SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
             AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
             Op => self.site(i.a),
+            Sync => name,
+            Fast => {
+                let path = FastPath::of_field(i.d).map_or_else(String::new, |path| format!("{path:?}"));
+                format!("Fast {path}, else")
+            }
+            ListGetNested => {
+                let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));
+                format!("s{} = ListGetNested {}, {c}, {d}, else", i.a, o(i.b))
+            }
+            GetWord => format!("s{} = GetWord {}, {}", i.a, o(i.b), i.c),
+            Join => format!("Join {}", o(i.a)),
+            Call => match &self.sites[i.a as usize].work {
+                Work::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),
+                _ => format!("Call {}", self.site(i.a)),
+            },
             Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
             _ => format!("{name} {}", self.site(i.a)),
         }

@@ -89,6 +89,15 @@ impl KernelError {
         raised
     }
 
+    /// Creates the error of a run that ends with the error of a part of it; keeps the part's trace.
+    #[cold]
+    pub(crate) fn again(error: &ExecError) -> Self {
+        let mut raised = Self::new(error.fault, error.class.clone(), error.message.clone());
+        raised.0.help.clone_from(&error.help);
+        raised.0.trace.clone_from(&error.trace);
+        raised
+    }
+
     /// Returns the fault category.
     pub fn fault(&self) -> Fault {
         self.0.fault

@@ -99,7 +99,8 @@ pub struct Host {
 struct Clock {
     start: Option<Instant>,
     last: Option<Instant>,
-    /// The last reading of the process's memory, and the bytes of the first.
+    /// The last reading of the process's memory, and the bytes of the first, which is [`resident::PATIENCE`] after the
+    /// start.
     resident: Option<(Instant, usize)>,
     /// Number of polls between two readings.
     pace: u32,
@@ -330,6 +331,41 @@ impl Host {
         }
     }
 
+    /// Whether nothing records, times or observes nodes, so that they may run concurrently or without a kernel.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        let observed = |services: &Services| services.observer.is_some() || services.timing.is_some();
+        self.tape.is_none() && !self.services.as_deref().is_some_and(observed)
+    }
+
+    /// Creates the host of a task that uses no service: it has the limits, cancellation and gradient mode of this host,
+    /// and all of its fuel.
+    pub(crate) fn for_task(&self, max_depth: usize) -> Host {
+        let start = self.clock.get().start;
+        Host {
+            cancel: self.cancel.clone(),
+            fuel: self.fuel,
+            memory: self.memory,
+            tensor_text: self.tensor_text,
+            max_depth,
+            time: self.time,
+            clock: Cell::new(Clock { start, ..Clock::default() }),
+            runs: self.runs,
+            grad_enabled: self.grad_enabled,
+            ..Host::new()
+        }
+    }
+
+    /// Adds the protections of a task.
+    pub(crate) fn add_protections(&mut self, protections: Protections) {
+        self.protected.get_mut().extend(protections);
+    }
+
+    /// Returns the protections of this run and leaves none.
+    pub(crate) fn take_protections(&mut self) -> Protections {
+        std::mem::take(self.protected.get_mut())
+    }
+
     fn restart_clock(&mut self) {
         *self.clock.get_mut() = Clock::default();
         *self.polls.get_mut() = FREE;
@@ -351,7 +387,7 @@ impl Host {
         self.polls.set(clock.pace);
         self.clock.set(clock);
         if now - start <= time {
-            return self.check_resident(now);
+            return if now - start < resident::PATIENCE { Ok(()) } else { self.check_resident(now) };
         }
         let text = format!("out of time: the limit of {:.3} seconds was reached", time.as_secs_f64());
         Err(KernelError::limit(text))

@@ -68,6 +68,16 @@ impl Word for bool {
 }
 
 impl ScalarKind {
+    /// Decodes the field of an instruction.
+    #[inline(always)]
+    pub(crate) fn of_field(field: u8) -> ScalarKind {
+        match field & 3 {
+            0 => ScalarKind::Int,
+            1 => ScalarKind::Float,
+            _ => ScalarKind::Bool,
+        }
+    }
+
     /// Converts a word to a value.
     #[inline]
     pub fn boxed(self, word: u64) -> IValue {

@@ -31,4 +31,9 @@ impl Protections {
         }
         self.held.insert(storage.address(), storage.protect());
     }
+
+    /// Adds the protections of a task.
+    pub(crate) fn extend(&mut self, other: Protections) {
+        self.held.extend(other.held);
+    }
 }

@@ -33,7 +33,8 @@ impl Stage {
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
-        "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes,insert_branch_counters",
+        "inline,scalar_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes,\
+         insert_branch_counters",
     ),
     (
         "specialized",

@@ -255,7 +255,7 @@ impl Engine {
     }
 
     /// Returns the unit of the program.
-    pub(crate) fn unit(&self) -> &CompilationUnit {
+    pub(crate) fn unit(&self) -> &Arc<CompilationUnit> {
         &self.unit
     }
 

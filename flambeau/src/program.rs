@@ -95,6 +95,20 @@ impl Program {
         Program { module: root, ..self.clone() }
     }
 
+    /// Returns the program with an object of one of its module classes as its module, under the given archive name.
+    ///
+    /// # Errors
+    /// `X0003` if the class of the object is no module class of the program, or the object has another number of slots.
+    pub fn with_module(&self, object: Object, name: &str) -> Result<Program, Error> {
+        let class = self.unit.class(object.class()).filter(|class| class.is_module);
+        if class.is_none_or(|class| class.attributes.len() != object.read().len()) {
+            return Err(Error::misuse("the object is no module of the program"));
+        }
+        let (missing, extra_files) = (IndexMap::default(), Vec::new());
+        let root = Root { object, name: name.to_owned(), version: 0, call: None, missing, extra_files };
+        Ok(Program { module: Some(Arc::new(root)), ..self.clone() })
+    }
+
     /// Returns a copy whose module shares nothing with this one's: a call or assignment in one does not affect the
     /// other.
     ///
@@ -225,6 +239,25 @@ impl Program {
         Ok(self.make_entry(name, Arc::clone(&function.schema), Arc::clone(&function.graph), receiver))
     }
 
+    /// Returns a method of an object of the program, such as a submodule, as an entry.
+    ///
+    /// # Errors
+    /// `X0003` if its class has no such method; the compilation error of a method that could not be compiled.
+    pub fn method(&self, object: &Object, name: &str) -> Result<Entry, Error> {
+        if let Some(function) = self.unit.method(object.class(), Symbol::new(name)) {
+            let (schema, graph) = (Arc::clone(&function.schema), Arc::clone(&function.graph));
+            return Ok(self.make_entry(name, schema, graph, Some(object.clone())));
+        }
+        let class = object.class().annotation_str();
+        let missing = self.missing_method(object, name);
+        Err(missing.unwrap_or_else(|| Error::misuse(format!("{class} has no method `{name}`"))))
+    }
+
+    /// Returns access to an object of the program.
+    pub fn object(&self, object: Object) -> Module {
+        Module::new(&self.unit, object)
+    }
+
     fn no_entry(&self, name: &str) -> Error {
         let known = self.entries();
         let error = Error::misuse(format!("the program has no entry `{name}`; it has: {}", known.join(", ")));
@@ -267,7 +300,7 @@ impl Entry {
         &self.session
     }
 
-    pub(crate) fn unit(&self) -> &CompilationUnit {
+    pub(crate) fn unit(&self) -> &Arc<CompilationUnit> {
         self.engine.unit()
     }
 
@@ -289,6 +322,29 @@ impl Entry {
     /// Returns parameters (a method's receiver first) and return types.
     pub fn schema(&self) -> &FunctionSchema {
         &self.schema
+    }
+
+    /// Returns the receiver of a method.
+    #[cfg(feature = "export")]
+    pub(crate) fn receiver(&self) -> Option<&Object> {
+        self.receiver.as_ref()
+    }
+
+    /// Returns the values of all inputs of the graph but the receiver, with defaults.
+    ///
+    /// # Errors
+    /// `X0003` for arguments that do not match the schema.
+    #[cfg(feature = "export")]
+    pub(crate) fn bound(&self, args: &[IValue], kwargs: &[(&str, IValue)]) -> Result<Vec<IValue>, Error> {
+        if args.len() > self.positional {
+            return Err(self.too_many(args.len()));
+        }
+        self.check_names(kwargs)?;
+        let values = self.params().iter().enumerate().map(|(i, param)| {
+            let value = named(param, args.get(i), kwargs)?;
+            if value.fits(param.ty) { Ok(value.clone()) } else { Err(type_mismatch(param, value)) }
+        });
+        values.collect()
     }
 
     /// Returns the parameters that a caller passes, without a method's receiver.
@@ -354,6 +410,14 @@ impl Entry {
         Ok(print::code(self.engine.unit(), &function, receiver)?.text)
     }
 
+    /// Returns a copy of the body after a pipeline, whose passes may read the functions of the program.
+    ///
+    /// # Errors
+    /// If the pipeline does not parse, or a pass fails.
+    pub fn optimized(&self, pipeline: &str) -> Result<Graph, Error> {
+        self.session.apply_text(&self.graph, self.engine.unit(), pipeline)
+    }
+
     /// Returns the instructions that a call runs, as text.
     ///
     /// # Errors
@@ -392,7 +456,8 @@ impl Entry {
     #[cold]
     fn too_many(&self, given: usize) -> Error {
         let (name, positional) = (&self.name, self.positional);
-        Error::misuse(format!("{name} takes {positional} arguments but {given} were given"))
+        let plural = if positional == 1 { "" } else { "s" };
+        Error::misuse(format!("{name} takes {positional} argument{plural}, but {given} were given"))
     }
 
     /// Reports a name in `kwargs` that is not a parameter. This error precedes one about a missing argument, because a

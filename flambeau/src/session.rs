@@ -53,7 +53,10 @@ pub enum Compilation {
 
 /// The pipelines of every session: name and text.
 const PIPELINES: &[(&str, &str)] = &[
-    ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
+    (
+        "simplify",
+        "inline,scalar_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce",
+    ),
     ("default", "simplify,peephole,saturate,cse,dce,fuse,dce"),
 ];
 
@@ -658,9 +661,21 @@ impl Session {
         name: &str,
         resolver: &dyn flambeau_frontend::Resolver,
     ) -> Result<Program, Error> {
-        let source = Source::new(name, text);
-        let unit = flambeau_frontend::compile_with(
-            &source,
+        self.compile_sources(&[Source::new(name, text)], resolver)
+    }
+
+    /// As [`Session::compile_source_with`], for a program in several texts, such as functions from several files. A class
+    /// must be defined before annotations of other classes refer to it.
+    ///
+    /// # Errors
+    /// As [`Session::compile_source`].
+    pub fn compile_sources(
+        &self,
+        sources: &[Arc<Source>],
+        resolver: &dyn flambeau_frontend::Resolver,
+    ) -> Result<Program, Error> {
+        let unit = flambeau_frontend::compile_sources(
+            sources,
             &self.registry,
             resolver,
             &self.settings.load.source_limits,

@@ -104,6 +104,12 @@ impl Campaign {
         Campaign { operators: self.operators.favouring_random(), ..self }
     }
 
+    /// Draws operators on strings, lists and dictionaries much more often than others.
+    #[must_use]
+    pub fn favouring_containers(self) -> Campaign {
+        Campaign { operators: self.operators.favouring_containers(), ..self }
+    }
+
     /// Returns the operators that programs draw from.
     pub fn operators(&self) -> &OperatorPool {
         &self.operators

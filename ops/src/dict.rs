@@ -3,7 +3,7 @@
 //! Every operator has one overload per key type; each is written once here.
 
 use crate::per_type::{Elem, OverloadRow, all, check_values_fit, row};
-use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
+use flambeau_exec::{FastPath, Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{Dict, DictMap, IValue, List, Tuple};
 use flambeau_ir::{OpDef, Type};
 
@@ -42,6 +42,7 @@ fn questions() -> Vec<OverloadRow> {
             cx.ret(found);
             Ok(())
         })
+        .fast(FastPath::DictContains)
         .sample(and_key),
         row("aten::__getitem__", "Dict_{}", "`self[key]`.", |cx| {
             let value = found(cx)?.ok_or_else(|| no_key(cx))?;
@@ -49,6 +50,7 @@ fn questions() -> Vec<OverloadRow> {
             Ok(())
         })
         .raises()
+        .fast(FastPath::DictGet)
         .sample(and_own),
         row("aten::get", "{}", "The value of a key, or `None`.", |cx| {
             let value = found(cx)?;
@@ -106,6 +108,7 @@ fn changes() -> Vec<OverloadRow> {
             drop(old);
             Ok(())
         })
+        .fast(FastPath::DictSet)
         .sample(key_and_value),
         row("aten::Delete", "Dict_{}", "`del self[key]`.", |cx| {
             let old = removed(cx)?;

@@ -4,7 +4,9 @@
 //! name in its overload, and expands to one definition per type.
 
 use crate::support::kernel;
-use flambeau_exec::{Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample};
+use flambeau_exec::{
+    FastPath, Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample,
+};
 use flambeau_ir::value::{Dict, IValue, List};
 use flambeau_ir::{Doc, Effects, OpDef, Type};
 use flambeau_tensor::{Complex, Fault, Tensor, check_budget};
@@ -94,6 +96,7 @@ pub(crate) struct OverloadRow {
     over: &'static [Elem],
     effects: Effects,
     make: Option<Make>,
+    fast: Option<FastPath>,
     how: How,
 }
 
@@ -110,7 +113,7 @@ pub(crate) fn row(
     run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
 ) -> OverloadRow {
     let (over, how) = (&[Elem::Int], How::Run(kernel(run)));
-    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, how }
+    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, fast: None, how }
 }
 
 /// Creates a row for an operator that is an intrinsic.
@@ -121,7 +124,8 @@ pub(crate) fn machine(
     is: Intrinsic,
 ) -> OverloadRow {
     let over = &[Elem::Int];
-    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, how: How::Intrinsic(is) }
+    let how = How::Intrinsic(is);
+    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, fast: None, how }
 }
 
 impl OverloadRow {
@@ -148,6 +152,12 @@ impl OverloadRow {
         self
     }
 
+    /// Sets the common case that the machine handles without the kernel.
+    pub(crate) fn fast(mut self, path: FastPath) -> OverloadRow {
+        self.fast = Some(path);
+        self
+    }
+
     /// Returns the definitions.
     pub(crate) fn defs(&self) -> Vec<OpDef> {
         self.over.iter().map(|&elem| self.def(elem)).collect()
@@ -162,6 +172,10 @@ impl OverloadRow {
             .with(Doc(self.doc))
             .with(self.effects)
             .with(sample.exact().not_differentiable());
+        let def = match self.fast {
+            Some(path) => def.with(path),
+            None => def,
+        };
         match &self.how {
             How::Run(kernel) => def.with(kernel.clone()),
             How::Intrinsic(intrinsic) => def.intrinsic(*intrinsic),

@@ -193,6 +193,15 @@ impl Budget {
         Budget(NonNull::from(Box::leak(Box::new(account))))
     }
 
+    /// The budget that storages made on this thread are charged to, inside [`Budget::run`].
+    pub fn active() -> Option<Budget> {
+        let account = NonNull::new(ACTIVE.get().cast_mut())?;
+        // SAFETY: a non-null `ACTIVE` belongs to a `Budget` inside whose `run` this thread is, so it is alive, and stays
+        // so until the clone counts.
+        unsafe { account.as_ref() }.budgets.fetch_add(1, Ordering::Relaxed);
+        Some(Budget(account))
+    }
+
     fn account(&self) -> &Account {
         // SAFETY: the account lives while it holds `OPEN`, which the last budget takes off.
         unsafe { self.0.as_ref() }

@@ -13,6 +13,7 @@ mod moves;
 mod nodes;
 mod pairs;
 mod regs;
+mod tasks;
 
 use crate::bailout::Failures;
 use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
@@ -34,6 +35,7 @@ use regs::Bank;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
+use tasks::TaskPlan;
 
 /// Location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +81,7 @@ pub(crate) struct Emit<'g> {
     live: Liveness,
     /// Comparisons that are computed by the branch that uses them.
     deferred: NodeSet,
+    tasks: TaskPlan,
     loc: ValueMap<Loc>,
     /// Number of open constructs at the definition of a value with a register.
     depth: ValueMap<u32>,
@@ -192,6 +195,7 @@ impl<'g> Emit<'g> {
             callees,
             live: Liveness::with_deferred(graph, &deferred),
             deferred,
+            tasks: TaskPlan::new(graph, callees),
             loc: ValueMap::for_values(graph, Loc::Nowhere),
             depth: ValueMap::for_values(graph, 0),
             hints: ValueMap::for_values(graph, None),

@@ -1,10 +1,12 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
 use super::moves::Move;
+use super::tasks::is_wait;
 use super::{Emit, Loc, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Opcode, Work};
+use crate::bytecode::{Forked, Instr, Opcode, Work};
 use crate::counter::Counter;
+use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
 use crate::{resolve, structural};
@@ -17,6 +19,7 @@ impl Emit<'_> {
         if self.deferred.contains(node) {
             return;
         }
+        self.join_tasks(node);
         match self.graph.op(node).kind() {
             OpKind::Prim(prim) => self.prim(node, prim),
             OpKind::Row(row) => {
@@ -28,6 +31,17 @@ impl Emit<'_> {
             OpKind::Unknown(_) => self.kernel(node),
         }
         self.give_temps();
+    }
+
+    /// Emits the instructions that join tasks before a node.
+    fn join_tasks(&mut self, node: NodeId) {
+        if self.tasks.syncs.contains(node) {
+            self.push(node, Opcode::Sync, 0, 0, 0);
+        }
+        if is_wait(self.graph, node) {
+            let future = self.peek(self.graph.operand(node, 0));
+            self.push(node, Opcode::Join, future.0, 0, 0);
+        }
     }
 
     fn operand_values(&self, node: NodeId) -> Vec<ValueId> {
@@ -43,6 +57,34 @@ impl Emit<'_> {
             found.unwrap_or_else(|error| (Kernel::new(move |_| Err(error.clone())), Vec::new()));
         self.call_site(node, Opcode::Op, Work::Kernel(kernel), 0, defaults);
         self.read(node);
+        self.fast(node);
+    }
+
+    /// Precedes the call of a kernel by its fast path, if the operator has one.
+    fn fast(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let Some(&path) = graph.op(node).row().and_then(|row| graph.registry().facet::<FastPath>(row)) else {
+            return;
+        };
+        let fits = path.arity() == (graph.operand_count(node), graph.result_count(node));
+        // A string of one byte is a shared one, so it must not be compared by identity.
+        if !fits || path == FastPath::StrGet && !self.only_read(graph.result(node, 0)) {
+            return;
+        }
+        let Some(call) = self.instrs.pop() else { return };
+        self.nodes.pop();
+        self.push(node, Opcode::Fast, call.a, 0, 0);
+        self.small_fields(path as u8, 0);
+        self.push(node, call.op, call.a, 0, 0);
+    }
+
+    /// Whether all users of a value are fast paths that only read it.
+    fn only_read(&self, value: ValueId) -> bool {
+        let graph = self.graph;
+        graph.uses(value).all(|u| {
+            let path = graph.op(u.user).row().and_then(|row| graph.registry().facet::<FastPath>(row));
+            path.is_some_and(|path| path.only_reads(u.index as usize))
+        })
     }
 
     fn prim(&mut self, node: NodeId, prim: Prim) {
@@ -103,7 +145,12 @@ impl Emit<'_> {
         };
         let result = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
         let work = match prim {
-            Prim::Fork => Work::Fork(body, OnceLock::new(), result.future_elem().unwrap_or(Type::ANY)),
+            Prim::Fork => Work::Fork(Box::new(Forked {
+                body,
+                code: OnceLock::new(),
+                elem: result.future_elem().unwrap_or(Type::ANY),
+                concurrent: self.tasks.concurrent.contains(node),
+            })),
             Prim::BailOut => {
                 let work = Work::BailOut(Box::new(Bailout::new(body, result)));
                 return self.call_site(node, Opcode::BailOut, work, 0, Vec::new());
@@ -277,9 +324,14 @@ impl Emit<'_> {
             Some(ScalarKind::Bool) => Opcode::ListGetB,
             None => Opcode::ListGetV,
         };
+        let outer = kind.and_then(|_| self.row_before(list));
         let (Loc::Word(dest) | Loc::Value(dest)) = self.define(result) else { return false };
+        let start = self.instrs.len();
         self.push(node, op, dest, from.0, at);
         self.end_operands(node, 0..2, false);
+        if let (Some(outer), Some(kind), Ok(inner)) = (outer, kind, u8::try_from(at)) {
+            self.nested_get(node, start, outer, (dest, inner, kind));
+        }
         true
     }
 
@@ -328,6 +380,37 @@ impl Emit<'_> {
         true
     }
 
+    /// Returns the previous instruction if it reads a list from a list for the next instruction only.
+    fn row_before(&self, list: ValueId) -> Option<Instr> {
+        let before = self.before().filter(|before| before.op == Opcode::ListGetV)?;
+        let follows = self.nodes.last() == Some(&self.graph.def(list)) && self.graph.use_count(list) == 1;
+        (follows && self.loc[list] == Loc::Value(before.a)).then_some(before)
+    }
+
+    /// Precedes the read of a list (`outer`) and of its element, from position `start`, by an instruction that does both
+    /// without counting a reference to the inner list.
+    fn nested_get(
+        &mut self,
+        node: NodeId,
+        start: usize,
+        outer: Instr,
+        (dest, inner, kind): (u32, u8, ScalarKind),
+    ) {
+        let skipped = self.instrs.len() + 1 - start;
+        let Some(field) = u8::try_from(skipped << 2).ok() else { return };
+        let at = start - 1;
+        let both = Instr {
+            op: Opcode::ListGetNested,
+            a: dest,
+            b: outer.b,
+            c: outer.c,
+            d: inner,
+            e: field | kind as u8,
+        };
+        self.instrs.insert(at, both);
+        self.nodes.insert(at, node);
+    }
+
     // --- attributes ------------------------------------------------------------------------------------------------
 
     fn slot_of(&self, node: NodeId) -> Option<u32> {
@@ -339,12 +422,18 @@ impl Emit<'_> {
     fn get_slot(&mut self, node: NodeId) -> bool {
         let (object, result) = (self.graph.operand(node, 0), self.graph.result(node, 0));
         let Some(slot) = self.slot_of(node) else { return false };
-        if kind_of(self.graph.ty(result)).is_some() || self.graph.use_count(result) == 0 {
+        if self.graph.use_count(result) == 0 {
             return false;
         }
         let from = self.peek(object);
-        let Loc::Value(dest) = self.define(result) else { return false };
-        self.push(node, Opcode::GetSlot, dest, from.0, slot);
+        match (self.define(result), kind_of(self.graph.ty(result))) {
+            (Loc::Word(dest), Some(kind)) => {
+                self.push(node, Opcode::GetWord, dest, from.0, slot);
+                self.small_fields(kind as u8, 0);
+            }
+            (Loc::Value(dest), _) => self.push(node, Opcode::GetSlot, dest, from.0, slot),
+            _ => return false,
+        }
         self.end_operands(node, 0..1, false);
         true
     }

@@ -11,7 +11,7 @@ use flambeau_ir::{NodeId, ValueId};
 
 impl Emit<'_> {
     /// Returns the previous instruction if it is always executed directly before the next one.
-    fn before(&self) -> Option<Instr> {
+    pub(super) fn before(&self) -> Option<Instr> {
         if self.label == self.here() { None } else { self.instrs.last().copied() }
     }
 
@@ -102,7 +102,7 @@ impl Emit<'_> {
         self.push(node, Opcode::Next, trip, limit, top);
     }
 
-    fn small_fields(&mut self, d: u8, e: u8) {
+    pub(super) fn small_fields(&mut self, d: u8, e: u8) {
         if let Some(last) = self.instrs.last_mut() {
             (last.d, last.e) = (d, e);
         }

@@ -1,6 +1,7 @@
 //! Transitions between frames: calls, returns, tasks, bail-outs, errors.
 
 use super::dispatch::Exit;
+use super::tasks::{Ended, Settled};
 use super::{After, Frame, MAX_UNWINDING, Vm, burn, steps};
 use crate::bytecode::{Code, Work};
 use crate::error::{ExecError, Fault, KernelError};
@@ -9,7 +10,7 @@ use crate::kernel::Rets;
 use crate::resolve;
 use crate::structural::{await_value, one_value};
 use flambeau_ir::value::{Future, IValue};
-use flambeau_ir::{Graph, Symbol};
+use flambeau_ir::{Graph, Symbol, Type};
 use std::sync::{Arc, OnceLock};
 
 /// Continuation after a transition.
@@ -24,29 +25,65 @@ impl Vm {
     /// Runs a frame and everything it calls; continues from the exit `left` if there is one.
     pub(super) fn drive(
         &mut self,
+        frame: Frame,
+        left: Option<Exit>,
+        fuel: u64,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, ExecError> {
+        let parks = self.tasks.hold();
+        let ended = self.drive_until(frame, left, fuel, args, host);
+        self.tasks.restore(parks);
+        match ended? {
+            Ended::Value(value) => Ok(value),
+            Ended::Parked(..) => unreachable!("invariant: a machine that may not be suspended is not"),
+        }
+    }
+
+    /// Runs a frame and everything it calls until it ends, or until it must wait for a task.
+    pub(super) fn drive_until(
+        &mut self,
         mut frame: Frame,
         mut left: Option<Exit>,
         mut fuel: u64,
         args: &mut Vec<IValue>,
         host: &mut Host,
-    ) -> Result<IValue, ExecError> {
+    ) -> Result<Ended, ExecError> {
         let bottom = self.frames.len();
         let result = loop {
-            let exit = match left.take() {
+            let mut exit = match left.take() {
                 Some(exit) => exit,
                 None => self.execute(&mut frame, args, host, &mut fuel).unwrap_or_else(Exit::Fail),
             };
+            if matches!(exit, Exit::Sync | Exit::Join(_)) || !self.tasks.is_idle() {
+                match self.settle(&mut frame, exit, &mut fuel, host) {
+                    Settled::Go(settled) => exit = settled,
+                    Settled::Next => {
+                        frame.pc += 1;
+                        continue;
+                    }
+                    Settled::Park(left, future) => break Ok(self.park(frame, left, future)),
+                }
+            }
+            if self.tasks.yields() {
+                break Ok(self.park(frame, Some(exit), Future::ready(Type::NONE, IValue::None)));
+            }
             let burnt = if matches!(exit, Exit::Call(_)) { burn(&mut fuel, host) } else { Ok(()) };
             let next = match (exit, burnt) {
                 (Exit::Fail(error), _) | (_, Err(error)) => Err((frame, error)),
+                (Exit::Call(site), _) if self.starts_task(&frame, site, host) => {
+                    self.fork(frame, site, args, host, &mut fuel)
+                }
                 (Exit::Call(site), _) => self.call_site(frame, site, args, host.max_depth()),
                 (Exit::BailOut(site), _) => self.bail_out(frame, site, args),
                 (Exit::Unfused(site), _) => self.unfused(frame, site, args, host.max_depth()),
                 (Exit::Return(site), _) => self.leave(frame, site),
+                // These exits were settled above.
+                (Exit::Sync | Exit::Join(_), _) => Ok(Next::Run(frame)),
             };
             match next {
                 Ok(Next::Run(on)) => frame = on,
-                Ok(Next::Done(value)) => break Ok(value),
+                Ok(Next::Done(value)) => break Ok(Ended::Value(value)),
                 Err((failed, error)) => match self.unwind(failed, &error, bottom, args, host) {
                     Ok(on) => frame = on,
                     Err(raised) => break Err(raised),
@@ -56,6 +93,21 @@ impl Vm {
         host.give_back(fuel);
         self.rets.clear();
         result
+    }
+
+    /// Starts the task of a fork beside the frame.
+    fn fork(
+        &mut self,
+        frame: Frame,
+        at: u32,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+        fuel: &mut u64,
+    ) -> Result<Next, (Frame, KernelError)> {
+        let code = Arc::clone(&frame.code);
+        let (s, v) = self.registers(&frame);
+        steps::gather(&code, &code.sites[at as usize], s, v, args);
+        self.start_task(frame, at, args, host, fuel).map(Next::Run)
     }
 
     /// Creates the frame of a call.
@@ -87,14 +139,13 @@ impl Vm {
                 args.resize(4, IValue::None);
                 self.method(args, Symbol::new("__exit__"))
             }
-            Work::Subgraph(body, cell) | Work::Fork(body, cell, _) => {
-                self.subgraph(body, cell, code.function)
-            }
+            Work::Subgraph(body, cell) => self.subgraph(body, cell, code.function),
+            Work::Fork(forked) => self.subgraph(&forked.body, &forked.code, code.function),
             Work::Await => return self.wait_for(frame, at, args, max_depth),
             _ => Err(KernelError::internal("a call site without a callee")),
         };
         let after = match &site.work {
-            Work::Fork(_, _, elem) => After::Future(at, Future::new(*elem)),
+            Work::Fork(forked) => After::Future(at, Future::new(forked.elem)),
             _ => After::Results(at),
         };
         self.enter(frame, target, args, after, max_depth)
@@ -212,7 +263,7 @@ impl Vm {
     }
 
     /// Returns the code of a subgraph, compiled at first use.
-    fn subgraph(
+    pub(super) fn subgraph(
         &self,
         body: &Arc<Graph>,
         cell: &OnceLock<Arc<Code>>,

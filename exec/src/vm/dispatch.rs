@@ -4,7 +4,7 @@
 //! words, [`mixed`] runs all instructions, using step functions where values are involved. They exit when the frame
 //! calls, returns, or fails.
 
-use super::{Env, SLICE, WINDOW, steps};
+use super::{Env, SLICE, WINDOW, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarFault, ScalarKind, Word, for_each_operation, sem};
@@ -18,6 +18,10 @@ pub(super) enum Exit {
     BailOut(u32),
     /// The fused group of this site must run as bytecode; its arguments are in the buffer.
     Unfused(u32),
+    /// The frame waits for all its tasks.
+    Sync,
+    /// The frame waits for the future of this operand.
+    Join(u32),
     /// The frame returns the operands of this site.
     Return(u32),
     /// An instruction failed.
@@ -266,20 +270,16 @@ fn mixed(
                 let value = steps::fetch(Operand(i.b), code, s, v);
                 crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?;
             }
-            Opcode::Is | Opcode::IsNot => {
-                let a = steps::fetch(Operand(i.b), code, s, v);
-                let b = steps::fetch(Operand(i.c), code, s, v);
-                s[i.a as usize] = u64::from(a.is_same(&b) == (i.op == Opcode::Is));
-            }
-            Opcode::GetSlot => {
-                let value = steps::get_slot(i.b, i.c, code, v)?;
-                v[i.a as usize] = value;
-            }
+            Opcode::Is | Opcode::IsNot => steps::is(i, code, s, v),
+            Opcode::GetSlot => v[i.a as usize] = steps::get_slot(i.b, i.c, code, v)?,
             Opcode::SetSlot => {
                 let value = steps::fetch(Operand(i.c), code, s, v);
                 steps::set_slot(i.a, i.b, value, code, v)?;
             }
             Opcode::Op => steps::op(code, i.a, s, v, env)?,
+            Opcode::ListGetNested => *at += steps::get_nested(i, s, v),
+            Opcode::Fast => *at += fast::run(i, code, s, v, env),
+            Opcode::GetWord => s[i.a as usize] = steps::get_word_slot(i, code, v)?,
             Opcode::Read => *at += if steps::read(code, [i.a, i.b], s, v) { 2 } else { 0 },
             Opcode::Fused => {
                 if !steps::fused(code, i.a, s, v, env)? {
@@ -298,6 +298,12 @@ fn mixed(
                 }
             }
             Opcode::Call => return Ok(Exit::Call(i.a)),
+            Opcode::Sync => return Ok(Exit::Sync),
+            Opcode::Join => {
+                if steps::pending(i.a, code, v).is_some() {
+                    return Ok(Exit::Join(i.a));
+                }
+            }
             Opcode::Ret => return Ok(Exit::Return(i.a)),
             // Ends of loops over lists are also handled here: switching to `scalars` and back would cost as much as the
             // list access.

@@ -8,7 +8,9 @@
 mod arguments;
 mod calls;
 mod dispatch;
+mod fast;
 mod steps;
+mod tasks;
 
 pub use arguments::{ArgumentSink, Arguments};
 
@@ -125,6 +127,7 @@ pub struct Vm {
     rets: Rets,
     recycler: Option<Recycler>,
     unwinding: u32,
+    tasks: tasks::Tasks,
 }
 
 /// Maximal nesting of errors raised by context managers' exits during unwinding.
@@ -147,6 +150,7 @@ impl Vm {
             rets: Rets::new(),
             recycler: Some(Recycler::new(Self::RECYCLED)),
             unwinding: 0,
+            tasks: tasks::Tasks::default(),
         }
     }
 

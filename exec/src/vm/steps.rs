@@ -1,13 +1,13 @@
 //! Steps of instructions on values: operands, kernels, lists, object slots.
 
 use super::Env;
-use crate::bytecode::{Code, Operand, OperandSource, Site, Work};
+use crate::bytecode::{Code, Instr, Opcode, Operand, OperandSource, Site, Work};
 use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
 use crate::tape;
-use flambeau_ir::value::{IValue, List, ListItems};
+use flambeau_ir::value::{Future, IValue, List, ListItems};
 
 /// Returns the value of an operand.
 #[inline(always)]
@@ -351,6 +351,16 @@ pub(super) fn guard(code: &Code, at: u32, s: &mut [u64], v: &mut [IValue]) -> Re
     Ok(true)
 }
 
+/// Returns the future that an operand refers to, unless it is complete.
+pub(super) fn pending<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Option<&'a Future> {
+    let value = match Operand(operand).place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
+        _ => &IValue::None,
+    };
+    value.as_future().filter(|future| !future.is_done())
+}
+
 /// Returns the list that an operand refers to.
 #[inline]
 pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<&'a List, KernelError> {
@@ -374,6 +384,76 @@ pub(super) fn own_list(operand: u32, v: &mut [IValue]) -> Option<&mut ListItems>
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Stores an element of an element of the list in a register, a number; returns the number of instructions to skip, which
+/// is 0 if those must report an error.
+#[inline(always)]
+pub(super) fn get_nested(i: Instr, s: &mut [u64], v: &mut [IValue]) -> usize {
+    let indices = [i.c, u32::from(i.d)].map(|r| s[r as usize] as i64);
+    match nested_word(Operand(i.b), indices, ScalarKind::of_field(i.e), v) {
+        Some(word) => {
+            s[i.a as usize] = word;
+            usize::from(i.e >> 2)
+        }
+        None => 0,
+    }
+}
+
+#[inline(always)]
+fn nested_word(
+    operand: Operand,
+    [outer, inner]: [i64; 2],
+    kind: ScalarKind,
+    v: &mut [IValue],
+) -> Option<u64> {
+    let IValue::List(list) = &mut v[operand.register()? as usize] else { return None };
+    match list.get_mut() {
+        Some(ListItems::Values(rows)) => {
+            let at = intrinsic::wrap_index(outer, rows.len()).ok()?;
+            let IValue::List(row) = &mut rows[at] else { return None };
+            match row.get_mut() {
+                Some(items) => get_word(items, inner, kind).ok(),
+                None => get_word(&row.read(), inner, kind).ok(),
+            }
+        }
+        Some(_) => None,
+        None => {
+            let ListItems::Values(rows) = &*list.read() else { return None };
+            let at = intrinsic::wrap_index(outer, rows.len()).ok()?;
+            let IValue::List(row) = &rows[at] else { return None };
+            get_word(&row.read(), inner, kind).ok()
+        }
+    }
+}
+
+/// Stores whether two operands are the identical value, or are not.
+#[inline]
+pub(super) fn is(i: Instr, code: &Code, s: &mut [u64], v: &[IValue]) {
+    let (mut word_a, mut word_b) = (IValue::None, IValue::None);
+    let a = peek(Operand(i.b), code, s, v, &mut word_a);
+    let same = a.is_same(peek(Operand(i.c), code, s, v, &mut word_b));
+    s[i.a as usize] = u64::from(same == (i.op == Opcode::Is));
+}
+
+/// Returns the value of an operand without moving it; a word is boxed in `word`.
+#[inline(always)]
+fn peek<'a>(
+    operand: Operand,
+    code: &'a Code,
+    s: &[u64],
+    v: &'a [IValue],
+    word: &'a mut IValue,
+) -> &'a IValue {
+    match operand.place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
+        OperandSource::Scalar(kind, r) => {
+            *word = kind.boxed(s[r as usize]);
+            word
+        }
+        OperandSource::Nowhere => word,
     }
 }
 
@@ -460,6 +540,31 @@ pub(super) fn get_slot(operand: u32, slot: u32, code: &Code, v: &[IValue]) -> Re
             "an attribute was read before it was set",
         )),
         found => Ok(found),
+    }
+}
+
+/// Returns a slot of an object as a word.
+#[inline]
+pub(super) fn get_word_slot(i: Instr, code: &Code, v: &mut [IValue]) -> Result<u64, KernelError> {
+    let (operand, slot, kind) = (i.b, i.c, ScalarKind::of_field(i.d));
+    let unboxed = |slots: &[IValue]| slots.get(slot as usize).and_then(|value| kind.unboxed(value));
+    let word = match Operand(operand).place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => match &mut v[r as usize] {
+            IValue::Object(object) => match object.get_mut() {
+                Some(slots) => unboxed(slots),
+                None => unboxed(&object.read()),
+            },
+            _ => None,
+        },
+        _ => None,
+    };
+    match word {
+        Some(word) => Ok(word),
+        // Constants, and errors.
+        None => {
+            let value = get_slot(operand, slot, code, v)?;
+            kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value))
+        }
     }
 }
 

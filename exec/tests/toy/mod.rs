@@ -4,7 +4,7 @@
 use flambeau_exec::{
     Fault, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Pointwise, ScalarOp, TileOp,
 };
-use flambeau_ir::{Graph, IValue, OpDef, Registry, RegistryBuilder, Source, text};
+use flambeau_ir::{AliasRule, Graph, IValue, OpDef, Registry, RegistryBuilder, Source, text};
 use flambeau_tensor::{DType, Tensor, loops};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn scalars() -> Vec<OpDef> {
         OpDef::new("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)").intrinsic(Intrinsic::ListAppend),
         OpDef::new("aten::__is__(t1 self, t2 obj) -> bool").intrinsic(Intrinsic::Is),
         OpDef::new("aten::__isnot__(t1 self, t2 obj) -> bool").intrinsic(Intrinsic::IsNot),
-        OpDef::new("aten::wait(Future(t) self) -> t").with(Kernel::new(wait)),
+        OpDef::new("aten::wait(Future(t) self) -> t").with(Kernel::new(wait)).with(AliasRule::Waits),
         OpDef::new("aten::unsupported(int a) -> int"),
     ]);
     defs

@@ -32,7 +32,9 @@ fn main() -> ExitCode {
 fn work(oracle: &str, seed: &str) -> Result<(), String> {
     let session = selftest::session();
     let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is not a seed"))?;
-    let campaign = Campaign::new(session.registry(), seed).favouring_random();
+    let campaign = Campaign::new(session.registry(), seed);
+    let campaign =
+        if oracle == "machine" { campaign.favouring_containers() } else { campaign.favouring_random() };
     let oracle = selftest::oracle(&session, oracle)?;
     serve(&campaign, &*oracle).map_err(|e| e.to_string())
 }

@@ -75,6 +75,30 @@ impl OperatorPool {
         self
     }
 
+    /// Draws the operators on strings, lists and dictionaries of other values than tensors much more often than others.
+    #[must_use]
+    pub fn favouring_containers(mut self) -> OperatorPool {
+        let is_scalar = |ty: Type| {
+            matches!(
+                ty.kind(),
+                TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str | TypeKind::Var(_)
+            )
+        };
+        let is_container = |ty: Type| match ty.kind() {
+            TypeKind::Str => true,
+            TypeKind::List(e) => is_scalar(*e),
+            TypeKind::Dict(_, v) => is_scalar(*v),
+            _ => false,
+        };
+        let of_containers = |id: OpId| {
+            let schema = self.registry.schema(id);
+            schema.args.first().is_some_and(|a| is_container(a.ty))
+                && !schema.args.iter().any(|a| a.ty.is_tensor())
+        };
+        self.favoured.extend(self.rows.iter().copied().filter(|&id| of_containers(id)));
+        self
+    }
+
     /// Returns the registry.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry

@@ -218,6 +218,116 @@ with prim::fork_0 = graph(%x : Tensor):
   %y : Tensor = aten::neg(%x)
   return (%y)
 ",
+    // Two tasks on a tensor that is written before they are awaited.
+    "graph(%a : Tensor, %b : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %f : Future(Tensor) = prim::fork_0(%a)
+  %g : Future(Tensor) = prim::fork_1(%a, %b)
+  %n : Tensor = aten::neg(%b)
+  %w : Tensor = aten::add_(%a, %1, %1)
+  %p : Tensor = aten::wait(%g)
+  %q : Tensor = aten::wait(%f)
+  return (%p, %q, %n)
+with prim::fork_0 = graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::neg(%x)
+  %z : Tensor = aten::add_(%y, %x, %1)
+  return (%z)
+with prim::fork_1 = graph(%x : Tensor, %b : Tensor):
+  %y : Tensor = aten::mul(%x, %b)
+  return (%y)
+",
+    // A chain of tasks that a loop starts, and a list of their futures.
+    "graph(%a : Tensor):
+  %0 : int = prim::Constant[value=0]()
+  %3 : int = prim::Constant[value=3]()
+  %t : bool = prim::Constant[value=1]()
+  %f : Future(Tensor) = prim::fork_0(%a)
+  %l : Future(Tensor)[] = prim::ListConstruct(%f)
+  %last : Future(Tensor) = prim::Loop(%3, %t, %f)
+    block0(%i : int, %g : Future(Tensor)):
+      %h : Future(Tensor) = prim::fork_1(%g)
+      %m : Future(Tensor)[] = aten::append(%l, %h)
+      -> (%t, %h)
+  %first : Future(Tensor) = aten::__getitem__(%l, %0)
+  %p : Tensor = aten::wait(%last)
+  %q : Tensor = aten::wait(%first)
+  return (%p, %q)
+with prim::fork_0 = graph(%x : Tensor):
+  %y : Tensor = aten::neg(%x)
+  return (%y)
+with prim::fork_1 = graph(%g : Future(Tensor)):
+  %x : Tensor = aten::wait(%g)
+  %y : Tensor = aten::neg(%x)
+  return (%y)
+",
+    // A dictionary that a loop counts in.
+    "graph(%n : int):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %7 : int = prim::Constant[value=7]()
+  %t : bool = prim::Constant[value=1]()
+  %d : Dict(int, int) = prim::DictConstruct(%0, %n)
+   = prim::Loop(%7, %t)
+    block0(%i : int):
+      %k : int = aten::remainder(%i, %2)
+      %h : bool = aten::__contains__(%d, %k)
+       = prim::If(%h)
+        block0():
+          %v : int = aten::__getitem__(%d, %k)
+          %w : int = aten::add(%v, %1)
+           = aten::_set_item(%d, %k, %w)
+          -> ()
+        block1():
+           = aten::_set_item(%d, %k, %i)
+          -> ()
+      -> (%t)
+  %r : int = aten::__getitem__(%d, %1)
+  return (%r, %d)
+",
+    // Bytes of a string, compared and looked up.
+    "graph(%n : int):
+  %0 : int = prim::Constant[value=0]()
+  %5 : int = prim::Constant[value=5]()
+  %t : bool = prim::Constant[value=1]()
+  %s : str = prim::Constant[value=\"abcab\"]()
+  %a : str = prim::Constant[value=\"a\"]()
+  %d : Dict(str, int) = prim::DictConstruct(%a, %n)
+  %c : int = prim::Loop(%5, %t, %0)
+    block0(%i : int, %c0 : int):
+      %x : str = aten::__getitem__(%s, %i)
+      %h : bool = aten::eq(%x, %a)
+      %c1 : int = prim::If(%h)
+        block0():
+          %v : int = aten::__getitem__(%d, %x)
+          %w : int = aten::add(%c0, %v)
+          -> (%w)
+        block1():
+          -> (%c0)
+      -> (%t, %c1)
+  return (%c)
+",
+    // Lists in a list.
+    "graph(%n : int):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %t : bool = prim::Constant[value=1]()
+  %p : int[] = prim::ListConstruct(%n, %1)
+  %q : int[] = prim::ListConstruct(%2, %n)
+  %l : int[][] = prim::ListConstruct(%p, %q)
+  %c : int = prim::Loop(%2, %t, %0)
+    block0(%i : int, %c0 : int):
+      %r : int[] = aten::__getitem__(%l, %i)
+      %x : int = aten::__getitem__(%r, %i)
+      %s : int[] = aten::__getitem__(%l, %0)
+      %y : int = aten::__getitem__(%s, %i)
+      %z : int = aten::add(%x, %y)
+      %c1 : int = aten::add(%c0, %z)
+      -> (%t, %c1)
+  return (%c)
+",
     // Inverse operators, neutral operands, idempotent operators.
     "graph(%a : Tensor):
   %0 : int = prim::Constant[value=0]()

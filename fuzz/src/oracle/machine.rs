@@ -1,11 +1,17 @@
-//! Checks that the machine and the reference evaluator agree.
+//! Checks that the machine and the reference evaluator agree: on one thread, and if the program forks tasks, under forced
+//! interleavings of its tasks and on several threads.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
-use crate::observe::{self, Precision};
+use crate::observe::{self, Observation, Precision};
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::vm::{Program, Vm};
+use flambeau_ir::Prim;
+use flambeau_tensor::threads;
 use std::sync::Arc;
+
+/// Number of forced interleavings of a program with tasks.
+const INTERLEAVINGS: u64 = 4;
 
 /// Compares bytecode with the graph walk, bit for bit, including errors.
 pub struct MachineAgrees;
@@ -32,6 +38,28 @@ impl Oracle for MachineAgrees {
                 return Outcome::Failed(why);
             }
         }
-        Outcome::Checked
+        match case.graph.nodes_deep().any(|n| case.graph.is_prim(n, Prim::Fork)) {
+            true => tasks_agree(case, &code, &mut vm, &want),
+            false => Outcome::Checked,
+        }
     }
+}
+
+/// Runs the program with its tasks in other orders.
+fn tasks_agree(case: &Case, code: &Arc<Code>, vm: &mut Vm, want: &Observation) -> Outcome {
+    for seed in 0..INTERLEAVINGS {
+        vm.force_interleaving(Some(seed));
+        let got = observe::run(case, |inputs, host| vm.run(code, inputs, host));
+        if let Err(why) = observe::same(want, &got, Precision::Bits) {
+            return Outcome::Failed(format!("interleaving {seed}: {why}"));
+        }
+    }
+    vm.force_interleaving(None);
+    for count in [2, 4] {
+        let got = threads::with(count, || observe::run(case, |inputs, host| vm.run(code, inputs, host)));
+        if let Err(why) = observe::same(want, &got, Precision::Bits) {
+            return Outcome::Failed(format!("{count} threads: {why}"));
+        }
+    }
+    Outcome::Checked
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flambeau_tensor::Shared;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
@@ -82,7 +83,7 @@ impl Tuple {
 
 /// An instance of a class: the class, and one value per attribute in slot order.
 #[derive(Clone)]
-pub struct Object(Arc<ObjectData>);
+pub struct Object(Shared<ObjectData>);
 
 struct ObjectData {
     class: Type,
@@ -102,13 +103,19 @@ impl Object {
     /// Creates an instance with these attribute values.
     #[must_use]
     pub fn new(class: Type, slots: Vec<IValue>) -> Self {
-        Self(Arc::new(ObjectData { class, slots: RwLock::new(slots) }))
+        Self(Shared::new(ObjectData { class, slots: RwLock::new(slots) }))
     }
 
     /// Returns the class.
     #[must_use]
     pub fn class(&self) -> Type {
         self.0.class
+    }
+
+    /// Returns the attributes without locking if this is the only handle.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut Vec<IValue>> {
+        self.0.get_mut().map(|data| data.slots.get_mut())
     }
 
     /// Locks the attributes for reading.
@@ -144,18 +151,18 @@ impl Object {
     /// Returns whether both handles refer to the same instance.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Returns the identity of the instance, unique while the instance exists.
     #[must_use]
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.address()
     }
 
-    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
-        if let Some(mut data) = Arc::into_inner(self.0) {
-            into.append(data.slots.get_mut());
+    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+        if let Some(slots) = self.get_mut() {
+            into.append(slots);
         }
     }
 }

@@ -4,8 +4,7 @@
 //! gap, and the vector is compacted when more than half of it is gaps. Hence every operation is O(1) amortised,
 //! including the removal of the first entry.
 
-use std::sync::Arc;
-
+use flambeau_tensor::Shared;
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,7 +13,7 @@ use crate::types::{Type, TypeCell};
 
 /// A dictionary. Clones of the handle share the contents. Locks are not reentrant.
 #[derive(Clone)]
-pub struct Dict(Arc<Data>);
+pub struct Dict(Shared<Data>);
 
 struct Data {
     key: TypeCell,
@@ -66,6 +65,18 @@ impl DictMap {
     pub fn get(&self, key: &IValue) -> Result<Option<&IValue>, ValueError> {
         let at = self.find(key.key_hash()?, key);
         Ok(at.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
+    }
+
+    /// Replaces the value of a key that is present and returns the old value.
+    ///
+    /// # Errors
+    /// Returns the new value if the key is absent.
+    pub fn replace(&mut self, key: &IValue, value: IValue) -> Result<IValue, IValue> {
+        let at = key.key_hash().ok().and_then(|hash| self.find(hash, key));
+        match at.and_then(|i| self.entries[i].as_mut()) {
+            Some(entry) => Ok(std::mem::replace(&mut entry.value, value)),
+            None => Err(value),
+        }
     }
 
     /// Sets the value of a key and returns the old value. A key that is already present keeps its position.
@@ -166,7 +177,7 @@ impl Dict {
     #[must_use]
     pub fn from_map(key: Type, value: Type, map: DictMap) -> Self {
         let (key, value) = (TypeCell::new(key), TypeCell::new(value));
-        Self(Arc::new(Data { key, value, map: RwLock::new(map) }))
+        Self(Shared::new(Data { key, value, map: RwLock::new(map) }))
     }
 
     /// Returns the type of the keys.
@@ -185,6 +196,12 @@ impl Dict {
     pub fn set_types(&self, key: Type, value: Type) {
         self.0.key.set(key);
         self.0.value.set(value);
+    }
+
+    /// Returns the entries without locking if this is the only handle.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut DictMap> {
+        self.0.get_mut().map(|data| data.map.get_mut())
     }
 
     /// Locks the entries for reading.
@@ -240,18 +257,18 @@ impl Dict {
     /// Returns whether both handles refer to the same dictionary.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Returns the identity of the dictionary, unique while the dictionary exists.
     #[must_use]
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.address()
     }
 
-    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
-        if let Some(mut data) = Arc::into_inner(self.0) {
-            into.append(&mut data.map.get_mut().drain());
+    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+        if let Some(map) = self.get_mut() {
+            into.append(&mut map.drain());
         }
     }
 }

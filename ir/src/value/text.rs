@@ -1,7 +1,7 @@
 //! Byte strings, and the text of strings and numbers.
 
 use std::fmt::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use flambeau_tensor::Complex;
 
@@ -15,6 +15,14 @@ impl Str {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Returns a string of one byte. Strings of one byte are shared by the process.
+    #[must_use]
+    pub fn of_byte(byte: u8) -> Str {
+        static SHARED: OnceLock<Vec<Str>> = OnceLock::new();
+        let all = SHARED.get_or_init(|| (0..=u8::MAX).map(|byte| Str::from(vec![byte])).collect());
+        all[usize::from(byte)].clone()
     }
 
     /// Returns the text if the bytes are UTF-8.

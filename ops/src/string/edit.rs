@@ -3,7 +3,7 @@
 use super::search::{find, find_all};
 use super::{draw, draw_short, give};
 use crate::per_type::{OverloadRow, check_bytes_fit, row, slice_positions};
-use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
+use flambeau_exec::{FastPath, Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
@@ -57,6 +57,7 @@ fn byte_at(cx: &mut KernelCx<'_>) -> KernelResult {
 fn indexed(name: &'static str, overload: &'static str) -> OverloadRow {
     row(name, overload, "`s[index]`: one byte, as a string.", byte_at)
         .raises()
+        .fast(FastPath::StrGet)
         .sample(|_, _| vec![IValue::str("abc"), IValue::Int(-2)])
 }
 

@@ -9,7 +9,7 @@ mod search;
 mod split;
 
 use crate::per_type::{OverloadRow, all, row};
-use flambeau_exec::{Gen, KernelCx, KernelResult};
+use flambeau_exec::{FastPath, Gen, KernelCx, KernelResult};
 use flambeau_ir::OpDef;
 use flambeau_ir::value::{IValue, Str};
 
@@ -59,8 +59,8 @@ fn compared(name: &'static str, doc: &'static str, f: fn(&Str, &Str) -> bool) ->
 
 fn comparisons() -> Vec<OverloadRow> {
     vec![
-        compared("aten::eq", "`a == b`.", |a, b| a == b),
-        compared("aten::ne", "`a != b`.", |a, b| a != b),
+        compared("aten::eq", "`a == b`.", |a, b| a == b).fast(FastPath::StrEqual),
+        compared("aten::ne", "`a != b`.", |a, b| a != b).fast(FastPath::StrNotEqual),
         compared("aten::lt", "`a < b`, byte by byte.", |a, b| a < b),
         compared("aten::le", "`a <= b`, byte by byte.", |a, b| a <= b),
         compared("aten::gt", "`a > b`, byte by byte.", |a, b| a > b),

@@ -1,11 +1,11 @@
 //! Removes pairs of tuple construction and unpacking: the elements are used directly.
 //!
 //! Also handles `prim::If` and `prim::Loop`: if all sources of a tuple result are `prim::TupleConstruct`, the result is
-//! split into one result per element. Tuples that enter or leave the graph, or are operands of other nodes, stay.
+//! split into one result per element; tuple constants count as constructed if another source is. Tuples that enter or leave the graph, or are operands of other nodes, stay.
 
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_ir::{At, Editor, Graph, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,7 +132,8 @@ fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)>
     let is_loop = g.is_prim(node, Prim::Loop);
     g.results(node).enumerate().find_map(|(i, v)| {
         let arity = g.ty(v).as_tuple()?.elems.len();
-        let made = |v| elements(g, v).is_some_and(|e| e.len() == arity);
+        let constructed = |v| elements(g, v).is_some_and(|e| e.len() == arity);
+        let made = |v| constructed(v) || is_constant(g, v, arity);
         let outputs = usize::from(is_loop) + i;
         let all = g.blocks(node).all(|b| g.block_outputs(b).nth(outputs).is_some_and(made))
             && (!is_loop || made(g.operand(node, i + 2)));
@@ -147,7 +148,12 @@ fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)>
             })
         };
         let inside = || is_loop && g.block_inputs(g.block(node, 0)).nth(i + 1).is_some_and(taken);
-        (all && (extent == Extent::All || taken(v) || inside())).then_some((i, arity))
+        let constants_only = || {
+            let ends = g.blocks(node).filter_map(|b| g.block_outputs(b).nth(outputs));
+            let ends = ends.chain(is_loop.then(|| g.operand(node, i + 2)));
+            !ends.into_iter().any(constructed)
+        };
+        (all && !constants_only() && (extent == Extent::All || taken(v) || inside())).then_some((i, arity))
     })
 }
 
@@ -189,10 +195,28 @@ fn split_result(editor: &mut Editor<'_>, node: NodeId, index: usize, arity: usiz
     tuple
 }
 
-/// Replaces an operand that is a constructed tuple by its elements.
+/// Whether a value is a constant tuple of this many elements.
+fn is_constant(g: &Graph, value: ValueId, arity: usize) -> bool {
+    g.is_prim(g.def(value), Prim::Constant)
+        && matches!(g.constant(value), Some(IValue::Tuple(tuple)) if tuple.items().len() == arity)
+}
+
+/// Returns a tuple's elements before a node: those of a constant are new constants.
+fn elements_before(editor: &mut Editor<'_>, node: NodeId, tuple: ValueId) -> Option<Vec<ValueId>> {
+    let g = editor.graph();
+    if let Some(elems) = elements(g, tuple) {
+        return Some(elems);
+    }
+    let (Some(IValue::Tuple(items)), ty) = (g.constant(tuple), g.ty(tuple)) else { return None };
+    let (types, loc) = (ty.as_tuple()?.elems.to_vec(), g.loc(node));
+    let parts = items.items().iter().zip(types);
+    Some(parts.map(|(item, t)| editor.at(At::before(node)).loc(loc).constant_of(item.clone(), t)).collect())
+}
+
+/// Replaces an operand that is a constructed or constant tuple by its elements.
 fn spread_operand(editor: &mut Editor<'_>, node: NodeId, index: usize) {
     let tuple = editor.graph().operand(node, index);
-    let elems = elements(editor.graph(), tuple).expect("invariant: looked at before");
+    let elems = elements_before(editor, node, tuple).expect("invariant: looked at before");
     for (j, v) in elems.into_iter().enumerate() {
         editor.insert_operand(node, index + 1 + j, v);
     }

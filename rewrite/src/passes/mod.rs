@@ -27,6 +27,7 @@ pub mod propagate;
 pub mod refine_integer_values;
 pub mod refine_tuple_types;
 pub mod remove_mutation;
+pub mod scalar_replacement;
 pub mod specialize_autograd_zero;
 pub mod unroll;
 
@@ -64,6 +65,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<lower_simple_tuples::LowerSimpleTuples>,
     PassEntry::of::<refine_integer_values::RefineIntegerValues>,
     PassEntry::of::<refine_tuple_types::RefineTupleTypes>,
+    PassEntry::of::<scalar_replacement::ScalarReplacement>,
     PassEntry::of::<specialize_autograd_zero::SpecializeAutogradZero>,
     PassEntry::configured::<constant_propagation::ConstantPropagation>,
     PassEntry::configured::<canonicalize::Canonicalize>,

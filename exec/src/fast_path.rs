@@ -1,0 +1,67 @@
+//! Fast paths: common cases of operators on dictionaries and strings that the machine handles without calling a kernel.
+//!
+//! An operator with this facet is emitted as two instructions: `Fast` tries the common case on the registers and, if it
+//! applies, skips the next instruction, which calls the kernel. Everything else, errors included, is left to the kernel,
+//! so a fast path may refuse for any reason.
+
+use flambeau_ir::Facet;
+
+/// The common case of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FastPath {
+    /// `(dict, key) -> value` of a key that is present.
+    DictGet,
+    /// `(dict, key, value) -> ()` for a key that is present.
+    DictSet,
+    /// `(dict, key) -> bool`: whether the key is present.
+    DictContains,
+    /// `(str, index) -> str`: the byte at an index.
+    StrGet,
+    /// `(str, str) -> bool`: equality.
+    StrEqual,
+    /// `(str, str) -> bool`: inequality.
+    StrNotEqual,
+}
+
+impl Facet for FastPath {
+    const NAME: &'static str = "fast_path";
+}
+
+impl FastPath {
+    const ALL: [FastPath; 6] = [
+        FastPath::DictGet,
+        FastPath::DictSet,
+        FastPath::DictContains,
+        FastPath::StrGet,
+        FastPath::StrEqual,
+        FastPath::StrNotEqual,
+    ];
+
+    /// Returns the number of operands and results.
+    pub(crate) fn arity(self) -> (usize, usize) {
+        match self {
+            FastPath::DictSet => (3, 0),
+            _ => (2, 1),
+        }
+    }
+
+    /// Whether the operator reads an operand without passing it on: neither the operand nor its identity is observable
+    /// afterwards.
+    pub(crate) fn only_reads(self, index: usize) -> bool {
+        match self {
+            FastPath::DictGet | FastPath::DictContains => index == 1,
+            FastPath::StrGet => index == 0,
+            FastPath::StrEqual | FastPath::StrNotEqual => true,
+            FastPath::DictSet => false,
+        }
+    }
+
+    /// Decodes the field of an instruction.
+    #[inline(always)]
+    pub(crate) fn of_field(field: u8) -> Option<FastPath> {
+        FastPath::ALL.get(usize::from(field)).copied()
+    }
+}
+
+const _: () = assert!(FastPath::ALL[FastPath::StrNotEqual as usize] as u8 == FastPath::StrNotEqual as u8);

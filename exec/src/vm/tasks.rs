@@ -1,0 +1,560 @@
+//! Concurrent tasks of a run: fork, suspension, join.
+//!
+//! A task that the emitter found isolated (`emit/tasks.rs`) is a [`Job`]: a machine of its own with one suspended frame.
+//! Jobs wait in the queue of a [`Crew`], which belongs to the machine of a run and is shared by the machines of its tasks.
+//! Threads of the process run jobs in the order of their forks, at most one less than the number of threads of the run;
+//! the thread of the run takes jobs itself whenever it has to wait. A job that waits for a future that is not complete
+//! leaves its thread: the future's completion puts it back into the queue. So no thread of the pool ever blocks, and no
+//! job can wait for another that no thread will run.
+//!
+//! The results are those of the reference, which runs a task at its fork:
+//! - A frame joins its tasks before it does anything that a task could observe, and before it returns, fails or bails
+//!   out.
+//! - The errors of a task are those of its future. A limit that ends a task ends the run: it is raised at the fork, once
+//!   the frame joins the task. Nothing observable happened in between.
+//! - A job inherits the limits, the cancellation, the gradient mode and the budget of its frame. The fuel that it used is
+//!   taken from the frame at the join, and its write protections are added to those of the frame. If the fuel of all does
+//!   not suffice, that is an error as in the reference, but its location is the join.
+//! - Memory is the exception: tasks that run concurrently hold their memory at the same time.
+//!
+//! Tests force interleavings: with a seed, jobs are never given to other threads, the next job is chosen at random, and
+//! jobs are suspended at random calls.
+
+use super::dispatch::Exit;
+use super::{After, Frame, Vm, steps};
+use crate::bytecode::Work;
+use crate::error::{ExecError, Fault, KernelError};
+use crate::host::Host;
+use crate::kernel::{Rets, panic_message};
+use crate::protections::Protections;
+use flambeau_ir::value::{Future, IValue};
+use flambeau_tensor::{Budget, threads};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Maximal number of queued jobs of a crew; further tasks run at their forks. Bounds the memory of programs that fork in
+/// loops.
+const MAX_QUEUED: usize = 1024;
+
+/// Bytes of freed tensors that the machine of a task keeps.
+const RECYCLED: usize = 16 << 20;
+
+/// The tasks of one machine.
+#[derive(Default)]
+pub(super) struct Tasks {
+    /// Tasks that were started and not joined, in the order of their forks: the depth of their frames ascends.
+    pending: VecDeque<Pending>,
+    crew: Option<Arc<Crew>>,
+    /// Whether this machine belongs to a job and may be suspended.
+    parks: bool,
+    /// The limit that ended a joined task, with its fork.
+    limit: Option<(ForkSite, ExecError)>,
+    /// Seed of a forced interleaving.
+    seed: Option<u64>,
+}
+
+/// A task that was started by a frame of this machine.
+struct Pending {
+    fork: ForkSite,
+    future: Future,
+    end: Arc<Mutex<Option<End>>>,
+}
+
+/// The position of a fork: the number of frames below its frame, and its instruction.
+#[derive(Clone, Copy)]
+struct ForkSite {
+    depth: usize,
+    pc: usize,
+}
+
+/// What a finished job passes to the frame that joins it, besides its result.
+struct End {
+    fuel: u64,
+    protections: Protections,
+    limit: Option<ExecError>,
+}
+
+/// A frame that was left; `left` is the exit to continue from, or `None` to execute the instruction again.
+pub(super) struct Suspended {
+    frame: Frame,
+    left: Option<Exit>,
+}
+
+/// The end of [`Vm::drive_until`].
+pub(super) enum Ended {
+    /// The run has ended with this value.
+    Value(IValue),
+    /// The run continues when the future is complete.
+    Parked(Box<Suspended>, Future),
+}
+
+/// The decision about an exit of a frame while there are tasks.
+pub(super) enum Settled {
+    /// The exit takes place.
+    Go(Exit),
+    /// The next instruction follows.
+    Next,
+    /// The run must be suspended; the exit is repeated if it is given.
+    Park(Option<Exit>, Future),
+}
+
+/// A task that is ready to run or suspended.
+struct Job {
+    vm: Vm,
+    host: Host,
+    budget: Option<Budget>,
+    next: Option<Box<Suspended>>,
+    future: Future,
+    end: Arc<Mutex<Option<End>>>,
+    /// The fuel at its start.
+    fuel: u64,
+}
+
+/// The queue of ready jobs of one run.
+pub(super) struct Crew {
+    /// Number of threads of the run.
+    threads: usize,
+    ready: Mutex<Ready>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Ready {
+    jobs: VecDeque<Box<Job>>,
+    /// Number of pool threads that run jobs of this crew or were invited to.
+    helpers: usize,
+    /// Number of threads that wait for a change.
+    waiting: usize,
+    /// Machines of finished jobs.
+    idle: Vec<Vm>,
+    /// State of the generator that forces an interleaving.
+    random: Option<u64>,
+}
+
+impl Tasks {
+    /// Whether no task is pending.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Forces an interleaving of tasks, or ends that.
+    pub(super) fn force(&mut self, seed: Option<u64>) {
+        self.seed = seed;
+        self.crew = None;
+    }
+
+    /// Whether a forced interleaving suspends this machine now.
+    #[inline]
+    pub(super) fn yields(&self) -> bool {
+        self.parks && self.crew.as_ref().is_some_and(|crew| crew.flips())
+    }
+
+    /// Forbids suspension until [`Tasks::restore`]; returns the previous state.
+    pub(super) fn hold(&mut self) -> bool {
+        std::mem::replace(&mut self.parks, false)
+    }
+
+    /// Restores the state that [`Tasks::hold`] returned.
+    pub(super) fn restore(&mut self, parks: bool) {
+        self.parks = parks;
+    }
+
+    /// Takes over what a complete task leaves to its frame; returns the fuel that it used.
+    fn absorb(&mut self, task: Option<Pending>, host: &mut Host) -> u64 {
+        let Some(Pending { fork, end, .. }) = task else { return 0 };
+        let Some(end) = end.lock().take() else { return 0 };
+        host.add_protections(end.protections);
+        if let Some(error) = end.limit {
+            self.limit = Some((fork, error));
+        }
+        end.fuel
+    }
+}
+
+impl Vm {
+    /// Forces an interleaving of concurrent tasks that follows from the seed, on the calling thread; `None` ends that.
+    /// For tests: results do not depend on the interleaving.
+    pub fn force_interleaving(&mut self, seed: Option<u64>) {
+        self.tasks.force(seed);
+    }
+
+    /// Whether the call of a site starts a concurrent task.
+    pub(super) fn starts_task(&self, frame: &Frame, at: u32, host: &Host) -> bool {
+        let Work::Fork(forked) = &frame.code.sites[at as usize].work else { return false };
+        forked.concurrent
+            && (self.tasks.seed.is_some() || threads::count() > 1)
+            && host.is_plain()
+            && self.frames.len() + 1 < host.max_depth()
+            && self.tasks.crew.as_ref().is_none_or(|crew| crew.ready.lock().jobs.len() < MAX_QUEUED)
+    }
+
+    /// Starts the task of a fork and continues the frame. The arguments of the task are in the buffer.
+    pub(super) fn start_task(
+        &mut self,
+        mut frame: Frame,
+        at: u32,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+        fuel: &mut u64,
+    ) -> Result<Frame, (Frame, KernelError)> {
+        let code = Arc::clone(&frame.code);
+        let Work::Fork(forked) = &code.sites[at as usize].work else {
+            return Err((frame, KernelError::internal("a site without a task")));
+        };
+        let target = match self.subgraph(&forked.body, &forked.code, code.function) {
+            Ok(target) => target,
+            Err(error) => return Err((frame, error)),
+        };
+        host.give_back(std::mem::take(fuel));
+        let crew = self.crew();
+        let mut vm = crew
+            .ready
+            .lock()
+            .idle
+            .pop()
+            .unwrap_or_else(|| Vm::with_recycled(Arc::clone(&self.program), RECYCLED));
+        let task_host = host.for_task(host.max_depth() - self.frames.len() - 1);
+        let first = match vm.frame(target, args, After::Done, task_host.max_depth()) {
+            Ok(first) => first,
+            Err(error) => return Err((frame, error)),
+        };
+        vm.tasks.parks = true;
+        vm.tasks.seed = self.tasks.seed;
+        vm.tasks.crew = Some(Arc::clone(&crew));
+        let (future, end) = (Future::new(forked.elem), Arc::new(Mutex::new(None)));
+        let fork = ForkSite { depth: self.frames.len(), pc: frame.pc };
+        self.tasks.pending.push_back(Pending { fork, future: future.clone(), end: Arc::clone(&end) });
+        crew.push(Box::new(Job {
+            vm,
+            fuel: task_host.fuel(),
+            host: task_host,
+            budget: Budget::active(),
+            next: Some(Box::new(Suspended { frame: first, left: None })),
+            future: future.clone(),
+            end,
+        }));
+        let mut rets = Rets::new();
+        rets.push(IValue::Future(future));
+        let (s, v) = self.registers(&frame);
+        match steps::scatter(&code, &code.sites[at as usize], &mut rets, s, v) {
+            Ok(()) => {
+                frame.pc += 1;
+                Ok(frame)
+            }
+            Err(error) => Err((frame, error)),
+        }
+    }
+
+    /// Returns the crew of this machine, with the number of threads of the current run.
+    fn crew(&mut self) -> Arc<Crew> {
+        let count = threads::count();
+        match &self.tasks.crew {
+            Some(crew) if crew.threads == count || self.tasks.parks => Arc::clone(crew),
+            _ => {
+                let ready = Ready { random: self.tasks.seed, ..Ready::default() };
+                let crew = Crew { threads: count, ready: Mutex::new(ready), changed: Condvar::new() };
+                Arc::clone(self.tasks.crew.insert(Arc::new(crew)))
+            }
+        }
+    }
+
+    /// Joins the tasks that an exit requires to be complete.
+    pub(super) fn settle(
+        &mut self,
+        frame: &mut Frame,
+        exit: Exit,
+        fuel: &mut u64,
+        host: &mut Host,
+    ) -> Settled {
+        let first = match &exit {
+            Exit::Join(operand) => {
+                let (_, v) = self.registers(frame);
+                let future = steps::pending(*operand, &frame.code, v).cloned();
+                return match future {
+                    Some(future) if self.tasks.parks => Settled::Park(None, future),
+                    Some(future) => {
+                        // A future of the host is left to the operator that waits for it.
+                        if let Some(crew) = &self.tasks.crew {
+                            crew.help(&future);
+                        }
+                        self.reap(frame, fuel, host)
+                    }
+                    None => self.reap(frame, fuel, host),
+                };
+            }
+            Exit::Sync | Exit::Fail(_) | Exit::BailOut(_) => 0,
+            Exit::Return(_) => {
+                let depth = self.frames.len();
+                self.tasks.pending.partition_point(|task| task.fork.depth < depth)
+            }
+            _ => return Settled::Go(exit),
+        };
+        let mut used = 0_u64;
+        while self.tasks.pending.len() > first {
+            if let Some(task) = self.tasks.pending.back()
+                && !task.future.is_done()
+            {
+                let future = task.future.clone();
+                if self.tasks.parks {
+                    // The fuel of the tasks joined so far is paid before the frame is left.
+                    return match self.pay(frame, used, fuel, host) {
+                        Some(failed) => Settled::Park(Some(failed), future),
+                        None => Settled::Park(Some(exit), future),
+                    };
+                }
+                if let Some(crew) = &self.tasks.crew {
+                    crew.help(&future);
+                }
+            }
+            let task = self.tasks.pending.pop_back();
+            used = used.saturating_add(self.tasks.absorb(task, host));
+        }
+        match (self.pay(frame, used, fuel, host), exit) {
+            (Some(failed), _) => Settled::Go(failed),
+            (None, Exit::Sync) => Settled::Next,
+            (None, exit) => Settled::Go(exit),
+        }
+    }
+
+    /// Removes the first pending tasks that are complete.
+    fn reap(&mut self, frame: &mut Frame, fuel: &mut u64, host: &mut Host) -> Settled {
+        let mut used = 0_u64;
+        while self.tasks.limit.is_none()
+            && self.tasks.pending.front().is_some_and(|task| task.future.is_done())
+        {
+            let task = self.tasks.pending.pop_front();
+            used = used.saturating_add(self.tasks.absorb(task, host));
+        }
+        self.pay(frame, used, fuel, host).map_or(Settled::Next, |failed| {
+            match self.settle(frame, failed, fuel, host) {
+                Settled::Next => Settled::Next,
+                other => other,
+            }
+        })
+    }
+
+    /// Takes the fuel that joined tasks used from the run; returns the failure of the frame if there is not enough, or if
+    /// a limit ended a task.
+    fn pay(&mut self, frame: &mut Frame, used: u64, fuel: &mut u64, host: &mut Host) -> Option<Exit> {
+        if let Some((fork, error)) = self.tasks.limit.take() {
+            // The error is raised at the fork, as if the task had run there.
+            while self.frames.len() > fork.depth {
+                self.clear(frame);
+                *frame = self.frames.pop().expect("invariant: more frames than below the fork");
+            }
+            frame.pc = fork.pc;
+            return Some(Exit::Fail(KernelError::again(&error)));
+        }
+        if used == 0 {
+            return None;
+        }
+        host.give_back(std::mem::take(fuel));
+        host.tick(used).err().map(Exit::Fail)
+    }
+
+    /// Suspends a frame that this machine drives.
+    pub(super) fn park(&mut self, frame: Frame, left: Option<Exit>, future: Future) -> Ended {
+        Ended::Parked(Box::new(Suspended { frame, left }), future)
+    }
+}
+
+impl Crew {
+    /// Adds a job to the queue and invites a thread of the pool if the run may use another.
+    fn push(self: &Arc<Self>, job: Box<Job>) {
+        let mut ready = self.ready.lock();
+        ready.jobs.push_back(job);
+        let invites = ready.random.is_none() && ready.helpers + 1 < self.threads;
+        ready.helpers += usize::from(invites);
+        if ready.waiting > 0 {
+            self.changed.notify_one();
+        }
+        drop(ready);
+        if invites {
+            pool::invite(Arc::clone(self));
+        }
+    }
+
+    /// Returns the next job: the first, or a random one.
+    fn pop(ready: &mut Ready) -> Option<Box<Job>> {
+        if let Some(state) = &mut ready.random
+            && !ready.jobs.is_empty()
+        {
+            let at = (next_random(state) % ready.jobs.len() as u64) as usize;
+            return ready.jobs.remove(at);
+        }
+        ready.jobs.pop_front()
+    }
+
+    /// Whether a forced interleaving suspends the current job.
+    fn flips(&self) -> bool {
+        self.ready.lock().random.as_mut().is_some_and(|state| next_random(state) % 2 == 0)
+    }
+
+    /// Runs jobs on a thread of the pool until none is ready.
+    fn work(self: &Arc<Self>) {
+        loop {
+            let mut ready = self.ready.lock();
+            let Some(job) = Crew::pop(&mut ready) else {
+                ready.helpers -= 1;
+                return;
+            };
+            drop(ready);
+            self.run(job);
+        }
+    }
+
+    /// Runs jobs on the calling thread until a future is complete.
+    fn help(self: &Arc<Self>, future: &Future) {
+        let mut registered = false;
+        loop {
+            if future.is_done() {
+                return;
+            }
+            let mut ready = self.ready.lock();
+            if let Some(job) = Crew::pop(&mut ready) {
+                drop(ready);
+                self.run(job);
+                continue;
+            }
+            if !registered {
+                drop(ready);
+                registered = true;
+                let crew = Arc::clone(self);
+                future.on_done(move |_| {
+                    let ready = crew.ready.lock();
+                    if ready.waiting > 0 {
+                        crew.changed.notify_all();
+                    }
+                });
+                continue;
+            }
+            // The callback takes the lock after completion, so a completion after this test wakes the thread.
+            if !future.is_done() {
+                ready.waiting += 1;
+                self.changed.wait(&mut ready);
+                ready.waiting -= 1;
+            }
+        }
+    }
+
+    /// Runs a job until it ends or waits.
+    fn run(self: &Arc<Self>, mut job: Box<Job>) {
+        match threads::with(self.threads, || job.advance()) {
+            Ok(Ended::Parked(suspended, future)) => {
+                job.next = Some(suspended);
+                let crew = Arc::clone(self);
+                future.on_done(move |_| crew.push(job));
+            }
+            Ok(Ended::Value(value)) => self.finish(job, Ok(value)),
+            Err(error) => self.finish(job, Err(error)),
+        }
+    }
+
+    /// Completes the future of a job.
+    fn finish(&self, job: Box<Job>, result: Result<IValue, ExecError>) {
+        let Job { mut vm, mut host, future, end, fuel, .. } = *job;
+        let limit = result.as_ref().err().filter(|error| error.fault == Fault::Limit).cloned();
+        let used = if fuel == u64::MAX { 0 } else { fuel.saturating_sub(host.fuel()) };
+        *end.lock() = Some(End { fuel: used, protections: host.take_protections(), limit });
+        // A machine whose job failed may hold values of its frames.
+        if result.is_ok() {
+            vm.tasks = Tasks::default();
+            let mut ready = self.ready.lock();
+            if ready.idle.len() < 2 * self.threads {
+                ready.idle.push(vm);
+            }
+        }
+        future.complete(result.map_err(|error| Arc::new(error) as _));
+    }
+}
+
+impl Job {
+    /// Drives the job's frames until they end or wait.
+    fn advance(&mut self) -> Result<Ended, ExecError> {
+        let Some(Suspended { frame, left }) = self.next.take().map(|next| *next) else {
+            return Err(ExecError::of(&KernelError::internal("a task without a frame")));
+        };
+        let (vm, host, budget) = (&mut self.vm, &mut self.host, &self.budget);
+        let mut recycler = vm.recycler.take();
+        let mut args = std::mem::take(&mut vm.args);
+        let drive = || vm.drive_until(frame, left, 0, &mut args, host);
+        let run = || match budget {
+            Some(budget) => budget.run(drive),
+            None => drive(),
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| match &mut recycler {
+            Some(recycler) => recycler.run(run),
+            None => run(),
+        }));
+        args.clear();
+        self.vm.args = args;
+        self.vm.recycler = recycler;
+        ended.unwrap_or_else(|panic| {
+            let message = panic_message(&*panic);
+            Err(ExecError::of(&KernelError::internal(format!("a task panicked: {message}"))))
+        })
+    }
+}
+
+/// One step of the generator SplitMix64.
+fn next_random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The threads of the process that run jobs. A thread starts when a crew invites one and none is free; threads last until
+/// the process ends.
+mod pool {
+    use super::Crew;
+    use parking_lot::{Condvar, Mutex};
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    /// Maximal number of threads.
+    const MOST: usize = 256;
+
+    struct Pool {
+        invitations: VecDeque<Arc<Crew>>,
+        free: usize,
+        threads: usize,
+    }
+
+    static POOL: Mutex<Pool> = Mutex::new(Pool { invitations: VecDeque::new(), free: 0, threads: 0 });
+    static INVITED: Condvar = Condvar::new();
+
+    /// Asks a thread to run jobs of a crew. If no thread can be started, the thread of the run runs them.
+    pub(super) fn invite(crew: Arc<Crew>) {
+        let mut pool = POOL.lock();
+        pool.invitations.push_back(crew);
+        if pool.free >= pool.invitations.len() || pool.threads == MOST {
+            INVITED.notify_one();
+            return;
+        }
+        let started = std::thread::Builder::new().name("flambeau-task".to_owned()).spawn(serve);
+        pool.threads += usize::from(started.is_ok());
+    }
+
+    fn serve() {
+        loop {
+            let mut pool = POOL.lock();
+            let crew = loop {
+                match pool.invitations.pop_front() {
+                    Some(crew) => break crew,
+                    None => {
+                        pool.free += 1;
+                        INVITED.wait(&mut pool);
+                        pool.free -= 1;
+                    }
+                }
+            };
+            drop(pool);
+            crew.work();
+        }
+    }
+}
