@@ -174,12 +174,20 @@ fn derived(session: &Session, case: &Case, wrt: &[usize]) -> Result<Derived, Err
     let mut host = observe::host();
     let result = entry.call_on(&inputs, &[], &mut host)?;
     let (mut requires, mut outputs) = (Vec::new(), Vec::new());
-    result.visit_tensors(|t| {
-        requires.push(t.requires_grad());
-        if t.requires_grad() && t.dtype().is_floating() {
-            outputs.push(t.clone());
+    // Each position counts, also if several hold one container.
+    let mut open = vec![result];
+    while let Some(value) = open.pop() {
+        match value {
+            IValue::Tensor(t) => {
+                requires.push(t.requires_grad());
+                outputs.extend((t.requires_grad() && t.dtype().is_floating()).then_some(t));
+            }
+            IValue::Tuple(tuple) => open.extend(tuple.items().iter().rev().cloned()),
+            IValue::List(list) => open.extend(list.to_vec().into_iter().rev()),
+            IValue::Dict(dict) => open.extend(dict.read().iter().map(|(_, value)| value.clone())),
+            _ => {}
         }
-    });
+    }
     let mut seeded = Vec::with_capacity(outputs.len());
     for output in outputs {
         let weights = seed(&output)?;
