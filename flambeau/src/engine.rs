@@ -250,6 +250,10 @@ impl Engine {
         &self.entry.session
     }
 
+    pub(crate) fn shared_unit(&self) -> &Arc<CompilationUnit> {
+        &self.unit
+    }
+
     /// Returns the unit of the program.
     pub(crate) fn unit(&self) -> &Arc<CompilationUnit> {
         &self.unit

@@ -38,6 +38,7 @@ mod archives;
 #[cfg(feature = "archive")]
 mod as_module;
 mod background;
+mod check_ad;
 mod engine;
 mod error;
 #[cfg(feature = "export")]
@@ -78,6 +79,7 @@ pub use exports::export;
 pub use exports::{analysis, exec, executor, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
 
+pub use check_ad::{AdCheck, AdProblem, AdReport};
 pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};

@@ -304,6 +304,16 @@ impl Entry {
         self.engine.unit()
     }
 
+    /// Returns the same entry, on the same receiver, with the settings of another session.
+    pub(crate) fn on(&self, session: &Session) -> Entry {
+        Entry {
+            session: session.clone(),
+            engine: Engine::new(session, self.engine.shared_unit()),
+            cache: EntryCache::default(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the name by which the entry was found.
     pub fn name(&self) -> &str {
         &self.name

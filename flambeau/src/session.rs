@@ -571,6 +571,12 @@ impl Session {
         self.with(|settings| settings.execution = execution)
     }
 
+    /// Returns the same session with another number of calls before differentiated graphs run; see
+    /// [`SessionBuilder::differentiated_after`].
+    pub fn with_differentiated_after(&self, calls: u32) -> Session {
+        self.with(|settings| settings.differentiated_after = calls)
+    }
+
     /// Returns the same session with another thread for compilations; see [`SessionBuilder::compilation`].
     pub fn with_compilation(&self, compilation: Compilation) -> Session {
         self.with(|settings| settings.compilation = compilation)

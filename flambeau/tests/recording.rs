@@ -157,3 +157,61 @@ fn a_released_graph_is_not_walked_again() {
         error.message
     );
 }
+
+const CHECKED: &str = "
+def cell(x, w, b):
+    return torch.tanh(x @ w + b) * torch.sigmoid(x @ w)
+
+def branches(x, w):
+    if bool(x.sum() > 0):
+        y = (x * w).exp()
+    else:
+        y = x.tanh() * 2
+    return y * x
+
+def repeated(h, w, n: int):
+    out: List[Tensor] = []
+    for i in range(n):
+        h = (h * w).tanh() + h
+        if i % 2 == 0:
+            h = h * w.sum()
+    return h
+
+def until(x):
+    n = 0
+    while n < 3:
+        x = (x + 2 / x) * 0.5
+        n += 1
+    return x.log()
+";
+
+#[test]
+fn derivatives_are_checked() {
+    use flambeau::{AdCheck, AdProblem};
+    let session = Session::standard().unwrap();
+    let program = session.compile_source(CHECKED, "checked.py").unwrap();
+    let tensor = |values: &[f64], sizes: &[i64]| IValue::Tensor(Tensor::from_slice(values, sizes).unwrap());
+    let (x, w) = (tensor(&[0.3, -0.2, 0.5, 0.9], &[2, 2]), tensor(&[0.7, -0.4, 0.2, 1.1], &[2, 2]));
+    let b = tensor(&[0.1, 0.2], &[2]);
+    let cell = program.entry("cell").unwrap();
+    let mut check = AdCheck::of(&[0, 1, 2]);
+    check.differentiable = ["aten::matmul", "aten::tanh"].map(str::to_owned).to_vec();
+    check.fused = vec!["aten::sigmoid".to_owned()];
+    let report = cell.check_ad(&[x.clone(), w.clone(), b.clone()], &check).unwrap();
+    assert_eq!(report.refused, None);
+    check.differentiable.push("aten::log".to_owned());
+    let found = cell.check_ad(&[x.clone(), w.clone(), b], &check);
+    assert!(matches!(found, Err(AdProblem::Wrong(why)) if why.contains("contains aten::log")));
+    for (name, wrt, args) in [
+        ("branches", vec![0, 1], vec![x.clone(), w.clone()]),
+        ("branches", vec![0, 1], vec![tensor(&[-0.3, -0.2, -0.5, 0.9], &[4]), tensor(&[0.5], &[1])]),
+        ("repeated", vec![0, 1], vec![x.clone(), w.clone(), IValue::Int(3)]),
+        ("repeated", vec![0, 1], vec![x, tensor(&[0.5, 0.25], &[2]), IValue::Int(1)]),
+        ("until", vec![0], vec![w]),
+    ] {
+        let args = if name == "until" { vec![tensor(&[0.7, 1.4], &[2])] } else { args };
+        let report = program.entry(name).unwrap().check_ad(&args, &AdCheck::of(&wrt));
+        let report = report.unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        assert_eq!(report.refused, None, "{name}");
+    }
+}

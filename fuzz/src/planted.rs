@@ -156,6 +156,51 @@ fn reads_first(cx: &mut PassCx<'_>) {
     }
 }
 
+/// A kind of wrong backward graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GradBug {
+    /// The formula of a product forgets a factor.
+    WrongFormula,
+    /// Gradients are not summed over broadcast dimensions.
+    MissesSums,
+    /// The backward graph reads a tensor that has changed since the forward graph kept it.
+    StaleCapture,
+}
+
+impl GradBug {
+    /// All bugs.
+    pub(crate) const ALL: [GradBug; 3] = [GradBug::WrongFormula, GradBug::MissesSums, GradBug::StaleCapture];
+
+    /// Returns the name, for reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            GradBug::WrongFormula => "wrong-formula",
+            GradBug::MissesSums => "misses-sums",
+            GradBug::StaleCapture => "stale-capture",
+        }
+    }
+
+    /// Changes a backward graph.
+    pub(crate) fn plant(self, graph: &mut Graph) {
+        let name = match self {
+            GradBug::WrongFormula => "aten::mul",
+            GradBug::MissesSums => "aten::sum_to_size",
+            GradBug::StaleCapture => return,
+        };
+        let named = |n: &NodeId| {
+            let row = graph.op(*n).row();
+            row.is_some_and(|row| graph.registry().schema(row).name.as_str() == name)
+        };
+        let nodes: Vec<NodeId> = graph.nodes_deep().filter(named).collect();
+        for node in nodes {
+            let operand = graph.operand(node, 0);
+            if graph.ty(operand).is_tensor() && graph.ty(graph.result(node, 0)).is_tensor() {
+                graph.edit().replace_node(node, &[operand]);
+            }
+        }
+    }
+}
+
 /// A bug in the plans of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanBug {

@@ -3,10 +3,10 @@
 
 use crate::campaign::{Campaign, Finding, Tally};
 use crate::oracle::{
-    AliasTruth, AliasedInputsAgree, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, PlansAgree,
-    SourceRoundTrip, TextRoundTrip,
+    AliasTruth, AliasedInputsAgree, FactsHold, GradientsAgree, JournalReplay, MachineAgrees, Oracle,
+    PassKeeps, PlansAgree, SourceRoundTrip, TextRoundTrip,
 };
-use crate::planted::{self, Bug, PlanBug};
+use crate::planted::{self, Bug, GradBug, PlanBug};
 use crate::seeded::seeded_random;
 use flambeau::Session;
 use flambeau_rewrite::{PassLibrary, Pipeline, Planted};
@@ -109,8 +109,8 @@ pub fn pipelines(library: &PassLibrary) -> Vec<String> {
     all
 }
 
-/// Returns an oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `deopt`, `pass:PIPELINE`,
-/// `sharing:PIPELINE`, or `planted:BUG`.
+/// Returns an oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `deopt`, `grad`,
+/// `pass:PIPELINE`, `sharing:PIPELINE`, or `planted:BUG`.
 ///
 /// # Errors
 /// If there is no such oracle, or the pipeline does not parse.
@@ -122,6 +122,7 @@ pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> 
         "machine" => Box::new(MachineAgrees),
         "alias" => Box::new(AliasTruth),
         "facts" => Box::new(FactsHold),
+        "grad" => Box::new(GradientsAgree::new(session)),
         "deopt" => Box::new(PlansAgree::new(session.passes())?),
         _ => {
             let pipeline = |text: &str| session.pipeline(text).map_err(|e| e.to_string());
@@ -147,6 +148,9 @@ fn wrong(session: &Session, bug: &str) -> Option<Box<dyn Oracle>> {
     if let Some(bug) = PlanBug::ALL.into_iter().find(|b| b.name() == bug) {
         return Some(Box::new(PlansAgree::new(session.passes()).ok()?.planted(bug)));
     }
+    if let Some(bug) = GradBug::ALL.into_iter().find(|b| b.name() == bug) {
+        return Some(Box::new(GradientsAgree::new(session).planted(bug)));
+    }
     let bug = Planted::ALL.into_iter().find(|b| b.name() == bug)?;
     let pipeline = session.pipeline(bug.pass()).ok()?;
     Some(Box::new(PassKeeps::new(bug.pass(), pipeline).planted(bug)))
@@ -156,11 +160,13 @@ fn wrong(session: &Session, bug: &str) -> Option<Box<dyn Oracle>> {
 pub fn planted_names() -> Vec<String> {
     let switches = Planted::ALL.into_iter().map(Planted::name);
     let passes = switches.chain(Bug::ALL.into_iter().map(Bug::name));
-    passes.chain(PlanBug::ALL.into_iter().map(PlanBug::name)).map(|name| format!("planted:{name}")).collect()
+    let plans = PlanBug::ALL.into_iter().map(PlanBug::name);
+    let grads = GradBug::ALL.into_iter().map(GradBug::name);
+    passes.chain(plans).chain(grads).map(|name| format!("planted:{name}")).collect()
 }
 
 /// The names of the oracles, except those of passes.
-pub const NAMES: [&str; 7] = ["text", "source", "journal", "machine", "alias", "facts", "deopt"];
+pub const NAMES: [&str; 8] = ["text", "source", "journal", "machine", "alias", "facts", "deopt", "grad"];
 
 /// Returns the names of all oracles over a session.
 pub fn all(session: &Session) -> Vec<String> {

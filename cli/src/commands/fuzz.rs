@@ -20,7 +20,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Oracles: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `deopt` (specialized plans with
-    /// failing guards), `pass`, `sharing` (the pipeline with arguments and constants that share memory), `passes` (each
+    /// failing guards), `grad` (gradients of differentiated graphs), `pass`, `sharing` (the pipeline with arguments and constants that share memory), `passes` (each
     /// pass separately), `planted` (an intentionally wrong pass); the default is all but the last two.
     #[arg(long, value_delimiter = ',')]
     oracle: Vec<String>,

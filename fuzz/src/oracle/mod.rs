@@ -30,6 +30,7 @@
 mod alias;
 mod deopt;
 mod facts;
+mod grad;
 mod journal;
 mod machine;
 mod pass;
@@ -40,6 +41,7 @@ mod text;
 pub use alias::AliasTruth;
 pub use deopt::PlansAgree;
 pub use facts::FactsHold;
+pub use grad::GradientsAgree;
 pub use journal::JournalReplay;
 pub use machine::MachineAgrees;
 pub(crate) use pass::RAISED;

@@ -161,6 +161,11 @@ impl Spread<'_> {
             return Ok(());
         }
         let results = || graph.results(node).filter(|v| carries(graph.ty(*v)));
+        let is_derived = !matches!(self.derivative_of(node)?, Some(OpDerivative::Constant));
+        if let Some(hiding) = graph.results(node).find(|v| is_derived && hides(graph.ty(*v))) {
+            let what = format!("puts a tensor that needs a gradient into a {}", graph.ty(hiding));
+            return Err(NotDifferentiable::at(graph, node, what));
+        }
         if let Some(prim) = graph.prim(node) {
             match prim {
                 Prim::ListConstruct | Prim::TupleConstruct | Prim::ListUnpack | Prim::TupleUnpack => {}
@@ -174,9 +179,7 @@ impl Spread<'_> {
         if results().next().is_none() || self.found.derivatives.contains_key(&node) {
             return Ok(());
         }
-        let row = graph.op(node).row();
-        let derivative = row.map(|row| self.formulas.derivative(row)).transpose()?;
-        match derivative.unwrap_or(OpDerivative::Unknown) {
+        match self.derivative_of(node)?.unwrap_or(OpDerivative::Unknown) {
             OpDerivative::Constant => Ok(()),
             OpDerivative::Body(_) => Err(NotDifferentiable::at(graph, node, "its body was not expanded")),
             OpDerivative::Unknown => Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
@@ -186,6 +189,10 @@ impl Spread<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn derivative_of(&self, node: NodeId) -> Result<Option<OpDerivative>, NotDifferentiable> {
+        self.graph.op(node).row().map(|row| self.formulas.derivative(row)).transpose()
     }
 
     fn activate(&mut self, value: ValueId) {
@@ -201,6 +208,27 @@ fn carries(ty: Type) -> bool {
         TypeKind::Tensor(tensor) => tensor.dtype.is_none_or(|d| d.is_floating() || d.is_complex()),
         TypeKind::List(elem) | TypeKind::Optional(elem) => carries(*elem),
         TypeKind::Tuple(tuple) => tuple.elems.iter().any(|ty| carries(*ty)),
+        _ => false,
+    }
+}
+
+/// Whether a value of this type may hold tensors whose gradients are not followed.
+fn hides(ty: Type) -> bool {
+    match ty.kind() {
+        TypeKind::Any
+        | TypeKind::Dict(..)
+        | TypeKind::Union(_)
+        | TypeKind::Future(_)
+        | TypeKind::Await(_)
+        | TypeKind::RRef(_)
+        | TypeKind::Class(_)
+        | TypeKind::Interface(_)
+        | TypeKind::PyObject
+        | TypeKind::AnyList
+        | TypeKind::AnyTuple
+        | TypeKind::AnyClass => true,
+        TypeKind::List(elem) | TypeKind::Optional(elem) => hides(*elem),
+        TypeKind::Tuple(tuple) => tuple.elems.iter().any(|ty| hides(*ty)),
         _ => false,
     }
 }

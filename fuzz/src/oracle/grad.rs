@@ -1,0 +1,270 @@
+//! Checks that differentiated graphs have the gradients of recorded calls.
+//!
+//! Each case is differentiated with respect to its tensor arguments of floating-point dtype. The recorded call is the
+//! truth; the tests of formulas compare those with finite differences. Two ways are compared with it: an entry that runs
+//! differentiated graphs, specialized to its arguments, and the graphs that [`Session::differentiate`] returns, whose
+//! branches and loops stay, run by the reference evaluator. Results, which of them require gradients, and which arguments
+//! have a gradient must be the same; elements may differ by rounding. Programs that cannot be recorded, or whose gradients
+//! are not finite, are rejected.
+
+use super::{Oracle, Outcome};
+use crate::case::Case;
+use crate::observe;
+use crate::planted::GradBug;
+use flambeau::rewrite::autodiff::Gradient;
+use flambeau::{Error, Execution, Fault, Session};
+use flambeau_exec::{Host, reference};
+use flambeau_ir::{Graph, IValue};
+use flambeau_tensor::{DType, Tensor};
+use std::sync::Arc;
+
+/// Compares differentiated graphs with recorded calls.
+pub struct GradientsAgree {
+    tape: Session,
+    graphs: Session,
+    planted: Option<GradBug>,
+}
+
+impl GradientsAgree {
+    /// Creates the oracle over the operators and passes of a session.
+    pub fn new(session: &Session) -> GradientsAgree {
+        GradientsAgree {
+            tape: session.with_execution(Execution::Machine),
+            graphs: session.with_execution(Execution::Optimized).with_differentiated_after(0),
+            planted: None,
+        }
+    }
+
+    /// Plants a fault in backward graphs, which the oracle must find.
+    #[must_use]
+    pub(crate) fn planted(self, bug: GradBug) -> GradientsAgree {
+        GradientsAgree { planted: Some(bug), ..self }
+    }
+}
+
+impl Oracle for GradientsAgree {
+    fn name(&self) -> String {
+        "grad".into()
+    }
+
+    fn check(&self, case: &Case) -> Outcome {
+        let wrt: Vec<usize> =
+            (0..case.inputs.len()).filter(|i| is_differentiable(&case.inputs[*i])).collect();
+        if wrt.is_empty() {
+            return Outcome::Rejected("no argument has a gradient");
+        }
+        let truth = match derived(&self.tape, case, &wrt) {
+            Ok(truth) if truth.is_finite() => truth,
+            Ok(_) => return Outcome::Rejected("a gradient is not finite"),
+            Err(error) if error.fault == Fault::Internal => return Outcome::Failed(error.to_string()),
+            Err(_) => return Outcome::Rejected("the call cannot be recorded"),
+        };
+        if self.planted.is_none() {
+            match derived(&self.graphs, case, &wrt) {
+                Ok(found) => {
+                    if let Err(why) = truth.agrees(&found) {
+                        return Outcome::Failed(format!("an entry that runs differentiated graphs: {why}"));
+                    }
+                }
+                Err(error) if error.fault == Fault::Limit => return Outcome::Timeout,
+                Err(error) => {
+                    return Outcome::Failed(format!("only the differentiated graph fails: {error}"));
+                }
+            }
+        }
+        // Two arguments that are one tensor have one recorded gradient, and two by graphs.
+        let tensors: Vec<&Tensor> = wrt.iter().filter_map(|i| case.inputs[*i].as_tensor()).collect();
+        if tensors.iter().enumerate().any(|(i, t)| tensors[..i].iter().any(|other| t.shares_storage(other))) {
+            return Outcome::Checked;
+        }
+        match self.by_graphs(case, &wrt, &truth) {
+            Ok(outcome) => outcome,
+            Err(why) => Outcome::Failed(format!("differentiated graphs: {why}")),
+        }
+    }
+}
+
+impl GradientsAgree {
+    /// Runs the graphs of the case's derivative.
+    fn by_graphs(&self, case: &Case, wrt: &[usize], truth: &Derived) -> Result<Outcome, String> {
+        let gradient = match self.tape.differentiate(&case.graph, wrt) {
+            Ok(gradient) => gradient,
+            Err(error) if error.fault == Fault::Internal => return Err(error.to_string()),
+            Err(_) => return Ok(Outcome::Checked),
+        };
+        let Gradient { forward, mut backward, conditional, outputs, results, captures } = gradient;
+        let seeds = outputs.len();
+        if let Some(bug) = self.planted {
+            bug.plant(&mut backward);
+        }
+        let mut host = observe::host();
+        let values = run(forward, case.fresh_inputs(), case, &mut host)?;
+        let (values, kept) = values.split_at(results.min(values.len()));
+        let flagged = conditional.iter().filter(|c| **c).count();
+        let (flags, kept) = kept.split_at(flagged.min(kept.len()));
+        let mut kept = kept.get(wrt.len()..).unwrap_or_default().to_vec();
+        debug_assert_eq!(kept.len(), captures);
+        if self.planted == Some(GradBug::StaleCapture) {
+            make_stale(&mut kept);
+        }
+        let mut flags = flags.iter();
+        let mut args = Vec::with_capacity(seeds + kept.len());
+        for (path, conditional) in outputs.iter().zip(&conditional) {
+            let depends = !conditional || flags.next().and_then(IValue::as_bool) == Some(true);
+            match at_path(values, path).filter(|_| depends) {
+                Some(tensor) if tensor.dtype().is_floating() => {
+                    let weights = seed(&tensor).map_err(|error| error.to_string())?;
+                    args.push(IValue::Tensor(weights));
+                }
+                Some(_) => return Ok(Outcome::Checked),
+                None if depends => return Err("a result is not where its type says".to_owned()),
+                None => args.push(IValue::None),
+            }
+        }
+        args.extend(kept);
+        let found = run(backward, args, case, &mut host)?;
+        for (i, (found, want)) in found.iter().zip(&truth.grads).enumerate() {
+            let found = found.as_tensor().cloned();
+            same(want.as_ref(), found.as_ref()).map_err(|why| format!("argument {}: {why}", wrt[i]))?;
+        }
+        Ok(Outcome::Changed)
+    }
+}
+
+/// Whether an argument can require a gradient.
+fn is_differentiable(value: &IValue) -> bool {
+    value.as_tensor().is_some_and(|t| t.dtype().is_floating())
+}
+
+fn run(graph: Graph, args: Vec<IValue>, case: &Case, host: &mut Host) -> Result<Vec<IValue>, String> {
+    let result = reference::run(&Arc::new(graph), args, &*case.unit, host);
+    result.map_err(|error| format!("{}: {}", error.class, error.message))
+}
+
+/// The results and gradients of a call.
+struct Derived {
+    requires: Vec<bool>,
+    grads: Vec<Option<Tensor>>,
+}
+
+impl Derived {
+    fn is_finite(&self) -> bool {
+        self.grads.iter().flatten().all(|t| elements(t).is_some_and(|v| v.iter().all(|x| x.is_finite())))
+    }
+
+    fn agrees(&self, other: &Derived) -> Result<(), String> {
+        if self.requires != other.requires {
+            let (want, got) = (&self.requires, &other.requires);
+            return Err(format!("which results require gradients: {got:?}; recorded {want:?}"));
+        }
+        for (i, (want, got)) in self.grads.iter().zip(&other.grads).enumerate() {
+            same(want.as_ref(), got.as_ref()).map_err(|why| format!("gradient {i}: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls a case; returns the gradients of its weighted floating-point results.
+fn derived(session: &Session, case: &Case, wrt: &[usize]) -> Result<Derived, Error> {
+    let program = session.program_with((*case.graph).clone(), Arc::clone(&case.unit))?;
+    let entry = program.entry("forward")?;
+    let inputs = case.fresh_inputs();
+    let leaves: Vec<Tensor> = wrt.iter().filter_map(|i| inputs[*i].as_tensor().cloned()).collect();
+    leaves.iter().for_each(|leaf| leaf.set_requires_grad(true));
+    let mut host = observe::host();
+    let result = entry.call_on(&inputs, &[], &mut host)?;
+    let (mut requires, mut outputs) = (Vec::new(), Vec::new());
+    // Each position counts, also if several hold one container.
+    let mut open = vec![result];
+    while let Some(value) = open.pop() {
+        match value {
+            IValue::Tensor(t) => {
+                requires.push(t.requires_grad());
+                outputs.extend((t.requires_grad() && t.dtype().is_floating()).then_some(t));
+            }
+            IValue::Tuple(tuple) => open.extend(tuple.items().iter().rev().cloned()),
+            IValue::List(list) => open.extend(list.to_vec().into_iter().rev()),
+            IValue::Dict(dict) => open.extend(dict.read().iter().map(|(_, value)| value.clone())),
+            _ => {}
+        }
+    }
+    let mut seeded = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        let weights = seed(&output)?;
+        seeded.push((output, weights));
+    }
+    let grads = session.gradients(&seeded, &leaves, &mut host)?;
+    Ok(Derived { requires, grads })
+}
+
+/// The weights of a result in the sum that is differentiated.
+fn seed(like: &Tensor) -> Result<Tensor, Error> {
+    let values: Vec<f64> = (0..like.numel()).map(|i| 0.5 + f64::from(i as u32 % 5) * 0.25).collect();
+    Ok(Tensor::from_slice(&values, like.sizes())?.to_dtype(like.dtype())?)
+}
+
+fn elements(tensor: &Tensor) -> Option<Vec<f64>> {
+    tensor.to_dtype(DType::F64).ok()?.to_vec::<f64>().ok()
+}
+
+/// Compares a gradient with the recorded one, up to rounding of its dtype.
+fn same(want: Option<&Tensor>, got: Option<&Tensor>) -> Result<(), String> {
+    let (want, got) = match (want, got) {
+        (None, None) => return Ok(()),
+        (Some(want), Some(got)) => (want, got),
+        (want, _) => {
+            let has = |yes: bool| if yes { "one" } else { "none" };
+            return Err(format!("has {}; recorded {}", has(want.is_none()), has(want.is_some())));
+        }
+    };
+    if want.sizes() != got.sizes() || want.dtype() != got.dtype() {
+        let of = |t: &Tensor| format!("{} {:?}", t.dtype(), t.sizes());
+        return Err(format!("is {}; recorded {}", of(got), of(want)));
+    }
+    let tolerance = match want.dtype() {
+        DType::F64 => 1e-6,
+        DType::F32 => 1e-2,
+        _ => 0.2,
+    };
+    let (Some(want), Some(got)) = (elements(want), elements(got)) else {
+        return Err("cannot be read".to_owned());
+    };
+    let scale = want.iter().fold(1.0_f64, |scale, x| scale.max(x.abs()));
+    let differs = |(a, b): &(&f64, &f64)| a != b && !((**a - **b).abs() <= tolerance * scale);
+    match want.iter().zip(&got).enumerate().find(|(_, pair)| differs(pair)) {
+        Some((i, (want, got))) => Err(format!("element {i} is {got}; recorded {want}")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the tensor at a path of positions.
+fn at_path(values: &[IValue], path: &[usize]) -> Option<Tensor> {
+    let (first, rest) = path.split_first()?;
+    let mut value = values.get(*first)?.clone();
+    for i in rest {
+        value = match &value {
+            IValue::Tuple(tuple) => tuple.items().get(*i)?.clone(),
+            IValue::List(list) => list.read().iter().nth(*i)?,
+            _ => return None,
+        };
+    }
+    value.as_tensor().cloned()
+}
+
+/// Replaces the first kept tensor by one that was changed since.
+fn make_stale(kept: &mut [IValue]) {
+    for value in kept {
+        if let IValue::Tensor(t) = value
+            && t.dtype().is_floating()
+            && t.numel() > 0
+            && let Some(values) = elements(t)
+        {
+            let moved: Vec<f64> = values.iter().map(|x| x * 1.5 + 1.0).collect();
+            let moved = Tensor::from_slice(&moved, t.sizes()).and_then(|moved| moved.to_dtype(t.dtype()));
+            if let Ok(moved) = moved {
+                *value = IValue::Tensor(moved);
+                return;
+            }
+        }
+    }
+}
