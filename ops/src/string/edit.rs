@@ -112,8 +112,9 @@ fn join(cx: &mut KernelCx<'_>) -> KernelResult {
 fn add(cx: &mut KernelCx<'_>) -> KernelResult {
     let (a, b) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
     check_bytes_fit(a.len().saturating_add(b.len()))?;
-    let joined = Str::concat(a, b);
-    give(cx, joined)
+    let joined = IValue::Str(Str::concat(a, b));
+    cx.ret(joined);
+    Ok(())
 }
 
 fn slice(cx: &mut KernelCx<'_>) -> KernelResult {
