@@ -1,5 +1,6 @@
-# test opt inline,scalar_replacement,dce
-# The attributes of an object that does not escape become values: carried by the loop, and results of the branch.
+# test run
+# The attributes of an object that does not escape become values: carried by the loop, and results of the branch
+# (pass `scalar_replacement`).
 
 class Counter(object):
     def __init__(self, start: int):
@@ -21,5 +22,5 @@ def main(n: int):
     return s, c.odd
 
 
-# run: main(0)
-# run: main(5)
+# run: main(0) == (0, 0)
+# run: main(5) == (25, 2)
