@@ -1,7 +1,7 @@
 //! Exported programs on the command line: recognized by content, and their printed forms.
 
+use crate::output;
 use crate::program::{ProgramArgs, sharing};
-use anstream::print;
 use anyhow::Result;
 use flambeau::export::model::ProgramModel;
 use flambeau::export::verify::{Strictness, violations};
@@ -49,13 +49,13 @@ pub(crate) fn print(model: ProgramModel, form: Form, session: &Session, options:
     match form {
         Form::Program => {
             let style = text::Style::of(model.schema_version);
-            print!("{}", text::program_text(&model, style, registry).map_err(failed)?);
+            output::text(text::program_text(&model, style, registry).map_err(failed)?)?;
         }
-        Form::Graph => anstream::println!("{}", text::graph_text(&model, registry).map_err(failed)?),
-        Form::Dot => print!("{}", text::dot_text(&model, registry).map_err(failed)?),
+        Form::Graph => output::line(text::graph_text(&model, registry).map_err(failed)?)?,
+        Form::Dot => output::text(text::dot_text(&model, registry).map_err(failed)?)?,
         Form::Ir => {
             let program = ExportedProgram::new(session, model)?;
-            print!("{}", crate::output::graph_text(program.graph(), options)?);
+            output::text(output::graph_text(program.graph(), options)?)?;
         }
     }
     Ok(())

@@ -37,9 +37,8 @@ impl InputTypeArgs {
         let values: Vec<ValueId> = graph.inputs().skip(receivers).collect();
         let mut combine = |at: usize, given: Type| -> Result<(), Error> {
             let (name, declared) = (params[at].name, graph.ty(values[at]));
-            let ty = combined(declared, given).ok_or_else(|| {
-                wrong(format!("input `{name}` is declared {declared}, which {given} is not"))
-            })?;
+            let ty = combined(declared, given)
+                .ok_or_else(|| wrong(format!("input `{name}`: expected {declared}, found {given}")))?;
             graph.edit().set_type(values[at], ty);
             Ok(())
         };

@@ -12,10 +12,12 @@ use serde_json::Value;
 /// Options that state arguments.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct InputArgs {
-    /// A JSON file: a list of values in order, or `{"inputs": […], "kwargs": {…}}`; `-` for standard input.
+    /// A JSON file: a list of values in order, or `{"inputs": […], "kwargs": {…}}`; `-` for standard input. A value is plain
+    /// JSON, as `[1, 2.5]`, or has a tag, as `{"t": "tensor", "dtype": "float64", "shape": [2], "data": [1, 2]}`.
     #[arg(long, value_name = "FILE")]
     pub(crate) inputs: Option<String>,
-    /// An argument: `NAME=JSON value`, a plain number, or `NAME=rand:f32[2,3]`.
+    /// An argument: `NAME=JSON`, as `n=3`, `x=[1.5, 2.0]` or `s=text`, or a random tensor, as `x=rand:f32[2,3]`; dtypes are
+    /// f32, f64, f16, bf16, i64, i32, or PyTorch's names.
     #[arg(long = "arg", short = 'a', value_name = "NAME=VALUE")]
     pub(crate) args: Vec<String>,
 }
@@ -58,6 +60,11 @@ impl Inputs {
 }
 
 impl InputArgs {
+    /// Returns whether any argument is stated.
+    pub(crate) fn is_stated(&self) -> bool {
+        self.inputs.is_some() || !self.args.is_empty()
+    }
+
     /// Reads the arguments for an entry; the types of its parameters determine the element types of empty lists.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Inputs> {
         let params = entry.params();
@@ -175,12 +182,20 @@ pub(crate) fn within(place: &str, error: Error) -> Error {
     Error { message: format!("{place}: {}", error.message), ..error }
 }
 
+/// Keys of a file of arguments.
+const FILE_KEYS: [&str; 2] = ["inputs", "kwargs"];
+
 fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs) -> Result<(), Error> {
     let no_list =
         || wrong(format!("{file}: expected a list of values, or an object with `inputs` and `kwargs`"));
     let (list, kwargs) = match json {
         Value::Array(list) => (list.as_slice(), None),
         Value::Object(o) => {
+            if let Some(unknown) = o.keys().find(|key| !FILE_KEYS.contains(&key.as_str())) {
+                let mut error = wrong(format!("{file}: `{unknown}` is not `inputs` or `kwargs`"));
+                error.help = did_you_mean(unknown, FILE_KEYS);
+                return Err(error);
+            }
             let list = o.get("inputs").map_or(Some(&[][..]), |v| v.as_array().map(Vec::as_slice));
             (list.ok_or_else(no_list)?, o.get("kwargs"))
         }
@@ -203,28 +218,25 @@ fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs)
     Ok(())
 }
 
-/// Parses `3`, `2.5`, `true`, `rand:f32[2,3]`, or a JSON value.
+/// Parses `rand:f32[2,3]`, a JSON value, or text for a string.
 pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     if let Some(spec) = text.strip_prefix("rand:") {
         return Ok(IValue::Tensor(random(spec)?));
     }
+    let json = serde_json::from_str::<Value>(text);
+    // A string needs no quotes, whatever it looks like.
+    if is_text(ty) && !matches!(json, Ok(Value::String(_) | Value::Object(_) | Value::Null)) {
+        return Ok(IValue::str(text));
+    }
     match text {
-        "true" | "True" => return Ok(IValue::Bool(true)),
-        "false" | "False" => return Ok(IValue::Bool(false)),
+        "True" => return Ok(IValue::Bool(true)),
+        "False" => return Ok(IValue::Bool(false)),
         "none" | "None" => return Ok(IValue::None),
+        "inf" | "-inf" | "nan" => return Ok(IValue::Float(text.parse().unwrap_or(f64::NAN))),
         _ => {}
     }
-    if ty != Type::FLOAT
-        && let Ok(v) = text.parse::<i64>()
-    {
-        return Ok(IValue::Int(v));
-    }
-    if let Ok(v) = text.parse::<f64>() {
-        return Ok(IValue::Float(v));
-    }
-    match serde_json::from_str::<Value>(text) {
+    match json {
         Ok(json) => Ok(flambeau::json::read_as(&json, ty)?),
-        Err(_) if ty == Type::STR => Ok(IValue::str(text)),
         Err(e) => {
             let mut error = wrong(format!("`{text}` is not a value: {e}"));
             if TensorSpec::read(text).is_ok() {
@@ -233,6 +245,11 @@ pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
             Err(error)
         }
     }
+}
+
+/// Returns whether a type is that of a string, or of an optional one.
+fn is_text(ty: Type) -> bool {
+    ty == Type::STR || ty == Type::optional(Type::STR)
 }
 
 /// `f32[2,3]`: a dtype and sizes; `*` is an unknown size.
@@ -278,7 +295,7 @@ pub(crate) fn dtype(name: &str) -> Result<DType, Error> {
 }
 
 /// Maximum number of elements of a random tensor.
-const MOST: i64 = 1 << 26;
+const MAX_RANDOM: i64 = 1 << 26;
 
 /// Parses `f32[2,3]` and returns a tensor of random numbers between -1 and 1 (integers from 0 to 9, bools of either value),
 /// the same at every call.
@@ -287,8 +304,12 @@ fn random(spec: &str) -> Result<Tensor, Error> {
     let sizes: Option<Vec<i64>> = sizes.into_iter().collect();
     let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has an unknown size (`*`)")))?;
     let count = flambeau::tensor::numel_of(&sizes).map_err(|e| wrong(e.to_string()))? as i64;
-    if count > MOST {
-        return Err(Error::new(Fault::Limit, "X0004", format!("`{spec}` has more than {MOST} elements")));
+    if count > MAX_RANDOM {
+        return Err(Error::new(
+            Fault::Limit,
+            "X0004",
+            format!("`{spec}` has more than {MAX_RANDOM} elements"),
+        ));
     }
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut draw = || {

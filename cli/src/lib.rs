@@ -11,7 +11,7 @@
 //!
 //! Exit codes: 0 success; 1 an error in the program, file or call, or a failure found by `fuzz`; 2 an error in the
 //! command line or an environment variable; 3 a defect of Flambeau. Errors are written to standard error; standard
-//! output has only results.
+//! output has results, and text that programs print.
 
 mod commands;
 mod exported;
@@ -64,6 +64,8 @@ enum Command {
     Info(commands::info::Args),
     /// Write a module or its tensors to another file.
     Convert(commands::convert::Args),
+    /// Make an exported program of a function or module.
+    Export(commands::export::Args),
     /// Write a module with its weights and settings folded into its code.
     Freeze(commands::freeze::Args),
     /// Time calls of a function.
@@ -112,6 +114,7 @@ fn execute(command: Option<Command>, session: SessionBuilder) -> anyhow::Result<
         Some(Command::Ops(args)) => commands::ops::run(&args, setup),
         Some(Command::Info(args)) => commands::info::run(&args, setup),
         Some(Command::Convert(args)) => commands::convert::run(&args, setup),
+        Some(Command::Export(args)) => commands::export::run(&args, setup),
         Some(Command::Freeze(args)) => commands::freeze::run(&args, setup),
         Some(Command::Bench(args)) => commands::bench::run(&args, setup),
         Some(Command::BenchIr(args)) => commands::bench_ir::run(&args, setup),
@@ -122,6 +125,9 @@ fn execute(command: Option<Command>, session: SessionBuilder) -> anyhow::Result<
 
 /// Writes an error to standard error and returns the exit code.
 fn report_error(error: &anyhow::Error) -> u8 {
+    if output::is_closed_pipe(error) {
+        return 0;
+    }
     // A caller that requests JSON results also gets errors as JSON.
     if std::env::args_os().any(|arg| arg == "--json") {
         output::print_error_json(error);

@@ -1,14 +1,15 @@
 //! Output of results and errors: JSON in a pipe, readable text on a terminal.
 
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
-use anstream::{eprint, eprintln, println};
-use anyhow::Result;
+use anyhow::{Context, Result};
+use flambeau::exec::TraceEntry;
 use flambeau::ir::text::PrintOptions;
 use flambeau::ir::{Diagnostic, SourceRange, WalkStep, nearest};
 use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
 
 /// Options for the format of results.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -29,13 +30,43 @@ impl OutputArgs {
 
     /// Writes a value.
     pub(crate) fn value(self, value: &IValue) -> Result<()> {
-        if self.wants_json() {
-            println!("{}", flambeau::json::write(value).map_err(Error::from)?);
-        } else {
-            println!("{value}");
-        }
-        Ok(())
+        if self.wants_json() { line(flambeau::json::write(value).map_err(Error::from)?) } else { line(value) }
     }
+}
+
+/// Writes text to standard output, without colours unless it is a terminal.
+///
+/// # Errors
+/// If standard output cannot be written, as on a full device. The macros of the standard library panic then.
+pub(crate) fn text(text: impl Display) -> Result<()> {
+    let mut out = anstream::stdout();
+    write!(out, "{text}").and_then(|()| out.flush()).context(STANDARD_OUTPUT)
+}
+
+/// Writes a line to standard output, as [`text`].
+///
+/// # Errors
+/// Those of [`text`].
+pub(crate) fn line(content: impl Display) -> Result<()> {
+    text(format_args!("{content}\n"))
+}
+
+const STANDARD_OUTPUT: &str = "writing to standard output";
+
+/// Writes text to standard error. An error of standard error cannot be reported anywhere.
+pub(crate) fn error_text(text: impl Display) {
+    let _ = write!(anstream::stderr(), "{text}");
+}
+
+/// Writes a line to standard error, as [`error_text`].
+pub(crate) fn error_line(content: impl Display) {
+    error_text(format_args!("{content}\n"));
+}
+
+/// Returns whether an error means that the reader of standard output has closed it, as `head` does.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let is_closed = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
+    error.to_string() == STANDARD_OUTPUT && error.downcast_ref::<std::io::Error>().is_some_and(is_closed)
 }
 
 /// Maximum number of bytes of indentation in a graph's text: indentation grows with the square of the nesting.
@@ -64,7 +95,7 @@ pub(crate) fn graph_text(graph: &Graph, options: PrintOptions) -> Result<String>
 #[derive(Debug)]
 pub(crate) struct CommandLine;
 
-impl std::fmt::Display for CommandLine {
+impl Display for CommandLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the command line is wrong")
     }
@@ -99,41 +130,57 @@ pub(crate) fn print_error(error: &anyhow::Error) {
         Some(e) if !e.diagnostics.is_empty() => {
             print_diagnostics(&e.diagnostics);
         }
-        Some(e) => eprint!("{}", e.render()),
-        None => eprintln!("error: {error:#}"),
+        Some(e) => error_text(e.render()),
+        None => error_line(format_args!("error: {error:#}")),
     }
 }
 
 /// Maximum number of diagnostics with the same code and message that are shown.
-const MOST_ALIKE: usize = 10;
+const MAX_ALIKE: usize = 10;
 
-/// Writes diagnostics to standard error. For each code and message that occurs more often than [`MOST_ALIKE`], the
+/// Writes diagnostics to standard error. For each code and message that occurs more often than [`MAX_ALIKE`], the
 /// last line has the number of those not shown.
 fn print_diagnostics(all: &[Diagnostic]) {
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for d in all {
         let count = kinds.entry((d.code, d.message.as_str())).or_default();
         *count += 1;
-        if *count <= MOST_ALIKE {
-            eprint!("{}", rendered(d));
+        if *count <= MAX_ALIKE {
+            error_text(rendered(d));
         }
     }
-    for ((code, message), count) in kinds.iter().filter(|(_, count)| **count > MOST_ALIKE) {
-        eprintln!("{} more with [{code}] {message}", count - MOST_ALIKE);
+    for ((code, message), count) in kinds.iter().filter(|(_, count)| **count > MAX_ALIKE) {
+        error_line(format_args!("{} more with [{code}] {message}", count - MAX_ALIKE));
     }
 }
 
-/// Writes an error to standard error as one line of JSON: `{"errors": […]}`, each with its code, message and position.
+/// Writes an error to standard error as one line of JSON: `{"errors": […]}`, each with its code, message and position;
+/// errors of running programs have the active calls, outermost first.
 pub(crate) fn print_error_json(error: &anyhow::Error) {
     let errors = match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => e.diagnostics.iter().map(as_json).collect(),
         Some(e) => {
             let fault = e.fault.to_string();
-            vec![json!({"code": e.code, "fault": fault, "message": e.message, "help": e.help})]
+            let traceback: Vec<Value> = e.trace.iter().map(call_as_json).collect();
+            vec![json!({
+                "code": e.code, "fault": fault, "class": e.class, "message": e.message, "traceback": traceback,
+                "help": e.help,
+            })]
         }
         None => vec![json!({"message": format!("{error:#}")})],
     };
-    eprintln!("{}", json!({ "errors": errors }));
+    error_line(json!({ "errors": errors }));
+}
+
+fn call_as_json(call: &TraceEntry) -> Value {
+    let mut fields = json!({"function": call.function.to_string(), "operator": call.op.to_string()});
+    if let Some(range) = &call.range {
+        let (line, column) = range.source.line_column(range.range.start as usize);
+        fields["file"] = range.source.name.to_string().into();
+        fields["line"] = line.into();
+        fields["column"] = column.into();
+    }
+    fields
 }
 
 fn as_json(d: &Diagnostic) -> Value {
@@ -167,8 +214,9 @@ fn rendered(d: &Diagnostic) -> String {
     }
     // The source from which an archive's code was printed is shown below the code.
     let original = primary.at.original().filter(can_be_shown);
-    let title = format!("[{}] {}", d.code, d.message);
-    let mut group = Level::ERROR.primary_title(&title).element(snippet(&primary.at, &primary.text));
+    let kind = d.fault.to_string();
+    let title = Level::ERROR.with_name(&kind).primary_title(&d.message).id(d.code);
+    let mut group = title.element(snippet(&primary.at, &primary.text));
     if let Some(original) = &original {
         group = group.element(snippet(original, "printed from here"));
     }

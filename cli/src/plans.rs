@@ -5,6 +5,7 @@ use crate::inputs::InputArgs;
 use crate::output::graph_text;
 use crate::program::ProgramArgs;
 use anyhow::Result;
+use flambeau::exec::Host;
 use flambeau::ir::attr::names;
 use flambeau::ir::text::PrintOptions;
 use flambeau::{Compilation, Entry, Execution, Graph, Session};
@@ -41,8 +42,7 @@ pub(crate) fn text(
     for _ in 0..CALLS {
         // Calls may write their arguments, so each gets new ones.
         let values = given.copied()?;
-        let mut host = session.host();
-        host.set_stdout(std::io::sink());
+        let mut host = quiet_host(&session);
         let result = entry.call_on(&values.positional, &values.kwargs(), &mut host);
         result.map_err(|e| inputs.blame(e))?;
     }
@@ -53,6 +53,15 @@ pub(crate) fn text(
         }
         Specialized::Bailouts => bailouts(&entry, options),
     }
+}
+
+/// Returns a host for calls whose results are not used: it discards what the program prints, and records no gradients, because
+/// calls that record do not use plans.
+pub(crate) fn quiet_host(session: &Session) -> Host {
+    let mut host = session.host();
+    host.set_stdout(std::io::sink());
+    host.set_grad_enabled(false);
+    host
 }
 
 fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {

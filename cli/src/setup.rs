@@ -1,7 +1,6 @@
 //! Common setup of commands: the session builder and the options for printing graphs.
 
-use crate::output::usage;
-use anstream::eprintln;
+use crate::output::{self, usage};
 use anyhow::Result;
 use flambeau::ir::text::PrintOptions;
 use flambeau::ir::types::Verbosity;
@@ -42,7 +41,10 @@ pub(crate) fn session(builder: SessionBuilder) -> Result<Session> {
         if error.code == "S0009" { usage(error) } else { error.into() }
     })?;
     Ok(session.with_failure_hook(|failure| {
-        eprintln!("warning[{}]: {failure}\n{}", failure.error.code, failure.reproducer);
+        output::error_line(format_args!(
+            "warning[{}]: {failure}\n{}",
+            failure.error.code, failure.reproducer
+        ));
     }))
 }
 

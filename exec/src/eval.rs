@@ -1,5 +1,7 @@
-//! Evaluation of one node on constant operands, for constant propagation.
+//! Evaluation of one node: on constant operands, for constant propagation, and as a part of a run, for evaluators outside
+//! this crate.
 
+use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::host::Host;
 use crate::kernel::{KernelCx, Rets, Site};
@@ -63,6 +65,39 @@ pub fn eval_node(
     let mut left = limits.values;
     for value in &rets {
         check_size(value, &mut left)?;
+    }
+    Ok(rets)
+}
+
+/// Runs one node without control flow ([`is_control`](structural::is_control)) as an evaluator does. The results are not
+/// recorded for gradients. `args` are the node's operands; defaults are added.
+///
+/// # Errors
+/// Returns the error that the node raises, and `Unsupported` for operators without a kernel.
+pub fn run_node(
+    graph: &Graph,
+    node: NodeId,
+    mut args: Vec<IValue>,
+    callees: &dyn Callees,
+    host: &mut Host,
+) -> Result<Vec<IValue>, KernelError> {
+    let mut rets = Rets::new();
+    match graph.prim(node) {
+        Some(prim) => {
+            let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host);
+            structural::run(prim, &mut cx, callees)?;
+        }
+        None => {
+            host.poll()?;
+            let kernel = resolve::kernel(graph, graph.op(node))?;
+            args.extend(resolve::defaults(graph, node)?);
+            kernel.call(&mut KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host))?;
+        }
+    }
+    if rets.len() != graph.result_count(node) {
+        let (name, n) = (graph.op_name(node), rets.len());
+        let wanted = graph.result_count(node);
+        return Err(KernelError::internal(format!("`{name}` returned {n} results; expected {wanted}")));
     }
     Ok(rets)
 }

@@ -1,4 +1,5 @@
-//! Resolution of what a node refers to: callee, subgraph, kernel, default arguments.
+//! Resolution of what a node refers to: callee, subgraph, kernel, default arguments. Public for evaluators outside this
+//! crate, which run nodes one by one ([`run_node`](crate::run_node)).
 
 use crate::callees::Callees;
 use crate::error::{Fault, KernelError};
@@ -10,7 +11,10 @@ use flambeau_ir::{Graph, NodeId, Op, OpKind, Symbol};
 use std::sync::Arc;
 
 /// Returns the function that `prim::CallFunction` calls.
-pub(crate) fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
+///
+/// # Errors
+/// Returns an error if the node lacks a callee.
+pub fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
     let function =
         graph.operands(node).next().ok_or_else(|| KernelError::misuse("a call without a callee"))?;
     if let TypeKind::Function(name) = graph.ty(function).kind()
@@ -25,7 +29,10 @@ pub(crate) fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError>
 }
 
 /// Returns the function that implements a method of the first argument's class.
-pub(crate) fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
+///
+/// # Errors
+/// Returns an error if the first argument is no object, or its class lacks the method.
+pub fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
     let class = match args.first() {
         Some(IValue::Object(o)) => o.class(),
         other => {
@@ -42,14 +49,20 @@ pub(crate) fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Re
 }
 
 /// Returns a node's attribute `name`.
-pub(crate) fn name_attr(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
+///
+/// # Errors
+/// Returns an error if the node lacks the attribute.
+pub fn name_attr(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
     let text = graph.attr(node, names::name()).and_then(|a| a.as_str());
     let missing = || KernelError::misuse(format!("`{}` lacks its attribute `name`", graph.op_name(node)));
     text.map(Symbol::new).ok_or_else(missing)
 }
 
 /// Returns a node's attribute `Subgraph`.
-pub(crate) fn subgraph(graph: &Graph, node: NodeId) -> Result<Arc<Graph>, KernelError> {
+///
+/// # Errors
+/// Returns an error if the node lacks the attribute.
+pub fn subgraph(graph: &Graph, node: NodeId) -> Result<Arc<Graph>, KernelError> {
     let found = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph());
     let missing = || KernelError::misuse(format!("`{}` lacks its attribute `Subgraph`", graph.op_name(node)));
     found.cloned().ok_or_else(missing)
@@ -69,7 +82,10 @@ pub(crate) fn kernel(graph: &Graph, op: Op) -> Result<&Kernel, KernelError> {
 }
 
 /// Returns the default values of the arguments that a node omits.
-pub(crate) fn defaults(graph: &Graph, node: NodeId) -> Result<Vec<IValue>, KernelError> {
+///
+/// # Errors
+/// Returns an error if an omitted argument has no default.
+pub fn defaults(graph: &Graph, node: NodeId) -> Result<Vec<IValue>, KernelError> {
     let Some(schema) = graph.registry().schema_of(graph.op(node)) else { return Ok(Vec::new()) };
     let supplied = graph.operand_count(node);
     let left_out = schema.args.get(supplied..).unwrap_or(&[]);

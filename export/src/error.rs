@@ -46,6 +46,8 @@ pub enum ExportCode {
     Argument,
     /// The program has parts that the requested version of the file cannot contain, or that cannot be written.
     Version,
+    /// A TorchScript program does something that an exported program cannot do.
+    Export,
     /// The arguments of a call do not have the structure, sizes or values that the program requires.
     Call,
     /// The text of a symbolic expression is malformed.
@@ -103,6 +105,7 @@ impl ExportCode {
         ExportCode::Call,
         ExportCode::Expression,
         ExportCode::Version,
+        ExportCode::Export,
         ExportCode::Metadata,
         ExportCode::NotOperator,
         ExportCode::NotFunctional,
@@ -141,6 +144,7 @@ impl ExportCode {
             ExportCode::Call => "E013",
             ExportCode::Expression => "E014",
             ExportCode::Version => "E015",
+            ExportCode::Export => "E016",
             ExportCode::Metadata => "E060",
             ExportCode::NotOperator => "E061",
             ExportCode::NotFunctional => "E062",
@@ -164,7 +168,9 @@ impl ExportCode {
     pub const fn fault(self) -> Fault {
         match self {
             ExportCode::Archive(code) => code.fault(),
-            ExportCode::Schema | ExportCode::Operator | ExportCode::Version => Fault::Unsupported,
+            ExportCode::Schema | ExportCode::Operator | ExportCode::Version | ExportCode::Export => {
+                Fault::Unsupported
+            }
             ExportCode::Limit => Fault::Limit,
             _ => Fault::Input,
         }

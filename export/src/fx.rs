@@ -11,7 +11,7 @@ mod build;
 mod names;
 
 pub(crate) use build::{build, shown_name, val_of};
-pub(crate) use names::Namespace;
+pub use names::Namespace;
 
 use std::collections::BTreeMap;
 

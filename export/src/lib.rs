@@ -10,13 +10,15 @@
 //! * [`print`] writes the texts that PyTorch prints for a program;
 //! * [`verify`] checks the rules of exported programs;
 //! * [`call`] checks the arguments of a call and builds its result;
-//! * [`lower`] builds a graph of the IR from a model.
+//! * [`lower`] builds a graph of the IR from a model;
+//! * [`build`] has the parts from which a program is built that no file has.
 //!
 //! This crate knows the format and no operator by name: it asks the registry of operators for schemas.
 //!
 //! Invariants: no input causes a panic, recursion proportional to its nesting, or allocations out of proportion to its
 //! size; nothing in a file is executed. All limits are in `Limits`. Every error is an [`ExportError`] with code, fault and location.
 
+pub mod build;
 pub mod call;
 pub mod codes;
 pub mod container;

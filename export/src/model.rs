@@ -270,6 +270,29 @@ impl Argument {
             _ => None,
         }
     }
+
+    /// Calls `visit` for the name of each value that the argument refers to, in order. Subgraphs do not refer to values
+    /// of the graph.
+    pub fn for_each_name<'a>(&'a self, visit: &mut impl FnMut(&'a str)) {
+        fn syms<'a, T>(values: &'a [Sym<T>], visit: &mut impl FnMut(&'a str)) {
+            for value in values {
+                if let Sym::Name(name) = value {
+                    visit(name);
+                }
+            }
+        }
+        match self {
+            Argument::Tensors(names) => names.iter().for_each(|name| visit(name)),
+            Argument::OptionalTensors(names) => names.iter().flatten().for_each(|name| visit(name)),
+            Argument::NestedTensors(lists) => lists.iter().flatten().for_each(|name| visit(name)),
+            Argument::SymInts(values) => syms(values, visit),
+            Argument::SymFloats(values) => syms(values, visit),
+            Argument::SymBools(values) => syms(values, visit),
+            // The reader bounds the nesting of arguments.
+            Argument::Dict(items) => items.iter().for_each(|(_, item)| item.for_each_name(visit)),
+            other => other.name().into_iter().for_each(visit),
+        }
+    }
 }
 
 /// A symbolic scalar in an argument: the name of a value, or a constant.
@@ -298,6 +321,23 @@ pub struct TensorMeta {
     pub storage_offset: SymInt,
     /// Memory layout.
     pub layout: Layout,
+}
+
+impl TensorMeta {
+    /// Returns the metadata of a tensor with its sizes as numbers; `None` if the schema has no such dtype.
+    #[must_use]
+    pub fn of(tensor: &Tensor) -> Option<TensorMeta> {
+        let ints = |of: &[i64]| of.iter().map(|&n| SymInt::Int(n)).collect();
+        Some(TensorMeta {
+            dtype: ScalarType::of_dtype(tensor.dtype())?,
+            sizes: ints(tensor.sizes()),
+            requires_grad: tensor.requires_grad(),
+            device: Device { kind: tensor.device().type_name().to_owned(), index: None },
+            strides: ints(tensor.strides()),
+            storage_offset: SymInt::Int(tensor.offset()),
+            layout: Layout::Strided,
+        })
+    }
 }
 
 /// An integer or an expression over symbols.

@@ -154,6 +154,64 @@ impl TreeSpec {
         }
     }
 
+    /// Returns the structure of a value and appends its leaves. A named tuple becomes a tuple, because another process
+    /// could not read its class.
+    ///
+    /// # Errors
+    /// `E010` for a dictionary with keys other than strings, integers and bools, `E009` for deep nesting.
+    pub fn of_value(value: &IValue, leaves: &mut Vec<IValue>) -> Result<TreeSpec, ExportError> {
+        of_value(value, 0, leaves)
+    }
+
+    /// Returns a tuple.
+    #[must_use]
+    pub fn tuple(children: Vec<TreeSpec>) -> TreeSpec {
+        TreeSpec::container(Container::Tuple, children)
+    }
+
+    /// Returns a dictionary with string keys.
+    #[must_use]
+    pub fn dict(entries: Vec<(String, TreeSpec)>) -> TreeSpec {
+        let (keys, children) = entries.into_iter().map(|(key, child)| (Key::Str(key), child)).unzip();
+        TreeSpec::container(Container::Dict { class: "dict", keys }, children)
+    }
+
+    fn container(kind: Container, children: Vec<TreeSpec>) -> TreeSpec {
+        let leaves = children.iter().map(|child| child.leaves).sum();
+        TreeSpec { kind, children, leaves }
+    }
+
+    /// Returns the JSON text that [`TreeSpec::parse`] reads; `None` for containers of registered classes, whose text is
+    /// in the file that they were read from.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let mut out = String::from("[1, ");
+        self.write(&mut out)?;
+        out.push(']');
+        Some(out)
+    }
+
+    /// The recursion is bounded by [`MAX_DEPTH`].
+    fn write(&self, out: &mut String) -> Option<()> {
+        let (class, context) = match &self.kind {
+            Container::Leaf => ("null", "null".to_owned()),
+            Container::Tuple => ("\"builtins.tuple\"", json_text("null")),
+            Container::List => ("\"builtins.list\"", json_text("null")),
+            Container::Dict { class: "dict", keys } => {
+                let keys: Vec<String> = keys.iter().map(key_text).collect();
+                ("\"builtins.dict\"", json_text(&format!("[{}]", keys.join(", "))))
+            }
+            _ => return None,
+        };
+        out.push_str(&format!("{{\"type\": {class}, \"context\": {context}, \"children_spec\": ["));
+        for (i, child) in self.children.iter().enumerate() {
+            out.push_str(if i > 0 { ", " } else { "" });
+            child.write(out)?;
+        }
+        out.push_str("]}");
+        Some(())
+    }
+
     /// Returns the number of leaves.
     #[must_use]
     pub fn leaves(&self) -> usize {
@@ -327,6 +385,51 @@ impl TreeSpec {
             }
         })
     }
+}
+
+fn of_value(value: &IValue, depth: usize, leaves: &mut Vec<IValue>) -> Result<TreeSpec, ExportError> {
+    if depth > MAX_DEPTH {
+        return Err(ExportError::new(
+            ExportCode::Limit,
+            format!("containers are nested more than {MAX_DEPTH} deep"),
+        ));
+    }
+    let mut each = |items: &[IValue]| -> Result<Vec<TreeSpec>, ExportError> {
+        items.iter().map(|item| of_value(item, depth + 1, leaves)).collect()
+    };
+    Ok(match value {
+        IValue::Tuple(tuple) => TreeSpec::container(Container::Tuple, each(tuple.items())?),
+        IValue::List(list) => TreeSpec::container(Container::List, each(&list.to_vec())?),
+        IValue::Dict(dict) => {
+            let key = |key: &IValue| match key {
+                IValue::Str(text) => Ok(Key::Str(text.to_text().into_owned())),
+                IValue::Int(n) => Ok(Key::Int(*n)),
+                IValue::Bool(b) => Ok(Key::Bool(*b)),
+                _ => Err(broken("the key of a dict is not a string, an integer or a bool")),
+            };
+            let (keys, items): (Vec<IValue>, Vec<IValue>) = dict.to_vec().into_iter().unzip();
+            let keys = keys.iter().map(key).collect::<Result<_, _>>()?;
+            TreeSpec::container(Container::Dict { class: "dict", keys }, each(&items)?)
+        }
+        leaf => {
+            leaves.push(leaf.clone());
+            TreeSpec { kind: Container::Leaf, children: Vec::new(), leaves: 1 }
+        }
+    })
+}
+
+fn key_text(key: &Key) -> String {
+    match key {
+        Key::Str(text) => json_text(text),
+        Key::Int(n) => n.to_string(),
+        Key::Bool(b) => b.to_string(),
+    }
+}
+
+fn json_text(text: &str) -> String {
+    let mut out = String::new();
+    crate::write::json_string(&mut out, text);
+    out
 }
 
 /// Returns whether a qualified name denotes the registered class: types of the embedding program may have the last part

@@ -18,10 +18,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::container::FileLayout;
 use crate::fx::{self, FxGraph, FxOp};
-use crate::model::{
-    Constant, Device, InputSpec, Layout as MemoryLayout, Map, NodeModel, ProgramModel, ScalarType, SymInt,
-    TensorMeta, Weight,
-};
+use crate::model::{Constant, InputSpec, Map, NodeModel, ProgramModel, TensorMeta, Weight};
 use crate::{ExportCode, ExportError};
 
 /// The version of PyTorch that a file is written for.
@@ -226,19 +223,12 @@ fn bytes_of(tensor: &Tensor) -> Result<Vec<u8>, ExportError> {
 }
 
 fn meta_of(entry: &NamedTensor<'_>) -> Result<TensorMeta, ExportError> {
-    let tensor = entry.tensor;
-    let dtype =
-        ScalarType::of_dtype(tensor.dtype()).ok_or_else(|| json::cannot_write(tensor.dtype().name()))?;
-    let ints = |of: &[i64]| of.iter().map(|&n| SymInt::Int(n)).collect();
-    Ok(TensorMeta {
-        dtype,
-        sizes: ints(tensor.sizes()),
-        requires_grad: tensor.requires_grad(),
-        device: Device { kind: "cpu".to_owned(), index: None },
-        strides: ints(tensor.strides()),
-        storage_offset: SymInt::Int(tensor.offset()),
-        layout: MemoryLayout::Strided,
-    })
+    TensorMeta::of(entry.tensor).ok_or_else(|| json::cannot_write(entry.tensor.dtype().name()))
+}
+
+/// Appends a string as a JSON string.
+pub(crate) fn json_string(out: &mut String, text: &str) {
+    json::string(out, text);
 }
 
 fn address(texts: &Map<String>) -> usize {

@@ -251,7 +251,7 @@ impl Engine {
     }
 
     /// Returns the unit of the program.
-    pub(crate) fn unit(&self) -> &CompilationUnit {
+    pub(crate) fn unit(&self) -> &Arc<CompilationUnit> {
         &self.unit
     }
 

@@ -116,7 +116,8 @@ impl Library {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
                     let source = FormulaSource::of_gradient(schema, gradient, false);
-                    Some(Formula { args: args?, inputs: source.map(|source| inputs_of(&source)) })
+                    let inputs = source.map(|source| inputs_of(&source));
+                    Some(Formula { args: args?, inputs, is_piecewise: gradient.is_piecewise })
                 };
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
             }
@@ -199,6 +200,17 @@ impl Library {
             Helper::Fit => "fit",
             Helper::ZerosLike => "zeros_like",
             Helper::Defined => "defined",
+            Helper::SumDefined => "sum_defined",
+            Helper::SumOptional => "sum_optional",
+            Helper::FitOptional => "fit_optional",
+            Helper::Present => "present",
+            Helper::Either => "either",
+            Helper::IfAny => "if_any",
+            Helper::Next => "next_index",
+            Helper::Mirror => "mirror",
+            Helper::Float => "float_of",
+            Helper::Push => "push",
+            Helper::Element => "element",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
         let entry =

@@ -11,9 +11,14 @@
 //! over the storage of another one (`of`, with `shape`, `strides` and `offset` in elements). A [`Reader`] keeps names
 //! from one value to the next, so that the arguments of a call may share memory.
 //!
+//! Where the expected type is known, plain JSON without tags is also read: numbers, strings, `null`, lists, and objects as
+//! dictionaries (`plain.rs`).
+//!
 //! JSON does not state the element type of an empty list, so the functions for reading take the expected type if it is
 //! known. Both directions stop at [`MAX_DEPTH`]: the trees of `serde_json` are recursive, and a list may contain
 //! itself.
+
+mod plain;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -29,6 +34,10 @@ pub const MAX_DEPTH: usize = 120;
 
 /// Maximum number of elements written as numbers; larger tensors are written as bytes.
 const MAX_DATA: usize = 64;
+
+/// The list of tags in errors.
+const TAGS: &str = "tags are none, bool, int, float, complex, str, list, tuple, dict, dataclass, tensor, dtype, layout, \
+                    memory_format, device, let, ref and view";
 
 /// An error of reading or writing a value as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +66,10 @@ impl JsonError {
 
     fn unsupported(what: impl Into<String>) -> JsonError {
         JsonError { path: String::new(), what: what.into(), fault: Fault::Unsupported }
+    }
+
+    fn no_tag() -> JsonError {
+        JsonError::input(format!(r#"expected a value such as 3, [1.5] or {{"t": "int", "v": 3}}; {TAGS}"#))
     }
 
     fn within(mut self, step: impl Fn() -> String) -> JsonError {
@@ -147,8 +160,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         TypeKind::Optional(inner) => *inner,
         _ => ty,
     };
-    let no_tag = || JsonError::input(r#"expected an object with a tag `t`, such as {"t": "int", "v": 3}"#);
-    let tag = json.get("t").and_then(Value::as_str).ok_or_else(no_tag)?;
+    let Some(tag) = json.get("t").and_then(Value::as_str) else { return plain::read(json, ty, depth, names) };
     let v = json.get("v").unwrap_or(&Value::Null);
     let wrong = || JsonError::input(format!("`v` is not of type {tag}"));
     Ok(match tag {
@@ -198,7 +210,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
                 number_of(tag, name).ok_or_else(|| JsonError::unsupported(format!("the {tag} `{name}`")))?,
             )
         }
-        other => return Err(JsonError::input(format!("unknown tag `{other}`"))),
+        other => return Err(JsonError::input(format!("unknown tag `{other}`; {TAGS}"))),
     })
 }
 
@@ -322,6 +334,15 @@ fn read_dict(pairs: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Res
             read_at(value, value_type, depth + 1, names).map_err(|e| e.within(|| format!(".value({i})")))?;
         entries.push((key, value));
     }
+    dict_of(entries, ty)
+}
+
+/// Creates a dictionary with the expected type if the entries fit it, and else with a type for their values.
+fn dict_of(entries: Vec<(IValue, IValue)>, ty: Type) -> Result<IValue, JsonError> {
+    let types = match ty.kind() {
+        TypeKind::Dict(key, value) => Some((*key, *value)),
+        _ => None,
+    };
     let (keys, values): (Vec<IValue>, Vec<IValue>) = entries.iter().cloned().unzip();
     let fits = |(key, value): &(Type, Type)| {
         keys.iter().all(|k| k.fits(*key)) && values.iter().all(|v| v.fits(*value))

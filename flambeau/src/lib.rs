@@ -44,6 +44,8 @@ mod error;
 mod exported;
 #[cfg(feature = "export")]
 mod exported_module;
+#[cfg(feature = "export")]
+mod exporter;
 mod exports;
 mod failures;
 #[cfg(feature = "archive")]
@@ -67,6 +69,8 @@ pub use archives::StateMismatch;
 pub use error::Error;
 #[cfg(feature = "export")]
 pub use exported::ExportedProgram;
+#[cfg(feature = "export")]
+pub use exporter::{DynamicSize, ExportOptions};
 #[cfg(feature = "archive")]
 pub use exports::archive;
 #[cfg(feature = "export")]

@@ -267,7 +267,7 @@ impl Entry {
         &self.session
     }
 
-    pub(crate) fn unit(&self) -> &CompilationUnit {
+    pub(crate) fn unit(&self) -> &Arc<CompilationUnit> {
         self.engine.unit()
     }
 
@@ -279,6 +279,29 @@ impl Entry {
     /// Returns parameters (a method's receiver first) and return types.
     pub fn schema(&self) -> &FunctionSchema {
         &self.schema
+    }
+
+    /// Returns the receiver of a method.
+    #[cfg(feature = "export")]
+    pub(crate) fn receiver(&self) -> Option<&Object> {
+        self.receiver.as_ref()
+    }
+
+    /// Returns the values of all inputs of the graph but the receiver, with defaults.
+    ///
+    /// # Errors
+    /// `X0003` for arguments that do not match the schema.
+    #[cfg(feature = "export")]
+    pub(crate) fn bound(&self, args: &[IValue], kwargs: &[(&str, IValue)]) -> Result<Vec<IValue>, Error> {
+        if args.len() > self.positional {
+            return Err(self.too_many(args.len()));
+        }
+        self.check_names(kwargs)?;
+        let values = self.params().iter().enumerate().map(|(i, param)| {
+            let value = named(param, args.get(i), kwargs)?;
+            if value.fits(param.ty) { Ok(value.clone()) } else { Err(type_mismatch(param, value)) }
+        });
+        values.collect()
     }
 
     /// Returns the parameters that a caller passes, without a method's receiver.
@@ -382,7 +405,8 @@ impl Entry {
     #[cold]
     fn too_many(&self, given: usize) -> Error {
         let (name, positional) = (&self.name, self.positional);
-        Error::misuse(format!("{name} takes {positional} arguments but {given} were given"))
+        let plural = if positional == 1 { "" } else { "s" };
+        Error::misuse(format!("{name} takes {positional} argument{plural}, but {given} were given"))
     }
 
     /// Reports a name in `kwargs` that is not a parameter. This error precedes one about a missing argument, because a

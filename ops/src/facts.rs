@@ -2,7 +2,7 @@
 
 use crate::support::{in_range, kernel};
 use flambeau_analysis::Shape;
-use flambeau_analysis::shape::{Dim, Fact};
+use flambeau_analysis::shape::{Dim, Fact, Strides, TensorFact};
 use flambeau_exec::{Kernel, KernelCx, KernelError, OfElement, Sample, tape};
 use flambeau_ir::value::List;
 use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
@@ -72,8 +72,21 @@ const ANALYZED: &[(&str, fn() -> Shape)] = &[
     ("aten::sym_numel", || Shape::numel_of(0)),
     ("aten::is_floating_point", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_floating())))),
     ("aten::is_complex", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_complex())))),
+    ("aten::element_size", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
     ("prim::dtype", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.scalar_type())))),
+    ("prim::itemsize", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
+    ("prim::is_cpu", || asked(|t| Some(t.device?.is_cpu()))),
+    ("prim::is_cuda", || asked(|t| t.device?.is_cpu().then_some(false))),
+    ("prim::requires_grad", || asked(|t| t.requires_grad)),
 ];
+
+/// A rule for a question about the first operand.
+fn asked(answer: fn(&TensorFact) -> Option<bool>) -> Shape {
+    Shape::from(move |cx| match cx.fact(0) {
+        Fact::Tensor(t) => Some(Fact::Bool(answer(t)?)),
+        _ => None,
+    })
+}
 
 fn questions() -> Vec<OpDef> {
     let query = |&(name, doc, f): &(&str, _, _)| {
@@ -134,6 +147,7 @@ fn sizes() -> Vec<OpDef> {
         OpDef::named("aten::is_contiguous")
             .with(Doc("Whether the tensor is contiguous: row-major without gaps."))
             .with(sample())
+            .with(asked(|t| (t.strides == Strides::Contiguous).then_some(true)))
             .with(result_of(|t| IValue::Bool(t.is_contiguous()))),
         OpDef::overload("aten::is_contiguous", "memory_format")
             .with(Doc("Whether the tensor is contiguous in a memory format."))

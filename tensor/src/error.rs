@@ -25,9 +25,8 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::Input => "error",
+            Fault::Input | Fault::Misuse => "error",
             Fault::Unsupported => "unsupported",
-            Fault::Misuse => "misuse",
             Fault::Limit => "limit reached",
             Fault::Internal => "internal error",
         })

@@ -138,3 +138,36 @@ fn a_body_repeats_the_drawn_numbers() {
     let along: f64 = grad.iter().zip(&values).map(|(g, v)| g * v).sum();
     assert!((along - total).abs() < 1e-9 * total.abs(), "{along} where {total} is expected");
 }
+
+/// Second derivatives, as PyTorch has them: `tests/oracle/piecewise.py`.
+#[test]
+fn gradients_that_are_constant_in_pieces_have_gradients() {
+    use flambeau::exec::tape::WalkMode;
+    let session = Session::standard().unwrap();
+    let mode = WalkMode { retain_graph: true, create_graph: true };
+    for line in include_str!("../oracle/piecewise.txt").lines() {
+        let mut fields = line.split('\t');
+        let (expression, requires, exists) =
+            (fields.next().unwrap(), fields.next() == Some("True"), fields.next() == Some("True"));
+        let source = format!("def f(x):\n    return {expression}\n");
+        let entry = session.compile_source(&source, "f.py").unwrap().entry("f").unwrap();
+        let mut host = session.host();
+        // The first call is recorded operator by operator, the second runs a differentiated graph.
+        for _ in 0..2 {
+            let x = input(&[-2.0, -0.5, 0.25, 0.75, 2.0, 7.0]);
+            let result = entry.call_on(&[IValue::Tensor(x.clone())], &[], &mut host).unwrap();
+            let result = result.as_tensor().unwrap().clone();
+            let ones = Tensor::full(result.sizes(), 1.0.into(), result.dtype()).unwrap();
+            let wrt = [x.clone()];
+            let found = session.gradients_with(&[(result, ones)], &wrt, mode, &mut host).unwrap();
+            let grad = found[0].clone().unwrap();
+            assert_eq!(grad.requires_grad(), requires, "{expression}");
+            if requires {
+                let ones = Tensor::full(grad.sizes(), 1.0.into(), grad.dtype()).unwrap();
+                let second = session.gradients(&[(grad, ones)], &wrt, &mut host).unwrap();
+                assert_eq!(second[0].is_some(), exists, "{expression}");
+                assert!(second[0].iter().all(|t| t.to_vec::<f64>().unwrap() == [0.0; 6]), "{expression}");
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Combinators for dtype rules.
 
-use super::{Arg, Dtype, Fact, ShapeCx};
+use super::{Arg, Dim, Dtype, Fact, ShapeCx};
 use flambeau_ir::types::{Type, TypeKind};
 use flambeau_tensor::DType;
 use flambeau_tensor::promote::{Promotion, promote, to_float};
@@ -61,18 +61,14 @@ impl Dtype {
     }
 
     /// The dtype of the two operands of a matrix product. PyTorch rejects operands of different dtypes only if it
-    /// multiplies elements, so the dtype is known if both operands have it, or if `a` has columns.
+    /// multiplies elements, so the dtype is known if both operands have it, or if both have elements.
     pub fn of_product(a: impl Into<Arg>, b: impl Into<Arg>) -> Dtype {
         let (a, b) = (a.into(), b.into());
         Dtype::from(move |cx| {
             let (left, right) = (dtype_of(cx.fact(a)), dtype_of(cx.fact(b)));
-            let columns = match cx.fact(a) {
-                Fact::Tensor(t) => t.dims.as_ref().and_then(|dims| dims.last()?.known()),
-                _ => None,
-            };
             match (left, right) {
                 (Some(left), Some(right)) if left == right => Some(left),
-                _ if columns.is_some_and(|n| n > 0) => left.or(right),
+                _ if has_elements(cx.fact(a)) && has_elements(cx.fact(b)) => left.or(right),
                 _ => None,
             }
         })
@@ -161,6 +157,12 @@ fn dtype_of(fact: &Fact) -> Option<DType> {
         Fact::ListOf(elem) => dtype_of(elem),
         _ => None,
     }
+}
+
+/// Whether a tensor certainly has elements.
+fn has_elements(fact: &Fact) -> bool {
+    let positive = |dim: &Dim| dim.known().is_some_and(|n| n > 0);
+    matches!(fact, Fact::Tensor(t) if t.dims.as_ref().is_some_and(|dims| dims.iter().all(positive)))
 }
 
 /// The dtype of a number, by its type.

@@ -1,9 +1,8 @@
 //! `flambeau alias`: values that may share memory, and the nodes that write it.
 
-use crate::output::graph_text;
+use crate::output::{self, graph_text};
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
-use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
 use serde_json::json;
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let mut analyses = Analyses::new();
     let alias = analyses.get::<AliasDb>(graph);
     if args.dot {
-        print!("{}", alias.to_dot(graph));
+        output::text(alias.to_dot(graph))?;
     } else if args.json {
         let values = graph.values_in_order().filter(|&v| graph.ty(v).is_mutable()).map(|v| {
             json!({
@@ -41,9 +40,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
                 "may_be_wildcard": alias.may_be_wildcard(v),
             })
         });
-        println!("{}", serde_json::Value::from_iter(values));
+        output::line(serde_json::Value::from_iter(values))?;
     } else {
-        print!("{}\n{}", graph_text(graph, options)?, alias.dump(graph));
+        output::text(format_args!("{}\n{}", graph_text(graph, options)?, alias.dump(graph)))?;
     }
     Ok(())
 }

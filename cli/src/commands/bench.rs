@@ -4,9 +4,9 @@
 //! the backward walk of the sum of all floating-point results; inputs with floating-point elements require gradients.
 
 use crate::inputs::InputArgs;
+use crate::output;
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::Setup;
-use anstream::println;
 use anyhow::Result;
 use flambeau::exec::Host;
 use flambeau::exec::tape::WalkMode;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: ThreadArgs,
     /// Measure for at least this many seconds.
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     min_time: f64,
     /// Write JSON.
     #[arg(long)]
@@ -73,6 +73,17 @@ pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Ti
     })
 }
 
+/// Parses a time in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds >= 0.0 && seconds <= MAX_SECONDS => Ok(seconds),
+        _ => Err(format!("expected a number of seconds from 0 to {MAX_SECONDS}")),
+    }
+}
+
+/// Longest time of a measurement: a day.
+const MAX_SECONDS: f64 = 86_400.0;
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = args.threads.of(&setup.session()?);
@@ -98,10 +109,13 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             "calls": timing.calls,
             "warmup": timing.warmup,
         });
-        println!("{json}");
+        output::line(&json)?;
     } else {
         let (median, min) = (timing.median / 1e3, timing.min / 1e3);
-        println!("{median:.3} us per call (median), {min:.3} us (minimum), {} calls", timing.calls);
+        output::line(format_args!(
+            "{median:.3} us per call (median), {min:.3} us (minimum), {} calls",
+            timing.calls
+        ))?;
     }
     Ok(())
 }

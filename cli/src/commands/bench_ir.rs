@@ -1,9 +1,9 @@
 //! `flambeau bench-ir`: times the steps of the compiler on a program: reading, printing, verifying and copying the
 //! graph, every analysis, every registered pass.
 
+use crate::output;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::Setup;
-use anstream::println;
 use anyhow::{Context, Result};
 use flambeau::analysis::{AliasDb, STANDARD};
 use flambeau::ir::text::PrintOptions;
@@ -117,14 +117,18 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         for (name, ns) in &steps {
             json[format!("{name}_ns")] = (*ns).into();
         }
-        println!("{json}");
+        output::line(&json)?;
         return Ok(());
     }
-    println!("{nodes} nodes, {bytes_per_node:.0} bytes per node");
+    output::line(format_args!("{nodes} nodes, {bytes_per_node:.0} bytes per node"))?;
     for (title, times) in [("steps", &steps), ("analyses", &analyses), ("passes", &passes)] {
-        println!("\n{title:<36} {:>12} {:>16}", "microseconds", "ns a node");
+        output::line(format_args!("\n{title:<36} {:>12} {:>16}", "microseconds", "ns a node"))?;
         for (name, ns) in times {
-            println!("{name:<36} {:>12.1} {:>16.1}", *ns as f64 / 1e3, *ns as f64 / nodes.max(1) as f64);
+            output::line(format_args!(
+                "{name:<36} {:>12.1} {:>16.1}",
+                *ns as f64 / 1e3,
+                *ns as f64 / nodes.max(1) as f64
+            ))?;
         }
     }
     Ok(())

@@ -1,14 +1,14 @@
 //! `flambeau convert`: converts a module or its tensors to another file; the name of the output determines the format.
 
-use crate::output::misuse;
+use crate::inputs::InputArgs;
+use crate::output::{self, misuse, usage};
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
-use anstream::eprintln;
 use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::export::{FileVersion, is_exported_file};
-use flambeau::{Error, Session};
-use std::path::PathBuf;
+use flambeau::{DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Session};
+use std::path::{Path, PathBuf};
 
 /// Arguments of `convert`.
 #[derive(clap::Args)]
@@ -31,6 +31,12 @@ pub(crate) struct Args {
     /// With `--weights`: keep tensors that the file lacks and ignore additional ones; both are reported.
     #[arg(long, requires = "weights")]
     partial: bool,
+    /// Example arguments, with which a module or function is run to become an exported program.
+    #[command(flatten)]
+    examples: InputArgs,
+    /// With a module or function as input: a size that may vary, as INPUT:DIM=NAME:MIN..MAX, such as `x:0=batch:1..64`.
+    #[arg(long, value_name = "SIZE")]
+    dynamic: Vec<String>,
     /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
     #[arg(long = "for", value_name = "VERSION")]
     version: Option<String>,
@@ -48,8 +54,14 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if !from_source && is_exported_file(&args.input, &limits).map_err(Error::from)? {
         return convert_exported(&session, args, to_safetensors);
     }
+    if is_pt2(&args.output) {
+        return export(&session, args);
+    }
     if args.version.is_some() {
-        return Err(misuse("`--for` requires an exported program"));
+        return Err(misuse("`--for` requires an exported program as output"));
+    }
+    if args.examples.is_stated() || !args.dynamic.is_empty() {
+        return Err(misuse("`--inputs`, `--arg` and `--dynamic` require an exported program as output"));
     }
     let from_module =
         !from_source && flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
@@ -78,6 +90,13 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
     if args.weights.is_some() || !args.extra.is_empty() || args.entry.is_some() {
         return Err(misuse("`--weights`, `--extra` and `--entry` do not apply to exported programs"));
     }
+    // An invalid option precedes the errors of the file.
+    let version = version(args)?;
+    if args.examples.is_stated() {
+        return Err(misuse(
+            "`--inputs` and `--arg` apply to modules and functions, not to exported programs",
+        ));
+    }
     let program = session.load_exported(&args.input)?;
     if to_safetensors || args.state_dict {
         let weights = program.state_dict();
@@ -87,15 +106,51 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
         };
         return Ok(written.map_err(Error::from)?);
     }
-    if args.output.extension().is_none_or(|e| e != "pt2") {
+    if !is_pt2(&args.output) {
         return Ok(program.to_module()?.save(&args.output)?);
     }
-    let version = match &args.version {
-        None => FileVersion::default(),
-        Some(name) => FileVersion::from_name(name)
-            .ok_or_else(|| misuse(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`")))?,
-    };
     Ok(program.save(&args.output, version)?)
+}
+
+fn is_pt2(output: &Path) -> bool {
+    output.extension().is_some_and(|e| e == "pt2")
+}
+
+/// Returns the version of PyTorch for which an exported program is written.
+fn version(args: &Args) -> Result<FileVersion> {
+    version_named(args.version.as_deref())
+}
+
+/// Returns the version of PyTorch with a name.
+pub(crate) fn version_named(name: Option<&str>) -> Result<FileVersion> {
+    match name {
+        None => Ok(FileVersion::default()),
+        Some(name) => FileVersion::from_name(name)
+            .ok_or_else(|| misuse(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`"))),
+    }
+}
+
+/// Exports an entry by a run on example arguments.
+pub(crate) fn exported(entry: &Entry, examples: &InputArgs, dynamic: &[String]) -> Result<ExportedProgram> {
+    let sizes = dynamic.iter().map(|text| text.parse::<DynamicSize>().map_err(usage));
+    let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()? };
+    let inputs = examples.read(entry)?;
+    let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
+    exported.map_err(|error| examples.blame(error))
+}
+
+/// Exports a method of a module, or a function.
+fn export(session: &Session, args: &Args) -> Result<()> {
+    if args.weights.is_some() || !args.extra.is_empty() || args.state_dict {
+        return Err(misuse("`--weights`, `--extra` and `--state-dict` do not apply to exported programs"));
+    }
+    let version = version(args)?;
+    let file = args.input.to_string_lossy().into_owned();
+    let chosen = ProgramArgs { file, entry: args.entry.clone(), copy: false };
+    let program = chosen.load(session)?;
+    let entry = chosen.pick(&program)?;
+    let exported = exported(&entry, &args.examples, &args.dynamic)?;
+    Ok(exported.save(&args.output, version)?)
 }
 
 /// Converts a module to another archive, with other weights and extra files.
@@ -104,7 +159,7 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
     if let (Some(file), Some(module)) = (&args.weights, program.module()) {
         let mismatch = module.load_state_dict(&session.load_weights(file)?, !args.partial)?;
         for (what, names) in [("kept", &mismatch.missing), ("left out", &mismatch.unexpected)] {
-            names.iter().for_each(|name| eprintln!("{what}: {name}"));
+            names.iter().for_each(|name| output::error_line(format_args!("{what}: {name}")));
         }
     }
     let mut files = program.extra_files().to_vec();

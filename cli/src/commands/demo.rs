@@ -2,8 +2,8 @@
 
 use crate::commands::bench::time;
 use crate::input_types::of_value;
+use crate::output;
 use crate::setup::Setup;
-use anstream::println;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail};
 use flambeau::IValue;
@@ -15,68 +15,75 @@ use flambeau::tensor::compare::max_abs_diff;
 const SOURCE: &str = include_str!("../../data/lstm_cell.py");
 const RECORD: &str = include_str!("../../data/lstm_cell.json");
 
-fn title(text: &str) {
+fn title(text: &str) -> Result<()> {
     let style: Style = AnsiColor::Cyan.on_default().bold();
-    println!("\n{style}== {text} =={style:#}");
+    output::line(format_args!("\n{style}== {text} =={style:#}"))
 }
 
 /// Runs the command.
 pub(crate) fn run(setup: Setup) -> Result<()> {
     let options = setup.print;
     let session = setup.session()?;
-    title("source");
-    println!("{SOURCE}");
+    title("source")?;
+    output::line(&SOURCE)?;
 
     let program = session.compile_source(SOURCE, "lstm_cell.py")?;
     let entry = program.entry("lstm_cell")?;
-    title("graph");
-    println!("{}", entry.graph().to_text(options));
+    title("graph")?;
+    output::line(entry.graph().to_text(options))?;
 
-    title("aliasing: values that may share memory");
+    title("aliasing: values that may share memory")?;
     let mut analyses = Analyses::new();
-    println!("{}", analyses.get::<AliasDb>(entry.graph()).dump(entry.graph()));
+    output::line(analyses.get::<AliasDb>(entry.graph()).dump(entry.graph()))?;
 
     let record: serde_json::Value = serde_json::from_str(RECORD).context("the embedded record")?;
     let read = |v: &serde_json::Value| flambeau::json::read(v).map_err(flambeau::Error::from);
     let list = record["inputs"].as_array().context("the embedded record has no inputs")?;
     let inputs: Vec<IValue> = list.iter().map(read).collect::<Result<_, _>>()?;
 
-    title("shapes: inferred from the inputs' types");
+    title("shapes: inferred from the inputs' types")?;
     let mut typed = (**entry.graph()).clone();
     let params: Vec<_> = typed.inputs().collect();
     for (&param, input) in params.iter().zip(&inputs) {
         typed.edit().set_type(param, of_value(input));
     }
-    println!("{}", Analyses::new().get::<Shapes>(&typed).report(&typed));
+    output::line(Analyses::new().get::<Shapes>(&typed).report(&typed))?;
 
-    title("passes: the graph after each that changed it");
+    title("passes: the graph after each that changed it")?;
     let pipeline = session.pipeline("default")?;
     let mut graph = (**entry.graph()).clone();
+    let mut written = Ok(());
     let mut manager = Manager::new().unit(program.unit()).on_change(|capture| {
-        if !capture.pass.is_empty() {
-            println!("-- after {}\n{}", capture.pass, capture.graph.to_text(options));
+        if !capture.pass.is_empty() && written.is_ok() {
+            let text = capture.graph.to_text(options);
+            written = output::line(format_args!("-- after {}\n{text}", capture.pass));
         }
     });
     let mut report = manager.run(&mut graph, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
+    drop(manager);
+    written?;
     let ran = report.passes.len();
     report.passes.retain(|pass| pass.changed);
-    println!("{report}{} other passes found nothing to change\n", ran - report.passes.len());
+    output::line(format_args!(
+        "{report}{} other passes found nothing to change\n",
+        ran - report.passes.len()
+    ))?;
 
-    title("bytecode");
-    println!("{}", entry.bytecode()?);
+    title("bytecode")?;
+    output::line(entry.bytecode()?)?;
 
-    title("run");
+    title("run")?;
     let result = entry.call(&inputs, &[])?;
-    println!("{result}");
+    output::line(&result)?;
     let timing = time(0.2, || {
         entry.call(&inputs, &[])?;
         Ok(())
     })?;
-    println!("{:.2} us per call ({} calls)", timing.median / 1e3, timing.calls);
+    output::line(format_args!("{:.2} us per call ({} calls)", timing.median / 1e3, timing.calls))?;
 
     let expected = read(&record["expected"])?;
     let worst = difference(&result, &expected)?;
-    println!("greatest difference from PyTorch's recorded outputs: {worst:.3e}");
+    output::line(format_args!("greatest difference from PyTorch's recorded outputs: {worst:.3e}"))?;
     if worst > 1e-5 {
         bail!("the outputs differ from PyTorch's by {worst}");
     }

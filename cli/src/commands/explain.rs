@@ -3,13 +3,12 @@
 
 use crate::input_types::InputTypeArgs;
 use crate::inputs::InputArgs;
-use crate::output::{did_you_mean, misuse, usage};
-use crate::plans::CALLS;
+use crate::output::{self, did_you_mean, misuse, usage};
+use crate::plans::{CALLS, quiet_host};
 use crate::profile::deoptimizations_text;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
 use crate::skipped::{LeftOut, Run};
-use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::Code;
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         [] => {}
         [a, b] => {
             let (a, b) = (named(before, a)?, named(before, b)?);
-            print!("{}", Analyses::new().get::<AliasDb>(before).why(before, a, b));
+            output::text(Analyses::new().get::<AliasDb>(before).why(before, a, b))?;
         }
         _ => return Err(misuse("`--alias` takes two values: --alias %a,%b")),
     }
@@ -84,11 +83,11 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         let pipeline = pipeline(&session, &args.passes)?;
         let mut manager = Manager::new().unit(program.unit());
         let report = manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
-        print!("{}", describe_rewrites(before, &after, control.trace(), value)?);
+        output::text(describe_rewrites(before, &after, control.trace(), value)?)?;
         let run = Run { unit: program.unit(), pipeline: &pipeline, before, after: &after, report: &report };
         let left_out = LeftOut::find(&session, &run)?;
         if let Some(value) = find(&left_out.graph, value) {
-            print!("{}", left_out.text_of(value));
+            output::text(left_out.text_of(value))?;
         }
     }
     Ok(())
@@ -113,8 +112,7 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
         for _ in 0..times {
             // Calls may write their arguments, so each gets new ones.
             let inputs = given.copied()?;
-            let mut host = session.host();
-            host.set_stdout(std::io::sink());
+            let mut host = quiet_host(&session);
             let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
             result.map_err(|e| options.blame(e))?;
         }
@@ -125,7 +123,7 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
         "no guard failed; there {}\n",
         if plans == 1 { "is 1 plan".to_owned() } else { format!("are {plans} plans") }
     );
-    print!("{}", if text.is_empty() { &none } else { &text });
+    output::text(if text.is_empty() { &none } else { &text })?;
     Ok(())
 }
 
@@ -142,15 +140,13 @@ fn code_of(page: &str) -> &str {
 
 fn print_section(code: Option<&str>) -> Result<()> {
     let Some(code) = code else {
-        sections().for_each(|page| println!("{}", page.lines().next().unwrap_or("")));
-        return Ok(());
+        return sections().try_for_each(|page| output::line(page.lines().next().unwrap_or("")));
     };
     let wanted = code.to_ascii_uppercase();
     match sections().find(|page| code_of(page) == wanted) {
-        Some(page) => println!("{page}"),
-        None => return Err(unknown_code(code, &wanted)),
+        Some(page) => output::line(page),
+        None => Err(unknown_code(code, &wanted)),
     }
-    Ok(())
 }
 
 fn unknown_code(code: &str, wanted: &str) -> anyhow::Error {

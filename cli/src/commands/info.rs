@@ -1,9 +1,9 @@
 //! `flambeau info`: shows the contents of a file, the operators that it uses, and which of them are missing.
 
+use crate::output;
 use crate::program::with_files;
 use crate::report::{ExportedReport, report};
 use crate::setup::Setup;
-use anstream::{print, println};
 use anyhow::Result;
 use flambeau::Error;
 use flambeau::export::is_exported_file;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = with_files(&setup.session()?, args.copy);
     if args.state_dict {
         for (name, tensor) in session.load_weights(&args.file)? {
-            println!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes());
+            output::line(format_args!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes()))?;
         }
         return Ok(());
     }
@@ -41,20 +41,20 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if is_exported_file(&args.file, &options.archive).map_err(Error::from)? {
         let report = ExportedReport::gather(&session, &args.file, &options)?;
         if args.json {
-            println!("{}", report.json());
+            output::line(report.json())?;
         } else {
-            print!("{}", report.text(args.all));
+            output::text(report.text(args.all))?;
         }
         return Ok(());
     }
     let report = report(&session, &args.file)?;
     if args.json {
-        println!("{}", report.json());
+        output::line(report.json())?;
         return Ok(());
     }
-    print!("{}", report.text(args.all));
+    output::text(report.text(args.all))?;
     if report.has_missing() {
-        println!("register the missing operators: `Session::builder().standard().ops([OpDef::…])`");
+        output::line("register the missing operators: `Session::builder().standard().ops([OpDef::…])`")?;
     }
     Ok(())
 }

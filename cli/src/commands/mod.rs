@@ -6,6 +6,7 @@ pub(crate) mod bench_ir;
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod freeze;
 pub(crate) mod fuzz;
 pub(crate) mod info;

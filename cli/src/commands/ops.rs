@@ -1,8 +1,7 @@
 //! `flambeau ops`: lists operators and their properties.
 
-use crate::output::{did_you_mean, usage};
+use crate::output::{self, did_you_mean, usage};
 use crate::setup::Setup;
-use anstream::println;
 use anyhow::Result;
 use flambeau::exec::Kernel;
 use flambeau::ir::{Doc, Registry};
@@ -40,17 +39,17 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         if args.json {
             rows.push(serde_json::json!({"schema": schema.to_string(), "doc": doc, "facets": facets}));
         } else {
-            println!("{schema}");
+            output::line(&schema)?;
             if !doc.is_empty() {
-                println!("    {doc}");
+                output::line(format_args!("    {doc}"))?;
             }
             if !facets.is_empty() {
-                println!("    [{}]", facets.join(", "));
+                output::line(format_args!("    [{}]", facets.join(", ")))?;
             }
         }
     }
     if args.json {
-        println!("{}", serde_json::Value::Array(rows));
+        output::line(serde_json::Value::Array(rows))?;
     } else if shown == 0 {
         let part = args.name.as_deref().unwrap_or_default();
         let mut error = Error::new(Fault::Misuse, "X0003", format!("no operator has `{part}` in its name"));

@@ -2,11 +2,10 @@
 
 use crate::commands::explain::describe_rewrites;
 use crate::input_types::InputTypeArgs;
-use crate::output::graph_text;
+use crate::output::{self, graph_text};
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
 use crate::skipped::{LeftOut, Run};
-use anstream::{eprint, eprintln, print, println};
 use anyhow::{Context, Result};
 use flambeau::analysis::Analyses;
 use flambeau::ir::text::PrintOptions;
@@ -104,12 +103,15 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let mut graph = (**entry.graph()).clone();
     args.inputs.apply(&entry, &mut graph)?;
     let before = graph.clone();
+    let mut written = Ok(());
     let mut manager = Manager::new().unit(program.unit()).checks(args.checks.into()).log(Log::from_env());
     let as_json = args.report == Some(ReportForm::Json);
     if args.print_after && !as_json {
-        manager = manager.on_change(move |capture| {
+        manager = manager.on_change(|capture| {
             let name = if capture.pass.is_empty() { "before" } else { capture.pass };
-            println!("# {name}\n{}", capture.graph.to_text(options));
+            if written.is_ok() {
+                written = output::line(format_args!("# {name}\n{}", capture.graph.to_text(options)));
+            }
         });
     }
     let mut control = control()?;
@@ -119,36 +121,38 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let report =
         manager.run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control).map_err(|error| {
             if let Some(text) = &error.reproducer {
-                eprintln!("{text}");
+                output::error_line(&text);
             }
             Error::new(error.error.fault, "P0001", error.to_string())
         })?;
+    drop(manager);
+    written?;
     for name in &args.explain {
-        eprint!("{}", describe_rewrites(&before, &graph, control.trace(), name)?);
+        output::error_text(describe_rewrites(&before, &graph, control.trace(), name)?);
     }
     let run =
         Run { unit: program.unit(), pipeline: &pipeline, before: &before, after: &graph, report: &report };
     let left_out = LeftOut::find(&session, &run)?;
     match args.report {
-        Some(ReportForm::Text) => eprint!("{report}{}", left_out.text()),
+        Some(ReportForm::Text) => output::error_text(format_args!("{report}{}", left_out.text())),
         Some(ReportForm::Json) => {}
-        None => eprint!("{}", left_out.note()),
+        None => output::error_text(left_out.note()),
     }
     if as_json {
         let graph = graph_text(&graph, options)?;
-        println!("{}", json!({"passes": passes(&report), "skipped": left_out.json(), "graph": graph}));
+        output::line(json!({"passes": passes(&report), "skipped": left_out.json(), "graph": graph}))?;
     } else if !args.print_after {
-        print!("{}", graph_text(&graph, options)?);
+        output::text(graph_text(&graph, options)?)?;
     }
     Ok(())
 }
 
 fn list(session: &Session) -> Result<()> {
     for entry in session.passes().passes() {
-        println!("{:<32} {}", entry.name, entry.doc);
+        output::line(format_args!("{:<32} {}", entry.name, entry.doc))?;
     }
     for (name, text) in session.passes().pipelines() {
-        println!("{name:<32} = {text}");
+        output::line(format_args!("{name:<32} = {text}"))?;
     }
     Ok(())
 }

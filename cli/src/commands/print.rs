@@ -2,11 +2,10 @@
 
 use crate::exported;
 use crate::inputs::InputArgs;
-use crate::output::{graph_text, misuse, unknown};
+use crate::output::{self, graph_text, misuse, unknown};
 use crate::plans::{self, Specialized};
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
-use anstream::print;
 use anyhow::{Context, Result};
 use flambeau::Session;
 use flambeau::frontend::ssa::Stage;
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     let form = args.form.unwrap_or(Form::Graph);
     if let Some(form) = form.specialized() {
-        print!("{}", plans::text(form, &args.program, &args.inputs, &session, options)?);
+        output::text(plans::text(form, &args.program, &args.inputs, &session, options)?)?;
         return Ok(());
     }
     if let Some(stage) = &args.stage {
@@ -100,22 +99,19 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let graph = entry.graph();
     match form {
         Form::Program => return Err(misuse("only exported programs are printed as `program`")),
-        Form::Graph | Form::Ir => print!("{}", graph_text(graph, options)?),
-        Form::Code => print!("{}", entry.code()?),
-        Form::Bytecode => print!("{}", entry.bytecode()?),
-        Form::Dot => print!("{}", graph.to_dot()),
+        Form::Graph | Form::Ir => output::text(graph_text(graph, options)?)?,
+        Form::Code => output::text(entry.code()?)?,
+        Form::Bytecode => output::text(entry.bytecode()?)?,
+        Form::Dot => output::text(graph.to_dot())?,
         Form::Profiled | Form::Optimized | Form::Bailouts => {}
         Form::Stats => {
             let stats = graph.statistics();
-            anstream::println!(
+            output::line(format_args!(
                 "{} nodes, {} values, {} blocks, depth {}",
-                stats.nodes,
-                stats.values,
-                stats.blocks,
-                stats.depth
-            );
+                stats.nodes, stats.values, stats.blocks, stats.depth
+            ))?;
             for (name, count) in &stats.operators {
-                anstream::println!("{count:>8} {name}");
+                output::line(format_args!("{count:>8} {name}"))?;
             }
         }
     }
@@ -133,7 +129,7 @@ fn stages(args: &Args, session: &Session, name: &str) -> Result<()> {
     for done in session.compile_stages(&text, &args.program.file)? {
         let is_wanted = args.program.entry.as_deref().is_none_or(|entry| done.function == *entry);
         if done.stage == stage && is_wanted {
-            print!("def {}\n{}", done.function, done.text);
+            output::text(format_args!("def {}\n{}", done.function, done.text))?;
         }
     }
     Ok(())

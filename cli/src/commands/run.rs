@@ -2,11 +2,11 @@
 
 use crate::exported;
 use crate::inputs::{InputArgs, Inputs};
-use crate::output::OutputArgs;
+use crate::output::{self, OutputArgs};
+use crate::plans::quiet_host;
 use crate::profile::{Profile, warm_up};
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
-use anstream::{eprint, eprintln};
 use anyhow::{Context, Result};
 use flambeau::exec::{Host, NodeTimes};
 use flambeau::{Compilation, Entry, Execution, ExportedProgram, Program, RestoredPlans, Session};
@@ -81,10 +81,9 @@ fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Re
         "`--profile` and `--plans` are for functions and methods"
     );
     let inputs = args.inputs.read_exported()?;
-    let (mut host, printed) = host(session);
+    let mut host = host(session, args.output);
     let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.blame(e))?;
-    anstream::print!("{}", printed.take());
     args.output.value(&result)
 }
 
@@ -96,27 +95,32 @@ fn run_entry(args: &Args, session: &Session) -> Result<()> {
         restore(&program, file)?;
     }
     let inputs = args.inputs.read(&entry)?;
-    let (mut host, printed) = host(session);
+    let mut host = host(session, args.output);
+    // Calls that record gradients neither use nor make plans.
+    host.set_grad_enabled(args.plans.is_none());
     let profile = args.profile.then(|| inputs.copied()).transpose()?;
     let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.blame(e))?;
     if let Some(file) = &args.plans {
         std::fs::write(file, program.save_plans()).with_context(|| format!("writing {}", file.display()))?;
     }
-    anstream::print!("{}", printed.take());
     if let Some(inputs) = profile {
-        eprint!("{}", measure(args, &entry, &inputs, session)?.text(&entry));
+        output::error_text(measure(args, &entry, &inputs, session)?.text(&entry));
     }
     args.output.value(&result)
 }
 
-/// Returns a host and the output of the program, which is buffered until the call has succeeded: after an error,
-/// standard output is empty.
-fn host(session: &Session) -> (Host, Printed) {
-    let printed = Printed::default();
+/// Returns a host that writes what the program prints at once: to standard output, or, if that gets JSON, to standard
+/// error. Warnings go to standard error.
+fn host(session: &Session, format: OutputArgs) -> Host {
     let mut host = session.host();
-    host.set_stdout(printed.clone());
-    (host, printed)
+    if format.wants_json() {
+        host.set_stdout(anstream::stderr());
+    } else {
+        host.set_stdout(anstream::stdout());
+    }
+    host.set_warn(|message| output::error_line(format_args!("warning: {message}")));
+    host
 }
 
 /// Uses the plans of a file, unless it does not exist.
@@ -126,15 +130,14 @@ fn restore(program: &Program, file: &Path) -> Result<()> {
         read => read.with_context(|| format!("reading {}", file.display()))?,
     };
     if let RestoredPlans::Ignored { reason } = program.restore_plans(&bytes)? {
-        eprintln!("note: the plans of {} are not used: {reason}", file.display());
+        output::error_line(format_args!("note: the plans of {} are not used: {reason}", file.display()));
     }
     Ok(())
 }
 
 /// Calls an entry again, first to compile it, then to measure.
 fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Result<Profile> {
-    let mut host = session.host();
-    host.set_stdout(std::io::sink());
+    let mut host = quiet_host(session);
     let mut time = Duration::ZERO;
     let warm_up = warm_up(session.execution()) as u32;
     for number in 0..warm_up + args.calls {
@@ -152,27 +155,4 @@ fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Re
     }
     let nodes = host.set_timing(None).unwrap_or_default();
     Ok(Profile { calls: args.calls, time, nodes })
-}
-
-/// A buffer that the host writes and the command reads.
-#[derive(Clone, Default)]
-struct Printed(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl Printed {
-    fn take(&self) -> String {
-        let bytes = self.0.lock().map(|mut b| std::mem::take(&mut *b)).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-impl std::io::Write for Printed {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut buffer = self.0.lock().map_err(|_| std::io::Error::other("the buffer is poisoned"))?;
-        buffer.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

@@ -1,9 +1,9 @@
 //! `flambeau shapes`: shows the inferred type of every value.
 
 use crate::input_types::InputTypeArgs;
+use crate::output;
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
-use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::Analyses;
 use flambeau::analysis::shape::Shapes;
@@ -32,9 +32,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.json {
         let one = |v| (graph.name(v).to_string(), shapes.refined_type(graph, v).to_string().into());
         let types: serde_json::Map<_, _> = graph.values_in_order().map(one).collect();
-        println!("{}", serde_json::Value::Object(types));
+        output::line(serde_json::Value::Object(types))?;
     } else {
-        print!("{}", shapes.report(graph));
+        output::text(shapes.report(graph))?;
     }
     Ok(())
 }

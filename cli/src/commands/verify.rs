@@ -1,9 +1,9 @@
 //! `flambeau verify`: checks a program and shows its errors.
 
 use crate::exported;
+use crate::output;
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
-use anstream::println;
 use anyhow::Result;
 use flambeau::ir::verify::verify_with;
 
@@ -23,9 +23,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if let Some(model) = exported::model(&args.program, &session, true)? {
         let nodes = exported::verify(&model, &session)?;
         if args.json {
-            println!("{}", serde_json::json!({"entries": ["forward"], "nodes": nodes, "errors": []}));
+            output::line(serde_json::json!({"entries": ["forward"], "nodes": nodes, "errors": []}))?;
         } else {
-            println!("{}: exported program, {nodes} nodes, valid", args.program.file);
+            output::line(format_args!("{}: exported program, {nodes} nodes, valid", args.program.file))?;
         }
         return Ok(());
     }
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         nodes += entry.graph().node_count();
     }
     if args.json {
-        println!("{}", serde_json::json!({"entries": names, "nodes": nodes, "errors": []}));
+        output::line(serde_json::json!({"entries": names, "nodes": nodes, "errors": []}))?;
         return Ok(());
     }
     let entries = if names.len() == 1 { "entry" } else { "entries" };
-    println!("{}: {} {entries}, {nodes} nodes, valid", args.program.file, names.len());
+    output::line(format_args!("{}: {} {entries}, {nodes} nodes, valid", args.program.file, names.len()))?;
     Ok(())
 }

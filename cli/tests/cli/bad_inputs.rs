@@ -15,11 +15,11 @@ fn wrong_arguments() {
     let row = tensor("[1, 2]", r#""data": [1, 2]"#);
     for (name, text, parts) in [
         ("few", format!("[{ONE}]"), &["X0003", "`w` is missing"][..]),
-        ("many", format!("[{ONE}, {ONE}, {ONE}, {ONE}]"), &["X0003", "takes 2 arguments but 4"]),
+        ("many", format!("[{ONE}, {ONE}, {ONE}, {ONE}]"), &["X0003", "takes 2 arguments, but 4"]),
         (
             "unnamed",
             format!(r#"[{ONE}, {ONE}, {{"t": "int", "v": 2}}]"#),
-            &["X0003", "takes 2 arguments but 3"],
+            &["X0003", "takes 2 arguments, but 3"],
         ),
         ("type", format!(r#"[{ONE}, {{"t": "int", "v": 1}}]"#), &["X0003", "`w` must be of type Tensor"]),
         ("shape", format!("[{row}, {row}]"), &["X0002", "f.py\", line 2", "cannot be multiplied"]),

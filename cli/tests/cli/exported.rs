@@ -86,3 +86,29 @@ fn an_exported_program_is_converted() {
     accepted(&["convert", &program, &out("tensors.safetensors")]);
     wrong(&["convert", &program, &out("none.pt2"), "--for", "3.0"], &["`3.0` is not `2.6`"]);
 }
+
+/// A module of an archive and a function become exported programs, by a run on example arguments.
+#[test]
+fn modules_and_functions_become_exported_programs() {
+    let out = |name: &str| folder("exporting").join(name).to_string_lossy().into_owned();
+    let (module, program) = (data("archive/tests/data/nested.pt"), out("nested.pt2"));
+    let args = ["--arg", r#"x={"t": "tensor", "dtype": "float32", "shape": [1, 2], "data": [0.5, -1]}"#];
+    accepted(&[&["convert", &module, &program], &args[..]].concat());
+    assert_eq!(
+        accepted(&[&["run", &program], &args[..]].concat()),
+        accepted(&[&["run", &module], &args[..]].concat())
+    );
+    assert!(accepted(&["print", &program]).contains("p_a_lin_weight: PARAMETER target='a.lin.weight'"));
+    let source = file(
+        "exporting",
+        "f.py",
+        "def f(x: Tensor) -> Tensor:\n    for i in range(int(x.sum())):\n        x = x + i\n    return x\n",
+    );
+    let wanted = ["E016", "line 2", "f.py"];
+    refused(&["convert", &source, &out("f.pt2"), "--arg", "x=rand:i64[3]"], &wanted);
+    wrong(&["convert", &source, &out("f.pt2")], &["X0003", "argument `x` is missing"]);
+    let requires = ["require an exported program as output"];
+    wrong(&["convert", &source, &out("f.pt"), "--arg", "x=rand:f32[3]"], &requires);
+    let damaged = file("exporting", "damaged.pt2", "PK damaged");
+    refused(&["convert", &damaged, &out("again.pt2"), "--for", "2.9"], &["A0001"]);
+}

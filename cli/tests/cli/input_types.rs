@@ -70,8 +70,8 @@ fn contradicting_types_are_refused() {
     let f = source();
     for (given, parts) in [
         ("z=f32[2]", &["no parameter `z`", "x, w, n, b"][..]),
-        ("x=int", &["input `x` is declared Tensor, which int is not"]),
-        ("n=f32[2]", &["input `n` is declared int, which Float(2) is not"]),
+        ("x=int", &["input `x`: expected Tensor, found int"]),
+        ("n=f32[2]", &["input `n`: expected int, found Float(2)"]),
         ("x=f32[2", &["`f32[2`: expected DTYPE[SIZES], such as f32[2,3]"]),
         ("x=f32[-2]", &["has the size -2"]),
         ("x=Flaot(2)", &["did you mean"]),

@@ -23,7 +23,8 @@ use flambeau_ir::{Graph, NodeId, Prim, Type};
 
 /// Whether a structural operator runs blocks or subgraphs, calls a function, or ends a frame. Evaluators implement
 /// these operators themselves.
-pub(crate) fn is_control(prim: Prim) -> bool {
+#[must_use]
+pub fn is_control(prim: Prim) -> bool {
     matches!(
         prim,
         Prim::Param

@@ -212,8 +212,12 @@ impl<'t> Walk<'t> {
                 continue;
             }
             arrived(&node, &grads).map_err(|e| ExecError::of(&e))?;
-            if let (NodeKind::Graph(call), true) = (&node.kind, self.mode.create_graph) {
-                self.continue_in(call.again(&node.edges, host)?, &grads)?;
+            if let NodeKind::Graph(call) = &node.kind
+                && (self.mode.create_graph || !call.is_complete(&grads))
+            {
+                let mode = WalkMode { create_graph: true, ..self.mode };
+                let outputs = on_host(self.tape, mode, host, |host| call.again(&node.edges, host))?;
+                self.continue_in(outputs, &grads)?;
                 continue;
             }
             for (edge, grad) in self.back(&node, &grads, host)? {
@@ -232,9 +236,13 @@ impl<'t> Walk<'t> {
     }
 
     /// Sends the gradients of a call to the outputs of another recording of it. Its nodes are newer than all others.
-    fn continue_in(&mut self, outputs: Vec<Tensor>, grads: &[Option<Tensor>]) -> Result<(), ExecError> {
+    fn continue_in(
+        &mut self,
+        outputs: Vec<Option<Tensor>>,
+        grads: &[Option<Tensor>],
+    ) -> Result<(), ExecError> {
         for (output, grad) in outputs.iter().zip(grads) {
-            if let (Some(edge), Some(grad)) = (history::edge(output), grad) {
+            if let (Some(edge), Some(grad)) = (output.as_ref().and_then(history::edge), grad) {
                 self.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
             }
         }
@@ -290,7 +298,16 @@ impl<'t> Walk<'t> {
                 let call = Call { walk: self, node, call };
                 call.back_of_write(&grad, (base, view), *target, host)
             }
-            (NodeKind::Sum | NodeKind::Linear(_) | NodeKind::Write { .. }, None) => Ok(Sent::new()),
+            (NodeKind::Flat, Some(grad)) => {
+                let mut sent: Sent<'_> = node.edges[0].iter().map(|edge| (edge, grad.clone())).collect();
+                for edge in node.edges[1..].iter().flatten().filter(|edge| self.visits(&edge.node)) {
+                    sent.push((edge, edge.geometry.zeros().map_err(|e| ExecError::of(&e))?));
+                }
+                Ok(sent)
+            }
+            (NodeKind::Sum | NodeKind::Flat | NodeKind::Linear(_) | NodeKind::Write { .. }, None) => {
+                Ok(Sent::new())
+            }
         }
     }
 }
@@ -389,6 +406,10 @@ impl<'n> Call<'_, 'n> {
             let inputs = inputs.iter().map(|input| self.input(*input, grads)).collect::<Result<_, _>>()?;
             let found = self.walk.tape.derivatives.apply(self.call.op, index, inputs, host)?;
             match (&*formula.args, found) {
+                ([arg], IValue::Tensor(grad)) if formula.is_piecewise && self.walk.mode.create_graph => {
+                    let grad = linear::flat(&grad, self.edges(*arg));
+                    deliver(self.edges(*arg), &IValue::Tensor(grad), &mut sent);
+                }
                 ([arg], found) => deliver(self.edges(*arg), &found, &mut sent),
                 (args, IValue::Tuple(found)) => {
                     for (arg, found) in args.iter().zip(found.items()) {

@@ -2,21 +2,22 @@
 //!
 //! The forward graph has run without a tape. A walk runs the backward graph on the values that the forward graph
 //! returned for it. A recorded walk, whose result must be differentiable again, calls the function again on a tape, with
-//! the history that the arguments had, and continues in that recording.
+//! the history that the arguments had, and continues in that recording. So does a walk in which an output has no
+//! gradient: zeros in its place would reach operators that no gradient reaches.
 
 use super::history::{self, Edge, Node, NodeKind};
 use super::record::without_history;
-use super::region::Geometry;
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
-use flambeau_ir::value::IValue;
+use flambeau_ir::value::{Generator, IValue};
 use flambeau_tensor::Tensor;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The derivative of a called function.
 pub trait GraphDerivative: Send + Sync {
-    /// Returns the gradients of the sources, given those of the outputs and the captures; `None` where there is none.
+    /// Returns the gradients of the sources, given those of the outputs and the captures; `None` where there is none, and
+    /// for outputs that did not depend on a source.
     ///
     /// # Errors
     /// Returns the error of the backward graph.
@@ -27,21 +28,27 @@ pub trait GraphDerivative: Send + Sync {
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError>;
 
-    /// Calls the function on its arguments with the host's tape; returns the outputs that have gradients.
+    /// Calls the function on its arguments with the host's tape; returns the outputs, `None` for one that is no tensor.
     ///
     /// # Errors
     /// Returns the error of the function.
-    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Tensor>, ExecError>;
+    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError>;
 }
 
 /// A call of a function with a differentiated graph.
 pub(super) struct GraphCall {
     derivative: Arc<dyn GraphDerivative>,
-    outputs: Vec<Geometry>,
-    /// Per argument of the call, the source that it is, if any.
-    sources: Vec<Option<usize>>,
+    /// Whether each output depends on a source in this call.
+    outputs: Vec<bool>,
+    /// Per argument of the call, the sources that its tensors are.
+    sources: Vec<ArgSources>,
+    /// State of the default generator before the call, if the call drew numbers.
+    generator: Option<Generator>,
     saved: Mutex<Option<SavedCall>>,
 }
+
+/// The sources among the tensors of an argument, in order: the argument itself, or the elements of a list or tuple.
+pub type ArgSources = Vec<Option<usize>>;
 
 struct SavedCall {
     args: Vec<IValue>,
@@ -50,39 +57,55 @@ struct SavedCall {
     kept: Vec<(Tensor, u64)>,
 }
 
-/// Records a call: `outputs` depend on `sources`. `args` are the arguments, and `arg_sources` states for each of them
-/// the source that it is.
+/// A call that has run, for [`record_graph`].
+pub struct RecordedCall<'a> {
+    /// Its arguments.
+    pub args: &'a [IValue],
+    /// Per argument, the sources that its tensors are.
+    pub arg_sources: Vec<ArgSources>,
+    /// The values that the forward graph keeps.
+    pub captures: &'a [IValue],
+    /// State of the default generator before the call, if the call drew numbers.
+    pub generator: Option<Generator>,
+}
+
+/// Records a call: `outputs` depend on `sources`, except those that are `None`.
 pub fn record_graph(
     derivative: Arc<dyn GraphDerivative>,
-    outputs: &[Tensor],
+    outputs: &[Option<Tensor>],
     sources: &[Tensor],
-    (args, arg_sources): (&[IValue], Vec<Option<usize>>),
-    captures: &[IValue],
+    call: RecordedCall<'_>,
 ) {
     let edges: Vec<Option<Edge>> = sources.iter().map(history::edge).collect();
-    if edges.iter().all(Option::is_none) {
+    if outputs.iter().all(Option::is_none) || edges.iter().all(Option::is_none) {
         return;
     }
     let mut kept = Vec::new();
-    let captures = captures.iter().map(|value| without_history(value, &mut kept)).collect();
+    let captures = call.captures.iter().map(|value| without_history(value, &mut kept)).collect();
     // Sources are read again by a recorded walk.
     kept.extend(sources.iter().map(|t| {
         let alias = t.alias();
         let version = alias.version();
         (alias, version)
     }));
-    let args = args.iter().map(|value| match value {
-        IValue::Tensor(t) => IValue::Tensor(t.alias()),
-        other => other.clone(),
-    });
+    let args = call.args.iter().map(|value| without_history(value, &mut Vec::new()));
     let saved = SavedCall { args: args.collect(), captures, kept };
-    let geometry = outputs.iter().map(Geometry::of).collect();
-    let call =
-        GraphCall { derivative, outputs: geometry, sources: arg_sources, saved: Mutex::new(Some(saved)) };
+    let call = GraphCall {
+        derivative,
+        outputs: outputs.iter().map(Option::is_some).collect(),
+        sources: call.arg_sources,
+        generator: call.generator,
+        saved: Mutex::new(Some(saved)),
+    };
     let node = Node::new(NodeKind::Graph(call), edges);
     for (i, output) in outputs.iter().enumerate() {
-        history::set_result(output, &node, i);
+        output.iter().for_each(|output| history::set_result(output, &node, i));
     }
+}
+
+/// Registers a result as a view of a tensor that existed before the call: its gradient follows from the layouts.
+pub fn record_view(view: &Tensor, of: &Tensor) {
+    history::set_view(view, of);
 }
 
 impl GraphCall {
@@ -93,25 +116,43 @@ impl GraphCall {
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError> {
         let captures = self.check()?.1;
-        let grads = self.outputs.iter().enumerate().map(|(i, geometry)| {
-            let grad = grads.get(i).cloned().flatten();
-            grad.map_or_else(|| geometry.zeros(), Ok).map(IValue::Tensor)
+        let missing =
+            || ExecError::of(&KernelError::internal("an output of a differentiated graph has no gradient"));
+        let grads = self.outputs.iter().enumerate().map(|(i, depends)| {
+            match grads.get(i).cloned().flatten().filter(|_| *depends) {
+                Some(grad) => Ok(IValue::Tensor(grad)),
+                None if *depends => Err(missing()),
+                None => Ok(IValue::None),
+            }
         });
-        let grads = grads.collect::<Result<_, _>>().map_err(|e| ExecError::of(&e))?;
+        let grads = grads.collect::<Result<_, _>>()?;
         self.derivative.backward(grads, captures, host)
     }
 
+    /// Whether every output has a gradient.
+    pub(super) fn is_complete(&self, grads: &[Option<Tensor>]) -> bool {
+        let has = |i: usize| grads.get(i).is_some_and(Option::is_some);
+        self.outputs.iter().enumerate().all(|(i, depends)| !depends || has(i))
+    }
+
     /// Calls the function again, recorded; returns its outputs.
-    pub(super) fn again(&self, edges: &[Option<Edge>], host: &mut Host) -> Result<Vec<Tensor>, ExecError> {
+    pub(super) fn again(
+        &self,
+        edges: &[Option<Edge>],
+        host: &mut Host,
+    ) -> Result<Vec<Option<Tensor>>, ExecError> {
         let args = self.check()?.0;
-        let args = args.into_iter().zip(&self.sources).map(|(value, source)| {
-            let edge = source.and_then(|i| edges[i].clone());
-            match (&value, edge) {
-                (IValue::Tensor(t), Some(edge)) => IValue::Tensor(history::with_origin(t, edge)),
-                _ => value,
-            }
+        let args = args.into_iter().zip(&self.sources).map(|(value, sources)| {
+            let mut sources = sources.iter();
+            history::connected(&value, &mut || edges[(*sources.next()?)?].clone())
         });
-        self.derivative.again(args.collect(), host)
+        let now = host.rng().clone();
+        if let Some(generator) = &self.generator {
+            host.set_rng(generator.fork());
+        }
+        let found = self.derivative.again(args.collect(), host);
+        host.set_rng(now);
+        found
     }
 
     pub(super) fn release(&self) {

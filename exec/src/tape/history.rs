@@ -33,6 +33,8 @@ pub(super) enum NodeKind {
     Graph(GraphCall),
     /// The sum of the tensors it depends on. With one edge: another handle of a tensor.
     Sum,
+    /// The tensor of the first edge, as a function with derivative zero of the other edges' tensors.
+    Flat,
     /// A write through a view. The first edge is the base's; the others are those of the call, without the view's own.
     Write { base: Geometry, view: Geometry, call: OpCall, target: usize },
 }

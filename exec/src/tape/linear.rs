@@ -4,7 +4,7 @@
 //! and moves gradients between a view and its base. Each map has an adjoint among them, so a walk that is recorded
 //! ([`Linear::apply`] with `record`) can itself be differentiated, to any order.
 
-use super::history::{self, Node, NodeKind};
+use super::history::{self, Edge, Node, NodeKind};
 use super::region::{self, Geometry};
 use crate::error::KernelError;
 use crate::structural::sum_gradients;
@@ -67,6 +67,17 @@ pub(super) fn sum(a: &Tensor, b: &Tensor, record: bool) -> Result<Tensor, Kernel
         attach(&result, NodeKind::Sum, &[a, b]);
     }
     Ok(result)
+}
+
+/// Returns a gradient as a function of tensors on which it depends with derivative zero.
+pub(super) fn flat(grad: &Tensor, of: &[Option<Edge>]) -> Tensor {
+    let edges: Vec<Option<Edge>> = std::iter::once(history::edge(grad)).chain(of.iter().cloned()).collect();
+    if edges[1..].iter().all(Option::is_none) {
+        return grad.clone();
+    }
+    let result = grad.alias();
+    history::set_result(&result, &Node::new(NodeKind::Flat, edges), 0);
+    result
 }
 
 /// Reverses broadcasting and restores the dtype of a gradient of a tensor of this geometry.

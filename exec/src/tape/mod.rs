@@ -34,7 +34,7 @@ use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
 pub use backward::{backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded};
-pub use graph::{GraphDerivative, record_graph};
+pub use graph::{ArgSources, GraphDerivative, RecordedCall, record_graph, record_view};
 pub use history::WalkMode;
 pub(crate) use record::call;
 
@@ -75,6 +75,9 @@ pub struct Formula {
     pub args: Vec<usize>,
     /// Inputs of the formula in the order [`Derivatives::apply`] expects; `None` if the arguments receive no gradient.
     pub inputs: Option<Vec<Input>>,
+    /// Whether the gradient is constant in pieces of the arguments, so that its derivatives with respect to them are
+    /// zero.
+    pub is_piecewise: bool,
 }
 
 /// The derivative of an operator.

@@ -220,7 +220,7 @@ const DIGITS: usize = 18;
 
 /// The names of a graph.
 #[derive(Debug, Default)]
-pub(crate) struct Namespace {
+pub struct Namespace {
     /// The used names. The value of a name with a number `n` is a number above `n` such that all names between have been
     /// used: names of a file may all have the same base, and a search for the next free number must not visit each of them.
     used: IndexMap<String, u64, RandomState>,
@@ -230,13 +230,13 @@ pub(crate) struct Namespace {
 
 impl Namespace {
     /// Marks a name as used.
-    pub(crate) fn take(&mut self, name: &str) {
+    pub fn take(&mut self, name: &str) {
         let next = split_number(name).1.map_or(0, |n| n + 1);
         self.used.entry(name.to_owned()).or_insert(next);
     }
 
     /// Creates a name that no other node has, similar to `candidate`.
-    pub(crate) fn create(&mut self, candidate: &str) -> String {
+    pub fn create(&mut self, candidate: &str) -> String {
         let candidate = identifier(candidate);
         let (base, number) = split_number(&candidate);
         let mut name = match number {
@@ -251,6 +251,16 @@ impl Namespace {
         }
         self.take(&name);
         self.counts.insert(base.to_owned(), number);
+        name
+    }
+
+    /// Creates a name for an input. Other than the names of nodes it may be that of a builtin function.
+    pub fn create_input(&mut self, candidate: &str) -> String {
+        let name = identifier(candidate);
+        if self.used.contains_key(&name) || RESERVED.contains(&&*name) {
+            return self.create(&name);
+        }
+        self.take(&name);
         name
     }
 

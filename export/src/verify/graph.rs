@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Check;
 use crate::error::quoted;
 use crate::fx::{Target, shown_name};
-use crate::model::{Argument, GraphModel, InputSpec, NodeModel, Signature, Sym};
+use crate::model::{Argument, GraphModel, InputSpec, NodeModel, Signature};
 use crate::{ExportCode, ExportError};
 
 /// Functions of Python that a node may call on symbolic scalars and tuples.
@@ -160,35 +160,16 @@ pub(super) fn used_names(graph: &GraphModel) -> BTreeSet<&str> {
     let mut used = BTreeSet::new();
     let inputs = graph.nodes.iter().flat_map(|n| &n.inputs).map(|input| &input.arg);
     for argument in inputs.chain(&graph.outputs) {
-        collect(argument, &mut used);
+        argument.for_each_name(&mut |name| used.extend([name]));
     }
     used
-}
-
-fn collect<'m>(argument: &'m Argument, used: &mut BTreeSet<&'m str>) {
-    fn syms<T>(values: &[Sym<T>]) -> impl Iterator<Item = &str> {
-        values.iter().filter_map(|value| match value {
-            Sym::Name(name) => Some(name.as_str()),
-            Sym::Value(_) => None,
-        })
-    }
-    match argument {
-        Argument::Tensors(names) => used.extend(names.iter().map(String::as_str)),
-        Argument::OptionalTensors(names) => used.extend(names.iter().flatten().map(String::as_str)),
-        Argument::NestedTensors(lists) => used.extend(lists.iter().flatten().map(String::as_str)),
-        Argument::SymInts(values) => used.extend(syms(values)),
-        Argument::SymFloats(values) => used.extend(syms(values)),
-        Argument::SymBools(values) => used.extend(syms(values)),
-        Argument::Dict(items) => items.iter().for_each(|(_, item)| collect(item, used)),
-        other => used.extend(other.name()),
-    }
 }
 
 /// Returns the names of the values that inputs and nodes of a graph define.
 pub(super) fn defined_names<'m>(graph: &'m GraphModel, signature: &'m Signature) -> BTreeSet<&'m str> {
     let mut defined = BTreeSet::new();
     for argument in graph.inputs.iter().chain(graph.nodes.iter().flat_map(|n| &n.outputs)) {
-        collect(argument, &mut defined);
+        argument.for_each_name(&mut |name| defined.extend([name]));
     }
     defined.extend(signature.inputs.iter().filter_map(|spec| match spec {
         InputSpec::ConstantInput { name, .. } => Some(name.as_str()),

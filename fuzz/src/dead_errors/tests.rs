@@ -78,10 +78,16 @@ fn queries_that_facts_answer_need_no_value() {
   return (%q)
 ";
     assert_eq!(ends(text), ["ok"]);
-    for query in ["int = aten::dim(%g)", "int = aten::len(%d)", "bool = aten::is_floating_point(%g)"] {
+    for query in [
+        "int = aten::dim(%g)",
+        "int = aten::len(%d)",
+        "bool = aten::is_floating_point(%g)",
+        "bool = aten::is_contiguous(%g)",
+        "bool = prim::is_cpu(%g)",
+    ] {
         assert_eq!(ends(&text.replace("bool = aten::__is__(%g, %none)", query)), ["ok"], "{query}");
     }
-    for query in ["bool = aten::is_contiguous(%g)", "bool = aten::is_nonzero(%g)"] {
+    for query in ["int = aten::storage_offset(%g)", "bool = aten::is_nonzero(%g)"] {
         assert_eq!(ends(&text.replace("bool = aten::__is__(%g, %none)", query)), [""; 0], "{query}");
     }
 }
@@ -99,6 +105,26 @@ fn sizes_after_a_missing_write_are_known_if_it_keeps_them() {
 ";
     assert_eq!(ends(text), ["ok"]);
     assert_eq!(ends(&text.replace("aten::mul_(%y, %x)", "aten::t_(%y)")), [""; 0]);
+}
+
+/// The device of an element of a dictionary is known without the element, also behind a branch.
+#[test]
+fn elements_of_dictionaries_keep_their_facts() {
+    let text = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %k : str = prim::Constant[value=\"k\"]()
+  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %y)
+  %e : Tensor = aten::__getitem__(%d, %k)
+  %c : bool = prim::Constant[value=0]()
+  %z : Tensor = prim::If(%c)
+    block0():
+      -> (%x)
+    block1():
+      -> (%e)
+  %r : bool = prim::is_cpu(%z)
+  return (%r)
+";
+    assert_eq!(ends(text), ["ok"]);
 }
 
 #[test]

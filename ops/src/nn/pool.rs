@@ -236,15 +236,7 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     }
     let channels = x.sizes()[usize::from(batched)];
     let batch = if batched { x.sizes()[0] } else { 1 };
-    if samples.rank() != 3
-        || samples.sizes()[0] != batch
-        || samples.sizes()[1] != channels
-        || samples.sizes()[2] != space as i64
-    {
-        return Err(KernelError::input(
-            "Expect _random_samples to have a row per plane and an element per dimension",
-        ));
-    }
+    check_samples(samples, batch, channels, space)?;
     if samples.dtype() != x.dtype() {
         return Err(KernelError::input("Expect _random_samples to have the same dtype as input"));
     }
@@ -267,6 +259,26 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let mut out = x.sizes()[..x.rank() - space].to_vec();
     out.extend_from_slice(&sizes);
     Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&indices, &out, DType::I64)?])
+}
+
+/// Checks that there is a sample for every plane and dimension. Rows beyond the batch are not used.
+fn check_samples(samples: &Tensor, batch: i64, channels: i64, space: usize) -> Result<(), KernelError> {
+    let &[rows, planes, dims] = samples.sizes() else {
+        let rank = samples.rank();
+        return Err(KernelError::input(format!("Expect _random_samples to have 3 dimensions, got {rank}")));
+    };
+    if rows < batch {
+        return Err(KernelError::input("Expect _random_samples.size(0) no less then input batch size."));
+    }
+    if planes != channels {
+        return Err(KernelError::input("Expect _random_samples.size(1) equals to input channel size."));
+    }
+    if dims != space as i64 {
+        return Err(KernelError::input(format!(
+            "Expect _random_samples.size(2) equals to {space}; got {dims}."
+        )));
+    }
+    Ok(())
 }
 
 /// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)`: adds gradients at the positions

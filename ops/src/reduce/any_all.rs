@@ -13,8 +13,8 @@ type Truth = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
     match dims {
         Some([]) => {
-            let each = x.cast_copy(if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool })?;
-            Ok(each.contiguous()?)
+            let each = x.cast_copy(DType::Bool)?.contiguous()?;
+            Ok(if x.dtype() == DType::U8 { each.to_dtype(DType::U8)? } else { each })
         }
         dims => Ok(f(x, dims, keep)?),
     }

@@ -1,19 +1,21 @@
 //! Activity: the values of a graph that depend differentiably on given values.
 //!
 //! A value is active if it is a tensor, or a list or tuple of tensors, and a chain of operators with derivatives leads
-//! to it from a value that needs a gradient. Only values of the root block are active: a graph whose branches or loops
-//! read an active value is refused. O(nodes + uses).
+//! to it from a value that needs a gradient. Branches and loops pass activity on: a result is active if one of the
+//! block outputs that it may come from is, a carried value if its initial value or the value of an iteration is. Such a
+//! value is *certain* if each of these is active, so that it depends on a given value in every run. O(nodes + uses).
 
 use super::NotDifferentiable;
 use super::reverse::{FormulaGraphs, OpDerivative};
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{AliasRule, Effects, Graph, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{AliasRule, BlockId, Effects, Graph, NodeId, Prim, Type, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// The active values of a graph, and the derivatives of the operators that compute them.
 pub(super) struct Activity {
     active: HashSet<ValueId, FxBuildHasher>,
+    uncertain: HashSet<ValueId, FxBuildHasher>,
     derivatives: HashMap<NodeId, OpDerivative, FxBuildHasher>,
 }
 
@@ -24,15 +26,23 @@ impl Activity {
         formulas: &dyn FormulaGraphs,
     ) -> Result<Activity, NotDifferentiable> {
         check_effects(graph)?;
-        let mut activity = Activity { active: HashSet::default(), derivatives: HashMap::default() };
-        for &value in wrt {
-            activity.activate(graph, value)?;
-        }
-        for node in graph.nodes(graph.root()) {
-            if graph.operands(node).any(|v| activity.is_active(v)) {
-                activity.visit(graph, node, formulas)?;
+        let mut spread = Spread {
+            graph,
+            formulas,
+            open: wrt.to_vec(),
+            found: Activity {
+                active: wrt.iter().copied().collect(),
+                uncertain: HashSet::default(),
+                derivatives: HashMap::default(),
+            },
+        };
+        while let Some(value) = spread.open.pop() {
+            for used in graph.uses(value) {
+                spread.visit(used)?;
             }
         }
+        let mut activity = spread.found;
+        activity.find_uncertain(graph);
         Ok(activity)
     }
 
@@ -40,62 +50,148 @@ impl Activity {
         self.active.contains(&value)
     }
 
+    /// Whether a value depends on a given value in every run.
+    pub(super) fn is_certain(&self, value: ValueId) -> bool {
+        self.is_active(value) && !self.uncertain.contains(&value)
+    }
+
     pub(super) fn derivative(&self, node: NodeId) -> Option<&OpDerivative> {
         self.derivatives.get(&node)
     }
 
-    /// Marks a value that no nested block may use.
-    fn activate(&mut self, graph: &Graph, value: ValueId) -> Result<(), NotDifferentiable> {
-        let root = graph.root();
-        if let Some(inner) = graph.uses(value).find(|u| graph.parent(u.user) != root) {
-            return Err(NotDifferentiable::at(
-                graph,
-                inner.user,
-                "a branch or loop reads a tensor that needs a gradient",
-            ));
-        }
-        self.active.insert(value);
-        Ok(())
-    }
-
-    fn visit(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        formulas: &dyn FormulaGraphs,
-    ) -> Result<(), NotDifferentiable> {
-        if let Some(prim) = graph.prim(node) {
-            return match prim {
-                Prim::ListConstruct | Prim::TupleConstruct | Prim::ListUnpack | Prim::TupleUnpack => {
-                    self.activate_results(graph, node)
+    /// Finds the active values that are not certain: starting where a block output or an initial value is inactive.
+    fn find_uncertain(&mut self, graph: &Graph) {
+        let mut open: Vec<ValueId> = Vec::new();
+        for node in graph.nodes_deep().filter(|n| graph.block_count(*n) > 0) {
+            for (value, origins) in merged(graph, node) {
+                let never = |v: &&ValueId| graph.is_prim(graph.def(**v), Prim::Uninitialized);
+                if self.is_active(value) && origins.iter().any(|v| !self.is_active(*v) && !never(&v)) {
+                    open.push(value);
                 }
-                _ if graph.results(node).all(|v| !carries(graph.ty(v))) => Ok(()),
-                _ => Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
-            };
+            }
         }
-        if graph.results(node).all(|v| !carries(graph.ty(v))) {
+        while let Some(value) = open.pop() {
+            if !self.uncertain.insert(value) {
+                continue;
+            }
+            for used in graph.uses(value) {
+                match passed(graph, used) {
+                    Some(merged) => open.extend(merged.into_iter().filter(|v| self.is_active(*v))),
+                    None => {
+                        let certain = graph.operands(used.user).any(|v| self.is_certain(v));
+                        if !certain && graph.block_count(used.user) == 0 {
+                            open.extend(graph.results(used.user).filter(|v| self.is_active(*v)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The merged values of a branch or loop (its results, and the inputs of a loop's body), each with the values that it
+/// may be.
+fn merged(graph: &Graph, node: NodeId) -> Vec<(ValueId, Vec<ValueId>)> {
+    let blocks: Vec<BlockId> = graph.blocks(node).collect();
+    let outputs: Vec<Vec<ValueId>> = blocks.iter().map(|b| graph.block_outputs(*b).collect()).collect();
+    let mut found = Vec::new();
+    match graph.prim(node) {
+        Some(Prim::If) => {
+            for (i, result) in graph.results(node).enumerate() {
+                found.push((result, outputs.iter().filter_map(|o| o.get(i)).copied().collect()));
+            }
+        }
+        Some(Prim::Loop) => {
+            let inputs: Vec<ValueId> = graph.block_inputs(blocks[0]).collect();
+            for (i, result) in graph.results(node).enumerate() {
+                let origins = vec![graph.operand(node, i + 2), outputs[0][i + 1]];
+                found.push((inputs[i + 1], origins.clone()));
+                found.push((result, origins));
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// The merged values that a use as an initial value of a loop or as the output of a block gives its value to; `None`
+/// for other uses.
+pub(super) fn passed(graph: &Graph, used: Use) -> Option<Vec<ValueId>> {
+    let index = used.index as usize;
+    let carried = |node: NodeId, i: usize| {
+        let body = graph.blocks(node).next()?;
+        Some(vec![graph.block_inputs(body).nth(i + 1)?, graph.result(node, i)])
+    };
+    match graph.prim(used.user)? {
+        Prim::Loop if index >= 2 => carried(used.user, index - 2),
+        Prim::Loop => Some(Vec::new()),
+        Prim::Return => {
+            let owner = graph.enclosing(used.user);
+            let Some(owner) = owner else { return Some(Vec::new()) };
+            match graph.prim(owner)? {
+                Prim::If => Some(vec![graph.result(owner, index)]),
+                Prim::Loop if index >= 1 => carried(owner, index - 1),
+                Prim::Loop => Some(Vec::new()),
+                _ => None,
+            }
+        }
+        Prim::If => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+/// Whether a node hands on a tensor as it is, with another static type.
+pub(super) fn is_cast(prim: Prim) -> bool {
+    matches!(prim, Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate)
+}
+
+/// The spread of activity along uses.
+struct Spread<'a> {
+    graph: &'a Graph,
+    formulas: &'a dyn FormulaGraphs,
+    open: Vec<ValueId>,
+    found: Activity,
+}
+
+impl Spread<'_> {
+    fn visit(&mut self, used: Use) -> Result<(), NotDifferentiable> {
+        let (graph, node) = (self.graph, used.user);
+        if let Some(merged) = passed(graph, used) {
+            merged.into_iter().for_each(|v| self.activate(v));
+            return Ok(());
+        }
+        let results = || graph.results(node).filter(|v| carries(graph.ty(*v)));
+        if let Some(prim) = graph.prim(node) {
+            match prim {
+                Prim::ListConstruct | Prim::TupleConstruct | Prim::ListUnpack | Prim::TupleUnpack => {}
+                _ if is_cast(prim) => {}
+                _ if results().next().is_none() => return Ok(()),
+                _ => return Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
+            }
+            results().for_each(|v| self.activate(v));
+            return Ok(());
+        }
+        if results().next().is_none() || self.found.derivatives.contains_key(&node) {
             return Ok(());
         }
         let row = graph.op(node).row();
-        let derivative =
-            row.map(|row| formulas.derivative(row)).transpose()?.unwrap_or(OpDerivative::Unknown);
-        match derivative {
-            OpDerivative::Constant => return Ok(()),
-            OpDerivative::Formulas(_) => {}
-            OpDerivative::Body(_) => {
-                return Err(NotDifferentiable::at(graph, node, "its body was not expanded"));
-            }
-            OpDerivative::Unknown => {
-                return Err(NotDifferentiable::at(graph, node, "has no derivative as a graph"));
+        let derivative = row.map(|row| self.formulas.derivative(row)).transpose()?;
+        match derivative.unwrap_or(OpDerivative::Unknown) {
+            OpDerivative::Constant => Ok(()),
+            OpDerivative::Body(_) => Err(NotDifferentiable::at(graph, node, "its body was not expanded")),
+            OpDerivative::Unknown => Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
+            derivative @ OpDerivative::Formulas(_) => {
+                self.found.derivatives.insert(node, derivative);
+                results().for_each(|v| self.activate(v));
+                Ok(())
             }
         }
-        self.derivatives.insert(node, derivative);
-        self.activate_results(graph, node)
     }
 
-    fn activate_results(&mut self, graph: &Graph, node: NodeId) -> Result<(), NotDifferentiable> {
-        let results: Vec<ValueId> = graph.results(node).filter(|v| carries(graph.ty(*v))).collect();
-        results.into_iter().try_for_each(|v| self.activate(graph, v))
+    fn activate(&mut self, value: ValueId) {
+        if carries(self.graph.ty(value)) && self.found.active.insert(value) {
+            self.open.push(value);
+        }
     }
 }
 
@@ -115,6 +211,7 @@ fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
         | Effects::ALIASES
         | Effects::RAISES
         | Effects::READS_STATE
+        | Effects::RANDOM
         | Effects::CONTROL
         | Effects::IDENTITY
         | Effects::DIVERGES;

@@ -6,16 +6,16 @@
 //! dtypes) move to the forward part, so that numbers are kept instead of tensors; forward nodes that map elements
 //! cheaply are computed again in the backward part if their operands are kept anyway.
 //!
-//! Branches and loops that need no gradient stay in the forward graph; others are refused (see `activity.rs`). Linear in
-//! the size of the graph and of the formulas.
+//! Values of branches and loops that the backward part reads become results of these (`exports.rs`). Linear in the size of
+//! the graph and of the formulas, for a bounded depth of nesting.
 
 use super::NotDifferentiable;
 use super::activity::Activity;
-use super::reverse::{FormulaGraphs, Reverse};
+use super::certainty::Certainty;
+use super::exports::{self, Border, Exports, ListOps};
+use super::reverse::{FormulaGraphs, Helper, Reverse};
 use crate::facets::Cost;
-use flambeau_analysis::{AliasDb, Analyses};
 use flambeau_exec::Pointwise;
-use flambeau_ir::types::TypeKind;
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
@@ -23,11 +23,16 @@ use rustc_hash::FxBuildHasher;
 /// A graph and its derivative.
 #[derive(Debug)]
 pub struct Gradient {
-    /// The graph; its outputs are followed by the values `wrt` and then by the captures.
+    /// The graph; its outputs are followed by whether those that are conditional have gradients, by the values `wrt` and
+    /// by the captures.
     pub forward: Graph,
     /// Inputs: the gradient of each tensor in `outputs`, then the captures. Outputs: the gradient of each value in
     /// `wrt`, or `None` where no output depends on it.
     pub backward: Graph,
+    /// For each of `outputs`, whether it depends on a value in `wrt` in some runs only. The forward graph states after its
+    /// results whether it does, for those that do in some runs only, and their gradients are optional inputs of the backward
+    /// graph, `None` if it does not.
+    pub conditional: Vec<bool>,
     /// The tensors of the results that depend on a value in `wrt`: the position of an output, then positions in nested
     /// tuples and lists.
     pub outputs: Vec<Vec<usize>>,
@@ -40,44 +45,78 @@ pub struct Gradient {
 /// Cost up to which an elementwise operator is computed again.
 const CHEAP: Cost = Cost::POINTWISE;
 
-/// Differentiates a graph with respect to values of its root block. Bodies of composite operators must have been
-/// expanded.
+/// Differentiates a graph with respect to values of its root block. Results at the positions `without` count as
+/// constants. Bodies of composite operators must have been expanded.
 ///
 /// # Errors
 /// Returns the node that prevents it: an operator without a formula, a branch that needs a gradient, an effect.
 pub fn differentiate(
     graph: &Graph,
     wrt: &[ValueId],
+    without: &[Vec<usize>],
     formulas: &dyn FormulaGraphs,
 ) -> Result<Gradient, NotDifferentiable> {
     let activity = Activity::of(graph, wrt, formulas)?;
     let root = graph.root();
-    let forward: Vec<NodeId> = graph.nodes(root).collect();
     let results: Vec<ValueId> = graph.outputs().collect();
-    let outputs = active_tensors(graph, &activity, &results)?;
+    let mut outputs = active_tensors(graph, &activity, &results)?;
+    outputs.retain(|(path, _)| !without.contains(path));
     let mut joint = graph.clone();
+    let mut border = Border::of(&joint);
+    let forward: Vec<NodeId> = graph.nodes(root).collect();
     let mut editor = joint.edit();
-    let seeds: Vec<ValueId> = outputs.iter().map(|_| editor.add_input(Type::TENSOR)).collect();
+    let conditions = conditions(&mut editor, &mut border, &activity, &outputs, formulas)?;
+    let seeds: Vec<ValueId> = conditions
+        .iter()
+        .map(|c| editor.add_input(if c.is_some() { Type::optional(Type::TENSOR) } else { Type::TENSOR }))
+        .collect();
     editor.at(At::end(root));
     let mut reverse = Reverse::new(editor, &activity, formulas);
     for ((_, value), seed) in outputs.iter().zip(&seeds) {
         reverse.seed(*value, *seed)?;
     }
-    for node in forward.iter().rev() {
-        reverse.node(*node)?;
-    }
+    reverse.block(&forward)?;
     let gradients: Vec<Option<ValueId>> = wrt.iter().map(|v| reverse.gradient(*v)).collect();
+    let ops =
+        ListOps { push: reverse.operator_of(Helper::Push)?, element: reverse.operator_of(Helper::Element)? };
+    let counterparts = std::mem::take(&mut reverse.counterparts);
     drop(reverse);
-    let mut analyses = Analyses::new();
-    let split = Split::of(&joint, analyses.get::<AliasDb>(&joint), &forward, &seeds, &gradients);
-    let (captures, count) = (split.captures.clone(), results.len());
+    let mut editor = joint.edit();
+    // Gradients have uses, so that what they depend on stays.
+    gradients.iter().flatten().for_each(|v| editor.add_output(*v));
+    exports::erase_unused(&mut editor, border, &counterparts);
+    exports::lift_numbers(&mut editor, &mut border, &counterparts, &seeds);
+    Exports::new(&mut editor, border, &counterparts, ops).run()?;
+    let all = editor.graph().outputs().len();
+    for i in (results.len()..all).rev() {
+        editor.remove_block_output(root, i);
+    }
+    let flags: Vec<ValueId> = conditions.iter().flatten().copied().collect();
+    let split = Split::of(&joint, border, &seeds, &gradients);
     Ok(Gradient {
-        forward: split.forward(&joint, wrt),
+        forward: split.forward(&joint, &flags, wrt),
         backward: split.backward(&joint, &gradients),
+        conditional: conditions.iter().map(Option::is_some).collect(),
         outputs: outputs.into_iter().map(|(path, _)| path).collect(),
-        results: count,
-        captures: captures.len(),
+        results: results.len(),
+        captures: split.captures.len(),
     })
+}
+
+/// Returns, for each output, a value that states whether it depends on a given value in this run; `None` if it always
+/// does.
+fn conditions(
+    editor: &mut Editor<'_>,
+    border: &mut Border,
+    activity: &Activity,
+    outputs: &[(Vec<usize>, ValueId)],
+    formulas: &dyn FormulaGraphs,
+) -> Result<Vec<Option<ValueId>>, NotDifferentiable> {
+    let mut certainty = Certainty::new(editor, activity, formulas);
+    let found: Result<Vec<Option<ValueId>>, _> =
+        outputs.iter().map(|(_, v)| certainty.condition(*v)).collect();
+    *border = Border::of(editor.graph());
+    found
 }
 
 /// Returns the active tensors among results, also in tuples and lists that the graph makes, with their positions.
@@ -93,7 +132,7 @@ fn active_tensors(
         if !activity.is_active(value) {
             continue;
         }
-        if graph.ty(value).is_tensor() {
+        if graph.ty(value).unwrap_optional().is_tensor() {
             found.push((path, value));
             continue;
         }
@@ -107,14 +146,9 @@ fn active_tensors(
     Ok(found)
 }
 
-/// The border between the forward and the backward part of a joint graph.
+/// The two parts of a joint graph.
 struct Split {
-    /// The nodes that were appended to the forward part.
-    appended: Vec<NodeId>,
-    /// Those that only the backward part has, in program order.
-    backward: Vec<NodeId>,
-    /// Backward nodes that moved to the forward part.
-    lifted: HashSet<NodeId, FxBuildHasher>,
+    border: Border,
     /// Forward nodes that the backward part computes again.
     again: HashSet<NodeId, FxBuildHasher>,
     /// Forward values that the backward part reads.
@@ -123,41 +157,9 @@ struct Split {
 }
 
 impl Split {
-    fn of(
-        joint: &Graph,
-        db: &AliasDb,
-        forward: &[NodeId],
-        seeds: &[ValueId],
-        gradients: &[Option<ValueId>],
-    ) -> Split {
-        let root = joint.root();
-        let before: HashSet<NodeId, FxBuildHasher> = forward.iter().copied().collect();
-        let appended: Vec<NodeId> = joint.nodes(root).filter(|n| !before.contains(n)).collect();
-        let live = live(joint, &appended, gradients);
-        let mut split = Split {
-            appended: Vec::new(),
-            backward: Vec::new(),
-            lifted: HashSet::default(),
-            again: HashSet::default(),
-            captures: Vec::new(),
-            seeds: seeds.to_vec(),
-        };
-        // Values that depend on a gradient.
-        let mut late: HashSet<ValueId, FxBuildHasher> = seeds.iter().copied().collect();
-        for &node in appended.iter().filter(|n| live.contains(*n)) {
-            let depends = joint.operands(node).any(|v| late.contains(&v));
-            let is_number = joint.results(node).all(|v| !holds_tensor(joint.ty(v)));
-            let is_simple = joint.block_count(node) == 0
-                && joint.effects(node).is_pure()
-                && joint.results(node).all(|v| !db.has_writers(v));
-            if !depends && is_number && is_simple && !joint.is_prim(node, Prim::Constant) {
-                split.lifted.insert(node);
-            } else {
-                late.extend(joint.results(node));
-                split.backward.push(node);
-            }
-        }
-        split.appended = appended;
+    fn of(joint: &Graph, border: Border, seeds: &[ValueId], gradients: &[Option<ValueId>]) -> Split {
+        let mut split =
+            Split { border, again: HashSet::default(), captures: Vec::new(), seeds: seeds.to_vec() };
         split.capture(joint, gradients);
         split
     }
@@ -165,7 +167,8 @@ impl Split {
     /// Finds the values that the backward part reads, in order of their first use, and those that it computes again.
     fn capture(&mut self, joint: &Graph, gradients: &[Option<ValueId>]) {
         let root = joint.root();
-        let inside: HashSet<NodeId, FxBuildHasher> = self.backward.iter().copied().collect();
+        let backward = self.border.backward(joint);
+        let inside: HashSet<NodeId, FxBuildHasher> = backward.iter().copied().collect();
         let given: HashSet<ValueId, FxBuildHasher> = self.seeds.iter().copied().collect();
         let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         let mut read: Vec<ValueId> = Vec::new();
@@ -176,7 +179,7 @@ impl Split {
                 read.push(value);
             }
         };
-        for &node in &self.backward {
+        for &node in &backward {
             operands_deep(joint, node).into_iter().for_each(|v| see(v, &mut read));
         }
         gradients.iter().flatten().for_each(|v| see(*v, &mut read));
@@ -201,13 +204,12 @@ impl Split {
     }
 
     /// The joint graph without its backward part.
-    fn forward(&self, joint: &Graph, wrt: &[ValueId]) -> Graph {
+    fn forward(&self, joint: &Graph, flags: &[ValueId], wrt: &[ValueId]) -> Graph {
         let mut graph = joint.clone();
         let root = graph.root();
         let mut editor = graph.edit();
-        wrt.iter().chain(&self.captures).for_each(|v| editor.add_output(*v));
-        let own = self.appended.iter().rev().filter(|n| !self.lifted.contains(*n));
-        own.for_each(|node| erase_unused(&mut editor, *node));
+        flags.iter().chain(wrt).chain(&self.captures).for_each(|v| editor.add_output(*v));
+        self.border.backward(joint).into_iter().rev().for_each(|node| erase_unused(&mut editor, node));
         let inputs = editor.graph().inputs().len();
         for i in (0..inputs).rev() {
             let input = editor.graph().inputs().nth(i).filter(|v| self.seeds.contains(v));
@@ -222,7 +224,7 @@ impl Split {
     fn backward(&self, joint: &Graph, gradients: &[Option<ValueId>]) -> Graph {
         let mut graph = joint.clone();
         let root = graph.root();
-        let backward: HashSet<NodeId, FxBuildHasher> = self.backward.iter().copied().collect();
+        let backward: HashSet<NodeId, FxBuildHasher> = self.border.backward(joint).into_iter().collect();
         let mut editor = graph.edit();
         let outputs = editor.graph().outputs().len();
         for i in (0..outputs).rev() {
@@ -263,47 +265,11 @@ fn operands_deep(joint: &Graph, node: NodeId) -> Vec<ValueId> {
     found
 }
 
-/// Whether a node, or one nested in it, writes memory or has a side effect.
-fn has_effects(joint: &Graph, node: NodeId) -> bool {
-    let changes = |n: NodeId| {
-        let effects = joint.effects(n);
-        effects.may_write() || effects.has_side_effects()
-    };
-    changes(node) || joint.blocks(node).any(|block| joint.nodes_deep_in(block).any(changes))
-}
-
-/// The appended nodes that the gradients depend on.
-fn live(joint: &Graph, appended: &[NodeId], gradients: &[Option<ValueId>]) -> HashSet<NodeId, FxBuildHasher> {
-    let mut live: HashSet<NodeId, FxBuildHasher> = HashSet::default();
-    let mut open: Vec<NodeId> = gradients.iter().flatten().map(|v| joint.def(*v)).collect();
-    // Formulas write lists and tensors of their own.
-    open.extend(appended.iter().copied().filter(|n| has_effects(joint, *n)));
-    let own: HashSet<NodeId, FxBuildHasher> = appended.iter().copied().collect();
-    while let Some(node) = open.pop() {
-        // A node of a nested block is live with the node of the root block that contains it.
-        let Some(node) = joint.ancestor_in(node, joint.root()) else { continue };
-        if !own.contains(&node) || !live.insert(node) {
-            continue;
-        }
-        open.extend(operands_deep(joint, node).into_iter().map(|v| joint.def(v)));
-    }
-    live
-}
-
 /// Erases a node whose results have no uses.
 fn erase_unused(editor: &mut Editor<'_>, node: NodeId) {
     let g = editor.graph();
     if g.results(node).all(|v| g.use_count(v) == 0) {
         editor.erase(node);
-    }
-}
-
-/// Whether a value of this type is or contains a tensor.
-fn holds_tensor(ty: Type) -> bool {
-    match ty.kind() {
-        TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str | TypeKind::None => false,
-        TypeKind::List(elem) | TypeKind::Optional(elem) => holds_tensor(*elem),
-        _ => true,
     }
 }
 

@@ -22,9 +22,12 @@
 //! once. `none`: the argument has no gradient. An argument without a line has no *known* gradient, and requesting it is
 //! an error.
 //!
+//! `piecewise` before an expression: the gradient is constant in pieces of the argument, as that of `relu`. The gradient of
+//! the gradient with respect to the argument is then zero, as in PyTorch, where such a gradient is an operator that reads the
+//! argument; without the word it would not depend on the argument at all.
+//!
 //! `by`: the operator computes the same function of its arguments as the expression. Its gradients are those of the
 //! expression, which the backward pass runs again and differentiates. Composite operators need no formula of their own.
-//! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; of others `grad1`,
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; `grad1`, `grad2` …
 //! of the others), `result` (`result1` …), `self_like` and the functions of the texts passed as [`Gradients::helpers`].
 //! `self_like` has the sizes and type of argument `self` and zeros as elements, so the elements of `self` need not be
@@ -168,6 +171,9 @@ pub struct ArgGradient {
     pub args: Vec<&'static str>,
     /// The expression; a tuple if there are several arguments. `None`: there is no gradient.
     pub text: Option<&'static str>,
+    /// Whether the gradient is constant in pieces of the arguments: its derivatives with respect to them are zero, and
+    /// not absent.
+    pub is_piecewise: bool,
 }
 
 /// The entry of an operator.
@@ -319,8 +325,11 @@ impl GradientTable {
 /// depends neither on the previous elements nor on the other operands.
 fn overwritten(schema: &FunctionSchema) -> GradientEntry {
     let tensors = schema.args.iter().filter(|arg| takes_gradient(schema, arg.name.as_str()));
-    let gradient =
-        |arg: &Argument| ArgGradient { args: vec![arg.name.as_str()], text: Some("torch.zeros_like(grad)") };
+    let gradient = |arg: &Argument| ArgGradient {
+        args: vec![arg.name.as_str()],
+        text: Some("torch.zeros_like(grad)"),
+        is_piecewise: false,
+    };
     GradientEntry::Formulas(tensors.map(gradient).collect())
 }
 
@@ -338,9 +347,11 @@ fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str>
     }
     let (args, formula) = text.split_once('=').ok_or("expected `argument = expression`")?;
     let formula = formula.trim_start();
+    let pieces = formula.strip_prefix("piecewise ");
     formulas.push(ArgGradient {
         args: args.split(',').map(str::trim).collect(),
-        text: (formula != "none").then_some(formula),
+        text: (formula != "none").then_some(pieces.unwrap_or(formula)),
+        is_piecewise: pieces.is_some(),
     });
     Ok(())
 }
@@ -479,7 +490,7 @@ mod tests {
     use std::sync::Arc;
 
     fn one(arg: &'static str, text: &'static str) -> ArgGradient {
-        ArgGradient { args: vec![arg], text: Some(text) }
+        ArgGradient { args: vec![arg], text: Some(text), is_piecewise: false }
     }
 
     #[test]

@@ -2,16 +2,21 @@
 //!
 //! - `formulas.rs`: the language of `.grads` files and the table of all entries.
 //! - `bodies.rs`: replacement of composite operators by the operators they consist of.
-//! - `activity.rs`: which values of a graph depend on the inputs that need gradients.
-//! - `reverse.rs`: the gradients of those values, as nodes appended to the graph.
+//! - `activity.rs`: which values of a graph depend on the inputs that need gradients; `certainty.rs`: whether a result does
+//!   in this run, where a branch or loop decides.
+//! - `reverse.rs`: the gradients of those values, as nodes appended to the graph; `blocks.rs`: those of branches and loops.
+//! - `exports.rs`: the values of branches and loops that gradients read, made available after them.
 //! - `differentiate.rs`: the split of that graph into a forward and a backward graph, and the choice of the values that
 //!   the forward graph keeps for the backward one.
 //!
 //! This crate cannot compile formulas: graphs of formulas come from [`FormulaGraphs`].
 
 mod activity;
+mod blocks;
 mod bodies;
+mod certainty;
 mod differentiate;
+mod exports;
 mod formulas;
 mod reverse;
 

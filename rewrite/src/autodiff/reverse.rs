@@ -3,12 +3,21 @@
 //! Every formula is inlined. Gradients of a value that several nodes use are summed, and each gradient is brought to
 //! sizes and dtype of its value ([`Helper::Fit`]), unless the operator maps elements of a single tensor. A value that no
 //! result depends on has no gradient, so formulas whose gradients are all absent are left out.
+//!
+//! Whether a result depends on a value may be known only at run time: a branch may not be taken, a loop may have no
+//! iteration. Such a gradient is optional. A node whose results have only optional gradients is differentiated in a branch
+//! that is taken if one of them exists, as the backward walk of a recorded program skips it: zeros would not do, since a
+//! formula may turn them into NaN. `blocks.rs` differentiates branches and loops themselves.
+//!
+//! Gradients belong to a scope, which is a block of the backward part: those that a nested block computes for values
+//! outside of it become results of the node of that block.
 
-use super::activity::Activity;
+use super::activity::{Activity, is_cast};
 use super::{Named, NotDifferentiable, concrete_value};
 use flambeau_exec::Pointwise;
-use flambeau_ir::{Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
+use flambeau_ir::{BlockId, Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
+use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
@@ -47,6 +56,28 @@ pub enum Helper {
     ZerosLike,
     /// `(grad, like)`: the gradient, or zeros if it is `None`.
     Defined,
+    /// `(a, b)`: the sum of a gradient and one that may be `None`.
+    SumDefined,
+    /// `(a, b)`: the sum of two gradients that may be `None`.
+    SumOptional,
+    /// `(grad, like)`: as `Fit`, of a gradient that may be `None`.
+    FitOptional,
+    /// `(grad)`: whether the gradient is not `None`.
+    Present,
+    /// `(a, b)`: whether one of two conditions holds.
+    Either,
+    /// `(count, grad)`: the gradient if the count is positive, else `None`.
+    IfAny,
+    /// `(i)`: the next integer.
+    Next,
+    /// `(count, i)`: the index that is as far from the end as `i` is from the start.
+    Mirror,
+    /// `(i)`: an integer as a float.
+    Float,
+    /// `(list, element)`: appends.
+    Push,
+    /// `(list, i)`: an element.
+    Element,
 }
 
 /// The source of formulas.
@@ -64,25 +95,48 @@ pub trait FormulaGraphs {
     fn helper(&self, helper: Helper) -> Result<Arc<Graph>, NotDifferentiable>;
 }
 
-/// The gradient of a value.
-enum Grad {
+/// The gradient of a value: tensors, or optional tensors.
+#[derive(Clone, Debug)]
+pub(super) enum Grad {
     Tensor(ValueId),
     /// Of a list or tuple, per element.
     Elements(Vec<Option<ValueId>>),
 }
 
+/// The gradients of values that a block of the backward part has computed so far, in the order in which they arose.
+pub(super) type Scope = IndexMap<ValueId, Grad, FxBuildHasher>;
+
 /// Appends the gradients of active values.
 pub(super) struct Reverse<'a> {
-    editor: Editor<'a>,
-    activity: &'a Activity,
+    pub(super) editor: Editor<'a>,
+    pub(super) activity: &'a Activity,
     formulas: &'a dyn FormulaGraphs,
-    grads: HashMap<ValueId, Grad, FxBuildHasher>,
+    /// The scopes of the open blocks of the backward part.
+    pub(super) scopes: Vec<(BlockId, Scope)>,
+    /// For blocks of the backward part, the block of the forward part that they differentiate.
+    pub(super) counterparts: Counterparts,
+    /// The numbers of iterations of loops of the forward part.
+    pub(super) counts: HashMap<NodeId, ValueId, FxBuildHasher>,
+}
+
+/// The blocks of the forward part, by the blocks of the backward part that differentiate them, and what their values are
+/// recomputed from.
+#[derive(Default)]
+pub(super) struct Counterparts {
+    /// The forward block of a backward block.
+    pub(super) forward: HashMap<BlockId, BlockId, FxBuildHasher>,
+    /// The backward block of a forward block; for the body of a loop, with the index of the differentiated iteration.
+    pub(super) backward: HashMap<BlockId, (BlockId, Option<ValueId>), FxBuildHasher>,
 }
 
 impl<'a> Reverse<'a> {
     /// `editor`: at the end of the graph.
     pub(super) fn new(editor: Editor<'a>, activity: &'a Activity, formulas: &'a dyn FormulaGraphs) -> Self {
-        Reverse { editor, activity, formulas, grads: HashMap::default() }
+        let root = editor.graph().root();
+        let scopes = vec![(root, Scope::default())];
+        let mut counterparts = Counterparts::default();
+        counterparts.forward.insert(root, root);
+        Reverse { editor, activity, formulas, scopes, counterparts, counts: HashMap::default() }
     }
 
     /// Seeds the gradient of an output.
@@ -90,32 +144,72 @@ impl<'a> Reverse<'a> {
         self.add(value, grad, None)
     }
 
+    /// The gradients of the innermost open block.
+    pub(super) fn scope(&mut self) -> &mut Scope {
+        let open = self.scopes.len() - 1;
+        &mut self.scopes[open].1
+    }
+
+    fn grad(&self, value: ValueId) -> Option<&Grad> {
+        self.scopes.last().and_then(|(_, scope)| scope.get(&value))
+    }
+
     /// Returns the gradient of a value, if there is one.
     pub(super) fn gradient(&self, value: ValueId) -> Option<ValueId> {
-        match self.grads.get(&value) {
+        match self.grad(value) {
             Some(Grad::Tensor(grad)) => Some(*grad),
             _ => None,
         }
     }
 
+    /// Whether a gradient may be `None`.
+    pub(super) fn is_optional(&self, grad: ValueId) -> bool {
+        !self.editor.graph().ty(grad).is_tensor()
+    }
+
+    /// Appends the gradients of the nodes of a block of the forward part, from the last to the first.
+    pub(super) fn block(&mut self, nodes: &[NodeId]) -> Result<(), NotDifferentiable> {
+        nodes.iter().rev().try_for_each(|node| self.node(*node))
+    }
+
     /// Appends the gradients that a node sends to its operands.
-    pub(super) fn node(&mut self, node: NodeId) -> Result<(), NotDifferentiable> {
+    fn node(&mut self, node: NodeId) -> Result<(), NotDifferentiable> {
         let g = self.editor.graph();
         let results: Vec<ValueId> = g.results(node).collect();
-        if !results.iter().any(|v| self.grads.contains_key(v)) {
+        if !results.iter().any(|v| self.grad(*v).is_some()) {
             return Ok(());
         }
         let loc = g.loc(node);
+        let is_plain = g.prim(node).is_some_and(|prim| is_cast(prim) || is_container(prim));
         self.editor.loc(loc);
+        let grads: Vec<ValueId> = results.iter().filter_map(|v| self.gradient(*v)).collect();
+        if !is_plain && !grads.is_empty() && grads.iter().all(|grad| self.is_optional(*grad)) {
+            return self.guarded(node, &results, &grads);
+        }
+        self.differentiate(node, &results)
+    }
+
+    /// Appends the gradients of a node, some of whose results have gradients.
+    pub(super) fn differentiate(
+        &mut self,
+        node: NodeId,
+        results: &[ValueId],
+    ) -> Result<(), NotDifferentiable> {
         match self.editor.graph().prim(node) {
             Some(Prim::ListConstruct | Prim::TupleConstruct) => self.construct(node, results[0]),
-            Some(Prim::ListUnpack | Prim::TupleUnpack) => self.unpack(node, &results),
-            _ => self.operator(node, &results),
+            Some(Prim::ListUnpack | Prim::TupleUnpack) => self.unpack(node, results),
+            Some(Prim::If) => self.branch(node, results),
+            Some(Prim::Loop) => self.repeat(node, results),
+            Some(prim) if is_cast(prim) => {
+                let (operand, grad) = (self.editor.graph().operand(node, 0), self.gradient(results[0]));
+                grad.map_or(Ok(()), |grad| self.add(operand, grad, None))
+            }
+            _ => self.operator(node, results),
         }
     }
 
     fn construct(&mut self, node: NodeId, result: ValueId) -> Result<(), NotDifferentiable> {
-        let Some(Grad::Elements(grads)) = self.grads.remove(&result) else { return Ok(()) };
+        let Some(Grad::Elements(grads)) = self.grad(result).cloned() else { return Ok(()) };
         let operands: Vec<ValueId> = self.editor.graph().operands(node).collect();
         for (operand, grad) in operands.into_iter().zip(grads) {
             if let Some(grad) = grad {
@@ -127,7 +221,17 @@ impl<'a> Reverse<'a> {
 
     fn unpack(&mut self, node: NodeId, results: &[ValueId]) -> Result<(), NotDifferentiable> {
         let operand = self.editor.graph().operand(node, 0);
-        let grads = results.iter().map(|v| self.gradient(*v)).collect();
+        let mut grads: Vec<Option<ValueId>> = results.iter().map(|v| self.gradient(*v)).collect();
+        // The formula of an operator that made the list reads gradients of all elements.
+        if self.activity.derivative(self.editor.graph().def(operand)).is_some() {
+            for (grad, result) in grads.iter_mut().zip(results) {
+                *grad = Some(match *grad {
+                    Some(grad) if self.is_optional(grad) => self.help(Helper::Defined, &[grad, *result])?,
+                    Some(grad) => grad,
+                    None => self.help(Helper::ZerosLike, &[*result])?,
+                });
+            }
+        }
         self.add_elements(operand, grads)
     }
 
@@ -150,7 +254,7 @@ impl<'a> Reverse<'a> {
             let found = self.inline(node, graph, &inputs)?;
             let parts = match formula.args.len() {
                 1 => vec![found],
-                _ => self.editor.unpack_tuple(found).to_vec(),
+                _ => self.unpacked(found),
             };
             for (arg, part) in formula.args.iter().zip(parts) {
                 if is_active(arg) {
@@ -159,6 +263,16 @@ impl<'a> Reverse<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the elements of a tuple, with the types of the values that it was made of.
+    fn unpacked(&mut self, tuple: ValueId) -> Vec<ValueId> {
+        let g = self.editor.graph();
+        let def = g.def(tuple);
+        if g.is_prim(def, Prim::TupleConstruct) {
+            return g.operands(def).collect();
+        }
+        self.editor.unpack_tuple(tuple).to_vec()
     }
 
     fn inline(
@@ -172,10 +286,19 @@ impl<'a> Reverse<'a> {
         found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "its formula cannot be inlined"))
     }
 
-    fn help(&mut self, helper: Helper, inputs: &[ValueId]) -> Result<ValueId, NotDifferentiable> {
+    pub(super) fn help(&mut self, helper: Helper, inputs: &[ValueId]) -> Result<ValueId, NotDifferentiable> {
         let graph = self.formulas.helper(helper)?;
         let node = self.editor.cursor();
         self.inline(node, &graph, inputs)
+    }
+
+    /// Returns the operator that a helper consists of, which is generic in the types of its operands.
+    pub(super) fn operator_of(&self, helper: Helper) -> Result<OpId, NotDifferentiable> {
+        let graph = self.formulas.helper(helper)?;
+        let found = graph.nodes(graph.root()).find_map(|node| graph.op(node).row());
+        let fail =
+            || NotDifferentiable { operator: format!("{helper:?}"), what: "is no operator".to_owned() };
+        found.ok_or_else(fail)
     }
 
     /// Returns the inputs of a formula; `None` if none of the gradients that it reads exists.
@@ -191,7 +314,7 @@ impl<'a> Reverse<'a> {
             _ => None,
         });
         let read: Vec<ValueId> = read.collect();
-        if !read.is_empty() && !read.iter().any(|v| self.grads.contains_key(v)) {
+        if !read.is_empty() && !read.iter().any(|v| self.grad(*v).is_some()) {
             return Ok(None);
         }
         let row = self.editor.graph().op(node).row();
@@ -204,7 +327,16 @@ impl<'a> Reverse<'a> {
             inputs.push(match *param {
                 Named::Grad(i) => self.result_gradient(node, results[i])?,
                 Named::Result(i) => results[i],
-                Named::Arg(i) | Named::Like(i) => argument(&mut self.editor, node, schema, i, operands)?,
+                Named::Arg(i) | Named::Like(i) => {
+                    let integer = operands.get(i).copied().filter(|v| {
+                        let g = self.editor.graph();
+                        has_number(schema.args[i].ty) && g.ty(*v) == Type::INT && g.constant(*v).is_none()
+                    });
+                    match integer {
+                        Some(integer) => self.help(Helper::Float, &[integer])?,
+                        None => argument(&mut self.editor, node, schema, i, operands)?,
+                    }
+                }
             });
         }
         Ok(Some(inputs))
@@ -212,10 +344,11 @@ impl<'a> Reverse<'a> {
 
     /// Returns the gradient of a result, as a value of its type.
     fn result_gradient(&mut self, node: NodeId, result: ValueId) -> Result<ValueId, NotDifferentiable> {
-        match self.grads.get(&result) {
-            Some(Grad::Tensor(grad)) => Ok(*grad),
+        match self.grad(result).cloned() {
+            Some(Grad::Tensor(grad)) if self.is_optional(grad) => self.help(Helper::Defined, &[grad, result]),
+            Some(Grad::Tensor(grad)) => Ok(grad),
             Some(Grad::Elements(elements)) => {
-                let elements: Option<Vec<ValueId>> = elements.iter().copied().collect();
+                let elements: Option<Vec<ValueId>> = elements.into_iter().collect();
                 let elements = elements.ok_or_else(|| {
                     NotDifferentiable::at(
                         self.editor.graph(),
@@ -236,11 +369,10 @@ impl<'a> Reverse<'a> {
         if ty == Type::NONE {
             return Ok(());
         }
-        if of.is_tensor() && ty.is_tensor() {
-            return self.add(operand, grad, Some(node));
-        }
-        if of.is_tensor() && ty.unwrap_optional().is_tensor() {
-            let grad = self.help(Helper::Defined, &[grad, operand])?;
+        if of.unwrap_optional().is_tensor() && ty.unwrap_optional().is_tensor() {
+            // An operand that is active but to which a formula gives no gradient.
+            let like = self.defined(operand);
+            let grad = if ty.is_tensor() { grad } else { self.help(Helper::Defined, &[grad, like])? };
             return self.add(operand, grad, Some(node));
         }
         if of.list_elem().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
@@ -257,39 +389,68 @@ impl<'a> Reverse<'a> {
     }
 
     /// Adds gradients of the elements of a list or tuple.
-    fn add_elements(&mut self, value: ValueId, grads: Vec<Option<ValueId>>) -> Result<(), NotDifferentiable> {
-        let mut sums = match self.grads.remove(&value) {
+    pub(super) fn add_elements(
+        &mut self,
+        value: ValueId,
+        grads: Vec<Option<ValueId>>,
+    ) -> Result<(), NotDifferentiable> {
+        let mut sums = match self.grad(value).cloned() {
             Some(Grad::Elements(sums)) => sums,
-            _ => vec![None; grads.len()],
+            _ => Vec::new(),
         };
+        sums.resize(sums.len().max(grads.len()), None);
         for (sum, grad) in sums.iter_mut().zip(grads) {
             *sum = match (*sum, grad) {
-                (Some(a), Some(b)) => Some(self.help(Helper::Sum, &[a, b])?),
+                (Some(a), Some(b)) => Some(self.sum(a, b)?),
                 (a, b) => a.or(b),
             };
         }
-        self.grads.insert(value, Grad::Elements(sums));
+        self.scope().insert(value, Grad::Elements(sums));
         Ok(())
     }
 
     /// Adds a gradient of a tensor, which the formula of node `from` computed.
-    fn add(&mut self, value: ValueId, grad: ValueId, from: Option<NodeId>) -> Result<(), NotDifferentiable> {
+    pub(super) fn add(
+        &mut self,
+        value: ValueId,
+        grad: ValueId,
+        from: Option<NodeId>,
+    ) -> Result<(), NotDifferentiable> {
         if !self.activity.is_active(value) {
             return Ok(());
         }
         let grad = match from {
-            Some(node) if !self.keeps_sizes(node) => self.help(Helper::Fit, &[grad, value])?,
-            _ => grad,
-        };
-        let sum = match self.grads.get(&value) {
-            Some(Grad::Tensor(sum)) => {
-                let sum = *sum;
-                self.help(Helper::Sum, &[sum, grad])?
+            Some(node) if !self.keeps_sizes(node) => {
+                let like = self.defined(value);
+                let fit = if self.is_optional(grad) { Helper::FitOptional } else { Helper::Fit };
+                self.help(fit, &[grad, like])?
             }
             _ => grad,
         };
-        self.grads.insert(value, Grad::Tensor(sum));
+        let grad = match self.gradient(value) {
+            Some(sum) => self.sum(sum, grad)?,
+            None => grad,
+        };
+        self.scope().insert(value, Grad::Tensor(grad));
         Ok(())
+    }
+
+    /// Returns a tensor that a node has read, as a value whose type is not optional.
+    pub(super) fn defined(&mut self, value: ValueId) -> ValueId {
+        match self.is_optional(value) {
+            true => self.editor.value(Prim::UncheckedCast, &[value], Type::TENSOR),
+            false => value,
+        }
+    }
+
+    /// Returns the sum of two gradients, either of which may be optional.
+    pub(super) fn sum(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, NotDifferentiable> {
+        match (self.is_optional(a), self.is_optional(b)) {
+            (false, false) => self.help(Helper::Sum, &[a, b]),
+            (false, true) => self.help(Helper::SumDefined, &[a, b]),
+            (true, false) => self.help(Helper::SumDefined, &[b, a]),
+            (true, true) => self.help(Helper::SumOptional, &[a, b]),
+        }
     }
 
     /// Whether gradients of a node's operands have their sizes and dtypes: the node maps the elements of one tensor.
@@ -298,6 +459,10 @@ impl<'a> Reverse<'a> {
         let is_pointwise = g.op(node).row().is_some_and(|row| g.registry().facet::<Pointwise>(row).is_some());
         is_pointwise && g.operands(node).filter(|v| g.ty(*v).is_tensor()).count() == 1
     }
+}
+
+fn is_container(prim: Prim) -> bool {
+    matches!(prim, Prim::ListConstruct | Prim::TupleConstruct | Prim::ListUnpack | Prim::TupleUnpack)
 }
 
 /// Whether a parameter takes a number of any kind, which formulas read as a float.

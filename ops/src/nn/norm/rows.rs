@@ -371,7 +371,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4], DType::F32, &Default::default());
                     vec![IValue::Tensor(x), IValue::ints(vec![4])]
                 });
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+                d.with(Shape::same_as(0)).with(Dtype::promote([0, 2])).with(sample)
             })
             .one(rms_norm),
     );

@@ -1,0 +1,176 @@
+//! Parts from which exported programs are built: inputs, nodes, and the removal of what nothing uses.
+//!
+//! A [`GraphBuilder`] has a graph and its names. A value is defined together with its metadata, so a built graph satisfies
+//! the verifier's rule that every value has metadata. The builder knows no operators: the caller passes targets, arguments
+//! and results.
+
+use std::collections::BTreeSet;
+
+use flambeau_ir::schema::FunctionSchema;
+
+use crate::expr::{ExprId, Exprs};
+use crate::fx::Namespace;
+use crate::model::{
+    Argument, GraphModel, Map, NamedArgument, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta,
+};
+
+/// A graph that is being built.
+#[derive(Debug, Default)]
+pub struct GraphBuilder {
+    /// The graph so far.
+    pub graph: GraphModel,
+    names: Namespace,
+}
+
+/// Metadata of a symbolic number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NumberMeta {
+    /// An integer.
+    Int(SymInt),
+    /// A float.
+    Float(SymFloat),
+    /// A truth value.
+    Bool(SymBool),
+}
+
+impl GraphBuilder {
+    /// Returns the name for an input: unique, and the candidate itself if possible.
+    pub fn input_name(&mut self, candidate: &str) -> String {
+        self.names.create_input(candidate)
+    }
+
+    /// Returns the name for a node: unique, and derived from the candidate as PyTorch does.
+    pub fn node_name(&mut self, candidate: &str) -> String {
+        self.names.create(candidate)
+    }
+
+    /// Adds a tensor as the next input.
+    pub fn input(&mut self, name: &str, meta: TensorMeta) {
+        self.define(name, meta);
+        self.graph.inputs.push(Argument::Tensor(name.to_owned()));
+    }
+
+    /// Adds the metadata of a tensor.
+    pub fn define(&mut self, name: &str, meta: TensorMeta) {
+        self.graph.tensor_values.insert(name.to_owned(), meta);
+    }
+
+    /// Adds the metadata of a symbolic number and returns the argument that defines it.
+    pub fn define_number(&mut self, name: &str, meta: NumberMeta) -> Argument {
+        let sym = name.to_owned();
+        match meta {
+            NumberMeta::Int(meta) => {
+                self.graph.sym_int_values.insert(name.to_owned(), meta);
+                Argument::SymInt(Sym::Name(sym))
+            }
+            NumberMeta::Float(meta) => {
+                self.graph.sym_float_values.insert(name.to_owned(), meta);
+                Argument::SymFloat(Sym::Name(sym))
+            }
+            NumberMeta::Bool(meta) => {
+                self.graph.sym_bool_values.insert(name.to_owned(), meta);
+                Argument::SymBool(Sym::Name(sym))
+            }
+        }
+    }
+
+    /// Appends a node.
+    pub fn node(
+        &mut self,
+        name: Option<String>,
+        target: &str,
+        inputs: Vec<NamedArgument>,
+        outputs: Vec<Argument>,
+        metadata: Map<String>,
+    ) {
+        self.graph.nodes.push(NodeModel {
+            target: target.to_owned(),
+            inputs,
+            outputs,
+            metadata,
+            is_hop_single_tensor_return: None,
+            name,
+        });
+    }
+
+    /// Removes nodes whose results nothing uses, except those that must run, and the metadata of their results.
+    pub fn remove_unused(&mut self, must_run: impl Fn(&NodeModel) -> bool) {
+        let graph = &mut self.graph;
+        let mut used = BTreeSet::new();
+        for output in &graph.outputs {
+            output.for_each_name(&mut |name| used.extend([name]));
+        }
+        let mut keep = vec![false; graph.nodes.len()];
+        for (keep, node) in keep.iter_mut().zip(&graph.nodes).rev() {
+            *keep = must_run(node);
+            for output in &node.outputs {
+                output.for_each_name(&mut |name| *keep |= used.contains(name));
+            }
+            if *keep {
+                for input in &node.inputs {
+                    input.arg.for_each_name(&mut |name| used.extend([name]));
+                }
+            }
+        }
+        let mut dead = BTreeSet::new();
+        for (_, node) in keep.iter().zip(&graph.nodes).filter(|(keep, _)| !**keep) {
+            for output in &node.outputs {
+                output.for_each_name(&mut |name| dead.extend([name.to_owned()]));
+            }
+        }
+        let mut keep = keep.into_iter();
+        graph.nodes.retain(|_| keep.next().unwrap_or(true));
+        graph.tensor_values.retain(|name, _| !dead.contains(name));
+        graph.sym_int_values.retain(|name, _| !dead.contains(name));
+        graph.sym_float_values.retain(|name, _| !dead.contains(name));
+        graph.sym_bool_values.retain(|name, _| !dead.contains(name));
+    }
+}
+
+impl GraphBuilder {
+    /// Returns the symbols that occur in the metadata of the graph and its subgraphs.
+    #[must_use]
+    pub fn symbols(&self, exprs: &Exprs) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut add = |expr: ExprId| found.extend(exprs.symbols_of(expr).iter().map(ToString::to_string));
+        let mut open = vec![&self.graph];
+        while let Some(graph) = open.pop() {
+            for meta in graph.tensor_values.values() {
+                for size in meta.sizes.iter().chain(&meta.strides) {
+                    if let SymInt::Expr { expr, .. } = size {
+                        add(*expr);
+                    }
+                }
+            }
+            for value in graph.sym_int_values.values() {
+                if let SymInt::Expr { expr, .. } = value {
+                    add(*expr);
+                }
+            }
+            for value in graph.sym_float_values.values() {
+                if let SymFloat::Expr { expr, .. } = value {
+                    add(*expr);
+                }
+            }
+            for value in graph.sym_bool_values.values() {
+                if let SymBool::Expr { expr, .. } = value {
+                    add(*expr);
+                }
+            }
+            open.extend(graph.nodes.iter().flat_map(|node| &node.inputs).filter_map(
+                |input| match &input.arg {
+                    Argument::Graph { graph, .. } => Some(&**graph),
+                    _ => None,
+                },
+            ));
+        }
+        found
+    }
+}
+
+/// Returns the target of an operator: `torch.ops.NS.NAME.OVERLOAD`.
+#[must_use]
+pub fn target_of(schema: &FunctionSchema) -> String {
+    let overload = if schema.overload.is_empty() { "default" } else { schema.overload.as_str() };
+    format!("torch.ops.{}.{overload}", schema.name.as_str().replacen("::", ".", 1))
+}

@@ -1,0 +1,627 @@
+//! The exported graph so far, and the names of tensors in it.
+//!
+//! A tensor is found by identity ([`Tensor::id`]); the recorder keeps every tensor that has a name alive, so that no other
+//! one gets its identity. A tensor without a name that an operator takes is a constant of the program, and becomes an
+//! input of the graph (a *lifted* constant) when it is first used.
+//!
+//! Subgraphs are built in *scopes*, the innermost last. A tensor of an outer scope that a subgraph uses becomes an input
+//! of the subgraph, of every scope in between, and an operand of the node that runs it.
+//!
+//! Storages that depend on arguments, parameters, buffers or random numbers are *varying*. A number that is read from
+//! another storage is the same in every call, so it is a constant.
+
+use super::sizes::Sizes;
+use super::state::State;
+use super::symbolic::Symbolic;
+use super::{DynamicSize, Res, refused};
+use flambeau_analysis::shape::{Dim, Range};
+use flambeau_export::ExportError;
+use flambeau_export::build::GraphBuilder;
+use flambeau_export::expr::Exprs;
+use flambeau_export::model::{
+    Argument, Constant, GraphModel, InputSpec, Map, NamedArgument, NodeModel, RangeConstraint, Sym,
+    TensorMeta, Weight,
+};
+use flambeau_ir::module::AttributeKind;
+use flambeau_ir::value::Object;
+use flambeau_ir::{Effects, IValue, OpId, Registry};
+use flambeau_tensor::Tensor;
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+type Table<V> = HashMap<usize, V, FxBuildHasher>;
+type IdSet = HashSet<usize, FxBuildHasher>;
+
+/// Prefixes of placeholders, as in PyTorch.
+const PARAMETER: &str = "p_";
+const BUFFER: &str = "b_";
+const CONSTANT: &str = "c_";
+
+/// Maximum nesting of subgraphs.
+const MAX_DEPTH: usize = 24;
+
+/// A graph that is being built.
+#[derive(Default)]
+pub(super) struct Scope {
+    pub(super) builder: GraphBuilder,
+    /// Names of tensors by identity.
+    names: Table<String>,
+    /// Names of symbolic numbers of outer scopes, which are inputs of this one.
+    pub(super) numbers: HashMap<String, String, FxBuildHasher>,
+    /// Names of the nodes that compute sizes, by tensor and dimension.
+    pub(super) sizes: HashMap<(usize, Option<usize>), String, FxBuildHasher>,
+    /// The values of outer scopes that are inputs of this one.
+    pub(super) captured: Vec<Captured>,
+    /// Identities of containers that were made in this scope. Others must not be changed.
+    made: IdSet,
+}
+
+/// A value of an outer scope that a subgraph uses.
+#[derive(Clone)]
+pub(super) enum Captured {
+    Tensor(Tensor),
+    Number(Symbolic),
+}
+
+pub(super) struct Recorder {
+    registry: Arc<Registry>,
+    pub(super) state: Option<State>,
+    pub(super) scopes: Vec<Scope>,
+    /// The tensors that have a name, and containers whose identities are stored.
+    kept: Vec<IValue>,
+    /// Storages that depend on arguments, state or random numbers, by address.
+    varying: IdSet,
+    /// Names of the attributes that are plain tensors, by identity.
+    plain: Table<String>,
+    /// Constants of functions by identity.
+    literals: IdSet,
+    /// Storages of constants, which must not be written.
+    fixed: IdSet,
+    inputs: Vec<(Argument, InputSpec)>,
+    constants: Vec<(String, String, Tensor)>,
+    lifted: usize,
+    subgraphs: usize,
+    pub(super) exprs: Exprs,
+    pub(super) sizes: Sizes,
+    /// Ranges of symbolic floats.
+    pub(super) ranges: Map<RangeConstraint>,
+    /// Number of symbols that no size of an argument determines.
+    pub(super) unbacked: usize,
+    /// The sizes that the caller lets vary.
+    dynamic: Vec<DynamicSize>,
+    /// Symbolic elements of lists and tuples, by identity.
+    pub(super) symbols: Table<Vec<Option<Symbolic>>>,
+    /// Paths of the modules that were called, in order, each once.
+    called: indexmap::IndexSet<String, FxBuildHasher>,
+}
+
+/// The parts of a recorded program.
+pub(super) struct Parts {
+    pub(super) graph: GraphModel,
+    /// Inputs of the graph before those of the user.
+    pub(super) inputs: Vec<(Argument, InputSpec)>,
+    pub(super) exprs: Exprs,
+    pub(super) ranges: Map<RangeConstraint>,
+    pub(super) state_dict: Map<Weight>,
+    pub(super) constants: Map<Constant>,
+    pub(super) called: Vec<String>,
+}
+
+impl Scope {
+    /// Makes the inputs of a subgraph those that the node passes, in their order.
+    pub(super) fn arrange(&mut self, operands: &[(Captured, Option<TensorMeta>)]) {
+        let mut inputs = Vec::with_capacity(operands.len());
+        for (operand, meta) in operands {
+            inputs.push(match operand {
+                Captured::Tensor(tensor) => {
+                    let name = match self.names.get(&tensor.id()) {
+                        Some(name) => name.clone(),
+                        None => {
+                            let name = self.builder.input_name("unused");
+                            if let Some(meta) = meta {
+                                self.builder.define(&name, meta.clone());
+                            }
+                            name
+                        }
+                    };
+                    Argument::Tensor(name)
+                }
+                Captured::Number(symbol) => {
+                    let name = match self.numbers.get(&symbol.key()) {
+                        Some(name) => name.clone(),
+                        None => {
+                            let name = self.builder.input_name("unused");
+                            symbol.define(&mut self.builder, &name);
+                            name
+                        }
+                    };
+                    sym_argument(symbol, name)
+                }
+            });
+        }
+        self.builder.graph.inputs = inputs;
+    }
+}
+
+impl Recorder {
+    pub(super) fn new(registry: &Arc<Registry>, state: Option<State>, dynamic: &[DynamicSize]) -> Recorder {
+        let mut plain = Table::default();
+        let mut kept = Vec::new();
+        for found in state.iter().flat_map(State::plain) {
+            kept.push(IValue::Tensor(found.tensor.clone()));
+            plain.entry(found.tensor.id()).or_insert(found.path);
+        }
+        Recorder {
+            registry: Arc::clone(registry),
+            state,
+            scopes: vec![Scope::default()],
+            kept,
+            varying: IdSet::default(),
+            plain,
+            literals: IdSet::default(),
+            fixed: IdSet::default(),
+            inputs: Vec::new(),
+            constants: Vec::new(),
+            lifted: 0,
+            subgraphs: 0,
+            exprs: Exprs::new(),
+            sizes: Sizes::default(),
+            ranges: Map::default(),
+            unbacked: 0,
+            dynamic: dynamic.to_vec(),
+            symbols: Table::default(),
+            called: indexmap::IndexSet::default(),
+        }
+    }
+
+    pub(super) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub(super) fn receiver(&self) -> Option<IValue> {
+        self.state.as_ref().map(|state| IValue::Object(state.receiver().clone()))
+    }
+
+    pub(super) fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("invariant: the root scope is open until the end")
+    }
+
+    /// Adds an input for a leaf of the arguments.
+    pub(super) fn user_input(&mut self, path: &str, leaf: &IValue) -> Res<(Argument, InputSpec)> {
+        let name = self.scope().builder.input_name(&path.to_lowercase());
+        if let IValue::Tensor(tensor) = leaf {
+            self.vary(path, tensor)?;
+            let meta = self.meta(tensor)?;
+            self.scope().builder.define(&name, meta);
+            self.varying.insert(tensor.storage().address());
+            // A tensor that is passed twice has the first name.
+            self.kept.push(leaf.clone());
+            self.scope().names.entry(tensor.id()).or_insert_with(|| name.clone());
+            let arg = Argument::Tensor(name);
+            return Ok((arg.clone(), InputSpec::UserInput { arg }));
+        }
+        let value = constant(leaf).map_err(|e| e.in_field(&name))?;
+        Ok((value.clone(), InputSpec::ConstantInput { name, value }))
+    }
+
+    /// Makes sizes of an argument symbolic, as the caller requests.
+    fn vary(&mut self, path: &str, tensor: &Tensor) -> Res<()> {
+        let mut dims: Vec<Dim> = tensor.sizes().iter().map(|&n| Dim::Known(n)).collect();
+        for own in self.dynamic.iter().filter(|own| own.input == path) {
+            let Some(&size) = tensor.sizes().get(own.dim) else {
+                return Err(refused(format!("`{path}` has no dimension {}", own.dim)));
+            };
+            let range = Range { min: own.min.unwrap_or(0), max: own.max.unwrap_or(i64::MAX) };
+            dims[own.dim] = self.sizes.vary(&own.name, range, size, &mut self.exprs)?;
+        }
+        self.sizes.set(tensor, dims, &[]);
+        Ok(())
+    }
+
+    /// Returns the metadata of a tensor.
+    pub(super) fn meta(&mut self, tensor: &Tensor) -> Result<TensorMeta, ExportError> {
+        self.sizes.meta(tensor, &mut self.exprs).ok_or_else(|| {
+            let message = format!("tensors of dtype {} cannot be written", tensor.dtype().name());
+            ExportError::new(flambeau_export::ExportCode::Version, message)
+        })
+    }
+
+    /// Adds inputs for the parameters and buffers of the module.
+    pub(super) fn add_state(&mut self) -> Result<(), ExportError> {
+        for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
+            let found = self.state.as_ref().map(|state| state.of_kind(kind)).unwrap_or_default();
+            for own in found {
+                let prefix = if kind == AttributeKind::Parameter { PARAMETER } else { BUFFER };
+                let arg = self.placeholder(prefix, &own.path, &own.tensor)?;
+                let target = own.path;
+                let spec = match kind {
+                    AttributeKind::Parameter => InputSpec::Parameter { arg: arg.clone(), target },
+                    _ => InputSpec::Buffer { arg: arg.clone(), target, persistent: true },
+                };
+                self.varying.insert(own.tensor.storage().address());
+                self.inputs.push((Argument::Tensor(arg), spec));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names a tensor that is an input of the root graph.
+    fn placeholder(&mut self, prefix: &str, path: &str, tensor: &Tensor) -> Result<String, ExportError> {
+        let plain: String = path
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+            .collect();
+        let meta = self.meta(tensor)?;
+        let root = &mut self.scopes[0];
+        let name = root.builder.input_name(&format!("{prefix}{plain}"));
+        root.builder.define(&name, meta);
+        root.names.insert(tensor.id(), name.clone());
+        self.kept.push(IValue::Tensor(tensor.clone()));
+        Ok(name)
+    }
+
+    /// Marks a tensor as a constant of a function.
+    pub(super) fn literal(&mut self, tensor: &Tensor) {
+        if self.literals.insert(tensor.id()) {
+            self.kept.push(IValue::Tensor(tensor.clone()));
+        }
+    }
+
+    /// Returns whether the contents of a tensor depend on the arguments of the call.
+    pub(super) fn varies(&self, tensor: &Tensor) -> bool {
+        self.varying.contains(&tensor.storage().address())
+    }
+
+    /// Returns the name of a tensor in the innermost scope.
+    pub(super) fn name_of(&mut self, tensor: &Tensor) -> Res<String> {
+        let depth = self.scopes.len() - 1;
+        let id = tensor.id();
+        let mut at = match (0..=depth).rev().find(|&at| self.scopes[at].names.contains_key(&id)) {
+            Some(at) => at,
+            None => {
+                self.lift(tensor)?;
+                0
+            }
+        };
+        while at < depth {
+            at += 1;
+            let outer = self.scopes[at - 1].names[&id].clone();
+            let meta = self.meta(tensor)?;
+            let scope = &mut self.scopes[at];
+            let name = scope.builder.input_name(&outer);
+            scope.builder.input(&name, meta);
+            scope.names.insert(id, name);
+            scope.captured.push(Captured::Tensor(tensor.clone()));
+        }
+        Ok(self.scopes[depth].names[&id].clone())
+    }
+
+    /// Makes a constant an input of the root graph, with its contents at this time.
+    fn lift(&mut self, tensor: &Tensor) -> Res<()> {
+        let attribute = self.plain.get(&tensor.id()).cloned();
+        let is_fixed = attribute.is_some() || self.literals.contains(&tensor.id());
+        let target = attribute.unwrap_or_else(|| {
+            self.lifted += 1;
+            format!("lifted_tensor_{}", self.lifted - 1)
+        });
+        let name = self.placeholder(CONSTANT, &target, tensor)?;
+        let contents = tensor.clone_data().map_err(flambeau_exec::KernelError::from)?;
+        self.constants.push((name.clone(), target, contents));
+        if is_fixed {
+            self.fixed.insert(tensor.storage().address());
+            return Ok(());
+        }
+        // A tensor that the program made: each call has its own, which the program may write.
+        let Some(copy) = self.registry.lookup("aten::lift_fresh_copy") else { return Ok(()) };
+        let target = flambeau_export::build::target_of(self.registry.schema(copy));
+        let meta = self.meta(tensor)?;
+        let root = &mut self.scopes[0];
+        let copied = root.builder.node_name("lift_fresh_copy");
+        root.builder.define(&copied, meta);
+        let own = NamedArgument { name: "self".to_owned(), arg: Argument::Tensor(name), kind: None };
+        let output = vec![Argument::Tensor(copied.clone())];
+        root.builder.node(Some(copied.clone()), &target, vec![own], output, Map::default());
+        root.names.insert(tensor.id(), copied);
+        Ok(())
+    }
+
+    /// Checks that operands may be written: they are no constants, and of the innermost scope.
+    pub(super) fn check_write(&self, operator: &str, written: &Tensor) -> Res<()> {
+        if self.fixed.contains(&written.storage().address()) || self.plain.contains_key(&written.id()) {
+            return Err(refused(format!(
+                "`{operator}` writes to a tensor that is a constant of the program"
+            )));
+        }
+        let scope = self.scopes.last().expect("invariant: the root scope is open until the end");
+        let shares = |captured: &Captured| matches!(captured, Captured::Tensor(tensor) if tensor.shares_storage(written));
+        let is_own = scope.names.contains_key(&written.id()) && !scope.captured.iter().any(shares);
+        if self.scopes.len() > 1 && !is_own {
+            return Err(refused(format!(
+                "`{operator}` in a branch on a value that is only known in the call writes to a tensor from outside"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Records the results of an operator, and that they depend on the operands.
+    pub(super) fn results(
+        &mut self,
+        name: &str,
+        effects: Effects,
+        operands: &[IValue],
+        results: &[IValue],
+    ) -> Res<(Option<String>, Vec<Argument>)> {
+        let mut varies = effects.contains(Effects::RANDOM);
+        operands.iter().for_each(|value| value.visit_tensors(|tensor| varies |= self.varies(tensor)));
+        if varies {
+            if effects.contains(Effects::WRITES) {
+                operands.iter().for_each(|v| v.visit_tensors(|tensor| self.mark_varying(tensor)));
+            }
+            results.iter().for_each(|v| v.visit_tensors(|tensor| self.mark_varying(tensor)));
+        }
+        let mut outputs = Vec::with_capacity(results.len());
+        if let [IValue::Tensor(tensor)] = results {
+            let own = self.scope().builder.node_name(name);
+            self.define(&own, tensor)?;
+            outputs.push(Argument::Tensor(own.clone()));
+            return Ok((Some(own), outputs));
+        }
+        let own = self.scope().builder.node_name(name);
+        for result in results {
+            outputs.push(match result {
+                IValue::None => Argument::None,
+                IValue::Tensor(tensor) => Argument::Tensor(self.element(tensor)?),
+                IValue::List(list) => {
+                    let tensors = list.to_tensors();
+                    let tensors = tensors.ok_or_else(|| {
+                        refused(format!("`{name}` returns a list with other values than tensors"))
+                    })?;
+                    Argument::Tensors(tensors.iter().map(|tensor| self.element(tensor)).collect::<Res<_>>()?)
+                }
+                other => return Err(refused(format!("`{name}` returns tensors and a {}", other.tag()))),
+            });
+        }
+        Ok((Some(own), outputs))
+    }
+
+    /// Infers the symbolic sizes of an operator's results.
+    pub(super) fn infer(
+        &mut self,
+        op: OpId,
+        operands: &[IValue],
+        symbols: &[Option<Symbolic>],
+        results: &[IValue],
+    ) -> Res<()> {
+        let numbers: Vec<Option<Dim>> = symbols.iter().map(|s| s.as_ref().and_then(Symbolic::dim)).collect();
+        let dims = |symbols: &Vec<Option<Symbolic>>| {
+            symbols.iter().map(|symbol| symbol.as_ref().and_then(Symbolic::dim)).collect()
+        };
+        let lists: Vec<Option<Vec<Option<Dim>>>> =
+            operands.iter().map(|value| self.symbols_of(value).map(dims)).collect();
+        let registry = Arc::clone(&self.registry);
+        let (exprs, unbacked) = (&mut self.exprs, &mut self.unbacked);
+        self.sizes.infer(&registry, op, operands, &numbers, &lists, results, exprs, unbacked)
+    }
+
+    fn element(&mut self, tensor: &Tensor) -> Res<String> {
+        let name = self.scope().builder.node_name("getitem");
+        self.define(&name, tensor)?;
+        Ok(name)
+    }
+
+    /// Names a tensor that a node of the innermost scope defines.
+    pub(super) fn define(&mut self, name: &str, tensor: &Tensor) -> Res<()> {
+        // Only inputs are leaves of the computation of gradients.
+        let meta = TensorMeta { requires_grad: false, ..self.meta(tensor)? };
+        let scope = self.scope();
+        scope.builder.define(name, meta);
+        scope.names.insert(tensor.id(), name.to_owned());
+        self.kept.push(IValue::Tensor(tensor.clone()));
+        Ok(())
+    }
+
+    /// Marks what a node of a subgraph returns as varying.
+    pub(super) fn mark_varying(&mut self, tensor: &Tensor) {
+        self.varying.insert(tensor.storage().address());
+    }
+
+    /// Notes containers that a node has made. Only subgraphs distinguish them from others.
+    pub(super) fn made(&mut self, values: &[IValue]) {
+        if self.scopes.len() == 1 {
+            return;
+        }
+        for value in values {
+            if let Some(id) = container_id(value) {
+                self.kept.push(value.clone());
+                self.scope().made.insert(id);
+            }
+        }
+    }
+
+    /// Checks that a container may be changed: in a subgraph, only those that it made.
+    pub(super) fn check_change(&self, operator: &str, value: &IValue) -> Res<()> {
+        let Some(id) = container_id(value).filter(|_| self.scopes.len() > 1) else { return Ok(()) };
+        let scope = self.scopes.last().expect("invariant: the root scope is open until the end");
+        if scope.made.contains(&id) {
+            return Ok(());
+        }
+        Err(refused(format!(
+            "`{operator}` in a branch on a value that is only known in the call changes a {} from outside",
+            value.tag()
+        )))
+    }
+
+    /// Stores symbolic elements of a list or tuple.
+    pub(super) fn set_symbols(&mut self, container: &IValue, symbols: Vec<Option<Symbolic>>) {
+        if let Some(id) = container_id(container) {
+            self.kept.push(container.clone());
+            self.symbols.insert(id, symbols);
+        }
+    }
+
+    /// Returns the symbolic elements of a list or tuple.
+    pub(super) fn symbols_of(&self, container: &IValue) -> Option<&Vec<Option<Symbolic>>> {
+        if self.symbols.is_empty() {
+            return None;
+        }
+        self.symbols.get(&container_id(container)?)
+    }
+
+    /// Opens the scope of a subgraph.
+    pub(super) fn open_scope(&mut self) -> Res<()> {
+        if self.scopes.len() > MAX_DEPTH {
+            return Err(refused(format!(
+                "branches on values that are only known in the call are nested more than {MAX_DEPTH} deep"
+            )));
+        }
+        self.scopes.push(Scope::default());
+        Ok(())
+    }
+
+    /// Ends the innermost scope, which must not be the root.
+    pub(super) fn close_scope(&mut self) -> Scope {
+        self.scopes.pop().expect("invariant: a subgraph has a scope")
+    }
+
+    /// Returns the next number for names of subgraphs.
+    pub(super) fn subgraph_number(&mut self) -> usize {
+        self.subgraphs += 1;
+        self.subgraphs - 1
+    }
+
+    pub(super) fn called(&mut self, path: &str) {
+        if !path.is_empty() && !self.called.contains(path) {
+            self.called.insert(path.to_owned());
+        }
+    }
+
+    /// Records the new values of buffers that the program replaced. Returns the changed attributes that are no tensors.
+    pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
+        let mut plain = Vec::new();
+        for changed in self.state.as_ref().map(State::changed).unwrap_or_default() {
+            if changed.is_plain {
+                plain.push(changed.path);
+                continue;
+            }
+            let path = &changed.path;
+            let fits =
+                |(old, new): &(Tensor, Tensor)| old.sizes() == new.sizes() && old.dtype() == new.dtype();
+            let Some((old, new)) = changed.tensors.filter(fits) else {
+                return Err(refused(format!(
+                    "the program changes the attribute `{path}`, which is no buffer, or gives it another size or dtype"
+                )));
+            };
+            let copy = self
+                .registry
+                .lookup("aten::copy_")
+                .ok_or_else(|| refused("`aten::copy_` is not registered"))?;
+            let target = flambeau_export::build::target_of(self.registry.schema(copy));
+            let inputs = [("self", &old), ("src", &new)].map(|(name, tensor)| {
+                let arg = Argument::Tensor(self.name_of(tensor)?);
+                Ok(NamedArgument { name: name.to_owned(), arg, kind: None })
+            });
+            let inputs = inputs.into_iter().collect::<Res<Vec<_>>>()?;
+            let name = self.scope().builder.node_name("copy_");
+            let meta = self.meta(&old)?;
+            self.scope().builder.define(&name, meta);
+            let output = vec![Argument::Tensor(name.clone())];
+            self.scope().builder.node(Some(name), &target, inputs, output, Map::default());
+        }
+        Ok(plain)
+    }
+
+    /// Returns the output of the graph for a leaf of the result.
+    pub(super) fn output(&mut self, leaf: &IValue) -> Res<Argument> {
+        match leaf {
+            IValue::Tensor(tensor) => Ok(Argument::Tensor(self.name_of(tensor)?)),
+            other => Ok(constant(other).map_err(|e| e.in_field("the result"))?),
+        }
+    }
+
+    /// Returns the graph with these outputs and everything around it.
+    pub(super) fn finish(mut self, outputs: Vec<Argument>) -> Parts {
+        let registry = Arc::clone(&self.registry);
+        let mut root = self.scopes.swap_remove(0).builder;
+        root.graph.outputs = outputs;
+        root.remove_unused(|node| must_run(&registry, node));
+        let mut used = std::collections::BTreeSet::new();
+        let operands = root.graph.nodes.iter().flat_map(|node| &node.inputs).map(|input| &input.arg);
+        for arg in operands.chain(&root.graph.outputs) {
+            arg.for_each_name(&mut |name| used.extend([name.to_owned()]));
+        }
+        let mut constants = Map::default();
+        for (arg, target, tensor) in self.constants {
+            if !used.contains(&arg) {
+                root.graph.tensor_values.shift_remove(&arg);
+                continue;
+            }
+            constants.insert(target.clone(), Constant::Tensor(tensor));
+            self.inputs.push((Argument::Tensor(arg.clone()), InputSpec::TensorConstant { arg, target }));
+        }
+        let symbols = root.symbols(&self.exprs);
+        self.ranges.extend(self.sizes.ranges());
+        self.ranges.retain(|symbol, _| symbols.contains(symbol));
+        Parts {
+            graph: root.graph,
+            inputs: self.inputs,
+            exprs: self.exprs,
+            ranges: self.ranges,
+            state_dict: self.state.map(|state| state.state_dict).unwrap_or_default(),
+            constants,
+            called: self.called.into_iter().collect(),
+        }
+    }
+
+    /// Returns path and class of a module.
+    pub(super) fn module(&self, object: &Object) -> Option<(String, String)> {
+        self.state.as_ref()?.module(object).cloned()
+    }
+}
+
+/// Returns whether a node must run although nothing uses its results.
+pub(super) fn must_run(registry: &Registry, node: &NodeModel) -> bool {
+    let Some(op) = flambeau_export::fx::Target::parse(&node.target).operator(registry) else {
+        return node.target.starts_with("torch.ops.higher_order.");
+    };
+    let effects = registry.effects(op);
+    node.outputs.is_empty()
+        || effects.contains(Effects::WRITES)
+        || effects.contains(Effects::RANDOM)
+        || effects.has_side_effects()
+}
+
+/// Returns the identity of a value that can be changed.
+fn container_id(value: &IValue) -> Option<usize> {
+    match value {
+        IValue::List(list) => Some(list.id()),
+        IValue::Dict(dict) => Some(dict.id()),
+        IValue::Tuple(tuple) => Some(tuple.id()),
+        IValue::Object(object) => Some(object.id()),
+        _ => None,
+    }
+}
+
+/// Returns a leaf of arguments or results that is no tensor.
+fn constant(leaf: &IValue) -> Result<Argument, ExportError> {
+    Ok(match leaf {
+        IValue::None => Argument::None,
+        IValue::Bool(b) => Argument::Bool(*b),
+        IValue::Int(n) => Argument::Int(*n),
+        IValue::Float(x) => Argument::Float(*x),
+        IValue::Str(text) => Argument::String(text.to_text().into_owned()),
+        other => {
+            let message = format!("a {} cannot be an argument or result of an exported program", other.tag());
+            return Err(ExportError::new(flambeau_export::ExportCode::Export, message));
+        }
+    })
+}
+
+/// Returns the argument for a symbolic number.
+pub(super) fn sym_argument(symbol: &Symbolic, name: String) -> Argument {
+    match symbol.value {
+        IValue::Float(_) => Argument::SymFloat(Sym::Name(name)),
+        IValue::Bool(_) => Argument::SymBool(Sym::Name(name)),
+        _ => Argument::SymInt(Sym::Name(name)),
+    }
+}

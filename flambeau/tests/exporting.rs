@@ -1,0 +1,305 @@
+//! Tests of the export of functions and modules to exported programs.
+
+use flambeau::export::FileVersion;
+use flambeau::export::model::{Argument, InputSpec, OutputSpec};
+use flambeau::{Entry, Error, ExportOptions, ExportedProgram, IValue, Session, Tensor};
+
+fn session() -> Session {
+    Session::standard().unwrap()
+}
+
+fn entry(session: &Session, source: &str) -> Entry {
+    let program = session.compile_source(source, "model.py").unwrap();
+    let name = program.entries().pop().unwrap();
+    program.entry(&name).unwrap()
+}
+
+fn tensor(values: &[f32], sizes: &[i64]) -> IValue {
+    IValue::Tensor(Tensor::from_vec(values.to_vec(), sizes).unwrap())
+}
+
+fn export(source: &str, args: &[IValue]) -> Result<ExportedProgram, Error> {
+    ExportedProgram::from_entry(&entry(&session(), source), args, &[])
+}
+
+/// Exports a function and compares its results with those of the exported program, also after it was written and read
+/// in every version.
+fn same(source: &str, examples: &[&[IValue]]) -> ExportedProgram {
+    let session = session();
+    let entry = entry(&session, source);
+    let exported = ExportedProgram::from_entry(&entry, examples[0], &[]).unwrap();
+    for version in FileVersion::ALL {
+        let again = session.load_exported_bytes(&exported.to_bytes(version).unwrap()).unwrap();
+        for args in examples {
+            let want = entry.call(args, &[]).map_err(|e| e.message);
+            let got = again.call(args, &[]).map_err(|e| e.message);
+            assert_eq!(format!("{got:?}"), format!("{want:?}"), "{version:?}");
+        }
+    }
+    exported
+}
+
+fn targets(program: &ExportedProgram) -> Vec<&str> {
+    program.model().module.graph.nodes.iter().map(|node| node.target.as_str()).collect()
+}
+
+#[test]
+fn containers_loops_and_strings_leave_no_nodes() {
+    let source = "
+def f(x: Tensor, names: List[str], n: int) -> Dict[str, Tensor]:
+    out: Dict[str, Tensor] = {}
+    for i in range(n):
+        y = x * i
+        for name in names:
+            y = y + len(name)
+        out['_'.join(names) + str(i)] = y[0:x.size(0) - 1]
+    unused = x.sin()
+    return out
+";
+    let names = IValue::list(flambeau::Type::STR, vec![IValue::str("a"), IValue::str("bcd")]);
+    let program = same(source, &[&[tensor(&[1.0, -2.0, 0.5], &[3]), names, IValue::Int(2)]]);
+    let mul_add = ["torch.ops.aten.mul.Scalar", "torch.ops.aten.add.Scalar", "torch.ops.aten.add.Scalar"];
+    let once: Vec<&str> = mul_add.into_iter().chain(["torch.ops.aten.slice.Tensor"]).collect();
+    assert_eq!(targets(&program), [once.clone(), once].concat());
+    let specs: Vec<bool> = program
+        .signature()
+        .inputs
+        .iter()
+        .map(|spec| matches!(spec, InputSpec::ConstantInput { .. }))
+        .collect();
+    assert_eq!(specs, [false, true, true, true]);
+}
+
+#[test]
+fn nodes_have_names_metadata_and_source_lines() {
+    let program = same(
+        "def f(x: Tensor) -> Tensor:\n    return x.add(1).max(0)[0]\n",
+        &[&[tensor(&[1.0, 2.0], &[2, 1])]],
+    );
+    let graph = &program.model().module.graph;
+    let names: Vec<_> = graph.nodes.iter().map(|node| node.name.clone().unwrap()).collect();
+    assert_eq!(names, ["add", "max_1"]);
+    let values: Vec<&str> = graph.tensor_values.keys().map(String::as_str).collect();
+    assert_eq!(values, ["x", "add", "getitem", "getitem_1"]);
+    let trace = &graph.nodes[0].metadata["stack_trace"];
+    assert!(trace.contains("File \"model.py\", line 2, in f\n    return x.add(1).max(0)[0]"), "{trace}");
+}
+
+#[test]
+fn writes_remain_writes() {
+    let source = "
+def f(x: Tensor, y: Tensor) -> Tensor:
+    z = x.clone()
+    z[0].mul_(2)
+    y.add_(z.sum())
+    return z
+";
+    let session = session();
+    let exported = export(source, &[tensor(&[1.0, 2.0], &[2]), tensor(&[0.0], &[])]).unwrap();
+    let again = session.load_exported_bytes(&exported.to_bytes(FileVersion::Torch29).unwrap()).unwrap();
+    let y = tensor(&[1.0], &[]);
+    let z = again.call(&[tensor(&[3.0, 4.0], &[2]), y.clone()], &[]).unwrap();
+    assert_eq!(z.as_tensor().unwrap().to_vec::<f32>().unwrap(), [6.0, 4.0]);
+    assert_eq!(y.as_tensor().unwrap().to_vec::<f32>().unwrap(), [11.0]);
+}
+
+#[test]
+fn constants_are_lifted_with_their_contents() {
+    let source = "
+def f(x: Tensor) -> Tensor:
+    scale = torch.tensor([2.0, 3.0])
+    scale.add_(1)
+    count = int(torch.tensor(3) * 2)
+    return x * scale * count
+";
+    let program = same(source, &[&[tensor(&[1.0, 2.0], &[2])]]);
+    let constants: Vec<&String> = program.model().constants.keys().collect();
+    assert_eq!(constants, ["lifted_tensor_0"]);
+    assert_eq!(targets(&program)[0], "torch.ops.aten.lift_fresh_copy.default");
+}
+
+#[test]
+fn branches_on_tensors_become_cond() {
+    let source = "
+def f(x: Tensor, y: Tensor) -> Tensor:
+    if bool(x.sum() > 0):
+        z = x + y
+        if bool(y.max() > 3):
+            z = z * 2
+    else:
+        z = x
+    return z - 1
+";
+    let call = |a: f32, b: f32| [tensor(&[a, 1.0], &[2]), tensor(&[b, 2.0], &[2])];
+    let program = same(source, &[&call(1.0, 1.0), &call(-4.0, 1.0), &call(1.0, 4.0)]);
+    assert!(targets(&program).contains(&"torch.ops.higher_order.cond"));
+    let is_graph = |arg: &Argument| matches!(arg, Argument::Graph { .. });
+    let nodes = &program.model().module.graph.nodes;
+    assert_eq!(nodes.iter().flat_map(|n| &n.inputs).filter(|input| is_graph(&input.arg)).count(), 2);
+}
+
+#[test]
+fn branches_that_raise_become_assertions() {
+    let source = "
+def f(x: Tensor) -> Tensor:
+    if bool((x < 0).any()):
+        raise ValueError('negative')
+    assert bool(x.sum() > 1), 'small'
+    return x.sqrt()
+";
+    let program = same(source, &[&[tensor(&[1.0, 4.0], &[2])]]);
+    let error = program.call(&[tensor(&[-1.0, 4.0], &[2])], &[]).unwrap_err();
+    assert!(error.message.contains("negative"), "{error}");
+    let error = program.call(&[tensor(&[0.0, 0.5], &[2])], &[]).unwrap_err();
+    assert!(error.message.contains("small"), "{error}");
+}
+
+#[test]
+fn numbers_of_tensors_are_symbolic() {
+    let source = "
+def f(x: Tensor, n: Tensor) -> Tensor:
+    k = int(n.item())
+    return x * (2 * k + 1) + float(x[0].item()) + torch.zeros([k]).sum()
+";
+    let call = |n: i64| [tensor(&[1.5, 2.0], &[2]), IValue::Tensor(Tensor::from_vec(vec![n], &[]).unwrap())];
+    let program = same(source, &[&call(3), &call(5)]);
+    assert!(targets(&program).contains(&"_operator.mul"));
+    assert!(!program.model().range_constraints.is_empty());
+}
+
+#[test]
+fn what_cannot_be_exported_is_named_with_its_line() {
+    let x = || tensor(&[1.0, 2.0], &[2]);
+    let refused = |body: &str, parts: &[&str]| {
+        let source = format!("def f(x: Tensor) -> Tensor:\n{body}\n    return x\n");
+        let error = export(&source, &[x()]).err().unwrap_or_else(|| panic!("no error: {source}"));
+        assert_eq!(error.code, "E016", "{error}");
+        let text = error.render();
+        parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    };
+    refused("    for i in range(int(x[0])):\n        x = x + 1", &["number of iterations", "line 2"]);
+    refused("    if bool(x[0] > 0):\n        x.add_(1)", &["`aten::add_.Scalar`", "from outside", "line 3"]);
+    refused(
+        "    y = [x]\n    if bool(x[0] > 0):\n        y.append(x)\n    x = y[0]",
+        &["`aten::append.t`", "changes a GenericList"],
+    );
+    refused("    if bool(x[0] > 0):\n        x = x[0:1]", &["different sizes"]);
+    refused("    if len(str(x)) > 3:\n        x = x + 1", &["reads a tensor"]);
+    let error = export("def f(x: Tensor) -> Tensor:\n    return x @ x @ x\n", &[tensor(&[1.0; 6], &[2, 3])]);
+    assert_eq!(error.err().expect("an error of the program").code, "X0002");
+    let error = export("def f(x: Tensor) -> Tensor:\n    return x\n", &[IValue::Int(1)]);
+    assert_eq!(error.err().expect("an argument of another type").code, "X0003");
+}
+
+/// A module keeps its tensors under their names, and is not changed by the export.
+#[test]
+fn modules_have_their_parameters_and_buffers() {
+    let session = session();
+    let bytes =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../archive/tests/data/nested.pt")).unwrap();
+    let program = session.load_archive_bytes(&bytes).unwrap();
+    let before = format!("{:?}", program.module().unwrap().state_dict().unwrap());
+    let entry = program.entry("forward").unwrap();
+    let args = [tensor(&[0.5, -1.0], &[1, 2])];
+    let exported = ExportedProgram::from_entry(&entry, &args, &[]).unwrap();
+    assert_eq!(format!("{:?}", program.module().unwrap().state_dict().unwrap()), before);
+    let names: Vec<&String> = exported.model().state_dict.keys().collect();
+    assert_eq!(names.len(), program.module().unwrap().state_dict().unwrap().len());
+    let outputs = &exported.signature().outputs;
+    assert!(outputs.iter().all(|spec| matches!(spec, OutputSpec::UserOutput { .. })));
+    for _ in 0..2 {
+        let want = entry.call(&args, &[]).unwrap();
+        let got = exported.call(&args, &[]).unwrap();
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    }
+}
+
+fn dynamic(source: &str, args: &[IValue], sizes: &[&str]) -> Result<ExportedProgram, Error> {
+    let options = ExportOptions { dynamic: sizes.iter().map(|text| text.parse().unwrap()).collect() };
+    ExportedProgram::from_entry_with(&entry(&session(), source), args, &[], &options)
+}
+
+fn counted(rows: i64, columns: i64) -> IValue {
+    let values: Vec<f32> = (0..rows * columns).map(|i| i as f32 * 0.5 - 1.0).collect();
+    tensor(&values, &[rows, columns])
+}
+
+/// Sizes that vary are symbolic in metadata and arguments; branches on them restrict ranges.
+#[test]
+fn sizes_vary() {
+    let source = "
+def f(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+    n = x.size(0)
+    if n > 3:
+        z = x.view([n // 2 * 2 // 2, -1]) if n == 0 else x
+    else:
+        z = x * 2
+    shape = x.shape[:1] + [2, 3]
+    w = y.reshape(shape).transpose(1, 2)
+    return torch.cat([z, x]), torch.zeros([2 * n, x.numel()]) + w.sum()
+";
+    let example = [counted(4, 5), counted(4, 6)];
+    let program = dynamic(source, &example, &["x:0=batch:2..64", "y:0=batch:2..64"]).unwrap();
+    let model = program.model();
+    let ranges: Vec<String> =
+        model.range_constraints.iter().map(|(name, r)| format!("{name} {r:?}")).collect();
+    assert_eq!(ranges, ["s0 RangeConstraint { min: Some(4), max: Some(64) }"]);
+    assert!(targets(&program).contains(&"torch.ops.aten.sym_size.int"));
+    let session = session();
+    let entry = entry(&session, source);
+    let again = session.load_exported_bytes(&program.to_bytes(FileVersion::Torch28).unwrap()).unwrap();
+    for rows in [4, 9, 64] {
+        let args = [counted(rows, 5), counted(rows, 6)];
+        let (want, got) = (entry.call(&args, &[]).unwrap(), again.call(&args, &[]).unwrap());
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    }
+    for (x, y) in [(3, 3), (65, 65), (5, 6)] {
+        assert_eq!(again.call(&[counted(x, 5), counted(y, 6)], &[]).unwrap_err().code, "E013");
+    }
+}
+
+/// Sizes that contents determine are symbolic, too.
+#[test]
+fn sizes_follow_from_contents() {
+    let source = "
+def f(x: Tensor) -> Tensor:
+    y = x[x > 0]
+    return torch.cat([y * 2, torch.zeros([y.size(0) + 1])])
+";
+    let program = same(source, &[&[tensor(&[1.0, -1.0, 2.0], &[3])], &[tensor(&[-1.0, -1.0, 2.0], &[3])]]);
+    assert!(targets(&program).contains(&"torch.ops.aten.sym_size.int"));
+}
+
+/// A program that is another one for other sizes is refused, with the line.
+#[test]
+fn sizes_must_not_become_constants() {
+    let refused = |body: &str, parts: &[&str]| {
+        let source = format!("def f(x: Tensor) -> Tensor:\n{body}\n    return x\n");
+        let error =
+            dynamic(&source, &[counted(4, 5)], &["x:0=n"]).err().unwrap_or_else(|| panic!("{source}"));
+        let text = error.render();
+        parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    };
+    refused("    for i in range(x.size(0)):\n        x = x + i", &["E016", "number of iterations", "line 2"]);
+    refused("    if x.size(0) == 4:\n        x = x + 1", &["E016", "not the same for all sizes", "s0"]);
+    refused("    x = x + torch.ones([4, 1])", &["must match"]);
+    refused("    x = x * len(str(x.shape))", &["E016", "`aten::str` needs a number"]);
+    let error = dynamic("def f(x: Tensor) -> Tensor:\n    return x\n", &[counted(4, 5)], &["y:0=n"]).err();
+    assert_eq!(error.expect("an unknown argument").code, "X0003");
+}
+
+/// Attributes may change if that makes no difference; a changed buffer is written.
+#[test]
+fn buffers_are_updated() {
+    let session = session();
+    let program =
+        session.load_exported(concat!(env!("CARGO_MANIFEST_DIR"), "/../export/tests/data/layers.pt2"));
+    let module = program.unwrap().to_module().unwrap();
+    let x = counted(2, 3);
+    let exported = ExportedProgram::from_entry(&module.entry("forward").unwrap(), &[x.clone()], &[]).unwrap();
+    let count = |program: &ExportedProgram| program.tensor("count").unwrap().item().unwrap().to_i64();
+    let before = count(&exported);
+    exported.call(&[x.clone()], &[]).unwrap();
+    exported.call(&[x], &[]).unwrap();
+    assert_eq!(count(&exported), before + 2);
+}

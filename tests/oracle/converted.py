@@ -1,0 +1,175 @@
+"""Converts modules of TorchScript to exported programs with `flambeau convert`, and compares them in PyTorch.
+
+    python tests/oracle/converted.py FLAMBEAU [VERSION]
+
+FLAMBEAU is the command; VERSION is the version of files that this PyTorch reads, such as 2.6. For every module: the
+results of `torch.export.load` of the converted file must be those of the module, buffers included. Prints one line per
+module that fails, and the number of those that agree. Needs torch.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+import torch.nn.functional as F
+from common import json_of
+from torch import nn
+from typing import Dict, List, Optional, Tuple
+
+warnings.filterwarnings("ignore")
+
+
+class Convolutions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.5),
+            nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.Softmax(dim=1),
+        )
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4, num_layers=2, bidirectional=True)
+        self.gru = nn.GRU(8, 2)
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        z, _ = self.gru(y)
+        return {"z": z, "state": [h, c]}
+
+
+class Counter(nn.Module):
+    """Updates buffers in place and by assignment."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("last", torch.zeros(2))
+
+    def forward(self, x):
+        self.count += 1
+        self.last = x.sum(0)
+        return x * self.count
+
+
+class Branches(nn.Module):
+    def forward(self, x, y: Optional[torch.Tensor]):
+        if y is not None:
+            x = x + y
+        if bool(x.sum() > 0):
+            z = x.sin()
+        else:
+            z = x.cos() * 2
+        assert bool(z.abs().max() < 10), "large"
+        return z, int(x.size(0)) * 2
+
+
+class Containers(nn.Module):
+    def forward(self, xs: List[torch.Tensor], named: Dict[str, torch.Tensor], n: int):
+        out = torch.zeros_like(xs[0])
+        for i, x in enumerate(xs):
+            out = out + x * (i + n)
+        for name in named.keys():
+            out = torch.cat([out, named[name]])
+        return torch.stack(torch.split(out, 1)), tuple((out, xs[0]))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.embed = nn.Embedding(10, 8)
+        self.out = nn.Linear(8, 10)
+        self.out.weight = self.embed.weight
+
+    def forward(self, x):
+        return self.out(self.layer(self.embed(x)))
+
+
+class Kinds(nn.Module):
+    """Constants as arguments: dtypes, memory formats, infinities, lists of optionals, tensors of numbers."""
+
+    def forward(self, x):
+        y = x.to(torch.float64).contiguous(memory_format=torch.channels_last)
+        y = y.masked_fill(y > 0.5, float("-inf")).clamp(min=-2.0)
+        z = torch.tensor([[1, 0], [0, 1]]).to(x.dtype)
+        i = torch.tensor([0, 1])
+        return F.interpolate(y, scale_factor=2.0, mode="nearest"), z @ z, y[:, i], torch.arange(3, dtype=torch.float32)
+
+
+def modules():
+    torch.manual_seed(0)
+    image, words = torch.rand(2, 3, 8, 8), torch.randint(0, 10, (2, 5))
+    yield "convolutions", torch.jit.script(Convolutions().eval()), (image,)
+    yield "training", torch.jit.script(Convolutions().eval()), (image,)
+    yield "traced", torch.jit.trace(Convolutions().eval(), (image,)), (image,)
+    yield "recurrent", torch.jit.script(Recurrent().eval()), (torch.rand(5, 2, 3),)
+    yield "counter", torch.jit.script(Counter()), (torch.rand(3, 2),)
+    yield "branches", torch.jit.script(Branches()), (torch.rand(2, 3), torch.rand(3))
+    yield "absent", torch.jit.script(Branches()), (torch.rand(2, 3) - 2, None)
+    named = {"a": torch.rand(1, 2), "b": torch.rand(1, 2)}
+    yield "containers", torch.jit.script(Containers()), ([torch.rand(2, 2), torch.rand(2, 2)], named, 3)
+    yield "attention", torch.jit.script(Attention().eval()), (words,)
+    yield "attention_traced", torch.jit.trace(Attention().eval(), (words,), check_trace=False), (words,)
+    yield "kinds", torch.jit.script(Kinds()), (torch.rand(1, 2, 2, 2),)
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in leaves(item)]
+    return [value]
+
+
+def compare(name, module, inputs, command, version, folder):
+    path = os.path.join(folder, name)
+    module.save(path + ".pt")
+    with open(path + ".json", "w") as f:
+        json.dump([json_of(value) for value in inputs], f)
+    options = ["--inputs", path + ".json"] + (["--for", version] if version else [])
+    done = subprocess.run([command, "convert", path + ".pt", path + ".pt2", *options], capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stderr.strip()
+    program = torch.export.load(path + ".pt2")
+    converted = program.module()
+    for _ in range(2):
+        wanted, found = leaves(module(*inputs)), leaves(converted(*inputs))
+        if len(wanted) != len(found):
+            return f"{len(found)} results for {len(wanted)}"
+        for a, b in zip(wanted, found):
+            if isinstance(a, torch.Tensor):
+                torch.testing.assert_close(b, a, rtol=1e-5, atol=1e-6)
+            elif a != b:
+                return f"{b} for {a}"
+    for key, buffer in module.named_buffers():
+        torch.testing.assert_close(dict(converted.named_buffers())[key], buffer)
+    return None
+
+
+def main():
+    command, version = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    same = total = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, module, inputs in modules():
+            total += 1
+            try:
+                problem = compare(name, module, inputs, command, version, folder)
+            except Exception as e:
+                problem = f"{type(e).__name__}: {e}"
+            same += problem is None
+            if problem is not None:
+                print(f"{name}: {problem}")
+    print(f"{same} of {total} agree")
+
+
+main()
