@@ -14,7 +14,8 @@ use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::CallGraph;
 use flambeau_ir::attr::{Attr, names};
 use flambeau_ir::{
-    AliasRule, At, BlockId, CompilationUnit, Effects, Graph, NodeId, OpId, OpKind, Prim, Registry, Symbol, Type,
+    AliasRule, At, BlockId, CompilationUnit, Effects, Graph, NodeId, OpId, OpKind, Prim, Registry, Symbol,
+    Type,
 };
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -118,7 +119,8 @@ fn may_be_task(body: &Graph) -> bool {
     let computes = |n: &NodeId| {
         matches!(body.op(*n).kind(), OpKind::Row(_)) && body.results(*n).any(|v| body.ty(v).is_tensor())
     };
-    effects.contains(Effects::DIVERGES) || body.nodes_deep().filter(computes).take(EXPENSIVE).count() == EXPENSIVE
+    effects.contains(Effects::DIVERGES)
+        || body.nodes_deep().filter(computes).take(EXPENSIVE).count() == EXPENSIVE
 }
 
 /// Finds the groups of a block.
