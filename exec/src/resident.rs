@@ -1,14 +1,18 @@
 //! The resident memory of the process: a bound for everything that no budget counts.
 //!
 //! Budgets count tensors and large containers. A program can also make very many small lists, strings and objects, and
-//! counting each would cost more than making it. So a long run compares the memory of the process with that at its first
-//! reading of the clock. The growth includes what other threads of the process allocate meanwhile, so the bound is above
-//! the limit of the run. Where the system does not report the memory, there is no such bound.
+//! counting each would cost more than making it. So a long run compares the memory of the process with that soon after
+//! its start: a reading takes longer than most runs. The growth includes what other threads of the process allocate
+//! meanwhile, so the bound is above the limit of the run. Where the system does not report the memory, there is no such
+//! bound.
 
 use std::time::Duration;
 
 /// Growth beyond the limit of a run that is not an error: at least 256 MiB, or a quarter of the limit.
 const ALLOWANCE: usize = 256 << 20;
+
+/// Time from the start of a run to the first reading. A run that fills memory meanwhile stays within [`ALLOWANCE`].
+pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Interval of readings.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(16);

@@ -95,6 +95,20 @@ impl Program {
         Program { module: root, ..self.clone() }
     }
 
+    /// Returns the program with an object of one of its module classes as its module, under the given archive name.
+    ///
+    /// # Errors
+    /// `X0003` if the class of the object is no module class of the program, or the object has another number of slots.
+    pub fn with_module(&self, object: Object, name: &str) -> Result<Program, Error> {
+        let class = self.unit.class(object.class()).filter(|class| class.is_module);
+        if class.is_none_or(|class| class.attributes.len() != object.read().len()) {
+            return Err(Error::misuse("the object is no module of the program"));
+        }
+        let (missing, extra_files) = (IndexMap::default(), Vec::new());
+        let root = Root { object, name: name.to_owned(), version: 0, call: None, missing, extra_files };
+        Ok(Program { module: Some(Arc::new(root)), ..self.clone() })
+    }
+
     /// Returns a copy whose module shares nothing with this one's: a call or assignment in one does not affect the
     /// other.
     ///
@@ -223,6 +237,25 @@ impl Program {
         };
         let receiver = self.module.as_ref().map(|root| root.object.clone());
         Ok(self.make_entry(name, Arc::clone(&function.schema), Arc::clone(&function.graph), receiver))
+    }
+
+    /// Returns a method of an object of the program, such as a submodule, as an entry.
+    ///
+    /// # Errors
+    /// `X0003` if its class has no such method; the compilation error of a method that could not be compiled.
+    pub fn method(&self, object: &Object, name: &str) -> Result<Entry, Error> {
+        if let Some(function) = self.unit.method(object.class(), Symbol::new(name)) {
+            let (schema, graph) = (Arc::clone(&function.schema), Arc::clone(&function.graph));
+            return Ok(self.make_entry(name, schema, graph, Some(object.clone())));
+        }
+        let class = object.class().annotation_str();
+        let missing = self.missing_method(object, name);
+        Err(missing.unwrap_or_else(|| Error::misuse(format!("{class} has no method `{name}`"))))
+    }
+
+    /// Returns access to an object of the program.
+    pub fn object(&self, object: Object) -> Module {
+        Module::new(&self.unit, object)
     }
 
     fn no_entry(&self, name: &str) -> Error {
@@ -365,6 +398,14 @@ impl Entry {
         };
         let receiver = if self.receiver.is_some() { Receiver::Bare } else { Receiver::Typed };
         Ok(print::code(self.engine.unit(), &function, receiver)?.text)
+    }
+
+    /// Returns a copy of the body after a pipeline, whose passes may read the functions of the program.
+    ///
+    /// # Errors
+    /// If the pipeline does not parse, or a pass fails.
+    pub fn optimized(&self, pipeline: &str) -> Result<Graph, Error> {
+        self.session.apply_text(&self.graph, self.engine.unit(), pipeline)
     }
 
     /// Returns the instructions that a call runs, as text.

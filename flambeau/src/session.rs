@@ -655,9 +655,21 @@ impl Session {
         name: &str,
         resolver: &dyn flambeau_frontend::Resolver,
     ) -> Result<Program, Error> {
-        let source = Source::new(name, text);
-        let unit = flambeau_frontend::compile_with(
-            &source,
+        self.compile_sources(&[Source::new(name, text)], resolver)
+    }
+
+    /// As [`Session::compile_source_with`], for a program in several texts, such as functions from several files. A class
+    /// must be defined before annotations of other classes refer to it.
+    ///
+    /// # Errors
+    /// As [`Session::compile_source`].
+    pub fn compile_sources(
+        &self,
+        sources: &[Arc<Source>],
+        resolver: &dyn flambeau_frontend::Resolver,
+    ) -> Result<Program, Error> {
+        let unit = flambeau_frontend::compile_sources(
+            sources,
             &self.registry,
             resolver,
             &self.settings.load.source_limits,

@@ -13,8 +13,8 @@ pub mod tree;
 pub mod view;
 
 pub use emit::{
-    NativeResolver, Overload, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_stages,
-    compile_with, host_object,
+    NativeResolver, Overload, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_sources,
+    compile_stages, compile_with, host_object,
 };
 pub use limits::Limits;
 pub use parse::{Parsed, parse, parse_expression};

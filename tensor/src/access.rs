@@ -109,6 +109,57 @@ impl Drop for ReadThree<'_> {
     }
 }
 
+/// Shared locks of a few storages, held until dropped: as those of a [`LockSet`] that only reads, but constructed in
+/// place.
+pub(crate) struct ReadFew<'a> {
+    /// Different storages in the order of addresses.
+    held: SmallVec<[&'a Storage; 8]>,
+}
+
+impl<'a> ReadFew<'a> {
+    /// Locks the storages of tensors, some of which may be the same, in the order of their addresses. Takes quadratic
+    /// time.
+    #[inline(always)]
+    pub(crate) fn new(metas: &[&'a Meta]) -> ReadFew<'a> {
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        if cfg!(debug_assertions) {
+            HELD.set(1);
+        }
+        let mut held: SmallVec<[&Storage; 8]> = SmallVec::new();
+        for meta in metas {
+            let storage = &meta.storage;
+            let at = held.iter().position(|other: &&Storage| other.address() >= storage.address());
+            match at {
+                Some(at) if held[at].ptr_eq(storage) => {}
+                Some(at) => held.insert(at, storage),
+                None => held.push(storage),
+            }
+        }
+        held.iter().for_each(|storage| storage.lock_shared());
+        ReadFew { held }
+    }
+}
+
+impl Drop for ReadFew<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            HELD.set(HELD.get() - 1);
+        }
+        for storage in self.held.iter().rev() {
+            // SAFETY: `new` took these locks.
+            unsafe { storage.unlock_shared() };
+        }
+    }
+}
+
+impl Locked for ReadFew<'_> {
+    #[inline]
+    fn holds(&self, storage: &Storage) -> bool {
+        self.held.iter().any(|held| held.ptr_eq(storage))
+    }
+}
+
 /// Shared locks of the storages of any number of tensors, held until dropped; without a list for up to three.
 pub(crate) enum ReadAll<'a> {
     Few(ReadThree<'a>),

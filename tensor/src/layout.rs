@@ -205,6 +205,21 @@ impl Layout {
         Ok(Layout { sizes: dims(sizes), strides, offset: 0, numel, contiguous: true, plain: true })
     }
 
+    /// Returns the row-major layout of a matrix with few elements, which needs no check for overflow.
+    #[inline]
+    pub(crate) fn small_matrix([rows, columns]: [usize; 2]) -> Layout {
+        debug_assert!(rows.checked_mul(columns).is_some_and(|n| (1..1 << 32).contains(&n)));
+        let [rows, columns] = [rows as i64, columns as i64];
+        Layout {
+            sizes: dims(&[rows, columns]),
+            strides: dims(&[columns, 1]),
+            offset: 0,
+            numel: rows * columns,
+            contiguous: true,
+            plain: true,
+        }
+    }
+
     /// Makes a layout of parts that are valid because another layout is (views).
     #[inline]
     pub(crate) fn of_parts(sizes: Dims, strides: Dims, offset: i64, numel: i64) -> Layout {

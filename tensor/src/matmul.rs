@@ -20,7 +20,7 @@ use crate::layout::Dims;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::thresholds::Threshold::{self, Length, Product};
-use batched::batched;
+use batched::{batched, tiny};
 pub(crate) use matrix::{Matrix, MatrixMut};
 pub(crate) use packed::{PackedPanels, StripSource};
 pub(crate) use product::{Multiply, tiling};
@@ -78,6 +78,9 @@ fn together(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
 /// Returns an error if dtypes differ or are not supported, shapes do not match, or memory is exhausted.
 pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_dtypes(a, b)?;
+    if let Some(product) = tiny(a, b, None, Scalar::Int(1)) {
+        return product;
+    }
     for (name, t) in [("self", a), ("mat2", b)] {
         if t.rank() != 2 {
             return Err(TensorError::shape(format!("{name} must be a matrix")));
@@ -202,6 +205,9 @@ fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scala
             a.dtype().ir_name()
         )));
     }
+    if let Some(product) = tiny(a, b, Some((bias, beta)), alpha) {
+        return product;
+    }
     let (ra, rb) = (a.rank(), b.rank());
     let (m, k, n) = (a.sizes()[ra - 2], a.sizes()[ra - 1], b.sizes()[rb - 1]);
     if k != b.sizes()[rb - 2] {
@@ -234,7 +240,10 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         ))),
         (1, 1) => dot(a, b),
         (2, 1) => mv(a, b),
-        (2, 2) => batched(a, b, None, Scalar::Int(1)),
+        (2, 2) => match tiny(a, b, None, Scalar::Int(1)) {
+            Some(product) => product,
+            None => batched(a, b, None, Scalar::Int(1)),
+        },
         (1, _) => batched(&a.unsqueeze(0)?, b, None, Scalar::Int(1))?.squeeze(&[-2]),
         (_, 1) => batched(a, &b.unsqueeze(1)?, None, Scalar::Int(1))?.squeeze(&[-1]),
         (_, 2) => {

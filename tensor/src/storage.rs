@@ -4,12 +4,17 @@
 //! memory is one allocation. The bytes may move to another block: when the storage grows (`resize_`), or when a storage
 //! backed by foreign read-only bytes (a mapped archive) is first written.
 //!
+//! Memory can be *shared* with code outside of this crate: lent to a storage ([`Storage::lent`]) or lent by it
+//! ([`Storage::pin`]). The bytes of a shared storage never move, so it does not grow, and nothing derived from them is cached,
+//! because the other side can write without a change of the version.
+//!
 //! Invariants: the bytes are accessed only under the storage's lock, or by its only owner. A storage never shrinks, so
 //! a layout that once fitted always fits. The bytes are always initialized, and every byte pattern is a valid element
 //! (`bool` is read as a byte). The last word of a header's block belongs to the storage's [`PrepackCache`] if the block
 //! is larger than [`PREPACK_BYTES`] or the bytes are elsewhere.
 #![allow(unsafe_code, reason = "a reference count, a header and the bytes share one block of raw memory")]
 
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -56,6 +61,13 @@ const _: () = assert!(size_of::<Header>() <= HEADER);
 enum Elsewhere {
     Owned(Block),
     Foreign(ForeignBytes),
+    Lent(Lent),
+}
+
+/// The owner of lent memory, which is dropped with the storage.
+struct Lent {
+    owner: Box<dyn Any + Send + Sync>,
+    writable: bool,
 }
 
 /// Shared, versioned, lockable bytes. Clones share them.
@@ -182,6 +194,69 @@ impl Storage {
         }
     }
 
+    /// Makes a storage over memory with another owner, without a copy. Writes go to that memory, or are errors if it is not
+    /// `writable`. The storage does not grow.
+    ///
+    /// # Errors
+    /// Returns an error if the memory is not aligned for every element type (16 bytes), or memory for the header is
+    /// exhausted.
+    ///
+    /// # Safety
+    /// Until `owner` is dropped, `start` points to `nbytes` initialized bytes, which may be written if `writable`. No other
+    /// storage covers any of them, and no other code accesses them while a function of this crate reads or writes the
+    /// storage.
+    pub unsafe fn lent(
+        start: NonNull<u8>,
+        nbytes: usize,
+        writable: bool,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<Storage> {
+        if start.as_ptr().align_offset(16) != 0 {
+            return Err(TensorError::Unsupported("memory that is not aligned to 16 bytes".to_owned()));
+        }
+        // SAFETY: this is the only handle, and `data` points to the lent bytes before it is returned. The block has space
+        // for the `Elsewhere` behind the header, 64-byte aligned.
+        unsafe {
+            let storage = Storage::with_block(size_of::<Elsewhere>(), false, false)?;
+            storage.elsewhere_slot().write(Elsewhere::Lent(Lent { owner, writable }));
+            prepack_slot(storage.block()).write(AtomicPtr::default());
+            *storage.head().data.get() = start.as_ptr();
+            storage.head().nbytes.store(nbytes, Ordering::Release);
+            storage.head().version.store(SHARED, Ordering::Relaxed);
+            Ok(storage)
+        }
+    }
+
+    /// Fixes the address of the bytes as long as the storage lives, and returns it with whether the caller may write.
+    /// Foreign bytes are copied first. From now on the storage does not grow.
+    ///
+    /// # Errors
+    /// Returns an error if memory for a copy is exhausted.
+    pub fn pin(&self) -> Result<(NonNull<u8>, bool)> {
+        self.lock_exclusive();
+        // SAFETY: the exclusive lock is held until the end of the block. `data` is never null: it points into a block or to
+        // the memory of an owner.
+        unsafe {
+            let foreign = self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Foreign(_));
+            let moved = if foreign { self.move_to_fresh_block(self.nbytes()) } else { Ok(()) };
+            let lent =
+                self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Lent(l) if !l.writable);
+            if moved.is_ok() {
+                self.head().version.fetch_or(SHARED, Ordering::Relaxed);
+            }
+            let start = NonNull::new_unchecked(self.data());
+            let protected = self.head().version.load(Ordering::Relaxed) >= PROTECTION;
+            self.unlock_exclusive();
+            moved.map(|()| (start, !lent && !protected))
+        }
+    }
+
+    /// Whether code outside of this crate may access the bytes.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.head().version.load(Ordering::Relaxed) & SHARED != 0
+    }
+
     #[inline]
     fn head(&self) -> &Header {
         // SAFETY: the header lives as long as any handle counted by `refs`, and `self` is one.
@@ -207,11 +282,14 @@ impl Storage {
     }
 
     /// Returns the cache of data derived from the bytes, created on first use; `None` if the block is too small to have
-    /// one.
+    /// one, or the bytes can change without a change of the version.
     ///
     /// # Safety
     /// This caller holds a shared lock as long as it uses the cache.
     pub(crate) unsafe fn prepack_cache(&self) -> Option<&PrepackCache> {
+        if self.is_shared() {
+            return None;
+        }
         // SAFETY: the caller's contract.
         let slot = unsafe { self.cache()? };
         let mut cache = slot.load(Ordering::Acquire);
@@ -259,7 +337,7 @@ impl Storage {
     /// Returns the version: the number of writes so far.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.head().version.load(Ordering::Relaxed) % PROTECTION
+        self.head().version.load(Ordering::Relaxed) % SHARED
     }
 
     /// Increments the version.
@@ -349,6 +427,8 @@ impl Storage {
             match &*self.elsewhere_slot() {
                 Elsewhere::Owned(_) => Ok(()),
                 Elsewhere::Foreign(_) => self.move_to_fresh_block(self.nbytes()),
+                Elsewhere::Lent(lent) if lent.writable => Ok(()),
+                Elsewhere::Lent(_) => Err(read_only()),
             }
         }
     }
@@ -379,6 +459,9 @@ impl Storage {
     /// # Safety
     /// This caller holds the exclusive lock, or is the only owner; `nbytes` is at least `self.nbytes()`.
     unsafe fn move_to_fresh_block(&self, nbytes: usize) -> Result<()> {
+        if self.is_shared() {
+            return Err(not_resizable());
+        }
         // SAFETY: the caller's contract covers all accesses here. The new block is fresh, so it does not overlap the
         // old bytes.
         unsafe {
@@ -409,6 +492,7 @@ impl Storage {
             match self.elsewhere_slot().read() {
                 Elsewhere::Owned(block) => release(block),
                 Elsewhere::Foreign(bytes) => drop(bytes),
+                Elsewhere::Lent(lent) => drop(lent.owner),
             }
         }
     }
@@ -439,6 +523,20 @@ const _: () = assert!(size_of::<Elsewhere>() + PREPACK_SLOT_SIZE <= 64);
 
 /// The increment of one protection in the version word.
 const PROTECTION: u64 = 1 << 48;
+/// The bit of the version word that marks shared storages. The version itself has the bits below.
+const SHARED: u64 = 1 << 47;
+
+#[cold]
+fn read_only() -> TensorError {
+    TensorError::Unsupported("cannot write to memory that its owner lends for reading only".to_owned())
+}
+
+#[cold]
+fn not_resizable() -> TensorError {
+    TensorError::Unsupported(
+        "cannot resize a storage whose memory is shared outside of the program".to_owned(),
+    )
+}
 
 #[cold]
 fn protected() -> TensorError {
@@ -538,6 +636,62 @@ mod tests {
         assert_eq!(read(&storage), [9, 2, 3]);
         assert_eq!((*source).as_ref(), [1, 2, 3]);
         assert_eq!(Arc::strong_count(&source), 1);
+    }
+
+    #[test]
+    fn lent_memory_is_written_in_place_and_never_moves() {
+        #[repr(align(16))]
+        struct Aligned([u8; 32]);
+        let owner = Arc::new(UnsafeCell::new(Aligned([1; 32])));
+        struct Owner(#[expect(dead_code, reason = "keeps the memory alive")] Arc<UnsafeCell<Aligned>>);
+        // SAFETY: the test has one thread.
+        unsafe impl Send for Owner {}
+        // SAFETY: as above.
+        unsafe impl Sync for Owner {}
+        let start = NonNull::new(owner.get().cast::<u8>()).unwrap();
+        let lend = |writable| {
+            // SAFETY: the owner is alive while it is shared, and storages are used one after another.
+            unsafe { Storage::lent(start, 32, writable, Box::new(Owner(owner.clone()))).unwrap() }
+        };
+        let storage = lend(true);
+        assert_eq!((Arc::strong_count(&owner), storage.version()), (2, 0));
+        storage.lock_exclusive();
+        // SAFETY: locked exclusively, and made owned before the write.
+        unsafe {
+            storage.make_owned().unwrap();
+            *storage.data() = 9;
+            storage.unlock_exclusive();
+        }
+        assert!(storage.grow(64).is_err());
+        assert_eq!(storage.pin().unwrap(), (start, true));
+        drop(storage);
+        assert_eq!(Arc::strong_count(&owner), 1);
+        let storage = lend(false);
+        storage.lock_exclusive();
+        // SAFETY: locked exclusively.
+        unsafe {
+            assert!(storage.make_owned().is_err());
+            storage.unlock_exclusive();
+        }
+        assert_eq!(read(&storage)[..2], [9, 1]);
+        assert_eq!(storage.pin().unwrap(), (start, false));
+    }
+
+    #[test]
+    fn pinned_bytes_do_not_move() {
+        let storage = Storage::from_bytes(&[1, 2]).unwrap();
+        let (start, writable) = storage.pin().unwrap();
+        assert!(writable && storage.grow(300).is_err());
+        storage.bump_version();
+        assert_eq!((storage.version(), storage.pin().unwrap().0), (1, start));
+        let foreign: ForeignBytes = Arc::new(vec![3; 64]);
+        let storage = Storage::foreign(foreign.clone()).unwrap();
+        storage.pin().unwrap();
+        assert_eq!(
+            (Arc::strong_count(&foreign), read(&storage)[0]),
+            (1, 3),
+            "copied, since a consumer may write"
+        );
     }
 
     #[test]

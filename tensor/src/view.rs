@@ -457,12 +457,23 @@ impl Tensor {
         }
         let count = if piece == 0 { 1 } else { (size / piece + i64::from(size % piece != 0)).max(1) };
         check_views(count)?;
-        (0..count)
-            .map(|i| {
-                let start = i * piece;
-                self.slice(dim, Some(start), Some(start.saturating_add(piece)), 1)
-            })
-            .collect()
+        Ok(self.pieces(wrap_dim(dim, layout.rank())?, piece, count))
+    }
+
+    /// Returns `count` views of `piece` indices each of dimension `d`, in order; the last may have fewer.
+    fn pieces(&self, d: usize, piece: i64, count: i64) -> Vec<Tensor> {
+        let layout = self.layout();
+        let (size, stride) = (layout.sizes()[d], layout.strides()[d]);
+        let mut views = Vec::with_capacity(count as usize);
+        let mut start = 0;
+        for _ in 0..count {
+            let mut sizes = dims(layout.sizes());
+            let length = piece.min(size - start);
+            sizes[d] = length;
+            views.push(self.derived(sizes, dims(layout.strides()), offset_at(layout, start, stride)));
+            start += length;
+        }
+        views
     }
 
     /// Splits a dimension into at most `chunks` pieces of equal size; the last may be smaller.
@@ -483,7 +494,7 @@ impl Tensor {
         let piece = size / chunks + i64::from(size % chunks != 0);
         if piece == 0 {
             check_views(chunks)?;
-            return (0..chunks).map(|_| self.slice(dim, Some(0), Some(0), 1)).collect();
+            return Ok(self.pieces(wrap_dim(dim, layout.rank())?, 0, chunks));
         }
         self.split(piece, dim)
     }

@@ -17,6 +17,7 @@ mod map;
 mod new_op;
 mod new_pass;
 mod process;
+mod python;
 mod report;
 mod sanitize;
 mod scan;
@@ -92,6 +93,12 @@ const COMMANDS: &[Command] = &[
         args: "[ARGS FOR CARGO TEST]",
         about: "model-check the protocol of the thread pool",
         run: loom::run,
+    },
+    Command {
+        name: "python",
+        args: "[--release] [ARGS FOR PYTEST]",
+        about: "build the Python package into a virtual environment and run its tests",
+        run: python::run,
     },
     Command {
         name: "new-op",

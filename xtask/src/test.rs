@@ -1,6 +1,6 @@
 //! What a change must pass: the format (with a warning where rustfmt is not installed), tidy, layers, every test of the
 //! workspace, its examples, the tests of the library without features and its check with each feature alone, and the tests of tensors and
-//! kernels once more in guarded memory.
+//! kernels once more in guarded memory, and the tests of the Python package where there is Python.
 //!
 //! All tests are built and run by one `cargo test`, which shares every dependency between them: on two cores and
 //! a fresh clone the time goes into compiling.
@@ -24,6 +24,7 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
             return Ok("NOT CHECKED: rustfmt is not installed".to_string());
         }
         run_command(&mut cargo(&["fmt", "--all", "--check"]))?;
+        run_command(&mut cargo(&["fmt", "--manifest-path", "python/Cargo.toml", "--check"]))?;
         Ok(String::new())
     });
     steps.step("tidy", || crate::tidy::run(&[]).map(|()| String::new()));
@@ -38,6 +39,7 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
     steps.step("examples", examples);
     steps.step("features", features);
     steps.step("guarded", crate::sanitize::short);
+    steps.step("python", crate::python::step);
 }
 
 /// The examples that readers are pointed to. Each has to succeed and to print.

@@ -2,6 +2,9 @@
 //!
 //! Attributes of a class are those annotated in its body and those that `__init__` assigns at its top level. The latter
 //! are added when `__init__` is compiled. `name: Final[T] = value` in the body is a constant of the class.
+//!
+//! The body of a module class can have the forms of archived code: the lists `__parameters__` and `__buffers__` of names,
+//! and `__annotations__["0"] = T` for an attribute whose name is not an identifier.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -77,6 +80,27 @@ impl Declaring<'_> {
         let assign = view::Assign::of(ast, tree)?;
         let target = view::Var::of(ast, *assign.targets().first()?)?;
         Some((Symbol::new(target.name()), assign.annotation(), assign.value()))
+    }
+
+    /// Returns name and type of an `__annotations__["name"] = T` in a class body.
+    fn annotations_entry(&self, tree: TreeId) -> Option<(Symbol, TreeId)> {
+        let ast = &self.file.parsed.ast;
+        let assign = view::Assign::of(ast, tree)?;
+        let target = view::Subscript::of(ast, *assign.targets().first()?)?;
+        let is_entry = view::Var::of(ast, target.value())?.name() == "__annotations__";
+        let name = view::StringLiteral::of(ast, *target.subscripts().first()?)?;
+        assign.value().filter(|_| is_entry).map(|ty| (Symbol::new(name.value()), ty))
+    }
+
+    /// Returns the names in the lists `list = ["name", ...]` of a class body.
+    fn names(&self, class: view::ClassDef<'_>, list: &str) -> HashSet<Symbol, FxBuildHasher> {
+        let ast = &self.file.parsed.ast;
+        let lists = class.body().iter().filter_map(|&tree| match self.field(tree)? {
+            (name, None, Some(value)) if name.as_str() == list => view::ListLiteral::of(ast, value),
+            _ => None,
+        });
+        let items = lists.flat_map(|list| list.elements().iter());
+        items.filter_map(|&item| Some(Symbol::new(view::StringLiteral::of(ast, item)?.value()))).collect()
     }
 
     /// Returns true for the annotation `Final[T]`.
@@ -156,8 +180,18 @@ impl Declaring<'_> {
         // Methods can also refer to the class by its unqualified name.
         self.session.name_type(Symbol::new(class.name()), ty);
         let mut made = Class::new(ty, is_module);
+        let (parameters, buffers) = match is_module {
+            true => (self.names(class, "__parameters__"), self.names(class, "__buffers__")),
+            false => Default::default(),
+        };
+        let kind = |name: Symbol| match (parameters.contains(&name), buffers.contains(&name)) {
+            (true, _) => AttributeKind::Parameter,
+            (_, true) => AttributeKind::Buffer,
+            _ => AttributeKind::Plain,
+        };
         for &tree in class.body() {
-            if let Some((name, Some(annotation), value)) = self.field(tree) {
+            let entry = self.annotations_entry(tree).map(|(name, ty)| (name, Some(ty), None));
+            if let Some((name, Some(annotation), value)) = entry.or_else(|| self.field(tree)) {
                 let held = self.reader().read(annotation)?;
                 if let Some(value) = value
                     && self.is_final(annotation)
@@ -169,7 +203,7 @@ impl Declaring<'_> {
                 if let Some(why) = refused_attribute(ty, name, held) {
                     return self.fail(annotation, &why);
                 }
-                made.attributes.push(Attribute { name, ty: held, kind: AttributeKind::Plain });
+                made.attributes.push(Attribute { name, ty: held, kind: kind(name) });
             }
         }
         for &tree in class.body() {

@@ -38,7 +38,8 @@ pub(crate) use names::structural;
 pub(crate) use overloads::callable_overloads;
 pub use scope::Scope;
 pub use session::{
-    NativeResolver, Overload, Resolver, Session, StageText, compile, compile_stages, compile_with,
+    NativeResolver, Overload, Resolver, Session, StageText, compile, compile_sources, compile_stages,
+    compile_with,
 };
 pub use sugar::{Range, Special, Sugar, SugaredValue};
 

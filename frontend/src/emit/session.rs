@@ -507,9 +507,25 @@ pub fn compile_with(
     resolver: &dyn Resolver,
     limits: &Limits,
 ) -> Result<CompilationUnit, Vec<Diagnostic>> {
-    let file = SourceFile::new(Arc::clone(source), limits);
+    compile_sources(std::slice::from_ref(source), registry, resolver, limits)
+}
+
+/// Like [`compile_with`], for a program in several texts, such as functions from several files. A class must be defined
+/// before annotations of other classes refer to it.
+///
+/// # Errors
+///
+/// Returns the diagnostics of the first text that cannot be declared, or else those of all functions.
+pub fn compile_sources(
+    sources: &[Arc<flambeau_ir::Source>],
+    registry: &Arc<Registry>,
+    resolver: &dyn Resolver,
+    limits: &Limits,
+) -> Result<CompilationUnit, Vec<Diagnostic>> {
     let session = Session::new(Arc::clone(registry), resolver, *limits);
-    session.declare_source(&file)?;
+    for source in sources {
+        session.declare_source(&SourceFile::new(Arc::clone(source), limits))?;
+    }
     session.finish()?;
     Ok(session.into_unit())
 }

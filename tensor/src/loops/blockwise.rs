@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 
 use super::plan::Plan;
 use super::pointwise::flat;
-use crate::access::{LockSet, Locked};
+use crate::access::{LockSet, Locked, ReadFew};
 use crate::bytes;
 use crate::create::bytes_of;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::layout::{Dims, Layout};
+use crate::layout::{Dims, Layout, same_sizes};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
@@ -133,6 +133,90 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     drop(guards);
     let made = storages.into_iter().map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.clone()));
     Ok(Some(made.collect()))
+}
+
+/// Largest numbers of inputs and of outputs of [`one_block`].
+const FEW_INPUTS: usize = 8;
+const FEW_OUTPUTS: usize = 4;
+
+/// As [`blockwise`], for iterations of a single block over few inputs, all of which are row-major and have the shape of
+/// the outputs, except that dimensions of size 1 in front may be missing. The preparations of [`blockwise`] take several
+/// times as long as such a block.
+///
+/// `f` is called once with a slice per input and a slice per output to fill; `to` gets the outputs in order. Returns
+/// `false`, and calls neither, if the inputs are not of that kind.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
+#[inline]
+pub fn one_block<T: Element>(
+    inputs: &[&Tensor],
+    outputs: usize,
+    f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    to: impl FnMut(Tensor),
+) -> Result<bool> {
+    let Some(first) = inputs.first() else { return Ok(false) };
+    let mut metas = [first.meta(); FEW_INPUTS];
+    let n = metas[0].layout.numel();
+    if inputs.len() > FEW_INPUTS || outputs > FEW_OUTPUTS || n == 0 || n > blockwise_len::<T::Raw>() {
+        return Ok(false);
+    }
+    let mut lead = &metas[0].layout;
+    for (meta, input) in metas.iter_mut().zip(inputs) {
+        *meta = input.meta();
+        if input.dtype() != T::DTYPE || !meta.layout.is_contiguous() || meta.layout.numel() != n {
+            return Ok(false);
+        }
+        if meta.layout.rank() > lead.rank() {
+            lead = &meta.layout;
+        }
+    }
+    let metas = &metas[..inputs.len()];
+    for Meta { layout, .. } in metas {
+        // Equal numbers of elements: the dimensions that the smaller shape lacks have size 1.
+        if !same_sizes(layout.sizes(), &lead.sizes()[lead.rank() - layout.rank()..]) {
+            return Ok(false);
+        }
+    }
+    compute_block::<T>(metas, lead, outputs, f, to)?;
+    Ok(true)
+}
+
+/// Computes [`one_block`] of inputs that are rows of as many elements as the layout has.
+#[inline]
+fn compute_block<T: Element>(
+    metas: &[&Meta],
+    layout: &Layout,
+    outputs: usize,
+    f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    to: impl FnMut(Tensor),
+) -> Result<()> {
+    let n = layout.numel();
+    let mut storages: SmallVec<[Storage; FEW_OUTPUTS]> = SmallVec::new();
+    for _ in 0..outputs {
+        // SAFETY: every element is written below, before any handle to the storage is returned.
+        storages.push(unsafe { Storage::uninit(bytes_of(layout, T::DTYPE)?)? });
+    }
+    let guards = ReadFew::new(metas);
+    let mut ins: SmallVec<[&[T::Raw]; FEW_INPUTS]> = SmallVec::new();
+    for meta in metas {
+        ins.push(&guards.elements::<T>(meta)[..n]);
+    }
+    let mut outs: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
+    for storage in &storages {
+        // SAFETY: pointers and lengths: the storage has space for `n` elements, which may be uninitialized, and is
+        // aligned for them. Lifetime: the storage outlives the slice. Aliasing: this function has the only handle.
+        let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), n) };
+        outs.push(bytes::zeroed(out));
+    }
+    f(&ins, &mut outs);
+    drop(ins);
+    drop(guards);
+    storages
+        .into_iter()
+        .map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.to_contiguous()))
+        .for_each(to);
+    Ok(())
 }
 
 /// The position of an iteration over dimensions, fastest first.
@@ -287,6 +371,44 @@ mod tests {
             outs[0].to_vec::<f32>().unwrap().iter().map(|x| -x).collect::<Vec<_>>()
         );
         outs[0].clone()
+    }
+
+    #[test]
+    fn one_block_equals_blockwise_where_it_applies() {
+        let t = |sizes: &[i64]| {
+            let n: i64 = sizes.iter().product();
+            Tensor::from_vec((0..n).map(|i| i as f32).collect(), sizes).unwrap()
+        };
+        let sum_of_one = |inputs: &[&Tensor]| {
+            let mut made = Vec::new();
+            let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+                for i in 0..outs[0].len() {
+                    outs[0][i] = ins.iter().map(|x| x[i]).sum();
+                    outs[1][i] = -outs[0][i];
+                }
+            };
+            one_block::<f32>(inputs, 2, f, |out| made.push(out)).unwrap().then_some(made)
+        };
+        let (a, b, c) = (t(&[1, 32]), t(&[32]), t(&[2, 1, 32]).select(0, 1).unwrap());
+        let made = sum_of_one(&[&b, &a, &c, &b, &a]).unwrap();
+        let wanted = sum(&[&b, &a, &c, &b, &a]);
+        assert_eq!(made[0].to_vec::<f32>().unwrap(), wanted.to_vec::<f32>().unwrap());
+        assert_eq!((made[1].sizes(), made[1].strides()), (wanted.sizes(), wanted.strides()));
+        assert_eq!(sum_of_one(&[&t(&[])]).unwrap()[0].sizes(), [0i64; 0]);
+        assert_eq!(sum_of_one(&[&t(&[]), &t(&[1, 1])]).unwrap()[0].sizes(), [1, 1]);
+        let transposed = t(&[4, 8]).transpose(0, 1).unwrap();
+        let others: [&[&Tensor]; 7] = [
+            &[],
+            &[&t(&[0])],
+            &[&a, &t(&[1])],
+            &[&t(&[4, 8]), &t(&[8, 4])],
+            &[&t(&[1, 32]), &t(&[32, 1])],
+            &[&transposed],
+            &[&t(&[1025])],
+        ];
+        for inputs in others {
+            assert!(sum_of_one(inputs).is_none(), "{inputs:?}");
+        }
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::ops::Range;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
+use super::direct::TINY;
 use super::matrix::{Matrix, MatrixMut};
 use super::packed::{self, PrepackedOperands, Shape, is_worth_prepacking};
-use super::product::{Multiply, PART, PARTS, Product, product};
+use super::product::{Multiply, PART, PARTS, Product, product, tiny_product};
 use super::target::Target;
 use super::tile::Side;
 use crate::access::{self, Locked, ReadThree};
@@ -61,6 +62,78 @@ pub(super) fn batched(
     let keep = start.as_ref().map_or(Scalar::Int(0), |(_, keep)| *keep);
     let start = start.as_ref().map(|(start, _)| start.meta());
     multiply(Batch { a: am, b: bm, start, keep, factor, sizes: [m, k, n].map(|n| n as usize), batch, layout })
+}
+
+/// Returns the product of two matrices, as [`batched`], if it has few multiplications; `start` need only broadcast to
+/// the result. Such a product takes less time than the preparations for batches, threads and packing.
+///
+/// Returns `None` for other products, and for operands that [`batched`] converts or refuses.
+#[inline]
+pub(super) fn tiny(
+    a: &Tensor,
+    b: &Tensor,
+    start: Option<(&Tensor, Scalar)>,
+    factor: Scalar,
+) -> Option<Result<Tensor>> {
+    let (am, bm) = (a.meta(), b.meta());
+    let (&[m, k], &[rows, n]) = (am.layout.sizes(), bm.layout.sizes()) else { return None };
+    let few = |size: i64| (1..=TINY as i64).contains(&size);
+    if rows != k || !(few(m) && few(k) && few(n)) || m * k * n > TINY as i64 {
+        return None;
+    }
+    let sizes = [m, k, n].map(|size| size as usize);
+    let start = match start {
+        None => None,
+        Some((tensor, keep)) => {
+            let meta = tensor.meta();
+            Some((meta, steps_of_broadcast(&meta.layout, [m, n])?, keep))
+        }
+    };
+    match a.dtype() {
+        DType::F32 => Some(multiply_tiny::<f32>([am, bm], start, factor, sizes)),
+        DType::F64 => Some(multiply_tiny::<f64>([am, bm], start, factor, sizes)),
+        _ => None,
+    }
+}
+
+/// Returns the steps of a tensor that is broadcast to a matrix of these sizes; `None` if it has more dimensions or does
+/// not broadcast.
+fn steps_of_broadcast(layout: &Layout, to: [i64; 2]) -> Option<[usize; 2]> {
+    let mut steps = [0; 2];
+    let first = to.len().checked_sub(layout.rank())?;
+    for (d, (&size, &stride)) in layout.sizes().iter().zip(layout.strides()).enumerate() {
+        match size {
+            1 => {}
+            size if size == to[first + d] => steps[first + d] = stride as usize,
+            _ => return None,
+        }
+    }
+    Some(steps)
+}
+
+/// Computes [`tiny`] for a dtype.
+fn multiply_tiny<T: Multiply>(
+    [a, b]: [&Meta; 2],
+    start: Option<(&Meta, [usize; 2], Scalar)>,
+    factor: Scalar,
+    [m, k, n]: [usize; 3],
+) -> Result<Tensor> {
+    let guards = ReadThree::new([&a.storage, &b.storage, &start.map_or(a, |start| start.0).storage]);
+    let left = matrix_at(guards.elements::<T>(a), &a.layout, 0, [m, k]);
+    let right = matrix_at(guards.elements::<T>(b), &b.layout, 0, [k, n]);
+    let fill = |out: &mut [MaybeUninit<T>]| {
+        let c = MatrixMut::of(out, n);
+        let to = match start {
+            None => Target::fresh(c, factor.to()),
+            Some((meta, steps, keep)) => {
+                let start = Matrix::new(guards.elements::<T>(meta), [m, n], steps);
+                Target::added_to(c, start, keep.to(), factor.to())
+            }
+        };
+        tiny_product(Product::new(left, right, to));
+    };
+    // SAFETY: a product writes every element of its matrix, which is the whole result.
+    unsafe { access::make::<T>(Layout::small_matrix([m, n]), fill) }
 }
 
 /// Products of matrices of the same sizes, batch by batch.

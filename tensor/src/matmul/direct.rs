@@ -375,15 +375,14 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
             let count = SIDE.min(n - first);
             let mut buffer = [Few([T::ZERO; FEW]); SIDE];
             let buffer = &mut buffer[..count];
-            let column = |c: usize| b.column(first + c);
             // Long dot products use many lanes, short ones are computed several at a time. Both have enough sums to
             // hide the latency of an addition.
             let lanes = match depth {
-                0..SHORT => several::<T, { FEW / 2 }>(a, column, buffer),
-                SHORT..LONG => several::<T, FEW>(a, column, buffer),
+                0..SHORT => several::<T, { FEW / 2 }>(a, b, first, buffer),
+                SHORT..LONG => several::<T, FEW>(a, b, first, buffer),
                 _ => {
                     for (c, few) in buffer.iter_mut().enumerate() {
-                        let Stored([lanes]) = Stored::new(dots::<T, { 4 * FEW }, 1>(a, [column(c)]));
+                        let Stored([lanes]) = Stored::new(lane_sums::<T, { 4 * FEW }, 1>(a, b, first + c));
                         *few = folded(&lanes, add);
                     }
                     4 * FEW
@@ -395,7 +394,7 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
             let whole = depth / lanes * lanes;
             if whole < depth {
                 for (c, sum) in sums.iter_mut().enumerate() {
-                    let rest = a[whole..].iter().zip(&column(c)[whole..]);
+                    let rest = a[whole..].iter().zip(&b.column(first + c)[whole..]);
                     *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
                 }
             }
@@ -413,35 +412,63 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
 
 /// Computes the lanes of short dot products, four products at a time; returns the number of lanes.
 #[inline(always)]
-fn several<'a, T: Multiply + 'a, const LANES: usize>(
+fn several<T: Multiply, const LANES: usize>(
     a: &[T],
-    column: impl Fn(usize) -> &'a [T],
+    b: Matrix<'_, T>,
+    first: usize,
     buffer: &mut [Few<T>],
 ) -> usize {
-    let (fours, rest) = buffer.as_chunks_mut::<4>();
-    for (i, four) in fours.iter_mut().enumerate() {
-        let b = [0, 1, 2, 3].map(|d| column(4 * i + d));
-        for (Few(few), lanes) in four.iter_mut().zip(dots::<T, LANES, 4>(a, b)) {
-            few[..LANES].copy_from_slice(&lanes);
-        }
+    let mut c = 0;
+    while c + 4 <= buffer.len() {
+        dots::<T, LANES, 4>(a, b, first + c, &mut buffer[c..c + 4]);
+        c += 4;
     }
-    let before = 4 * fours.len();
-    for (d, Few(few)) in rest.iter_mut().enumerate() {
-        few[..LANES].copy_from_slice(&dots::<T, LANES, 1>(a, [column(before + d)])[0]);
+    while c < buffer.len() {
+        dots::<T, LANES, 1>(a, b, first + c, &mut buffer[c..c + 1]);
+        c += 1;
     }
     LANES
 }
 
-/// Computes dot products, except for the elements that fill no lanes: one sum per lane.
+/// Computes dot products with `N` columns from `first` on, except for the elements that fill no lanes: one sum per lane,
+/// of which there are at most [`FEW`].
+///
+/// Loops over arrays, here and in [`lane_sums`]: methods of arrays that take closures are not inlined into functions
+/// that are compiled for an instruction set, and a call per array takes longer than a short product.
 #[inline(always)]
-fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) -> [[T; LANES]; N] {
+fn dots<T: Multiply, const LANES: usize, const N: usize>(
+    a: &[T],
+    b: Matrix<'_, T>,
+    first: usize,
+    to: &mut [Few<T>],
+) {
+    let lanes = lane_sums::<T, LANES, N>(a, b, first);
+    for n in 0..N {
+        let Few(few) = &mut to[n];
+        for l in 0..LANES {
+            few[l] = lanes[n][l];
+        }
+    }
+}
+
+/// Computes the sums of [`dots`], with any number of lanes.
+#[inline(always)]
+fn lane_sums<T: Multiply, const LANES: usize, const N: usize>(
+    a: &[T],
+    b: Matrix<'_, T>,
+    first: usize,
+) -> [[T; LANES]; N] {
+    let a = a.as_chunks::<LANES>().0;
+    let mut columns = [a; N];
+    for n in 0..N {
+        columns[n] = &b.column(first + n).as_chunks::<LANES>().0[..a.len()];
+    }
     let mut lanes = [[T::ZERO; LANES]; N];
-    let b = b.map(|b| b.as_chunks::<LANES>().0);
-    for (k, x) in a.as_chunks::<LANES>().0.iter().enumerate() {
-        for (lanes, b) in lanes.iter_mut().zip(b) {
-            let y = b[k];
+    for k in 0..a.len() {
+        for n in 0..N {
+            let (x, y) = (&a[k], &columns[n][k]);
             for l in 0..LANES {
-                lanes[l] = lanes[l].add_product(x[l], y[l]);
+                lanes[n][l] = lanes[n][l].add_product(x[l], y[l]);
             }
         }
     }

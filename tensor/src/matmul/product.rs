@@ -182,6 +182,17 @@ pub(super) fn product<T: Multiply>(p: Product<'_, T>, prepacked: &PrepackedOpera
     }
 }
 
+/// As [`product`], for at most [`TINY`] multiplications: they are neither packed nor divided among threads.
+#[inline]
+pub(super) fn tiny_product<T: Multiply>(p: Product<'_, T>) {
+    debug_assert!(p.work() <= TINY, "invariant: larger products may be packed");
+    let p = if p.to.is_column() { p.transpose() } else { p };
+    match T::TILING {
+        Some(tiling) if p.m() > 1 => (tiling.small)(p),
+        _ => direct(p),
+    }
+}
+
 /// Returns the tiling for a product of these sizes if the right operand should be packed. Products with a vector on
 /// either side are not packed: packing pays only for operands that are read more than once.
 pub(crate) fn tiling<T: Multiply>((m, k, n): (usize, usize, usize)) -> Option<Tiling<T>> {

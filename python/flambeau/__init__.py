@@ -1,0 +1,72 @@
+"""Flambeau: a compiler for TorchScript programs, without libtorch.
+
+>>> import flambeau
+>>> unit = flambeau.CompilationUnit("def f(x: int, y: int) -> int:\\n    return x * y + 1\\n")
+>>> unit.f(6, 7)
+43
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from . import _dtypes, _native, _tensor, errors, jit
+from ._dtypes import dtype
+from ._native import Block, Graph, Node, Tensor, Value, from_dlpack, manual_seed, parse_graph, passes
+from ._ops import ops
+from ._passes import RewritePass, rewrite_pass
+from ._tensor import tensor
+from ._values import device
+from .errors import CompileError, Error, InternalError, LimitError, MisuseError, RuntimeError, UnsupportedError
+from .jit import CompilationUnit, ExportedProgram, ScriptFunction, ScriptModule, load, save
+
+__all__ = [
+    "Block", "CompilationUnit", "CompileError", "Error", "ExportedProgram", "Graph", "InternalError", "LimitError",
+    "MisuseError", "Node", "RewritePass", "RuntimeError", "Value", "parse_graph", "passes", "rewrite_pass", "ScriptFunction", "ScriptModule", "Tensor", "UnsupportedError", "device", "dtype", "errors",
+    "from_dlpack", "jit", "load", "manual_seed", "no_grad", "ops", "save", "tensor",
+    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128",
+    "bool", "bfloat16",
+]  # fmt: skip
+
+__version__: str = _native.version()
+
+uint8 = _dtypes.DTYPES["uint8"]
+int8 = _dtypes.DTYPES["int8"]
+int16 = _dtypes.DTYPES["int16"]
+int32 = _dtypes.DTYPES["int32"]
+int64 = _dtypes.DTYPES["int64"]
+float16 = _dtypes.DTYPES["float16"]
+float32 = _dtypes.DTYPES["float32"]
+float64 = _dtypes.DTYPES["float64"]
+complex32 = _dtypes.DTYPES["complex32"]
+complex64 = _dtypes.DTYPES["complex64"]
+complex128 = _dtypes.DTYPES["complex128"]
+bool = _dtypes.DTYPES["bool"]
+bfloat16 = _dtypes.DTYPES["bfloat16"]
+
+
+class no_grad:
+    """A context in which calls of this thread record no gradients."""
+
+    def __enter__(self) -> None:
+        self._before = _native.set_grad_enabled(False)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _native.set_grad_enabled(self._before)
+
+
+def __getattr__(name: str) -> Any:
+    """A function of ``torch`` by name: ``flambeau.cat``, ``flambeau.zeros``."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    if name == "torch_names":
+        # A submodule that is imported where it is used.
+        import importlib
+
+        return importlib.import_module("flambeau.torch_names")
+    from ._ops import Operator
+
+    return Operator(f"torch.{name}")

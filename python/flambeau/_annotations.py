@@ -1,0 +1,126 @@
+"""Types of Python as annotations of programs."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any
+
+from . import _dtypes, _native
+from ._values import device
+
+_PLAIN: dict[Any, str] = {
+    int: "int", float: "float", bool: "bool", str: "str", complex: "complex", None: "None", type(None): "None",
+    Any: "Any", list: "List[Tensor]", dict: "Dict[str, Tensor]", _native.Tensor: "Tensor", device: "torch.device",
+    _dtypes.dtype: "int",
+}  # fmt: skip
+
+_GENERIC = {list: "List", dict: "Dict", tuple: "Tuple"}
+
+
+class Unknown(Exception):
+    """The object is no type of programs."""
+
+
+def annotation_text(annotation: Any, name_of_class: typing.Callable[[type], str]) -> str:
+    """Returns the text of an annotation; classes of the user get the names that ``name_of_class`` gives them.
+
+    Raises:
+        Unknown: the annotation has no counterpart.
+    """
+    if annotation is tuple:
+        raise Unknown("`tuple` without the types of its elements")
+    try:
+        plain = _PLAIN.get(annotation)
+    except TypeError:
+        plain = None
+    if plain is not None:
+        return plain
+    path = getattr(annotation, "_torch_path", None)
+    if path is not None:
+        return _of_torch(path)
+    origin = typing.get_origin(annotation)
+    args = typing.get_args(annotation)
+
+    def inner(part: Any) -> str:
+        return annotation_text(part, name_of_class)
+
+    if origin in _GENERIC:
+        if origin is tuple and args == ((),):
+            return "Tuple[()]"
+        if Ellipsis in args:
+            raise Unknown("tuples of any length")
+        return f"{_GENERIC[origin]}[{', '.join(map(inner, args)) or '()'}]"
+    if origin is typing.Union or origin is types.UnionType:
+        kept = [part for part in args if part is not type(None)]
+        text = inner(kept[0]) if len(kept) == 1 else f"Union[{', '.join(map(inner, kept))}]"
+        return text if len(kept) == len(args) else f"Optional[{text}]"
+    if origin is typing.Final:
+        return inner(args[0])
+    if annotation in (typing.List, typing.Dict):
+        return "List[Tensor]" if annotation is typing.List else "Dict[str, Tensor]"
+    module = getattr(annotation, "__module__", "") or ""
+    if isinstance(annotation, type):
+        if module == "torch" or module.startswith("torch."):
+            if annotation.__name__ in ("Tensor", "Parameter"):
+                return "Tensor"
+            if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format"):
+                return _of_torch(f"torch.{annotation.__name__}")
+        return name_of_class(annotation)
+    if origin is not None and args and getattr(origin, "__name__", "") in ("Future", "_Await", "Await"):
+        return f"Future[{inner(args[0])}]"
+    raise Unknown(f"`{annotation!r}`")
+
+
+def _of_torch(path: str) -> str:
+    name = path.rpartition(".")[2]
+    if name in ("Tensor", "Parameter", "LongTensor", "FloatTensor"):
+        return "Tensor"
+    if name in ("dtype", "layout", "memory_format"):
+        return "int"
+    return path
+
+
+def type_of_value(value: Any, name_of_class: typing.Callable[[type], str]) -> str:
+    """Returns the annotation for an attribute with this value.
+
+    Raises:
+        Unknown: programs have no such value, or its type does not follow from it.
+    """
+    kind = type(value)
+    if kind in _PLAIN and kind not in (list, dict):
+        return _PLAIN[kind]
+    if hasattr(value, "__dlpack__"):
+        return "Tensor"
+    if isinstance(value, tuple):
+        if hasattr(value, "_fields"):
+            return name_of_class(kind)
+        return f"Tuple[{', '.join(type_of_value(item, name_of_class) for item in value) or '()'}]"
+    if isinstance(value, (list, dict)):
+        return _type_of_container(value, name_of_class)
+    if isinstance(value, (bool, int, float, str)):
+        return next(base.__name__ for base in (bool, int, float, str) if isinstance(value, base))
+    if _dtypes.code_of(value) is not None:
+        return "int"
+    if type(value).__name__ == "device":
+        return "torch.device"
+    import enum
+
+    if isinstance(value, enum.Enum):
+        return name_of_class(kind)
+    raise Unknown(f"a value of type `{kind.__name__}`")
+
+
+def _type_of_container(value: Any, name_of_class: typing.Callable[[type], str]) -> str:
+    if not value:
+        raise Unknown("an empty container, whose element type is not known; annotate it in the class")
+
+    def common(items: Any) -> str:
+        found = {type_of_value(item, name_of_class) for item in items}
+        if len(found) > 1:
+            raise Unknown(f"a container of values of the types {', '.join(sorted(found))}")
+        return next(iter(found))
+
+    if isinstance(value, dict):
+        return f"Dict[{common(value.keys())}, {common(value.values())}]"
+    return f"List[{common(value)}]"

@@ -1,0 +1,136 @@
+"""Classes of Python as texts of a program: named tuples, enumerations, interfaces, data classes and plain classes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, raise_instead, scope_of
+from ._markers import kind_of
+
+
+def place_of(cls: type) -> Place:
+    """Returns the position of a class, for errors."""
+    try:
+        lines, first = inspect.getsourcelines(cls)
+        return Place(inspect.getsourcefile(cls) or "<unknown>", first, 1, lines[0].rstrip("\n"))
+    except (OSError, TypeError):
+        return Place(cls.__module__, 1, 1, f"class {cls.__name__}")
+
+
+def class_text(texts: Texts, cls: type) -> str:
+    """Adds a class to a program, and returns its name there."""
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return _named_tuple(texts, cls)
+    if issubclass(cls, enum.Enum):
+        return _enumeration(texts, cls)
+    if cls.__module__ == "builtins":
+        raise place_of(cls).error(f"the type `{cls.__name__}` cannot be used in programs")
+    return _plain(texts, cls)
+
+
+def _named_tuple(texts: Texts, cls: Any) -> str:
+    place = place_of(cls)
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError:
+        hints = {}
+    fields = []
+    for field in cls._fields:
+        text = texts.type_text(hints[field], place) if field in hints else "Tensor"
+        default = ""
+        if field in cls._field_defaults:
+            default = f" = {texts.literal(cls._field_defaults[field], place)}"
+        fields.append(f"    {field} : {text}{default}")
+    name = texts.reserve(cls.__name__, cls)
+    texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
+    return name
+
+
+def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
+    place = place_of(cls)
+    members = [f"    {member.name} = {texts.literal(member.value, place)}" for member in cls]
+    name = texts.reserve(cls.__name__, cls)
+    texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))
+    return name
+
+
+def _scope(cls: type) -> Callable[[str], Any]:
+    """Returns the look-up of names in the body of a class."""
+    for member in vars(cls).values():
+        if isinstance(member, types.FunctionType) and member.__module__ == cls.__module__:
+            inner = scope_of(member)
+            return lambda name: cls if name == cls.__name__ else inner(name)
+    module = vars(sys.modules.get(cls.__module__, types))
+    return lambda name: cls if name == cls.__name__ else module.get(name, getattr(types, name, _MISSING))
+
+
+def _function_of(member: Any) -> types.FunctionType | None:
+    if isinstance(member, property):
+        member = member.fget
+    if isinstance(member, (staticmethod, classmethod)):
+        member = member.__func__
+    return member if isinstance(member, types.FunctionType) else None
+
+
+def _plain(texts: Texts, cls: type) -> str:
+    source = Source(cls)
+    node = source.node
+    if not isinstance(node, ast.ClassDef):
+        raise source.place(node).error("the source of the class cannot be found")
+    is_interface = getattr(cls, "_flambeau_interface", False) or getattr(cls, "__torch_script_interface__", False)
+    bases = [base for base in cls.__bases__ if base is not object]
+    if bases and not is_interface:
+        raise source.place(node).error(f"a class that derives from `{bases[0].__name__}` is not supported")
+    name = texts.reserve(cls.__name__, cls)
+    edits = Edits(source)
+    rewriter = Rewriter(texts, edits, _scope(cls))
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign):
+            rewriter.annotation(statement.annotation)
+        elif isinstance(statement, ast.FunctionDef):
+            function = _function_of(vars(cls).get(statement.name))
+            if kind_of(function) == "unused":
+                raise_instead(edits, statement)
+            elif kind_of(function) == "ignore":
+                edits.replace_range((statement.lineno, statement.col_offset), _end(statement), "pass")
+            else:
+                rewriter.function(statement, function)
+    last = node.end_lineno or len(source.lines)
+    text = edits.text(node.lineno, last)
+    header = "(Interface)" if is_interface else ""
+    colon = node.body[0].lineno
+    lines = text.split("\n")
+    if colon > node.lineno:
+        lines[0] = f"class {name}{header}:"
+        lines[1 : colon - node.lineno] = [""] * (colon - node.lineno - 1)
+    text = "\n".join(lines)
+    if dataclasses.is_dataclass(cls) and "__init__" not in {s.name for s in node.body if isinstance(s, ast.FunctionDef)}:
+        text += _init_of_data_class(texts, cls, source.place(node), " " * node.body[0].col_offset)
+    texts.texts.append((text, source.file, source.first + node.lineno - 1))
+    return name
+
+
+def _end(node: Any) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset
+
+
+def _init_of_data_class(texts: Texts, cls: Any, place: Place, indent: str) -> str:
+    hints = typing.get_type_hints(cls)
+    params, body = [], []
+    for field in dataclasses.fields(cls):
+        default = ""
+        if field.default is not dataclasses.MISSING:
+            default = f" = {texts.literal(field.default, place)}"
+        elif field.default_factory is not dataclasses.MISSING:
+            raise place.error(f"the default factory of `{field.name}` is not supported")
+        params.append(f"{field.name}: {texts.type_text(hints[field.name], place)}{default}")
+        body.append(f"{indent}{indent}self.{field.name} = {field.name}\n")
+    return f"{indent}def __init__(self, {', '.join(params)}):\n{''.join(body)}"

@@ -1,0 +1,77 @@
+"""Element types, and other values that are integers in programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CODES = {
+    "uint8": 0,
+    "int8": 1,
+    "int16": 2,
+    "int32": 3,
+    "int64": 4,
+    "float16": 5,
+    "float32": 6,
+    "float64": 7,
+    "complex32": 8,
+    "complex64": 9,
+    "complex128": 10,
+    "bool": 11,
+    "bfloat16": 15,
+}
+
+_MEMORY_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
+_LAYOUTS = {"strided": 0}
+
+
+class dtype:
+    """An element type. Two element types are equal if they are the same object."""
+
+    __slots__ = ("code", "name")
+
+    def __init__(self, name: str, code: int) -> None:
+        self.name = name
+        self.code = code
+
+    def __repr__(self) -> str:
+        return f"flambeau.{self.name}"
+
+    def __index__(self) -> int:
+        return self.code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype_named, (self.name,)
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.name.startswith(("float", "bfloat"))
+
+    @property
+    def is_complex(self) -> bool:
+        return self.name.startswith("complex")
+
+
+DTYPES = {name: dtype(name, code) for name, code in _CODES.items()}
+_BY_CODE = {d.code: d for d in DTYPES.values()}
+
+
+def dtype_named(name: str) -> dtype:
+    """Returns the element type of a name such as ``float32``."""
+    return DTYPES[name]
+
+
+def dtype_of_code(code: int) -> dtype:
+    """Returns the element type with PyTorch's number."""
+    return _BY_CODE[code]
+
+
+def code_of(value: Any) -> int | None:
+    """Returns the number of a dtype, layout or memory format of PyTorch or of this package, ``None`` for other objects."""
+    if isinstance(value, dtype):
+        return value.code
+    if type(value).__module__ == "torch":
+        name = str(value).rpartition(".")[2]
+        for table in (_CODES, _MEMORY_FORMATS, _LAYOUTS):
+            if name in table:
+                return table[name]
+    return None

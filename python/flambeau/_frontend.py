@@ -1,0 +1,517 @@
+"""Python functions and classes as texts of a program.
+
+The compiler's own parser reads the source of a function as it is in the user's file. What it cannot know is what the free
+names of the function mean: globals, variables of enclosing functions, annotations. :class:`Rewriter` finds these names with
+Python's :mod:`ast` and replaces each by what it denotes: the name of a compiled function or class, the name of a function of
+PyTorch, or a literal. Lines stay where they are, so errors and tracebacks name the lines of the file.
+
+:class:`Texts` collects the functions and classes that are reached from the first one, each once.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import enum
+import inspect
+import math
+import textwrap
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import _dtypes, _native
+from ._annotations import Unknown, annotation_text
+from ._markers import kind_of
+from ._ops import Operator
+from ._values import device
+from .errors import UnsupportedError
+
+_MISSING = object()
+
+_BUILTINS = frozenset({
+    "abs", "all", "any", "bin", "bool", "chr", "complex", "dict", "divmod", "enumerate", "float", "getattr", "hasattr", "hash",
+    "hex", "id", "int", "isinstance", "len", "list", "max", "min", "oct", "ord", "pow", "print", "range", "reversed", "round",
+    "slice", "sorted", "str", "sum", "super", "tuple", "zip", "NotImplemented", "Ellipsis",
+})  # fmt: skip
+"""The builtins that programs have."""
+
+
+class Place:
+    """A position in a file, for errors."""
+
+    def __init__(self, file: str, line: int, column: int, text: str) -> None:
+        self.file, self.line, self.column, self.text = file, line, column, text
+
+    def error(self, message: str) -> UnsupportedError:
+        """Makes the exception for something that programs do not have."""
+        caret = " " * (self.column - 1) + "^"
+        gutter = " " * len(str(self.line))
+        shown = f"unsupported[Y0001]: {message}\n{gutter} --> {self.file}:{self.line}:{self.column}\n"
+        error = UnsupportedError(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
+        error.code, error.message = "Y0001", message
+        error.file, error.line, error.column = self.file, self.line, self.column
+        return error
+
+
+class Source:
+    """The lines of a definition, without common indentation, and its tree."""
+
+    def __init__(self, definition: Any) -> None:
+        try:
+            lines, first = inspect.getsourcelines(definition)
+            self.file = inspect.getsourcefile(definition) or "<unknown>"
+        except (OSError, TypeError) as error:
+            name = getattr(definition, "__qualname__", repr(definition))
+            raise Place("<unknown>", 1, 1, "").error(f"the source of `{name}` cannot be found: {error}") from None
+        text = textwrap.dedent("".join(lines))
+        self.first = max(first, 1)
+        self.lines = text.splitlines()
+        tree = ast.parse(text)
+        node = tree.body[0]
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+            raise self.place(node).error("only functions that `def` defines can be compiled")
+        self.node = node
+
+    def place(self, node: Any) -> Place:
+        line = getattr(node, "lineno", 1)
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")) + 1
+        return Place(self.file, self.first + line - 1, column, text)
+
+
+class Edits:
+    """Replacements of ranges of a source that keep its lines."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._edits: list[tuple[int, int, int, int, str]] = []
+
+    def replace(self, node: Any, text: str) -> None:
+        self.replace_range((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
+
+    def replace_range(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+        """Replaces a range of (line, offset in bytes) pairs; a removed line break is kept behind the text."""
+        self._edits.append((*start, *end, text))
+
+    def text(self, first: int, last: int) -> str:
+        """Returns the lines from ``first`` to ``last``, from 1, with the replacements."""
+        lines = [line.encode() for line in self.source.lines]
+        for line, column, end_line, end_column, text in sorted(self._edits, reverse=True):
+            tail = lines[end_line - 1][end_column:]
+            lines[line - 1] = lines[line - 1][:column] + text.encode()
+            if line == end_line:
+                lines[line - 1] += tail
+            else:
+                # The lines between stay, empty: an escaped line break joins them.
+                for between in range(line, end_line):
+                    lines[between - 1] += b" \\"
+                    lines[between] = b""
+                lines[end_line - 1] = tail
+        return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
+
+
+def raise_instead(edits: Edits, node: ast.FunctionDef) -> None:
+    """Replaces the body of a function that is marked as unused."""
+    first, last = node.body[0], node.body[-1]
+    text = "raise RuntimeError('Cannot call @unused methods')"
+    start, end = (first.lineno, first.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
+    edits.replace_range(start, end, text)
+
+
+def _bound_names(node: ast.AST) -> set[str]:
+    """Returns the names that are variables of a function: parameters and whatever it assigns."""
+    names = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
+            names.add(part.id)
+        elif isinstance(part, ast.arg):
+            names.add(part.arg)
+        elif isinstance(part, (ast.FunctionDef, ast.ClassDef)) and part is not node:
+            names.add(part.name)
+        elif isinstance(part, ast.ExceptHandler) and part.name:
+            names.add(part.name)
+        elif isinstance(part, (ast.Global, ast.Nonlocal)):
+            names.difference_update(part.names)
+    return names
+
+
+def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
+    """Returns the look-up of free names of a function: variables of enclosing functions, globals, builtins."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    names = function.__globals__
+
+    def find(name: str) -> Any:
+        if name in cells:
+            try:
+                return cells[name].cell_contents
+            except ValueError:
+                return _MISSING
+        if name in names:
+            return names[name]
+        return getattr(builtins, name, _MISSING)
+
+    return find
+
+
+class Rewriter(ast.NodeVisitor):
+    """Replaces the free names of one function."""
+
+    def __init__(self, texts: Texts, edits: Edits, find: Callable[[str], Any], attribute: Any = None) -> None:
+        self.texts = texts
+        self.edits = edits
+        self.find = find
+        # The meaning of an attribute of `self` that is no attribute of the compiled class.
+        self.attribute = attribute
+        self.bound: set[str] = set()
+
+    def function(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
+        """Rewrites a definition with its annotations and defaults."""
+        outer = self.bound
+        self.bound = outer | _bound_names(node)
+        args = node.args
+        for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
+            if arg.annotation is not None:
+                self.annotation(arg.annotation)
+        if node.returns is not None:
+            self.annotation(node.returns)
+        positional = args.defaults
+        values = (function.__defaults__ or ()) if function is not None else ()
+        for default, value in zip(positional, values[len(values) - len(positional) :], strict=False):
+            self._default(default, value)
+        named = (function.__kwdefaults__ or {}) if function is not None else {}
+        for arg, kw_default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            if kw_default is not None and arg.arg in named:
+                self._default(kw_default, named[arg.arg])
+        for statement in node.body:
+            self.visit(statement)
+        self.bound = outer
+
+    def _default(self, node: ast.expr, value: Any) -> None:
+        if not isinstance(node, ast.Constant):
+            self.edits.replace(node, self.texts.literal(value, self.edits.source.place(node)))
+
+    def annotation(self, node: ast.expr) -> None:
+        """Replaces an annotation by the text of the type that it denotes."""
+        expression = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+        place = self.edits.source.place(node)
+        try:
+            text = expression if expression is not None else ast.unparse(node)
+            value = eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
+        except Exception as error:
+            raise place.error(f"the annotation cannot be evaluated: {error}") from None
+        self.edits.replace(node, self.texts.type_text(value, place))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.function(node, None)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.annotation(node.annotation)
+        self.visit(node.target)
+        if node.value is not None:
+            self.visit(node.value)
+
+    def _returns(self, node: ast.Call, function: Any) -> None:
+        """Converts the result of a call that is left to Python to the type that the function is annotated with."""
+        annotation = getattr(function, "__annotations__", {}).get("return", _native.Tensor)
+        place = self.edits.source.place(node)
+        if isinstance(annotation, str) and isinstance(function, types.FunctionType):
+            annotation = eval(annotation, _Names(scope_of(function)))  # noqa: S307 - the user's own annotation
+        start, end = (node.lineno, node.col_offset), (node.end_lineno or 1, node.end_col_offset or 0)
+        self.edits.replace_range(start, start, f"torch.jit.annotate({self.texts.type_text(annotation, place)}, ")
+        self.edits.replace_range(end, end, ")")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        head = self._denoted(node.func)
+        if isinstance(head, types.FunctionType) and kind_of(head) == "ignore":
+            self._returns(node, head)
+        name = getattr(head, "__name__", None) or getattr(head, "_torch_path", "").rpartition(".")[2]
+        typed = name in ("annotate", "cast", "_cast") and len(node.args) == 2 or name == "Attribute" and len(node.args) == 2
+        if typed and head is not _MISSING:
+            at = 1 if name == "Attribute" else 0
+            self.annotation(node.args[at])
+            self.visit(node.func)
+            self.visit(node.args[1 - at])
+            return
+        if name == "isinstance" and len(node.args) == 2:
+            self.visit(node.func)
+            self.visit(node.args[0])
+            kinds = node.args[1].elts if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
+            for kind in kinds:
+                if not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
+                    self.annotation(kind)
+            return
+        self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._replace(node, node, [])
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        names, root = _chain(node)
+        if isinstance(root, ast.Name) and isinstance(node.ctx, ast.Load):
+            if root.id == "self" and self.attribute is not None and "self" in self.bound:
+                text = self.attribute(names, self.edits.source.place(node))
+                if text is not None:
+                    self.edits.replace(node, text)
+                return
+            self._replace(node, root, names)
+            return
+        self.visit(root)
+
+    def _denoted(self, node: ast.expr) -> Any:
+        """Returns the object of Python that a dotted name denotes."""
+        names, root = _chain(node)
+        if not isinstance(root, ast.Name) or root.id in self.bound:
+            return _MISSING
+        value = self.find(root.id)
+        for name in names:
+            value = getattr(value, name, _MISSING) if value is not _MISSING else _MISSING
+        return value
+
+    def _replace(self, node: Any, root: ast.Name, names: list[str]) -> None:
+        if root.id in self.bound:
+            return
+        value = self.find(root.id)
+        if value is _MISSING:
+            # The compiler reports the undefined name.
+            return
+        path = getattr(value, "__name__", root.id) if isinstance(value, types.ModuleType) else root.id
+        used = 0
+        while used < len(names) and isinstance(value, types.ModuleType):
+            found = getattr(value, names[used], _MISSING)
+            path = f"{path}.{names[used]}"
+            used += 1
+            if found is _MISSING:
+                value = _Path(path)
+                break
+            value = found
+        text = self.texts.value_text(value, path, self.edits.source.place(node))
+        end = node
+        for _ in range(len(names) - used):
+            end = end.value
+        if text != ast.unparse(end):
+            self.edits.replace(end, text)
+
+
+class _Path:
+    """A name of a module that the installed library does not have."""
+
+    def __init__(self, path: str) -> None:
+        self._torch_path = path
+
+
+class _Names(dict):  # type: ignore[type-arg]
+    """Free names as the globals of an annotation."""
+
+    def __init__(self, find: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._find = find
+        self["__builtins__"] = {}
+
+    def __missing__(self, name: str) -> Any:
+        value = self._find(name)
+        if value is _MISSING:
+            raise KeyError(name)
+        return value
+
+
+def _chain(node: ast.expr) -> tuple[list[str], ast.expr]:
+    """Returns the attributes of a dotted expression, outermost last, and its root."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return names[::-1], node
+
+
+class Fallback:
+    """A use of an object that a program leaves to Python."""
+
+    def __init__(self, name: str, value: Any, reason: str, place: Place) -> None:
+        self.name = name
+        """The name in the program."""
+        self.value = value
+        self.reason = reason
+        """Why it is not compiled."""
+        self.file, self.line, self.column = place.file, place.line, place.column
+
+    def __repr__(self) -> str:
+        return f"<Fallback {self.name}: {self.reason} at {self.file}:{self.line}:{self.column}>"
+
+
+class Texts:
+    """The texts of one program."""
+
+    def __init__(self, fallback: bool = False) -> None:
+        self.texts: list[tuple[str, str, int]] = []
+        # Whether what cannot be compiled is left to Python.
+        self.fallback = fallback
+        self.objects: dict[str, Any] = {}
+        self.fallbacks: list[Fallback] = []
+        self._names: dict[int, str] = {}
+        # Objects whose identity is a key stay alive.
+        self._objects: list[Any] = []
+        self._used: set[str] = set()
+
+    def compile(self) -> _native.Program:
+        """Compiles what was collected."""
+        return _native.compile_texts(self.texts, self.objects)
+
+    def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
+        """Leaves an object to Python, and returns its name in the program."""
+        known = self._names.get(id(value))
+        if known is None:
+            known = self.reserve(name, value)
+            self.objects[known] = value
+        self.fallbacks.append(Fallback(known, value, reason, place))
+        return known
+
+    def reserve(self, name: str, key: Any) -> str:
+        """Gives an object a name that no other one of the program has."""
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+        unique, count = name, 0
+        while unique in self._used:
+            count += 1
+            unique = f"{name}_{count}"
+        self._used.add(unique)
+        self._names[id(key)] = unique
+        self._objects.append(key)
+        return unique
+
+    def known(self, key: Any) -> str | None:
+        return self._names.get(id(key))
+
+    def function(self, function: types.FunctionType) -> str:
+        """Adds a function, and returns its name in the program."""
+        known = self.known(function)
+        if known is not None:
+            return known
+        source = Source(function)
+        node = source.node
+        if not isinstance(node, ast.FunctionDef):
+            raise source.place(node).error("only functions that `def` defines can be compiled")
+        name = self.reserve(function.__name__, function)
+        edits = Edits(source)
+        if name != node.name:
+            start = source.lines[node.lineno - 1].encode().find(b"def ") + 4
+            edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
+        if kind_of(function) == "unused":
+            raise_instead(edits, node)
+        else:
+            Rewriter(self, edits, scope_of(function)).function(node, function)
+        last = node.end_lineno or len(source.lines)
+        self.texts.append((edits.text(node.lineno, last), source.file, source.first + node.lineno - 1))
+        return name
+
+    def class_name(self, cls: type) -> str:
+        """Adds a class, and returns its name in the program."""
+        known = self.known(cls)
+        if known is not None:
+            return known
+        if issubclass(cls, BaseException):
+            return cls.__name__
+        from ._classes import class_text
+
+        return class_text(self, cls)
+
+    def type_text(self, annotation: Any, place: Place) -> str:
+        """Returns the text of an annotation."""
+        try:
+            return annotation_text(annotation, self.class_name)
+        except Unknown as unknown:
+            raise place.error(f"{unknown} is no type of programs") from None
+
+    def literal(self, value: Any, place: Place) -> str:
+        """Returns a constant as an expression."""
+        if value is None or isinstance(value, (bool, int)) and not isinstance(value, enum.Enum):
+            return repr(value)
+        if isinstance(value, float):
+            return repr(value) if math.isfinite(value) else f"float('{value!r}')"
+        if isinstance(value, str) and not isinstance(value, enum.Enum):
+            return repr(str(value))
+        if isinstance(value, complex):
+            return f"complex({value.real!r}, {value.imag!r})"
+        if isinstance(value, enum.Enum):
+            return f"{self.class_name(type(value))}.{value.name}"
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            items = ", ".join(self.literal(item, place) for item in value)
+            if isinstance(value, list):
+                return f"[{items}]"
+            return f"({items}{',' if len(value) == 1 else ''})"
+        if isinstance(value, device) or type(value).__name__ == "device":
+            return f"torch.device({str(value)!r})"
+        if _dtypes.code_of(value) is not None:
+            return str(value).replace("flambeau.", "torch.")
+        raise place.error(f"a Python object of type `{type(value).__name__}` cannot be a constant of a program")
+
+    def value_text(self, value: Any, path: str, place: Place) -> str:
+        """Returns the expression for an object of Python that a function refers to by ``path``."""
+        if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
+            return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
+        if not self.fallback:
+            return self._value_text(value, path, place)
+        before = len(self.texts)
+        try:
+            return self._value_text(value, path, place)
+        except UnsupportedError as error:
+            # What was added for a function that turned out to need Python is harmless, but incomplete.
+            del self.texts[before:]
+            self._names = {key: name for key, name in self._names.items() if key != id(value)}
+            name = getattr(value, "__name__", path.rpartition(".")[2])
+            return self.leave(value, name if isinstance(name, str) else "object", place, error.message)
+
+    def _value_text(self, value: Any, path: str, place: Place) -> str:
+        torch_path = getattr(value, "_torch_path", None)
+        if torch_path is not None:
+            return "Tensor" if torch_path == "torch.Tensor" else str(torch_path)
+        if isinstance(value, Operator):
+            return value._target
+        if isinstance(value, types.ModuleType):
+            return value.__name__ if value.__name__.split(".")[0] in ("torch", "math") else path
+        module = getattr(value, "__module__", None) or ""
+        own_name = getattr(value, "__name__", None)
+        if isinstance(own_name, str) and value is getattr(builtins, own_name, _MISSING):
+            if own_name in _BUILTINS or isinstance(value, type) and issubclass(value, BaseException):
+                return own_name
+            raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
+        if module in ("typing", "collections"):
+            return path.rpartition(".")[2]
+        if module in ("flambeau.jit", "flambeau._markers") and hasattr(value, "__name__"):
+            if not hasattr(value, "_python"):
+                return f"torch.jit.{value.__name__}"
+        if value is _native.Tensor:
+            return "Tensor"
+        python: Any = getattr(value, "_python", None)
+        if isinstance(python, types.FunctionType):
+            return self.function(python)
+        named = _path_in_torch(value, path, module)
+        if named is not None:
+            return named
+        if isinstance(value, types.FunctionType):
+            return self.function(value)
+        if isinstance(value, type):
+            return self.class_name(value)
+        if callable(value):
+            raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
+        return self.literal(value, place)
+
+
+def _path_in_torch(value: Any, path: str, module: str) -> str | None:
+    """Returns the path of a function or class of PyTorch or :mod:`math`."""
+    root = path.split(".")[0]
+    if root in ("torch", "math") and "." in path:
+        return path
+    if module == "math":
+        return f"math.{value.__name__}"
+    import sys
+
+    torch = sys.modules.get("torch")
+    name = getattr(value, "__name__", None)
+    if torch is None or name is None or isinstance(value, type) and not module.startswith("torch"):
+        return None
+    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit]
+    for home in homes:
+        if getattr(home, name, None) is value:
+            return f"{home.__name__}.{name}"
+    return None

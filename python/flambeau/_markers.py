@@ -1,0 +1,91 @@
+"""Marks on functions and classes, and functions that have a meaning of their own in programs.
+
+In Python they do what their counterparts in ``torch.jit`` do; in programs the compiler knows them by name.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_C = TypeVar("_C", bound=type)
+
+
+def _marked(function: Any, kind: str) -> Any:
+    function._flambeau_kind = kind
+    return function
+
+
+def export(function: _F) -> _F:
+    """Marks a method that is compiled although nothing that is compiled calls it."""
+    return _marked(function, "export")  # type: ignore[no-any-return]
+
+
+def ignore(function: Any = None, **options: Any) -> Any:
+    """Marks a function that is left to Python. A compiled function that calls it does not compile."""
+    return _marked(function, "ignore") if callable(function) else ignore
+
+
+def unused(function: _F) -> _F:
+    """Marks a function whose compiled form raises an exception."""
+    return _marked(function, "unused")  # type: ignore[no-any-return]
+
+
+def interface(cls: _C) -> _C:
+    """Marks a class whose methods are the signatures of an interface."""
+    cls._flambeau_interface = True  # type: ignore[attr-defined]
+    return cls
+
+
+def kind_of(function: Any) -> str:
+    """Returns how a function is marked, with these decorators or PyTorch's; ``""`` if it is not."""
+    kind = getattr(function, "_flambeau_kind", None)
+    if kind is None:
+        modifier = getattr(function, "_torchscript_modifier", None)
+        kind = str(getattr(modifier, "value", modifier) or "").split(" ")[0]
+    return kind if kind in ("export", "ignore", "unused") else ""
+
+
+def annotate(annotation: Any, value: Any) -> Any:
+    """Returns the value; in programs with the given type."""
+    return value
+
+
+def isinstance(value: Any, kinds: Any) -> bool:
+    """Tests the type of a value."""
+    return builtins.isinstance(value, kinds)
+
+
+def is_scripting() -> bool:
+    """Returns true in programs, false in Python."""
+    return False
+
+
+class Future:
+    """The result of :func:`fork` in Python."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def wait(self) -> Any:
+        return self._value
+
+
+def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+    """Calls a function; in programs as a task."""
+    return Future(function(*args, **kwargs))
+
+
+def wait(future: Future) -> Any:
+    """Returns the result of a task."""
+    return future.wait()
+
+
+class Attribute:
+    """A value of a module with the type that it has in programs."""
+
+    def __init__(self, value: Any, type: Any) -> None:
+        self.value = value
+        self.type = type

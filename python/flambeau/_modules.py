@@ -1,0 +1,364 @@
+"""Modules (``torch.nn.Module``) as classes and objects of a program.
+
+A module becomes a class with its parameters, buffers, submodules and other attributes, and with the methods that are reached
+from ``forward`` and from exported methods. Modules of one class with attributes of the same types share a class. Lists of
+modules are unrolled where programs iterate over them. The objects have the module's own tensors: memory is shared.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+from . import _native
+from ._annotations import Unknown, type_of_value
+from ._classes import place_of
+from ._frontend import Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
+from ._markers import Attribute, kind_of
+
+_LISTS = ("ModuleList", "Sequential", "ParameterList")
+_OWN = {
+    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_hooks", "_forward_hooks", "training",
+    "_is_full_backward_hook", "_backward_pre_hooks", "_forward_pre_hooks", "_load_state_dict_pre_hooks",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+}  # fmt: skip
+
+
+def is_module(value: Any) -> bool:
+    """Returns whether an object is a module of PyTorch, without importing it."""
+    return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in type(value).__mro__)
+
+
+def _base_name(module: Any) -> str:
+    """Returns the name of the container class of PyTorch that a module is, or ``""``."""
+    for base in type(module).__mro__:
+        if base.__module__ == "torch.nn.modules.container":
+            return base.__name__
+    return ""
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    import typing
+
+    try:
+        return typing.get_type_hints(cls)
+    except Exception:  # An annotation that cannot be evaluated says nothing about the attribute.
+        return {}
+
+
+class Modules:
+    """The modules of one program."""
+
+    def __init__(self, texts: Texts) -> None:
+        self.texts = texts
+        self._classes: dict[Any, str] = {}
+        self._class_of: dict[int, str] = {}
+        self._values: dict[int, dict[str, Any]] = {}
+
+    def class_of(self, module: Any) -> str:
+        """Adds the class of a module, and returns its name."""
+        known = self._class_of.get(id(module))
+        if known is not None:
+            return known
+        if any(getattr(module, hooks, None) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
+            raise place_of(type(module)).error(f"hooks of `{type(module).__name__}` are not supported")
+        facts = _Facts(self, module)
+        key = facts.key()
+        name = self._classes.get(key)
+        if name is None:
+            name = self._classes[key] = self.texts.reserve(type(module).__name__, facts)
+            self.texts.texts.append(facts.text(name))
+        self._class_of[id(module)] = name
+        self._values[id(module)] = facts.values
+        return name
+
+    def build(self, program: _native.Program, module: Any) -> _native.ScriptObject:
+        """Makes the object of a module, children first."""
+        objects: dict[int, _native.ScriptObject] = {}
+        tensors: dict[int, Any] = {}
+        stack = [module]
+        while stack:
+            top = stack[-1]
+            values = self._values[id(top)]
+            waiting = [v for v in values.values() if is_module(v) and id(v) not in objects]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            if id(top) not in objects:
+                made = {name: self._value(value, objects, tensors) for name, value in values.items()}
+                objects[id(top)] = _native.new_object(program, f"__torch__.{self._class_of[id(top)]}", made)
+        return objects[id(module)]
+
+    @staticmethod
+    def _value(value: Any, objects: dict[int, Any], tensors: dict[int, Any]) -> Any:
+        if is_module(value):
+            return objects[id(value)]
+        if not isinstance(value, _native.Tensor) and hasattr(value, "__dlpack__") and hasattr(value, "detach"):
+            known = tensors.get(id(value))
+            if known is None:
+                known = tensors[id(value)] = _native.from_dlpack(value.detach())
+                known.requires_grad = bool(value.requires_grad)
+            return known
+        return value
+
+
+class _Facts:
+    """Attributes, constants and methods of one module."""
+
+    def __init__(self, modules: Modules, module: Any) -> None:
+        self.modules = modules
+        self.texts = modules.texts
+        self.module = module
+        self.values: dict[str, Any] = {}
+        self.types: dict[str, str] = {}
+        self.parameters: list[str] = []
+        self.buffers: list[str] = []
+        self.constants: dict[str, tuple[str, str]] = {}
+        self.functions: dict[str, Any] = {}
+        self.absent: dict[str, str] = {}
+        # Methods that are left to Python, which are those of this module.
+        self.bound: list[Any] = []
+        self._collect()
+
+    def _collect(self) -> None:
+        module, place = self.module, place_of(type(self.module))
+        for name, value in module._parameters.items():
+            self._add(name, value, "NoneType" if value is None else "Tensor", self.parameters)
+        for name, value in module._buffers.items():
+            self._add(name, value, "NoneType" if value is None else "Tensor", self.buffers)
+        for name, child in module._modules.items():
+            self._add(name, child, "NoneType" if child is None else self.modules.class_of(child))
+        self._add("training", bool(module.training), "bool")
+        hints = _hints(type(module))
+        constant_names = set(getattr(type(module), "__constants__", ()))
+        for name, value in vars(module).items():
+            if name in _OWN or name in self.values:
+                continue
+            if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or hasattr(value, "_python"):
+                self.functions[name] = value
+                continue
+            if isinstance(value, Attribute):
+                self._add(name, value.value, self.texts.type_text(value.type, place))
+                continue
+            self._plain(name, value, hints.get(name), name in constant_names, place)
+
+    def _plain(self, name: str, value: Any, hint: Any, is_constant: bool, place: Place) -> None:
+        import typing
+
+        try:
+            final = typing.get_origin(hint) is typing.Final or hint is typing.Final
+            if hint is not None and hint is not typing.Final:
+                text = self.texts.type_text(hint, place)
+            else:
+                text = type_of_value(value, self.texts.class_name)
+        except (Unknown, NotImplementedError) as unknown:
+            self.absent[name] = str(unknown)
+            return
+        if (is_constant or final) and not isinstance(value, dict) and not hasattr(value, "__dlpack__"):
+            self.constants[name] = (text, self.texts.literal(value, place))
+        else:
+            self._add(name, value, text)
+
+    def _add(self, name: str, value: Any, text: str, kind: list[str] | None = None) -> None:
+        self.values[name] = value
+        self.types[name] = text
+        if kind is not None and value is not None:
+            kind.append(name)
+
+    def key(self) -> Any:
+        """What modules that share a class have in common."""
+        functions = tuple((name, id(function)) for name, function in self.functions.items())
+        own = [name for name in dir(type(self.module)) if kind_of(getattr(type(self.module), name, None)) == "ignore"]
+        instance = id(self.module) if own else None
+        return type(self.module), tuple(self.types.items()), tuple(self.constants.items()), functions, instance
+
+    def text(self, name: str) -> tuple[str, str, int]:
+        """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
+        place = place_of(type(self.module))
+        lines = [f"class {name}(Module):"]
+        for line, file, text in self._methods():
+            # A method of another file has no line here; its own are kept relative to it.
+            if file == place.file:
+                lines.extend([""] * (line - place.line - len(lines)))
+            lines.extend(text.rstrip("\n").split("\n"))
+        lines.append(f"    __parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
+        lines.append(f"    __buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
+        for attribute, text in self.types.items():
+            if attribute.isidentifier():
+                lines.append(f"    {attribute} : {text}")
+            else:
+                lines.append(f'    __annotations__["{attribute}"] = {text}')
+        for constant, (text, value) in self.constants.items():
+            lines.append(f"    {constant} : Final[{text}] = {value}")
+        return "\n".join(lines) + "\n", place.file, place.line
+
+    def _methods(self) -> list[tuple[int, str, str]]:
+        """Returns the texts of the compiled methods with their lines, in order."""
+        cls = type(self.module)
+        if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
+            return [(place_of(cls).line + 1, place_of(cls).file, self._sequential())]
+        if _base_name(self.module) in ("ModuleList", "ModuleDict", "ParameterList"):
+            return []
+        wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
+        done: dict[str, tuple[int, str, str]] = {}
+        while wanted:
+            name = wanted.pop(0)
+            member = getattr(cls, name, None)
+            is_property = isinstance(member, property)
+            function = member.fget if isinstance(member, property) else member
+            if name in done or not isinstance(function, types.FunctionType):
+                continue
+            if name == "forward" and function.__qualname__ == "_forward_unimplemented":
+                continue
+            done[name] = self._method(function, is_property, wanted)
+        return sorted(done.values(), key=lambda method: (method[1], method[0]))
+
+    def _method(self, function: types.FunctionType, is_property: bool, wanted: list[str]) -> tuple[int, str, str]:
+        source = Source(function)
+        node = source.node
+        if not isinstance(node, ast.FunctionDef):
+            raise source.place(node).error("only methods that `def` defines can be compiled")
+        edits = Edits(source)
+        if kind_of(function) == "unused":
+            raise_instead(edits, node)
+        else:
+            _MethodRewriter(self, edits, function, wanted).function(node, function)
+        text = edits.text(node.lineno, node.end_lineno or len(source.lines))
+        line = source.first + node.lineno - 1
+        body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))
+        if is_property:
+            return line - 1, source.file, "    @property\n" + body
+        return line, source.file, body
+
+    def _sequential(self) -> str:
+        steps = "".join(f'        input = getattr(self, "{name}")(input)\n' for name in self.module._modules)
+        return f"    def forward(self, input):\n{steps}        return input\n"
+
+    def attribute(self, names: list[str], place: Place, wanted: list[str]) -> str | None:
+        """Returns the expression for ``self.a.b`` if it is not the attribute itself."""
+        name = names[0]
+        rest = "".join(f".{part}" for part in names[1:])
+        if name in self.values or name in self.constants:
+            return None
+        if name in self.functions:
+            return self.texts.value_text(self.functions[name], name, place) + rest
+        if name in self.absent:
+            raise place.error(f"the attribute `{name}` cannot be compiled: {self.absent[name]}")
+        member = getattr(type(self.module), name, None)
+        if isinstance(member, property) or isinstance(member, types.FunctionType):
+            function = member.fget if isinstance(member, property) else member
+            static = isinstance(vars(type(self.module)).get(name), staticmethod)
+            if static:
+                return self.texts.function(member)  # type: ignore[arg-type]
+            if kind_of(function) == "ignore":
+                bound = getattr(self.module, name)
+                self.bound.append(bound)
+                return self.texts.leave(bound, name, place, "it is marked with `@ignore`")
+            wanted.append(name)
+            return None
+        if member is not None:
+            return self.texts.literal(member, place) + rest
+        return None
+
+
+class _MethodRewriter(Rewriter):
+    """Rewrites a method: in addition, uses of lists of modules are unrolled."""
+
+    def __init__(self, facts: _Facts, edits: Edits, function: types.FunctionType, wanted: list[str]) -> None:
+        super().__init__(facts.texts, edits, scope_of(function), lambda names, at: facts.attribute(names, at, wanted))
+        self.facts = facts
+
+    def _container(self, node: ast.expr) -> tuple[str, Any] | None:
+        """Returns expression and module for ``self.a.b`` that is a container of modules."""
+        parts: list[str] = []
+        at = node
+        while isinstance(at, ast.Attribute):
+            parts.insert(0, at.attr)
+            at = at.value
+        if not (isinstance(at, ast.Name) and at.id == "self"):
+            return None
+        module = self.facts.module
+        text = "self"
+        for part in parts:
+            module = getattr(module, "_modules", {}).get(part)
+            text += f".{part}"
+        if module is None or _base_name(module) not in (*_LISTS, "ModuleDict"):
+            return None
+        return text, module
+
+    @staticmethod
+    def _items(text: str, module: Any) -> list[tuple[str, str]]:
+        held = module._parameters if _base_name(module) == "ParameterList" else module._modules
+        return [(name, f'getattr({text}, "{name}")') for name in held]
+
+    def _unrolled(self, node: ast.expr) -> str | None:
+        """Returns the tuple of the elements of a container that is iterated over."""
+        form = "elements"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+            if node.func.attr in ("values", "keys", "items", "children"):
+                form, node = node.func.attr, node.func.value
+        found = self._container(node)
+        if found is None:
+            return None
+        items = self._items(*found)
+        if form == "items":
+            parts = [f'("{name}", {text})' for name, text in items]
+        elif form == "keys" or form == "elements" and _base_name(found[1]) == "ModuleDict":
+            parts = [f'"{name}"' for name, _ in items]
+        else:
+            parts = [text for _, text in items]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def _iterated(self, node: ast.expr) -> None:
+        text = self._unrolled(node)
+        if text is not None:
+            self.edits.replace(node, text)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("enumerate", "zip"):
+            for arg in node.args:
+                self._iterated(arg)
+        else:
+            self.visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._iterated(node.iter)
+        self.visit(node.target)
+        for statement in [*node.body, *node.orelse]:
+            self.visit(statement)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        self._iterated(node.iter)
+        for condition in node.ifs:
+            self.visit(condition)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        found = self._container(node.value)
+        index = node.slice
+        if found is not None:
+            try:
+                key = ast.literal_eval(index)
+            except ValueError:
+                raise self.edits.source.place(node).error("a module of a list needs a constant index") from None
+            items = self._items(*found)
+            texts = dict(items) if isinstance(key, str) else [text for _, text in items]
+            try:
+                self.edits.replace(node, texts[key])
+            except (KeyError, IndexError):
+                raise self.edits.source.place(node).error(f"the container has no module {key!r}") from None
+            return
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        names = ast.unparse(node.func).split(".") if isinstance(node.func, ast.Attribute) else []
+        if len(names) == 2 and names[0] == "self":
+            function = getattr(type(self.facts.module), names[1], None)
+            if kind_of(function) == "ignore":
+                self._returns(node, function)
+        if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:
+            found = self._container(node.args[0])
+            if found is not None:
+                self.edits.replace(node, str(len(self._items(*found))))
+                return
+        super().visit_Call(node)

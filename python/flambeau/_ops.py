@@ -1,0 +1,157 @@
+"""Operators called from Python.
+
+A call of an operator is a program of one line, compiled once for the types of its arguments: ``torch.add(a0, a1, alpha=a2)``.
+So overloads, conversions, broadcasting and gradients are those of programs, and there is no second set of rules. A later call
+with arguments of the same types is a look-up in a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _dtypes, _native
+from ._values import device
+from .errors import MisuseError
+
+_functions: dict[Any, Any] = {}
+
+_MAX_CACHED = 4096
+
+
+def type_text(value: Any) -> str | None:
+    """Returns the annotation for a value; ``None`` for the value ``None``, which is written as a literal.
+
+    Raises:
+        MisuseError: programs have no such values.
+    """
+    if isinstance(value, _native.Tensor):
+        return "Tensor"
+    kind = type(value)
+    if kind is bool or kind is int or kind is float or kind is str or kind is complex:
+        return kind.__name__
+    if value is None:
+        return None
+    if isinstance(value, device) or kind.__name__ == "device":
+        return "torch.device"
+    if isinstance(value, (list, tuple)):
+        return _sequence_text(value)
+    if hasattr(value, "__dlpack__"):
+        return "Tensor"
+    for plain in (bool, int, float, complex, str):
+        if isinstance(value, plain):
+            return plain.__name__
+    if _dtypes.code_of(value) is not None:
+        return "int"
+    raise MisuseError(f"a value of type {kind.__name__} cannot be the argument of an operator")
+
+
+def _sequence_text(value: Sequence[Any]) -> str:
+    texts = dict.fromkeys(type_text(item) for item in value)
+    if not texts:
+        return "List[int]"
+    if len(texts) == 1 and None not in texts:
+        return f"List[{next(iter(texts))}]"
+    if set(texts) <= {"int", "float"}:
+        return "List[float]"
+    if set(texts) <= {None, "Tensor"}:
+        return "List[Optional[Tensor]]"
+    if isinstance(value, tuple):
+        return f"Tuple[{', '.join(type_text(item) or 'None' for item in value)}]"
+    raise MisuseError(f"a list of values of types {', '.join(str(t) for t in texts)} cannot be an argument")
+
+
+def _plain(value: Any, text: str | None) -> Any:
+    """Converts tuples to the lists that annotations call for."""
+    if isinstance(value, tuple) and text is not None and text.startswith("List"):
+        return list(value)
+    return value
+
+
+def evaluate(key: Any, expression: Any, values: list[Any], name: str) -> Any:
+    """Evaluates an expression over values.
+
+    ``expression`` takes the texts of the values (parameter names or ``None``) and returns the statement of the program.
+    """
+    texts = [type_text(value) for value in values]
+    full = (key, *texts)
+    found = _functions.get(full)
+    if found is None:
+        names = [None if text is None else f"a{i}" for i, text in enumerate(texts)]
+        params = ", ".join(f"{n}: {t}" for n, t in zip(names, texts, strict=True) if n is not None)
+        source = f"def f({params}):\n    {expression(['None' if n is None else n for n in names])}\n"
+        found = _native.compile(source, f"<{name}>").function("f")
+        if len(_functions) >= _MAX_CACHED:
+            _functions.clear()
+        _functions[full] = found
+    return found(*[_plain(v, t) for v, t in zip(values, texts, strict=True) if t is not None])
+
+
+def call(target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a function by its name in programs, such as ``torch.add`` or ``torch.ops.aten.add``."""
+    count = len(args)
+    names = tuple(kwargs)
+
+    def expression(texts: list[str]) -> str:
+        named = [f"{name}={text}" for name, text in zip(names, texts[count:], strict=True)]
+        return f"return {target}({', '.join([*texts[:count], *named])})"
+
+    return evaluate((target, count, names), expression, [*args, *kwargs.values()], target)
+
+
+def method(name: str, self: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a method of a tensor."""
+    count = len(args) + 1
+    names = tuple(kwargs)
+
+    def expression(texts: list[str]) -> str:
+        named = [f"{key}={text}" for key, text in zip(names, texts[count:], strict=True)]
+        return f"return {texts[0]}.{name}({', '.join([*texts[1:count], *named])})"
+
+    return evaluate((".", name, count, names), expression, [self, *args, *kwargs.values()], f"Tensor.{name}")
+
+
+class Operator:
+    """An operator by name, with all its overloads."""
+
+    __slots__ = ("_target", "__name__")
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self.__name__ = target.rpartition(".")[2]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return call(self._target, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<operator {self._target.removeprefix('torch.ops.')}>"
+
+
+class Namespace:
+    """The operators of a namespace: ``flambeau.ops.aten``."""
+
+    def __init__(self, name: str) -> None:
+        self._torch_path = f"torch.ops.{name}"
+
+    def __getattr__(self, name: str) -> Operator:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        operator = Operator(f"{self._torch_path}.{name}")
+        setattr(self, name, operator)
+        return operator
+
+
+class Namespaces:
+    """All namespaces: ``flambeau.ops``."""
+
+    _torch_path = "torch.ops"
+
+    def __getattr__(self, name: str) -> Namespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        namespace = Namespace(name)
+        setattr(self, name, namespace)
+        return namespace
+
+
+ops = Namespaces()

@@ -1,0 +1,73 @@
+"""Results of programs that have no class in Python: named tuples, members of enumerations, devices."""
+
+from __future__ import annotations
+
+import collections
+from functools import lru_cache
+from typing import Any
+
+
+@lru_cache(maxsize=1024)
+def _named_tuple_class(name: str, fields: tuple[str, ...]) -> Any:
+    return collections.namedtuple(name.rpartition(".")[2] or "NamedTuple", fields, rename=True)
+
+
+def named_tuple(name: str, fields: list[str], items: tuple[Any, ...]) -> Any:
+    """Makes a named tuple. Equal names and fields give the same class, up to a bound."""
+    return _named_tuple_class(name, tuple(fields))._make(items)
+
+
+class EnumMember:
+    """A member of an enumeration of a program."""
+
+    __slots__ = ("type", "name", "value")
+
+    def __init__(self, type: str, name: str, value: Any) -> None:
+        self.type = type
+        self.name = name
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"<{self.type.rpartition('.')[2]}.{self.name}: {self.value!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, EnumMember):
+            return (self.type, self.name) == (other.type, other.name)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.name))
+
+
+def enum_member(type: str, name: str, value: Any) -> EnumMember:
+    """Makes a member of an enumeration."""
+    return EnumMember(type, name, value)
+
+
+class device:
+    """A device. Tensors are on ``cpu``."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        kind, _, index = self.text.partition(":")
+        return f"device(type={kind!r}, index={index})" if index else f"device(type={kind!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def to_numpy(tensor: Any) -> Any:
+    """Returns an array over the memory of a tensor."""
+    import numpy
+
+    return numpy.asarray(tensor.detach() if tensor.requires_grad else tensor)

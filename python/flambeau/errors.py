@@ -1,0 +1,104 @@
+"""Exceptions of the compiler.
+
+Every exception has the parts that the compiler reports: a stable code, the message, the file, line and column where the text
+has them, and the whole text with source lines and carets, which is also ``str(error)``.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+__all__ = ["CompileError", "Error", "InternalError", "LimitError", "MisuseError", "RuntimeError", "UnsupportedError"]
+
+
+class Error(Exception):
+    """The base class of all exceptions of the compiler."""
+
+    code: str = ""
+    """A stable code; ``flambeau explain CODE`` prints its description."""
+    message: str = ""
+    """The summary, without position."""
+    file: str | None = None
+    """The name of the text in which the error is."""
+    line: int | None = None
+    """The line in the text, from 1."""
+    column: int | None = None
+    """The column in the line, from 1."""
+    functions: tuple[str, ...] = ()
+    """The functions of the program that were running, outermost first."""
+
+
+class CompileError(Error, builtins.RuntimeError):
+    """A program, a file or a graph is wrong."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """The program may be right, but the compiler does not have a feature that it needs."""
+
+
+class RuntimeError(Error, builtins.RuntimeError):
+    """A running program raised an exception. The text has the traceback within the program."""
+
+
+class MisuseError(Error, TypeError):
+    """A call violates the contract of the called function."""
+
+
+class LimitError(Error, builtins.RuntimeError):
+    """A limit of the session was reached."""
+
+
+class InternalError(Error, builtins.RuntimeError):
+    """A bug of the compiler."""
+
+
+_CLASSES: dict[str, type[Error]] = {
+    "input": CompileError,
+    "unsupported": UnsupportedError,
+    "misuse": MisuseError,
+    "limit": LimitError,
+    "internal": InternalError,
+}
+
+_raised: dict[str, type[RuntimeError]] = {}
+
+
+def _class_of_raised(name: str) -> type[RuntimeError]:
+    """Returns a subclass of both :class:`RuntimeError` and the exception class that the program raised."""
+    name = name.removeprefix("builtins.")
+    known = _raised.get(name)
+    if known is not None:
+        return known
+    made: type[RuntimeError] = RuntimeError
+    base = getattr(builtins, name, None)
+    if isinstance(base, type) and issubclass(base, Exception) and not issubclass(RuntimeError, base):
+        try:
+            made = type(name, (RuntimeError, base), {"__module__": __name__, "__str__": lambda self: str(self.args[0])})
+        except TypeError:
+            # Classes with another layout in memory, such as OSError, cannot be combined.
+            made = RuntimeError
+    return _raised.setdefault(name, made)
+
+
+def _make(
+    fault: str,
+    code: str,
+    message: str,
+    text: str,
+    python_class: str | None = None,
+    functions: list[str] | None = None,
+    **position: Any,
+) -> Error:
+    """Makes the exception for an error of the compiler. Called by the extension."""
+    cls = _CLASSES.get(fault, Error)
+    if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
+        cls = _class_of_raised(python_class or "RuntimeError")
+    error = cls(text)
+    error.code = code
+    error.message = message
+    error.functions = tuple(functions or ())
+    error.file = position.get("file")
+    error.line = position.get("line")
+    error.column = position.get("column")
+    return error

@@ -1,0 +1,318 @@
+"""What ``torch.jit`` is in PyTorch: compiled functions and modules, archives."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import types
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._markers import Attribute, Future, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait
+from ._native import Graph, Tensor
+
+if TYPE_CHECKING:
+    from ._frontend import Fallback
+
+__all__ = [
+    "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
+    "fork", "freeze", "ignore", "interface", "is_scripting", "isinstance", "load", "optimize_for_inference", "save", "script",
+    "unused", "wait",
+]  # fmt: skip
+
+
+class ScriptFunction:
+    """A compiled function."""
+
+    def __init__(
+        self, function: _native.Function, python: types.FunctionType | None = None, fallbacks: Iterable[Fallback] = ()
+    ) -> None:
+        self._function = function
+        self._fallbacks = list(fallbacks)
+        # The function of Python that was compiled: other functions that call it compile it again.
+        self._python = python
+        self.__name__ = function.name
+        self.__doc__ = python.__doc__ if python is not None else None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        return self._function.name
+
+    @property
+    def schema(self) -> str:
+        """The signature as text."""
+        return self._function.schema
+
+    @property
+    def graph(self) -> Graph:
+        """A copy of the graph as loaded."""
+        return self._function.graph()
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """A copy of the graph with all calls inlined."""
+        return self._function.graph("inline")
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
+        """A copy of the graph that a call with these arguments runs: the optimized one."""
+        self(*args, **kwargs)
+        return self._function.graph("default")
+
+    @property
+    def code(self) -> str:
+        """The body as source."""
+        return self._function.code
+
+    def optimized_graph(self, pipeline: str = "default") -> Graph:
+        """A copy of the graph after a pipeline of passes."""
+        return self._function.graph(pipeline)
+
+    def fallbacks(self) -> list[Fallback]:
+        """The uses of objects that are left to Python: name, object, reason and position of each."""
+        return list(self._fallbacks)
+
+    def __repr__(self) -> str:
+        return f"<ScriptFunction {self.schema}>"
+
+
+class CompilationUnit:
+    """Functions and classes that are compiled from source text."""
+
+    def __init__(self, text: str = "", name: str = "<string>") -> None:
+        self._functions: dict[str, ScriptFunction] = {}
+        self._program = _native.compile(text, name)
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        """Returns a function by name, ``None`` if there is none."""
+        if name not in self._program.entries():
+            return None
+        return self._found(name)
+
+    def _found(self, name: str) -> ScriptFunction:
+        found = self._functions.get(name)
+        if found is None:
+            found = self._functions[name] = ScriptFunction(self._program.function(name))
+        return found
+
+    def __getattr__(self, name: str) -> ScriptFunction:
+        if name.startswith("_") or name not in self._program.entries():
+            raise AttributeError(f"the unit has no function {name!r}")
+        return self._found(name)
+
+    def __getitem__(self, name: str) -> ScriptFunction:
+        return self._found(name)
+
+    def functions(self) -> list[ScriptFunction]:
+        """Returns all functions, in order of definition."""
+        return [self._found(name) for name in self._program.entries()]
+
+
+class ScriptModule:
+    """A module, or an object of another class, of a program. Attributes are the program's: a call sees what was set here."""
+
+    def __init__(self, native: _native.ScriptObject) -> None:
+        object.__setattr__(self, "_native", native)
+        object.__setattr__(self, "_functions", {})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._method("__call__")(*args, **kwargs)
+
+    def _method(self, name: str) -> ScriptFunction:
+        found: ScriptFunction | None = self._functions.get(name)
+        if found is None:
+            native = self._native
+            program = native.program()
+            root = program.module()
+            if name == "__call__" and root is not None and root.identity == native.identity:
+                function = program.function("__call__")
+            else:
+                function = native.method("forward" if name == "__call__" else name)
+            found = self._functions[name] = ScriptFunction(function)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        native = self._native
+        if name in native.methods():
+            return self._method(name)
+        return _wrapped(native.get(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._native.set(name, value._native if builtins.isinstance(value, ScriptModule) else value)
+
+    @property
+    def original_name(self) -> str:
+        return str(self._native.class_name.rpartition(".")[2])
+
+    @property
+    def graph(self) -> Graph:
+        return self._method("forward").graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        return self._method("forward").inlined_graph
+
+    @property
+    def code(self) -> str:
+        return self._method("forward").code
+
+    def _tensors(self, kind: str) -> Iterator[tuple[str, Tensor]]:
+        seen: list[Tensor] = []
+        for path, module in self.named_modules():
+            for name, own, _ in module._native.attributes():
+                value = module._native.get(name) if own == kind else None
+                if builtins.isinstance(value, Tensor) and not any(value.is_same(tensor) for tensor in seen):
+                    seen.append(value)
+                    yield (f"{path}.{name}" if path else name), value
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Returns all parameters, each once."""
+        return self._tensors("parameter")
+
+    def parameters(self) -> Iterator[Tensor]:
+        return (tensor for _, tensor in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Returns all buffers, each once."""
+        return self._tensors("buffer")
+
+    def buffers(self) -> Iterator[Tensor]:
+        return (tensor for _, tensor in self.named_buffers())
+
+    def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
+        """Returns the direct submodules."""
+        for name, _, type_text in self._native.attributes():
+            if type_text.startswith("__torch__."):
+                value = self._native.get(name)
+                if builtins.isinstance(value, _native.ScriptObject) and "training" in {a[0] for a in value.attributes()}:
+                    yield name, ScriptModule(value)
+
+    def named_modules(self) -> Iterator[tuple[str, ScriptModule]]:
+        """Returns this module, with an empty name, and all below it, each once."""
+        seen: set[int] = set()
+        stack: list[tuple[str, ScriptModule]] = [("", self)]
+        while stack:
+            path, module = stack.pop()
+            if module._native.identity in seen:
+                continue
+            seen.add(module._native.identity)
+            children = [(f"{path}.{name}" if path else name, child) for name, child in module.named_children()]
+            stack.extend(reversed(children))
+            yield path, module
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Returns parameters and buffers by name."""
+        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+
+    def train(self, mode: bool = True) -> ScriptModule:
+        self._native.train(mode)
+        return self
+
+    def eval(self) -> ScriptModule:
+        return self.train(False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the module as an archive."""
+        self._native.program().save(path)
+
+    def __repr__(self) -> str:
+        children = "".join(f"\n  ({name}): {_indented(repr(child))}" for name, child in self.named_children())
+        shown = f"original_name={self.original_name}"
+        return f"ScriptModule(\n  {shown}{children}\n)" if children else f"ScriptModule({shown})"
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _wrapped(value: Any) -> Any:
+    return ScriptModule(value) if builtins.isinstance(value, _native.ScriptObject) else value
+
+
+class ExportedProgram:
+    """A program that ``torch.export`` wrote."""
+
+    def __init__(self, native: _native.ExportedProgram) -> None:
+        self._native = native
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._native(*args, **kwargs)
+
+    @property
+    def graph(self) -> Graph:
+        return self._native.graph()
+
+    def to_module(self) -> ScriptModule:
+        """Returns the program as a TorchScript module, which can be frozen and saved."""
+        return _module_of(self._native.to_module())
+
+
+def _module_of(program: _native.Program) -> ScriptModule:
+    module = program.module()
+    assert module is not None, "the program has a module"
+    return ScriptModule(module)
+
+
+def script(definition: Any = None, *, fallback: bool = False) -> Any:
+    """Compiles a function, a class or a module.
+
+    A function becomes a :class:`ScriptFunction`, a module of PyTorch a :class:`ScriptModule` with the module's own tensors. A
+    class is compiled with the functions that use it; it is returned as it is. Functions, methods and classes that are reached
+    are compiled as well.
+
+    With ``fallback`` what cannot be compiled but can be called is left to Python: members and calls of such objects are
+    evaluated in Python while the program runs, and an annotation converts the results. ``fallbacks()`` lists them.
+
+    Raises:
+        CompileError: the definition is wrong.
+        UnsupportedError: the definition needs something that the compiler does not have.
+    """
+    from ._frontend import Texts
+
+    if definition is None:
+        return lambda given: script(given, fallback=fallback)
+    if builtins.isinstance(definition, (ScriptFunction, ScriptModule)):
+        return definition
+    texts = Texts(fallback)
+    if builtins.isinstance(definition, types.FunctionType):
+        name = texts.function(definition)
+        return ScriptFunction(texts.compile().function(name), definition, texts.fallbacks)
+    if builtins.isinstance(definition, type):
+        texts.class_name(definition)
+        texts.compile()
+        return definition
+    from ._modules import Modules, is_module
+
+    if is_module(definition):
+        modules = Modules(texts)
+        modules.class_of(definition)
+        built = modules.build(texts.compile(), definition)
+        return _module_of(built.as_module(type(definition).__name__))
+    from .errors import MisuseError
+
+    raise MisuseError(f"an object of type `{type(definition).__name__}` is no function, class or module")
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Loads an archive (``.pt``) as a :class:`ScriptModule`, an exported program (``.pt2``) as an :class:`ExportedProgram`."""
+    if _native.is_exported(path):
+        return ExportedProgram(_native.load_exported(path))
+    return _module_of(_native.load(path))
+
+
+def save(module: ScriptModule, path: str | os.PathLike[str]) -> None:
+    """Writes a module as an archive, which PyTorch can load."""
+    module.save(path)
+
+
+def freeze(module: ScriptModule, preserved_attrs: Iterable[str] | None = None) -> ScriptModule:
+    """Returns a copy of a module in evaluation mode whose attributes are constants, except the named ones."""
+    return _module_of(module._native.program().freeze(list(preserved_attrs or ())))
+
+
+def optimize_for_inference(module: ScriptModule) -> ScriptModule:
+    """Returns a frozen copy. Calls optimize graphs by themselves."""
+    return freeze(module)

@@ -1,0 +1,45 @@
+"""The names of PyTorch, for programs that are written where PyTorch is not installed.
+
+``from flambeau import torch_names as torch`` lets functions that are compiled use ``torch.relu`` and annotations use
+``torch.Tensor``. A function that is called in Python runs the operator of that name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class TorchName:
+    """A dotted name below ``torch``."""
+
+    def __init__(self, path: str) -> None:
+        self._torch_path = path
+        self.__name__ = path.rpartition(".")[2]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        member = _member(f"{self._torch_path}.{name}")
+        setattr(self, name, member)
+        return member
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from ._ops import call
+
+        return call(self._torch_path, args, kwargs)
+
+    def __repr__(self) -> str:
+        return self._torch_path
+
+
+def _member(path: str) -> Any:
+    from . import _dtypes
+
+    name = path.removeprefix("torch.")
+    return _dtypes.DTYPES.get(name) or TorchName(path)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return _member(f"torch.{name}")

@@ -1,0 +1,308 @@
+//! DLPack: tensors from and to other libraries without a copy.
+//!
+//! The structures are those of `dlpack.h`: the legacy `DLManagedTensor` and the versioned `DLManagedTensorVersioned`, which
+//! adds flags. A capsule is consumed by renaming it; a capsule that is dropped without a consumer calls the deleter.
+#![allow(unsafe_code, reason = "the C structures of DLPack, and capsules")]
+
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+
+use flambeau::tensor::{DType, Layout, Tensor, TensorError};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::errors::{misuse, raise_tensor};
+use crate::lent::{Bytes, Loans};
+
+const LEGACY: &CStr = c"dltensor";
+const LEGACY_USED: &CStr = c"used_dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+
+/// The device type of memory of the processor.
+pub(crate) const CPU: i32 = 1;
+const READ_ONLY: u64 = 1;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Device {
+    kind: i32,
+    id: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device: Device,
+    ndim: i32,
+    dtype: DataType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Legacy {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
+}
+
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// A tensor taken from a capsule. Dropping it gives the memory back.
+enum Taken {
+    Legacy(NonNull<Legacy>),
+    Versioned(NonNull<Versioned>),
+}
+
+// SAFETY: the specification lets the deleter be called from any thread, and the structure is not changed.
+unsafe impl Send for Taken {}
+// SAFETY: as above; shared references only read.
+unsafe impl Sync for Taken {}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // SAFETY: the pointers come from a capsule that was renamed, so this is the only consumer, which calls the deleter
+        // once.
+        unsafe {
+            match self {
+                Taken::Legacy(t) => t.as_ref().deleter.map(|delete| delete(t.as_ptr())),
+                Taken::Versioned(t) => t.as_ref().deleter.map(|delete| delete(t.as_ptr())),
+            };
+        }
+    }
+}
+
+/// Makes a tensor over the memory of a capsule, which is consumed.
+pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
+    let py = capsule.py();
+    let raw = capsule.as_ptr();
+    // SAFETY: `raw` is a live object; `PyCapsule_IsValid` checks that it is a capsule of that name, and the capsule's pointer
+    // is a structure of that kind by the protocol. Renaming makes this function the only consumer.
+    let taken = unsafe {
+        if ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) == 1 {
+            let pointer = ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr());
+            ffi::PyCapsule_SetName(raw, VERSIONED_USED.as_ptr());
+            NonNull::new(pointer.cast()).map(Taken::Versioned)
+        } else if ffi::PyCapsule_IsValid(raw, LEGACY.as_ptr()) == 1 {
+            let pointer = ffi::PyCapsule_GetPointer(raw, LEGACY.as_ptr());
+            ffi::PyCapsule_SetName(raw, LEGACY_USED.as_ptr());
+            NonNull::new(pointer.cast()).map(Taken::Legacy)
+        } else {
+            None
+        }
+    };
+    let taken =
+        taken.ok_or_else(|| misuse(py, "expected a DLPack capsule that was not used before".to_owned()))?;
+    // SAFETY: the structure is valid until the deleter is called, which `taken` does when it is dropped.
+    let (tensor, writable) = unsafe {
+        match &taken {
+            Taken::Legacy(t) => (&(*t.as_ptr()).tensor, true),
+            Taken::Versioned(t) if t.as_ref().major != 1 => {
+                let major = t.as_ref().major;
+                return Err(misuse(py, format!("DLPack version {major} is not supported; version 1 is")));
+            }
+            Taken::Versioned(t) => (&(*t.as_ptr()).tensor, t.as_ref().flags & READ_ONLY == 0),
+        }
+    };
+    let (dtype, layout) = describe(py, tensor)?;
+    let len = layout.storage_end().saturating_mul(dtype.size());
+    // The structure is that of the producer: its pointer may be null only if there are no elements.
+    let start = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+    let start = match NonNull::new(start) {
+        Some(start) => start,
+        None if len == 0 => NonNull::dangling(),
+        None => return Err(misuse(py, "the DLPack tensor has no data".to_owned())),
+    };
+    let bytes = Bytes { start, len, writable, owner: Box::new(taken) };
+    // SAFETY: the producer guarantees that the elements are valid until the deleter is called; calls hold the arguments, and
+    // documentation forbids access by other threads during a call.
+    let (storage, offset) = unsafe { loans.take(bytes, dtype.size()) }.map_err(|e| raise_tensor(py, e))?;
+    let layout = Layout::new(layout.sizes(), layout.strides(), (offset / dtype.size()) as i64);
+    layout.and_then(|layout| Tensor::from_storage(storage, dtype, layout)).map_err(|e| raise_tensor(py, e))
+}
+
+/// Returns dtype and layout, relative to the first element.
+fn describe(py: Python<'_>, tensor: &DlTensor) -> PyResult<(DType, Layout)> {
+    let device = tensor.device.kind;
+    if device != CPU {
+        return Err(misuse(
+            py,
+            format!("tensors of DLPack device type {device} are not on the CPU; move them there"),
+        ));
+    }
+    let DataType { code, bits, lanes } = tensor.dtype;
+    let dtype = dtype_of(code, bits).filter(|_| lanes == 1).ok_or_else(|| {
+        misuse(py, format!("DLPack dtype (code {code}, {bits} bits, {lanes} lanes) is not supported"))
+    })?;
+    let rank = usize::try_from(tensor.ndim).map_err(|_| misuse(py, "negative rank".to_owned()))?;
+    // SAFETY: `shape` and, unless null, `strides` have one number per dimension, by the protocol.
+    let (sizes, strides) = unsafe {
+        let slice = |numbers: *mut i64| match rank {
+            0 => &[][..],
+            _ => std::slice::from_raw_parts(numbers.cast_const(), rank),
+        };
+        (slice(tensor.shape), (!tensor.strides.is_null()).then(|| slice(tensor.strides)))
+    };
+    if strides.is_some_and(|strides| strides.iter().any(|&s| s < 0)) {
+        return Err(misuse(py, "negative strides are not supported; pass a copy".to_owned()));
+    }
+    let layout = match strides {
+        Some(strides) => Layout::new(sizes, strides, 0),
+        None => Layout::contiguous(sizes),
+    };
+    Ok((dtype, layout.map_err(|e| raise_tensor(py, e))?))
+}
+
+fn dtype_of(code: u8, bits: u8) -> Option<DType> {
+    Some(match (code, bits) {
+        (0, 8) => DType::I8,
+        (0, 16) => DType::I16,
+        (0, 32) => DType::I32,
+        (0, 64) => DType::I64,
+        (1, 8) => DType::U8,
+        (2, 16) => DType::F16,
+        (2, 32) => DType::F32,
+        (2, 64) => DType::F64,
+        (4, 16) => DType::BF16,
+        (5, 32) => DType::C32,
+        (5, 64) => DType::C64,
+        (5, 128) => DType::C128,
+        (6, 8) => DType::Bool,
+        _ => return None,
+    })
+}
+
+fn code_of(dtype: DType) -> DataType {
+    let code = match dtype {
+        DType::Bool => 6,
+        DType::U8 => 1,
+        DType::BF16 => 4,
+        _ if dtype.is_complex() => 5,
+        _ if dtype.is_floating() => 2,
+        _ => 0,
+    };
+    DataType { code, bits: (dtype.size() * 8) as u8, lanes: 1 }
+}
+
+/// What a capsule made here owns: the structure, which is first so that a pointer to it is one to the whole, the tensor, and
+/// the numbers that the structure points to.
+#[repr(C)]
+struct Exported<S> {
+    managed: S,
+    _tensor: Tensor,
+    _numbers: Box<[i64]>,
+}
+
+fn dl_tensor(tensor: &Tensor, start: NonNull<u8>, numbers: &mut [i64]) -> DlTensor {
+    let rank = tensor.rank();
+    numbers[..rank].copy_from_slice(tensor.sizes());
+    numbers[rank..].copy_from_slice(tensor.strides());
+    let data = start.as_ptr().wrapping_add(tensor.offset() as usize * tensor.dtype().size());
+    DlTensor {
+        data: data.cast(),
+        device: Device { kind: CPU, id: 0 },
+        ndim: rank as i32,
+        dtype: code_of(tensor.dtype()),
+        shape: numbers.as_mut_ptr(),
+        strides: numbers.as_mut_ptr().wrapping_add(rank),
+        byte_offset: 0,
+    }
+}
+
+/// Returns a capsule over the memory of a tensor, whose address is fixed from then on.
+pub(crate) fn export(py: Python<'_>, tensor: &Tensor, versioned: bool) -> PyResult<Py<PyAny>> {
+    let (start, writable) = tensor.storage().pin().map_err(|e| raise_tensor(py, e))?;
+    if !versioned && !writable {
+        return Err(PyBufferError::new_err("the memory is read-only, which needs DLPack version 1"));
+    }
+    let mut numbers = vec![0_i64; 2 * tensor.rank()].into_boxed_slice();
+    let dl = dl_tensor(tensor, start, &mut numbers);
+    let context = std::ptr::null_mut();
+    let (pointer, name, destructor): (*mut c_void, _, ffi::PyCapsule_Destructor) = if versioned {
+        let flags = if writable { 0 } else { READ_ONLY };
+        let deleter = Some(delete::<Versioned> as unsafe extern "C" fn(_));
+        let managed = Versioned { major: 1, minor: 0, context, deleter, flags, tensor: dl };
+        let exported = Box::new(Exported { managed, _tensor: tensor.clone(), _numbers: numbers });
+        (Box::into_raw(exported).cast(), VERSIONED, drop_versioned)
+    } else {
+        let deleter = Some(delete::<Legacy> as unsafe extern "C" fn(_));
+        let managed = Legacy { tensor: dl, context, deleter };
+        let exported = Box::new(Exported { managed, _tensor: tensor.clone(), _numbers: numbers });
+        (Box::into_raw(exported).cast(), LEGACY, drop_legacy)
+    };
+    // SAFETY: the pointer is valid and not null, and the name is static. The result is a new reference, or null with an
+    // exception.
+    unsafe {
+        let capsule = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destructor));
+        Bound::from_owned_ptr_or_err(py, capsule).map(Bound::unbind)
+    }
+}
+
+/// Frees what [`export`] made: the whole begins with the structure.
+///
+/// # Safety
+/// `managed` was made by [`export`] with this type and is not used afterwards.
+unsafe extern "C" fn delete<S>(managed: *mut S) {
+    // SAFETY: the caller's contract.
+    unsafe { drop(Box::from_raw(managed.cast::<Exported<S>>())) }
+}
+
+/// # Safety
+/// `capsule` is a capsule made by [`export`]; Python calls its destructor once.
+unsafe extern "C" fn drop_legacy(capsule: *mut ffi::PyObject) {
+    // SAFETY: a capsule with the first name was not consumed, so its structure is still owned by it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, LEGACY.as_ptr()) == 1 {
+            delete::<Legacy>(ffi::PyCapsule_GetPointer(capsule, LEGACY.as_ptr()).cast());
+        }
+    }
+}
+
+/// # Safety
+/// As [`drop_legacy`].
+unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: a capsule with the first name was not consumed, so its structure is still owned by it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            delete::<Versioned>(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
+        }
+    }
+}
+
+/// Returns the name of an element type in NumPy's array interface; `None` if NumPy has no such type.
+pub(crate) fn typestr(dtype: DType) -> Option<String> {
+    let kind = match dtype {
+        DType::Bool => 'b',
+        DType::U8 => 'u',
+        DType::BF16 | DType::C32 => return None,
+        _ if dtype.is_complex() => 'c',
+        _ if dtype.is_floating() => 'f',
+        _ => 'i',
+    };
+    let order = if dtype.size() == 1 { '|' } else { '<' };
+    Some(format!("{order}{kind}{}", dtype.size()))
+}
+
+/// Forgets the type of [`TensorError`] in results of functions that raise.
+pub(crate) fn or_raise<T>(py: Python<'_>, result: Result<T, TensorError>) -> PyResult<T> {
+    result.map_err(|e| raise_tensor(py, e))
+}

@@ -1,0 +1,160 @@
+//! Python as the host of programs: what a program leaves to Python.
+//!
+//! A name that is not compiled is an object of the host. Reading its members and calling it are `prim::PythonOp` nodes, which
+//! take the interpreter lock for their duration; results are objects of the host again, until an annotation converts them with
+//! `prim::CastFromPython`. An exception that Python raises ends the run like an exception of the program, with the original
+//! one as its cause.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flambeau::exec::{Fault, Host, HostCalls, KernelError, KernelResult, Rets};
+use flambeau::ir::value::HostValue;
+use flambeau::ir::{HostOp, NodeId};
+use flambeau::{Graph, IValue, Program, Type};
+use pyo3::exceptions::PyNameError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::values::{Call, Failure, PyHost};
+
+/// Objects of Python by the names that a program gives them.
+pub(crate) type Objects = BTreeMap<String, Py<PyAny>>;
+
+/// A program with the objects of Python to which it refers.
+#[derive(Clone)]
+pub(crate) struct Hosted {
+    program: Program,
+    objects: Arc<Objects>,
+}
+
+impl Deref for Hosted {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
+
+impl From<Program> for Hosted {
+    fn from(program: Program) -> Hosted {
+        Hosted { program, objects: Arc::default() }
+    }
+}
+
+/// The first exception that Python raised during a run.
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+
+impl Hosted {
+    pub(crate) fn new(program: Program, objects: Objects) -> Hosted {
+        Hosted { program, objects: Arc::new(objects) }
+    }
+
+    /// Returns the same objects with another form of the program.
+    pub(crate) fn with(&self, program: Program) -> Hosted {
+        Hosted { program, objects: Arc::clone(&self.objects) }
+    }
+
+    /// Lets a run call Python. Returns `None` for a program that does not.
+    pub(crate) fn serve(&self, host: &mut Host) -> Option<Raised> {
+        if self.objects.is_empty() {
+            return None;
+        }
+        let raised = Raised::default();
+        host.set_calls(Calls { program: self.clone(), raised: Arc::clone(&raised) });
+        Some(raised)
+    }
+
+    /// Resolves a dotted path.
+    fn object<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        let mut names = path.split('.');
+        let first = names.next().unwrap_or_default();
+        let known = self.objects.get(first);
+        let known = known.ok_or_else(|| PyNameError::new_err(format!("name '{first}' is not defined")))?;
+        names.try_fold(known.bind(py).clone(), |object, name| object.getattr(name))
+    }
+}
+
+/// The operations of a run on objects of Python.
+struct Calls {
+    program: Hosted,
+    raised: Raised,
+}
+
+impl Calls {
+    fn run<'py>(&self, py: Python<'py>, op: &HostOp, args: &[IValue]) -> PyResult<Bound<'py, PyAny>> {
+        let call = Call::new(py);
+        let args: PyResult<Vec<_>> = args.iter().map(|arg| call.result(arg, &self.program, 0)).collect();
+        let args = args?;
+        let (callee, args, words) = match (op, args.as_slice()) {
+            (HostOp::Object(path), _) => return self.program.object(py, path.as_str()),
+            (HostOp::Member(name), [object, ..]) => return object.getattr(name.as_str()),
+            (HostOp::Function(path, words), args) => (self.program.object(py, path.as_str())?, args, words),
+            (HostOp::Call(words), [callee, args @ ..]) => (callee.clone(), args, words),
+            _ => return Err(PyNameError::new_err("a call of nothing")),
+        };
+        let (positional, named) = args.split_at(args.len().saturating_sub(words.len()));
+        let keywords = PyDict::new(py);
+        for (word, value) in words.iter().zip(named) {
+            keywords.set_item(word.as_str(), value)?;
+        }
+        callee.call(PyTuple::new(py, positional)?, Some(&keywords))
+    }
+
+    /// Keeps an exception as the cause of the run's error.
+    fn error(&self, py: Python<'_>, error: PyErr) -> KernelError {
+        let class = error.get_type(py).name().map_or_else(|_| "RuntimeError".to_owned(), |n| n.to_string());
+        let message = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        KernelError::new(Fault::Input, class, message)
+    }
+}
+
+impl HostCalls for Calls {
+    fn call(&mut self, graph: &Graph, node: NodeId, args: &mut [IValue], rets: &mut Rets) -> KernelResult {
+        let op =
+            HostOp::of(graph, node).ok_or_else(|| KernelError::misuse("a host operation without a name"))?;
+        Python::attach(|py| match self.run(py, &op, args) {
+            Ok(object) => {
+                rets.push(IValue::Host(HostValue::new(PyHost(object.unbind()))));
+                Ok(())
+            }
+            Err(error) => Err(self.error(py, error)),
+        })
+    }
+
+    fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError> {
+        let IValue::Host(host) = &value else {
+            return Err(KernelError::new(Fault::Input, "ValueError", mismatch(value.tag(), ty)));
+        };
+        let object =
+            host.downcast::<PyHost>().ok_or_else(|| KernelError::misuse("an object of another host"))?;
+        Python::attach(|py| {
+            let object = object.0.bind(py);
+            Call::new(py).value(object, ty, 0).map_err(|failure| match failure {
+                Failure::Raised(error) => self.error(py, error),
+                Failure::Type => {
+                    let name = object.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+                    let shown = object.repr().map_or_else(|_| String::new(), |text| text.to_string());
+                    let shown: String = shown.chars().take(100).collect();
+                    let text = format!("{} (the value is {shown})", mismatch(&name, ty));
+                    KernelError::new(Fault::Input, "ValueError", text)
+                }
+            })
+        })
+    }
+}
+
+fn mismatch(found: &str, ty: Type) -> String {
+    format!("cannot cast Python object of type {found} to TorchScript type {ty}")
+}
+
+/// Makes the exception that Python raised the cause of the run's error.
+pub(crate) fn with_cause(py: Python<'_>, error: PyErr, raised: Option<Raised>) -> PyErr {
+    let cause = raised.and_then(|raised| raised.lock().unwrap_or_else(PoisonError::into_inner).take());
+    if cause.is_some() {
+        error.set_cause(py, cause);
+    }
+    error
+}

@@ -1,0 +1,44 @@
+//! The extension module `flambeau._native`: the compiler for Python.
+//!
+//! This crate converts: values, errors, tensors. Everything else of the package `flambeau` is Python (`flambeau/`), over the
+//! classes and functions here, or the compiler's own.
+
+mod dlpack;
+mod errors;
+mod graph;
+mod host;
+mod lent;
+mod program;
+mod tensor;
+mod values;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<program::PyProgram>()?;
+    module.add_class::<program::PyFunction>()?;
+    module.add_class::<program::ScriptObject>()?;
+    module.add_class::<program::PyExported>()?;
+    module.add_class::<graph::PyGraph>()?;
+    module.add_class::<graph::PyNode>()?;
+    module.add_class::<graph::PyValue>()?;
+    module.add_class::<graph::PyBlock>()?;
+    module.add_function(wrap_pyfunction!(graph::parse_graph, module)?)?;
+    module.add_function(wrap_pyfunction!(graph::passes, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::from_dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::from_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::to_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(program::compile, module)?)?;
+    module.add_function(wrap_pyfunction!(program::compile_texts, module)?)?;
+    module.add_function(wrap_pyfunction!(program::new_object, module)?)?;
+    module.add_function(wrap_pyfunction!(program::parse_ir, module)?)?;
+    module.add_function(wrap_pyfunction!(program::load, module)?)?;
+    module.add_function(wrap_pyfunction!(program::load_exported, module)?)?;
+    module.add_function(wrap_pyfunction!(program::is_exported, module)?)?;
+    module.add_function(wrap_pyfunction!(program::set_grad_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(program::manual_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(program::version, module)?)?;
+    Ok(())
+}

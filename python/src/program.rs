@@ -1,0 +1,454 @@
+//! The classes `Program`, `Function` and `ScriptObject`, and the session that all of them share.
+//!
+//! A call converts its arguments, releases the interpreter lock, runs, and converts the result. What programs print goes to
+//! `sys.stdout`, so that notebooks and tests see it.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use flambeau::exec::Host;
+use flambeau::frontend::{Resolver, Sugar, host_object};
+use flambeau::ir::schema::Argument;
+use flambeau::ir::value::{Generator, Object};
+use flambeau::ir::{Source, Symbol};
+use flambeau::tensor::Device;
+use flambeau::{Entry, Error, ExportedProgram, IValue, Session, Type};
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::{misuse, raise};
+use crate::graph::PyGraph;
+use crate::host::{Hosted, Objects, with_cause};
+use crate::values::{Call, or_raise};
+
+thread_local! {
+    /// Whether calls of this thread record gradients.
+    static GRAD_ENABLED: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Returns the session of the process.
+pub(crate) fn session(py: Python<'_>) -> PyResult<&'static Session> {
+    static SESSION: PyOnceLock<Session> = PyOnceLock::new();
+    SESSION.get_or_try_init(py, || or_raise(py, Session::standard()))
+}
+
+/// Returns a host for a call of this thread.
+pub(crate) fn host(session: &Session) -> Host {
+    let mut host = session.host();
+    host.set_grad_enabled(GRAD_ENABLED.get());
+    host.set_stdout(SysStdout);
+    host.set_rng(generator().clone());
+    host
+}
+
+/// Returns the generator of random numbers that all calls share, as PyTorch's default generator.
+fn generator() -> &'static Generator {
+    static GENERATOR: OnceLock<Generator> = OnceLock::new();
+    GENERATOR.get_or_init(|| Generator::new(Device::CPU, Host::SEED))
+}
+
+/// Sets the seed of the random numbers of all later calls.
+#[pyfunction]
+pub(crate) fn manual_seed(seed: u64) {
+    generator().reseed(seed);
+}
+
+/// Sets whether calls of this thread record gradients; returns whether they did.
+#[pyfunction]
+pub(crate) fn set_grad_enabled(enabled: bool) -> bool {
+    GRAD_ENABLED.replace(enabled)
+}
+
+/// Python's `sys.stdout`.
+struct SysStdout;
+
+impl Write for SysStdout {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let write = |py: Python<'_>| -> PyResult<()> {
+            py.import("sys")?.getattr("stdout")?.call_method1("write", (text,)).map(|_| ())
+        };
+        Python::attach(write).map_err(std::io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A loaded or compiled program.
+#[pyclass(name = "Program", module = "flambeau._native", frozen)]
+pub(crate) struct PyProgram(pub(crate) Hosted);
+
+#[pymethods]
+impl PyProgram {
+    fn entries(&self) -> Vec<String> {
+        self.0.entries()
+    }
+
+    fn function(&self, py: Python<'_>, name: &str) -> PyResult<PyFunction> {
+        PyFunction::of(py, self.0.clone(), name)
+    }
+
+    /// The module of an archive, if there is one.
+    fn module(&self) -> Option<ScriptObject> {
+        self.0.module().map(|module| ScriptObject::new(self.0.clone(), module.object().clone()))
+    }
+
+    fn freeze(&self, py: Python<'_>, preserved: Vec<String>) -> PyResult<PyProgram> {
+        let names: Vec<&str> = preserved.iter().map(String::as_str).collect();
+        let frozen = or_raise(py, py.detach(|| self.0.freeze(&names)))?;
+        Ok(PyProgram(self.0.with(frozen)))
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        or_raise(py, py.detach(|| self.0.save(path)))
+    }
+
+    /// Functions that could not be compiled, with the errors.
+    fn missing(&self) -> Vec<(String, String)> {
+        self.0.missing().map(|(name, error)| (name.to_string(), error.to_string())).collect()
+    }
+}
+
+/// A function or method that can be called.
+#[pyclass(name = "Function", module = "flambeau._native", frozen, weakref)]
+pub(crate) struct PyFunction {
+    program: Hosted,
+    entry: Entry,
+}
+
+#[pymethods]
+impl PyFunction {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let params = self.entry.params();
+        let mut call = Call::new(py);
+        let mut values = Vec::with_capacity(args.len());
+        for (i, arg) in args.iter_borrowed().enumerate() {
+            match params.get(i) {
+                Some(param) => values.push(call.argument(&arg, param)?),
+                None => return Err(self.too_many(py, args.len())),
+            }
+        }
+        let mut named: Vec<(String, IValue)> = Vec::new();
+        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+            let name: String = name.extract()?;
+            let value = match params.iter().find(|p| p.name.as_str() == name) {
+                Some(param) => call.argument(&arg, param)?,
+                // The call reports that there is no such parameter.
+                None => IValue::None,
+            };
+            named.push((name, value));
+        }
+        let session = session(py)?;
+        let result = py.detach(|| {
+            let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
+            let mut host = host(session);
+            let raised = self.program.serve(&mut host);
+            (self.entry.call_on(&values, &named, &mut host), raised)
+        });
+        let (result, raised) = result;
+        let result = or_raise(py, result).map_err(|error| with_cause(py, error, raised))?;
+        call.result(&result, &self.program, 0)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.entry.name()
+    }
+
+    #[getter]
+    fn schema(&self) -> String {
+        self.entry.schema().to_string()
+    }
+
+    /// Names, types and defaults of the parameters.
+    fn parameters(&self) -> Vec<(String, String, bool)> {
+        let text = |p: &Argument| (p.name.to_string(), p.ty.annotation_str(), p.default.is_some());
+        self.entry.params().iter().map(text).collect()
+    }
+
+    /// A copy of the graph.
+    #[pyo3(signature = (pipeline=None))]
+    fn graph(&self, py: Python<'_>, pipeline: Option<&str>) -> PyResult<PyGraph> {
+        let graph = match pipeline {
+            Some(pipeline) => or_raise(py, py.detach(|| self.entry.optimized(pipeline)))?,
+            None => flambeau::Graph::clone(self.entry.graph()),
+        };
+        Ok(PyGraph::new(graph, self.program.clone()))
+    }
+
+    /// The body as source.
+    #[getter]
+    fn code(&self, py: Python<'_>) -> PyResult<String> {
+        or_raise(py, self.entry.code())
+    }
+
+    /// The instructions of the machine, as text.
+    fn bytecode(&self, py: Python<'_>) -> PyResult<String> {
+        or_raise(py, self.entry.bytecode())
+    }
+}
+
+impl PyFunction {
+    /// Returns an entry of a program.
+    pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
+        let entry = or_raise(py, program.entry(name))?;
+        Ok(PyFunction { program, entry })
+    }
+
+    #[cold]
+    fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
+        let (name, takes) = (self.entry.name(), self.entry.params().len());
+        misuse(py, format!("{name} takes {takes} arguments but {given} were given"))
+    }
+}
+
+/// An instance of a class of a program, such as a module.
+#[pyclass(name = "ScriptObject", module = "flambeau._native", frozen, weakref, subclass)]
+pub(crate) struct ScriptObject {
+    program: Hosted,
+    object: Object,
+}
+
+impl ScriptObject {
+    pub(crate) fn new(program: Hosted, object: Object) -> ScriptObject {
+        ScriptObject { program, object }
+    }
+
+    pub(crate) fn object(&self) -> &Object {
+        &self.object
+    }
+}
+
+#[pymethods]
+impl ScriptObject {
+    /// The qualified name of the class.
+    #[getter]
+    fn class_name(&self) -> String {
+        self.object.class().annotation_str()
+    }
+
+    #[getter]
+    fn identity(&self) -> usize {
+        self.object.id()
+    }
+
+    /// Names, kinds and types of the attributes.
+    fn attributes(&self) -> Vec<(String, &'static str, String)> {
+        use flambeau::ir::module::AttributeKind;
+        let kind = |kind: AttributeKind| match kind {
+            AttributeKind::Parameter => "parameter",
+            AttributeKind::Buffer => "buffer",
+            AttributeKind::Plain => "plain",
+        };
+        let module = self.program.object(self.object.clone());
+        let attributes = module.attributes().into_iter();
+        attributes.map(|(a, _)| (a.name.to_string(), kind(a.kind), a.ty.annotation_str())).collect()
+    }
+
+    fn methods(&self) -> Vec<String> {
+        self.program.object(self.object.clone()).methods().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn method(&self, py: Python<'_>, name: &str) -> PyResult<PyFunction> {
+        let entry = or_raise(py, self.program.method(&self.object, name))?;
+        Ok(PyFunction { program: self.program.clone(), entry })
+    }
+
+    /// The value of an attribute or constant.
+    fn get<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let module = self.program.object(self.object.clone());
+        let found = module.attributes().into_iter().find(|(a, _)| a.name.as_str() == name);
+        let constant = || module.constants().iter().find(|(n, _)| n.as_str() == name).map(|(_, v)| v.clone());
+        match found.map(|(_, value)| value).or_else(constant) {
+            Some(value) => Call::new(py).result(&value, &self.program, 0),
+            None => {
+                Err(PyAttributeError::new_err(format!("{} has no attribute `{name}`", self.class_name())))
+            }
+        }
+    }
+
+    fn set(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let module = self.program.object(self.object.clone());
+        let Some((attribute, _)) = module.attributes().into_iter().find(|(a, _)| a.name.as_str() == name)
+        else {
+            return Err(PyAttributeError::new_err(format!(
+                "{} has no attribute `{name}`",
+                self.class_name()
+            )));
+        };
+        let param = Argument::new(attribute.name, attribute.ty);
+        let value = Call::new(py).argument(value, &param)?;
+        or_raise(py, module.set(name, value))
+    }
+
+    fn program(&self) -> PyProgram {
+        PyProgram(self.program.clone())
+    }
+
+    /// The program with this object as its module, under the name of an archive.
+    fn as_module(&self, py: Python<'_>, name: &str) -> PyResult<PyProgram> {
+        let program = or_raise(py, self.program.with_module(self.object.clone(), name))?;
+        Ok(PyProgram(self.program.with(program)))
+    }
+
+    fn train(&self, mode: bool) {
+        self.program.object(self.object.clone()).train(mode);
+    }
+}
+
+/// An exported program.
+#[pyclass(name = "ExportedProgram", module = "flambeau._native", frozen)]
+pub(crate) struct PyExported {
+    exported: ExportedProgram,
+    /// The program as a module, in whose terms results are converted.
+    program: Hosted,
+}
+
+#[pymethods]
+impl PyExported {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let any = |name: &str| Argument::new(Symbol::new(name), Type::ANY);
+        let mut call = Call::new(py);
+        let values: PyResult<Vec<IValue>> =
+            args.iter().enumerate().map(|(i, arg)| call.argument(&arg, &any(&format!("{i}")))).collect();
+        let values = values?;
+        let mut named: Vec<(String, IValue)> = Vec::new();
+        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+            let name: String = name.extract()?;
+            let value = call.argument(&arg, &any(&name))?;
+            named.push((name, value));
+        }
+        let session = session(py)?;
+        let result = py.detach(|| {
+            let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
+            self.exported.call_on(&values, &named, &mut host(session))
+        });
+        call.result(&or_raise(py, result)?, &self.program, 0)
+    }
+
+    /// A copy of the graph.
+    fn graph(&self) -> PyGraph {
+        PyGraph::new(flambeau::Graph::clone(self.exported.graph()), self.program.clone())
+    }
+
+    /// The program as a TorchScript module.
+    fn to_module(&self, py: Python<'_>) -> PyResult<PyProgram> {
+        Ok(PyProgram(or_raise(py, self.exported.to_module())?.into()))
+    }
+}
+
+/// Compiles source.
+#[pyfunction]
+pub(crate) fn compile(py: Python<'_>, text: &str, name: &str) -> PyResult<PyProgram> {
+    let session = session(py)?;
+    or_raise(py, py.detach(|| session.compile_source(text, name))).map(|program| PyProgram(program.into()))
+}
+
+/// Resolves the names of objects that are left to Python.
+struct HostNames(BTreeSet<String>);
+
+impl Resolver for HostNames {
+    fn value(&self, name: &str) -> Option<Sugar> {
+        self.0.contains(name).then(|| host_object(name))
+    }
+}
+
+/// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
+/// `objects` are left to Python.
+#[pyfunction]
+pub(crate) fn compile_texts(
+    py: Python<'_>,
+    texts: Vec<(String, String, u32)>,
+    objects: Objects,
+) -> PyResult<PyProgram> {
+    let session = session(py)?;
+    let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
+    let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
+    let names = HostNames(objects.keys().cloned().collect());
+    let compiled = py.detach(|| session.compile_sources(&sources, &names));
+    Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects)))
+}
+
+/// Makes an object of a class of a program, with the values of all attributes by name.
+#[pyfunction]
+pub(crate) fn new_object<'py>(
+    py: Python<'py>,
+    program: &Bound<'py, PyProgram>,
+    class_name: &str,
+    values: &Bound<'py, PyDict>,
+) -> PyResult<ScriptObject> {
+    let program = &program.get().0;
+    let ty = Type::class(Symbol::new(class_name), 0);
+    let class = program.unit().class(ty);
+    let class = class.ok_or_else(|| misuse(py, format!("the program has no class `{class_name}`")))?;
+    let mut call = Call::new(py);
+    let mut slots = Vec::with_capacity(class.attributes.len());
+    for attribute in &class.attributes {
+        let value = values.get_item(attribute.name.as_str())?;
+        let missing =
+            || misuse(py, format!("the attribute `{}` of `{class_name}` has no value", attribute.name));
+        let value = value.ok_or_else(missing)?;
+        slots.push(call.argument(&value, &Argument::new(attribute.name, attribute.ty))?);
+    }
+    Ok(ScriptObject::new(program.clone(), Object::new(ty, slots)))
+}
+
+/// Reads a graph from IR text.
+#[pyfunction]
+pub(crate) fn parse_ir(py: Python<'_>, text: &str, name: &str) -> PyResult<PyProgram> {
+    let session = session(py)?;
+    or_raise(py, py.detach(|| session.parse_ir_named(text, name))).map(|program| PyProgram(program.into()))
+}
+
+/// Loads an archive (`.pt`).
+#[pyfunction]
+pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
+    let session = session(py)?;
+    or_raise(py, py.detach(|| session.load_archive(path))).map(|program| PyProgram(program.into()))
+}
+
+/// Loads an exported program (`.pt2`).
+#[pyfunction]
+pub(crate) fn load_exported(py: Python<'_>, path: PathBuf) -> PyResult<PyExported> {
+    let session = session(py)?;
+    let loaded = py.detach(|| -> Result<PyExported, Error> {
+        let exported = session.load_exported(path)?;
+        let program = session.program_of(flambeau::Graph::clone(exported.graph()))?;
+        Ok(PyExported { exported, program: program.into() })
+    });
+    or_raise(py, loaded)
+}
+
+/// Whether a file is an exported program rather than an archive.
+#[pyfunction]
+pub(crate) fn is_exported(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+    let limits = flambeau::archive::Limits::default();
+    let read = py.detach(|| flambeau::export::is_exported_file(&path, &limits));
+    read.map_err(|e| raise(py, &Error::from(e)))
+}
+
+/// Returns the version of the extension.
+#[pyfunction]
+pub(crate) fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -1,0 +1,228 @@
+//! The class `Tensor`: its data, its metadata and its gradient.
+//!
+//! Operators, indexing and printing are added in Python (`flambeau/_tensor.py`), over compiled one-line programs, so that they
+//! mean what they mean in programs.
+
+use flambeau::Session;
+use flambeau::exec::tape::WalkMode;
+use flambeau::tensor::{Scalar, Tensor};
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+
+use crate::dlpack::{self, or_raise};
+use crate::errors::{misuse, raise};
+use crate::program::{host, session};
+use crate::values::{Call, Failure};
+
+/// A tensor of the compiler. Two handles may refer to the same tensor: see `is_same`.
+#[pyclass(name = "Tensor", module = "flambeau", frozen, weakref)]
+pub(crate) struct PyTensor(pub(crate) Tensor);
+
+#[pymethods]
+impl PyTensor {
+    /// The sizes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.sizes())
+    }
+
+    /// The strides, in elements.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.strides())
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.rank()
+    }
+
+    #[getter]
+    fn dtype_code(&self) -> i64 {
+        self.0.dtype().scalar_type()
+    }
+
+    fn numel(&self) -> usize {
+        self.0.numel()
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.0.is_contiguous()
+    }
+
+    /// Whether two handles refer to one tensor.
+    fn is_same(&self, other: &Bound<'_, PyTensor>) -> bool {
+        self.0.ptr_eq(&other.get().0)
+    }
+
+    /// The number of writes to the memory so far.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+
+    /// The address of the first element, which is fixed from then on.
+    fn data_ptr(&self, py: Python<'_>) -> PyResult<usize> {
+        let (start, _) = or_raise(py, self.0.storage().pin())?;
+        Ok(start.as_ptr() as usize + self.0.offset() as usize * self.0.dtype().size())
+    }
+
+    /// The elements in row-major order.
+    fn flat<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let scalars = or_raise(py, self.0.to_scalars())?;
+        PyList::new(py, scalars.iter().map(|s| scalar(py, s)))
+    }
+
+    /// The only element as a number.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(scalar(py, &or_raise(py, self.0.item())?))
+    }
+
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.0.requires_grad()
+    }
+
+    #[setter]
+    fn set_requires_grad(&self, py: Python<'_>, wanted: bool) -> PyResult<()> {
+        if wanted && !(self.0.dtype().is_floating() || self.0.dtype().is_complex()) {
+            return Err(misuse(
+                py,
+                "only tensors of floating point and complex dtypes can require gradients".into(),
+            ));
+        }
+        self.0.set_requires_grad(wanted);
+        Ok(())
+    }
+
+    /// The gradient that `backward` accumulated.
+    #[getter]
+    fn grad(&self) -> Option<PyTensor> {
+        Session::accumulated_gradient(&self.0).map(PyTensor)
+    }
+
+    /// Accumulates gradients in the leaves on which this tensor depends.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    fn backward<'py>(
+        &self,
+        py: Python<'py>,
+        gradient: Option<&Bound<'py, PyAny>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+    ) -> PyResult<()> {
+        let gradient = match gradient {
+            Some(gradient) => Call::new(py).tensor(gradient).map_err(|failure| match failure {
+                Failure::Raised(error) => error,
+                Failure::Type => misuse(py, "the gradient must be a tensor".to_owned()),
+            })?,
+            None if self.0.numel() == 1 => {
+                or_raise(py, Tensor::full(self.0.sizes(), Scalar::Float(1.0), self.0.dtype()))?
+            }
+            None => {
+                return Err(misuse(
+                    py,
+                    "the gradient of a tensor with several elements must be given".to_owned(),
+                ));
+            }
+        };
+        let mode = WalkMode { retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
+        let outputs = [(self.0.clone(), gradient)];
+        let session = session(py)?;
+        let result = py.detach(|| session.backward(&outputs, mode, &mut host(session)));
+        result.map_err(|error| raise(py, &error))
+    }
+
+    /// Returns a DLPack capsule over the memory.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__(
+        &self,
+        py: Python<'_>,
+        stream: Option<&Bound<'_, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = stream;
+        if dl_device.is_some_and(|(kind, _)| kind != dlpack::CPU) {
+            return Err(PyBufferError::new_err("tensors are on the CPU only"));
+        }
+        if self.0.requires_grad() {
+            return Err(PyBufferError::new_err("the tensor requires a gradient; use `tensor.detach()`"));
+        }
+        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+        if copy == Some(true) {
+            return dlpack::export(py, &or_raise(py, self.0.clone_data())?, versioned);
+        }
+        dlpack::export(py, &self.0, versioned)
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (dlpack::CPU, 0)
+    }
+
+    /// The memory as NumPy's array interface describes it. The stable ABI has the buffer protocol from Python 3.11 only.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dtype = self.0.dtype();
+        let name = dlpack::typestr(dtype)
+            .ok_or_else(|| misuse(py, format!("NumPy has no dtype for {}", dtype.name())))?;
+        let (_, writable) = or_raise(py, self.0.storage().pin())?;
+        let item = dtype.size() as i64;
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", self.shape(py)?)?;
+        interface.set_item("typestr", name)?;
+        interface.set_item("data", (self.data_ptr(py)?, !writable))?;
+        interface.set_item("strides", PyTuple::new(py, self.0.strides().iter().map(|s| s * item))?)?;
+        Ok(interface)
+    }
+}
+
+fn scalar<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
+    match *scalar {
+        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+        Scalar::Int(i) => PyInt::new(py, i).into_any(),
+        Scalar::Float(x) => PyFloat::new(py, x).into_any(),
+        Scalar::Complex(z) => PyComplex::from_doubles(py, z.re, z.im).into_any(),
+    }
+}
+
+/// Makes a tensor over the memory of an object with `__dlpack__`.
+#[pyfunction]
+pub(crate) fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let py = object.py();
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Ok(PyTensor(tensor.get().0.clone()));
+    }
+    Call::new(py).tensor(object).map(PyTensor).map_err(|failure| match failure {
+        Failure::Raised(error) => error,
+        Failure::Type => misuse(py, format!("{object} is no tensor: it has no method `__dlpack__`")),
+    })
+}
+
+/// Makes a tensor from little-endian elements in row-major order.
+#[pyfunction]
+pub(crate) fn from_bytes(
+    py: Python<'_>,
+    bytes: &[u8],
+    dtype_code: i64,
+    shape: Vec<i64>,
+) -> PyResult<PyTensor> {
+    use flambeau::tensor::{DType, Layout};
+    let dtype = DType::from_scalar_type(dtype_code);
+    let dtype = dtype.ok_or_else(|| misuse(py, format!("there is no dtype {dtype_code}")))?;
+    let layout = or_raise(py, Layout::contiguous(&shape))?;
+    if layout.numel().checked_mul(dtype.size()) != Some(bytes.len()) {
+        return Err(misuse(py, format!("{} bytes are not a tensor of sizes {shape:?}", bytes.len())));
+    }
+    or_raise(py, Tensor::from_bytes(bytes, dtype, layout)).map(PyTensor)
+}
+
+/// Returns the elements of a tensor in row-major order as little-endian bytes.
+#[pyfunction]
+pub(crate) fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+    let py = tensor.py();
+    let bytes = or_raise(py, tensor.get().0.to_bytes())?;
+    Ok(pyo3::types::PyBytes::new(py, &bytes))
+}

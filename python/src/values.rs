@@ -1,0 +1,505 @@
+//! Conversion of values between Python and programs.
+//!
+//! Arguments are converted under the type of their parameter: a list of Python becomes a `List[int]` or a `List[float]` as the
+//! parameter says. Under `Any` the type follows from the value. Tensors of PyTorch and NumPy are taken without a copy, and
+//! [`Call`] remembers the library of the first tensor, in which results are returned. A result that is an argument itself is
+//! returned as the same Python object.
+//!
+//! Conversion recurses on the types of parameters, which have a depth limit, and otherwise on values up to [`MAX_DEPTH`].
+
+use flambeau::ir::schema::Argument;
+use flambeau::ir::types::TypeKind;
+use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Tuple};
+use flambeau::ir::{Symbol, Type};
+use flambeau::tensor::{Complex, Device, Tensor};
+use flambeau::{Error, IValue};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+
+use crate::dlpack;
+use crate::errors::{misuse, raise};
+use crate::host::Hosted;
+use crate::lent::Loans;
+use crate::program::ScriptObject;
+use crate::tensor::PyTensor;
+
+/// Bound of the nesting of values whose type does not bound it.
+const MAX_DEPTH: usize = 200;
+
+/// The library whose tensors a call takes and returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Library {
+    Own,
+    Torch,
+    Numpy,
+}
+
+/// The state of one call: what its arguments lend.
+pub(crate) struct Call<'py> {
+    py: Python<'py>,
+    loans: Loans,
+    /// Tensors of other libraries, with the objects they were made from.
+    tensors: Vec<(Tensor, Bound<'py, PyAny>)>,
+    library: Option<Library>,
+}
+
+/// Why a value was not converted.
+pub(crate) enum Failure {
+    /// It is not of the type.
+    Type,
+    /// An exception was raised.
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Failure {
+        Failure::Raised(error)
+    }
+}
+
+type Converted = Result<IValue, Failure>;
+
+/// An object of Python as a value of programs.
+#[derive(Debug)]
+pub(crate) struct PyHost(pub(crate) Py<PyAny>);
+
+impl HostObject for PyHost {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl<'py> Call<'py> {
+    pub(crate) fn new(py: Python<'py>) -> Call<'py> {
+        Call { py, loans: Loans::default(), tensors: Vec::new(), library: None }
+    }
+
+    /// Converts an argument under the type of its parameter.
+    ///
+    /// # Errors
+    /// Returns an exception that names the parameter.
+    pub(crate) fn argument(&mut self, object: &Bound<'py, PyAny>, param: &Argument) -> PyResult<IValue> {
+        self.value(object, param.ty, 0).map_err(|failure| match failure {
+            Failure::Raised(error) => error,
+            Failure::Type => {
+                let (name, ty, found) = (&param.name, param.ty, object.get_type());
+                let found = found.name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+                misuse(self.py, format!("argument `{name}` must be of type {ty} but is of type {found}"))
+            }
+        })
+    }
+
+    /// Converts a value under a type.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Type`] if the value is not of the type.
+    pub(crate) fn value(&mut self, object: &Bound<'py, PyAny>, ty: Type, depth: usize) -> Converted {
+        if depth > MAX_DEPTH {
+            return Err(self.too_deep());
+        }
+        match ty.kind() {
+            TypeKind::Tensor(_) => Ok(IValue::Tensor(self.tensor(object)?)),
+            TypeKind::None => {
+                if object.is_none() {
+                    Ok(IValue::None)
+                } else {
+                    Err(Failure::Type)
+                }
+            }
+            TypeKind::Bool => match object.cast::<PyBool>() {
+                Ok(b) => Ok(IValue::Bool(b.is_true())),
+                Err(_) => object.extract().map(IValue::Bool).map_err(|_| Failure::Type),
+            },
+            TypeKind::Int => self.int(object),
+            TypeKind::Float => match object.cast::<PyFloat>() {
+                Ok(x) => Ok(IValue::Float(x.value())),
+                Err(_) if object.is_instance_of::<PyComplex>() => Err(Failure::Type),
+                Err(_) => object.extract().map(IValue::Float).map_err(|_| Failure::Type),
+            },
+            TypeKind::Complex => self.complex(object),
+            TypeKind::Number => self.number(object),
+            TypeKind::Str => self.text(object),
+            TypeKind::Device => {
+                let text = object.str()?;
+                Device::parse(&text.to_string_lossy()).map(IValue::Device).map_err(|_| Failure::Type)
+            }
+            TypeKind::Optional(_) if object.is_none() => Ok(IValue::None),
+            TypeKind::Optional(inner) => self.value(object, *inner, depth + 1),
+            TypeKind::List(elem) => {
+                let items = self.items(object, |_| *elem, depth)?;
+                Ok(IValue::List(List::from_values(*elem, items)))
+            }
+            TypeKind::Tuple(tuple) => {
+                let exact = object.cast::<PyTuple>().is_ok_and(|t| t.len() == tuple.elems.len());
+                if !exact {
+                    return Err(Failure::Type);
+                }
+                let items = self.items(object, |i| tuple.elems[i], depth)?;
+                Ok(IValue::Tuple(if tuple.named.is_some() {
+                    Tuple::named(ty, items)
+                } else {
+                    Tuple::new(items)
+                }))
+            }
+            TypeKind::Dict(key, value) => self.dict(object, *key, *value, depth),
+            TypeKind::Union(options) => {
+                let value = self.inferred(object, depth)?;
+                if options.iter().any(|&option| value.fits(option)) {
+                    return Ok(value);
+                }
+                let mut tries = options.iter().map(|&option| self.value(object, option, depth + 1));
+                tries.find(|tried| !matches!(tried, Err(Failure::Type))).unwrap_or(Err(Failure::Type))
+            }
+            TypeKind::Class(_) | TypeKind::Interface(_) | TypeKind::AnyClass => {
+                match object.cast::<ScriptObject>() {
+                    Ok(o) => Ok(IValue::Object(o.get().object().clone())),
+                    Err(_) => Err(Failure::Type),
+                }
+            }
+            TypeKind::Enum(_, of) => {
+                let name: String =
+                    object.getattr("name").and_then(|n| n.extract()).map_err(|_| Failure::Type)?;
+                let value = self.value(&object.getattr("value")?, *of, depth + 1)?;
+                Ok(IValue::Enum(EnumValue::new(ty, Symbol::new(&name), value)))
+            }
+            TypeKind::PyObject => Ok(IValue::Host(HostValue::new(PyHost(object.clone().unbind())))),
+            TypeKind::Any | TypeKind::AnyList | TypeKind::AnyTuple => {
+                let value = self.inferred(object, depth)?;
+                if value.fits(ty) { Ok(value) } else { Err(Failure::Type) }
+            }
+            _ => Err(Failure::Type),
+        }
+    }
+
+    fn too_deep(&self) -> Failure {
+        Failure::Raised(misuse(self.py, format!("the value is nested more than {MAX_DEPTH} levels deep")))
+    }
+
+    fn int(&self, object: &Bound<'py, PyAny>) -> Converted {
+        if let Ok(number) = object.extract::<i64>() {
+            return Ok(IValue::Int(number));
+        }
+        if object.is_instance_of::<PyInt>() {
+            return Err(Failure::Raised(misuse(self.py, format!("{object} does not fit into 64 bits"))));
+        }
+        // dtypes, layouts and memory formats are integers in programs.
+        static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let code = CODE.import(self.py, "flambeau._dtypes", "code_of")?.call1((object,))?;
+        code.extract().map(IValue::Int).map_err(|_| Failure::Type)
+    }
+
+    fn complex(&self, object: &Bound<'py, PyAny>) -> Converted {
+        if let Ok(z) = object.cast::<PyComplex>() {
+            return Ok(IValue::complex(Complex::new(z.real(), z.imag())));
+        }
+        let real: f64 = object.extract().map_err(|_| Failure::Type)?;
+        Ok(IValue::complex(Complex::new(real, 0.0)))
+    }
+
+    fn number(&self, object: &Bound<'py, PyAny>) -> Converted {
+        if let Ok(b) = object.cast::<PyBool>() {
+            return Ok(IValue::Bool(b.is_true()));
+        }
+        if object.is_instance_of::<PyComplex>() {
+            return self.complex(object);
+        }
+        match object.cast::<PyFloat>() {
+            Ok(x) => Ok(IValue::Float(x.value())),
+            Err(_) => self.int(object),
+        }
+    }
+
+    fn text(&self, object: &Bound<'py, PyAny>) -> Converted {
+        let text = object.cast::<PyString>().map_err(|_| Failure::Type)?;
+        Ok(IValue::str(&text.to_str().map_err(Failure::Raised)?))
+    }
+
+    /// Converts the elements of a list or tuple.
+    fn items(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        ty: impl Fn(usize) -> Type,
+        depth: usize,
+    ) -> Result<Vec<IValue>, Failure> {
+        if let Ok(list) = object.cast::<PyList>() {
+            return list.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect();
+        }
+        let tuple = object.cast::<PyTuple>().map_err(|_| Failure::Type)?;
+        tuple.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect()
+    }
+
+    fn dict(&mut self, object: &Bound<'py, PyAny>, key: Type, value: Type, depth: usize) -> Converted {
+        let source = object.cast::<PyDict>().map_err(|_| Failure::Type)?;
+        let dict = Dict::new(key, value);
+        for (k, v) in source.iter() {
+            let (k, v) = (self.value(&k, key, depth + 1)?, self.value(&v, value, depth + 1)?);
+            dict.insert(k, v).map_err(|e| misuse(self.py, e.to_string()))?;
+        }
+        Ok(IValue::Dict(dict))
+    }
+
+    /// Converts a value whose type is not known.
+    fn inferred(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> Converted {
+        if depth > MAX_DEPTH {
+            return Err(self.too_deep());
+        }
+        if object.is_none() {
+            return Ok(IValue::None);
+        }
+        let number = object.is_instance_of::<PyInt>()
+            || object.is_instance_of::<PyFloat>()
+            || object.is_instance_of::<PyComplex>();
+        if number {
+            return self.number(object);
+        }
+        if object.is_instance_of::<PyString>() {
+            return self.text(object);
+        }
+        if let Ok(o) = object.cast::<ScriptObject>() {
+            return Ok(IValue::Object(o.get().object().clone()));
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            let items: Result<Vec<_>, _> = tuple.iter().map(|item| self.inferred(&item, depth + 1)).collect();
+            return Ok(IValue::Tuple(Tuple::new(items?)));
+        }
+        if let Ok(list) = object.cast::<PyList>() {
+            let items: Result<Vec<_>, _> = list.iter().map(|item| self.inferred(&item, depth + 1)).collect();
+            let items = items?;
+            return Ok(IValue::List(List::from_values(common(&items), items)));
+        }
+        if let Ok(source) = object.cast::<PyDict>() {
+            let mut pairs = Vec::new();
+            for (k, v) in source.iter() {
+                pairs.push((self.inferred(&k, depth + 1)?, self.inferred(&v, depth + 1)?));
+            }
+            let (keys, values): (Vec<_>, Vec<_>) = pairs.iter().cloned().unzip();
+            let dict = Dict::new(common(&keys), common(&values));
+            for (k, v) in pairs {
+                dict.insert(k, v).map_err(|e| misuse(self.py, e.to_string()))?;
+            }
+            return Ok(IValue::Dict(dict));
+        }
+        self.tensor(object).map(IValue::Tensor)
+    }
+
+    /// Takes a tensor of any library.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Type`] for other objects.
+    pub(crate) fn tensor(&mut self, object: &Bound<'py, PyAny>) -> Result<Tensor, Failure> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            self.library.get_or_insert(Library::Own);
+            return Ok(tensor.get().0.clone());
+        }
+        if let Some((tensor, _)) = self.tensors.iter().find(|(_, known)| known.is(object)) {
+            return Ok(tensor.clone());
+        }
+        let torch = torch(self.py)?;
+        let (capsule, library) = match torch {
+            Some(torch) if object.is_instance(torch.tensor.bind(self.py))? => {
+                (torch.capsule(object)?, Library::Torch)
+            }
+            _ => {
+                let Ok(method) = object.getattr("__dlpack__") else { return Err(Failure::Type) };
+                let numpy = numpy(self.py)?.is_some_and(|array| object.is_instance(array).unwrap_or(false));
+                (capsule_of(&method)?, if numpy { Library::Numpy } else { Library::Own })
+            }
+        };
+        let tensor = dlpack::import(&capsule, &mut self.loans)?;
+        self.library.get_or_insert(library);
+        self.tensors.push((tensor.clone(), object.clone()));
+        Ok(tensor)
+    }
+
+    /// Converts a result.
+    ///
+    /// # Errors
+    /// Returns an exception for values that Python has no form for.
+    pub(crate) fn result(
+        &self,
+        value: &IValue,
+        program: &Hosted,
+        depth: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        if depth > MAX_DEPTH {
+            return Err(misuse(py, format!("the result is nested more than {MAX_DEPTH} levels deep")));
+        }
+        let next = |value: &IValue| self.result(value, program, depth + 1);
+        Ok(match value {
+            IValue::None | IValue::Uninitialized => py.None().into_bound(py),
+            IValue::Bool(b) => PyBool::new(py, *b).to_owned().into_any(),
+            IValue::Int(i) => PyInt::new(py, *i).into_any(),
+            IValue::Float(x) => PyFloat::new(py, *x).into_any(),
+            IValue::Complex(z) => PyComplex::from_doubles(py, z.re, z.im).into_any(),
+            IValue::Str(text) => match text.to_str() {
+                Some(text) => PyString::new(py, text).into_any(),
+                None => PyBytes::new(py, text.as_bytes()).into_any(),
+            },
+            IValue::Tensor(tensor) => self.tensor_result(tensor)?,
+            IValue::List(list) => {
+                let items: PyResult<Vec<_>> = list.to_vec().iter().map(next).collect();
+                PyList::new(py, items?)?.into_any()
+            }
+            IValue::Dict(dict) => {
+                let out = PyDict::new(py);
+                for (key, value) in dict.to_vec() {
+                    out.set_item(next(&key)?, next(&value)?)?;
+                }
+                out.into_any()
+            }
+            IValue::Tuple(tuple) => {
+                let items: PyResult<Vec<_>> = tuple.items().iter().map(next).collect();
+                let items = PyTuple::new(py, items?)?;
+                match tuple.named_type().and_then(Type::as_tuple).and_then(|t| t.named.as_ref()) {
+                    Some(named) => {
+                        let fields: Vec<&str> = named.fields.iter().map(|f| f.name.as_str()).collect();
+                        helper(py, "named_tuple")?.call1((named.name.as_str(), fields, items))?
+                    }
+                    None => items.into_any(),
+                }
+            }
+            IValue::Object(object) => {
+                Bound::new(py, ScriptObject::new(program.clone(), object.clone()))?.into_any()
+            }
+            IValue::Enum(member) => {
+                let name = member.ty().annotation_str();
+                helper(py, "enum_member")?.call1((name, member.name().as_str(), next(member.value())?))?
+            }
+            IValue::Device(device) => helper(py, "device")?.call1((device.to_string(),))?,
+            IValue::Host(host) => match host.downcast::<PyHost>() {
+                Some(object) => object.0.bind(py).clone(),
+                None => return Err(PyTypeError::new_err("the result is an object of another host")),
+            },
+            IValue::Future(future) => match future.result() {
+                Some(Ok(value)) => next(&value)?,
+                _ => return Err(PyTypeError::new_err("the result is a future that is not done")),
+            },
+            IValue::Function(name) => PyString::new(py, name.as_str()).into_any(),
+            IValue::Generator(_) => {
+                return Err(PyTypeError::new_err("generators cannot be returned to Python"));
+            }
+        })
+    }
+
+    fn tensor_result(&self, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        if let Some((_, object)) = self.tensors.iter().find(|(known, _)| known.ptr_eq(tensor)) {
+            return Ok(object.clone());
+        }
+        let own = |tensor: &Tensor| Ok(Bound::new(py, PyTensor(tensor.clone()))?.into_any());
+        match self.library {
+            Some(Library::Torch) => match torch(py)? {
+                Some(torch) => torch.tensor(py, tensor),
+                None => own(tensor),
+            },
+            Some(Library::Numpy) => helper(py, "to_numpy")?.call1((own(tensor)?,)),
+            _ => own(tensor),
+        }
+    }
+}
+
+/// Returns the type of elements: theirs if it is the same for all, otherwise `Any`.
+fn common(items: &[IValue]) -> Type {
+    let mut types = items.iter().map(IValue::type_of);
+    let Some(first) = types.next() else { return Type::TENSOR };
+    let same = |ty: Type| ty == first || ty.is_tensor() && first.is_tensor();
+    match types.all(same) {
+        true if first.is_tensor() => Type::TENSOR,
+        true => first,
+        false => Type::ANY,
+    }
+}
+
+/// Returns a function of `flambeau._values`.
+fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static HELPERS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module =
+        HELPERS.get_or_try_init(py, || PyModule::import(py, "flambeau._values").map(Bound::unbind))?;
+    module.bind(py).getattr(name)
+}
+
+/// Calls a method `__dlpack__`: for a versioned capsule if the library knows them.
+fn capsule_of<'py>(method: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = method.py();
+    let options = PyDict::new(py);
+    options.set_item("max_version", (1, 0))?;
+    match method.call((), Some(&options)) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0(),
+        other => other,
+    }
+}
+
+/// The functions of PyTorch that exchange tensors.
+struct Torch {
+    tensor: Py<PyType>,
+    to_dlpack: Py<PyAny>,
+    from_dlpack: Py<PyAny>,
+}
+
+impl Torch {
+    fn capsule<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = object.py();
+        if object.getattr("requires_grad")?.is_truthy()? {
+            let text = "a tensor of PyTorch that requires a gradient: gradients do not flow between the libraries; pass \
+                        `tensor.detach()`";
+            return Err(misuse(py, text.to_owned()));
+        }
+        // The conjugate bit of complex tensors is not part of DLPack; the method checks it.
+        if object.call_method0("is_complex")?.is_truthy()? {
+            return object.call_method0("__dlpack__");
+        }
+        self.to_dlpack.bind(py).call1((object,))
+    }
+
+    fn tensor<'py>(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+        // PyTorch 2.6 takes legacy capsules only, which cannot state that memory is read-only.
+        match dlpack::export(py, tensor, false) {
+            Ok(capsule) => self.from_dlpack.bind(py).call1((capsule,)),
+            Err(_) => {
+                let copy = dlpack::or_raise(py, tensor.clone_data())?;
+                self.from_dlpack.bind(py).call1((dlpack::export(py, &copy, false)?,))
+            }
+        }
+    }
+}
+
+/// Returns PyTorch if the program imported it.
+fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
+    static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+    if let Some(torch) = TORCH.get(py) {
+        return Ok(Some(torch));
+    }
+    let Some(module) = imported(py, "torch")? else { return Ok(None) };
+    let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
+    let exchange = module.getattr("utils")?.getattr("dlpack")?;
+    let torch = Torch {
+        tensor: tensor.cast_into::<PyType>()?.unbind(),
+        to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
+        from_dlpack: exchange.getattr("from_dlpack")?.unbind(),
+    };
+    Ok(Some(TORCH.get_or_init(py, || torch)))
+}
+
+/// Returns NumPy's type of arrays if the program imported it.
+fn numpy(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
+    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if let Some(array) = ARRAY.get(py) {
+        return Ok(Some(array.bind(py)));
+    }
+    let Some(module) = imported(py, "numpy")? else { return Ok(None) };
+    let array = module.getattr("ndarray")?.cast_into::<PyType>()?.unbind();
+    Ok(Some(ARRAY.get_or_init(py, || array).bind(py)))
+}
+
+fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    modules.get_item(name)
+}
+
+/// Raises an error of the compiler in Python.
+pub(crate) fn or_raise<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    result.map_err(|error| raise(py, &error))
+}

@@ -1,0 +1,136 @@
+"""Calls of compiled functions: values of every kind, errors, prints, threads."""
+
+import enum
+import pickle
+import threading
+from typing import NamedTuple
+
+import pytest
+
+import flambeau
+
+
+def unit(text):
+    return flambeau.CompilationUnit(text)
+
+
+def test_scalars():
+    u = unit("def f(x: int, y: float, z: bool, s: str):\n    return x + 1, y * 2, not z, s + '!'\n")
+    assert u.f(1, 2.5, True, "a") == (2, 5.0, False, "a!")
+    assert u.f(y=2, x=1, z=False, s="") == (2, 4.0, True, "!"), "integers are floats where floats are expected"
+
+
+def test_containers():
+    text = (
+        "from typing import Dict, List, Optional, Tuple\n"
+        "def f(a: List[int], d: Dict[str, float], t: Tuple[int, str], o: Optional[int] = None):\n"
+        "    a.append(4)\n"
+        "    d['k'] = 1.5\n"
+        "    return a, d, t, o\n"
+    )
+    u = unit(text)
+    a, d = [1, 2], {"x": 2}
+    assert u.f(a, d, (1, "s")) == ([1, 2, 4], {"x": 2.0, "k": 1.5}, (1, "s"), None)
+    assert (a, d) == ([1, 2], {"x": 2}), "lists are copied, as PyTorch does"
+    assert u.f([], {}, (1, "s"), 3)[3] == 3
+
+
+def test_any_and_unions():
+    u = unit("from typing import Any, List, Union\ndef f(x: Any, y: Union[int, List[float]]):\n    return x, y\n")
+    assert u.f([1, [2]], [1]) == ([1, [2]], [1.0])
+    assert u.f({"a": (1, None)}, 3) == ({"a": (1, None)}, 3)
+
+
+def test_named_tuples_come_back_with_names():
+    text = (
+        "from typing import NamedTuple\n"
+        "class P(NamedTuple):\n    a: int\n    b: float\n"
+        "def f(x: int):\n    return P(x, 0.5)\n"
+    )
+    p = unit(text).f(3)
+    assert (p.a, p.b, tuple(p)) == (3, 0.5, (3, 0.5))
+
+
+def test_wrong_arguments_name_the_parameter():
+    u = unit("def f(count: int):\n    return count\n")
+    with pytest.raises(flambeau.MisuseError, match="argument `count` must be of type int but is of type str"):
+        u.f("a")
+    with pytest.raises(flambeau.MisuseError, match="takes 1 arguments but 2 were given"):
+        u.f(1, 2)
+    with pytest.raises(flambeau.MisuseError, match="no parameter `cuont`.*count"):
+        u.f(cuont=1)
+    with pytest.raises(flambeau.MisuseError, match="does not fit into 64 bits"):
+        u.f(2**63)
+    with pytest.raises(TypeError):
+        u.f(1.5)
+    with pytest.raises(AttributeError):
+        u.absent
+
+
+def test_deep_values_are_refused():
+    u = unit("from typing import Any\ndef f(x: Any):\n    return x\n")
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(flambeau.MisuseError, match="nested more than"):
+        u.f(deep)
+
+
+def test_compile_errors_have_code_line_and_caret():
+    with pytest.raises(flambeau.CompileError) as caught:
+        flambeau.CompilationUnit("def f(x: int):\n    return x.foo()\n", "file.py")
+    error = caught.value
+    assert error.code.startswith("F") and (error.file, error.line) == ("file.py", 2)
+    assert error.column == 12 and "return x.foo()" in str(error) and "^" in str(error)
+    assert isinstance(error, RuntimeError)
+
+
+def test_unsupported_features_have_their_own_class():
+    with pytest.raises(flambeau.UnsupportedError) as caught:
+        unit("class A(Base):\n    pass\n")
+    assert caught.value.line == 1 and caught.value.code == "F0106"
+
+
+def test_raised_exceptions_have_the_class_of_the_program():
+    text = "def g(x: int):\n    if x > 1:\n        raise ValueError('too large')\n    return x\ndef f(x: int):\n    return g(x)\n"
+    with pytest.raises(ValueError, match="too large") as caught:
+        unit(text).f(2)
+    error = caught.value
+    assert isinstance(error, flambeau.RuntimeError) and error.line == 3
+    assert "f" in error.functions and "raise ValueError" in str(error)
+
+
+def test_prints_go_to_python(capsys):
+    unit("def f(x: int):\n    print('value', x)\n").f(3)
+    assert capsys.readouterr().out == "value 3\n"
+
+
+def test_schema_graph_and_code():
+    f = unit("def f(x: int, y: int = 2) -> int:\n    return x + y\n").f
+    assert f.schema == "f(int x, int y=2) -> int"
+    assert "aten::add" in str(f.graph) and "def f" in f.code and "aten::add" in str(f.optimized_graph())
+
+
+def test_calls_run_in_parallel():
+    text = "def f(n: int):\n    s = 0\n    for i in range(n):\n        s += i * i % 7\n    return s\n"
+    f = unit(text).f
+    wanted = f(20_000)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(f(20_000))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [wanted] * 8
+
+
+def test_random_numbers_continue():
+    flambeau.manual_seed(3)
+    a, b = flambeau.rand([4]), flambeau.rand([4])
+    assert a.tolist() != b.tolist()
+    flambeau.manual_seed(3)
+    assert flambeau.rand([4]).tolist() == a.tolist()
+
+
+def test_dtypes_pickle():
+    assert pickle.loads(pickle.dumps(flambeau.float32)) is flambeau.float32

@@ -1,0 +1,92 @@
+"""Tensors of NumPy and PyTorch as arguments and results."""
+
+import pytest
+
+import flambeau
+
+np = pytest.importorskip("numpy")
+
+
+def f(text, name="f"):
+    return getattr(flambeau.CompilationUnit(text), name)
+
+
+ADD = "def f(x, y):\n    x.add_(y)\n    return x, x + 1, x[0]\n"
+
+
+def test_arrays_are_written_in_place():
+    x, y = np.array([1.0, 2.0], dtype=np.float32), np.array([10.0, 20.0], dtype=np.float32)
+    same, more, view = f(ADD)(x, y)
+    assert same is x and x.tolist() == [11, 22]
+    assert isinstance(more, np.ndarray) and more.tolist() == [12, 23] and more.dtype == np.float32
+    x[0] = 5
+    assert view == 5, "a view of an argument is a view in NumPy, too"
+
+
+def test_arrays_are_released():
+    import weakref
+
+    x = np.ones(1000)
+    alive = weakref.ref(x)
+    f("def f(x):\n    return x + 1\n")(x)
+    del x
+    assert alive() is None
+
+
+def test_layouts_and_dtypes():
+    double = f("def f(x):\n    return x * 2\n")
+    for dtype in (np.int8, np.uint8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64, np.complex64):
+        assert double(np.array([[1, 2], [3, 4]], dtype=dtype).T).tolist() == [[2, 6], [4, 8]]
+    assert double(np.arange(10)[1::3]).tolist() == [2, 8, 14]
+    assert double(np.zeros((0, 3))).shape == (0, 3)
+    assert double(np.array(3.0)).tolist() == 6
+    with pytest.raises(flambeau.MisuseError, match="negative strides"):
+        double(np.arange(3)[::-1])
+    with pytest.raises((flambeau.Error, BufferError)):
+        double(np.array(["a"]))
+
+
+def test_read_only_arrays_are_not_written():
+    x = np.array([1.0, 2.0])
+    x.flags.writeable = False
+    assert f("def f(x):\n    return x + 1\n")(x).tolist() == [2, 3]
+    with pytest.raises(NotImplementedError, match="reading only"):
+        f("def f(x):\n    return x.add_(1)\n")(x)
+    assert x.tolist() == [1, 2]
+
+
+def test_overlapping_arguments():
+    x = np.arange(6.0)
+    write = f("def f(x, y):\n    x.add_(1)\n    return y + 0\n")
+    assert write(x, x[2:4]).tolist() == [3, 4], "arguments that overlap share a storage"
+    held = flambeau.from_dlpack(x)
+    with pytest.raises(NotImplementedError):
+        write(x, x)
+    assert f("def f(x):\n    return x.sum()\n")(x).item() == held.sum().item()
+    del held
+    assert write(x, x).tolist() == (np.arange(6.0) + 2).tolist()
+
+
+def test_array_protocol():
+    x = flambeau.tensor([[1.0, 2.0], [3.0, 4.0]])
+    a = np.asarray(x)
+    a[0, 0] = 7
+    assert x[0, 0].item() == 7 and x.numpy().dtype == np.float32 and np.asarray(x.T).strides == (4, 8)
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    assert np.from_dlpack(x).tolist() == x.tolist()
+    del x
+    assert a[0, 0] == 7
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
+    same, more, view = f(ADD)(x, y)
+    assert same is x and x.tolist() == [11, 22] and torch.is_tensor(more) and more.tolist() == [12, 23]
+    x[0] = 5
+    assert view.item() == 5
+    to = f("def f(x, dtype: int):\n    return x.to(dtype)\n")
+    assert to(x, torch.float64).dtype == torch.float64
+    with pytest.raises(flambeau.MisuseError, match="requires a gradient"):
+        to(x.requires_grad_(), torch.float64)
+    assert repr(flambeau.from_dlpack(y)) == repr(y)

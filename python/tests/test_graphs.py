@@ -1,0 +1,109 @@
+"""Graphs as objects, and passes written in Python."""
+
+import pytest
+
+import flambeau
+from flambeau import jit, tensor
+from flambeau import torch_names as torch
+
+
+@flambeau.rewrite_pass
+def twice_to_sum(graph):
+    """Replaces `2 * x` by `x + x`."""
+    for node in graph.nodes(nested=True):
+        if node.kind == "aten::mul" and node.inputs()[1].constant() == 2:
+            x = node.inputs()[0]
+            total = graph.insert("aten::add", x, x, before=node)
+            node.outputs()[0].replace_all_uses_with(total)
+            node.erase()
+
+
+@jit.script
+def f(x: torch.Tensor, flag: bool):
+    y = x * 2
+    if flag:
+        y = y * 2 + x.sum()
+    return y
+
+
+def test_reading():
+    graph = f.graph
+    kinds = [node.kind for node in graph.nodes()]
+    assert kinds == [node.kind for node in graph.block().nodes()] and "prim::If" in kinds and "aten::mul" in kinds
+    assert [value.name for value in graph.inputs()] == ["x.1", "flag.1"]
+    assert [value.type for value in graph.inputs()] == ["Tensor", "bool"]
+    (branch,) = [node for node in graph.nodes() if node.kind == "prim::If"]
+    assert len(branch.blocks()) == 2 and branch.blocks()[0].nodes() and branch.outputs() == graph.outputs()
+    mul = next(node for node in graph.nodes() if node.kind == "aten::mul")
+    assert mul.outputs()[0].node == mul and mul in {mul} and mul.inputs()[1].constant() == 2
+    assert (mul, 0) in graph.inputs()[0].uses() and "aten::mul" in repr(mul) and "raise" in mul.effects.lower()
+    assert "digraph" in graph.dot() and "<pre>" in graph._repr_html_() and ".py:" in str(graph) not in graph.text()
+    assert not graph.may_alias(mul.outputs()[0], graph.inputs()[0]) and not graph.is_written(graph.inputs()[0])
+    assert dict(graph.shapes())["flag.1"] == "bool"
+
+
+def test_passes_in_python():
+    graph = twice_to_sum(f)
+    assert "aten::mul" in str(f.graph) and "aten::mul" not in str(graph), "the function keeps its graph"
+    x = tensor([1.0, 2.0])
+    for flag in (True, False):
+        assert graph.function()(x, flag).tolist() == f(x, flag).tolist()
+    assert twice_to_sum.__name__ == "twice_to_sum" and "x + x" in twice_to_sum.__doc__
+
+
+def test_pipelines():
+    graph = flambeau.CompilationUnit("def f(x: int):\n    return (x + 1) * (x + 1)\n").f.graph
+    node = graph.nodes()[0]
+    graph.run("cse")
+    assert str(graph).count("aten::add") == 1 and graph.function()(2) == 9
+    assert "cse" in dict(flambeau.passes()) and isinstance(node.is_valid, bool)
+    with pytest.raises(flambeau.Error):
+        graph.run("no_such_pass")
+
+
+def test_handles_of_erased_nodes_raise():
+    graph = f.graph
+    mul = next(node for node in graph.nodes() if node.kind == "aten::mul")
+    result = mul.outputs()[0]
+    with pytest.raises(flambeau.MisuseError, match="has uses"):
+        mul.erase()
+    result.replace_all_uses_with(graph.inputs()[0])
+    mul.erase()
+    for use in (lambda: mul.kind, lambda: mul.inputs(), lambda: mul.erase(), lambda: result.name, lambda: result.uses()):
+        with pytest.raises(flambeau.MisuseError, match="erased"):
+            use()
+    assert not mul.is_valid and "erased" in repr(mul) and "erased" in repr(result)
+    with pytest.raises(flambeau.MisuseError):
+        graph.insert("aten::relu", result)
+
+
+def test_wrong_edits_raise():
+    graph, other = f.graph, f.graph
+    x = graph.inputs()[0]
+    with pytest.raises(flambeau.MisuseError, match="another graph"):
+        graph.insert("aten::relu", other.inputs()[0])
+    with pytest.raises(flambeau.MisuseError, match="did you mean `aten::relu`"):
+        graph.insert("aten::reluu", x)
+    with pytest.raises(flambeau.MisuseError, match="call of"):
+        graph.insert("aten::relu", "text")
+    returned = graph.block().return_node()
+    for edit in (returned.erase, x.node.erase, lambda: graph.nodes()[0].move_before(x.node)):
+        with pytest.raises(flambeau.MisuseError):
+            edit()
+    with pytest.raises(flambeau.MisuseError):
+        graph.nodes()[0].replace_input(9, x)
+
+    @flambeau.rewrite_pass
+    def broken(graph):
+        nodes = graph.nodes()
+        nodes[-1].move_before(nodes[0])
+
+    with pytest.raises(flambeau.Error):
+        broken(f)
+
+
+def test_graphs_from_text():
+    graph = flambeau.parse_graph("graph(%x : int):\n  %y : int = prim::Constant[value=2]()\n  return (%y)\n")
+    total = graph.insert("aten::add", graph.inputs()[0], graph.outputs()[0])
+    graph.block().return_node().replace_input(0, total)
+    assert graph.function()(3) == 5 and graph.copy().text() == graph.text()

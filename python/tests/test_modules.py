@@ -1,0 +1,157 @@
+"""Modules of PyTorch, and archives and exported programs that PyTorch writes."""
+
+from typing import Dict, Final, List, Optional
+
+import pytest
+
+import flambeau
+from flambeau import jit
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+F = torch.nn.functional
+
+
+class Net(nn.Module):
+    __constants__ = ["scale"]
+    limit: Final[int]
+
+    def __init__(self):
+        super().__init__()
+        self.scale = 2.0
+        self.limit = 3
+        self.act = F.relu
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.head = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Linear(8, 2))
+        self.register_buffer("offset", torch.ones(2))
+        self.missing = None
+        self.sizes = [1, 2]
+        self.named = nn.ModuleDict({"a": nn.Tanh(), "b": nn.Sigmoid()})
+
+    def step(self, x: torch.Tensor, n: int) -> torch.Tensor:
+        for i, layer in enumerate(self.layers):
+            if i < n:
+                x = self.act(layer(x)) * self.scale
+        return x
+
+    def forward(self, x, extra: Optional[torch.Tensor] = None):
+        x = self.step(x, self.limit)
+        for name, module in self.named.items():
+            x = x + module(x)
+        x = self.layers[-1](x) + len(self.layers)
+        if extra is not None:
+            x = x + extra
+        if self.training:
+            x = x * 0
+        return self.head(x) + self.offset
+
+    @torch.jit.export
+    def count(self, names: List[str]) -> Dict[str, int]:
+        return {n: self.sizes[0] for n in names}
+
+    @torch.jit.ignore
+    def only_python(self):
+        return open("x")
+
+
+def net():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def test_modules_compute_what_pytorch_computes():
+    python, x = net(), torch.randn(5, 4)
+    module = jit.script(python)
+    with torch.no_grad():
+        wanted = python(x)
+        wanted_extra = python(x, torch.ones(4))
+    assert torch.allclose(module(x), wanted, atol=1e-6)
+    assert torch.allclose(module(x, extra=torch.ones(4)), wanted_extra, atol=1e-6)
+    assert module.count(["k"]) == {"k": 1}
+    assert module.sizes == [1, 2] and module.training is False and module.missing is None
+    assert "aten::relu" in str(module.inlined_graph) and "def forward" in module.code
+    names = [name for name, _ in python.named_parameters()]
+    assert [name for name, _ in module.named_parameters()] == names
+    assert sorted(module.state_dict()) == sorted(python.state_dict())
+
+
+def test_modules_share_memory_with_pytorch():
+    python, x = nn.Linear(2, 1), torch.ones(1, 2)
+    module = jit.script(python)
+    with torch.no_grad():
+        python.weight.fill_(2)
+        python.bias.zero_()
+    assert module(x).item() == 4
+    module.train()
+    assert module.training and module.weight.requires_grad
+
+
+def test_gradients_of_modules():
+    python, x = net(), torch.randn(3, 4)
+    module = jit.script(python)
+    module(flambeau.from_dlpack(x)).sum().backward()
+    python(x).sum().backward()
+    for (name, ours), (_, theirs) in zip(module.named_parameters(), python.named_parameters()):
+        if theirs.grad is not None:
+            assert torch.allclose(torch.from_dlpack(ours.grad), theirs.grad, atol=1e-5), name
+
+
+def test_errors_in_methods_name_the_line():
+    class Bad(nn.Module):
+        def forward(self, x):
+            return self.absent(x)
+
+    with pytest.raises(flambeau.CompileError) as caught:
+        jit.script(Bad())
+    assert caught.value.line == Bad.forward.__code__.co_firstlineno + 1 and caught.value.file == __file__
+
+
+def test_ignored_methods_are_called_in_python():
+    class Ignoring(nn.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.k = k
+
+        @torch.jit.ignore
+        def slow(self, x) -> torch.Tensor:
+            return x * len([self.k]) + self.k
+
+        def forward(self, x):
+            return self.slow(x) + 1
+
+    both = nn.Sequential(Ignoring(1), Ignoring(2))
+    assert torch.equal(jit.script(both)(torch.zeros(2)), both(torch.zeros(2)))
+
+
+def test_modules_are_saved_for_pytorch(tmp_path):
+    python, x = net(), torch.randn(5, 4)
+    jit.script(python).save(tmp_path / "net.pt")
+    theirs = torch.jit.load(str(tmp_path / "net.pt"))
+    assert torch.allclose(theirs(x), python(x), atol=1e-6)
+    ours = flambeau.load(tmp_path / "net.pt")
+    assert torch.allclose(ours(x), python(x), atol=1e-6)
+    frozen = jit.freeze(ours)
+    assert torch.allclose(frozen(x), python(x), atol=1e-6) and not list(frozen.parameters())
+
+
+def test_archives_of_pytorch(tmp_path):
+    python, x = net(), torch.randn(5, 4)
+    torch.jit.script(python).save(str(tmp_path / "net.pt"))
+    module = flambeau.load(tmp_path / "net.pt")
+    assert torch.allclose(module(x), python(x), atol=1e-6)
+    assert module.layers.original_name == "ModuleList" and module.offset.tolist() == [1, 1]
+    with pytest.raises(flambeau.Error):
+        flambeau.load(tmp_path / "absent.pt")
+    (tmp_path / "bad.pt").write_bytes(b"no archive")
+    with pytest.raises(flambeau.Error):
+        flambeau.load(tmp_path / "bad.pt")
+
+
+def test_exported_programs(tmp_path):
+    python, x = net(), torch.randn(5, 4)
+    torch.export.save(torch.export.export(python, (x,)), str(tmp_path / "net.pt2"))
+    program = flambeau.load(tmp_path / "net.pt2")
+    assert torch.allclose(program(x), python(x), atol=1e-6)
+    assert torch.allclose(program.to_module()(x), python(x), atol=1e-6)
+    with pytest.raises(flambeau.Error):
+        program(x.to(torch.float64))
