@@ -19,7 +19,6 @@ pub mod hoist;
 pub mod idioms;
 pub mod inline;
 pub mod inline_fork_wait;
-pub mod insert_forks;
 pub mod lower_all_tuples;
 pub mod lower_grad_of;
 pub mod lower_simple_tuples;
@@ -61,7 +60,6 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<hoist::Hoist>,
     PassEntry::of::<idioms::Idioms>,
     PassEntry::of::<inline_fork_wait::InlineForkWait>,
-    PassEntry::of::<insert_forks::InsertForks>,
     PassEntry::of::<lower_all_tuples::LowerAllTuples>,
     PassEntry::of::<lower_grad_of::LowerGradOf>,
     PassEntry::of::<lower_simple_tuples::LowerSimpleTuples>,
