@@ -18,6 +18,8 @@ pub enum FastPath {
     DictContains,
     /// `(str, index) -> str`: the byte at an index.
     StrGet,
+    /// `(str, str) -> str`: the concatenation of short strings.
+    StrAdd,
     /// `(str, str) -> bool`: equality.
     StrEqual,
     /// `(str, str) -> bool`: inequality.
@@ -29,11 +31,12 @@ impl Facet for FastPath {
 }
 
 impl FastPath {
-    const ALL: [FastPath; 6] = [
+    const ALL: [FastPath; 7] = [
         FastPath::DictGet,
         FastPath::DictSet,
         FastPath::DictContains,
         FastPath::StrGet,
+        FastPath::StrAdd,
         FastPath::StrEqual,
         FastPath::StrNotEqual,
     ];
@@ -52,7 +55,7 @@ impl FastPath {
         match self {
             FastPath::DictGet | FastPath::DictContains => index == 1,
             FastPath::StrGet => index == 0,
-            FastPath::StrEqual | FastPath::StrNotEqual => true,
+            FastPath::StrAdd | FastPath::StrEqual | FastPath::StrNotEqual => true,
             FastPath::DictSet => false,
         }
     }

@@ -1,6 +1,9 @@
 """Times operators beside PyTorch's TorchScript: one core, one run, rounds of either taken in turns.
 
     python tests/oracle/beside.py target/dist/flambeau [FILTER] [--rounds N] [--seconds S]
+    python tests/oracle/beside.py target/dist/flambeau machine[/NAME]
+
+With `machine`, the rows are the programs of `scalars.py`: scalars, control flow, containers, strings, objects.
 
 Needs torch 2.6. A row is a function of tensors named `a`, `b`, ..., in groups with the largest ratio of times that is meant
 to hold. Either side calls the same compiled function again and again and gives the median of short spells; of the rounds
@@ -11,6 +14,7 @@ nearest memory that holds them. `--peak` and `--bandwidth` are measured apart, o
 """
 
 import argparse
+import importlib.util
 import json
 import math
 import statistics
@@ -21,6 +25,8 @@ import time
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+
+from scalars import PROGRAMS
 
 torch.set_num_threads(1)
 
@@ -210,6 +216,68 @@ def ours(program, path, names, inputs, seconds):
     return json.loads(done.stdout)["ns_per_call_median"] * 1e-9, None
 
 
+def scripted(source, folder):
+    """The function `main` of a program, compiled by TorchScript. Classes need a module with a file."""
+    path = f"{folder}/program_{abs(hash(source))}.py"
+    with open(path, "w") as file:
+        file.write("import math\nfrom typing import Dict, List, Optional\n\nimport torch\n\n" + source)
+    spec_of = importlib.util.spec_from_file_location(path.rsplit("/", 1)[1][:-3], path)
+    module = importlib.util.module_from_spec(spec_of)
+    sys.modules[spec_of.name] = module
+    spec_of.loader.exec_module(module)
+    return torch.jit.script(module.main), module.main
+
+
+def programs(args):
+    """Rows of `scalars.PROGRAMS`: ratios are times of TorchScript and of CPython over ours."""
+    print("| program | ours | TorchScript | CPython | TorchScript / ours | CPython / ours |")
+    print("|---|---:|---:|---:|---:|---:|", flush=True)
+    ratios = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (n, source) in PROGRAMS.items():
+            if args.filter.removeprefix("machine").removeprefix("/") not in name:
+                continue
+            ratios += program_row(args, folder, name, n, source)
+    if ratios:
+        means = [math.exp(sum(math.log(r[k]) for r in ratios) / len(ratios)) for k in (0, 1)]
+        least = min(r[0] for r in ratios)
+        print(f"| **geometric mean** | | | | **{means[0]:.2f}**, least {least:.2f} | **{means[1]:.2f}** |")
+
+
+def fastest(f, n, seconds):
+    """The least time of a call: other load of the machine only adds to it."""
+    least, start = math.inf, time.perf_counter()
+    while time.perf_counter() - start < seconds or least == math.inf:
+        t = time.perf_counter()
+        f(n)
+        least = min(least, time.perf_counter() - t)
+    return least
+
+
+def program_row(args, folder, name, n, source):
+    """Times one program; prints its row and returns its ratios."""
+    theirs_of, plain = scripted(source, folder)
+    path = f"{folder}/{name}.py"
+    with open(path, "w") as file:
+        file.write(source.lstrip())
+    command = [args.program, "bench", path, "-e", "main", "--json", "--threads", "1"]
+    command += ["--min-time", str(args.seconds), "-a", f"n={n}"]
+    rounds = []
+    for _ in range(args.rounds):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"| {name} | ? {done.stderr.strip().splitlines()[0]} |", flush=True)
+            return []
+        mine = json.loads(done.stdout)["ns_per_call_min"] * 1e-9
+        others = [fastest(f, n, args.seconds) for f in (theirs_of, plain)]
+        rounds.append((mine, *others))
+    mine, script, python = (min(r[k] for r in rounds) for k in range(3))
+    pair = [script / mine, python / mine]
+    times = " | ".join(human(t / n) for t in (mine, script, python))
+    print(f"| {name} | {times} | {pair[0]:.2f} | {pair[1]:.2f} |", flush=True)
+    return [pair]
+
+
 def human(seconds):
     for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
         if seconds * scale >= 1:
@@ -226,6 +294,8 @@ def main():
     parser.add_argument("--peak", type=float, default=104.0, help="GFLOP/s")
     parser.add_argument("--bandwidth", type=float, nargs=4, default=[150.0, 104.0, 55.0, 32.0], help="GB/s, by level")
     args = parser.parse_args()
+    if args.filter.startswith("machine"):
+        return programs(args)
     print("| workload | ours | PyTorch | ratio | limit | floor | ours / floor |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for group, (limit, rows) in GROUPS.items():

@@ -10,6 +10,9 @@ use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, wrap_index};
 use flambeau_ir::value::{Dict, DictMap, IValue, Str};
 
+/// Maximal length of strings that are concatenated without a check against the memory limit.
+const SHORT: usize = 1024;
+
 /// Tries the fast path of a site; returns the number of instructions to skip.
 #[inline]
 pub(super) fn run(i: Instr, code: &Code, s: &mut [u64], v: &mut [IValue], env: &mut Env<'_>) -> usize {
@@ -67,6 +70,18 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
             let byte = Str::of_byte(text.as_bytes()[at]);
             drop_dying(operands, v);
             dest.is_none_or(|dest| store(dest, IValue::Str(byte), s, v).is_ok())
+        }
+        (FastPath::StrAdd, &[a, b]) => {
+            let (Some(IValue::Str(a)), Some(IValue::Str(b))) = (peek(a, code, v), peek(b, code, v)) else {
+                return false;
+            };
+            // The memory of longer strings is checked by the kernel.
+            if a.len() + b.len() > SHORT {
+                return false;
+            }
+            let sum = Str::concat(a.as_bytes(), b.as_bytes());
+            drop_dying(operands, v);
+            dest.is_none_or(|dest| store(dest, IValue::Str(sum), s, v).is_ok())
         }
         (FastPath::StrEqual | FastPath::StrNotEqual, &[a, b]) => {
             let (Some(IValue::Str(a)), Some(IValue::Str(b))) = (peek(a, code, v), peek(b, code, v)) else {

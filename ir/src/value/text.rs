@@ -1,13 +1,17 @@
 //! Byte strings, and the text of strings and numbers.
 
 use std::fmt::{self, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use flambeau_tensor::Complex;
+use flambeau_tensor::{Complex, Shared};
+use smallvec::SmallVec;
+
+/// Strings of at most this many bytes are in the block of their reference count.
+const INLINE: usize = 24;
 
 /// A byte string, as in TorchScript: usually UTF-8, but indexing may split a character.
 #[derive(Clone)]
-pub struct Str(Arc<Box<[u8]>>);
+pub struct Str(Shared<SmallVec<[u8; INLINE]>>);
 
 impl Str {
     /// Returns the bytes.
@@ -52,35 +56,48 @@ impl Str {
     /// Returns whether both handles refer to the same string.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns the concatenation of two strings.
+    #[must_use]
+    pub fn concat(a: &[u8], b: &[u8]) -> Str {
+        let mut bytes = SmallVec::with_capacity(a.len() + b.len());
+        bytes.extend_from_slice(a);
+        bytes.extend_from_slice(b);
+        Str(Shared::new(bytes))
     }
 
     pub(super) fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.address()
     }
 }
 
 impl From<&str> for Str {
     fn from(text: &str) -> Self {
-        Self(Arc::new(text.as_bytes().into()))
+        Self::from(text.as_bytes())
     }
 }
 
 impl From<String> for Str {
     fn from(text: String) -> Self {
-        Self(Arc::new(text.into_bytes().into()))
+        Self::from(text.into_bytes())
     }
 }
 
 impl From<Vec<u8>> for Str {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(bytes.into()))
+        if bytes.len() <= INLINE {
+            return Self::from(&bytes[..]);
+        }
+        // The capacity is reduced to the length, since strings do not grow.
+        Self(Shared::new(SmallVec::from_vec(bytes.into_boxed_slice().into_vec())))
     }
 }
 
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
-        Self(Arc::new(bytes.into()))
+        Self(Shared::new(SmallVec::from_slice(bytes)))
     }
 }
 

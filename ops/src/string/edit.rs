@@ -112,8 +112,9 @@ fn join(cx: &mut KernelCx<'_>) -> KernelResult {
 fn add(cx: &mut KernelCx<'_>) -> KernelResult {
     let (a, b) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
     check_bytes_fit(a.len().saturating_add(b.len()))?;
-    let joined = [a, b].concat();
-    give(cx, joined)
+    let joined = IValue::Str(Str::concat(a, b));
+    cx.ret(joined);
+    Ok(())
 }
 
 fn slice(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -155,7 +156,7 @@ pub(super) fn rows() -> Vec<OverloadRow> {
             Ok(())
         })
         .sample(|g, _| vec![draw(g)]),
-        row("aten::add", "str", "`a + b`.", add).sample(|g, _| vec![draw(g), draw(g)]),
+        row("aten::add", "str", "`a + b`.", add).fast(FastPath::StrAdd).sample(|g, _| vec![draw(g), draw(g)]),
         indexed("aten::__getitem__", "str"),
         indexed("prim::StringIndex", ""),
         row("aten::slice", "str", "`s[start:end:step]`, in bytes.", slice)
