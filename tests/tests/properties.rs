@@ -13,6 +13,10 @@ use std::time::Duration;
 /// Minimum share of cases that an oracle must check; a fuzzer whose cases are mostly rejected tests nothing.
 const LEAST_CHECKED: f64 = 0.6;
 
+/// That of the oracle `grad`: most generated programs raise an error, write an argument, or return no float, and have no
+/// gradients that could be compared.
+const LEAST_DIFFERENTIATED: f64 = 0.25;
+
 /// Number of cases for each oracle, and the minimum number of cases that each pass must change. A pass that changes
 /// hardly any generated program is not tested; fragments in `fuzz/src/generate/snippets.rs` are patterns for such
 /// passes.
@@ -31,7 +35,8 @@ fn every_oracle_holds_on_generated_programs() {
     let mut idle = Vec::new();
     for line in &lines {
         let share = line.tally.checked as f64 / line.tally.cases() as f64;
-        assert!(share >= LEAST_CHECKED, "too few cases bear on it: {line}");
+        let least = if line.name == "grad" { LEAST_DIFFERENTIATED } else { LEAST_CHECKED };
+        assert!(share >= least, "too few cases bear on it: {line}");
         if line.name.starts_with("pass:") && line.tally.changed < LEAST_CHANGED {
             idle.push(line.to_string());
         }

@@ -55,7 +55,7 @@ fn wrong_arguments() {
         ("key", "{\"input\": []}".to_owned(), &["X0004", "did you mean `inputs`?"]),
         (
             "inside",
-            r#"[{"t": "list", "v": [{"t": "int", "v": 1}, {"q": 7}]}]"#.to_owned(),
+            r#"[{"t": "list", "v": [{"t": "int", "v": 1}, {"t": "lost"}]}]"#.to_owned(),
             &["X0004", "input 0", "[1]"],
         ),
         (

@@ -249,3 +249,35 @@ with prim::fork_0 = graph(%x : Tensor):
 ";
     assert_eq!(ends(raising), [""; 0], "no error may be removed");
 }
+
+/// The task fails, and so does the call in the loop, of which nothing is needed.
+#[test]
+fn errors_of_unneeded_calls_in_loops_may_vanish_beside_those_of_tasks() {
+    let text = "graph(%x : Tensor):
+  %n : int = prim::Constant[value=3]()
+  %yes : bool = prim::Constant[value=1]()
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %a : Tensor, %b : Tensor = prim::Loop(%n, %yes, %x, %x)
+    block0(%i : int, %c : Tensor, %d : Tensor):
+      %one : int = prim::Constant[value=1]()
+      %u : Tensor = aten::unsqueeze(%c, %one)
+      %p : Tensor = aten::mm(%u, %u)
+      %q : Tensor = aten::mm(%u, %p)
+      %s : Tensor = aten::mm(%p, %u)
+      -> (%yes, %c, %x)
+  %r : Tensor = aten::wait(%f)
+  return (%r)
+with prim::fork_0 = graph(%a : Tensor):
+  %n : int = prim::Constant[value=1]()
+  %yes : bool = prim::Constant[value=1]()
+  %r : Tensor = prim::Loop(%n, %yes, %a)
+    block0(%i : int, %c : Tensor):
+      %one : int = prim::Constant[value=1]()
+      %p : Tensor = aten::mm(%a, %a)
+      %q : Tensor = aten::mm(%a, %a)
+      %s : Tensor = aten::add(%p, %q, %one)
+      -> (%yes, %s)
+  return (%r)
+";
+    assert!(ends(text).contains(&"self must be a matrix".to_owned()), "{:?}", ends(text));
+}

@@ -8,4 +8,4 @@ def every(x: Tensor):
 
 # run: some(tensor([5, 0], u8)) == tensor([1, 0], u8)
 # run: every(tensor([5, 0], u8)) == tensor([1, 0], u8)
-# run: every(tensor([5, 0], i64)) == tensor([true, false], bool)
+# run: every(tensor([5, 0], i64)) == tensor([True, False], bool)
