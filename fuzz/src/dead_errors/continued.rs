@@ -3,8 +3,8 @@
 
 use super::missing;
 use super::usage::{Use, without_condition};
-use flambeau_analysis::Shape;
 use flambeau_analysis::shape::Fact;
+use flambeau_analysis::{AliasDb, Analyses, Shape};
 use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{CompilationUnit, Effects, Graph, IValue, NodeId, Prim, ValueId, ValueMap};
@@ -116,7 +116,7 @@ impl ContinuedRun {
         results
     }
 
-    /// Marks the memory that nested nodes would have written: any that they can reach, if one of them writes.
+    /// Marks the memory that nested nodes would have written, by alias analysis.
     fn leave_out_writes(
         &mut self,
         graph: &Graph,
@@ -127,9 +127,15 @@ impl ContinuedRun {
         if graph.block_count(node) == 0 || !self.effects(graph, node, MAX_CALLS).contains(Effects::WRITES) {
             return;
         }
+        let mut analyses = Analyses::new();
+        let aliases = analyses.get::<AliasDb>(graph);
         for inner in graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block)) {
-            let outside = |v: &ValueId| graph.ty(*v).is_mutable() && graph.is_before(graph.def(*v), node);
-            for v in graph.operands(inner).filter(outside) {
+            let is_written = |v: &ValueId| {
+                graph.ty(*v).is_mutable()
+                    && graph.is_before(graph.def(*v), node)
+                    && aliases.writes_to(graph, node, &[*v])
+            };
+            for v in graph.operands(inner).filter(is_written) {
                 let value = defined[v].clone();
                 self.resized.extend(value.identity());
                 self.mark_missing(value, causes);
@@ -205,6 +211,8 @@ impl ErrorPolicy for ContinuedRun {
                     })
                     .collect();
                 if answers.iter().all(Option::is_some) {
+                    let causes = self.causes(operands);
+                    self.leave_out_writes(graph, node, defined, &causes);
                     return Ok(Some(answers.into_iter().flatten().collect()));
                 }
                 let missing = self.leave_out(graph, node, &self.causes(operands), defined);

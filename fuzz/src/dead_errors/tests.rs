@@ -281,3 +281,24 @@ with prim::fork_0 = graph(%a : Tensor):
 ";
     assert!(ends(text).contains(&"self must be a matrix".to_owned()), "{:?}", ends(text));
 }
+
+/// A branch that writes only its own values needs no condition, whatever else it reads.
+#[test]
+fn a_branch_that_writes_only_its_own_values_needs_no_condition() {
+    let text = "graph(%x : Tensor):
+  %k : str = prim::Constant[value=\"k\"]()
+  %y : Tensor = aten::mm(%x, %x)
+  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %y)
+  %c : bool = aten::__contains__(%d, %k)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %p : Tensor = aten::mul(%x, %y)
+      %q : Tensor = aten::relu_(%p)
+      -> (%x)
+    block1():
+      -> (%x)
+  return (%r)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("relu_(%p)", "relu_(%x)")), [""; 0], "the memory is the caller's");
+}
