@@ -180,7 +180,7 @@ fn limits_of_tasks_end_the_run_as_if_the_task_had_run_at_its_fork() {
 }
 
 #[test]
-fn a_task_that_nobody_awaits_is_joined_when_its_frame_returns() {
+fn a_task_without_a_wait_is_joined_when_its_frame_returns() {
     let text = reader()
         .replace("  %w : int = aten::wait(%g)\n  %r : int = aten::add(%v, %w)\n", "")
         .replace("%r, %l", "%v, %g");

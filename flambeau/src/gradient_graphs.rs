@@ -353,7 +353,7 @@ impl Plan {
         let mut made = Vec::with_capacity(paths.len());
         for (i, path) in paths.iter().enumerate() {
             let depends = depends.get(i).copied().unwrap_or(true);
-            match at_path(values, path) {
+            match Gradient::tensor_at(values, path) {
                 None if depends => return Ok(Ran::Refused("a result is not where its type says")),
                 found => made.push(found.filter(|_| depends)),
             }
@@ -474,20 +474,6 @@ fn unpacked(
     Ok(sources)
 }
 
-/// Returns the tensor at a path of positions.
-fn at_path(values: &[IValue], path: &[usize]) -> Option<Tensor> {
-    let (first, rest) = path.split_first()?;
-    let mut value = values.get(*first)?.clone();
-    for i in rest {
-        value = match &value {
-            IValue::Tuple(tuple) => tuple.items().get(*i)?.clone(),
-            IValue::List(list) => list.read().iter().nth(*i)?,
-            _ => return None,
-        };
-    }
-    value.as_tensor().cloned()
-}
-
 /// Runs without a tape.
 fn unrecorded<R>(host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
     let recording = host.set_tape(None);
@@ -553,7 +539,7 @@ impl GraphDerivative for Derivative {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],
         };
-        Ok(self.plan.gradient.outputs.iter().map(|path| at_path(&values, path)).collect())
+        Ok(self.plan.gradient.outputs.iter().map(|path| Gradient::tensor_at(&values, path)).collect())
     }
 }
 

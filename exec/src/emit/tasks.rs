@@ -1,6 +1,6 @@
 //! Which forked tasks may run concurrently, and where their frame must join them.
 //!
-//! The reference runs a task at its fork. The machine may start a task on another thread only if nobody can observe the
+//! The reference runs a task at its fork. The machine may start a task on another thread only if the program cannot observe the
 //! difference, so the decision is made here, on the graph:
 //!
 //! - A task is *isolated* if its body, with everything the body calls, only writes memory that it allocates, and neither

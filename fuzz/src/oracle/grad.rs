@@ -111,7 +111,7 @@ impl GradientsAgree {
         let mut args = Vec::with_capacity(seeds + kept.len());
         for (path, conditional) in outputs.iter().zip(&conditional) {
             let depends = !conditional || flags.next().and_then(IValue::as_bool) == Some(true);
-            match at_path(values, path).filter(|_| depends) {
+            match Gradient::tensor_at(values, path).filter(|_| depends) {
                 Some(tensor) if tensor.dtype().is_floating() => {
                     let weights = seed(&tensor).map_err(|error| error.to_string())?;
                     args.push(IValue::Tensor(weights));
@@ -235,20 +235,6 @@ fn same(want: Option<&Tensor>, got: Option<&Tensor>) -> Result<(), String> {
         Some((i, (want, got))) => Err(format!("element {i} is {got}; recorded {want}")),
         None => Ok(()),
     }
-}
-
-/// Returns the tensor at a path of positions.
-fn at_path(values: &[IValue], path: &[usize]) -> Option<Tensor> {
-    let (first, rest) = path.split_first()?;
-    let mut value = values.get(*first)?.clone();
-    for i in rest {
-        value = match &value {
-            IValue::Tuple(tuple) => tuple.items().get(*i)?.clone(),
-            IValue::List(list) => list.read().iter().nth(*i)?,
-            _ => return None,
-        };
-    }
-    value.as_tensor().cloned()
 }
 
 /// Replaces the first kept tensor by one that was changed since.

@@ -17,6 +17,7 @@ use super::reverse::{FormulaGraphs, Helper, Reverse};
 use crate::facets::Cost;
 use flambeau_exec::Pointwise;
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
+use flambeau_tensor::Tensor;
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
@@ -40,6 +41,22 @@ pub struct Gradient {
     pub results: usize,
     /// The number of captures.
     pub captures: usize,
+}
+
+impl Gradient {
+    /// Returns the tensor of results at a path, as [`Gradient::outputs`] has them.
+    pub fn tensor_at(values: &[IValue], path: &[usize]) -> Option<Tensor> {
+        let (first, rest) = path.split_first()?;
+        let mut value = values.get(*first)?.clone();
+        for i in rest {
+            value = match &value {
+                IValue::Tuple(tuple) => tuple.items().get(*i)?.clone(),
+                IValue::List(list) => list.read().iter().nth(*i)?,
+                _ => return None,
+            };
+        }
+        value.as_tensor().cloned()
+    }
 }
 
 /// Cost up to which an elementwise operator is computed again.

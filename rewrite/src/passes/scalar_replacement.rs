@@ -1,6 +1,6 @@
 //! Scalar replacement of objects: attributes of an object that does not escape become values.
 //!
-//! An object does not escape if the graph creates it and only reads and sets its attributes. Then nobody else can see it,
+//! An object does not escape if the graph creates it and only reads and sets its attributes. Then no other code can reach it,
 //! and an attribute is a local variable: the pass converts these variables to SSA form. An attribute that a branch or
 //! loop sets becomes a result of the branch, or a value that the loop carries.
 //!
