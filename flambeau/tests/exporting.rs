@@ -177,6 +177,7 @@ fn what_cannot_be_exported_is_named_with_its_line() {
         let text = error.render();
         parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
     };
+    refused("    torch.manual_seed(3)\n    x = x + torch.rand([2])", &["aten::manual_seed", "line 2"]);
     refused("    for i in range(int(x[0])):\n        x = x + 1", &["number of iterations", "line 2"]);
     refused("    if bool(x[0] > 0):\n        x.add_(1)", &["`aten::add_.Scalar`", "from outside", "line 3"]);
     refused(

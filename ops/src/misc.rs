@@ -304,7 +304,7 @@ fn generators() -> Vec<OverloadRow> {
             cx.host().rng().reseed(seed as u64);
             Ok(())
         })
-        .effects(Effects::IO),
+        .effects(Effects::IO | Effects::RANDOM),
         row("aten::manual_seed", "generator", "Reseeds a generator and returns it.", |cx| {
             let (generator, seed) = (cx.generator(0)?, cx.int(1)?);
             generator.reseed(seed as u64);
