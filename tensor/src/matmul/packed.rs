@@ -182,7 +182,7 @@ pub(super) fn prepacked<T: Multiply>(
         let bytes = s.lanes.next_multiple_of(strip).checked_mul(s.depth)?.checked_mul(size)?;
         let mut all = Vec::with_capacity(s.count);
         for i in 0..s.count {
-            let charge = Charge::take(bytes).ok()?;
+            let charge = Charge::new(bytes).ok()?;
             let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
             let panels = PackedPanels::pack(t, Operand::Strided(from), s.side, s.lanes, s.depth);
             all.push(PackedPanels { _charge: Some(charge), ..panels });
