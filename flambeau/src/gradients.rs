@@ -368,7 +368,7 @@ impl Session {
 
     /// Returns the gradient that backward walks accumulated in a leaf, as PyTorch's `.grad`.
     pub fn accumulated_gradient(leaf: &Tensor) -> Option<Tensor> {
-        tape::gathered(leaf)
+        tape::accumulated_grad(leaf)
     }
 }
 

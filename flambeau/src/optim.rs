@@ -159,7 +159,7 @@ impl Optimizer {
 
     /// Removes the accumulated gradients, so that the next backward walk starts anew.
     pub fn zero_grad(&self) {
-        self.parameters.iter().for_each(|p| tape::clear_gathered(&p.tensor));
+        self.parameters.iter().for_each(|p| tape::clear_accumulated_grad(&p.tensor));
     }
 
     /// Changes each parameter that has an accumulated gradient.
@@ -170,7 +170,7 @@ impl Optimizer {
         let mut host = self.session.host();
         host.set_grad_enabled(false);
         for p in &mut self.parameters {
-            let Some(grad) = tape::gathered(&p.tensor) else { continue };
+            let Some(grad) = tape::accumulated_grad(&p.tensor) else { continue };
             p.steps += 1;
             let mut args = vec![IValue::Tensor(p.tensor.clone()), IValue::Tensor(grad)];
             args.extend(p.state.iter().cloned().map(IValue::Tensor));

@@ -194,8 +194,8 @@ pub(crate) fn family() -> Vec<OpDef> {
             .with(Dtype::from(|_| None))
             .with(Sample::args(|g| vec![gathering(g)]).exact().not_differentiable())
             .with(kernel(|cx| {
-                let gathered = tape::gathered(cx.tensor(0)?);
-                cx.ret_opt(gathered);
+                let grad = tape::accumulated_grad(cx.tensor(0)?);
+                cx.ret_opt(grad);
                 Ok(())
             })),
     );

@@ -71,12 +71,13 @@ pub(super) fn sum(a: &Tensor, b: &Tensor, record: bool) -> Result<Tensor, Kernel
 
 /// Returns a gradient as a function of tensors on which it depends with derivative zero.
 pub(super) fn flat(grad: &Tensor, of: &[Option<Edge>]) -> Tensor {
-    let edges: Vec<Option<Edge>> = std::iter::once(history::edge(grad)).chain(of.iter().cloned()).collect();
+    let edges: Vec<Option<Edge>> =
+        std::iter::once(history::gradient_edge(grad)).chain(of.iter().cloned()).collect();
     if edges[1..].iter().all(Option::is_none) {
         return grad.clone();
     }
     let result = grad.alias();
-    history::set_result(&result, &Node::new(NodeKind::Flat, edges), 0);
+    history::set_result(&result, &Node::new(NodeKind::ZeroDerivative, edges), 0);
     result
 }
 
@@ -90,7 +91,7 @@ pub(super) fn fit(grad: Tensor, to: &Geometry, record: bool) -> Result<Tensor, K
 
 /// Registers `result` as the result of a map of `operands`, if one of them has a history.
 fn attach(result: &Tensor, kind: NodeKind, operands: &[&Tensor]) {
-    let edges: Vec<_> = operands.iter().map(|t| history::edge(t)).collect();
+    let edges: Vec<_> = operands.iter().map(|t| history::gradient_edge(t)).collect();
     if edges.iter().any(Option::is_some) {
         history::set_result(result, &Node::new(kind, edges), 0);
     }

@@ -33,7 +33,9 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
-pub use backward::{backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded};
+pub use backward::{
+    accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf, is_recorded,
+};
 pub use graph::{ArgSources, GraphDerivative, RecordedCall, record_graph, record_view};
 pub use history::WalkMode;
 pub(crate) use record::call;

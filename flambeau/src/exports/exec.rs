@@ -19,7 +19,8 @@ pub mod soundness {
 /// Recording of a run for differentiation.
 pub mod tape {
     pub use flambeau_exec::tape::{
-        Tape, WalkMode, backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded,
+        Tape, WalkMode, accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf,
+        is_recorded,
     };
 }
 
