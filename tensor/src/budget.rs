@@ -1,7 +1,7 @@
 //! Budgets: limits on the bytes that storages hold at one time.
 //!
-//! A storage that is allocated while a [`Budget`] is at work on its thread ([`Budget::run`]) holds a [`Charge`] until it is
-//! freed, by any thread. Charges are summed in a [`Counter`], which is freed with the last budget or charge that refers to
+//! A storage that is allocated while a [`MemoryBudget`] is at work on its thread ([`MemoryBudget::run`]) holds a [`Charge`] until it is
+//! freed, by any thread. Charges are summed in a [`ByteCounter`], which is freed with the last budget or charge that refers to
 //! it.
 //!
 //! A small tensor is allocated and freed in about 30 ns; two atomic read-modify-writes would add a third to that. Each
@@ -17,15 +17,15 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use crate::error::{Result, TensorError};
 
-/// The state that clones of a [`Budget`], its charges and the deltas of threads share: one heap allocation.
-struct Counter {
-    /// Maximum of the bytes charged at one time. Written only while a [`Budget`] is made.
+/// The state that clones of a [`MemoryBudget`], its charges and the deltas of threads share: one heap allocation.
+struct ByteCounter {
+    /// Maximum of the bytes charged at one time. Written only while a [`MemoryBudget`] is made.
     limit: AtomicUsize,
-    /// The sum of [`OWNER_REF`] while a [`Budget`] or [`SPARE`] refers to the counter, [`THREAD_REF`] for each thread whose
+    /// The sum of [`OWNER_REF`] while a [`MemoryBudget`] or [`SPARE`] refers to the counter, [`THREAD_REF`] for each thread whose
     /// delta belongs to it, and the flushed bytes. Bytes in the delta of one thread may be freed by another, which subtracts
     /// them here, so the flushed bytes alone may be negative. The sum is 0 exactly when no reference and no charge is left.
     total: AtomicUsize,
-    /// Clones of the [`Budget`].
+    /// Clones of the [`MemoryBudget`].
     budgets: AtomicUsize,
 }
 
@@ -44,7 +44,7 @@ fn bytes_of(total: usize) -> isize {
     (total.wrapping_add(THREAD_REF / 2) & (THREAD_REF - 1)) as isize - (THREAD_REF / 2) as isize
 }
 
-impl Counter {
+impl ByteCounter {
     fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ impl Counter {
 /// # Safety
 /// The counter is alive because its sum contains a term of the caller: [`OWNER_REF`], [`THREAD_REF`], or bytes of a charge.
 /// `amount` may subtract that term; the caller does not subtract it again.
-unsafe fn add_to_total(counter: NonNull<Counter>, amount: usize) {
+unsafe fn add_to_total(counter: NonNull<ByteCounter>, amount: usize) {
     // SAFETY: the caller's term keeps the counter alive until the addition. The counter is accessed afterwards only if the
     // sum is 0: then no other thread refers to it.
     unsafe {
@@ -74,9 +74,9 @@ unsafe fn add_to_total(counter: NonNull<Counter>, amount: usize) {
 
 thread_local! {
     /// The counter that allocations of this thread are charged to.
-    static ACTIVE: Cell<*const Counter> = const { Cell::new(ptr::null()) };
+    static ACTIVE: Cell<*const ByteCounter> = const { Cell::new(ptr::null()) };
     /// The counter that this thread's delta belongs to; its sum contains [`THREAD_REF`] for this thread.
-    static DELTA_COUNTER: Cell<*const Counter> = const { Cell::new(ptr::null()) };
+    static DELTA_COUNTER: Cell<*const ByteCounter> = const { Cell::new(ptr::null()) };
     /// Bytes charged less bytes freed by this thread that are not flushed; 0 without a counter.
     static DELTA: Cell<isize> = const { Cell::new(0) };
     /// Flushes the delta when the thread ends. A variable of its own, so that accesses of the delta need no check whether
@@ -104,7 +104,7 @@ fn detach_delta() {
 
 /// Makes this thread's delta one of `counter`.
 #[cold]
-fn attach_delta(counter: &Counter) {
+fn attach_delta(counter: &ByteCounter) {
     detach_delta();
     // A thread that is ending charges the counter itself.
     if FLUSH_ON_EXIT.try_with(|_| ()).is_ok() {
@@ -114,14 +114,14 @@ fn attach_delta(counter: &Counter) {
 }
 
 /// Returns this thread's delta in bytes if it belongs to `counter`.
-fn delta_of(counter: &Counter) -> Option<isize> {
+fn delta_of(counter: &ByteCounter) -> Option<isize> {
     ptr::eq(DELTA_COUNTER.get(), counter).then(|| DELTA.get())
 }
 
 /// The counter of the thread's last budget, which the next one reuses: a budget is made for every call of a program. The
-/// counter's sum contains [`OWNER_REF`], and no [`Budget`] refers to it. Storages that outlive their budget may still be
+/// counter's sum contains [`OWNER_REF`], and no [`MemoryBudget`] refers to it. Storages that outlive their budget may still be
 /// charged to it.
-struct Spare(Cell<Option<NonNull<Counter>>>);
+struct Spare(Cell<Option<NonNull<ByteCounter>>>);
 
 impl Drop for Spare {
     fn drop(&mut self) {
@@ -133,21 +133,21 @@ impl Drop for Spare {
 }
 
 /// A limit on the bytes that storages allocated under it hold at one time. Clones share the counter.
-pub struct Budget(NonNull<Counter>);
+pub struct MemoryBudget(NonNull<ByteCounter>);
 
 // SAFETY: a counter is changed by atomic operations only, and freed when its last reference ends.
-unsafe impl Send for Budget {}
+unsafe impl Send for MemoryBudget {}
 // SAFETY: as above.
-unsafe impl Sync for Budget {}
+unsafe impl Sync for MemoryBudget {}
 
-impl Clone for Budget {
+impl Clone for MemoryBudget {
     fn clone(&self) -> Self {
         self.counter().budgets.fetch_add(1, Ordering::Relaxed);
-        Budget(self.0)
+        MemoryBudget(self.0)
     }
 }
 
-impl Drop for Budget {
+impl Drop for MemoryBudget {
     fn drop(&mut self) {
         // The only budget of a counter is not cloned while it is dropped: no read-modify-write is needed then.
         let budgets = &self.counter().budgets;
@@ -162,18 +162,18 @@ impl Drop for Budget {
     }
 }
 
-impl Budget {
+impl MemoryBudget {
     /// A budget of `limit` bytes, at most 2^48.
-    pub fn new(limit: usize) -> Budget {
+    pub fn new(limit: usize) -> MemoryBudget {
         match SPARE.try_with(|spare| spare.0.take()) {
-            Ok(Some(spare)) => Budget::reuse(spare, limit),
-            _ => Budget::with_new_counter(limit),
+            Ok(Some(spare)) => MemoryBudget::reuse(spare, limit),
+            _ => MemoryBudget::with_new_counter(limit),
         }
     }
 
     /// Makes a budget with a spare counter if nothing is charged to it any more and no other thread's delta belongs to it,
     /// otherwise with a new counter.
-    fn reuse(spare: NonNull<Counter>, limit: usize) -> Budget {
+    fn reuse(spare: NonNull<ByteCounter>, limit: usize) -> MemoryBudget {
         // SAFETY: a spare counter is alive, because its sum contains `OWNER_REF`.
         let counter = unsafe { spare.as_ref() };
         let own = delta_of(counter).map_or(0, |bytes| THREAD_REF.wrapping_add_signed(-bytes));
@@ -181,32 +181,32 @@ impl Budget {
         if counter.total.load(Ordering::Acquire) != OWNER_REF + own {
             // SAFETY: the sum of a spare counter contains `OWNER_REF`; the counter is not used from here on.
             unsafe { add_to_total(spare, OWNER_REF.wrapping_neg()) };
-            return Budget::with_new_counter(limit);
+            return MemoryBudget::with_new_counter(limit);
         }
         counter.limit.store(limit.min(MAX_LIMIT), Ordering::Relaxed);
         counter.budgets.store(1, Ordering::Relaxed);
-        Budget(spare)
+        MemoryBudget(spare)
     }
 
-    fn with_new_counter(limit: usize) -> Budget {
-        let counter = Counter {
+    fn with_new_counter(limit: usize) -> MemoryBudget {
+        let counter = ByteCounter {
             limit: AtomicUsize::new(limit.min(MAX_LIMIT)),
             total: AtomicUsize::new(OWNER_REF),
             budgets: AtomicUsize::new(1),
         };
-        Budget(NonNull::from(Box::leak(Box::new(counter))))
+        MemoryBudget(NonNull::from(Box::leak(Box::new(counter))))
     }
 
-    /// The budget that storages made on this thread are charged to, inside [`Budget::run`].
-    pub fn active() -> Option<Budget> {
+    /// The budget that storages made on this thread are charged to, inside [`MemoryBudget::run`].
+    pub fn active() -> Option<MemoryBudget> {
         let counter = NonNull::new(ACTIVE.get().cast_mut())?;
-        // SAFETY: a non-null `ACTIVE` is the counter of a `Budget` that is borrowed by a `run` on this thread's stack, so it is
+        // SAFETY: a non-null `ACTIVE` is the counter of a `MemoryBudget` that is borrowed by a `run` on this thread's stack, so it is
         // alive, and stays alive until the clone is counted.
         unsafe { counter.as_ref() }.budgets.fetch_add(1, Ordering::Relaxed);
-        Some(Budget(counter))
+        Some(MemoryBudget(counter))
     }
 
-    fn counter(&self) -> &Counter {
+    fn counter(&self) -> &ByteCounter {
         // SAFETY: the counter is alive while its sum contains `OWNER_REF`, which the last budget subtracts.
         unsafe { self.0.as_ref() }
     }
@@ -225,7 +225,7 @@ impl Budget {
     /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest; the innermost applies.
     #[inline]
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore(*const Counter);
+        struct Restore(*const ByteCounter);
         impl Drop for Restore {
             fn drop(&mut self) {
                 ACTIVE.set(self.0);
@@ -241,11 +241,11 @@ impl Budget {
 
 /// The bytes that a storage takes of a budget; subtracted on drop.
 pub(crate) struct Charge {
-    counter: Option<NonNull<Counter>>,
+    counter: Option<NonNull<ByteCounter>>,
     bytes: usize,
 }
 
-// SAFETY: as for `Budget`; the bytes of a charge are subtracted once, by the thread that drops it.
+// SAFETY: as for `MemoryBudget`; the bytes of a charge are subtracted once, by the thread that drops it.
 unsafe impl Send for Charge {}
 // SAFETY: as above.
 unsafe impl Sync for Charge {}
@@ -259,7 +259,7 @@ impl Charge {
     pub(crate) fn new(bytes: usize) -> Result<Charge> {
         let counter = NonNull::new(ACTIVE.get().cast_mut()).filter(|_| bytes > 0);
         if let Some(counter) = counter {
-            // SAFETY: a non-null `ACTIVE` is the counter of a `Budget` that is borrowed by a `run` on this thread's stack, so it is
+            // SAFETY: a non-null `ACTIVE` is the counter of a `MemoryBudget` that is borrowed by a `run` on this thread's stack, so it is
             // alive.
             unsafe { Charge::add(counter.as_ref(), bytes)? };
         }
@@ -267,7 +267,7 @@ impl Charge {
     }
 
     #[inline]
-    fn add(counter: &Counter, bytes: usize) -> Result<()> {
+    fn add(counter: &ByteCounter, bytes: usize) -> Result<()> {
         if let Some(delta) = delta_of(counter) {
             let delta = delta.saturating_add_unsigned(bytes);
             if delta <= counter.max_delta() {
@@ -280,7 +280,7 @@ impl Charge {
 
     /// Adds the bytes to the counter's sum, and flushes the thread's delta with them.
     #[inline(never)]
-    fn add_to_sum(counter: &Counter, bytes: usize) -> Result<()> {
+    fn add_to_sum(counter: &ByteCounter, bytes: usize) -> Result<()> {
         let limit = counter.limit();
         let out_of_memory = Err(TensorError::OutOfMemory { requested: bytes, limit });
         if bytes > limit {
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_small_limit_is_exact() {
-        let budget = Budget::new(1000);
+        let budget = MemoryBudget::new(1000);
         budget.run(|| {
             let a = Charge::new(600).unwrap();
             assert!(is_out_of_memory(600) && is_out_of_memory(401));
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_large_limit_is_exceeded_by_the_maximum_delta_at_most() {
-        let budget = Budget::new(BATCHED_LIMIT);
+        let budget = MemoryBudget::new(BATCHED_LIMIT);
         budget.run(|| {
             let charges: Vec<Charge> = std::iter::from_fn(|| Charge::new(1 << 16).ok()).collect();
             let held = charges.len() << 16;
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn charges_may_outlive_their_budget_and_thread() {
         for limit in [1 << 20, 2 * BATCHED_LIMIT] {
-            let budget = Budget::new(limit);
+            let budget = MemoryBudget::new(limit);
             let charges: Vec<Charge> = budget.run(|| (0..100).map(|_| Charge::new(1000).unwrap()).collect());
             let threads: Vec<_> = charges
                 .into_iter()
@@ -392,7 +392,7 @@ mod tests {
             assert_eq!(budget.used(), 77);
             drop(budget);
             // A budget with another counter, since this one is still charged; then one with the same counter.
-            let next = Budget::new(limit);
+            let next = MemoryBudget::new(limit);
             assert_eq!(next.used(), 0);
             drop(last);
             assert_eq!(next.used(), 0);
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn budgets_alternate_on_a_thread() {
-        let (a, b) = (Budget::new(2 * BATCHED_LIMIT), Budget::new(BATCHED_LIMIT));
+        let (a, b) = (MemoryBudget::new(2 * BATCHED_LIMIT), MemoryBudget::new(BATCHED_LIMIT));
         let mut held = Vec::new();
         for _ in 0..10 {
             a.run(|| {

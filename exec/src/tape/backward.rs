@@ -5,9 +5,9 @@
 //! gradients then have a history of their own, which a further walk differentiates.
 
 use super::history::{self, Edge, Node, NodeKind, OpCall, WalkMode};
-use super::linear::{self, Linear};
+use super::linear::{self, LinearMap};
 use super::region::Geometry;
-use super::{Derivative, Formula, Input, Tape, record};
+use super::{Derivative, Formula, FormulaInput, Tape, record};
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::IValue;
@@ -27,7 +27,7 @@ struct PendingNode {
 /// requires it. Only nodes between the outputs and the inputs are visited.
 ///
 /// # Errors
-/// Returns `Unsupported` if a gradient reaches an operator without a known derivative. Returns `Input` if a tensor that
+/// Returns `Unsupported` if a gradient reaches an operator without a known derivative. Returns `FormulaInput` if a tensor that
 /// a formula reads was modified or released after it was saved, or if an output does not require a gradient.
 pub fn gradients(
     tape: &Tape,
@@ -338,7 +338,7 @@ impl<'n> Call<'_, 'n> {
         self.edges(arg).iter().flatten().any(|edge| self.walk.visits(&edge.node))
     }
 
-    fn input(self, input: Input, grads: &[Option<Tensor>]) -> Result<IValue, ExecError> {
+    fn input(self, input: FormulaInput, grads: &[Option<Tensor>]) -> Result<IValue, ExecError> {
         let record = self.walk.mode.create_graph;
         self.call.input(self.node, input, grads, record).map_err(|e| ExecError::of(&e))
     }
@@ -354,7 +354,7 @@ impl<'n> Call<'_, 'n> {
     ) -> Result<Sent<'n>, ExecError> {
         let fail = |e: KernelError| ExecError::of(&e);
         let record = self.walk.mode.create_graph;
-        let read = Linear::view(base.clone(), view.clone());
+        let read = LinearMap::view(base.clone(), view.clone());
         let part = read.apply(grad, record).map_err(fail)?;
         // Gradients that reach the previous version of the view belong to its region of the previous base.
         let old = self.edges(target).first().and_then(Option::as_ref).map(|edge| edge.node.id);
@@ -362,7 +362,7 @@ impl<'n> Call<'_, 'n> {
         let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
             back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
         if let Some(edge) = self.node.edges[0].as_ref().filter(|edge| self.walk.visits(&edge.node)) {
-            let erase = Linear::Erase { base: base.clone(), view: view.clone() };
+            let erase = LinearMap::Erase { base: base.clone(), view: view.clone() };
             let mut whole = erase.apply(grad, record).map_err(fail)?;
             for (_, grad) in to_view {
                 let region = linear::fit(grad, view, record)
@@ -438,7 +438,7 @@ impl<'n> Call<'_, 'n> {
     /// that have formulas, so the depth is that of compositions; `NESTED` stops a body that contains itself.
     fn through_body(
         self,
-        inputs: &[Input],
+        inputs: &[FormulaInput],
         grads: &[Option<Tensor>],
         host: &mut Host,
     ) -> Result<Sent<'n>, ExecError> {
@@ -450,7 +450,7 @@ impl<'n> Call<'_, 'n> {
         let mut leaves: Vec<(&Edge, Option<NodeOutput>)> = Vec::new();
         let mut args = Vec::new();
         for input in inputs {
-            let Input::Arg(arg) = *input else { continue };
+            let FormulaInput::Arg(arg) = *input else { continue };
             // The history of the arguments is that of their leaves, below.
             let value = self.call.input(self.node, *input, grads, false).map_err(|e| ExecError::of(&e))?;
             let mut edges = self.edges(arg).iter();

@@ -2,9 +2,9 @@
 //! The metadata of a view ([`ViewMeta`]) refers to its base; a write to either changes the gradient edges of both.
 
 use super::graph::GraphCall;
-use super::linear::Linear;
+use super::linear::LinearMap;
 use super::region::Geometry;
-use super::{Derivative, Input};
+use super::{Derivative, FormulaInput};
 use crate::error::KernelError;
 use flambeau_ir::OpId;
 use flambeau_ir::value::{Generator, IValue, List};
@@ -29,7 +29,7 @@ pub(super) enum NodeKind {
     /// An operator.
     Op(OpCall),
     /// A linear map of the single tensor it depends on: a view of a base, or a step of a recorded backward walk.
-    Linear(Linear),
+    Linear(LinearMap),
     /// A call of a function with a differentiated graph.
     Graph(GraphCall),
     /// The sum of the tensors it depends on. With one edge: another handle of a tensor.
@@ -139,21 +139,21 @@ impl OpCall {
     pub(super) fn input(
         &self,
         node: &Arc<Node>,
-        input: Input,
+        input: FormulaInput,
         grads: &[Option<Tensor>],
         recorded: bool,
     ) -> Result<IValue, KernelError> {
         let saved = self.saved.lock();
         Ok(match input {
-            Input::Arg(i) if recorded => self.connected_arg(node, i, &saved.args[i]),
-            Input::Arg(i) => saved.args[i].clone(),
-            Input::Like(i) => {
+            FormulaInput::Arg(i) if recorded => self.connected_arg(node, i, &saved.args[i]),
+            FormulaInput::Arg(i) => saved.args[i].clone(),
+            FormulaInput::Like(i) => {
                 let found = saved.shapes.iter().find(|(arg, _)| *arg == i);
                 found.map_or(IValue::None, |(_, zeros)| zeros.clone())
             }
-            Input::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
-            Input::Result(i) => saved.results[i].clone(),
-            Input::Grad(i) => IValue::Tensor(match grads.get(i) {
+            FormulaInput::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
+            FormulaInput::Result(i) => saved.results[i].clone(),
+            FormulaInput::Grad(i) => IValue::Tensor(match grads.get(i) {
                 Some(Some(grad)) => grad.clone(),
                 _ => self.outputs[i].zeros()?,
             }),
@@ -369,7 +369,7 @@ fn view_edge(base: Edge, view: &Tensor) -> Edge {
 
 /// Returns the gradient edge of a view with this geometry.
 fn linear_edge(base: Edge, view: Geometry) -> Edge {
-    let kind = NodeKind::Linear(Linear::view(base.geometry.clone(), view.clone()));
+    let kind = NodeKind::Linear(LinearMap::view(base.geometry.clone(), view.clone()));
     Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry: view }
 }
 

@@ -2,7 +2,7 @@
 
 use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall, Saved};
 use super::region::{self, Geometry};
-use super::{Derivative, Input, Tape};
+use super::{Derivative, FormulaInput, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
 use flambeau_ir::schema::{AliasInfo, Argument};
@@ -132,7 +132,7 @@ impl Before {
     }
 
     /// Returns the inputs of the formulas of all arguments that require a gradient.
-    fn wanted(&self) -> Vec<Input> {
+    fn wanted(&self) -> Vec<FormulaInput> {
         match self.derivative.as_deref() {
             Some(Derivative::Body { inputs, .. }) => inputs.clone(),
             Some(Derivative::Formulas(formulas)) => {
@@ -148,10 +148,10 @@ impl Before {
 
     fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
         for input in self.wanted() {
-            if let Input::Like(i) = input {
+            if let FormulaInput::Like(i) = input {
                 self.shapes.push((i, zeros_like(&self.args[i])?));
             }
-            let Input::Arg(i) = input else { continue };
+            let FormulaInput::Arg(i) = input else { continue };
             self.saved[i] = match &self.args[i] {
                 // The call overwrites this argument, so its value is copied.
                 IValue::Tensor(t) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
@@ -170,7 +170,7 @@ impl Before {
         }
         let mut saved = vec![IValue::None; results.len()];
         for input in self.wanted() {
-            if let Input::Result(i) = input {
+            if let FormulaInput::Result(i) = input {
                 saved[i] = without_history(&results[i], &mut notes);
             }
         }

@@ -150,7 +150,7 @@ impl<T: Multiply> Operand<'_, T> {
 
 /// The form of a prepacked operand: `count` adjacent matrices of `lanes` by `depth`.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct PackedShape {
     pub(crate) side: Side,
     pub(crate) count: usize,
     pub(crate) lanes: usize,
@@ -169,7 +169,7 @@ pub(crate) struct Shape {
 pub(super) fn prepacked<T: Multiply>(
     guards: &impl Locked,
     (meta, elements): (&Meta, &[T]),
-    s: Shape,
+    s: PackedShape,
 ) -> Option<Arc<Vec<PackedPanels<T>>>> {
     let t = T::TILING?;
     let strip = (t.strip)(s.side);
