@@ -48,7 +48,7 @@ struct Params {
 }
 
 /// `x @ weight.T + bias`.
-pub(super) fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
+pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
     let transposed = weight.t()?;
     match bias {
         Some(bias) if x.rank() == 2 => {
@@ -163,10 +163,10 @@ fn step(
     c: Option<&Tensor>,
     p: &Params,
 ) -> Result<(Tensor, Option<Tensor>), KernelError> {
-    let state = through(h, &p.state, p.state_bias.as_ref())?;
+    let state = linear(h, &p.state, p.state_bias.as_ref())?;
     let (h, c) = gates(cell, input, &state, h, c)?;
     let h = match &p.projection {
-        Some(projection) => through(&h, projection, None)?,
+        Some(projection) => linear(&h, projection, None)?,
         None => h,
     };
     Ok((h, c))
@@ -189,7 +189,7 @@ impl Sweep<'_> {
         h: &Tensor,
         c: Option<&Tensor>,
     ) -> Result<(Tensor, Tensor, Option<Tensor>), KernelError> {
-        let inputs = through(x, &self.params.input, self.params.input_bias.as_ref())?;
+        let inputs = linear(x, &self.params.input, self.params.input_bias.as_ref())?;
         let width = h.sizes()[1];
         let out = Tensor::zeros(&[x.sizes()[0], width], x.dtype())?;
         let (last_h, last_c) = (h.clone_contiguous()?, c.map(Tensor::clone_contiguous).transpose()?);
@@ -397,7 +397,7 @@ fn one_step(cx: &KernelCx<'_>, cell: Cell) -> Several {
             params.state.sizes()
         )));
     }
-    let input = through(cx.tensor(0)?, &params.input, params.input_bias.as_ref())?;
+    let input = linear(cx.tensor(0)?, &params.input, params.input_bias.as_ref())?;
     let (h, c) = step(cell, &input, &h, c.as_ref(), &params)?;
     Ok([Some(h), c].into_iter().flatten().collect())
 }
@@ -528,7 +528,7 @@ pub(super) fn family() -> Vec<OpDef> {
         );
     }
     let doc = "One step of a recurrent network from the pre-activations of its gates.";
-    let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::nothing());
+    let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::no_args());
     defs.extend(
         op("_thnn_fused_lstm_cell", "", doc)
             .facts(move |d| {

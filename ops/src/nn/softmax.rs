@@ -124,7 +124,7 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
 }
 
 /// Like softmax, but zeros for a row of negative infinities.
-fn safe(cx: &KernelCx<'_>) -> Computed {
+fn safe_softmax(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
     if result.numel() == 0 {
         return Ok(result);
@@ -271,7 +271,7 @@ pub(super) fn family() -> Vec<OpDef> {
         def.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
     };
     defs.extend(
-        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe),
+        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe_softmax),
     );
     let facts = |def: OpDef| {
         let sample = Sample::args(|g| {
