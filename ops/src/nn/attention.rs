@@ -15,7 +15,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
 
 /// Parameters of attention besides query, key and value.
@@ -38,7 +38,7 @@ fn dropped(cx: &KernelCx<'_>, weights: Tensor, args: &Attention<'_>) -> Computed
         Some(mask) => mask.clone(),
         None if args.dropout > 0.0 => {
             let noise = weights.empty_like(weights.dtype())?;
-            drawn(noise, Law::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
+            drawn(noise, Distribution::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
         }
         None => return Ok(weights),
     };

@@ -10,7 +10,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::conv::{ConvSpec, convolution};
-use flambeau_tensor::remap::{NOTHING, remap};
+use flambeau_tensor::remap::{FILL, remap};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// Expands a single value to all spatial dimensions.
@@ -146,7 +146,7 @@ fn forward_with_named_padding(cx: &KernelCx<'_>, space: usize) -> Computed {
                     .map(|d| {
                         let n = x.sizes()[d];
                         let more = if d < lead { 0 } else { total(d - lead) % 2 };
-                        (0..n).chain((0..more).map(|_| NOTHING)).collect()
+                        (0..n).chain((0..more).map(|_| FILL)).collect()
                     })
                     .collect();
                 padded = remap(x, &maps, Scalar::Int(0))?;

@@ -14,7 +14,7 @@ use flambeau_ir::value::List;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::{Float, Real};
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, matmul};
 
 /// Type of cell.
@@ -299,8 +299,11 @@ impl Network {
     fn dropped(&self, cx: &KernelCx<'_>, x: Tensor) -> Computed {
         let keep = 1.0 - self.dropout;
         let noise = x.empty_like(x.dtype())?;
-        let noise =
-            if keep > 0.0 { drawn(noise, Law::Bernoulli { p: keep }, &generator(cx, None)?)? } else { noise };
+        let noise = if keep > 0.0 {
+            drawn(noise, Distribution::Bernoulli { p: keep }, &generator(cx, None)?)?
+        } else {
+            noise
+        };
         let scale = if keep > 0.0 { 1.0 / keep } else { 0.0 };
         dispatch!(carried_floats, x.dtype(), "dropout", T => Ok(binary_in::<T>(x.dtype(), &x, &noise, move |x: T, n: T| {
             T::from_f64(x.to_f64() * n.to_f64() * scale)
