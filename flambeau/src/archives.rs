@@ -6,7 +6,7 @@ use crate::module::{Module, join};
 use crate::program::{Program, Root};
 use crate::session::{Session, SessionBuilder};
 use flambeau_archive::{
-    ArchiveError, LoadError, LoadOptions, LoadedModule, Missing, Weights, call_with_hooks,
+    ArchiveError, LoadError, LoadOptions, LoadedModule, UncompiledFunctions, Weights, call_with_hooks,
 };
 use flambeau_exec::vm::Arguments;
 use flambeau_ir::module::AttributeKind;
@@ -113,7 +113,7 @@ impl Program {
         let (name, extra_files) = (self.archive_name().to_owned(), self.extra_files().to_vec());
         let version = self.archive_version().unwrap_or_default();
         let call = call_with_hooks(&unit, self.session.registry(), object.class())?.map(Arc::new);
-        let root = Root { object, name, version, call, missing: Missing::default(), extra_files };
+        let root = Root { object, name, version, call, missing: UncompiledFunctions::default(), extra_files };
         Ok(Program::with_root(&self.session, Arc::new(unit), root))
     }
 

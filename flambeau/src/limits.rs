@@ -16,12 +16,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Bounds on TorchScript source, also in archives, and on the graphs compiled from it.
-    pub source: flambeau_frontend::Limits,
+    pub source: flambeau_frontend::FrontendLimits,
     /// Bounds on IR text.
     pub text: ReadLimits,
     /// Bounds on archives.
     #[cfg(feature = "archive")]
-    pub archive: flambeau_archive::Limits,
+    pub archive: flambeau_archive::ArchiveLimits,
     /// Bounds on exported programs, in addition to those on archives.
     #[cfg(feature = "export")]
     pub exported: flambeau_export::container::Limits,
@@ -35,10 +35,10 @@ impl Limits {
     /// Returns no bounds except those of the data structures, for programs from a trusted origin.
     pub fn trusted() -> Limits {
         Limits {
-            source: flambeau_frontend::Limits::trusted(),
+            source: flambeau_frontend::FrontendLimits::trusted(),
             text: ReadLimits::trusted(),
             #[cfg(feature = "archive")]
-            archive: flambeau_archive::Limits::trusted(),
+            archive: flambeau_archive::ArchiveLimits::trusted(),
             #[cfg(feature = "export")]
             exported: flambeau_export::container::Limits::trusted(),
             optimization: OptimizationLimits::trusted(),

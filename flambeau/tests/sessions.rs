@@ -232,7 +232,7 @@ fn the_standard_session_is_bounded() {
     let session = Session::standard().expect("consistent").with_limits(Limits::trusted());
     assert_eq!(session.limits().run, RunLimits::trusted());
     assert_eq!(session.limits().optimization, OptimizationLimits::trusted());
-    assert_eq!(session.limits().archive, flambeau::archive::Limits::trusted());
+    assert_eq!(session.limits().archive, flambeau::archive::ArchiveLimits::trusted());
     let x = IValue::Tensor(Tensor::zeros(&[2], flambeau::tensor::DType::F32).expect("small"));
     let program = session.compile_source("def f(x):\n    return x + 1\n", "f.py").expect("compiles");
     assert!(program.entry("f").expect("there").call(&[x], &[]).is_ok());

@@ -2,7 +2,7 @@
 
 use super::moves::Move;
 use super::{Emit, Loc, kind_of, operand};
-use crate::bytecode::{Opcode, Operand, Site, Work};
+use crate::bytecode::{CallSite, Opcode, Operand, SiteOp};
 use crate::intrinsic::{ScalarKind, ScalarOp};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{BlockId, NodeId, ValueId};
@@ -146,7 +146,7 @@ impl Emit<'_> {
 
     pub(super) fn begin_grad(&mut self, node: NodeId) {
         let operands = self.site_operands(node, 0);
-        let site = self.add_site(Site { work: Work::Nothing, node, operands, dests: 0..0 });
+        let site = self.add_site(CallSite { work: SiteOp::Nothing, node, operands, dests: 0..0 });
         let any = self.words.take(None);
         self.push(node, Opcode::AnyDefined, any, site, 0);
         let to_else = self.jump_if(node, Cond::Word(any), false, 0);
@@ -386,7 +386,7 @@ impl Emit<'_> {
         let ret = graph.ret(block);
         if graph.owner(block).is_none() {
             let operands = self.site_operands(ret, 0);
-            let site = self.add_site(Site { work: Work::Nothing, node: ret, operands, dests: 0..0 });
+            let site = self.add_site(CallSite { work: SiteOp::Nothing, node: ret, operands, dests: 0..0 });
             self.push(ret, Opcode::Ret, site, 0, 0);
             return;
         }

@@ -2,9 +2,9 @@
 //! them.
 
 use super::missing;
-use super::usage::{Use, without_condition};
+use super::usage::{OperandUse, without_condition};
 use flambeau_analysis::shape::Fact;
-use flambeau_analysis::{AliasDb, Analyses, Shape};
+use flambeau_analysis::{AliasDb, Analyses, ResultShapes};
 use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{CompilationUnit, Effects, Graph, IValue, NodeId, Prim, ValueId, ValueMap};
@@ -100,7 +100,7 @@ impl ContinuedRun {
         let facts = self.facts_about_results(graph, node, &operands);
         if let Some(id) = graph.op(node).row() {
             let schema = graph.registry().schema(id);
-            let kept = graph.registry().facet::<Shape>(id).and_then(|shape| shape.keeps(Some(schema)));
+            let kept = graph.registry().facet::<ResultShapes>(id).and_then(|shape| shape.keeps(Some(schema)));
             for (i, (arg, value)) in schema.args.iter().zip(operands).enumerate() {
                 if arg.is_write() {
                     self.resized.extend(value.identity().filter(|_| kept != Some(i)));
@@ -207,8 +207,8 @@ impl ErrorPolicy for ContinuedRun {
             return Ok(None);
         }
         match self.usage(graph, node, operands) {
-            Use::Moves => Ok(None),
-            Use::Computes => {
+            OperandUse::Moves => Ok(None),
+            OperandUse::Computes => {
                 let facts = self.facts_about_results(graph, node, operands);
                 let answers = facts.iter().enumerate();
                 let answers: Vec<Option<IValue>> = answers
@@ -230,7 +230,7 @@ impl ErrorPolicy for ContinuedRun {
                         .collect(),
                 ))
             }
-            Use::Ends => {
+            OperandUse::Ends => {
                 let causes = self.causes(&operands[..1]);
                 if let Some(owner) = graph.owner(graph.parent(node)) {
                     self.leave_out_writes(graph, owner, defined, &causes);
@@ -250,7 +250,7 @@ impl ErrorPolicy for ContinuedRun {
                 }
                 Ok(Some(outputs))
             }
-            Use::Needs => Err(self.end(operands)),
+            OperandUse::Needs => Err(self.end(operands)),
         }
     }
 

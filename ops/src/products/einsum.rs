@@ -8,8 +8,8 @@
 use crate::pointwise::product_of;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact, wrap};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
@@ -375,25 +375,27 @@ fn left_over(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "Products summed over named dimensions.";
     let draw = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
-        sample::tensor(g, sizes, DType::F32, &Elements::default())
+        sample::tensor(g, sizes, DType::F32, &ElementDistribution::default())
     };
     let facts = |d: OpDef| {
-        d.with(Shape::from(named)).with(Dtype::of_inexact(1)).with(Sample::args(move |g| {
+        d.with(ResultShapes::from(named)).with(Dtype::of_inexact(1)).with(Sample::args(move |g| {
             let tensors = vec![draw(g, &[2, 3]), draw(g, &[3, 4])];
             vec![IValue::str("ij,jk->ki"), IValue::List(List::from_tensors(tensors))]
         }))
     };
     let mut defs = op("einsum", "", doc).facts(facts).one(einsum);
     let facts = |d: OpDef| {
-        d.with(Shape::from(|_| None::<TensorFact>)).with(Dtype::of_inexact(0)).with(Sample::args(move |g| {
-            let (a, b) = (draw(g, &[2, 3]), draw(g, &[3, 4]));
-            vec![IValue::Tensor(a), IValue::ints(vec![0, 1]), IValue::Tensor(b), IValue::ints(vec![1, 2])]
-        }))
+        d.with(ResultShapes::from(|_| None::<TensorFact>)).with(Dtype::of_inexact(0)).with(Sample::args(
+            move |g| {
+                let (a, b) = (draw(g, &[2, 3]), draw(g, &[3, 4]));
+                vec![IValue::Tensor(a), IValue::ints(vec![0, 1]), IValue::Tensor(b), IValue::ints(vec![1, 2])]
+            },
+        ))
     };
     defs.extend(op("einsum", "sublist", doc).without_out().facts(facts).one(einsum_of_sublists));
     let doc = "The sum of products over pairs of dimensions.";
     let facts = |d: OpDef| {
-        d.with(Shape::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
+        d.with(ResultShapes::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
             let (a, b) = (draw(g, &[2, 3, 4]), draw(g, &[4, 3, 2]));
             vec![IValue::Tensor(a), IValue::Tensor(b), IValue::ints(vec![1, 2]), IValue::ints(vec![1, 0])]
         }))
