@@ -133,7 +133,7 @@ pub(crate) fn version_named(name: Option<&str>) -> Result<FileVersion> {
 /// Exports an entry by a run on example arguments.
 pub(crate) fn exported(entry: &Entry, examples: &InputArgs, dynamic: &[String]) -> Result<ExportedProgram> {
     let sizes = dynamic.iter().map(|text| text.parse::<DynamicSize>().map_err(usage));
-    let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()? };
+    let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()?, ..ExportOptions::default() };
     let inputs = examples.read(entry)?;
     let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
     exported.map_err(|error| examples.blame(error))

@@ -1,0 +1,1 @@
+# Decompositions of PyTorch's table `core_aten_decompositions`.
