@@ -54,6 +54,11 @@ impl Aliases {
         }
     }
 
+    /// States that two inputs share memory in a call, although the tensors of the run do not.
+    pub(super) fn share(&mut self, a: &Tensor, b: &Tensor) {
+        self.ambiguous.extend([a, b].map(|tensor| tensor.storage().address()));
+    }
+
     /// Returns whether a tensor has the memory of an input.
     pub(super) fn is_input(&self, tensor: &Tensor) -> bool {
         self.inputs.contains_key(&tensor.storage().address())

@@ -15,7 +15,7 @@ use super::{Res, refused};
 use flambeau_exec::{Kernel, KernelError};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::{Graph, IValue, OpId, Registry, Symbol};
-use flambeau_tensor::Tensor;
+use flambeau_tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// Maximum number of functions of tables that are active at a time.
@@ -342,17 +342,21 @@ impl Walk<'_> {
 
     /// Returns a value with the dtype of the tensor that it is written to.
     fn converted_to(&mut self, target: &Tensor, value: &Tensor) -> Res<Tensor> {
-        if value.dtype() == target.dtype() {
-            return Ok(value.clone());
+        match value.dtype() == target.dtype() {
+            true => Ok(value.clone()),
+            false => self.to_dtype(value, target.dtype()),
         }
+    }
+
+    /// Records the conversion of a tensor to another dtype.
+    pub(super) fn to_dtype(&mut self, tensor: &Tensor, dtype: DType) -> Res<Tensor> {
         let registry = Arc::clone(self.recorder.registry());
         let op = registry.lookup("aten::_to_copy");
         let op = op.ok_or_else(|| refused("`aten::_to_copy` is not registered"))?;
-        let mut operands = vec![IValue::Tensor(value.clone())];
-        operands.extend(
-            registry.schema(op).args.iter().skip(1).map(|arg| arg.default.clone().unwrap_or_default()),
-        );
-        operands[1] = IValue::Int(target.dtype().scalar_type());
+        let defaults =
+            registry.schema(op).args.iter().skip(2).map(|arg| arg.default.clone().unwrap_or_default());
+        let mut operands = vec![IValue::Tensor(tensor.clone()), IValue::Int(dtype.scalar_type())];
+        operands.extend(defaults);
         match self.functional(op, operands, &[])?.into_iter().next() {
             Some(IValue::Tensor(tensor)) => Ok(tensor),
             _ => Err(KernelError::internal("a conversion without a tensor").into()),

@@ -26,6 +26,7 @@ mod aliases;
 mod arguments;
 mod branch;
 mod classes;
+mod decompose;
 mod functional;
 mod numbers;
 mod options;

@@ -282,6 +282,36 @@ impl Recorder {
         Ok(name)
     }
 
+    /// Gives a tensor a name in the innermost scope, with metadata that is known.
+    pub(super) fn bind(&mut self, tensor: &Tensor, name: &str, meta: TensorMeta) {
+        let scope = self.scope();
+        scope.builder.define(name, meta);
+        scope.names.insert(tensor.id(), name.to_owned());
+        self.kept.push(IValue::Tensor(tensor.clone()));
+        self.mark_varying(tensor);
+    }
+
+    /// Sets the symbolic sizes of a tensor that a node of the innermost scope has made.
+    pub(super) fn resize(&mut self, tensor: &Tensor, dims: Vec<Dim>) -> Res<()> {
+        self.sizes.set(tensor, dims, &[]);
+        let name = self.name_of(tensor)?;
+        let meta = self.meta(tensor)?;
+        if let Some(known) = self.scope().builder.graph.tensor_values.get_mut(&name) {
+            (known.sizes, known.strides) = (meta.sizes, meta.strides);
+        }
+        Ok(())
+    }
+
+    /// Returns the constants that the run has lifted, with the inputs for them.
+    pub(super) fn lifted(&self) -> &[(String, String, Tensor)] {
+        &self.constants
+    }
+
+    /// Numbers lifted constants from a number on, after those that a program has.
+    pub(super) fn lift_from(&mut self, number: usize) {
+        self.lifted = number;
+    }
+
     /// Returns whether a tensor has a name in any open scope.
     pub(super) fn is_named(&self, tensor: &Tensor) -> bool {
         self.scopes.iter().any(|scope| scope.names.contains_key(&tensor.id()))
