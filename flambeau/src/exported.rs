@@ -64,7 +64,9 @@ impl Session {
     /// # Errors
     /// `A…` and `E…` with record, node and field; `E011` for an operator that is not registered.
     pub fn load_exported(&self, path: impl AsRef<Path>) -> Result<ExportedProgram, Error> {
-        ExportedProgram::new(self, read_file(path.as_ref(), &self.read_options())?)
+        let path = path.as_ref();
+        let load = || ExportedProgram::new(self, read_file(path, &self.read_options())?);
+        load().map_err(|error: Error| error.in_file(path.display()))
     }
 
     /// Loads a `.pt2` file from memory.

@@ -617,7 +617,7 @@ impl Session {
     pub fn parse_ir_named(&self, text: &str, name: &str) -> Result<Program, Error> {
         let source = Source::new(name, text);
         let graph = parse_graph_with(&source, &self.registry, self.settings.text)?;
-        flambeau_ir::verify::verify(&graph)?;
+        flambeau_ir::verify::verify(&graph).map_err(|errors| Error::from(errors).in_file(name))?;
         Ok(Program::of_graph(self, Arc::new(graph)))
     }
 

@@ -188,6 +188,7 @@ fn within(limits: RunLimits, source: &str) -> Error {
         let start = Instant::now();
         let error = program.entry("f").expect("there").call(&[], &[]).expect_err("a limit");
         assert_eq!(error.fault, Fault::Limit, "{error}");
+        assert!(error.render().contains("\"f.py\", line "), "{}", error.render());
         assert!(start.elapsed() < Duration::from_secs(60));
         last = Some(error);
     }

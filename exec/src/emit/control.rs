@@ -5,7 +5,7 @@ use super::{Emit, Loc, kind_of, operand};
 use crate::bytecode::{CallSite, Opcode, Operand, SiteOp};
 use crate::intrinsic::{ScalarKind, ScalarOp};
 use flambeau_ir::value::IValue;
-use flambeau_ir::{BlockId, NodeId, Prim, ValueId};
+use flambeau_ir::{BlockId, NodeId, ValueId};
 
 /// A construct whose blocks are being emitted.
 pub(super) struct OpenConstruct {
@@ -297,15 +297,16 @@ impl Emit<'_> {
         }
         self.parallel(ret, moves);
         let counts = graph.use_count(graph.result(graph.param(block), 0)) != 0;
+        // The jumps belong to the loop, which has a location: they fail when a limit is reached.
         let exit = match body.max {
             None if !counts => {
-                self.jump_if(ret, cond, true, body.top);
+                self.jump_if(node, cond, true, body.top);
                 None
             }
             max => {
-                let exit = self.jump_if(ret, cond, false, 0);
+                let exit = self.jump_if(node, cond, false, 0);
                 let limit = max.unwrap_or_else(|| self.known_word(i64::MAX as u64));
-                self.next(ret, body.trip, limit, body.top);
+                self.next(node, body.trip, limit, body.top);
                 exit
             }
         };
@@ -315,7 +316,6 @@ impl Emit<'_> {
         for jump in body.exits.iter().copied().chain(exit) {
             self.patch(Some(jump));
         }
-        debug_assert!(graph.is_prim(node, Prim::Loop));
     }
 
     /// Returns the register of a word that is a known constant.

@@ -143,19 +143,25 @@ impl ContinuedRun {
         }
     }
 
-    /// Returns the effects of a node and its nested nodes. A called function of the program has those of its nodes.
+    /// Returns the effects of a node and of nested nodes that may run: the branch of a known condition, no body of a loop
+    /// without iterations. A called function of the program has the effects of its nodes.
     pub(super) fn effects(&self, graph: &Graph, node: NodeId, calls: u32) -> Effects {
-        let nested = graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block));
-        std::iter::once(node).chain(nested).fold(Effects::PURE, |all, inner| {
-            let callee =
-                graph.is_prim(inner, Prim::CallFunction).then(|| self.callee(graph, inner)).flatten();
-            match callee.filter(|_| calls > 0) {
+        let mut all = Effects::PURE;
+        let mut pending = vec![node];
+        while let Some(node) = pending.pop() {
+            let callee = graph.is_prim(node, Prim::CallFunction).then(|| self.callee(graph, node)).flatten();
+            all = match callee.filter(|_| calls > 0) {
                 Some(body) => {
                     body.nodes(body.root()).fold(all, |all, n| all | self.effects(&body, n, calls - 1))
                 }
-                None => all | graph.effects(inner),
-            }
-        })
+                None => all | graph.effects(node),
+            };
+            let taken = graph.as_if(node).and_then(|branch| branch.taken(graph));
+            let is_skipped = graph.as_loop(node).is_some_and(|body| body.trip_count(graph) == Some(0));
+            let blocks = graph.blocks(node).filter(|&b| !is_skipped && taken.is_none_or(|t| t == b));
+            pending.extend(blocks.flat_map(|block| graph.nodes(block)));
+        }
+        all
     }
 
     fn callee(&self, graph: &Graph, call: NodeId) -> Option<Arc<Graph>> {

@@ -289,7 +289,7 @@ fn einsum_of_sublists(cx: &KernelCx<'_>) -> Computed {
 
 /// `(self, other, dims_self, dims_other)`.
 fn tensordot(cx: &KernelCx<'_>) -> Computed {
-    let (a, b, da, db) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?, cx.ints(3)?);
+    let (mut a, mut b, da, db) = (cx.tensor(0)?.clone(), cx.tensor(1)?.clone(), cx.ints(2)?, cx.ints(3)?);
     let wrong = |what: String| KernelError::input(what);
     if da.len() != db.len() {
         return Err(wrong("both dimension lists should have same length".to_owned()));
@@ -313,6 +313,13 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
         if let Some((dim, _)) = taken.into_iter().find(|(d, side)| matches!(side[*d], Label::Letter(_))) {
             return Err(wrong(format!("dim {dim} appears multiple times in the list of dims")));
         }
+        // A dimension that meets one of size 1 is summed, in the dtype of the operand.
+        let sum = |x: &Tensor, dim: usize| reduce::sum(x, Some(&[dim as i64]), true, Some(x.dtype()));
+        if n == 1 && m != 1 {
+            a = sum(&a, i)?;
+        } else if m == 1 && n != 1 {
+            b = sum(&b, j)?;
+        }
         left[i] = Label::Letter(i as u8);
         right[j] = Label::Letter(i as u8);
     }
@@ -325,8 +332,8 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
         .filter(|(l, _)| open(l))
         .map(|(_, n)| *n)
         .collect();
-    let a = Term { x: a.clone(), labels: left }.squeezed()?;
-    let b = Term { x: b.clone(), labels: right }.squeezed()?;
+    let a = Term { x: a, labels: left }.squeezed()?;
+    let b = Term { x: b, labels: right }.squeezed()?;
     let product = multiply(a, b, &output, |l| output.contains(&l))?;
     let order: Vec<i64> =
         output.iter().filter_map(|l| product.labels.iter().position(|m| m == l).map(|d| d as i64)).collect();
