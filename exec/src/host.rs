@@ -11,7 +11,7 @@ use crate::tape::Tape;
 use crate::timing::NodeTimes;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, Type};
-use flambeau_tensor::{Budget, Device, Storage, Tensor};
+use flambeau_tensor::{Device, MemoryBudget, Storage, Tensor};
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -77,7 +77,7 @@ pub struct Host {
     services: Option<Box<Services>>,
     cancel: Option<CancelToken>,
     fuel: u64,
-    budget: Option<Budget>,
+    budget: Option<MemoryBudget>,
     /// The limit of the budget, which is elsewhere during a run.
     memory: Option<usize>,
     generator: OnceLock<Generator>,
@@ -99,7 +99,7 @@ pub struct Host {
 struct Clock {
     start: Option<Instant>,
     last: Option<Instant>,
-    /// The last reading of the process's memory, and the bytes of the first, which is [`resident::PATIENCE`] after the
+    /// The last reading of the process's memory, and the bytes of the first, which is [`resident::FIRST_READING`] after the
     /// start.
     resident: Option<(Instant, usize)>,
     /// Number of polls between two readings.
@@ -112,7 +112,7 @@ const FREE: u32 = 8;
 /// Target interval of clock readings. If more time has passed, the clock is read more often.
 const TICK: Duration = Duration::from_millis(1);
 /// Maximal number of polls between two readings of the clock: about 64,000 loop iterations of the machine.
-const MAX_PACE: u32 = 63;
+const MAX_POLLS_PER_READING: u32 = 63;
 
 /// Services that few runs use.
 #[derive(Default)]
@@ -201,8 +201,8 @@ impl Host {
     }
 
     /// Limits the bytes held simultaneously by tensors and large containers that runs create.
-    pub fn set_budget(&mut self, budget: Option<Budget>) -> &mut Self {
-        self.memory = budget.as_ref().map(Budget::limit);
+    pub fn set_budget(&mut self, budget: Option<MemoryBudget>) -> &mut Self {
+        self.memory = budget.as_ref().map(MemoryBudget::limit);
         self.budget = budget;
         self
     }
@@ -233,18 +233,18 @@ impl Host {
     }
 
     /// Returns the memory limit.
-    pub fn budget(&self) -> Option<&Budget> {
+    pub fn budget(&self) -> Option<&MemoryBudget> {
         self.budget.as_ref()
     }
 
     /// Moves the memory limit out for a run that installs it on this thread; a clone would cost each call two atomic
     /// operations.
-    pub(crate) fn take_budget(&mut self) -> Option<Budget> {
+    pub(crate) fn take_budget(&mut self) -> Option<MemoryBudget> {
         self.budget.take()
     }
 
     /// Restores the memory limit after the run.
-    pub(crate) fn return_budget(&mut self, budget: Option<Budget>) {
+    pub(crate) fn return_budget(&mut self, budget: Option<MemoryBudget>) {
         if budget.is_some() {
             self.budget = budget;
         }
@@ -306,7 +306,7 @@ impl Host {
     }
 
     /// Returns unused fuel that [`Host::grant`] consumed.
-    pub fn give_back(&mut self, units: u64) {
+    pub fn return_fuel(&mut self, units: u64) {
         if self.fuel != u64::MAX {
             self.fuel = self.fuel.saturating_add(units);
         }
@@ -383,11 +383,12 @@ impl Host {
         let since = now - clock.last.unwrap_or(now);
         clock.last = Some(now);
         // Reading the clock costs as much as a small operator, so it is read only about every millisecond.
-        clock.pace = if since < TICK { (2 * clock.pace + 1).min(MAX_PACE) } else { clock.pace / 4 };
+        clock.pace =
+            if since < TICK { (2 * clock.pace + 1).min(MAX_POLLS_PER_READING) } else { clock.pace / 4 };
         self.polls.set(clock.pace);
         self.clock.set(clock);
         if now - start <= time {
-            return if now - start < resident::PATIENCE { Ok(()) } else { self.check_resident(now) };
+            return if now - start < resident::FIRST_READING { Ok(()) } else { self.check_resident(now) };
         }
         let text = format!("out of time: the limit of {:.3} seconds was reached", time.as_secs_f64());
         Err(KernelError::limit(text))

@@ -11,23 +11,23 @@
 //! from it covers that call too: a size that changed has become a symbol. Kinds and compilations per function are
 //! bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the caller's plain code.
 //!
-//! Compilations are jobs ([`CompileJob`]). The [`Optimizer`] may defer a job to another thread; meanwhile calls run the
+//! Compilations are jobs ([`CompileJob`]). The [`StageRunner`] may defer a job to another thread; meanwhile calls run the
 //! code there is. Otherwise the job runs on the calling thread, at the same calls of every run of a program.
 //!
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
-use crate::expected::{Unexpected, bind_expected};
-use crate::job::{CompileJob, StageFailure, Work};
-use crate::optimizer::Optimizer;
+use crate::expected::{FallbackReason, bind_expected};
+use crate::job::{CompileJob, JobKind, StageFailure};
+use crate::optimizer::StageRunner;
 use crate::plan::{Plan, PlanCache};
 use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
-use crate::settings::Settings;
+use crate::settings::ExecutorSettings;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
-use crate::watch::{Deoptimization, Watch};
+use crate::watch::{Deoptimization, GuardWatch};
 use flambeau_exec::vm::Arguments;
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
@@ -77,7 +77,7 @@ impl<E> CallOutcome<E> {
 
 /// Runs calls of one function. See the [module](self).
 pub struct Executor {
-    settings: Settings,
+    settings: ExecutorSettings,
     graph: Arc<Graph>,
     /// Changes with the plans, so that caches notice. Starts at 1; a new cache has version 0.
     version: AtomicU64,
@@ -104,7 +104,7 @@ struct State {
 }
 
 /// Maximum number of failures of replaced plans that are kept.
-const MAX_PAST: usize = 256;
+const MAX_PAST_FAILURES: usize = 256;
 
 /// Calls of one kind of arguments.
 #[derive(Default)]
@@ -132,7 +132,7 @@ impl Profiled {
 }
 
 /// The decision about a call that no cache answers.
-enum Choice {
+enum CallDecision {
     Plan(Arc<Plan>),
     Profile(Arc<Profiled>, ArgumentKinds),
     /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
@@ -148,7 +148,7 @@ enum Choice {
 impl Executor {
     /// Creates an executor for a function, as it was loaded.
     #[must_use]
-    pub fn new(graph: Arc<Graph>, settings: Settings) -> Executor {
+    pub fn new(graph: Arc<Graph>, settings: ExecutorSettings) -> Executor {
         let state = State {
             plans: Plans::new(settings.max_plans),
             kinds: IndexMap::default(),
@@ -227,7 +227,7 @@ impl Executor {
     /// # Errors
     /// Returns the error of `bind`.
     #[inline]
-    pub fn call_expected<O: Optimizer, E>(
+    pub fn call_expected<O: StageRunner, E>(
         self: &Arc<Self>,
         cache: &PlanCache,
         machine: &mut Vm,
@@ -244,9 +244,9 @@ impl Executor {
             .run_bound(&plan.code, host, |bound| bind_expected(bound, words, attributes, bind))
         {
             Ok(value) => Ok(value),
-            Err(Unexpected::Run(error)) => Err(error),
-            Err(Unexpected::Bind(error)) => return Err(error),
-            Err(Unexpected::Arguments) => return Ok(None),
+            Err(FallbackReason::Run(error)) => Err(error),
+            Err(FallbackReason::Bind(error)) => return Err(error),
+            Err(FallbackReason::Arguments) => return Ok(None),
         };
         plan.mark_used();
         let failure = if plan.has_new_failures() { self.examine(plan, machine, optimizer) } else { None };
@@ -256,7 +256,7 @@ impl Executor {
     /// Runs a call on a machine and drains the arguments. Several results are returned as a tuple. `cache` belongs to
     /// this executor and this machine. After a stage failed, no further call is profiled.
     #[inline]
-    pub fn call<O: Optimizer>(
+    pub fn call<O: StageRunner>(
         self: &Arc<Self>,
         args: &mut Vec<IValue>,
         cache: &mut PlanCache,
@@ -277,7 +277,7 @@ impl Executor {
     }
 
     #[inline]
-    fn run_plan<O: Optimizer>(
+    fn run_plan<O: StageRunner>(
         self: &Arc<Self>,
         plan: &Arc<Plan>,
         args: &mut Vec<IValue>,
@@ -293,7 +293,7 @@ impl Executor {
 
     /// Runs a call that no cache answers. `own` is the number of arguments without lifted attributes.
     #[inline(never)]
-    fn call_uncached<O: Optimizer>(
+    fn call_uncached<O: StageRunner>(
         self: &Arc<Self>,
         own: usize,
         args: &mut Vec<IValue>,
@@ -305,9 +305,9 @@ impl Executor {
         let grad_enabled = host.grad_enabled();
         let mut spec = ArgumentSpec::of(args, grad_enabled);
         let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
-        if let Choice::Begin | Choice::Again = choice {
+        if let CallDecision::Begin | CallDecision::Again = choice {
             let begun = match choice {
-                Choice::Begin => self.submit(Work::Profiled, machine, optimizer),
+                CallDecision::Begin => self.submit(JobKind::Profiled, machine, optimizer),
                 _ => Ok(false),
             };
             match begun {
@@ -323,33 +323,33 @@ impl Executor {
             }
         }
         match choice {
-            Choice::Plan(plan) => {
+            CallDecision::Plan(plan) => {
                 let outcome = self.run_plan(&plan, args, machine, host, optimizer);
-                cache.remember(version, spec, plan);
+                cache.add_plan(version, spec, plan);
                 outcome
             }
-            Choice::Profile(profiled, kinds) => {
+            CallDecision::Profile(profiled, kinds) => {
                 let (result, profile) = run_profiled(machine, &profiled, args, host);
                 let work = self.record(kinds, profile.filter(|_| result.is_ok()));
                 let failure = work.and_then(|work| self.submit(work, machine, optimizer).err());
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure }
             }
-            Choice::Wait(profiled) => {
+            CallDecision::Wait(profiled) => {
                 let result = run(machine, &profiled.code, args, host);
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure: None }
             }
-            Choice::Begin | Choice::Again | Choice::Plain(_) => {
+            CallDecision::Begin | CallDecision::Again | CallDecision::Plain(_) => {
                 args.truncate(own);
-                let pending = matches!(choice, Choice::Plain(true));
+                let pending = matches!(choice, CallDecision::Plain(true));
                 CallOutcome::Declined { pending, failure: None }
             }
         }
     }
 
     /// Runs a job or lets the optimizer defer it; returns whether it was deferred.
-    fn submit<O: Optimizer>(
+    fn submit<O: StageRunner>(
         self: &Arc<Self>,
-        work: Work,
+        work: JobKind,
         machine: &Vm,
         optimizer: &O,
     ) -> Result<bool, Box<StageFailure<O::Error>>> {
@@ -360,22 +360,28 @@ impl Executor {
     }
 
     /// Decides how a call runs. Also returns the version of the plans.
-    fn choose(&self, own: usize, spec: &ArgumentSpec, args: &[IValue], grad_enabled: bool) -> (Choice, u64) {
+    fn choose(
+        &self,
+        own: usize,
+        spec: &ArgumentSpec,
+        args: &[IValue],
+        grad_enabled: bool,
+    ) -> (CallDecision, u64) {
         let mut state = self.state.lock();
         let version = self.version.load(Ordering::Relaxed);
         if self.attributes.get().is_some_and(|attributes| own + attributes.len() != args.len()) {
-            return (Choice::Again, version);
+            return (CallDecision::Again, version);
         }
         if let Some(plan) = state.plans.find(spec, args, grad_enabled) {
-            return (Choice::Plan(plan), version);
+            return (CallDecision::Plan(plan), version);
         }
         (self.without_plan(&mut state, args, grad_enabled), version)
     }
 
     /// Decides how a call runs that fits no plan.
-    fn without_plan(&self, state: &mut State, args: &[IValue], grad_enabled: bool) -> Choice {
+    fn without_plan(&self, state: &mut State, args: &[IValue], grad_enabled: bool) -> CallDecision {
         if state.disabled || state.compilations >= self.settings.max_compilations {
-            return Choice::Plain(false);
+            return CallDecision::Plain(false);
         }
         let kinds = ArgumentKinds::of(args, grad_enabled);
         let known = state.kinds.get(&kinds);
@@ -384,15 +390,15 @@ impl Executor {
             None => state.kinds.len() < self.settings.max_kinds,
         };
         match &state.profiled {
-            _ if !admitted => Choice::Plain(false),
+            _ if !admitted => CallDecision::Plain(false),
             Some(profiled) if state.compiling && known.is_some_and(|kind| self.has_enough_runs(kind)) => {
-                Choice::Wait(Arc::clone(profiled))
+                CallDecision::Wait(Arc::clone(profiled))
             }
-            Some(profiled) => Choice::Profile(Arc::clone(profiled), kinds),
-            None if state.compiling => Choice::Plain(true),
+            Some(profiled) => CallDecision::Profile(Arc::clone(profiled), kinds),
+            None if state.compiling => CallDecision::Plain(true),
             None => {
                 state.compiling = true;
-                Choice::Begin
+                CallDecision::Begin
             }
         }
     }
@@ -402,7 +408,7 @@ impl Executor {
     }
 
     /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(&self, kinds: ArgumentKinds, profile: Option<RunProfile>) -> Option<Work> {
+    fn record(&self, kinds: ArgumentKinds, profile: Option<RunProfile>) -> Option<JobKind> {
         let mut state = self.state.lock();
         let kind = state.kinds.entry(kinds.clone()).or_default();
         match profile {
@@ -413,14 +419,14 @@ impl Executor {
     }
 
     /// Prepares a plan from the record of a kind, unless there is a job already.
-    fn request_plan(&self, state: &mut State, kinds: ArgumentKinds) -> Option<Work> {
+    fn request_plan(&self, state: &mut State, kinds: ArgumentKinds) -> Option<JobKind> {
         if !self.may_compile(state) {
             return None;
         }
         let (profiled, kind) = (state.profiled.as_ref()?, state.kinds.get(&kinds)?);
         let graph = profiled.annotated(kind);
         begin_job(state);
-        Some(Work::Plan { graph, kinds })
+        Some(JobKind::Plan { graph, kinds })
     }
 
     fn may_compile(&self, state: &State) -> bool {
@@ -430,7 +436,7 @@ impl Executor {
     /// Examines the failures of a plan's guards: replaces the plan if a guard failed too often, and specializes
     /// continuations that are entered often.
     #[cold]
-    fn examine<O: Optimizer>(
+    fn examine<O: StageRunner>(
         self: &Arc<Self>,
         plan: &Arc<Plan>,
         machine: &Vm,
@@ -442,7 +448,7 @@ impl Executor {
     }
 
     /// Removes a plan and prepares one without the guards that failed too often.
-    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<Work> {
+    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<JobKind> {
         let limit = self.settings.max_failures.max(1);
         let failing = plan.code.bailouts().filter(|b| b.failures >= limit);
         let failing: Vec<usize> = failing.filter_map(|b| usize::try_from(b.index?).ok()).collect();
@@ -459,20 +465,20 @@ impl Executor {
         let next = state.made + 1;
         let report = plan.watch.report(plan.number, &plan.code, Some(next));
         state.past.extend(report);
-        let surplus = state.past.len().saturating_sub(MAX_PAST);
+        let surplus = state.past.len().saturating_sub(MAX_PAST_FAILURES);
         state.past.drain(..surplus);
         self.request_plan(&mut state, plan.kinds.clone())
     }
 
     /// Prepares the specialization of a continuation that is entered often.
-    fn hot_continuation(&self, plan: &Arc<Plan>) -> Option<Work> {
+    fn hot_continuation(&self, plan: &Arc<Plan>) -> Option<JobKind> {
         let mut state = self.state.lock();
         if !self.may_compile(&state) {
             return None;
         }
         let (position, graph) = plan.watch.take_hot(&plan.code)?;
         begin_job(&mut state);
-        Some(Work::Continuation { plan: Arc::clone(plan), position, graph })
+        Some(JobKind::Continuation { plan: Arc::clone(plan), position, graph })
     }
 
     /// Sets the code with profiling nodes, and prepares the saved profiles that fit it.
@@ -506,7 +512,7 @@ impl Executor {
     pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentKinds) {
         // `Plans::find` has checked the arguments of every call that runs the plan.
         let code = Arc::new(code.without_input_checks());
-        let watch = Arc::new(Watch::new(code.bailouts().len(), self.settings.hot_continuation));
+        let watch = Arc::new(GuardWatch::new(code.bailouts().len(), self.settings.hot_continuation));
         code.set_bailout_handler(Arc::clone(&watch) as _);
         if let Some(deopt) = self.settings.deopt {
             deopt.apply(&code);

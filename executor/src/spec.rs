@@ -98,7 +98,7 @@ impl ArgumentKinds {
 }
 
 /// Receiver of a description.
-trait Sink {
+trait SpecSink {
     fn kind(&mut self, word: u64);
     fn size(&mut self, word: u64);
     fn incomplete(&mut self) {}
@@ -110,7 +110,7 @@ struct Full {
     is_complete: bool,
 }
 
-impl Sink for Full {
+impl SpecSink for Full {
     #[inline]
     fn kind(&mut self, word: u64) {
         // The multiplier of FxHash.
@@ -135,7 +135,7 @@ fn finish(hash: u64) -> u64 {
 
 struct Kinds(Words);
 
-impl Sink for Kinds {
+impl SpecSink for Kinds {
     fn kind(&mut self, word: u64) {
         self.0.push(word);
     }
@@ -144,12 +144,12 @@ impl Sink for Kinds {
 }
 
 #[inline]
-fn describe(args: &[IValue], grad_enabled: bool, sink: &mut impl Sink) {
+fn describe(args: &[IValue], grad_enabled: bool, sink: &mut impl SpecSink) {
     sink.kind(u64::from(grad_enabled));
     args.iter().for_each(|arg| value(arg, 0, sink));
 }
 
-fn value(arg: &IValue, depth: u32, sink: &mut impl Sink) {
+fn value(arg: &IValue, depth: u32, sink: &mut impl SpecSink) {
     match arg {
         IValue::Tensor(t) => tensor(t, sink),
         IValue::Tuple(t) if depth < MAX_DEPTH => {
@@ -165,26 +165,26 @@ fn value(arg: &IValue, depth: u32, sink: &mut impl Sink) {
     }
 }
 
-fn tag(value: &IValue) -> Tag {
+fn tag(value: &IValue) -> ValueTag {
     match value {
-        IValue::Tensor(_) => Tag::Tensor,
-        IValue::Tuple(_) => Tag::Tuple,
-        IValue::None => Tag::None,
-        IValue::Bool(_) => Tag::Bool,
-        IValue::Int(_) => Tag::Int,
-        IValue::Float(_) => Tag::Float,
-        IValue::Complex(_) => Tag::Complex,
-        _ => Tag::Other,
+        IValue::Tensor(_) => ValueTag::Tensor,
+        IValue::Tuple(_) => ValueTag::Tuple,
+        IValue::None => ValueTag::None,
+        IValue::Bool(_) => ValueTag::Bool,
+        IValue::Int(_) => ValueTag::Int,
+        IValue::Float(_) => ValueTag::Float,
+        IValue::Complex(_) => ValueTag::Complex,
+        _ => ValueTag::Other,
     }
 }
 
 fn tuple_word(len: usize) -> u64 {
-    head(Tag::Tuple) | (len as u64) << 8
+    head(ValueTag::Tuple) | (len as u64) << 8
 }
 
 /// Kinds of values, in the lowest byte of their first word.
 #[derive(Clone, Copy)]
-enum Tag {
+enum ValueTag {
     None,
     Bool,
     Int,
@@ -195,7 +195,7 @@ enum Tag {
     Other,
 }
 
-fn head(tag: Tag) -> u64 {
+fn head(tag: ValueTag) -> u64 {
     tag as u64
 }
 
@@ -253,7 +253,7 @@ fn first_word(t: &Tensor, rank: usize) -> u64 {
         DeviceKind::Cuda => 1,
         DeviceKind::Meta => 2,
     };
-    head(Tag::Tensor)
+    head(ValueTag::Tensor)
         | (t.dtype() as u64) << 8
         | kind << 16
         | u64::from(device.index.unwrap_or(u8::MAX)) << 24
@@ -262,7 +262,7 @@ fn first_word(t: &Tensor, rank: usize) -> u64 {
 }
 
 #[inline]
-fn tensor(t: &Tensor, sink: &mut impl Sink) {
+fn tensor(t: &Tensor, sink: &mut impl SpecSink) {
     let layout = t.layout();
     sink.kind(first_word(t, layout.rank()));
     layout.sizes().iter().chain(layout.strides()).for_each(|&n| sink.size(n as u64));

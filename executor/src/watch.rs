@@ -1,6 +1,6 @@
 //! Failure statistics of the guards of one plan: the values that failed them, and the specialized continuations.
 //!
-//! A [`Watch`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
+//! A [`GuardWatch`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
 //! reports, and merges the metadata of the values with which a continuation is entered. A continuation that was entered
 //! often is compiled for these metadata, like a plan for the arguments of calls. Later failures enter this code if their
 //! values fit it, and the unspecialized continuation otherwise.
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Maximum number of different values that are kept per guard.
-const MAX_SEEN: usize = 8;
+const MAX_OBSERVED_KINDS: usize = 8;
 
 /// Maximum number of versions of a specialized continuation.
 const MAX_VERSIONS: u32 = 2;
@@ -46,7 +46,7 @@ pub struct Deoptimization {
 }
 
 /// A kind of values that failed a guard.
-struct Seen {
+struct ObservedKind {
     value: Observed,
     times: u32,
     forced: bool,
@@ -63,8 +63,8 @@ enum Continuation {
 
 /// One bail-out.
 #[derive(Default)]
-struct Site {
-    seen: Vec<Seen>,
+struct BailoutSite {
+    seen: Vec<ObservedKind>,
     /// Entries of the unspecialized continuation since the last request of a specialized one.
     entered: u32,
     /// The captured values of those entries.
@@ -75,15 +75,15 @@ struct Site {
 }
 
 /// The failures of one plan's guards. See the [module](self).
-pub(crate) struct Watch {
-    sites: Box<[Mutex<Site>]>,
+pub(crate) struct GuardWatch {
+    sites: Box<[Mutex<BailoutSite>]>,
     /// Entries after which a continuation is specialized; 0 for never.
     hot: u32,
 }
 
-impl Watch {
-    pub(crate) fn new(bailouts: usize, hot: u32) -> Watch {
-        Watch { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
+impl GuardWatch {
+    pub(crate) fn new(bailouts: usize, hot: u32) -> GuardWatch {
+        GuardWatch { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
     }
 
     /// Returns the continuations that were entered often enough, with their inputs' types as observed, and marks them
@@ -152,7 +152,7 @@ impl Watch {
     }
 }
 
-impl BailoutHandler for Watch {
+impl BailoutHandler for GuardWatch {
     fn failed(&self, check: FailedCheck<'_>) -> Option<Arc<Code>> {
         let mut site = self.sites.get(check.position)?.lock();
         site.note(&check);
@@ -169,16 +169,16 @@ impl BailoutHandler for Watch {
     }
 }
 
-impl Site {
+impl BailoutSite {
     fn note(&mut self, check: &FailedCheck<'_>) {
         let (value, forced) = (Observed::of(check.value), check.is_forced());
         let known = self.seen.iter().position(|seen| seen.forced == forced && seen.value == value);
-        match known.unwrap_or(self.seen.len()).min(MAX_SEEN - 1) {
+        match known.unwrap_or(self.seen.len()).min(MAX_OBSERVED_KINDS - 1) {
             at if at < self.seen.len() => {
                 // The last entry also counts the values that are not kept.
                 self.seen[at].times = self.seen[at].times.saturating_add(1);
             }
-            _ => self.seen.push(Seen { value, times: 1, forced }),
+            _ => self.seen.push(ObservedKind { value, times: 1, forced }),
         }
     }
 }

@@ -6,27 +6,29 @@
 
 use crate::support::kernel;
 use flambeau_analysis::shape::Dim;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
-use flambeau_ir::{AutocastPolicy, Doc, Effects, IValue, OpDef, PythonFunction, RegistryBuilder, Role};
+use flambeau_ir::{
+    AutocastPolicy, Doc, Effects, IValue, LoweringRole, OpDef, PythonFunction, RegistryBuilder,
+};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// Overloads for pairs of integers and floats.
 const PAIRS: &[&str] = &["int", "float", "int_float", "float_int"];
 /// Overloads for an integer or a float.
-const EITHER: &[&str] = &["int", "float"];
+const INT_OR_FLOAT: &[&str] = &["int", "float"];
 
 /// Python functions, the operator that computes them, and its overloads.
 const PYTHON: &[(&[&str], &str, &[&str])] = &[
     (&["_operator.add"], "aten::add", PAIRS),
     (&["_operator.sub"], "aten::sub", PAIRS),
     (&["_operator.mul"], "aten::mul", PAIRS),
-    (&["_operator.truediv"], "aten::div", EITHER),
+    (&["_operator.truediv"], "aten::div", INT_OR_FLOAT),
     (&["_operator.floordiv"], "aten::floordiv", PAIRS),
     (&["_operator.mod"], "aten::remainder", PAIRS),
     (&["_operator.pow"], "aten::pow", &["int_to_int", "float", "int_float", "float_int"]),
-    (&["_operator.neg"], "aten::neg", EITHER),
-    (&["_operator.abs", "builtins.abs"], "prim::abs", EITHER),
+    (&["_operator.neg"], "aten::neg", INT_OR_FLOAT),
+    (&["_operator.abs", "builtins.abs"], "prim::abs", INT_OR_FLOAT),
     (&["_operator.eq"], "aten::eq", &["int", "float", "int_float", "float_int", "bool", ""]),
     (&["_operator.ne"], "aten::ne", &["int", "float", "int_float", "float_int", "bool", ""]),
     (&["_operator.lt"], "aten::lt", PAIRS),
@@ -40,39 +42,39 @@ const PYTHON: &[(&[&str], &str, &[&str])] = &[
     (&["_operator.lshift"], "aten::__lshift__", &["int"]),
     (&["_operator.rshift"], "aten::__rshift__", &["int"]),
     (&["math.trunc", "torch.sym_int"], "aten::Int", &["float"]),
-    (&["math.ceil"], "aten::ceil", EITHER),
-    (&["math.floor"], "aten::floor", EITHER),
-    (&["numpy.rint"], "aten::round", EITHER),
+    (&["math.ceil"], "aten::ceil", INT_OR_FLOAT),
+    (&["math.floor"], "aten::floor", INT_OR_FLOAT),
+    (&["numpy.rint"], "aten::round", INT_OR_FLOAT),
     (&["torch.sym_float"], "aten::Float", &["int"]),
     (&["torch.sym_max"], "prim::max", PAIRS),
     (&["torch.sym_min"], "prim::min", PAIRS),
-    (&["torch._sym_sqrt"], "aten::sqrt", EITHER),
-    (&["torch._sym_cos"], "aten::cos", EITHER),
-    (&["torch._sym_cosh"], "aten::cosh", EITHER),
-    (&["torch._sym_sin"], "aten::sin", EITHER),
-    (&["torch._sym_sinh"], "aten::sinh", EITHER),
-    (&["torch._sym_tan"], "aten::tan", EITHER),
-    (&["torch._sym_tanh"], "aten::tanh", EITHER),
-    (&["torch._sym_asin"], "aten::asin", EITHER),
-    (&["torch._sym_acos"], "aten::acos", EITHER),
-    (&["torch._sym_atan"], "aten::atan", EITHER),
-    (&["torch._sym_exp"], "aten::exp", EITHER),
-    (&["torch._sym_log"], "aten::log", EITHER),
-    (&["torch._sym_asinh"], "aten::asinh", EITHER),
+    (&["torch._sym_sqrt"], "aten::sqrt", INT_OR_FLOAT),
+    (&["torch._sym_cos"], "aten::cos", INT_OR_FLOAT),
+    (&["torch._sym_cosh"], "aten::cosh", INT_OR_FLOAT),
+    (&["torch._sym_sin"], "aten::sin", INT_OR_FLOAT),
+    (&["torch._sym_sinh"], "aten::sinh", INT_OR_FLOAT),
+    (&["torch._sym_tan"], "aten::tan", INT_OR_FLOAT),
+    (&["torch._sym_tanh"], "aten::tanh", INT_OR_FLOAT),
+    (&["torch._sym_asin"], "aten::asin", INT_OR_FLOAT),
+    (&["torch._sym_acos"], "aten::acos", INT_OR_FLOAT),
+    (&["torch._sym_atan"], "aten::atan", INT_OR_FLOAT),
+    (&["torch._sym_exp"], "aten::exp", INT_OR_FLOAT),
+    (&["torch._sym_log"], "aten::log", INT_OR_FLOAT),
+    (&["torch._sym_asinh"], "aten::asinh", INT_OR_FLOAT),
 ];
 
 /// The operators that the lowering of control flow needs.
-const ROLES: &[(Role, &str)] = &[
-    (Role::Size, "aten::size.int"),
-    (Role::Select, "aten::select.int"),
-    (Role::Stack, "aten::stack"),
-    (Role::Append, "aten::append.t"),
-    (Role::ToBool, "aten::Bool.Tensor"),
-    (Role::Clone, "aten::clone"),
-    (Role::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),
-    (Role::ToFullPrecision, "aten::_autocast_to_full_precision"),
-    (Role::GradEnabled, "aten::is_grad_enabled"),
-    (Role::SetGradEnabled, "aten::set_grad_enabled"),
+const ROLES: &[(LoweringRole, &str)] = &[
+    (LoweringRole::Size, "aten::size.int"),
+    (LoweringRole::Select, "aten::select.int"),
+    (LoweringRole::Stack, "aten::stack"),
+    (LoweringRole::Append, "aten::append.t"),
+    (LoweringRole::ToBool, "aten::Bool.Tensor"),
+    (LoweringRole::Clone, "aten::clone"),
+    (LoweringRole::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),
+    (LoweringRole::ToFullPrecision, "aten::_autocast_to_full_precision"),
+    (LoweringRole::GradEnabled, "aten::is_grad_enabled"),
+    (LoweringRole::SetGradEnabled, "aten::set_grad_enabled"),
 ];
 
 /// Operators that compute in the dtype of a region of automatic mixed precision.
@@ -226,7 +228,7 @@ fn to_reduced() -> OpDef {
     let args = [IValue::Bool(false), IValue::Bool(true), number(DType::F16), number(DType::BF16)];
     OpDef::named("aten::_autocast_to_reduced_precision")
         .with(Doc("A tensor of single precision in the dtype of its device; another tensor itself."))
-        .with(Shape::same_as(0))
+        .with(ResultShapes::same_as(0))
         .with(Dtype::from(|cx| match (cx.dtype(0)?, cx.bool(2)?, cx.number(4)) {
             (DType::F32, true, Dim::Known(number)) => DType::from_scalar_type(number),
             (DType::F32, true, _) => None,
@@ -246,7 +248,7 @@ fn to_full() -> OpDef {
     let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
     OpDef::named("aten::_autocast_to_full_precision")
         .with(Doc("A tensor of half precision in single precision; another tensor itself."))
-        .with(Shape::same_as(0))
+        .with(ResultShapes::same_as(0))
         .with(Dtype::from(move |cx| match (cx.dtype(0)?, cx.bool(2)?) {
             (dtype, true) if is_half(dtype) => Some(DType::F32),
             (dtype, _) => Some(dtype),

@@ -10,7 +10,7 @@
 
 use crate::random::with_engine;
 use crate::support::{Computed, OutputLayout, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Effects, OpDef};
 use flambeau_tensor::loops::binary_in;
@@ -115,7 +115,7 @@ const ABOVE: [[f64; 4]; 3] = [
     [0.53487893, 0.1298071, 0.065735949, -0.0015649758],
     [0.040121004, -0.0065914022, -0.0026286047, -0.0013441777],
 ];
-const BELOW: [[f64; 4]; 3] = [
+const LOWER_COEFFICIENTS: [[f64; 4]; 3] = [
     [1.0, 0.32668115, 0.10406089, 0.0014179084],
     [0.16639465, 0.020070113, -0.0035938915, -0.00058392623],
     [0.017050642, -0.0021309326, 0.00085092367, -1.5247877e-7],
@@ -139,7 +139,7 @@ fn slope(shape: f64, x: f64) -> f64 {
         let (u, v) = (ratio.ln(), shape.ln());
         let row = |row: &[f64; 4]| row.iter().rev().fold(0.0, |sum, c| sum * v + c);
         let polynomial = |rows: &[[f64; 4]; 3]| rows.iter().rev().fold(0.0, |sum, r| sum * u + row(r));
-        (polynomial(&ABOVE) / polynomial(&BELOW)).exp()
+        (polynomial(&ABOVE) / polynomial(&LOWER_COEFFICIENTS)).exp()
     }
 }
 
@@ -194,7 +194,7 @@ fn standard_gamma_grad(cx: &KernelCx<'_>) -> Computed {
 pub(crate) fn family() -> Vec<OpDef> {
     let facts = |def: OpDef| {
         let sample = Sample::tensors(1).floats().range(0.1, 3.0).not_differentiable();
-        def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+        def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
     };
     let mut defs =
         op("_standard_gamma", "", "Samples of the gamma distribution of given shapes and scale 1.")
@@ -205,7 +205,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect();
     let facts = |def: OpDef| {
         let sample = Sample::tensors(2).floats().range(0.1, 12.0).not_differentiable();
-        def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+        def.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
     };
     let doc = "Derivative of samples of the gamma distribution with respect to its shape.";
     defs.extend(

@@ -5,7 +5,7 @@ use crate::compute::{Change, Compute, change, compute};
 pub(crate) use crate::output_layout::OutputLayout;
 pub(crate) use crate::overlap::InPlaceRules;
 use crate::synonyms::canonical;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Fault, Kernel, KernelCx, KernelError};
 use flambeau_ir::value::List;
@@ -124,7 +124,7 @@ pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'st
 fn into_out_of(f: Compute<Tensor>, rules: OutRules) -> Kernel {
     kernel(move |cx| {
         let result = f(cx)?;
-        give_out(cx, &[result], rules)
+        resize_and_copy_to_outputs(cx, &[result], rules)
     })
 }
 
@@ -210,7 +210,11 @@ impl OutRules {
 }
 
 /// Stores results in the last arguments, which are resized, and returns them.
-fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor], rules: OutRules) -> Result<(), KernelError> {
+fn resize_and_copy_to_outputs(
+    cx: &mut KernelCx<'_>,
+    results: &[Tensor],
+    rules: OutRules,
+) -> Result<(), KernelError> {
     let first = cx.n_args().saturating_sub(results.len());
     for (i, result) in results.iter().enumerate() {
         let target = cx.tensor(first + i)?.clone();
@@ -237,7 +241,7 @@ fn into_out_without_options(f: Compute<Tensor>, at: usize) -> Kernel {
         let at = at.min(full.len());
         full.splice(at..at, [dtype, IValue::None, IValue::None, IValue::None]);
         let result = f(&KernelCx::new(&mut full, &mut Rets::new(), site, host))?;
-        give_out(cx, &[result], OutRules::default())
+        resize_and_copy_to_outputs(cx, &[result], OutRules::default())
     })
 }
 
@@ -252,7 +256,7 @@ fn into_out_typed(f: Compute<Tensor>, at: usize, rules: OutRules) -> Kernel {
         }
         let result = f(cx)?;
         // An explicit dtype must be that of the output.
-        give_out(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
+        resize_and_copy_to_outputs(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
     })
 }
 
@@ -317,7 +321,7 @@ pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
 /// ```text
 /// op("swapaxes swapdims", "", "Two dimensions exchanged.").facts(|d| d.with(…)).one(|cx| …)
 /// ```
-pub(crate) struct OpRow<'a> {
+pub(crate) struct OpSpec<'a> {
     names: &'a str,
     overload: &'a str,
     out: Option<&'a str>,
@@ -333,8 +337,8 @@ pub(crate) struct OpRow<'a> {
 }
 
 /// Creates a row for an operator with one or several names, separated by spaces; the default namespace is `aten`.
-pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpRow<'a> {
-    OpRow {
+pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpSpec<'a> {
+    OpSpec {
         names,
         overload,
         out: None,
@@ -350,8 +354,8 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
     }
 }
 
-impl<'a> OpRow<'a> {
-    /// Sets the name of the `out=` overload if it does not follow [`usual_outs`].
+impl<'a> OpSpec<'a> {
+    /// Sets the name of the `out=` overload if it does not follow [`candidate_out_overloads`].
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
         self
@@ -451,7 +455,7 @@ impl<'a> OpRow<'a> {
             let f = f.clone();
             kernel(move |cx| {
                 let results = f(cx)?;
-                give_out(cx, &results, rules)
+                resize_and_copy_to_outputs(cx, &results, rules)
             })
         };
         self.defs(&functional, &|_| None, &into)
@@ -534,7 +538,7 @@ impl<'a> OpRow<'a> {
             let name = format!("{name}_");
             let rules = InPlaceRules::of(&name, self.overload);
             let def = OpDef::overload(&name, self.overload).with(Doc(self.doc));
-            let def = def.with(Shape::same_as(0)).with(Dtype::same_as(0));
+            let def = def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0));
             (self.facts)(def.with(edited_by(f.clone(), rules, self.overlapping)))
         };
         full_names(self.names).map(in_place).collect()
@@ -549,7 +553,7 @@ impl<'a> OpRow<'a> {
         let outs = match (self.has_out, self.out) {
             (false, _) => Vec::new(),
             (true, Some(out)) => vec![out.to_owned()],
-            (true, None) => usual_outs(self.overload),
+            (true, None) => candidate_out_overloads(self.overload),
         };
         let mut defs = Vec::new();
         for name in full_names(self.names) {
@@ -563,8 +567,8 @@ impl<'a> OpRow<'a> {
             defs.extend(in_place(rules).map(|kernel| {
                 let def = OpDef::overload(&changing, self.overload);
                 let shaped = match self.resizes {
-                    true => (self.facts)(def).only::<Shape>(),
-                    false => def.with(Shape::same_as(0)),
+                    true => (self.facts)(def).only::<ResultShapes>(),
+                    false => def.with(ResultShapes::same_as(0)),
                 };
                 shaped
                     .if_declared()
@@ -588,7 +592,7 @@ pub(crate) fn into_outputs(
     kernel: Kernel,
 ) -> OpDef {
     facts(OpDef::overload(name, overload))
-        .only::<Shape>()
+        .only::<ResultShapes>()
         .if_declared()
         .with(Doc("The result is written into `out`, which is resized to its shape."))
         .with(Dtype::of_outputs())
@@ -596,7 +600,7 @@ pub(crate) fn into_outputs(
 }
 
 /// Returns the possible overload names of an `out=` variant; the declaration determines which of them exist.
-fn usual_outs(overload: &str) -> Vec<String> {
+fn candidate_out_overloads(overload: &str) -> Vec<String> {
     match overload {
         "" => vec!["out".to_owned()],
         "Tensor" => vec!["out".to_owned(), "Tensor_out".to_owned()],

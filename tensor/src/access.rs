@@ -36,9 +36,9 @@ impl<'a> ReadGuards<'a> {
     /// Locks two storages, which may be the same, in the order of their addresses.
     #[inline]
     pub(crate) fn new(a: &'a Storage, b: &'a Storage) -> ReadGuards<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         let (first, second) = match a.address().cmp(&b.address()) {
             std::cmp::Ordering::Less => (a, Some(b)),
@@ -63,7 +63,7 @@ impl Drop for ReadGuards<'_> {
     #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         // SAFETY: `new` took these locks.
         unsafe {
@@ -81,9 +81,9 @@ pub(crate) struct ReadThree<'a>([Option<&'a Storage>; 3]);
 impl<'a> ReadThree<'a> {
     /// Locks storages, some of which may be the same, in the order of their addresses.
     pub(crate) fn new(mut storages: [&'a Storage; 3]) -> ReadThree<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         for (i, j) in [(0, 1), (1, 2), (0, 1)] {
             if storages[i].address() > storages[j].address() {
@@ -100,7 +100,7 @@ impl<'a> ReadThree<'a> {
 impl Drop for ReadThree<'_> {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         for storage in self.0.iter().rev().flatten() {
             // SAFETY: `new` took these locks.
@@ -121,9 +121,9 @@ impl<'a> ReadFew<'a> {
     /// time.
     #[inline(always)]
     pub(crate) fn new(metas: &[&'a Meta]) -> ReadFew<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         let mut held: SmallVec<[&Storage; 8]> = SmallVec::new();
         for meta in metas {
@@ -144,7 +144,7 @@ impl Drop for ReadFew<'_> {
     #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         for storage in self.held.iter().rev() {
             // SAFETY: `new` took these locks.
@@ -206,9 +206,9 @@ impl<'a> WriteGuards<'a> {
     /// Returns an error if the target is protected from writes, or memory for the copy is exhausted.
     #[inline]
     pub(crate) fn new(target: &'a Storage, source: Option<&'a Storage>) -> Result<WriteGuards<'a>> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         let source = source.filter(|source| !source.ptr_eq(target));
         match source {
@@ -250,7 +250,7 @@ impl Drop for WriteGuards<'_> {
     #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         // SAFETY: `new` took these locks.
         unsafe {
@@ -322,13 +322,14 @@ pub(crate) trait Writes: Locked {
     /// # Panics
     /// Panics if the tensor's storage is not locked for writing, or its layout is not within the storage.
     #[inline]
-    fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], Others<'a, Self>) {
+    fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], OtherBytes<'a, Self>) {
         assert!(
             meta.layout.numel() == 0 || self.owns(&meta.storage),
             "invariant: the storage is locked for writing"
         );
         let (start, len) = span_of(meta, dtype);
-        let others = Others { guards: self, target: &meta.storage, bytes: start.addr()..start.addr() + len };
+        let others =
+            OtherBytes { guards: self, target: &meta.storage, bytes: start.addr()..start.addr() + len };
         // SAFETY: pointer, length and lifetime: as for `elements`. Aliasing: the storage is locked exclusively, this
         // method borrows the guards exclusively, and `others` returns no byte of this range.
         (unsafe { std::slice::from_raw_parts_mut(start, len) }, others)
@@ -336,14 +337,14 @@ pub(crate) trait Writes: Locked {
 }
 
 /// All bytes under held locks but those of one target.
-pub(crate) struct Others<'a, G: ?Sized> {
+pub(crate) struct OtherBytes<'a, G: ?Sized> {
     guards: &'a G,
     target: &'a Storage,
     /// Addresses of the target's bytes.
     bytes: Range<usize>,
 }
 
-impl<'a, G: Writes + ?Sized> Others<'a, G> {
+impl<'a, G: Writes + ?Sized> OtherBytes<'a, G> {
     /// Returns the bytes of a tensor from its first to its furthest element.
     ///
     /// # Panics
@@ -407,7 +408,7 @@ pub struct Guards<'a> {
 
 thread_local! {
     /// Number of sets of guards that this thread holds; more than one could deadlock.
-    static HELD: Cell<u32> = const { Cell::new(0) };
+    static HELD_LOCK_SETS: Cell<u32> = const { Cell::new(0) };
 }
 
 impl<'a> LockSet<'a> {
@@ -439,9 +440,9 @@ impl<'a> LockSet<'a> {
         if self.wanted.len() > 1 {
             self.order();
         }
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() + 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() + 1);
         }
         let mut guards = Guards { wanted: self.wanted, held: 0 };
         for at in 0..guards.wanted.len() {
@@ -507,7 +508,7 @@ impl Locked for Guards<'_> {
 impl Drop for Guards<'_> {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         for &(storage, write) in self.wanted[..self.held].iter().rev() {
             // SAFETY: these are exactly the locks taken.

@@ -18,9 +18,9 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Layout, dims, wrap_dim};
-use crate::lines::{Buffer, Form, Line, LineMut, Target};
+use crate::lines::{Buffer, Line, LineLayout, LineMut, SharedTarget};
 use crate::loops::Pack;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
 
@@ -49,15 +49,15 @@ pub trait RowMap<T: Element, R: Element>: Clone + Sync {
 /// Uninitialized space for results. It is consumed by writing all of it, which yields a [`Written`].
 pub struct Unwritten<'a, R: Element> {
     to: &'a mut [MaybeUninit<R::Raw>],
-    brand: Brand<'a>,
+    brand: InvariantLifetime<'a>,
 }
 
 /// Proof that all of the [`Unwritten`] of the same lifetime was written. Every call has a lifetime of its own, so the
 /// proof for one space cannot be used for another.
-pub struct Written<'a>(Brand<'a>);
+pub struct Written<'a>(InvariantLifetime<'a>);
 
 /// Makes a lifetime invariant: neither a longer nor a shorter one can be substituted.
-type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
+type InvariantLifetime<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
 
 impl<'a, R: Element> Unwritten<'a, R> {
     /// Returns the number of elements to write.
@@ -150,12 +150,12 @@ struct Rows<'a, T: Element, R: Element, F> {
     dtypes: PhantomData<(T, R)>,
 }
 
-impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
+impl<T: Element, R: Element, F: RowMap<T, R>> Multiversioned for Rows<'_, T, R, F> {
     type Output = ();
     // Functions of rows are large code. f64 is rare, and does without the widest vectors.
-    const SETS: Sets = match T::DTYPE {
-        DType::F64 => Sets::two(T::DTYPE),
-        _ => Sets::of(&[T::DTYPE]),
+    const SETS: InstructionSets = match T::DTYPE {
+        DType::F64 => InstructionSets::two(T::DTYPE),
+        _ => InstructionSets::of(&[T::DTYPE]),
     };
 
     #[inline(always)]
@@ -267,11 +267,11 @@ pub fn compute_rows<T: Element, R: Element>(
 /// The function that a walk calls with each batch.
 type EachBatch<'a> = &'a mut dyn FnMut(Batch<'_>);
 /// Makes the function for one part of a walk, and passes it on.
-type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
+type MakePart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
 
 /// Bytes of results that are computed together if rows are shorter: few enough to stay in the L1 cache from one pass to
 /// the next.
-const AHEAD: usize = 8192;
+const FUSED_BYTES: usize = 8192;
 
 /// Estimated operations per element of a row, which are more than in element-wise loops.
 const COST: usize = 4;
@@ -289,7 +289,7 @@ fn walk(
     dim: i64,
     length: Option<usize>,
     dtypes: [DType; 2],
-    per_part: PerPart<'_>,
+    per_part: MakePart<'_>,
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = &meta.layout;
@@ -351,10 +351,10 @@ struct RowWalk<'a> {
 
 impl RowWalk<'_> {
     /// Walks over rows that are adjacent in memory, as are those of the result, several at a time.
-    fn adjacent(&self, out: &mut [MaybeUninit<u8>], per_part: PerPart<'_>) {
+    fn adjacent(&self, out: &mut [MaybeUninit<u8>], per_part: MakePart<'_>) {
         let (n, length) = (self.n, self.length);
         let steps = [n * self.dtypes[0].size(), length * self.dtypes[2].size()];
-        let batch = (AHEAD / steps[1]).max(1);
+        let batch = (FUSED_BYTES / steps[1]).max(1);
         threads::chunks(out, self.grain * steps[1], |first, own| {
             per_part(&mut |each| {
                 for (i, outs) in own.chunks_mut(batch * steps[1]).enumerate() {
@@ -373,7 +373,7 @@ impl RowWalk<'_> {
         [layout, to]: [&Layout; 2],
         d: usize,
         out: &mut [MaybeUninit<u8>],
-        per_part: PerPart<'_>,
+        per_part: MakePart<'_>,
     ) -> Result<()> {
         let RowWalk { n, length, same, direct, .. } = *self;
         let step = |layout: &Layout| layout.strides().get(d).map_or(1, |step| *step as usize);
@@ -382,7 +382,7 @@ impl RowWalk<'_> {
         let (pack, unpack) = (Pack::new(from, as_row)?, Pack::new(made, made)?);
         let (froms, tos) = (starts(layout, d), starts(to, d));
         let sizes = self.dtypes.map(DType::size);
-        let target = Target::new(out);
+        let target = SharedTarget::new(out);
         threads::try_split(froms.len(), self.grain, |rows| {
             let mut row_buffer = buffer_of(as_row, if same { 0 } else { n }, 0u128)?;
             let space = if direct { 0 } else { length };
@@ -395,8 +395,8 @@ impl RowWalk<'_> {
                     } else {
                         let row = &mut bytemuck::cast_slice_mut(&mut row_buffer)[..n * sizes[1]];
                         if n > 0 {
-                            let from = Line::new(self.bytes, at, Form::new(sizes[0], step, n));
-                            pack.copy(from, LineMut::over(row, 0, Form::new(sizes[1], 1, n)));
+                            let from = Line::new(self.bytes, at, LineLayout::new(sizes[0], step, n));
+                            pack.copy(from, LineMut::over(row, 0, LineLayout::new(sizes[1], 1, n)));
                         }
                         row
                     };
@@ -412,8 +412,8 @@ impl RowWalk<'_> {
                             // SAFETY: the function wrote all elements of the row.
                             unsafe { outs.assume_init_mut() }
                         });
-                        let row = Line::new(buffer.filled(), 0, Form::new(sizes[2], 1, length));
-                        let form = Form::new(sizes[2], to_step, length);
+                        let row = Line::new(buffer.filled(), 0, LineLayout::new(sizes[2], 1, length));
+                        let form = LineLayout::new(sizes[2], to_step, length);
                         // SAFETY: aliasing: as above.
                         unpack.copy(row, unsafe { target.line(to_at, form) });
                     }
@@ -528,8 +528,8 @@ pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
             return Err(TensorError::shape(format!(
                 "Size does not match at dimension {d} expected index {} to be no larger than self {} apart from \
                  dimension {dim}",
-                crate::error::Shape::from(indices.sizes()),
-                crate::error::Shape::from(x.sizes())
+                crate::error::SizesText::from(indices.sizes()),
+                crate::error::SizesText::from(x.sizes())
             )));
         }
     }

@@ -2,13 +2,13 @@
 
 use super::moves::Move;
 use super::{Emit, Loc, kind_of, operand};
-use crate::bytecode::{Opcode, Operand, Site, Work};
+use crate::bytecode::{CallSite, Opcode, Operand, SiteOp};
 use crate::intrinsic::{ScalarKind, ScalarOp};
 use flambeau_ir::value::IValue;
-use flambeau_ir::{BlockId, NodeId, Prim, ValueId};
+use flambeau_ir::{BlockId, NodeId, ValueId};
 
 /// A construct whose blocks are being emitted.
-pub(super) struct Open {
+pub(super) struct OpenConstruct {
     pub(super) node: NodeId,
     kind: Kinds,
     /// Registers of the results, and whether each was already reserved for an enclosing construct.
@@ -141,18 +141,23 @@ impl Emit<'_> {
         self.end_condition(node);
         let dests = self.choose_dests(node);
         let kind = Kinds::If { to_else, to_end: None, blocks: 0 };
-        self.opens.push(Open { node, kind, dests, ended: Vec::new() });
+        self.opens.push(OpenConstruct { node, kind, dests, ended: Vec::new() });
     }
 
     pub(super) fn begin_grad(&mut self, node: NodeId) {
         let operands = self.site_operands(node, 0);
-        let site = self.add_site(Site { work: Work::Nothing, node, operands, dests: 0..0 });
+        let site = self.add_site(CallSite { work: SiteOp::Nothing, node, operands, dests: 0..0 });
         let any = self.words.take(None);
         self.push(node, Opcode::AnyDefined, any, site, 0);
         let to_else = self.jump_if(node, Cond::Word(any), false, 0);
         self.words.free_register(any);
         let dests = self.choose_dests(node);
-        self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, ended: Vec::new() });
+        self.opens.push(OpenConstruct {
+            node,
+            kind: Kinds::Grad { to_else, to_end: None },
+            dests,
+            ended: Vec::new(),
+        });
     }
 
     /// Chooses registers for the results of a construct before its blocks are emitted: the hinted register, if it is
@@ -186,8 +191,13 @@ impl Emit<'_> {
         let dests = self.loop_dests(node);
         let mut moves = Vec::with_capacity(dests.len());
         for (i, &(to, _)) in dests.iter().enumerate() {
-            let dies = self.live.dies(node, i + 2);
-            moves.push(self.move_of(graph.operand(node, i + 2), dies, to, graph.ty(graph.result(node, i))));
+            let is_last_use = self.live.is_last_use(node, i + 2);
+            moves.push(self.move_of(
+                graph.operand(node, i + 2),
+                is_last_use,
+                to,
+                graph.ty(graph.result(node, i)),
+            ));
         }
         self.parallel(node, moves);
         let trip = self.words.take(None);
@@ -204,7 +214,7 @@ impl Emit<'_> {
         self.give_temps();
         let limit_value = self.limit_in_place(node);
         let held_operand = (0..graph.operand_count(node))
-            .find(|&i| self.live.dies(node, i) && Some(graph.operand(node, i)) == limit_value);
+            .find(|&i| self.live.is_last_use(node, i) && Some(graph.operand(node, i)) == limit_value);
         for index in (0..graph.operand_count(node)).filter(|&i| Some(i) != held_operand) {
             self.end_operands(node, index..index + 1, index >= 2);
         }
@@ -218,7 +228,7 @@ impl Emit<'_> {
             let outer = self.opens.get_mut(self.depth[limit] as usize);
             outer.map_or(&mut ended, |open| &mut open.ended).push(limit);
         }
-        self.opens.push(Open { node, kind: Kinds::Loop(body), dests, ended });
+        self.opens.push(OpenConstruct { node, kind: Kinds::Loop(body), dests, ended });
     }
 
     /// Returns the value of a loop's limit if its own register is read at the end of every iteration, so that the
@@ -239,7 +249,7 @@ impl Emit<'_> {
             let result = graph.result(node, i);
             let is_word = kind_of(graph.ty(result)).is_some();
             let is_outer = (self.depth[value] as usize) < self.opens.len();
-            let dies = self.live.dies(node, i + 2) && limit != Some(value) && !is_outer;
+            let is_last_use = self.live.is_last_use(node, i + 2) && limit != Some(value) && !is_outer;
             let (hint, loc) = (self.hints[result], self.loc[value]);
             let bank = if is_word { &mut self.words } else { &mut self.values };
             let own = match loc {
@@ -248,7 +258,7 @@ impl Emit<'_> {
                 _ => None,
             };
             let adopted = own.filter(|&r| {
-                dies && bank.owner(r) == Some(value) && (!bank.is_reserved(r) || hint == Some(r))
+                is_last_use && bank.owner(r) == Some(value) && (!bank.is_reserved(r) || hint == Some(r))
             });
             let wanted = || hint.filter(|&r| bank.is_reserved(r) && bank.owner(r).is_none());
             let register = match adopted.or_else(wanted) {
@@ -287,15 +297,16 @@ impl Emit<'_> {
         }
         self.parallel(ret, moves);
         let counts = graph.use_count(graph.result(graph.param(block), 0)) != 0;
+        // The jumps belong to the loop, which has a location: they fail when a limit is reached.
         let exit = match body.max {
             None if !counts => {
-                self.jump_if(ret, cond, true, body.top);
+                self.jump_if(node, cond, true, body.top);
                 None
             }
             max => {
-                let exit = self.jump_if(ret, cond, false, 0);
+                let exit = self.jump_if(node, cond, false, 0);
                 let limit = max.unwrap_or_else(|| self.known_word(i64::MAX as u64));
-                self.next(ret, body.trip, limit, body.top);
+                self.next(node, body.trip, limit, body.top);
                 exit
             }
         };
@@ -305,7 +316,6 @@ impl Emit<'_> {
         for jump in body.exits.iter().copied().chain(exit) {
             self.patch(Some(jump));
         }
-        debug_assert!(graph.is_prim(node, Prim::Loop));
     }
 
     /// Returns the register of a word that is a known constant.
@@ -375,8 +385,8 @@ impl Emit<'_> {
         let (ret, owner) = (graph.ret(block), graph.owner(block).expect("invariant: not the root"));
         let mut moves = Vec::with_capacity(dests.len());
         for (i, (value, &(to, _))) in graph.block_outputs(block).skip(skip).zip(dests).enumerate() {
-            let dies = self.live.dies(ret, i + skip);
-            moves.push(self.move_of(value, dies, to, graph.ty(graph.result(owner, i))));
+            let is_last_use = self.live.is_last_use(ret, i + skip);
+            moves.push(self.move_of(value, is_last_use, to, graph.ty(graph.result(owner, i))));
         }
         moves
     }
@@ -386,7 +396,7 @@ impl Emit<'_> {
         let ret = graph.ret(block);
         if graph.owner(block).is_none() {
             let operands = self.site_operands(ret, 0);
-            let site = self.add_site(Site { work: Work::Nothing, node: ret, operands, dests: 0..0 });
+            let site = self.add_site(CallSite { work: SiteOp::Nothing, node: ret, operands, dests: 0..0 });
             self.push(ret, Opcode::Ret, site, 0, 0);
             return;
         }

@@ -15,15 +15,15 @@ mod pairs;
 mod regs;
 mod tasks;
 
-use crate::bailout::Failures;
-use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
+use crate::bailout::BailoutFailures;
+use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, SiteOp};
 use crate::callees::Callees;
-use crate::counter::Counter;
+use crate::counter::NodeCounter;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
 use conditions::{deferred_comparisons, kind_of};
-use control::Open;
+use control::OpenConstruct;
 use flambeau_analysis::Liveness;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{
@@ -57,13 +57,13 @@ impl Loc {
 }
 
 /// Converts a location to an operand.
-fn operand(loc: Loc, kind: Option<ScalarKind>, dies: bool) -> Operand {
+fn operand(loc: Loc, kind: Option<ScalarKind>, is_last_use: bool) -> Operand {
     match loc {
         Loc::Word(r) => Operand::scalar(kind.unwrap_or(ScalarKind::Int), r),
-        Loc::Value(r) if dies => Operand::take(r),
+        Loc::Value(r) if is_last_use => Operand::take(r),
         Loc::Value(r) => Operand::copy(r),
         Loc::Constant(c) => Operand::constant(c),
-        Loc::Nowhere => Operand::NOWHERE,
+        Loc::Nowhere => Operand::NONE,
     }
 }
 
@@ -92,14 +92,14 @@ pub(crate) struct Emit<'g> {
     temps: Vec<Loc>,
     instrs: Vec<Instr>,
     nodes: Vec<NodeId>,
-    sites: Vec<Site>,
+    sites: Vec<CallSite>,
     operands: Vec<Operand>,
     scalars: Vec<u64>,
     word_of: HashMap<u64, u32, FxBuildHasher>,
     constants: Vec<IValue>,
     params: Vec<Operand>,
-    counters: Vec<Counter>,
-    opens: Vec<Open>,
+    counters: Vec<NodeCounter>,
+    opens: Vec<OpenConstruct>,
     /// The last jump target: the instruction there must not be combined with the one before it.
     label: u32,
 }
@@ -152,7 +152,7 @@ impl Code {
     pub fn emit(verified: Verified, function: Symbol, callees: &dyn Callees) -> Code {
         let mut emit = Emit::new(verified.graph(), callees);
         emit.run();
-        let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, Work::BailOut(_));
+        let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, SiteOp::BailOut(_));
         let bailouts = (0..emit.sites.len() as u32).filter(is_bailout).collect();
         Code {
             graph: Arc::clone(verified.graph()),
@@ -175,7 +175,7 @@ impl Code {
             params: emit.params,
             declared: declared(verified.graph()),
             bailouts,
-            failed: Failures::default(),
+            failed: BailoutFailures::default(),
             counters: emit.counters,
         }
     }
@@ -341,7 +341,7 @@ impl<'g> Emit<'g> {
     /// Ends the live ranges of the operands in `range` that die at a node.
     fn end_operands(&mut self, node: NodeId, range: Range<usize>, moved: bool) {
         for index in range {
-            if self.live.dies(node, index) {
+            if self.live.is_last_use(node, index) {
                 self.end(node, self.graph.operand(node, index), moved);
             }
         }
@@ -366,7 +366,7 @@ impl<'g> Emit<'g> {
             self.operands.push(operand(self.loc[value], kind_of(graph.ty(value)), false));
         }
         for index in (skip..count).rev() {
-            if !self.live.dies(node, index) {
+            if !self.live.is_last_use(node, index) {
                 continue;
             }
             let value = graph.operand(node, index);
@@ -384,7 +384,7 @@ impl<'g> Emit<'g> {
         let start = self.operands.len() as u32;
         for result in results {
             let place = if self.graph.use_count(result) == 0 {
-                Operand::NOWHERE
+                Operand::NONE
             } else {
                 let loc = self.define(result);
                 operand(loc, kind_of(self.graph.ty(result)), false)
@@ -394,13 +394,13 @@ impl<'g> Emit<'g> {
         start..self.operands.len() as u32
     }
 
-    fn add_site(&mut self, site: Site) -> u32 {
+    fn add_site(&mut self, site: CallSite) -> u32 {
         self.sites.push(site);
         self.sites.len() as u32 - 1
     }
 
     /// Emits a node as a call: operands from the `skip`th, then the constants `more`.
-    fn call_site(&mut self, node: NodeId, op: Opcode, work: Work, skip: usize, more: Vec<IValue>) {
+    fn call_site(&mut self, node: NodeId, op: Opcode, work: SiteOp, skip: usize, more: Vec<IValue>) {
         let mut operands = self.site_operands(node, skip);
         for value in more {
             self.constants.push(value);
@@ -409,7 +409,7 @@ impl<'g> Emit<'g> {
         }
         let graph = self.graph;
         let dests = self.site_dests(graph.results(node));
-        let site = self.add_site(Site { work, node, operands, dests });
+        let site = self.add_site(CallSite { work, node, operands, dests });
         self.push(node, op, site, 0, 0);
     }
 

@@ -1,4 +1,4 @@
-//! Tests facts against runs: the `Shape` and `Dtype` rules of operators, and the conclusions [`Shapes`] draws from them
+//! Tests facts against runs: the `ResultShapes` and `Dtype` rules of operators, and the conclusions [`Shapes`] draws from them
 //! about whole programs.
 //!
 //! A rule is sound if every result of a call is covered by the fact predicted for it, whichever part of the operands'
@@ -15,21 +15,21 @@ mod forecast;
 mod watch;
 
 pub use arguments::{border, hostile, is_output, is_variant, sample};
-pub use forecast::{Forecast, Forgetting};
+pub use forecast::{Forgetting, Prediction};
 pub use watch::{Watched, watch, watch_partial};
 
 use crate::kernel::Kernel;
 use crate::sample::Gen;
-use flambeau_analysis::shape::{Dtype, Shape, ShapeCx, Symbols, conclude};
+use flambeau_analysis::shape::{Dtype, ResultShapes, ShapeCx, Symbols, conclude};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
-use flambeau_tensor::Budget;
+use flambeau_tensor::MemoryBudget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Number of trials per operator.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct TrialCount {
     /// Calls with sampled arguments.
     pub samples: u64,
     /// Calls with boundary arguments.
@@ -42,9 +42,9 @@ pub struct Effort {
     pub seed: u64,
 }
 
-impl Default for Effort {
+impl Default for TrialCount {
     fn default() -> Self {
-        Effort { samples: 4, borders: 10, parts: 2, arbitrary: 16, seed: 1 }
+        TrialCount { samples: 4, borders: 10, parts: 2, arbitrary: 16, seed: 1 }
     }
 }
 
@@ -64,17 +64,17 @@ pub struct FactTrial {
 /// Memory limit of one call, in bytes.
 const MEMORY: usize = 4 << 20;
 /// Time limit of one rule evaluation.
-const PATIENCE: Duration = Duration::from_secs(2);
+const RULE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximal number of failures recorded per operator.
-const KEPT: usize = 3;
+const MAX_RECORDED_FAILURES: usize = 3;
 
 /// Tests the rules of all operators for which `chosen` returns true.
-pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: Effort) -> Vec<FactTrial> {
+pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: TrialCount) -> Vec<FactTrial> {
     registry.ids().filter(|&id| chosen(id)).map(|id| try_operator(registry, id, effort)).collect()
 }
 
 /// Tests the rules of one operator.
-pub fn try_operator(registry: &Registry, id: OpId, effort: Effort) -> FactTrial {
+pub fn try_operator(registry: &Registry, id: OpId, effort: TrialCount) -> FactTrial {
     let operator = registry.schema(id).full_name();
     let mut trial = FactTrial { operator, checked: 0, raised: 0, failures: Vec::new() };
     let mut seeds = Gen::from_seed(effort.seed.wrapping_mul(0x9E37_79B9) ^ id.index() as u64);
@@ -96,7 +96,7 @@ pub fn try_operator(registry: &Registry, id: OpId, effort: Effort) -> FactTrial 
 
 impl FactTrial {
     fn fail(&mut self, what: String) {
-        if self.failures.len() < KEPT {
+        if self.failures.len() < MAX_RECORDED_FAILURES {
             self.failures.push(what);
         }
     }
@@ -107,15 +107,15 @@ impl FactTrial {
         // The call may write to its arguments, so they are formatted before it.
         let shown = format!("{args:?}");
         let forecasts = || {
-            let all = std::iter::once(Forecast::of_all(registry, id, &args));
-            let forecasts: Vec<Forecast> =
-                all.chain((0..parts).map(|_| Forecast::of_part(registry, id, &args, g))).collect();
+            let all = std::iter::once(Prediction::of_all(registry, id, &args));
+            let forecasts: Vec<Prediction> =
+                all.chain((0..parts).map(|_| Prediction::of_part(registry, id, &args, g))).collect();
             forecasts
         };
         let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
             return self.fail(format!("a rule panics on {shown}"));
         };
-        let run = || Budget::new(MEMORY).run(|| arguments::call(registry, id, args));
+        let run = || MemoryBudget::new(MEMORY).run(|| arguments::call(registry, id, args));
         match catch_unwind(AssertUnwindSafe(run)) {
             Err(_) => self.fail(format!("the kernel panics on {shown}")),
             Ok(None | Some(Err(_))) => self.raised += 1,
@@ -134,7 +134,7 @@ impl FactTrial {
     /// Evaluates the rules on arbitrary facts, which need not fit the schema.
     fn arbitrary(&mut self, registry: &Registry, id: OpId, g: &mut Gen<'_>) {
         let schema = registry.schema(id);
-        let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));
+        let (shape, dtype) = (registry.facet::<ResultShapes>(id), registry.facet::<Dtype>(id));
         if shape.is_none() && dtype.is_none() {
             return;
         }
@@ -149,7 +149,7 @@ impl FactTrial {
         };
         if catch_unwind(AssertUnwindSafe(ask)).is_err() {
             self.fail(format!("a rule panics on the facts {}", operand_facts()));
-        } else if start.elapsed() > PATIENCE {
+        } else if start.elapsed() > RULE_TIMEOUT {
             self.fail(format!("a rule takes {:?} on the facts {}", start.elapsed(), operand_facts()));
         }
     }

@@ -19,27 +19,27 @@ use rustc_hash::FxBuildHasher;
 
 use super::deep_compile;
 use super::fun::{Res, SourceFile};
-use super::session::Session;
+use super::session::CompileSession;
 use super::types::TypeReader;
 use crate::tree::TreeId;
 use crate::view;
 
-struct Declaring<'s> {
-    session: &'s Session<'s>,
+struct ClassDeclaration<'s> {
+    session: &'s CompileSession<'s>,
     file: &'s Arc<SourceFile>,
     name: Symbol,
 }
 
 pub(crate) fn declare(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     name: Symbol,
     file: &Arc<SourceFile>,
     tree: TreeId,
 ) -> Res<Type> {
-    let this = Declaring { session, file, name };
+    let this = ClassDeclaration { session, file, name };
     let ast = &file.parsed.ast;
     let Some(class) = view::ClassDef::of(ast, tree) else { return this.fail(tree, "this is not a class") };
-    check_decorators(session, file, class.decorators(), Decorated::Class)?;
+    check_decorators(session, file, class.decorators(), DecoratedKind::Class)?;
     let bases: Vec<Option<String>> = class.bases().iter().map(|&b| this.reader().dotted(b)).collect();
     if let Some(&second) = class.bases().get(1) {
         let range = file.range(ast.span(second));
@@ -67,35 +67,35 @@ pub(crate) fn declare(
 
 /// The kinds of definitions that have decorators.
 #[derive(Clone, Copy)]
-pub(super) enum Decorated {
+pub(super) enum DecoratedKind {
     Function,
     Class,
     Method,
 }
 
-impl Decorated {
+impl DecoratedKind {
     /// Returns the decorators with a meaning, without `torch.jit.`. The others change or replace the definition in Python.
     fn known(self) -> &'static [&'static str] {
         match self {
-            Decorated::Function => &["script", "script_if_tracing", "export"],
-            Decorated::Class => &["script", "interface"],
-            Decorated::Method => &["script", "script_method", "export", "property", "staticmethod"],
+            DecoratedKind::Function => &["script", "script_if_tracing", "export"],
+            DecoratedKind::Class => &["script", "interface"],
+            DecoratedKind::Method => &["script", "script_method", "export", "property", "staticmethod"],
         }
     }
 }
 
 /// Checks that the decorators of a definition have a meaning here.
 pub(super) fn check_decorators(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     file: &Arc<SourceFile>,
     decorators: &[TreeId],
-    kind: Decorated,
+    kind: DecoratedKind,
 ) -> Res<()> {
     let reader = TypeReader { session, file };
     for &tree in decorators {
         let name = reader.dotted(tree);
         let is_known = name.as_deref().is_some_and(|name| {
-            let setter = matches!(kind, Decorated::Method) && name.ends_with(".setter");
+            let setter = matches!(kind, DecoratedKind::Method) && name.ends_with(".setter");
             setter || kind.known().contains(&name.trim_start_matches("torch.").trim_start_matches("jit."))
         });
         if !is_known {
@@ -114,7 +114,7 @@ fn last_part(dotted: &str) -> &str {
     dotted.rsplit('.').next().unwrap_or(dotted)
 }
 
-impl Declaring<'_> {
+impl ClassDeclaration<'_> {
     fn reader(&self) -> TypeReader<'_> {
         TypeReader { session: self.session, file: self.file }
     }
@@ -258,7 +258,7 @@ impl Declaring<'_> {
         }
         for &tree in class.body() {
             let Some(def) = view::Def::of(ast, tree) else { continue };
-            check_decorators(self.session, self.file, def.decorators(), Decorated::Method)?;
+            check_decorators(self.session, self.file, def.decorators(), DecoratedKind::Method)?;
             let decorators = self.decorators(def.decorators());
             let has = |name: &str| decorators.iter().any(|d| d == name);
             let name = Symbol::new(def.name());
@@ -330,7 +330,7 @@ fn default_text(value: &IValue) -> Option<String> {
 }
 
 /// Reads the literal of a field's default value of type `ty`. A type in IR text can have any text as a default.
-pub(crate) fn default_of(session: &Session<'_>, text: &str, ty: Type) -> Option<IValue> {
+pub(crate) fn default_of(session: &CompileSession<'_>, text: &str, ty: Type) -> Option<IValue> {
     let source = Source::new("<default>", text);
     let parsed = crate::parse_expression(&source.text, &session.limits);
     let (root, valid) = (parsed.root, parsed.problems.is_empty());

@@ -10,8 +10,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::env::Binding;
 use super::fun::{Cx, Fun, Res, Returns, SourceFile};
-use super::matching::{Args, Given};
-use super::session::{Session, context};
+use super::matching::{CallArgs, CallArgument};
+use super::session::{CompileSession, context};
 use super::sugar::Sugar;
 use super::types::TypeReader;
 use crate::span::Span;
@@ -22,7 +22,7 @@ use crate::view;
 
 /// Returns the declared schema of a function; the result type is `Tensor` if it has no annotation.
 pub(crate) fn declared_schema(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     name: Symbol,
     file: &Arc<SourceFile>,
     def: TreeId,
@@ -37,7 +37,7 @@ pub(crate) fn declared_schema(
 
 /// Compiles a declared function, or returns it if it is compiled already.
 pub(crate) fn function<'a>(
-    session: &'a Session<'a>,
+    session: &'a CompileSession<'a>,
     trampoline: &'a Trampoline<'a>,
     name: Symbol,
 ) -> Task<'a, Res<Arc<Function>>> {
@@ -53,7 +53,7 @@ pub(crate) fn function<'a>(
 }
 
 async fn body<'a>(
-    session: &'a Session<'a>,
+    session: &'a CompileSession<'a>,
     trampoline: &'a Trampoline<'a>,
     name: Symbol,
     file: Arc<SourceFile>,
@@ -114,7 +114,7 @@ fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
 }
 
 /// Returns the names used in a tree, in order of first use.
-fn mentioned(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
+fn names_used(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
     let ast = cx.ast();
     let mut names = IndexSet::default();
     let mut stack = vec![root];
@@ -152,7 +152,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         cx.fun.returns.set(Returns { declared, merged: None });
         let mut captured = Vec::new();
         outer.at(span);
-        for name in mentioned(&outer, def) {
+        for name in names_used(&outer, def) {
             match outer.lookup(name) {
                 Some(Ok(Sugar::Value(value))) => {
                     let ty = outer.ty(value);
@@ -170,7 +170,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         cx.report_problems()?;
         let result = finish_returns(&cx, def)?;
         let mut body = to_ssa(cx)?;
-        drop_unread(&mut body, &mut captured);
+        drop_unused_captures(&mut body, &mut captured);
         order_inputs(&mut body, &mut captured);
         Ok((captured, body, result))
     })
@@ -178,7 +178,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
 
 /// Removes unused inputs of a closure's body and the values captured for them. A variable that only dead code of the
 /// body mentions is then dead outside too.
-fn drop_unread(body: &mut Graph, captured: &mut Vec<ValueId>) {
+fn drop_unused_captures(body: &mut Graph, captured: &mut Vec<ValueId>) {
     let inputs: Vec<ValueId> = body.inputs().collect();
     for (i, input) in inputs.into_iter().enumerate().rev() {
         if body.use_count(input) == 0 {
@@ -203,7 +203,7 @@ pub(crate) fn operator_task<'a>(
     outer: Cx<'a>,
     span: Span,
     callee: Sugar,
-    args: Args,
+    args: CallArgs,
 ) -> Task<'a, Res<Closure>> {
     Box::pin(async move {
         let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), outer.fun.name, 1);
@@ -211,7 +211,7 @@ pub(crate) fn operator_task<'a>(
         cx.fun.env.borrow_mut().push(cx.block());
         cx.at(span);
         let mut captured = Vec::new();
-        let mut capture = |given: Given| {
+        let mut capture = |given: CallArgument| {
             let ty = outer.ty(given.value);
             let value = match outer.known(given.value) {
                 Some(constant) => cx.edit(|e| e.constant_of(constant, ty)),
@@ -220,9 +220,9 @@ pub(crate) fn operator_task<'a>(
                     cx.edit(|e| e.add_input(ty))
                 }
             };
-            Given { value, ..given }
+            CallArgument { value, ..given }
         };
-        let inner = Args {
+        let inner = CallArgs {
             receiver: args.receiver.map(&mut capture),
             positional: args.positional.into_iter().map(&mut capture).collect(),
             keywords: args.keywords.into_iter().map(|(name, given)| (name, capture(given))).collect(),

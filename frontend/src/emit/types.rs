@@ -7,9 +7,9 @@ use flambeau_ir::schema::Argument;
 use flambeau_ir::{Diagnostic, Fault, FunctionSchema, IValue, Symbol, Type};
 
 use super::fun::{Res, SourceFile};
-use super::session::Session;
+use super::session::CompileSession;
 use crate::span::Span;
-use crate::tree::{Ast, Leaf, Op, TreeId, TreeKind};
+use crate::tree::{Ast, Leaf, SyntaxOp, TreeId, TreeKind};
 use crate::view;
 
 /// Maximum nesting of annotations: that of types.
@@ -17,7 +17,7 @@ const DEPTH: u32 = Type::MAX_DEPTH;
 
 /// Reads the annotations of one source.
 pub(crate) struct TypeReader<'s> {
-    pub(crate) session: &'s Session<'s>,
+    pub(crate) session: &'s CompileSession<'s>,
     pub(crate) file: &'s Arc<SourceFile>,
 }
 
@@ -124,7 +124,7 @@ impl TypeReader<'_> {
             }
             TreeKind::StringLiteral => self.quoted(tree),
             TreeKind::Subscript => self.generic(tree, depth),
-            TreeKind::BinOp if ast.op(tree) == Some(Op::BitOr) => {
+            TreeKind::BinOp if ast.op(tree) == Some(SyntaxOp::BitOr) => {
                 let (a, b) = (
                     self.read_at(ast.child(tree, 0), depth + 1)?,
                     self.read_at(ast.child(tree, 1), depth + 1)?,
@@ -185,14 +185,14 @@ impl TypeReader<'_> {
             Some((_, example)) => Some(format!("it takes type arguments, as in `{example}`")),
             None => {
                 let simple = SIMPLE.iter().map(|(n, _)| *n).filter(|n| n.len() > 2);
-                self.meant(short, simple)
+                self.suggest_type(short, simple)
             }
         };
         self.unknown(tree, format!("Unknown type name '{name}'"), help)
     }
 
     /// Returns the builtin or program-defined type name nearest to a misspelled one, as a help text.
-    fn meant<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
+    fn suggest_type<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
         let own = self.session.type_names();
         let near = flambeau_ir::nearest(name, builtin.chain(own.iter().map(|n| n.as_str())))?;
         Some(format!("did you mean `{near}`?"))
@@ -241,7 +241,7 @@ impl TypeReader<'_> {
             },
             _ if short.starts_with("BroadcastingList") => one(Type::list),
             _ => {
-                let help = self.meant(short, GENERIC.iter().map(|(n, _)| *n));
+                let help = self.suggest_type(short, GENERIC.iter().map(|(n, _)| *n));
                 self.unknown(tree, format!("Unknown type constructor {name}"), help)
             }
         }
@@ -342,7 +342,7 @@ impl TypeReader<'_> {
                 let elem = items.first().map_or(Type::TENSOR, IValue::type_of);
                 list_of(elem, items)
             }
-            TreeKind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+            TreeKind::UnaryOp if ast.op(tree) == Some(SyntaxOp::Neg) => {
                 match self.literal(ast.child(tree, 0), depth + 1)? {
                     IValue::Int(v) => IValue::Int(v.wrapping_neg()),
                     IValue::Float(v) => IValue::Float(-v),

@@ -13,7 +13,7 @@ use super::{Printer, Res, unprintable};
 
 /// The values that source refers to as `CONSTANTS.cN`.
 #[derive(Default)]
-pub(super) struct Constants {
+pub(super) struct ConstantTable {
     values: Vec<IValue>,
     index: HashTable<usize>,
 }
@@ -40,7 +40,7 @@ fn same(a: &IValue, b: &IValue) -> bool {
     }
 }
 
-impl Constants {
+impl ConstantTable {
     /// Returns the index of a constant in the table; adds the constant if it is new.
     fn number(&mut self, value: &IValue) -> usize {
         let hash = fingerprint(value);
@@ -92,12 +92,12 @@ impl Printer<'_> {
             match part {
                 IValue::Tuple(t) => {
                     if let Some(named) = t.named_type() {
-                        out.write_str(&self.spell(named))?;
+                        out.write_str(&self.type_source(named))?;
                     }
                     Ok(false)
                 }
                 IValue::Enum(e) => {
-                    write!(out, "{}.{}", self.spell(e.ty()), e.name())?;
+                    write!(out, "{}.{}", self.type_source(e.ty()), e.name())?;
                     Ok(true)
                 }
                 IValue::Function(name) => {

@@ -1,9 +1,9 @@
 //! Activations that are not elementwise functions of one tensor: gated ones, those with a weight per channel, and those
 //! with a second result.
 
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
-use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_analysis::{Dtype, ResultShapes, shape::TensorFact};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::{binary_in, unary};
@@ -51,8 +51,8 @@ fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// The shape of argument 0 with a dimension of half the size.
-fn halved() -> Shape {
-    Shape::from(|cx| {
+fn halved() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let mut dims = cx.take_dims(0)?;
         let Some(at) = cx.wrap(1, dims.len()) else {
             return Some(TensorFact::of_dims(cx.fresh_dims(dims.len())));
@@ -65,14 +65,14 @@ fn halved() -> Shape {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("glu", "", "One half of a dimension times the sigmoid of the other half.")
-        .facts(|d| d.with(halved()).with(Dtype::same_as(0)).with(sized(&[&[2, 4]], nothing())))
+        .facts(|d| d.with(halved()).with(Dtype::same_as(0)).with(sized(&[&[2, 4]], no_args())))
         .one(glu);
     defs.extend(
         op("log_sigmoid_forward", "", "Logarithm of the sigmoid, and the buffer for its gradient.")
             .out("output")
             .output_layout(OutputLayout::RowMajor)
             .facts(|d| {
-                d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+                d.with(ResultShapes::results([ResultShapes::same_as(0), ResultShapes::same_as(0)]))
                     .with(Dtype::same_as(0))
                     .with(Sample::tensors(1).floats())
             })
@@ -81,7 +81,9 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_prelu_kernel", "", "`x` if positive, else `weight * x`.")
             .facts(|d| {
-                d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(Sample::tensors(2).floats())
+                d.with(ResultShapes::broadcast([0, 1]))
+                    .with(Dtype::same_as(0))
+                    .with(Sample::tensors(2).floats())
             })
             .one(prelu_kernel),
     );

@@ -4,18 +4,18 @@
 //! that satisfy [`is_fused`], allocates the result like the query; the other ends in a matrix product, which is row-major.
 
 use super::softmax::{over_dims, softmax};
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::output_layout::OutputLayout;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
 
 /// Parameters of attention besides query, key and value.
@@ -38,7 +38,7 @@ fn dropped(cx: &KernelCx<'_>, weights: Tensor, args: &Attention<'_>) -> Computed
         Some(mask) => mask.clone(),
         None if args.dropout > 0.0 => {
             let noise = weights.empty_like(weights.dtype())?;
-            drawn(noise, Law::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
+            drawn(noise, Distribution::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
         }
         None => return Ok(weights),
     };
@@ -129,7 +129,7 @@ fn check(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> Result<(),
 }
 
 /// Returns the result and the weights.
-fn attend(
+fn scaled_dot_product(
     cx: &KernelCx<'_>,
     q: &Tensor,
     k: &Tensor,
@@ -197,7 +197,7 @@ fn attention(cx: &KernelCx<'_>) -> Computed {
         dropout_mask: None,
     };
     let (q, k, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
-    let out = attend(cx, q, k, v, &args)?.0;
+    let out = scaled_dot_product(cx, q, k, v, &args)?.0;
     if is_fused(q, k, v, &args) { like_query(q, out) } else { Ok(out) }
 }
 
@@ -211,7 +211,7 @@ fn with_weights(cx: &KernelCx<'_>) -> Several {
         scale: cx.opt_float(7)?,
         shared_heads: cx.boolean(8)?,
     };
-    let (out, weights) = attend(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?;
+    let (out, weights) = scaled_dot_product(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?;
     Ok(vec![out, weights])
 }
 
@@ -231,7 +231,7 @@ fn flash(cx: &KernelCx<'_>) -> Several {
             "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}",
         ));
     }
-    let out = OutputLayout::AsOperand.apply(q, attend(cx, q, k, v, &args)?.0)?;
+    let out = OutputLayout::AsOperand.apply(q, scaled_dot_product(cx, q, k, v, &args)?.0)?;
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let sums = over_dims(&scores(&wide(q)?, &wide(k)?, &args)?, &[-1], false)?;
@@ -294,8 +294,8 @@ fn weights(cx: &mut ShapeCx<'_>, positions: ArgPositions, masks: &[usize]) -> Op
 }
 
 /// Shapes of the result and the weights.
-fn shapes(positions: ArgPositions) -> [Shape; 2] {
-    let result = Shape::dims(move |cx| {
+fn shapes(positions: ArgPositions) -> [ResultShapes; 2] {
+    let result = ResultShapes::dims(move |cx| {
         let masks: Vec<usize> =
             [Some(positions.mask), positions.dropout_mask].into_iter().flatten().collect();
         let (weights, values) = (weights(cx, positions, &masks)?, batch(cx, 2, positions)?);
@@ -304,7 +304,7 @@ fn shapes(positions: ArgPositions) -> [Shape; 2] {
         dims.extend([rows[0], cx.size(2, -1)]);
         Some(dims)
     });
-    [result, Shape::dims(move |cx| weights(cx, positions, &[positions.mask]))]
+    [result, ResultShapes::dims(move |cx| weights(cx, positions, &[positions.mask]))]
 }
 
 pub(super) fn family() -> Vec<OpDef> {
@@ -312,7 +312,7 @@ pub(super) fn family() -> Vec<OpDef> {
     const DEEP: &[&[i64]] = &[&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
     let mut defs = op("scaled_dot_product_attention", "", "Scaled dot-product attention.")
         .facts(|d| {
-            let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            let sample = sized(QKV, no_args()).tolerance(1e-4, 1e-5).not_differentiable();
             let positions = ArgPositions { mask: 3, dropout_mask: None, shared_heads: Some(7) };
             let [result, _] = shapes(positions);
             d.with(result).with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
@@ -321,9 +321,9 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_scaled_dot_product_attention_math", "", "Scaled dot-product attention, and the weights.")
             .facts(|d| {
-                let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+                let sample = sized(QKV, no_args()).tolerance(1e-4, 1e-5).not_differentiable();
                 let positions = ArgPositions { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
-                d.with(Shape::results(shapes(positions)))
+                d.with(ResultShapes::results(shapes(positions)))
                     .with(Dtype::same_as(0))
                     .with(Effects::RANDOM)
                     .with(sample)
@@ -337,17 +337,17 @@ pub(super) fn family() -> Vec<OpDef> {
             "Scaled dot-product attention, and the log-sum-exp of the scores.",
         )
         .facts(|d| {
-            let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            let sample = sized(DEEP, no_args()).tolerance(1e-4, 1e-5).not_differentiable();
             let positions = ArgPositions { mask: 5, dropout_mask: None, shared_heads: None };
             let [result, _] = shapes(positions);
-            let sums = Shape::dims(move |cx| {
+            let sums = ResultShapes::dims(move |cx| {
                 let mut dims = weights(cx, positions, &[positions.mask])?;
                 dims.pop();
                 Some(dims)
             });
             let wide = |d| if matches!(d, DType::F16 | DType::BF16) { DType::F32 } else { d };
             let dtypes = Dtype::results([Dtype::same_as(0), Dtype::same_as(0).then(wide)]);
-            d.with(Shape::results([result, sums])).with(dtypes).with(Effects::RANDOM).with(sample)
+            d.with(ResultShapes::results([result, sums])).with(dtypes).with(Effects::RANDOM).with(sample)
         })
         .several(flash),
     );
@@ -356,14 +356,14 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| {
                 let heads: fn() -> Vec<IValue> = || vec![IValue::Int(2)];
                 let part = || {
-                    Shape::dims(|cx| {
+                    ResultShapes::dims(|cx| {
                         let (three, heads) = (cx.size(0, 2), cx.number(2));
                         let width = cx.symbols.floor_div(three, Dim::Known(3));
                         let each = cx.symbols.floor_div(width, heads);
                         Some([cx.size(0, 0), heads, cx.size(0, 1), each])
                     })
                 };
-                d.with(Shape::results([part(), part(), part()]))
+                d.with(ResultShapes::results([part(), part(), part()]))
                     .with(Dtype::same_as(0))
                     .with(sized(&[&[2, 3, 12], &[12]], Box::new(heads)))
             })

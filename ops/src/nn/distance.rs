@@ -1,11 +1,11 @@
 //! Distances between vectors: of pairs, of all rows of a matrix, of all rows of two matrices; and cosine similarity.
 
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::pointwise::{no_bools, product_of, quotient_of};
 use crate::reduce::{check_identity, vector_norm};
 use crate::support::{Computed, op, same_dtypes, total};
 use flambeau_analysis::shape::Dims;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -104,7 +104,7 @@ fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Estimated cost per element of a difference, in operations.
-const WORK: usize = 4;
+const COST_PER_ELEMENT: usize = 4;
 
 /// Distances between all pairs of rows of a matrix: the upper triangle, row by row.
 fn pdist(cx: &KernelCx<'_>) -> Computed {
@@ -126,7 +126,7 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
     check_budget((rows.saturating_mul(rows) / 2).saturating_mul(2 * size_of::<f64>()))?;
     let data = x.to_vec::<f64>()?;
     let row = |i: usize| &data[i * width..(i + 1) * width];
-    let out = threads::map(rows, threads::rows(rows * width * WORK), |i| -> Vec<f64> {
+    let out = threads::map(rows, threads::rows(rows * width * COST_PER_ELEMENT), |i| -> Vec<f64> {
         (i + 1..rows).map(|j| norm(row(i).iter().zip(row(j)).map(|(a, b)| a - b), p)).collect()
     })
     .concat();
@@ -190,25 +190,29 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
     let count = numel_of(&sizes)? as usize;
     check_budget(count.saturating_mul(size_of::<f64>()))?;
     let mut out = vec![0.0; count];
-    threads::chunks(&mut out, threads::rows(columns * width * WORK) * columns.max(1), |start, own| {
-        for (k, own) in own.chunks_exact_mut(columns).enumerate() {
-            let row = start / columns + k;
-            let first = &x[row * width..][..width];
-            for (j, out) in own.iter_mut().enumerate() {
-                let second = &y[(row / rows * columns + j) * width..][..width];
-                let apart = first.iter().zip(second).map(|(a, b)| a - b);
-                // For `p = infinity`, `cdist` ignores NaN.
-                let apart = apart.map(|d| if p == f64::INFINITY && d.is_nan() { 0.0 } else { d });
-                *out = norm(apart, p);
+    threads::chunks(
+        &mut out,
+        threads::rows(columns * width * COST_PER_ELEMENT) * columns.max(1),
+        |start, own| {
+            for (k, own) in own.chunks_exact_mut(columns).enumerate() {
+                let row = start / columns + k;
+                let first = &x[row * width..][..width];
+                for (j, out) in own.iter_mut().enumerate() {
+                    let second = &y[(row / rows * columns + j) * width..][..width];
+                    let apart = first.iter().zip(second).map(|(a, b)| a - b);
+                    // For `p = infinity`, `cdist` ignores NaN.
+                    let apart = apart.map(|d| if p == f64::INFINITY && d.is_nan() { 0.0 } else { d });
+                    *out = norm(apart, p);
+                }
             }
-        }
-    });
+        },
+    );
     Ok(Tensor::from_vec(out, &sizes)?.to_dtype(dtype)?)
 }
 
 /// Shape rule: a number for each pair of rows.
 fn pairs(d: OpDef) -> OpDef {
-    let shape = Shape::dims(|cx| {
+    let shape = ResultShapes::dims(|cx| {
         let (a, b) = (cx.lead(0, 2)?, cx.lead(1, 2)?);
         let mut dims = cx.broadcast(&[&a, &b])?;
         dims.extend([cx.size(0, -2), cx.size(1, -2)]);
@@ -218,10 +222,10 @@ fn pairs(d: OpDef) -> OpDef {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let two = |sizes: &'static [&'static [i64]]| sized(sizes, nothing()).tolerance(1e-4, 1e-5);
+    let two = |sizes: &'static [&'static [i64]]| sized(sizes, no_args()).tolerance(1e-4, 1e-5);
     let mut defs = op("pairwise_distance", "", "Norms of differences along the last dimension.")
         .facts(|d| {
-            let shape = Shape::dims(|cx| {
+            let shape = ResultShapes::dims(|cx| {
                 let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
                 let mut dims = cx.broadcast(&[&a, &b])?;
                 let keep = cx.bool(4)?;
@@ -237,7 +241,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("cosine_similarity", "", "Cosines of the angles between vectors along a dimension.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
                     let mut dims = cx.broadcast(&[&a, &b])?;
                     match cx.wrap(2, dims.len()) {
@@ -265,7 +269,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("pdist _pdist_forward", "", "Distances between all pairs of rows.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let n = cx.size(0, 0);
                     let others = cx.symbols.sub(n, Dim::Known(1));
                     let ordered = cx.symbols.mul(n, others);

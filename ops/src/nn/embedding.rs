@@ -2,7 +2,7 @@
 
 use crate::support::{Computed, OutputLayout, Several, kernel, op};
 use flambeau_analysis::shape::{Fact, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
@@ -40,7 +40,7 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
 
 /// Reduction of a bag.
 #[derive(Clone, Copy, PartialEq)]
-enum Bag {
+enum BagReduction {
     Sum,
     Mean,
     Max,
@@ -62,9 +62,9 @@ enum Padding {
 fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     let (weight, indices, offsets) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let mode = match cx.int(4)? {
-        0 => Bag::Sum,
-        1 => Bag::Mean,
-        2 => Bag::Max,
+        0 => BagReduction::Sum,
+        1 => BagReduction::Mean,
+        2 => BagReduction::Max,
         other => return Err(KernelError::input(format!("mode {other} is not one of sum, mean and max"))),
     };
     if indices.rank() != 1 || offsets.rank() != 1 || weight.rank() != 2 {
@@ -84,7 +84,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     if samples.is_some_and(|s| s.dtype() != weight.dtype()) {
         return Err(KernelError::input("expected per_sample_weights to have the same type as the weight"));
     }
-    if samples.is_some() && mode != Bag::Sum {
+    if samples.is_some() && mode != BagReduction::Sum {
         return Err(KernelError::input("embedding_bag: per_sample_weights only supported with mode='sum'"));
     }
     let rows = weight.sizes()[0];
@@ -134,7 +134,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
                 let scale: A<T> = Element::from_f64(scales.as_ref().map_or(1.0, |s| s[k]));
                 for (c, (sum, x)) in row.iter_mut().zip(source).enumerate() {
                     let x = T::from_raw(*x).acc();
-                    if mode != Bag::Max {
+                    if mode != BagReduction::Max {
                         *sum = if scales.is_some() { *sum + x * scale } else { *sum + x };
                     } else if n == 0 || x > *sum {
                         *sum = x;
@@ -142,7 +142,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
                     }
                 }
             }
-            let by = if mode == Bag::Mean { sizes[bag].max(1) } else { 1 };
+            let by = if mode == BagReduction::Mean { sizes[bag].max(1) } else { 1 };
             let divisor: A<T> = Element::from_i64(by);
             for (out, sum) in out.iter_mut().zip(row) {
                 *out = T::from_acc(*sum / divisor).to_raw();
@@ -160,7 +160,8 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
         Ok(Tensor::from_slice(values, sizes)?.to_dtype(offsets.dtype())?)
     };
     let n = bounds.len() as i64;
-    let last = if mode == Bag::Max { whole(&best, &[n, width as i64])? } else { whole(&sizes, &[n])? };
+    let last =
+        if mode == BagReduction::Max { whole(&best, &[n, width as i64])? } else { whole(&sizes, &[n])? };
     Ok(vec![out, whole(&owner, &[owner.len() as i64])?, whole(&sizes, &[n])?, last])
 }
 
@@ -238,7 +239,7 @@ fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
 
 /// Shapes of the results: a row per bag; the bag of each index; the size of each bag; for maxima, the index of each
 /// element of a bag's row.
-fn bag_shapes() -> Shape {
+fn bag_shapes() -> ResultShapes {
     fn count(cx: &mut ShapeCx<'_>) -> Dim {
         let starts = cx.size(2, 0);
         // With `include_last_offset`, the last offset is the end.
@@ -246,14 +247,14 @@ fn bag_shapes() -> Shape {
         let fewer = cx.symbols.max(fewer, Dim::Known(0));
         cx.either(7, fewer, starts)
     }
-    let each = || Shape::dims(|cx| Some([count(cx)]));
-    let rows = || Shape::dims(|cx| Some([count(cx), cx.size(0, 1)]));
-    let last = Shape::from(move |cx| match cx.known_int(4) {
+    let each = || ResultShapes::dims(|cx| Some([count(cx)]));
+    let rows = || ResultShapes::dims(|cx| Some([count(cx), cx.size(0, 1)]));
+    let last = ResultShapes::from(move |cx| match cx.known_int(4) {
         Some(2) => rows().result(0, cx),
         Some(_) => each().result(0, cx),
         None => Some(Fact::any_tensor()),
     });
-    Shape::results([rows(), Shape::ranked(1), each(), last])
+    ResultShapes::results([rows(), ResultShapes::ranked(1), each(), last])
 }
 
 fn bags() -> Vec<OpDef> {
@@ -303,7 +304,9 @@ fn bags() -> Vec<OpDef> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("embedding", "", "Rows of a table by index.")
-        .facts(|d| d.with(Shape::lookup(0, 1)).with(Dtype::same_as(0)).with(Sample::args(table(&[2, 2]))))
+        .facts(|d| {
+            d.with(ResultShapes::lookup(0, 1)).with(Dtype::same_as(0)).with(Sample::args(table(&[2, 2])))
+        })
         .one(embedding);
     defs.extend(bags());
     let limits = || [IValue::Float(1.0), IValue::Float(2.0)];
@@ -312,7 +315,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .output_layout(OutputLayout::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(table(&[2])).then(limits());
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+                d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
             })
             .one(renormed),
     );
@@ -326,7 +329,7 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named("aten::one_hot")
             .with(Doc("One-hot encoding: a row of zeros with a one at each index."))
             .with(Effects::RAISES)
-            .with(Shape::dims(|cx| {
+            .with(ResultShapes::dims(|cx| {
                 let mut dims = cx.take_dims(0)?;
                 // -1 means the largest index plus one.
                 let count = cx.number(1);

@@ -1,8 +1,8 @@
 //! Sampling of images at the points of a grid (`grid_sampler`), and affine grids.
 
-use super::{Args, ranged, sized};
+use super::{SampleArgs, ranged, sized};
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -195,14 +195,14 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
 /// The elements of a plane that one point reads, with their weights. If dimensions are interpolated one after the
 /// other, `outer` has the weights for sums of four taps.
 #[derive(Default)]
-struct Point {
+struct SamplingPoint {
     /// `None` is an element outside: it counts as 0, so its product with a NaN weight is NaN.
     taps: Vec<(Option<usize>, f64)>,
     outer: Vec<f64>,
     along: [Vec<(Option<usize>, f64)>; 3],
 }
 
-impl Point {
+impl SamplingPoint {
     /// Computes the taps of a point; its coordinates name the last dimension first.
     fn place(&mut self, point: &[f64], input: &[i64], rules: Rules) {
         let space = input.len();
@@ -273,7 +273,7 @@ fn sampled(
     let mut out = vec![0.0; count];
     let cost = (channels + space) << (2 * space);
     threads::chunks(&mut out, threads::rows(cost) * channels.max(1), |first, own| {
-        let mut point = Point::default();
+        let mut point = SamplingPoint::default();
         for (k, own) in own.chunks_exact_mut(channels).enumerate() {
             let number = first / channels + k;
             let n = number / points;
@@ -330,7 +330,7 @@ fn affine_grid(cx: &KernelCx<'_>) -> Computed {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let flags = || -> Args { Box::new(|| vec![IValue::Int(0), IValue::Int(0), IValue::Bool(false)]) };
+    let flags = || -> SampleArgs { Box::new(|| vec![IValue::Int(0), IValue::Int(0), IValue::Bool(false)]) };
     const FLAT: &[&[i64]] = &[&[1, 2, 4, 3], &[1, 2, 3, 2]];
     const DEEP: &[&[i64]] = &[&[1, 2, 3, 4, 3], &[1, 2, 2, 2, 3]];
     let mut defs = Vec::new();
@@ -342,7 +342,7 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(names, "", "Images interpolated at the points of a grid.")
                 .facts(|d| {
-                    let shape = Shape::dims(|cx| {
+                    let shape = ResultShapes::dims(|cx| {
                         // The grid's points in space, for every channel.
                         let mut dims = cx.lead(1, 1).filter(|dims| !dims.is_empty())?;
                         dims.insert(1, cx.size(0, 1));
@@ -355,11 +355,11 @@ pub(super) fn family() -> Vec<OpDef> {
                 .one(move |cx| grid_sampler(cx, space)),
         );
     }
-    let args = || -> Args { Box::new(|| vec![IValue::ints(vec![2, 1, 3, 4]), IValue::Bool(false)]) };
+    let args = || -> SampleArgs { Box::new(|| vec![IValue::ints(vec![2, 1, 3, 4]), IValue::Bool(false)]) };
     defs.extend(
         op("affine_grid_generator", "", "The images of a regular grid under affine maps.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let mut dims = cx.ints(1).filter(|size| size.len() > 2)?;
                     dims.remove(1);
                     dims.push(Dim::Known(dims.len() as i64 - 1));

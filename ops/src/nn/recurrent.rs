@@ -7,14 +7,14 @@ use super::sized;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::value::List;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::{Float, Real};
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, matmul};
 
 /// Type of cell.
@@ -48,7 +48,7 @@ struct Params {
 }
 
 /// `x @ weight.T + bias`.
-pub(super) fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
+pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
     let transposed = weight.t()?;
     match bias {
         Some(bias) if x.rank() == 2 => {
@@ -163,10 +163,10 @@ fn step(
     c: Option<&Tensor>,
     p: &Params,
 ) -> Result<(Tensor, Option<Tensor>), KernelError> {
-    let state = through(h, &p.state, p.state_bias.as_ref())?;
+    let state = linear(h, &p.state, p.state_bias.as_ref())?;
     let (h, c) = gates(cell, input, &state, h, c)?;
     let h = match &p.projection {
-        Some(projection) => through(&h, projection, None)?,
+        Some(projection) => linear(&h, projection, None)?,
         None => h,
     };
     Ok((h, c))
@@ -189,7 +189,7 @@ impl Sweep<'_> {
         h: &Tensor,
         c: Option<&Tensor>,
     ) -> Result<(Tensor, Tensor, Option<Tensor>), KernelError> {
-        let inputs = through(x, &self.params.input, self.params.input_bias.as_ref())?;
+        let inputs = linear(x, &self.params.input, self.params.input_bias.as_ref())?;
         let width = h.sizes()[1];
         let out = Tensor::zeros(&[x.sizes()[0], width], x.dtype())?;
         let (last_h, last_c) = (h.clone_contiguous()?, c.map(Tensor::clone_contiguous).transpose()?);
@@ -299,8 +299,11 @@ impl Network {
     fn dropped(&self, cx: &KernelCx<'_>, x: Tensor) -> Computed {
         let keep = 1.0 - self.dropout;
         let noise = x.empty_like(x.dtype())?;
-        let noise =
-            if keep > 0.0 { drawn(noise, Law::Bernoulli { p: keep }, &generator(cx, None)?)? } else { noise };
+        let noise = if keep > 0.0 {
+            drawn(noise, Distribution::Bernoulli { p: keep }, &generator(cx, None)?)?
+        } else {
+            noise
+        };
         let scale = if keep > 0.0 { 1.0 / keep } else { 0.0 };
         dispatch!(carried_floats, x.dtype(), "dropout", T => Ok(binary_in::<T>(x.dtype(), &x, &noise, move |x: T, n: T| {
             T::from_f64(x.to_f64() * n.to_f64() * scale)
@@ -397,7 +400,7 @@ fn one_step(cx: &KernelCx<'_>, cell: Cell) -> Several {
             params.state.sizes()
         )));
     }
-    let input = through(cx.tensor(0)?, &params.input, params.input_bias.as_ref())?;
+    let input = linear(cx.tensor(0)?, &params.input, params.input_bias.as_ref())?;
     let (h, c) = step(cell, &input, &h, c.as_ref(), &params)?;
     Ok([Some(h), c].into_iter().flatten().collect())
 }
@@ -417,7 +420,7 @@ fn fused(cx: &KernelCx<'_>, cell: Cell) -> Several {
 
 /// Draws a tensor of small numbers.
 fn small(g: &mut Gen<'_>, sizes: &[i64]) -> Tensor {
-    let elements = flambeau_exec::sample::Elements { lo: -1.0, hi: 1.0, ..Default::default() };
+    let elements = flambeau_exec::sample::ElementDistribution { lo: -1.0, hi: 1.0, ..Default::default() };
     flambeau_exec::sample::tensor(g, sizes, DType::F32, &elements)
 }
 
@@ -475,15 +478,15 @@ fn state_dims(cx: &ShapeCx<'_>, cell: Cell, at: usize, which: usize) -> Option<D
 }
 
 /// Shape rules of the new states, which have the shapes of argument `at`.
-fn states_like(cell: Cell, at: usize) -> Vec<Shape> {
+fn states_like(cell: Cell, at: usize) -> Vec<ResultShapes> {
     let states = if cell == Cell::Lstm { 2 } else { 1 };
-    (0..states).map(|which| Shape::dims(move |cx| state_dims(cx, cell, at, which))).collect()
+    (0..states).map(|which| ResultShapes::dims(move |cx| state_dims(cx, cell, at, which))).collect()
 }
 
 /// Shapes of a network's output and states; the states are argument `at`. The output has the concatenated states of
 /// both directions per step.
-fn net_shapes(cell: Cell, at: usize) -> Shape {
-    let output = Shape::dims(move |cx| {
+fn net_shapes(cell: Cell, at: usize) -> ResultShapes {
+    let output = ResultShapes::dims(move |cx| {
         let mut dims = cx.lead(0, 1)?;
         let width = state_dims(cx, cell, at, 0).and_then(|h| h.last().copied());
         let directions = cx.either(at + 6, Dim::Known(2), Dim::Known(1));
@@ -493,7 +496,7 @@ fn net_shapes(cell: Cell, at: usize) -> Shape {
         dims.push(if layers.min > 0 { width } else { Dim::Unknown });
         Some(dims)
     });
-    Shape::results(std::iter::once(output).chain(states_like(cell, at)))
+    ResultShapes::results(std::iter::once(output).chain(states_like(cell, at)))
 }
 
 pub(super) fn family() -> Vec<OpDef> {
@@ -518,8 +521,9 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op(net, "input", doc).facts(facts(false)).several(move |cx| padded(cx, cell)));
         defs.extend(op(net, "data", doc).facts(facts(true)).several(move |cx| packed(cx, cell)));
         let sample = || Sample::args(move |g| cell_args(g, cell)).tolerance(1e-4, 1e-5).not_differentiable();
-        let facts =
-            |d: OpDef| d.with(Shape::results(states_like(cell, 1))).with(Dtype::same_as(0)).with(sample());
+        let facts = |d: OpDef| {
+            d.with(ResultShapes::results(states_like(cell, 1))).with(Dtype::same_as(0)).with(sample())
+        };
         defs.extend(
             op(single, "", "One step of a recurrent network.")
                 .facts(facts)
@@ -527,11 +531,11 @@ pub(super) fn family() -> Vec<OpDef> {
         );
     }
     let doc = "One step of a recurrent network from the pre-activations of its gates.";
-    let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::nothing());
+    let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::no_args());
     defs.extend(
         op("_thnn_fused_lstm_cell", "", doc)
             .facts(move |d| {
-                d.with(Shape::results([Shape::same_as(2), Shape::same_as(2)]))
+                d.with(ResultShapes::results([ResultShapes::same_as(2), ResultShapes::same_as(2)]))
                     .with(Dtype::same_as(0))
                     .with(lstm.clone())
             })

@@ -6,7 +6,7 @@
 
 use super::vision::corners;
 use crate::support::{Several, several};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -185,11 +185,11 @@ fn ps_roi_pool(cx: &KernelCx<'_>) -> Several {
 /// Returns an error if the number exceeds any reasonable image: regions and scales are unbounded, but a kernel's time
 /// must not be.
 pub(super) fn points_along(asked: i64, pixels: f64) -> Result<i64, KernelError> {
-    const MOST: i64 = 1 << 14;
+    const MAX_SAMPLES: i64 = 1 << 14;
     let points = if asked > 0 { asked } else { pixels.ceil() as i64 };
-    if points > MOST {
+    if points > MAX_SAMPLES {
         return Err(KernelError::input(format!(
-            "{points} sample points along one side of a cell exceed the maximum of {MOST}"
+            "{points} sample points along one side of a cell exceed the maximum of {MAX_SAMPLES}"
         )));
     }
     Ok(points)
@@ -232,8 +232,8 @@ fn sample(extra: &'static [i64]) -> Sample {
 }
 
 /// Shape rule: a grid per region and channel, or per region and group of channels.
-pub(super) fn shape(every_channel: bool) -> Shape {
-    Shape::dims(move |cx| {
+pub(super) fn shape(every_channel: bool) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let (channels, grid) = (cx.size(0, 1), [cx.number(3), cx.number(4)]);
         let cells = if every_channel { Dim::Known(1) } else { cx.symbols.product(&grid) };
         Some([cx.size(1, 0), cx.symbols.floor_div(channels, cells), grid[0], grid[1]])
@@ -271,7 +271,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .map(|(name, more, extra, doc, f)| {
             OpDef::new(&format!("torchvision::{name}({GRID}{more}) -> (Tensor, Tensor)"))
                 .with(flambeau_ir::Doc(doc))
-                .with(Shape::results([shape(name == "roi_pool"), shape(name == "roi_pool")]))
+                .with(ResultShapes::results([shape(name == "roi_pool"), shape(name == "roi_pool")]))
                 .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I32)]))
                 .with(sample(extra))
                 .with(several(f))

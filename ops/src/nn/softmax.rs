@@ -5,7 +5,7 @@
 
 use crate::support::{Computed, OutputLayout, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -37,7 +37,7 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
 #[derive(Clone)]
 struct Softmax<A> {
     /// The maximum of each row, followed by the sums.
-    of_rows: SmallVec<[A; 2 * lanes::SIDE]>,
+    of_rows: SmallVec<[A; 2 * lanes::MERGED_ROWS]>,
     log: bool,
 }
 
@@ -52,7 +52,7 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
         let count = rows.len() / n;
         self.of_rows.resize(2 * count, A::ZERO);
         let (tops, sums) = self.of_rows.split_at_mut(count);
-        lanes::tops_of_rows(tops, n, rows);
+        lanes::max_of_rows(tops, n, rows);
         let (results, written) = out.made_of_rows(n, rows, |i| tops[i], |top, x| x - top, A::exp_down);
         lanes::sums_of_rows(sums, n, results, |_, power| power);
         if self.log {
@@ -124,7 +124,7 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
 }
 
 /// Like softmax, but zeros for a row of negative infinities.
-fn safe(cx: &KernelCx<'_>) -> Computed {
+fn safe_softmax(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
     if result.numel() == 0 {
         return Ok(result);
@@ -242,18 +242,22 @@ pub(super) fn family() -> Vec<OpDef> {
             ("softmax", "_softmax", "special_softmax")
         };
         let facts = |def: OpDef| {
-            def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
+            def.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
         };
         defs.extend(op(long, "int", doc).facts(facts).one(move |cx| in_dtype(cx, log)));
         defs.extend(op(special, "", doc).facts(facts).one(move |cx| in_dtype(cx, log)));
         let facts = |def: OpDef| {
-            def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(along().then([IValue::Bool(false)]))
+            def.with(ResultShapes::same_as(0))
+                .with(Dtype::same_as(0))
+                .with(along().then([IValue::Bool(false)]))
         };
         defs.extend(op(short, "", doc).facts(facts).one(move |cx| plain(cx, log)));
         let facts = |def: OpDef| {
             let sample = Sample::tensors(2).dtypes(&[DType::F32]).rank(1, 3).range(0.0, 1.0);
             let then = [IValue::Int(0), IValue::Int(DType::F32.scalar_type())];
-            def.with(Shape::same_as(0)).with(Dtype::named_or(3, Dtype::same_as(0))).with(sample.then(then))
+            def.with(ResultShapes::same_as(0))
+                .with(Dtype::named_or(3, Dtype::same_as(0)))
+                .with(sample.then(then))
         };
         let name = format!("{short}_backward_data");
         defs.extend(
@@ -263,10 +267,11 @@ pub(super) fn family() -> Vec<OpDef> {
                 .one(move |cx| backward(cx, log)),
         );
     }
-    let facts =
-        |def: OpDef| def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along());
+    let facts = |def: OpDef| {
+        def.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
+    };
     defs.extend(
-        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe),
+        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe_softmax),
     );
     let facts = |def: OpDef| {
         let sample = Sample::args(|g| {
@@ -275,7 +280,7 @@ pub(super) fn family() -> Vec<OpDef> {
             };
             vec![of(g, DType::F32), of(g, DType::Bool)]
         });
-        let shape = Shape::dims(|cx| {
+        let shape = ResultShapes::dims(|cx| {
             let dims = cx.take_dims(0)?;
             masked_shape(cx, dims, 1, 3)
         });

@@ -10,7 +10,7 @@ mod quantile;
 mod sorted;
 mod unique;
 
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, wrap_dim};
@@ -78,7 +78,7 @@ fn ranked<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Ranked> {
 }
 
 /// Returns index 0 for a tensor of rank 0, whatever its dtype.
-fn alone(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
+fn scalar_index(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
     (x.rank() == 0).then(|| Tensor::zeros(&[], DType::I64)).transpose()
 }
 
@@ -105,8 +105,8 @@ fn check_some(op: &str, x: &Tensor, dim: i64) -> Result<(), flambeau_exec::Kerne
 }
 
 /// Adds facts of operators that return values and their indices.
-fn values_and_indices(def: OpDef, shape: impl Fn() -> Shape) -> OpDef {
-    def.with(Shape::results([shape(), shape()]))
+fn values_and_indices(def: OpDef, shape: impl Fn() -> ResultShapes) -> OpDef {
+    def.with(ResultShapes::results([shape(), shape()]))
         .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
 }
 

@@ -6,7 +6,7 @@
 
 use super::pairs::{Pair, in_place, pairs};
 use crate::support::{Computed, OutputLayout, fresh, into_out, into_outputs, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::{binary_in, unary_in};
@@ -81,7 +81,7 @@ fn check(dtype: DType, f16_support: F16Support, name: &'static str) -> Result<DT
 }
 
 fn of_floats(d: OpDef) -> OpDef {
-    d.with(Shape::same_as(0))
+    d.with(ResultShapes::same_as(0))
         .with(Dtype::float_promote([0]))
         .with(Sample::tensors(1).floats().range(0.05, 0.95))
 }
@@ -116,11 +116,11 @@ fn of_one() -> Vec<OpDef> {
 }
 
 /// Name, overloads, documentation, function, f16 support.
-type OfTwo = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
+type BinaryRow = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
 
 const ANY: &[&str] = &["", "self_scalar", "other_scalar"];
 
-const BINARY: &[OfTwo] = &[
+const BINARY: &[BinaryRow] = &[
     ("special_zeta", ANY, "Hurwitz's zeta function: the sum of `(k + other)^-self`.", sf::zeta, Refused),
     ("special_xlog1py", ANY, "`self * log(1 + other)`, 0 where `self` is.", xlog1py, Taken),
     ("special_xlogy", ANY, "`self * log(other)`, 0 where `self` is.", xlogy, Taken),
@@ -168,7 +168,7 @@ fn xlog1py(a: f64, b: f64) -> f64 {
 }
 
 fn of_two() -> Vec<OpDef> {
-    let row = |&(names, overloads, doc, f, f16_support): &OfTwo| {
+    let row = |&(names, overloads, doc, f, f16_support): &BinaryRow| {
         pairs(names, overloads, doc, Dtype::float_promote([0, 1]), (1.1, 3.0), move |pair: Pair| {
             let dtype = check(pair.dtype, f16_support, names)?;
             dispatch!(carried_floats, dtype, names, T => {
@@ -294,7 +294,7 @@ fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn gammas() -> Vec<OpDef> {
-    let floats = |d: OpDef, at: usize| d.with(Shape::same_as(at)).with(Dtype::float_promote([at]));
+    let floats = |d: OpDef, at: usize| d.with(ResultShapes::same_as(at)).with(Dtype::float_promote([at]));
     let doc = "Derivative `n` of the digamma function.";
     let facts = |d: OpDef| {
         let sample = Sample::args(|g| {

@@ -2,15 +2,15 @@
 
 use super::dims_sample;
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
-type Truth = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
+type TruthFn = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 
 /// Reduces several dimensions; an empty list reduces none.
-fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
+fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: TruthFn) -> Computed {
     match dims {
         Some([]) => {
             let each = x.cast_copy(DType::Bool)?.contiguous()?;
@@ -22,7 +22,7 @@ fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let rows: [(&str, &'static str, Truth); 2] = [
+    let rows: [(&str, &'static str, TruthFn); 2] = [
         ("any", "Whether any element is nonzero.", reduce::any),
         ("all", "Whether all elements are nonzero.", reduce::all),
     ];
@@ -34,17 +34,17 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(name, "", doc)
                 .out("all_out")
-                .facts(|d| d.with(Shape::scalar()).with(dtype()).with(sample()))
+                .facts(|d| d.with(ResultShapes::scalar()).with(dtype()).with(sample()))
                 .one(move |cx| Ok(f(cx.tensor(0)?, None, false)?)),
         );
         let along = || sample().rank(1, 3).then([IValue::Int(0)]);
         defs.extend(
             op(name, "dim", doc)
                 .out("out")
-                .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype()).with(along()))
+                .facts(|d| d.with(ResultShapes::reduce(1, 2)).with(dtype()).with(along()))
                 .one(move |cx| Ok(f(cx.tensor(0)?, Some(&[cx.int(1)?]), cx.boolean(2)?)?)),
         );
-        let sizes = || super::over_named(Shape::reduce(1, 2));
+        let sizes = || super::over_named(ResultShapes::reduce(1, 2));
         let facts = |d: OpDef| d.with(sizes()).with(dtype()).with(dims_sample());
         defs.extend(
             op(name, "dims", doc)

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::plan::Plan;
+use super::plan::LoopPlan;
 use super::pointwise::flat;
 use crate::access::{LockSet, Locked, ReadFew};
 use crate::bytes;
@@ -48,7 +48,7 @@ struct Sweep<'a, T: Element> {
 }
 
 /// A function of blocks: a slice per input, and a slice per output to fill.
-type OfBlocks<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
+type BlockFn<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 
 /// Computes `outputs` fresh tensors of the inputs' broadcast shape, block by block.
 ///
@@ -83,7 +83,7 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     let layout = match row {
         Some(layout) => layout,
         None => {
-            let plan = plan.insert(Plan::new(Plan::shape(&layouts)?, &layouts));
+            let plan = plan.insert(LoopPlan::new(LoopPlan::shape(&layouts)?, &layouts));
             let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
             let alike =
                 layouts.iter().all(|l| l.sizes() == layout.sizes() && l.strides() == layout.strides());
@@ -246,7 +246,7 @@ impl<T: Element> Sweep<'_, T> {
         part: Range<usize>,
         outs: &mut [&mut [MaybeUninit<T::Raw>]],
         block: usize,
-        f: OfBlocks<'_, T::Raw>,
+        f: BlockFn<'_, T::Raw>,
     ) {
         let mut buffers = Buffers::<T>::new(&self.sources, block);
         let mut positions: SmallVec<[Position; 2]> = SmallVec::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::matrix::{Matrix, MatrixMut};
-use super::packed::{self, Operand, PackedPanels, PrepackedOperands, Shape, StripSource, packed};
+use super::packed::{self, Operand, PackedPanels, PackedShape, PrepackedOperands, StripSource, packed};
 use super::product::{Multiply, Product, product};
 use super::target::Target;
 use super::tile::{Side, Tiling};
@@ -11,7 +11,7 @@ use crate::access::{Locked, ReadGuards};
 use crate::tensor::Tensor;
 
 /// The right operand of a product.
-pub(crate) enum Right<'a, T> {
+pub(crate) enum RightOperand<'a, T> {
     Matrix(Matrix<'a, T>),
     /// An operand without a matrix in memory, and its tiling.
     Packed(Tiling<T>, &'a dyn StripSource<T>),
@@ -24,7 +24,7 @@ pub(crate) enum Right<'a, T> {
 /// Panics if the sizes do not agree.
 pub(crate) fn put_product<T: Multiply>(
     (a, left): (Matrix<'_, T>, Option<&PackedPanels<T>>),
-    b: Right<'_, T>,
+    b: RightOperand<'_, T>,
     start: Option<&[T]>,
     c: MatrixMut<'_, T>,
 ) {
@@ -39,8 +39,8 @@ pub(crate) fn put_product<T: Multiply>(
     };
     let prepacked = PrepackedOperands { left, right: None };
     match b {
-        Right::Matrix(b) => product(Product::new(a, b, to), &prepacked),
-        Right::Packed(tiling, made) => {
+        RightOperand::Matrix(b) => product(Product::new(a, b, to), &prepacked),
+        RightOperand::Packed(tiling, made) => {
             packed(tiling, [Operand::Strided(a), Operand::Packed(made)], to, &prepacked);
         }
     }
@@ -57,7 +57,7 @@ pub(crate) fn prepacked<T: Multiply>(
     let rows = *meta.layout.sizes().first()? as usize / count.max(1);
     let lanes = rows * usize::from(meta.layout.is_contiguous() && t.dtype() == T::DTYPE);
     let depth = meta.layout.numel().checked_div(lanes * count)?;
-    let shape = Shape { side, count, lanes, depth, steps: [depth, 1] };
+    let shape = PackedShape { side, count, lanes, depth, steps: [depth, 1] };
     let guards = ReadGuards::one(&meta.storage);
     let elements = guards.elements::<T>(meta);
     packed::prepacked(&guards, (meta, elements), shape)

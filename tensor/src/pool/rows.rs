@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::element::{Element, cast};
 use crate::error::Result;
 use crate::math::{Float, Real};
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::strided::strided;
 use crate::tensor::Tensor;
 use crate::threads;
@@ -63,13 +63,13 @@ struct IntoRow<'a, T, A, F> {
 /// How an element is accumulated into the result of a window.
 trait Take<T, A>: Copy + Sync {
     /// The instruction sets that the loops are compiled for.
-    const SETS: Sets;
+    const SETS: InstructionSets;
     fn take(self, result: &mut A, element: T);
 }
 
-impl<T: Copy, A, F: Take<T, A>> Kernel for IntoRow<'_, T, A, F> {
+impl<T: Copy, A, F: Take<T, A>> Multiversioned for IntoRow<'_, T, A, F> {
     type Output = ();
-    const SETS: Sets = F::SETS;
+    const SETS: InstructionSets = F::SETS;
 
     #[inline(always)]
     fn run(self) {
@@ -95,7 +95,7 @@ fn larger<T: Real>(a: T, b: T) -> T {
 struct Largest;
 
 impl<T: Real> Take<T, T> for Largest {
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
     #[inline(always)]
     fn take(self, result: &mut T, element: T) {
         *result = larger(*result, element);
@@ -108,9 +108,9 @@ struct LargerRow<'a, T> {
     row: &'a [T],
 }
 
-impl<T: Real> Kernel for LargerRow<'_, T> {
+impl<T: Real> Multiversioned for LargerRow<'_, T> {
     type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -230,9 +230,9 @@ pub fn average(x: &Tensor, space: usize, windows: &Windows, divisor: Divisor<'_>
     let [_, d, h, w] = planes(&x, space);
     let out = Tensor::zeros(&sizes, x.dtype())?;
     match x.dtype() {
-        DType::I64 => averages::<i64, i64, _>(&out, &x, windows, [d, h, w], divisor, Whole),
+        DType::I64 => averages::<i64, i64, _>(&out, &x, windows, [d, h, w], divisor, IntegerPooling),
         dtype => dispatch!(floats, dtype, "avg_pool2d", T => {
-            averages::<T, <T as Float>::Acc, _>(&out, &x, windows, [d, h, w], divisor, Parts)
+            averages::<T, <T as Float>::Acc, _>(&out, &x, windows, [d, h, w], divisor, FloatPooling)
         }),
     }?;
     Ok(out)
@@ -246,20 +246,20 @@ trait Mean<T: Element, A>: Take<T::Raw, A> {
 
 /// Integers; quotients are truncated.
 #[derive(Clone, Copy)]
-struct Whole;
+struct IntegerPooling;
 /// Floats, in the type that they compute in.
 #[derive(Clone, Copy)]
-struct Parts;
+struct FloatPooling;
 
-impl Take<i64, i64> for Whole {
-    const SETS: Sets = Sets::One;
+impl Take<i64, i64> for IntegerPooling {
+    const SETS: InstructionSets = InstructionSets::One;
     #[inline(always)]
     fn take(self, result: &mut i64, element: i64) {
         *result = result.wrapping_add(element);
     }
 }
 
-impl Mean<i64, i64> for Whole {
+impl Mean<i64, i64> for IntegerPooling {
     fn finish(self, sums: &[i64], by: &[i64], out: &mut [i64]) {
         out.iter_mut()
             .zip(sums.iter().zip(by))
@@ -267,11 +267,11 @@ impl Mean<i64, i64> for Whole {
     }
 }
 
-impl<R: Copy, A: Real> Take<R, A> for Parts
+impl<R: Copy, A: Real> Take<R, A> for FloatPooling
 where
-    R: Widen<A>,
+    R: WidenRaw<A>,
 {
-    const SETS: Sets = Sets::two(A::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(A::DTYPE);
     #[inline(always)]
     fn take(self, result: &mut A, element: R) {
         *result = *result + element.widen();
@@ -279,18 +279,18 @@ where
 }
 
 /// Widens the raw form of a float to the type that it computes in.
-trait Widen<A> {
+trait WidenRaw<A> {
     fn widen(self) -> A;
 }
 
-impl<R: Element<Raw = R> + Float<Acc = A>, A: Real> Widen<A> for R {
+impl<R: Element<Raw = R> + Float<Acc = A>, A: Real> WidenRaw<A> for R {
     #[inline(always)]
     fn widen(self) -> A {
         self.acc()
     }
 }
 
-impl<T: Float<Acc = A> + Element<Raw = T>, A: Real> Mean<T, A> for Parts {
+impl<T: Float<Acc = A> + Element<Raw = T>, A: Real> Mean<T, A> for FloatPooling {
     fn finish(self, sums: &[A], by: &[A], out: &mut [T]) {
         out.iter_mut().zip(sums.iter().zip(by)).for_each(|(out, (sum, n))| *out = T::from_acc(*sum / *n));
     }
