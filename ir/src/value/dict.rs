@@ -266,7 +266,7 @@ impl Dict {
         self.0.address()
     }
 
-    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(mut self, into: &mut Vec<IValue>) {
         if let Some(map) = self.get_mut() {
             into.append(&mut map.drain());
         }
