@@ -72,7 +72,7 @@ impl InputArgs {
             Some(file) => from_file(file, params)?,
             None => Inputs::default(),
         };
-        for Stated { at, name, value } in stated(entry, &self.args, "VALUE")? {
+        for Stated { at, name, value } in parse_named(entry, &self.args, "VALUE")? {
             let value =
                 inline(value, params[at].ty).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
             inputs.named.push((params[at].name.to_string(), value));
@@ -99,7 +99,7 @@ impl InputArgs {
 
     /// Adds to the error of a call whether it is one of the command line: the call does not match the signature, and
     /// all arguments come from options.
-    pub(crate) fn blame(&self, error: Error) -> anyhow::Error {
+    pub(crate) fn with_command_line_code(&self, error: Error) -> anyhow::Error {
         if error.code == WRONG_CALL && self.inputs.is_none() { usage(error) } else { error.into() }
     }
 }
@@ -116,7 +116,7 @@ pub(crate) struct Stated<'a> {
 }
 
 /// Splits options of the form `NAME=VALUE` and finds their parameters, at most one option for each.
-pub(crate) fn stated<'a>(entry: &Entry, texts: &'a [String], value: &str) -> Result<Vec<Stated<'a>>> {
+pub(crate) fn parse_named<'a>(entry: &Entry, texts: &'a [String], value: &str) -> Result<Vec<Stated<'a>>> {
     let mut found: Vec<Stated<'a>> = Vec::new();
     for text in texts {
         let form = || usage(wrong(format!("`{text}` is not NAME={value}")));
