@@ -89,7 +89,7 @@ impl ContinuedRun {
 
     /// Returns missing results for a node that does not run because of these errors. Marks the memory that it would have
     /// written.
-    fn leave_out(
+    fn missing_results(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -221,7 +221,7 @@ impl ErrorPolicy for ContinuedRun {
                     self.leave_out_writes(graph, node, defined, &causes);
                     return Ok(Some(answers.into_iter().flatten().collect()));
                 }
-                let missing = self.leave_out(graph, node, &self.causes(operands), defined);
+                let missing = self.missing_results(graph, node, &self.causes(operands), defined);
                 Ok(Some(
                     answers
                         .into_iter()
@@ -273,7 +273,8 @@ impl ErrorPolicy for ContinuedRun {
             Removed::OfNodes(choice) => is_chosen(choice, of_nodes),
             Removed::AllBut(kept) => !kept.contains(&error),
         };
-        is_removed
-            .then(|| self.leave_out(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None)))
+        is_removed.then(|| {
+            self.missing_results(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None))
+        })
     }
 }

@@ -97,7 +97,7 @@ impl GradientsAgree {
         let Gradient { forward, mut backward, conditional, outputs, results, captures } = gradient;
         let seeds = outputs.len();
         if let Some(bug) = self.planted {
-            bug.plant(&mut backward);
+            bug.apply_bug(&mut backward);
         }
         let mut host = observe::host();
         let values = run(forward, case.fresh_inputs(), case, &mut host)?;
