@@ -159,7 +159,7 @@ fn reads_first(cx: &mut PassCx<'_>) {
 /// A kind of wrong backward graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GradBug {
-    /// The formula of a product forgets a factor.
+    /// The formula of a product lacks a factor.
     WrongFormula,
     /// Gradients are not summed over broadcast dimensions.
     MissesSums,

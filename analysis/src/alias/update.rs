@@ -8,7 +8,6 @@
 //! [`ChangedNodes`] collects the nodes whose constraints may differ from those at the last synchronization, and [`DatabaseUpdate`]
 //! adds the constraints that these nodes have *in the current graph*. Then every constraint of the current graph holds
 //! in the database:
-//! database:
 //! - a node that was not touched has unchanged constraints, which are in the database already;
 //! - the constraints of a touched node were added, or the database was rebuilt.
 //!

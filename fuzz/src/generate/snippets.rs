@@ -354,7 +354,7 @@ with prim::fork_1 = graph(%g : Future(Tensor)):
   %x : Tensor, %y : Tensor = prim::TupleUnpack(%t)
   return (%t, %x, %y)
 ",
-    // A tuple whose type says less than its elements' types.
+    // A tuple whose type is less precise than its elements' types.
     "graph():
   %three : int = prim::Constant[value=3]()
   %none : NoneType = prim::Constant()

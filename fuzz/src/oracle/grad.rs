@@ -119,7 +119,7 @@ impl GradientsAgree {
                     args.push(IValue::Tensor(weights));
                 }
                 Some(_) => return Ok(CheckOutcome::Checked),
-                None if depends => return Err("a result is not where its type says".to_owned()),
+                None if depends => return Err("a result has another structure than its type".to_owned()),
                 None => args.push(IValue::None),
             }
         }
