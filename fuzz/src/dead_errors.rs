@@ -40,8 +40,9 @@ pub(crate) struct Allowed {
 /// operators with unneeded results. Each item belongs to one choice of removed errors.
 ///
 /// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
-/// run, so further errors may follow a remaining one, and the choices are too many to try all. The choice that removes
-/// every error with an unneeded result, as dead code elimination does, is found by other means.
+/// run, so further errors may follow a remaining one, and the choices are too many to try all. The choices that remove
+/// every error with an unneeded result, as dead code elimination does, with or without those of tasks, are found by other
+/// means.
 ///
 /// A pass removes a node, and with it the errors of every iteration, or some of the copies of a node that it unrolled. So the
 /// choices are tried for nodes, and for single errors.
@@ -50,7 +51,8 @@ pub(crate) fn allowed_observations(case: &Case) -> Allowed {
     let by_node = allowed.try_choices(case, Removed::OfNodes);
     let by_error = allowed.try_choices(case, Removed::These);
     if !by_node || !by_error {
-        allowed.observations.extend(without_unneeded_errors(case));
+        allowed.observations.extend(without_unneeded_errors(case, Removed::AllBut));
+        allowed.observations.extend(without_unneeded_errors(case, Removed::AllButOfTasks));
     }
     allowed
 }
@@ -83,10 +85,10 @@ impl Allowed {
 
 /// Returns the observation of the run without all errors whose operators have unneeded results: the errors that turn
 /// out to be needed remain in the next run.
-fn without_unneeded_errors(case: &Case) -> Option<Observation> {
+fn without_unneeded_errors(case: &Case, removed: fn(BTreeSet<ErrorId>) -> Removed) -> Option<Observation> {
     let mut kept = BTreeSet::new();
     for _ in 0..SEARCH_RUNS {
-        let end = run_past_errors(case, Removed::AllBut(kept.clone()));
+        let end = run_past_errors(case, removed(kept.clone()));
         if end.needed.is_empty() {
             return Some(end.observation);
         }
@@ -118,7 +120,9 @@ fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
         observation,
         choices: match run.removed {
             Removed::OfNodes(_) => run.errors.len(),
-            Removed::These(_) | Removed::AllBut(_) => run.errors.iter().map(|of_node| of_node.1).sum(),
+            Removed::These(_) | Removed::AllBut(_) | Removed::AllButOfTasks(_) => {
+                run.errors.iter().map(|of_node| of_node.1).sum()
+            }
         },
         needed: run.needed,
         has_unsupported: run.has_unsupported,

@@ -27,6 +27,9 @@ pub(super) enum Removed {
     /// Whether the errors of each of the first nodes that fail are removed. Those of other nodes remain.
     OfNodes(Vec<bool>),
     AllBut(BTreeSet<ErrorId>),
+    /// As `AllBut`, and the errors of tasks that the program waits for remain: passes keep a wait whose result is not
+    /// needed.
+    AllButOfTasks(BTreeSet<ErrorId>),
 }
 
 impl Default for Removed {
@@ -271,7 +274,7 @@ impl ErrorPolicy for ContinuedRun {
         let is_removed = match &self.removed {
             Removed::These(choice) => is_chosen(choice, index),
             Removed::OfNodes(choice) => is_chosen(choice, of_nodes),
-            Removed::AllBut(kept) => !kept.contains(&error),
+            Removed::AllBut(kept) | Removed::AllButOfTasks(kept) => !kept.contains(&error),
         };
         is_removed.then(|| {
             self.missing_results(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None))

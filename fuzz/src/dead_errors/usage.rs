@@ -1,6 +1,6 @@
 //! The treatment of nodes with missing operands.
 
-use super::continued::{ContinuedRun, MAX_CALLS};
+use super::continued::{ContinuedRun, MAX_CALLS, Removed};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};
 use flambeau_rewrite::ContainerOp;
 
@@ -55,7 +55,7 @@ impl ContinuedRun {
             }
             // A task's result may be missing if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
-                if is_itself() {
+                if is_itself() || matches!(self.removed, Removed::AllButOfTasks(_)) {
                     OperandUse::Needs
                 } else {
                     OperandUse::Moves
