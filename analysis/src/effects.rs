@@ -44,7 +44,7 @@ impl NestedEffects {
     }
 
     /// Adds the effects of a node to its enclosing nodes, until a node already has them.
-    fn spread(&mut self, graph: &Graph, node: NodeId) {
+    fn propagate(&mut self, graph: &Graph, node: NodeId) {
         let mut effects = graph.effects(node) | self.nested.get(node);
         let mut at = graph.enclosing(node);
         while let Some(outer) = at.filter(|&outer| !self.nested.get(outer).contains(effects)) {
@@ -100,13 +100,13 @@ impl Analysis for NestedEffects {
                 Change::Inserted(node) | Change::Moved(node) | Change::OpSet(node)
                     if graph.has_node(node) =>
                 {
-                    self.spread(graph, node);
+                    self.propagate(graph, node);
                 }
                 Change::Inserted(_) | Change::Moved(_) | Change::OpSet(_) => {}
                 // The effects of a few operators depend on operands, such as a flag that enables writing.
                 Change::OperandSet { node, .. } | Change::OperandsChanged(node) => {
                     if graph.has_node(node) {
-                        self.spread(graph, node);
+                        self.propagate(graph, node);
                     }
                 }
                 Change::UsesReplaced { .. } | Change::BlocksChanged(_) => return Update::Rebuild,

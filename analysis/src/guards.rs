@@ -58,7 +58,7 @@ pub struct GuardGraph {
 
 /// The premises of a guard: the last ones, from which everything in between is derived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Premises {
+pub struct GuardPremises {
     /// Values whose facts do not depend on other values: inputs of the graph and results of operators without relevant
     /// operands, in order of discovery.
     pub values: Vec<ValueId>,
@@ -72,7 +72,7 @@ pub struct Premises {
 const MAX_PREMISES: usize = 256;
 
 /// Maximum number of earlier guards of the same tensor that a guard is compared with.
-const MAX_EARLIER: usize = 8;
+const MAX_COMPARED_GUARDS: usize = 8;
 
 /// Returns whether a node is a guard of one tensor.
 #[must_use]
@@ -123,8 +123,8 @@ impl GuardGraph {
 
     /// Returns the premises without which a guard does not follow: the sources of the graph from which it is reachable.
     #[must_use]
-    pub fn premises(&self, guard: NodeId) -> Premises {
-        let mut found = Premises::default();
+    pub fn premises(&self, guard: NodeId) -> GuardPremises {
+        let mut found = GuardPremises::default();
         let Some(&start) = self.index.get(&Premise::Guard(guard)) else { return found };
         let backwards = Reversed(&self.graph);
         let mut walk = Dfs::new(backwards, start);
@@ -190,8 +190,8 @@ impl Builder<'_> {
         while earlier.last().is_some_and(|&last| !dominance.dominates(last, node)) {
             earlier.pop();
         }
-        let candidates: SmallVec<[NodeId; MAX_EARLIER]> =
-            earlier.iter().rev().take(MAX_EARLIER).copied().collect();
+        let candidates: SmallVec<[NodeId; MAX_COMPARED_GUARDS]> =
+            earlier.iter().rev().take(MAX_COMPARED_GUARDS).copied().collect();
         match candidates.into_iter().find(|&other| self.implies(g.result(other, 0), result)) {
             Some(other) => {
                 let (premise, _) = self.found.vertex(Premise::Guard(other));
@@ -276,14 +276,14 @@ impl Builder<'_> {
             _ => g.operands(def).collect(),
         };
         let tells = |v: &ValueId| {
-            *v != value && !g.is_prim(g.def(*v), Prim::Constant) && states_something(self.shapes.fact(*v))
+            *v != value && !g.is_prim(g.def(*v), Prim::Constant) && is_restrictive(self.shapes.fact(*v))
         };
         found.into_iter().filter(tells).collect()
     }
 }
 
 /// Whether a fact excludes any value of its kind.
-fn states_something(fact: &Fact) -> bool {
+fn is_restrictive(fact: &Fact) -> bool {
     match fact {
         Fact::Unknown => false,
         Fact::Tensor(tensor) => *tensor != TensorFact::default(),

@@ -33,7 +33,7 @@ pub struct Liveness {
     values: ValueMap<State>,
 }
 
-const WIDE: u64 = 1 << 63;
+const UNTRACKED: u64 = 1 << 63;
 /// A value used in branches nested deeper than this below its definition dies after the outermost branch.
 const MAX_BRANCHES: usize = 8;
 
@@ -71,7 +71,7 @@ impl Liveness {
     #[must_use]
     pub fn is_last_use(&self, node: NodeId, index: usize) -> bool {
         let bits = self.dying[node];
-        if bits & WIDE == 0 {
+        if bits & UNTRACKED == 0 {
             return index < 63 && bits & (1 << index) != 0;
         }
         self.wide.get(&node).is_some_and(|list| list.binary_search(&(index as u32)).is_ok())
@@ -97,22 +97,22 @@ impl Liveness {
     }
 
     fn mark(&mut self, node: NodeId, index: usize) {
-        if index < 63 && self.dying[node] & WIDE == 0 {
+        if index < 63 && self.dying[node] & UNTRACKED == 0 {
             self.dying[node] |= 1 << index;
             return;
         }
         let list = self.wide.entry(node).or_default();
-        if self.dying[node] & WIDE == 0 {
+        if self.dying[node] & UNTRACKED == 0 {
             let bits = self.dying[node];
             list.extend((0..63).filter(|i| bits & (1 << i) != 0).rev());
-            self.dying[node] = WIDE;
+            self.dying[node] = UNTRACKED;
         }
         // Operands are visited from the last to the first; sorted when the node is finished.
         list.push(index as u32);
     }
 
     fn finish(&mut self, node: NodeId) {
-        if self.dying[node] & WIDE != 0
+        if self.dying[node] & UNTRACKED != 0
             && let Some(list) = self.wide.get_mut(&node)
         {
             list.sort_unstable();
@@ -130,7 +130,7 @@ struct State {
 }
 
 /// A node with blocks whose walk is in progress.
-struct Frame {
+struct OpenNode {
     node: NodeId,
     blocks: SmallVec<[BlockId; 2]>,
     /// Index of the current block.
@@ -147,7 +147,7 @@ struct Walk<'g> {
     g: &'g Graph,
     deferred: &'g NodeSet,
     out: Liveness,
-    frames: Vec<Frame>,
+    frames: Vec<OpenNode>,
     /// Number of frames around each block entered so far.
     depths: HashMap<BlockId, u32, FxBuildHasher>,
 }
@@ -191,7 +191,7 @@ impl Walk<'_> {
         let last = g.ret(blocks[current]);
         let depth = self.frames.len() as u32 + 1;
         self.depths.extend(blocks.iter().map(|&block| (block, depth)));
-        self.frames.push(Frame {
+        self.frames.push(OpenNode {
             node,
             blocks,
             current,

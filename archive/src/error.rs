@@ -325,10 +325,10 @@ impl ArchiveError {
 
 /// Formats text from a file for display: escaped, in backquotes, at most 120 characters.
 pub fn quoted(text: &str) -> String {
-    const SHOWN: usize = 120;
+    const MAX_QUOTED_BYTES: usize = 120;
     let mut out = String::from("`");
     for (n, c) in text.chars().enumerate() {
-        if n == SHOWN {
+        if n == MAX_QUOTED_BYTES {
             out.push('…');
             break;
         }

@@ -96,7 +96,7 @@ fn is_tensor(pickle: &Pickle, call: CallId) -> bool {
 /// Returns the path of a step. Paths beyond a hundred links keep only their end and long names only their beginning, so
 /// that the length of a path is bounded.
 fn path(pickle: &Pickle, steps: &[Step], mut at: Option<usize>) -> String {
-    const SHOWN: usize = 100;
+    const MAX_PATH_BYTES: usize = 100;
     const NAME: usize = 400;
     let short = |text: &str| match text.char_indices().nth(NAME) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -113,7 +113,7 @@ fn path(pickle: &Pickle, steps: &[Step], mut at: Option<usize>) -> String {
             Label::Index(n) => n.to_string(),
         });
         at = step.parent;
-        if parts.len() == SHOWN {
+        if parts.len() == MAX_PATH_BYTES {
             parts.push("…".into());
             break;
         }

@@ -170,7 +170,7 @@ pub(crate) fn write_tensors<W: Write>(
         tensors: Vec::new(),
     };
     writer.out.empty_dict();
-    writer.out.remember();
+    writer.out.memoize();
     writer.out.mark();
     for entry in entries {
         writer.out.text(entry.name);
@@ -277,7 +277,7 @@ impl ValueWriter<'_> {
                     self.out.reduce();
                 }
                 Step::Remember(identity) => {
-                    let id = self.out.remember();
+                    let id = self.out.memoize();
                     self.memo.insert(identity, id);
                 }
             }
@@ -325,7 +325,7 @@ impl ValueWriter<'_> {
                 self.out.text(&text);
                 self.out.short_tuple(1);
                 self.out.reduce();
-                self.devices.insert(text, self.out.remember());
+                self.devices.insert(text, self.out.memoize());
             }
             IValue::Tensor(tensor) => self.tensor(&tensor)?,
             IValue::Tuple(tuple) => {
@@ -450,7 +450,7 @@ impl ValueWriter<'_> {
                 out.int((storage.nbytes() / dtype.size()) as i64);
                 out.tuple();
                 out.persistent();
-                self.seen_as.insert((place, dtype), out.remember());
+                self.seen_as.insert((place, dtype), out.memoize());
             }
         }
         out.int(tensor.offset());

@@ -14,7 +14,7 @@ use flambeau_frontend::{CompileSession, NativeResolver, Overload, SourceFile};
 use flambeau_ir::{Diagnostic, Registry, Source, Symbol};
 
 /// An overload of an operator in older versions: the function below that has its schema and semantics.
-struct Former {
+struct FormerOverload {
     name: &'static str,
     overload: &'static str,
     /// The first version that does not have it.
@@ -22,11 +22,16 @@ struct Former {
     function: &'static str,
 }
 
-const fn former(name: &'static str, overload: &'static str, since: u64, function: &'static str) -> Former {
-    Former { name, overload, since, function }
+const fn former(
+    name: &'static str,
+    overload: &'static str,
+    since: u64,
+    function: &'static str,
+) -> FormerOverload {
+    FormerOverload { name, overload, since, function }
 }
 
-const FORMER: [Former; 12] = [
+const FORMER_OVERLOADS: [FormerOverload; 12] = [
     former("aten::div", "Tensor", 4, "div_tensor"),
     former("aten::div", "Scalar", 4, "div_scalar"),
     former("aten::div", "out", 4, "div_out"),
@@ -107,7 +112,7 @@ pub(crate) fn former_overloads(
     name: Symbol,
     version: u64,
 ) -> Result<Vec<Overload>, Box<Diagnostic>> {
-    let found: Vec<_> = FORMER.iter().filter(|f| name == f.name && f.since > version).collect();
+    let found: Vec<_> = FORMER_OVERLOADS.iter().filter(|f| name == f.name && f.since > version).collect();
     if found.is_empty() {
         return Ok(Vec::new());
     }
@@ -121,7 +126,7 @@ pub(crate) fn former_overloads(
         let first = problems.into_iter().next();
         Box::new(first.expect("invariant: a failure has an error"))
     })?;
-    let compiled = |f: &Former| {
+    let compiled = |f: &FormerOverload| {
         let function = session.compile(Symbol::new(f.function))?;
         Ok(Overload { replaces: Some(Symbol::new(f.overload)), function })
     };

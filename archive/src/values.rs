@@ -62,28 +62,28 @@ pub(crate) struct ValueConverter<'a, 'b, C: ClassLookup> {
     classes: &'a mut C,
     limits: &'a ArchiveLimits,
     /// Conversion state of each value, by index.
-    memo: Vec<Memo>,
+    memo: Vec<ConversionState>,
     made_tensors: BTreeMap<CallId, IValue>,
     pending: Vec<PendingState>,
-    stack: Vec<Frame>,
+    stack: Vec<PendingValue>,
 }
 
 #[derive(Clone)]
-enum Memo {
+enum ConversionState {
     New,
     Busy,
     Done(IValue),
 }
 
 /// A value whose parts are being converted.
-struct Frame {
+struct PendingValue {
     id: PickleId,
-    what: What,
+    what: ConversionTarget,
     parts: Vec<(PickleId, Type)>,
     done: Vec<IValue>,
 }
 
-enum What {
+enum ConversionTarget {
     /// The value is its only part: a type tag around a list or dict.
     Same,
     Tuple(Type),
@@ -104,7 +104,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         classes: &'a mut C,
         limits: &'a ArchiveLimits,
     ) -> Self {
-        let memo = vec![Memo::New; pickle.len()];
+        let memo = vec![ConversionState::New; pickle.len()];
         let made_tensors = BTreeMap::new();
         ValueConverter {
             pickle,
@@ -147,13 +147,15 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
     /// Returns the value if it has no parts or is converted already. Otherwise pushes a frame and returns `None`.
     fn enter(&mut self, id: PickleId, ty: Type) -> Res<Option<IValue>, C> {
         match &self.memo[id.index()] {
-            Memo::Done(value) => {
+            ConversionState::Done(value) => {
                 let value = value.clone();
                 self.check(id, &value, ty)?;
                 return Ok(Some(value));
             }
-            Memo::Busy => return Err(self.blame(id, ArchiveCode::Cycle, "the value contains itself".into())),
-            Memo::New => {}
+            ConversionState::Busy => {
+                return Err(self.error_at_value(id, ArchiveCode::Cycle, "the value contains itself".into()));
+            }
+            ConversionState::New => {}
         }
         let pickle = self.pickle;
         let leaf = match pickle.get(id) {
@@ -175,7 +177,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
                 return Ok(None);
             }
             other @ (Value::Bytes(_) | Value::Global(_) | Value::Persistent(_)) => {
-                return Err(self.blame(
+                return Err(self.error_at_value(
                     id,
                     ArchiveCode::Value,
                     format!("{} is not a value of a program", other.kind()),
@@ -183,18 +185,18 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
             }
         };
         self.check(id, &leaf, ty)?;
-        self.memo[id.index()] = Memo::Done(leaf.clone());
+        self.memo[id.index()] = ConversionState::Done(leaf.clone());
         Ok(Some(leaf))
     }
 
-    fn push(&mut self, id: PickleId, what: What, parts: Vec<(PickleId, Type)>) -> Res<(), C> {
+    fn push(&mut self, id: PickleId, what: ConversionTarget, parts: Vec<(PickleId, Type)>) -> Res<(), C> {
         if self.stack.len() >= self.limits.depth {
             let message = format!("values nested deeper than {}", self.limits.depth);
-            return Err(self.blame(id, ArchiveCode::Limit, message));
+            return Err(self.error_at_value(id, ArchiveCode::Limit, message));
         }
-        self.memo[id.index()] = Memo::Busy;
+        self.memo[id.index()] = ConversionState::Busy;
         let done = Vec::with_capacity(parts.len());
-        self.stack.push(Frame { id, what, parts, done });
+        self.stack.push(PendingValue { id, what, parts, done });
         Ok(())
     }
 
@@ -212,14 +214,14 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
                 let elems = declared.and_then(Type::as_tuple).map(|t| &t.elems);
                 let part = |(n, &item): (usize, &PickleId)| (item, elems.map_or(Type::ANY, |e| e[n]));
                 let parts = items.iter().enumerate().map(part).collect();
-                self.push(id, What::Tuple(declared.unwrap_or(Type::ANY)), parts)
+                self.push(id, ConversionTarget::Tuple(declared.unwrap_or(Type::ANY)), parts)
             }
             Value::List(list) => {
                 let declared = alternative(ty, |t| t.list_elem().is_some());
                 let elem = declared.and_then(Type::list_elem).or((ty == Type::ANY).then_some(Type::ANY));
                 let elem = elem.ok_or_else(|| mismatch(self))?;
                 let parts = pickle.list(list).iter().map(|&item| (item, elem)).collect();
-                self.push(id, What::List(elem), parts)
+                self.push(id, ConversionTarget::List(elem), parts)
             }
             Value::Dict(dict) => {
                 let declared = alternative(ty, |t| t.dict_types().is_some());
@@ -228,7 +230,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
                     .or((ty == Type::ANY).then_some((Type::ANY, Type::ANY)));
                 let (key, value) = types.ok_or_else(|| mismatch(self))?;
                 let parts = pickle.dict(dict).iter().flat_map(|&(k, v)| [(k, key), (v, value)]).collect();
-                self.push(id, What::Dict(key, value), parts)
+                self.push(id, ConversionTarget::Dict(key, value), parts)
             }
             _ => Err(mismatch(self)),
         }
@@ -238,7 +240,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         let pickle = self.pickle;
         let object = pickle.object(object);
         let Global::Class(name) = pickle.global(object.class) else {
-            return Err(self.blame(
+            return Err(self.error_at_value(
                 id,
                 ArchiveCode::Operand,
                 "the state of an object does not name a class".into(),
@@ -246,31 +248,31 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         };
         if name.starts_with("__torch__.torch.classes.") {
             let message = format!("objects of the custom class {} are not supported", quoted(name));
-            return Err(self.blame(id, ArchiveCode::Value, message));
+            return Err(self.error_at_value(id, ArchiveCode::Value, message));
         }
         let class = self.classes.resolve(name, pickle.offset(id))?;
         if class.as_class().is_none() || !matches!(class.kind(), TypeKind::Class(_)) {
-            return Err(self.blame(
+            return Err(self.error_at_value(
                 id,
                 ArchiveCode::Root,
                 format!("{} is not an object class", quoted(name)),
             ));
         }
         self.check_class(id, class, ty)?;
-        let state = object
-            .state
-            .ok_or_else(|| self.blame(id, ArchiveCode::Attribute, "the object has no state".into()))?;
+        let state = object.state.ok_or_else(|| {
+            self.error_at_value(id, ArchiveCode::Attribute, "the object has no state".into())
+        })?;
         if let Some(state_type) = self.classes.state_type(class)? {
-            return self.push(id, What::State(class), vec![(state, state_type)]);
+            return self.push(id, ConversionTarget::State(class), vec![(state, state_type)]);
         }
         let Value::Dict(dict) = pickle.get(state) else {
             let message = format!("the object's state is {}, not a dict", pickle.get(state).kind());
-            return Err(self.blame(id, ArchiveCode::Attribute, message));
+            return Err(self.error_at_value(id, ArchiveCode::Attribute, message));
         };
         let mut given = BTreeMap::new();
         for &(key, value) in pickle.dict(dict) {
             let Some(key) = pickle.as_text(key) else {
-                return Err(self.blame(
+                return Err(self.error_at_value(
                     id,
                     ArchiveCode::Attribute,
                     "an attribute's name is not a string".into(),
@@ -283,16 +285,16 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         for (name, ty) in self.classes.slots(class) {
             let Some(value) = given.remove(name.as_str()) else {
                 let message = format!("an object of {class} has no attribute {}", quoted(name.as_str()));
-                return Err(self.blame(id, ArchiveCode::Attribute, message));
+                return Err(self.error_at_value(id, ArchiveCode::Attribute, message));
             };
             parts.push((value, ty));
             names.push(name);
         }
         if let Some(extra) = given.keys().next() {
             let message = format!("{class} has no attribute {}", quoted(extra));
-            return Err(self.blame(id, ArchiveCode::Attribute, message));
+            return Err(self.error_at_value(id, ArchiveCode::Attribute, message));
         }
-        self.push(id, What::Object(class, names), parts)
+        self.push(id, ConversionTarget::Object(class, names), parts)
     }
 
     /// Converts a call of an allowed global. Returns `None` if a frame was pushed for its parts.
@@ -310,14 +312,18 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
             Global::BuildTensorList => self.tagged(id, args, Type::list(Type::TENSOR), ty).map(|()| None),
             Global::RestoreTypeTag => {
                 let &[inner, text] = args else {
-                    return Err(self.blame(
+                    return Err(self.error_at_value(
                         id,
                         ArchiveCode::Operand,
                         "a type tag needs a value and a type".into(),
                     ));
                 };
                 let Some(text) = pickle.as_text(text) else {
-                    return Err(self.blame(id, ArchiveCode::Operand, "a type tag is not a string".into()));
+                    return Err(self.error_at_value(
+                        id,
+                        ArchiveCode::Operand,
+                        "a type tag is not a string".into(),
+                    ));
                 };
                 let tag = self.classes.type_of_text(text, pickle.offset(id))?;
                 self.tagged(id, &[inner], tag, ty).map(|()| None)
@@ -329,7 +335,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
                     _ => None,
                 };
                 let [re, im] = args else {
-                    return Err(self.blame(
+                    return Err(self.error_at_value(
                         id,
                         ArchiveCode::Operand,
                         "a complex number needs two parts".into(),
@@ -337,30 +343,34 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
                 };
                 match (number(re), number(im)) {
                     (Some(re), Some(im)) => Ok(Some(IValue::complex(Complex::new(re, im)))),
-                    _ => Err(self.blame(id, ArchiveCode::Operand, "complex parts must be numbers".into())),
+                    _ => Err(self.error_at_value(
+                        id,
+                        ArchiveCode::Operand,
+                        "complex parts must be numbers".into(),
+                    )),
                 }
             }
             Global::Device => {
                 let text = args.first().and_then(|&a| pickle.as_text(a)).filter(|_| args.len() == 1);
                 let device = text.and_then(|t| Device::parse(t).ok());
                 let device = device.ok_or_else(|| {
-                    self.blame(id, ArchiveCode::Operand, "this is not a device name".into())
+                    self.error_at_value(id, ArchiveCode::Operand, "this is not a device name".into())
                 })?;
                 Ok(Some(IValue::Device(device)))
             }
             Global::Class(name) => {
                 let member = self.classes.resolve(name, pickle.offset(id))?;
                 let TypeKind::Enum(_, value_type) = member.kind() else {
-                    return Err(self.blame(
+                    return Err(self.error_at_value(
                         id,
                         ArchiveCode::Value,
                         format!("{} is called but is not an enum", quoted(name)),
                     ));
                 };
-                self.push(id, What::Member(member), vec![(recorded.args, *value_type)])?;
+                self.push(id, ConversionTarget::Member(member), vec![(recorded.args, *value_type)])?;
                 self.check_declared(id, member, ty).map(|()| None)
             }
-            other => Err(self.blame(
+            other => Err(self.error_at_value(
                 id,
                 ArchiveCode::Value,
                 format!("a call of {other:?} is not a value of a program"),
@@ -371,13 +381,17 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
     /// Converts a list or dict whose type `tag` is in the pickle.
     fn tagged(&mut self, id: PickleId, args: &[PickleId], tag: Type, ty: Type) -> Res<(), C> {
         let &[inner] = args else {
-            return Err(self.blame(id, ArchiveCode::Operand, "a typed list needs one argument".into()));
+            return Err(self.error_at_value(
+                id,
+                ArchiveCode::Operand,
+                "a typed list needs one argument".into(),
+            ));
         };
         self.check_declared(id, tag, ty)?;
         // If the declared type contains the tag's type, use the declared one: the tag of a list of modules is their
         // class.
         let inner_type = alternative(ty, |t| t == tag).unwrap_or(tag);
-        self.push(id, What::Same, vec![(inner, inner_type)])
+        self.push(id, ConversionTarget::Same, vec![(inner, inner_type)])
     }
 
     fn tensor(&mut self, call: CallId) -> Res<IValue, C> {
@@ -390,38 +404,38 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         Ok(tensor)
     }
 
-    fn finish(&mut self, frame: Frame) -> Res<IValue, C> {
-        let Frame { id, what, mut done, .. } = frame;
+    fn finish(&mut self, frame: PendingValue) -> Res<IValue, C> {
+        let PendingValue { id, what, mut done, .. } = frame;
         let value = match what {
-            What::Same => done.pop().expect("invariant: it has one part"),
-            What::Tuple(ty) if ty.as_tuple().is_some_and(|t| t.named.is_some()) => {
+            ConversionTarget::Same => done.pop().expect("invariant: it has one part"),
+            ConversionTarget::Tuple(ty) if ty.as_tuple().is_some_and(|t| t.named.is_some()) => {
                 IValue::Tuple(Tuple::named(ty, done))
             }
-            What::Tuple(_) => IValue::tuple(done),
-            What::List(elem) => IValue::List(List::from_values(elem, done)),
-            What::Dict(key, value) => {
+            ConversionTarget::Tuple(_) => IValue::tuple(done),
+            ConversionTarget::List(elem) => IValue::List(List::from_values(elem, done)),
+            ConversionTarget::Dict(key, value) => {
                 let dict = Dict::new(key, value);
                 let mut items = done.into_iter();
                 while let (Some(k), Some(v)) = (items.next(), items.next()) {
                     if let Err(e) = dict.insert(k, v) {
-                        return Err(self.blame(id, ArchiveCode::Type, e.to_string()));
+                        return Err(self.error_at_value(id, ArchiveCode::Type, e.to_string()));
                     }
                 }
                 IValue::Dict(dict)
             }
-            What::Object(class, _) => IValue::Object(Object::new(class, done)),
-            What::State(class) => {
+            ConversionTarget::Object(class, _) => IValue::Object(Object::new(class, done)),
+            ConversionTarget::State(class) => {
                 let object = Object::new(class, vec![IValue::Uninitialized; self.classes.slots(class).len()]);
                 let state = done.pop().expect("invariant: it has one part");
                 self.pending.push(PendingState { object: object.clone(), state });
                 IValue::Object(object)
             }
-            What::Member(ty) => {
+            ConversionTarget::Member(ty) => {
                 let wanted = done.pop().expect("invariant: it has one part");
                 let members = self.classes.members(ty);
                 let found = members.into_iter().find(|(_, value)| value.equals(&wanted).unwrap_or(false));
                 let Some((name, value)) = found else {
-                    return Err(self.blame(
+                    return Err(self.error_at_value(
                         id,
                         ArchiveCode::Value,
                         format!("{ty} has no member with this value"),
@@ -430,7 +444,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
                 IValue::Enum(EnumValue::new(ty, name, value))
             }
         };
-        self.memo[id.index()] = Memo::Done(value.clone());
+        self.memo[id.index()] = ConversionState::Done(value.clone());
         Ok(value)
     }
 
@@ -462,11 +476,11 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
     }
 
     fn mismatch(&self, id: PickleId, got: &str, ty: Type) -> C::Error {
-        self.blame(id, ArchiveCode::Type, format!("expected {ty}, found {got}"))
+        self.error_at_value(id, ArchiveCode::Type, format!("expected {ty}, found {got}"))
     }
 
     /// Creates an error about the value `id`, with the path to it.
-    fn blame(&self, id: PickleId, code: ArchiveCode, message: String) -> C::Error {
+    fn error_at_value(&self, id: PickleId, code: ArchiveCode, message: String) -> C::Error {
         self.with_path(ArchiveError::new(code, message).at(self.pickle.offset(id)))
     }
 
@@ -485,16 +499,16 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         for frame in &self.stack[from..] {
             let at = frame.done.len();
             match &frame.what {
-                What::Object(_, names) => {
+                ConversionTarget::Object(_, names) => {
                     let _ = write!(path, ".{}", names.get(at).map_or("?", |n| n.as_str()));
                 }
-                What::Tuple(_) | What::List(_) => {
+                ConversionTarget::Tuple(_) | ConversionTarget::List(_) => {
                     let _ = write!(path, "[{at}]");
                 }
-                What::Dict(..) => {
+                ConversionTarget::Dict(..) => {
                     let _ = write!(path, "{{{}}}", at / 2);
                 }
-                What::Same | What::State(_) | What::Member(_) => {}
+                ConversionTarget::Same | ConversionTarget::State(_) | ConversionTarget::Member(_) => {}
             }
         }
         path

@@ -115,7 +115,7 @@ pub(crate) fn unknown(option: &str, value: &str, known: &[&str]) -> anyhow::Erro
 }
 
 /// Creates any other error of the command line.
-pub(crate) fn misuse(text: impl Into<String>) -> anyhow::Error {
+pub(crate) fn command_line_error(text: impl Into<String>) -> anyhow::Error {
     usage(Error::new(Fault::Misuse, "X0003", text))
 }
 

@@ -1,6 +1,6 @@
 //! Programs from files: source, IR text or archive, recognized by content, or by extension if the content is ambiguous.
 
-use crate::output::{misuse, usage};
+use crate::output::{command_line_error, usage};
 use anyhow::{Context, Result, bail};
 use flambeau::rewrite::Pipeline;
 use flambeau::{Entry, Error, Program, Session};
@@ -154,7 +154,7 @@ impl ProgramArgs {
                         let all = all.join(", ");
                         let text =
                             format!("{} has several functions; choose one by --entry: {all}", self.file);
-                        return Err(misuse(text));
+                        return Err(command_line_error(text));
                     }
                 }
             }

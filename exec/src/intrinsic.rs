@@ -97,7 +97,7 @@ impl ScalarKind {
             (ScalarKind::Float, IValue::Int(v)) => Some((*v as f64).to_bits()),
             (ScalarKind::Bool, IValue::Bool(v)) => Some(u64::from(*v)),
             (ScalarKind::Int, IValue::Bool(v)) => Some(u64::from(*v)),
-            // The result of a branch that never falls through. It is never read, so any word will do.
+            // The result of a branch that never falls through. It is never read, so its word is arbitrary.
             (_, IValue::Uninitialized) => Some(0),
             _ => None,
         }

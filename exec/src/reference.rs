@@ -324,6 +324,7 @@ impl Walk<'_> {
         self.observe(graph.param(block));
     }
 
+    /// Enters the block or callee that a structural operator runs, or sets its results if it runs none.
     fn control(
         &mut self,
         graph: &Arc<Graph>,
@@ -348,42 +349,10 @@ impl Walk<'_> {
                 }
                 self.set_results(graph, node, vec![IValue::None; graph.result_count(node)])
             }
-            Prim::CallFunction => {
-                let name = resolve::callee(graph, node)?;
-                args.remove(0);
-                self.call(name, args, ReturnTarget::Results(node))
+            Prim::CallFunction | Prim::CallMethod | Prim::Enter | Prim::Exit => {
+                self.call_node(graph, node, prim, args)
             }
-            Prim::CallMethod => {
-                let name = resolve::name_attr(graph, node)?;
-                let function = resolve::method(self.callees, &args, name)?;
-                self.call(function, args, ReturnTarget::Results(node))
-            }
-            Prim::Enter => {
-                let function = resolve::method(self.callees, &args, Symbol::new("__enter__"))?;
-                self.top().entered.push(args[0].clone());
-                self.call(function, args, ReturnTarget::Results(node))
-            }
-            Prim::Exit => {
-                let object = self.top().entered.pop().unwrap_or_else(|| args.swap_remove(0));
-                let args = vec![object, IValue::None, IValue::None, IValue::None];
-                let function = resolve::method(self.callees, &args, Symbol::new("__exit__"))?;
-                self.call(function, args, ReturnTarget::Results(node))
-            }
-            Prim::Fork => {
-                let body = resolve::subgraph(graph, node)?;
-                let elem = graph.ty(graph.result(node, 0)).future_elem().unwrap_or(Type::ANY);
-                let function = self.top().function;
-                self.host.tick(1)?;
-                self.push(body, function, args, ReturnTarget::Future(node, Future::new(elem)))
-            }
-            Prim::AwaitableWait => match await_value(&args)? {
-                (_, Ok(value)) => self.set_results(graph, node, vec![value]),
-                (future, Err(task)) => {
-                    let function = self.top().function;
-                    self.host.tick(1)?;
-                    self.push(task.graph, function, task.args, ReturnTarget::Awaited(node, future))
-                }
-            },
+            Prim::Fork | Prim::AwaitableWait => self.task_node(graph, node, prim, args),
             Prim::BailOut => {
                 let value = args.remove(0);
                 if fits_refined(&value, graph.ty(graph.result(node, 0))) {
@@ -400,6 +369,66 @@ impl Walk<'_> {
                 let function = self.top().function;
                 self.push(body, function, args, ReturnTarget::Results(node))
             }
+        }
+    }
+
+    /// Calls the function or method that a node names.
+    fn call_node(
+        &mut self,
+        graph: &Arc<Graph>,
+        node: NodeId,
+        prim: Prim,
+        mut args: Vec<IValue>,
+    ) -> Result<(), KernelError> {
+        match prim {
+            Prim::CallFunction => {
+                let name = resolve::callee(graph, node)?;
+                args.remove(0);
+                self.call(name, args, ReturnTarget::Results(node))
+            }
+            Prim::CallMethod => {
+                let name = resolve::name_attr(graph, node)?;
+                let function = resolve::method(self.callees, &args, name)?;
+                self.call(function, args, ReturnTarget::Results(node))
+            }
+            Prim::Enter => {
+                let function = resolve::method(self.callees, &args, Symbol::new("__enter__"))?;
+                self.top().entered.push(args[0].clone());
+                self.call(function, args, ReturnTarget::Results(node))
+            }
+            _ => {
+                let object = self.top().entered.pop().unwrap_or_else(|| args.swap_remove(0));
+                let args = vec![object, IValue::None, IValue::None, IValue::None];
+                let function = resolve::method(self.callees, &args, Symbol::new("__exit__"))?;
+                self.call(function, args, ReturnTarget::Results(node))
+            }
+        }
+    }
+
+    /// Starts a task, or waits for one: both run its graph to the end.
+    fn task_node(
+        &mut self,
+        graph: &Arc<Graph>,
+        node: NodeId,
+        prim: Prim,
+        args: Vec<IValue>,
+    ) -> Result<(), KernelError> {
+        match prim {
+            Prim::Fork => {
+                let body = resolve::subgraph(graph, node)?;
+                let elem = graph.ty(graph.result(node, 0)).future_elem().unwrap_or(Type::ANY);
+                let function = self.top().function;
+                self.host.tick(1)?;
+                self.push(body, function, args, ReturnTarget::Future(node, Future::new(elem)))
+            }
+            _ => match await_value(&args)? {
+                (_, Ok(value)) => self.set_results(graph, node, vec![value]),
+                (future, Err(task)) => {
+                    let function = self.top().function;
+                    self.host.tick(1)?;
+                    self.push(task.graph, function, task.args, ReturnTarget::Awaited(node, future))
+                }
+            },
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct Failures {
 }
 
 /// Number of recorded failures; older ones are dropped.
-const KEPT: usize = 64;
+const MAX_FAILURES: usize = 64;
 
 impl Failures {
     /// Sets the hook that is called for each later failure.
@@ -54,7 +54,7 @@ impl Failures {
         let failure = Arc::new(failure);
         {
             let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            if recorded.len() == KEPT {
+            if recorded.len() == MAX_FAILURES {
                 recorded.pop_front();
             }
             recorded.push_back(Arc::clone(&failure));

@@ -24,7 +24,7 @@ struct Recorded {
 }
 
 /// A history that is walked again.
-const AGAIN: WalkMode = WalkMode { retain_graph: true, create_graph: true };
+const RETAIN_AND_RECORD: WalkMode = WalkMode { retain_graph: true, create_graph: true };
 
 impl Recorded {
     fn new(entry: &Entry, inputs: &[IValue], wrt: &[usize]) -> Result<Recorded, Error> {
@@ -171,7 +171,7 @@ impl Entry {
             return Err(error);
         }
         let outputs = recorded.seeded(&seeds)?;
-        let grads = recorded.gradients(&outputs, AGAIN)?;
+        let grads = recorded.gradients(&outputs, RETAIN_AND_RECORD)?;
         let products = paired(grads, tangents)?;
         let found = recorded.gradients_of(&products, &seeds, WalkMode::default())?;
         Ok((recorded.result, found))
@@ -190,7 +190,7 @@ impl Entry {
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let mut recorded = Recorded::new(self, inputs, wrt)?;
         let value = recorded.number()?;
-        let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], AGAIN)?;
+        let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], RETAIN_AND_RECORD)?;
         let products = paired(grads, vectors)?;
         let found = recorded.gradients(&products, WalkMode::default())?;
         Ok((without_history(&value), found))

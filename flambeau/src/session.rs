@@ -15,7 +15,7 @@ use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::{CompilationUnit, Facet, Fault, Graph, OpDef, Registry, RegistryBuilder, Source, Symbol};
 use flambeau_rewrite::manager::reproducer;
 use flambeau_rewrite::{
-    Checks, Control, Deadline, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
+    Checks, Control, Deadline, Manager, PassEntry, PassLibrary, Pipeline, RuleLibrary, RuleSet, Vocabulary,
 };
 use flambeau_tensor::{MemoryBudget, switches};
 use std::any::Any;
@@ -65,7 +65,7 @@ pub struct SessionBuilder {
     registry: RegistryBuilder,
     pub(crate) settings: Settings,
     library: PassLibrary,
-    book: Rulebook,
+    book: RuleLibrary,
     /// Whether there are operators or facets in addition to the standard ones.
     extended: bool,
 }
@@ -350,7 +350,7 @@ pub struct Session {
     registry: Arc<Registry>,
     pub(crate) settings: Settings,
     library: Arc<PassLibrary>,
-    book: Arc<Rulebook>,
+    book: Arc<RuleLibrary>,
     default: Arc<Pipeline>,
     /// Created when a gradient is first requested. The library contains a session without a library.
     gradients: Arc<OnceLock<Arc<Library>>>,
@@ -370,7 +370,7 @@ impl Session {
         registry: Arc<Registry>,
         settings: Settings,
         library: PassLibrary,
-        book: Rulebook,
+        book: RuleLibrary,
     ) -> Result<Session, Error> {
         let default = Arc::new(Pipeline::parse("default", &library)?);
         let (library, book) = (Arc::new(library), Arc::new(book));
@@ -383,7 +383,7 @@ impl Session {
             registry: RegistryBuilder::new(),
             settings: Settings::default(),
             library: standard_library(),
-            book: Rulebook::new(),
+            book: RuleLibrary::new(),
             extended: false,
         }
     }
@@ -396,7 +396,7 @@ impl Session {
         check_switches()?;
         let mut settings = Settings::default();
         settings.read_environment()?;
-        Session::new(flambeau_ops::registry(), settings, standard_library(), Rulebook::new())
+        Session::new(flambeau_ops::registry(), settings, standard_library(), RuleLibrary::new())
     }
 
     /// Returns the passes and named pipelines.

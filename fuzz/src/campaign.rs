@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Upper bound on the steps of a program.
-pub(crate) const MOST_STEPS: usize = 64;
+pub(crate) const MAX_STEPS: usize = 64;
 
 /// Numbers of cases by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,7 +187,7 @@ impl Campaign {
     /// Returns the program whose trial panicked during generation of case number `i`.
     fn smallest_that_panics(&self, i: u64) -> Case {
         let until = |last| catch_unwind(AssertUnwindSafe(|| self.case_until(i, last)));
-        let cases = (1..=MOST_STEPS).map_while(|last| until(last).ok());
+        let cases = (1..=MAX_STEPS).map_while(|last| until(last).ok());
         // The last program that could be generated is the first whose trial panics.
         cases
             .last()
@@ -197,14 +197,14 @@ impl Campaign {
 
 /// An oracle with its results.
 struct Trial<'o> {
-    oracle: Caught<'o>,
+    oracle: CatchPanics<'o>,
     tally: Tally,
     finding: Option<Finding>,
 }
 
 impl<'o> Trial<'o> {
     fn new(oracle: &'o dyn Oracle) -> Self {
-        Trial { oracle: Caught(oracle), tally: Tally::default(), finding: None }
+        Trial { oracle: CatchPanics(oracle), tally: Tally::default(), finding: None }
     }
 
     /// Checks case number `seed`. The first failure is reduced and stored.
@@ -223,9 +223,9 @@ impl<'o> Trial<'o> {
 }
 
 /// An oracle that converts panics into failures.
-struct Caught<'o>(&'o dyn Oracle);
+struct CatchPanics<'o>(&'o dyn Oracle);
 
-impl Oracle for Caught<'_> {
+impl Oracle for CatchPanics<'_> {
     fn name(&self) -> String {
         self.0.name()
     }

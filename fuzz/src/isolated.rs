@@ -3,13 +3,13 @@
 //! candidates taken, so a request is a few numbers, and each process generates the case itself.
 //!
 //! A request is `check N LAST PATH…` or `text N LAST PATH…`: case number `N`, truncated after step `LAST` (0: not
-//! truncated), after the reductions `PATH…`. The answer is one line of [`ANSWER`], a word, and a text.
+//! truncated), after the reductions `PATH…`. The answer is one line of [`ANSWER_PREFIX`], a word, and a text.
 
-use crate::campaign::{Campaign, MOST_STEPS, Tally};
+use crate::campaign::{Campaign, MAX_STEPS, Tally};
 use crate::case::Case;
 use crate::oracle::{CheckOutcome, Oracle};
 use crate::reduce::candidates;
-use crate::worker::{Death, READY, Worker};
+use crate::worker::{READY, Worker, WorkerExit};
 use std::io::{BufRead, Write};
 use std::mem::discriminant;
 use std::process::Command;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Prefix of answers; other lines are prints of the tested code.
-const ANSWER: &str = "\u{1}case";
+const ANSWER_PREFIX: &str = "\u{1}case";
 
 /// Number of requests after which a worker is replaced: interned types and names are never freed.
 const REQUESTS_PER_WORKER: usize = 5_000;
@@ -81,7 +81,7 @@ pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
             Some(case) => answer(oracle.check(&case)),
         };
         let mut out = std::io::stdout().lock();
-        writeln!(out, "\n{ANSWER} {word} {}", text.escape_default())?;
+        writeln!(out, "\n{ANSWER_PREFIX} {word} {}", text.escape_default())?;
         out.flush()?;
     }
     Ok(())
@@ -179,7 +179,7 @@ enum Answer {
     /// There is no case of that name.
     Absent,
     Given(CheckOutcome),
-    Died(Death),
+    Died(WorkerExit),
 }
 
 /// The way a case fails. A smaller case has to fail in the same way: on a busy machine, any case may exceed the time
@@ -187,7 +187,7 @@ enum Answer {
 #[derive(Debug, PartialEq)]
 enum CaseFailure {
     Reported(String),
-    Died(Death),
+    Died(WorkerExit),
 }
 
 impl Answer {
@@ -234,7 +234,7 @@ struct WorkerClient<'a> {
 }
 
 impl WorkerClient<'_> {
-    fn ask(&mut self, line: &str) -> std::io::Result<Result<(String, String), Death>> {
+    fn check_in_worker(&mut self, line: &str) -> std::io::Result<Result<(String, String), WorkerExit>> {
         if self.worker.as_ref().is_some_and(|w| w.served >= REQUESTS_PER_WORKER) {
             self.worker = None;
         }
@@ -243,7 +243,7 @@ impl WorkerClient<'_> {
             none => none.insert(Worker::start((self.isolated.worker)()?)?),
         };
         let answer = worker.ask(line, self.isolated.limit, |line| {
-            let (word, text) = line.strip_prefix(ANSWER)?.trim_start().split_once(' ')?;
+            let (word, text) = line.strip_prefix(ANSWER_PREFIX)?.trim_start().split_once(' ')?;
             Some((word.to_owned(), unescaped(text)))
         });
         if answer.is_err() {
@@ -253,7 +253,7 @@ impl WorkerClient<'_> {
     }
 
     fn check(&mut self, name: &Name) -> std::io::Result<Answer> {
-        let (word, text) = match self.ask(&name.request("check"))? {
+        let (word, text) = match self.check_in_worker(&name.request("check"))? {
             Ok(answer) => answer,
             Err(death) => return Ok(Answer::Died(death)),
         };
@@ -273,8 +273,8 @@ impl WorkerClient<'_> {
     /// the first failure, with a remark.
     fn reduced(&mut self, mut name: Name, first: CaseFailure) -> std::io::Result<WorkerFinding> {
         // If the trial of a program kills the process that generates it, the case is the program under trial.
-        if self.ask(&name.request("text"))?.is_err() {
-            for last in 1..=MOST_STEPS {
+        if self.check_in_worker(&name.request("text"))?.is_err() {
+            for last in 1..=MAX_STEPS {
                 let cut = Name { last, ..name.clone() };
                 if self.check(&cut)?.fails_like(&first) {
                     name = cut;
@@ -299,7 +299,9 @@ impl WorkerClient<'_> {
             Some(failure) => failure.to_string(),
             None => format!("{first}\n(checked again, the case did not fail)"),
         };
-        let text = self.ask(&name.request("text"))?.map_or_else(|death| death.to_string(), |(_, text)| text);
+        let text = self
+            .check_in_worker(&name.request("text"))?
+            .map_or_else(|death| death.to_string(), |(_, text)| text);
         Ok(WorkerFinding { number: name.number, text, why })
     }
 }
@@ -343,8 +345,9 @@ mod tests {
     #[test]
     fn a_smaller_case_fails_in_the_same_way() {
         let reported = || Answer::Given(CheckOutcome::Failed("differs".to_owned()));
-        let late = || Answer::Died(Death::Timeout(Duration::from_secs(20)));
-        let killed = || Answer::Died(Death::Ended { status: "signal 11".to_owned(), errors: String::new() });
+        let late = || Answer::Died(WorkerExit::Timeout(Duration::from_secs(20)));
+        let killed =
+            || Answer::Died(WorkerExit::Ended { status: "signal 11".to_owned(), errors: String::new() });
         for (i, first) in [reported, late, killed].iter().enumerate() {
             let first = first().failure().unwrap();
             for (k, next) in [reported, late, killed].iter().enumerate() {

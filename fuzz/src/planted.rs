@@ -159,7 +159,7 @@ fn reads_first(cx: &mut PassCx<'_>) {
 /// A kind of wrong backward graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GradBug {
-    /// The formula of a product forgets a factor.
+    /// The formula of a product lacks a factor.
     WrongFormula,
     /// Gradients are not summed over broadcast dimensions.
     MissesSums,
@@ -181,7 +181,7 @@ impl GradBug {
     }
 
     /// Changes a backward graph.
-    pub(crate) fn plant(self, graph: &mut Graph) {
+    pub(crate) fn apply_bug(self, graph: &mut Graph) {
         let name = match self {
             GradBug::WrongFormula => "aten::mul",
             GradBug::MissesSums => "aten::sum_to_size",
@@ -230,10 +230,10 @@ impl PlanBug {
     }
 
     /// Changes the graph of a plan.
-    pub(crate) fn plant(self, graph: &mut Graph) {
+    pub(crate) fn apply_bug(self, graph: &mut Graph) {
         let bailouts: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::BailOut)).collect();
         match self {
-            PlanBug::LosesCaptures => bailouts.into_iter().for_each(|node| lose_capture(graph, node)),
+            PlanBug::LosesCaptures => bailouts.into_iter().for_each(|node| replace_capture(graph, node)),
             PlanBug::RepeatsEffects => bailouts.into_iter().for_each(|node| repeat_effect(graph, node)),
             PlanBug::SkipsGuards => {
                 for node in bailouts {
@@ -253,7 +253,7 @@ impl PlanBug {
 }
 
 /// Replaces the last captured tensor of a bail-out that is not the guarded one by the guarded one.
-fn lose_capture(graph: &mut Graph, node: NodeId) {
+fn replace_capture(graph: &mut Graph, node: NodeId) {
     let guarded = graph.operand(node, 0);
     let is_other = |&i: &usize| {
         let value = graph.operand(node, i);

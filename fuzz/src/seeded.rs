@@ -31,7 +31,7 @@ pub(crate) fn seeded_random() -> OpDef {
         .with(Seeded)
         .with(Kernel::new(|cx| {
             let number = Scalar::Float((cx.host().rng().seed() % 1024) as f64 / 512.0);
-            let side = crate::generate::SIDE;
+            let side = crate::generate::DIM_SIZE;
             let all = vec![number; (side * side) as usize];
             cx.ret(Tensor::from_scalars(&all, &[side, side], DType::F32)?);
             Ok(())

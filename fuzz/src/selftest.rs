@@ -78,7 +78,7 @@ const PREPARED: &[(&str, &str)] = &[
 ];
 
 /// Pipelines that are tested on arguments and constants that share memory: all whose decisions depend on aliasing.
-const SHARED: &[&str] = &[
+const SHARING_PIPELINES: &[&str] = &[
     "default",
     "dce",
     "cse",
@@ -171,7 +171,7 @@ pub const NAMES: [&str; 8] = ["text", "source", "journal", "machine", "alias", "
 /// Returns the names of all oracles over a session.
 pub fn all(session: &Session) -> Vec<String> {
     let passes = pipelines(session.passes()).into_iter().map(|text| format!("pass:{text}"));
-    let shared = SHARED.iter().map(|text| format!("sharing:{text}"));
+    let shared = SHARING_PIPELINES.iter().map(|text| format!("sharing:{text}"));
     NAMES.iter().map(|&name| name.to_owned()).chain(passes).chain(shared).collect()
 }
 

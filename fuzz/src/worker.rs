@@ -27,7 +27,7 @@ const ERRORS_LIMIT: Duration = Duration::from_secs(1);
 
 /// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Death {
+pub enum WorkerExit {
     /// The request exceeded the time limit, and the worker was killed.
     Timeout(Duration),
     /// The process ended.
@@ -39,12 +39,14 @@ pub enum Death {
     },
 }
 
-impl std::fmt::Display for Death {
+impl std::fmt::Display for WorkerExit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Death::Timeout(limit) => write!(f, "no answer in {} s", limit.as_secs()),
-            Death::Ended { status, errors } if errors.is_empty() => write!(f, "the process died: {status}"),
-            Death::Ended { status, errors } => write!(f, "the process died: {status}\n{errors}"),
+            WorkerExit::Timeout(limit) => write!(f, "no answer in {} s", limit.as_secs()),
+            WorkerExit::Ended { status, errors } if errors.is_empty() => {
+                write!(f, "the process died: {status}")
+            }
+            WorkerExit::Ended { status, errors } => write!(f, "the process died: {status}\n{errors}"),
         }
     }
 }
@@ -86,8 +88,8 @@ impl Worker {
         let ready = output.recv_timeout(START_LIMIT).is_ok_and(|line| line == READY);
         let mut worker = Worker { child, input, output, errors, served: 0 };
         if !ready {
-            let death = worker.death();
-            return Err(std::io::Error::other(format!("a worker does not start ({death})")));
+            let exit_reason = worker.exit_reason();
+            return Err(std::io::Error::other(format!("a worker does not start ({exit_reason})")));
         }
         Ok(worker)
     }
@@ -101,11 +103,11 @@ impl Worker {
         line: &str,
         limit: Duration,
         read: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, Death> {
+    ) -> Result<T, WorkerExit> {
         self.served += 1;
         let sent = self.input.write_all(line.as_bytes()).and_then(|()| self.input.write_all(b"\n"));
         if sent.and_then(|()| self.input.flush()).is_err() {
-            return Err(self.death());
+            return Err(self.exit_reason());
         }
         let end = Instant::now() + limit;
         loop {
@@ -115,13 +117,13 @@ impl Worker {
                         return Ok(answer);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => return Err(Death::Timeout(limit)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
+                Err(RecvTimeoutError::Timeout) => return Err(WorkerExit::Timeout(limit)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.exit_reason()),
             }
         }
     }
 
-    fn death(&mut self) -> Death {
+    fn exit_reason(&mut self) -> WorkerExit {
         // A dying process may close its pipes before it exits; its exit status is more informative than a closed pipe.
         for _ in 0..50 {
             if matches!(self.child.try_wait(), Ok(None)) {
@@ -130,7 +132,7 @@ impl Worker {
         }
         let _ = self.child.kill();
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        Death::Ended { status, errors: self.errors.recv_timeout(ERRORS_LIMIT).unwrap_or_default() }
+        WorkerExit::Ended { status, errors: self.errors.recv_timeout(ERRORS_LIMIT).unwrap_or_default() }
     }
 }
 
@@ -179,8 +181,9 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "echo ready; read request; seq 1 20 >&2; echo 'view.rs: overflow' >&2; exit 3"]);
         let mut worker = Worker::start(command).unwrap();
-        let death = worker.ask("check 1", Duration::from_secs(60), |_| None::<()>).unwrap_err().to_string();
-        assert!(death.starts_with("the process died: exit status: 3\n14\n"), "{death}");
-        assert!(death.ends_with("\n20\nview.rs: overflow"), "{death}");
+        let exit_reason =
+            worker.ask("check 1", Duration::from_secs(60), |_| None::<()>).unwrap_err().to_string();
+        assert!(exit_reason.starts_with("the process died: exit status: 3\n14\n"), "{exit_reason}");
+        assert!(exit_reason.ends_with("\n20\nview.rs: overflow"), "{exit_reason}");
     }
 }

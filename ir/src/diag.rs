@@ -102,7 +102,7 @@ impl Diagnostic {
 }
 
 /// Longest part of a source line that is shown, in bytes. Hostile inputs have lines of megabytes.
-const SHOWN: usize = 160;
+const MAX_LINE_BYTES: usize = 160;
 
 fn render_label(out: &mut String, label: &Label) {
     let source = &label.at.source;
@@ -111,12 +111,12 @@ fn render_label(out: &mut String, label: &Label) {
     out.push_str(&format!("  --> {}:{line}:{column}\n", source.name));
     let line_start = source.text[..start].rfind('\n').map_or(0, |i| i + 1);
     let line_end = source.text[start..].find('\n').map_or(source.text.len(), |i| start + i);
-    let from = if start - line_start > SHOWN / 2 {
-        floor_boundary(&source.text, start - SHOWN / 2)
+    let from = if start - line_start > MAX_LINE_BYTES / 2 {
+        floor_boundary(&source.text, start - MAX_LINE_BYTES / 2)
     } else {
         line_start
     };
-    let to = floor_boundary(&source.text, line_end.min(from + SHOWN));
+    let to = floor_boundary(&source.text, line_end.min(from + MAX_LINE_BYTES));
     let shown = &source.text[from..to];
     let end = floor_boundary(&source.text, label.at.range.end as usize).clamp(start, to.max(start));
     let pad = source.text[from..start].chars().count();

@@ -2,7 +2,7 @@
 //!
 //! Arguments are converted under the type of their parameter: a list of Python becomes a `List[int]` or a `List[float]` as the
 //! parameter says. Under `Any` the type follows from the value. Tensors of PyTorch and NumPy are taken without a copy, and
-//! [`Call`] remembers the library of the first tensor, in which results are returned. A result that is an argument itself is
+//! [`Call`] records the library of the first tensor, in which results are returned. A result that is an argument itself is
 //! returned as the same Python object.
 //!
 //! Conversion recurses on the types of parameters, which have a depth limit, and otherwise on values up to [`MAX_DEPTH`].

@@ -77,7 +77,7 @@ pub struct LimitError {
 
 /// A rewrite that took fuel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct FueledRewrite {
     /// The pass.
     pub pass: &'static str,
     /// The rule or kind of rewrite.
@@ -95,7 +95,7 @@ pub struct Control {
     used: IndexMap<&'static str, u64, FxBuildHasher>,
     total: u64,
     total_limit: Option<u64>,
-    last: Option<Spent>,
+    last: Option<FueledRewrite>,
     deadline: Deadline,
     planted: Planted,
     trace: Option<RewriteTrace>,
@@ -180,7 +180,7 @@ impl Control {
     }
 
     /// Returns the last rewrite before the total limit was reached.
-    pub fn last(&self) -> Option<&Spent> {
+    pub fn last(&self) -> Option<&FueledRewrite> {
         self.last.as_ref()
     }
 
@@ -206,7 +206,8 @@ impl Control {
         }
         self.total += 1;
         if self.total_limit == Some(self.total) {
-            self.last = Some(Spent { pass, what: "start".to_owned(), at: String::new(), number: self.total });
+            self.last =
+                Some(FueledRewrite { pass, what: "start".to_owned(), at: String::new(), number: self.total });
         }
         true
     }
@@ -242,7 +243,7 @@ impl Fuel<'_> {
         if self.control.total == self.total_limit {
             let at = describe(graph, node);
             let number = self.control.total;
-            self.control.last = Some(Spent { pass: self.pass, what: what.to_owned(), at, number });
+            self.control.last = Some(FueledRewrite { pass: self.pass, what: what.to_owned(), at, number });
         }
         if let Some(trace) = &mut self.control.trace {
             trace.rewrite(self.pass, what, graph, node);
@@ -295,7 +296,7 @@ pub enum BisectResult {
     /// The run is bad even when nothing is rewritten.
     BadBefore,
     /// The run is good up to this rewrite and bad with it.
-    Guilty(Spent),
+    Guilty(FueledRewrite),
 }
 
 /// Finds the first rewrite that makes a run bad. `run` performs the whole run under the given control and returns
@@ -325,7 +326,7 @@ pub fn bisect<E>(
     }
     let mut control = base.restarted().with_total_limit(bad);
     run(&mut control)?;
-    let unknown = Spent { pass: "", what: String::new(), at: String::new(), number: bad };
+    let unknown = FueledRewrite { pass: "", what: String::new(), at: String::new(), number: bad };
     Ok(BisectResult::Guilty(control.last.unwrap_or(unknown)))
 }
 

@@ -39,6 +39,6 @@ pub use manager::{Checks, Manager, PipelineError, PipelineReport};
 pub use pass::{Pass, PassCx, PassError};
 pub use patch::{EditPlan, Patch, Planned};
 pub use pipeline::{Configure, PassEntry, PassLibrary, PassOptions, Pipeline};
-pub use rules::{Exactness, RuleSet, Rulebook, Vocabulary};
+pub use rules::{Exactness, RuleLibrary, RuleSet, Vocabulary};
 pub use schedule::Schedule;
 pub use trace::{RewriteTrace, TraceEvent};

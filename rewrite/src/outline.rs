@@ -48,21 +48,21 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// Groups of two or more nodes.
-    pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128, siblings: false };
+    pub(crate) const DEFAULT_BOUNDS: Bounds = Bounds { least: 2, most: 256, values: 128, siblings: false };
 }
 
 /// Maximum number of uses of a value whose producer may join a group. A value with more uses has most of them outside
 /// any group, and its uses would be scanned once for every group that uses it.
-const MOST_USES: usize = 1024;
+const MAX_PRODUCER_USES: usize = 1024;
 
 /// Candidates for groups, by block in program order.
 pub(crate) struct GroupCandidates {
     blocks: Vec<(BlockId, Vec<NodeId>)>,
-    around: Surroundings,
+    around: ExternalFacts,
 }
 
 /// Facts about members that are not in the graph.
-struct Surroundings {
+struct ExternalFacts {
     captures: Captures,
     positions: Positions,
     /// Filled when groups are made.
@@ -77,7 +77,7 @@ pub(crate) fn members(
     accepts: impl Fn(NodeId) -> bool,
 ) -> GroupCandidates {
     let captures = Captures::of_graph(g);
-    let has_few_uses = |n| g.results(n).all(|v| g.uses(v).nth(MOST_USES).is_none());
+    let has_few_uses = |n| g.results(n).all(|v| g.uses(v).nth(MAX_PRODUCER_USES).is_none());
     let accepted = |n: &NodeId| accepts(*n) && captures.is_known(*n) && has_few_uses(*n);
     let blocks = g.walk(g.root()).filter_map(|s| match s {
         WalkStep::Enter(b) => Some((b, g.nodes(b).filter(accepted).collect())),
@@ -88,7 +88,7 @@ pub(crate) fn members(
         Positions::of(g, db, dominance, blocks.iter().flat_map(|(_, nodes)| nodes.iter().copied()));
     GroupCandidates {
         blocks,
-        around: Surroundings { captures, positions, interface: ConfirmedTypes::default() },
+        around: ExternalFacts { captures, positions, interface: ConfirmedTypes::default() },
     }
 }
 
@@ -144,7 +144,7 @@ struct GroupPlan {
 /// Grows a group from its last node. Removes the nodes that join from `free`.
 fn grow(
     g: &Graph,
-    around: &Surroundings,
+    around: &ExternalFacts,
     scratch: &mut Scratch,
     block: BlockId,
     root: NodeId,
@@ -217,7 +217,7 @@ fn make(
     editor: &mut Editor<'_>,
     plan: &GroupPlan,
     prim: Prim,
-    around: &mut Surroundings,
+    around: &mut ExternalFacts,
 ) -> Result<NodeId, PassError> {
     let g = editor.graph();
     let body = body_of(g, plan, &around.interface)
@@ -226,7 +226,7 @@ fn make(
     let loc = g.loc(plan.at);
     let attrs = editor.attrs(vec![(names::subgraph(), Attr::Graph(Arc::new(body)))]);
     let group = editor.at(At::before(plan.at)).loc(loc).insert(prim, &plan.inputs, attrs, &types);
-    around.positions.stands_at(group, plan.at);
+    around.positions.record_position(group, plan.at);
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);

@@ -5,7 +5,7 @@
 //! [`PassLibrary`]; a diagnostic points at the unknown name or option.
 
 use crate::pass::{DynPass, Pass};
-use crate::rules::{Exactness, Rulebook};
+use crate::rules::{Exactness, RuleLibrary};
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::loc::{Source, SourceRange};
 use flambeau_ir::nearest;
@@ -74,7 +74,7 @@ pub trait Configure: Pass + Sized {
     fn configure(options: &PassOptions) -> Result<Self, String>;
 }
 
-type Make = Arc<dyn Fn(&PassOptions) -> Result<Arc<dyn DynPass>, String> + Send + Sync>;
+type PassFactory = Arc<dyn Fn(&PassOptions) -> Result<Arc<dyn DynPass>, String> + Send + Sync>;
 
 /// The entry of a pass in a library.
 #[derive(Clone)]
@@ -87,19 +87,19 @@ pub struct PassEntry {
     pub doc: &'static str,
     /// The options that the pass accepts.
     pub options: &'static [&'static str],
-    make: Make,
+    make: PassFactory,
 }
 
 impl PassEntry {
     /// The entry of a pass without options.
     pub fn of<P: Pass + Default>() -> Self {
-        let make: Make = Arc::new(|_| Ok(Arc::new(P::default())));
+        let make: PassFactory = Arc::new(|_| Ok(Arc::new(P::default())));
         PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options: &[], make }
     }
 
     /// The entry of a pass with options.
     pub fn configured<P: Configure>() -> Self {
-        let make: Make = Arc::new(|options| Ok(Arc::new(P::configure(options)?)));
+        let make: PassFactory = Arc::new(|options| Ok(Arc::new(P::configure(options)?)));
         PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options: P::OPTIONS, make }
     }
 
@@ -108,7 +108,7 @@ impl PassEntry {
         options: &'static [&'static str],
         make: impl Fn(&PassOptions) -> Result<P, String> + Send + Sync + 'static,
     ) -> Self {
-        let make: Make = Arc::new(move |o| Ok(Arc::new(make(o)?)));
+        let make: PassFactory = Arc::new(move |o| Ok(Arc::new(make(o)?)));
         PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options, make }
     }
 }
@@ -149,7 +149,7 @@ impl PassLibrary {
     }
 
     /// Sets the book of rules for the passes that apply rules, in addition to the rules that operators state.
-    pub fn rules(&mut self, book: Rulebook) -> &mut Self {
+    pub fn rules(&mut self, book: RuleLibrary) -> &mut Self {
         for entry in crate::passes::by_rules(book) {
             self.add(entry);
         }
@@ -348,7 +348,7 @@ fn make_step(
     len: usize,
 ) -> Result<PipelineStep, Box<Diagnostic>> {
     let Some(entry) = library.find(name) else {
-        if let Some((_, feature)) = crate::passes::LACKING.iter().find(|(pass, _)| *pass == name) {
+        if let Some((_, feature)) = crate::passes::MISSING_PASSES.iter().find(|(pass, _)| *pass == name) {
             let text = format!("pass `{name}` is not in this build, which lacks the feature `{feature}`");
             return Err(reader.error_at(text, start, len));
         }

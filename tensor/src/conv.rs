@@ -128,6 +128,13 @@ impl ConvSpec {
     }
 
     fn check(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<()> {
+        self.check_parameters(input, weight)?;
+        self.check_channels(input, weight, bias)?;
+        (0..weight.len() - 2).try_for_each(|d| self.check_kernel(input, weight, d))
+    }
+
+    /// Checks the ranks, and that the parameters are lists of one value in range per spatial dimension.
+    fn check_parameters(&self, input: &[i64], weight: &[i64]) -> Result<()> {
         let refuse = |text: String| Err(TensorError::shape(text));
         let space = weight.len().saturating_sub(2);
         if weight.len() < 3 || space > 3 {
@@ -164,17 +171,23 @@ impl ConvSpec {
                 return refuse(format!("{kind} {what} is not supported"));
             }
         }
+        Ok(())
+    }
+
+    /// Checks that the numbers of channels of the operands agree.
+    fn check_channels(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<()> {
+        let refuse = |text: String| Err(TensorError::shape(text));
         let groups = self.groups;
-        let given = if self.transposed { weight[0] } else { weight[1].saturating_mul(groups) };
+        let channels = if self.transposed { weight[0] } else { weight[1].saturating_mul(groups) };
         if weight[0] < groups || weight[0] % groups != 0 {
             return refuse(format!(
                 "Given groups={groups}, expected weight to be at least {groups} at dimension 0 and divisible by it, \
                  but got weight of size {weight:?} instead"
             ));
         }
-        if input[1] != given {
+        if input[1] != channels {
             return refuse(format!(
-                "Given groups={groups}, weight of size {weight:?}, expected input{input:?} to have {given} channels, \
+                "Given groups={groups}, weight of size {weight:?}, expected input{input:?} to have {channels} channels, \
                  but got {} channels instead",
                 input[1]
             ));
@@ -187,29 +200,33 @@ impl ConvSpec {
                 bias.unwrap_or(&[])
             ));
         }
-        for d in 0..space {
-            let reach = self.dilation[d] * (weight[d + 2] - 1) + 1;
-            let padded = input[d + 2] + 2 * self.padding[d];
-            if weight[d + 2] < 1 {
+        Ok(())
+    }
+
+    /// Checks the kernel, padding and output padding of one spatial dimension.
+    fn check_kernel(&self, input: &[i64], weight: &[i64], d: usize) -> Result<()> {
+        let refuse = |text: String| Err(TensorError::shape(text));
+        let reach = self.dilation[d] * (weight[d + 2] - 1) + 1;
+        let padded = input[d + 2] + 2 * self.padding[d];
+        if weight[d + 2] < 1 {
+            return refuse(format!(
+                "kernel size should be greater than zero, but got weight of size {weight:?}"
+            ));
+        }
+        if self.transposed {
+            // PyTorch checks this only if the input is not empty.
+            let far = self.output_padding[d] >= self.stride[d].max(self.dilation[d]);
+            if far && !input.contains(&0) {
                 return refuse(format!(
-                    "kernel size should be greater than zero, but got weight of size {weight:?}"
+                    "output padding must be smaller than either stride or dilation, but got output_padding: {}",
+                    self.output_padding[d]
                 ));
             }
-            if self.transposed {
-                // PyTorch checks this only if the input is not empty.
-                let far = self.output_padding[d] >= self.stride[d].max(self.dilation[d]);
-                if far && !input.contains(&0) {
-                    return refuse(format!(
-                        "output padding must be smaller than either stride or dilation, but got output_padding: {}",
-                        self.output_padding[d]
-                    ));
-                }
-            } else if padded < reach {
-                return refuse(format!(
-                    "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't \
-                     be greater than actual input size"
-                ));
-            }
+        } else if padded < reach {
+            return refuse(format!(
+                "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't \
+                 be greater than actual input size"
+            ));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`Line`] is read and a [`LineMut`] is written. Both are checked against their bytes when they are made, so code
 //! that moves elements from one to the other needs no further checks. A [`SharedTarget`] is memory to which several threads
-//! write lines; a [`Buffer`] is scratch memory that knows how much of it is written.
+//! write lines; a [`Buffer`] is scratch memory with the number of its bytes that are written.
 #![allow(unsafe_code, reason = "several threads write parts of one target")]
 
 use std::marker::PhantomData;

@@ -5,7 +5,7 @@
 //! value, writes it or stores it.
 
 use super::constant::ConstantMemory;
-use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_location};
+use super::dag::{ElementId, ElementSubject, MemoryDag, NONE, contents_type, is_plain, owns_location};
 use super::rule::{AliasClass, AliasClassCache, returns_wildcard};
 use super::summary::Summaries;
 use flambeau_ir::attr::names;
@@ -26,7 +26,7 @@ pub(crate) enum Inputs {
 }
 
 /// A container with more uses is treated as modified and stored by unknown code.
-pub(crate) const MOST_READERS: usize = 8;
+pub(crate) const MAX_TRACKED_USES: usize = 8;
 
 /// A write by one node.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl<'g> Builder<'g> {
         match self.of_value.get(v) {
             0 => {
                 let ty = self.g.ty(v);
-                let e = self.dag.add(Of::Value(v), ty, owns_location(ty));
+                let e = self.dag.add(ElementSubject::Value(v), ty, owns_location(ty));
                 self.set(v, e);
                 e
             }
@@ -156,7 +156,7 @@ impl<'g> Builder<'g> {
             [] => {}
             [one, rest @ ..] if rest.iter().all(|e| e == one) => self.set(v, *one),
             _ => {
-                let e = self.dag.add(Of::Value(v), self.g.ty(v), false);
+                let e = self.dag.add(ElementSubject::Value(v), self.g.ty(v), false);
                 self.set(v, e);
                 for &target in targets {
                     self.dag.point(e, target);
@@ -187,7 +187,7 @@ impl<'g> Builder<'g> {
         if !ty.is_mutable() || is_plain(ty) {
             return;
         }
-        let e = self.dag.add_exact(Of::Value(v), ty, owns_location(ty));
+        let e = self.dag.add_exact(ElementSubject::Value(v), ty, owns_location(ty));
         self.set(v, e);
         self.container_made(v, e);
     }
@@ -220,7 +220,7 @@ impl<'g> Builder<'g> {
     /// Whether every use of a container is a tracked read.
     fn is_closed(&mut self, v: ValueId) -> bool {
         let g = self.g;
-        if g.use_count(v) > MOST_READERS {
+        if g.use_count(v) > MAX_TRACKED_USES {
             return false;
         }
         g.uses(v).all(|u| match g.op(u.user).kind() {
@@ -260,7 +260,7 @@ impl<'g> Builder<'g> {
                     if !self.is_mutable(v) {
                         continue;
                     }
-                    let e = self.dag.add(Of::Value(v), g.ty(v), false);
+                    let e = self.dag.add(ElementSubject::Value(v), g.ty(v), false);
                     self.set(v, e);
                     if i + 1 < g.operand_count(owner) {
                         self.flow(g.operand(owner, i + 1), e);
@@ -499,14 +499,14 @@ impl<'g> Builder<'g> {
         if inner.is_wildcard_before() || inner.is_wildcard_after() {
             return self.set_wildcard(v);
         }
-        let e = self.dag.add_exact(Of::Value(v), ty, owns_location(ty));
+        let e = self.dag.add_exact(ElementSubject::Value(v), ty, owns_location(ty));
         self.set(v, e);
         let items = of_sets(inner);
         if items.is_empty() {
             // New contents get a location of their own.
             let inside = self.dag.contents(e);
             let what = self.dag.ty(inside);
-            let new = self.dag.add(Of::Helper, what, owns_location(what));
+            let new = self.dag.add(ElementSubject::Helper, what, owns_location(what));
             self.dag.point(inside, new);
         }
         for item in items {
@@ -523,7 +523,7 @@ impl<'g> Builder<'g> {
             return;
         }
         let is_container = contents_type(ty).is_some() && !self.returns_open_type(node, v);
-        let e = self.dag.add(Of::Value(v), ty, owns_location(ty));
+        let e = self.dag.add(ElementSubject::Value(v), ty, owns_location(ty));
         self.set(v, e);
         let into = if is_container { self.dag.contents(e) } else { e };
         if !owns_location(ty) {

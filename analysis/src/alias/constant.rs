@@ -9,7 +9,7 @@
 //! the address of a freed storage; it is then treated as an alias of the old one.
 
 use super::build::Builder;
-use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, owns_location};
+use super::dag::{ElementId, ElementSubject, MemoryDag, NONE, contents_type, owns_location};
 use super::locations::Flags;
 use crate::analysis::ConstantOwner;
 use flambeau_ir::{IValue, Type, ValueId};
@@ -59,7 +59,7 @@ impl ConstantMemory {
         }
     }
 
-    fn of(&mut self, dag: &mut MemoryDag, tensor: &Tensor, of: Of) -> ElementId {
+    fn of(&mut self, dag: &mut MemoryDag, tensor: &Tensor, of: ElementSubject) -> ElementId {
         self.known(tensor).unwrap_or_else(|| {
             let e = dag.add(of, Type::TENSOR, true);
             self.record(dag, tensor, e);
@@ -75,19 +75,19 @@ impl Builder<'_> {
             return;
         }
         let value = self.g.constant(v).unwrap_or_default();
-        let e = self.constant_memory(&value, self.g.ty(v), Of::Value(v));
+        let e = self.constant_memory(&value, self.g.ty(v), ElementSubject::Value(v));
         self.set(v, e);
     }
 
     /// The element of a constant of a mutable type. Types have bounded depth, which bounds the recursion over tuples.
-    fn constant_memory(&mut self, value: &IValue, ty: Type, of: Of) -> ElementId {
+    fn constant_memory(&mut self, value: &IValue, ty: Type, of: ElementSubject) -> ElementId {
         match (value, ty.unwrap_optional().as_tuple()) {
             (IValue::Tensor(tensor), _) => self.constants.of(&mut self.dag, tensor, of),
             (IValue::Tuple(tuple), Some(types)) if types.elems.len() == tuple.items().len() => {
                 let e = self.dag.add_exact(of, ty, false);
                 for (item, &ty) in tuple.items().iter().zip(&types.elems) {
                     if ty.is_mutable() {
-                        let inside = self.constant_memory(item, ty, Of::Helper);
+                        let inside = self.constant_memory(item, ty, ElementSubject::Helper);
                         self.dag.put(e, inside);
                     }
                 }
@@ -98,7 +98,7 @@ impl Builder<'_> {
     }
 
     /// A constant that untracked code may modify and store, or whose type is imprecise.
-    fn constant_container(&mut self, value: &IValue, ty: Type, of: Of) -> ElementId {
+    fn constant_container(&mut self, value: &IValue, ty: Type, of: ElementSubject) -> ElementId {
         let e = self.dag.add(of, ty, owns_location(ty));
         match self.dag.elements[e].location {
             NONE => {
@@ -112,7 +112,7 @@ impl Builder<'_> {
             let mut tensors = Vec::new();
             value.visit_tensors(|tensor| tensors.push(tensor.clone()));
             for tensor in tensors {
-                let storage = self.constants.of(&mut self.dag, &tensor, Of::Helper);
+                let storage = self.constants.of(&mut self.dag, &tensor, ElementSubject::Helper);
                 self.dag.point(inside, storage);
             }
             self.dag.escape(e);

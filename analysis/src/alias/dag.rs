@@ -51,7 +51,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// The subject of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum ElementSubject {
     /// A value of the graph.
     Value(ValueId),
     /// The contents of another element.
@@ -64,7 +64,7 @@ pub(crate) enum Of {
 
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryElement {
-    pub(crate) of: Of,
+    pub(crate) of: ElementSubject,
     pub(crate) ty: Type,
     /// The location of the element's own memory, or `NONE`.
     pub(crate) location: u32,
@@ -171,12 +171,12 @@ impl MemoryDag {
             opening: Vec::new(),
             unified: Vec::new(),
         };
-        dag.all = dag.add(Of::Wildcard, Type::ANY, false);
+        dag.all = dag.add(ElementSubject::Wildcard, Type::ANY, false);
         let types = [Type::TENSOR, Type::ANY_LIST, Type::ANY, Type::ANY_CLASS, Type::PY_OBJECT];
         for (i, ty) in types.into_iter().enumerate() {
             // Tensors, and objects and host objects of unknown type, own a location; lists and dictionaries have
             // wildcards per type below their kind.
-            let kind = dag.add(Of::Wildcard, ty, matches!(i, 0 | 3 | 4));
+            let kind = dag.add(ElementSubject::Wildcard, ty, matches!(i, 0 | 3 | 4));
             dag.kinds[i] = kind;
             dag.edge(dag.all, kind);
             if i != 0 {
@@ -184,14 +184,14 @@ impl MemoryDag {
             }
         }
         dag.elements[dag.all].contents = dag.all.0;
-        dag.input_wildcard = dag.add(Of::Wildcard, Type::TENSOR, true);
+        dag.input_wildcard = dag.add(ElementSubject::Wildcard, Type::TENSOR, true);
         dag.locations.mark(dag.elements[dag.input_wildcard].location, Flags::EXTERNAL_TENSOR);
         dag.edge(dag.kinds[0], dag.input_wildcard);
         dag
     }
 
     /// Adds an element.
-    pub(crate) fn add(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
+    pub(crate) fn add(&mut self, of: ElementSubject, ty: Type, owns: bool) -> ElementId {
         let location = if owns { self.locations.add(Flags::NONE) } else { NONE };
         let e = self.elements.alloc(MemoryElement {
             of,
@@ -203,7 +203,7 @@ impl MemoryDag {
             escaped: false,
             opened: false,
         });
-        if of == Of::Wildcard {
+        if of == ElementSubject::Wildcard {
             self.wildcard_list.push(e);
             if location != NONE {
                 let kind = if ty.is_tensor() { Flags::NONE } else { Flags::EXTERNAL_CONTAINER };
@@ -214,7 +214,7 @@ impl MemoryDag {
     }
 
     /// Adds a container with only the contents that are added explicitly.
-    pub(crate) fn add_exact(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
+    pub(crate) fn add_exact(&mut self, of: ElementSubject, ty: Type, owns: bool) -> ElementId {
         let e = self.add(of, ty, owns);
         self.elements[e].exact = true;
         e
@@ -261,7 +261,7 @@ impl MemoryDag {
             }
             done.push((from, to));
             self.edge(from, to);
-            self.late |= to > from && self.elements[to].of != Of::Wildcard;
+            self.late |= to > from && self.elements[to].of != ElementSubject::Wildcard;
             let inside = self.elements[from].contents;
             if inside != NONE && contents_type(self.ty(to)).is_some() {
                 let contents = self.contents(to);
@@ -290,7 +290,7 @@ impl MemoryDag {
                     if known == NONE { self.make_contents(target, &mut todo) } else { ElementId(known) };
                 if below != inside {
                     self.edge(inside, below);
-                    self.late |= below > inside && self.elements[below].of != Of::Wildcard;
+                    self.late |= below > inside && self.elements[below].of != ElementSubject::Wildcard;
                 }
             }
         }
@@ -303,7 +303,7 @@ impl MemoryDag {
         // The initial members of a new container are new as well, and can be read from it more than once.
         let fresh = location != NONE && !exact;
         let owns = fresh && owns_location(inner);
-        let inside = self.add(Of::Contents(e), inner, owns);
+        let inside = self.add(ElementSubject::Contents(e), inner, owns);
         self.elements[e].contents = inside.0;
         if (fresh && !owns) || escaped || opened {
             let wildcard = self.wildcard(inner);
@@ -339,7 +339,7 @@ impl MemoryDag {
         };
         let e = match (own_kind, ty.kind()) {
             (Some(kind), _) => {
-                let e = self.add(Of::Wildcard, ty, true);
+                let e = self.add(ElementSubject::Wildcard, ty, true);
                 self.edge(self.kinds[kind], e);
                 e
             }
@@ -370,7 +370,7 @@ impl MemoryDag {
 
     /// The wildcard of a type that may be several kinds of object (or, like a tuple, is immutable itself).
     fn wildcard_of_parts(&mut self, ty: Type) -> ElementId {
-        let e = self.add(Of::Wildcard, ty, false);
+        let e = self.add(ElementSubject::Wildcard, ty, false);
         if matches!(ty.kind(), TypeKind::Tuple(_)) {
             return e;
         }
@@ -398,7 +398,7 @@ impl MemoryDag {
 
     /// Marks an element and everything reachable from it as escaped.
     pub(crate) fn escape(&mut self, e: ElementId) {
-        if self.elements[e].of != Of::Wildcard && !self.elements[e].escaped {
+        if self.elements[e].of != ElementSubject::Wildcard && !self.elements[e].escaped {
             self.escaping.push(e);
         }
     }
@@ -427,7 +427,7 @@ impl MemoryDag {
 
     /// Records that a container is modified by untracked code: it may hold any wildcard memory.
     pub(crate) fn open(&mut self, e: ElementId) {
-        if contents_type(self.ty(e)).is_some() && self.elements[e].of != Of::Wildcard {
+        if contents_type(self.ty(e)).is_some() && self.elements[e].of != ElementSubject::Wildcard {
             self.opening.push(e);
         }
     }
@@ -438,7 +438,7 @@ impl MemoryDag {
         let mut todo = std::mem::take(&mut self.opening);
         while let Some(e) = todo.pop() {
             let element = &mut self.elements[e];
-            if element.opened || element.of == Of::Wildcard {
+            if element.opened || element.of == ElementSubject::Wildcard {
                 continue;
             }
             element.opened = true;
@@ -448,7 +448,7 @@ impl MemoryDag {
         let mut todo = std::mem::take(&mut self.escaping);
         while let Some(e) = todo.pop() {
             let element = &mut self.elements[e];
-            if element.escaped || element.of == Of::Wildcard {
+            if element.escaped || element.of == ElementSubject::Wildcard {
                 continue;
             }
             element.escaped = true;
@@ -478,5 +478,5 @@ impl MemoryDag {
 
 /// Whether an element is a wildcard.
 pub(crate) fn is_wildcard(dag: &MemoryDag, e: ElementId) -> bool {
-    dag.elements[e].of == Of::Wildcard
+    dag.elements[e].of == ElementSubject::Wildcard
 }

@@ -1,6 +1,6 @@
 //! The memory graph as text and as a Graphviz graph. Both depend only on the program, never on addresses.
 
-use super::dag::{ElementId, MemoryDag, NONE, Of, is_wildcard};
+use super::dag::{ElementId, ElementSubject, MemoryDag, NONE, is_wildcard};
 use super::{AliasDb, Flags};
 use flambeau_ir::{Graph, NodeId, ValueId, WalkStep};
 use std::fmt::Write;
@@ -51,7 +51,7 @@ impl AliasDb {
             text.push_str("new\n");
             return;
         };
-        if self.dag.elements[e].of == Of::Value(v) {
+        if self.dag.elements[e].of == ElementSubject::Value(v) {
             self.dump_element(g, e, text);
         } else {
             text.push_str(&self.element_name(g, e));
@@ -114,14 +114,14 @@ impl AliasDb {
         // Contents of contents: the loop is bounded by the nesting of the type.
         loop {
             match self.dag.elements[e].of {
-                Of::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
-                Of::Value(_) => return format!("{prefix}an erased value"),
-                Of::Wildcard => {
+                ElementSubject::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
+                ElementSubject::Value(_) => return format!("{prefix}an erased value"),
+                ElementSubject::Wildcard => {
                     let input = if self.dag.is_input_wildcard(e) { "input " } else { "" };
                     return format!("{prefix}*{input}{}", self.dag.ty(e));
                 }
-                Of::Helper => return format!("{prefix}new {}", self.dag.ty(e)),
-                Of::Contents(of) => {
+                ElementSubject::Helper => return format!("{prefix}new {}", self.dag.ty(e)),
+                ElementSubject::Contents(of) => {
                     prefix.push_str("contents of ");
                     e = of;
                 }
@@ -184,8 +184,12 @@ impl AliasDb {
 /// The elements to draw: all but unreachable wildcards.
 fn used(dag: &MemoryDag) -> Vec<bool> {
     let mut used = vec![false; dag.elements.len()];
-    let mut todo: Vec<ElementId> =
-        dag.elements.iter().filter(|(_, element)| element.of != Of::Wildcard).map(|(e, _)| e).collect();
+    let mut todo: Vec<ElementId> = dag
+        .elements
+        .iter()
+        .filter(|(_, element)| element.of != ElementSubject::Wildcard)
+        .map(|(e, _)| e)
+        .collect();
     while let Some(e) = todo.pop() {
         if std::mem::replace(&mut used[e.0 as usize], true) {
             continue;

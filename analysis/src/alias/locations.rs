@@ -146,7 +146,7 @@ impl Locations {
     pub(crate) fn mark(&mut self, loc: u32, flags: Flags) {
         let rep = self.find(loc) as usize;
         self.flags[rep].0 |= flags.0;
-        self.note(rep);
+        self.update_summary(rep);
     }
 
     /// Merges two locations. Returns the representative.
@@ -162,7 +162,7 @@ impl Locations {
         self.parent[gone as usize] = keep;
         let flags = self.flags[gone as usize];
         self.flags[keep as usize].0 |= flags.0;
-        self.note(keep as usize);
+        self.update_summary(keep as usize);
         self.merged = true;
         keep
     }
@@ -184,7 +184,7 @@ impl Locations {
     }
 
     /// Updates the summaries over all classes after a change to one class.
-    fn note(&mut self, rep: usize) {
+    fn update_summary(&mut self, rep: usize) {
         let flags = self.flags[rep];
         self.shared |= flags.shared_kinds();
         if flags.has(Flags::WRITTEN) {

@@ -1,7 +1,7 @@
 //! Structural operators: interprets [`MemoryTransfer`] as constraints of the points-to graph.
 
 use super::build::Builder;
-use super::dag::{ElementId, Of, contents_type, owns_location};
+use super::dag::{ElementId, ElementSubject, contents_type, owns_location};
 use flambeau_ir::attr::names;
 use flambeau_ir::{Graph, MemoryTransfer, NodeId, Prim, ValueId};
 use smallvec::SmallVec;
@@ -81,7 +81,7 @@ impl Builder<'_> {
         if !ty.is_mutable() || contents_type(ty).is_none() {
             return;
         }
-        let e = self.dag.add_exact(Of::Value(v), ty, owns_location(ty));
+        let e = self.dag.add_exact(ElementSubject::Value(v), ty, owns_location(ty));
         self.set(v, e);
         for operand in g.operands(node) {
             if self.is_mutable(operand) {
@@ -119,7 +119,7 @@ impl Builder<'_> {
             let from = self.element(container);
             let inside = self.dag.contents(from);
             if prim == Prim::TupleSlice {
-                let e = self.dag.add_exact(Of::Value(v), g.ty(v), false);
+                let e = self.dag.add_exact(ElementSubject::Value(v), g.ty(v), false);
                 self.set(v, e);
                 if contents_type(g.ty(v)).is_some() {
                     self.dag.put(e, inside);

@@ -88,7 +88,7 @@ fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSe
     search.out
 }
 
-struct Frame {
+struct DfsFrame {
     element: ElementId,
     /// The next edge to visit: `CONTENTS`, then the list of points-to edges.
     next: Cursor,
@@ -109,11 +109,11 @@ struct Search {
     count: u32,
     /// Elements discovered but not yet assigned to a component.
     open: Vec<ElementId>,
-    frames: Vec<Frame>,
+    frames: Vec<DfsFrame>,
 }
 
 /// Marks in `low` an element whose component is complete.
-const DONE: u32 = u32::MAX;
+const COMPONENT_DONE: u32 = u32::MAX;
 
 impl Search {
     fn from(&mut self, dag: &mut MemoryDag, sets: &mut Sets, root: ElementId) {
@@ -144,7 +144,7 @@ impl Search {
             let Some(target) = target else { continue };
             if self.index[target.0 as usize] == 0 {
                 self.discover(target);
-            } else if self.low[target.0 as usize] != DONE {
+            } else if self.low[target.0 as usize] != COMPONENT_DONE {
                 let low = self.index[target.0 as usize].min(self.low[at.0 as usize]);
                 self.low[at.0 as usize] = low;
             }
@@ -156,7 +156,7 @@ impl Search {
         self.index[e.0 as usize] = self.count;
         self.low[e.0 as usize] = self.count;
         self.open.push(e);
-        self.frames.push(Frame { element: e, next: Cursor::Contents });
+        self.frames.push(DfsFrame { element: e, next: Cursor::Contents });
     }
 
     fn finish(&mut self, dag: &mut MemoryDag, sets: &mut Sets, e: ElementId) {
@@ -171,12 +171,12 @@ impl Search {
             }
             for member in self.open.drain(start..) {
                 self.out[member.0 as usize] = set;
-                self.low[member.0 as usize] = DONE;
+                self.low[member.0 as usize] = COMPONENT_DONE;
             }
         }
         if let Some(parent) = self.frames.last() {
             let parent = parent.element.0 as usize;
-            if low != DONE && self.low[e.0 as usize] != DONE {
+            if low != COMPONENT_DONE && self.low[e.0 as usize] != COMPONENT_DONE {
                 self.low[parent] = self.low[parent].min(low);
             }
         }

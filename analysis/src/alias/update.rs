@@ -5,10 +5,9 @@
 //! A database is the least solution of the constraints of all nodes ("this result may be that operand", "this node
 //! writes that operand"). The constraints of a node depend only on the node: its operator, attributes, operands,
 //! results and their types; the exceptions are listed below. Edits are therefore not replayed. From a batch of changes,
-//! [`Touched`] collects the nodes whose constraints may differ from those at the last synchronization, and [`DatabaseUpdate`]
+//! [`ChangedNodes`] collects the nodes whose constraints may differ from those at the last synchronization, and [`DatabaseUpdate`]
 //! adds the constraints that these nodes have *in the current graph*. Then every constraint of the current graph holds
 //! in the database:
-//! database:
 //! - a node that was not touched has unchanged constraints, which are in the database already;
 //! - the constraints of a touched node were added, or the database was rebuilt.
 //!
@@ -29,8 +28,8 @@
 //!
 //! Cleanup passes (erase, replace uses, insert constants, views, writes and pure nodes) do not force a rebuild.
 
-use super::build::{MOST_READERS, NodeWrite};
-use super::dag::{ElementId, NONE, Of, contents_type, is_plain, owns_location};
+use super::build::{MAX_TRACKED_USES, NodeWrite};
+use super::dag::{ElementId, ElementSubject, NONE, contents_type, is_plain, owns_location};
 use super::locations::LocSet;
 use super::prim::tuple_item;
 use super::rule::{AliasClass, returns_wildcard};
@@ -46,7 +45,7 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 pub(super) fn update(db: &mut AliasDb, g: &Graph, changes: &[Change]) -> Update {
-    let mut touched = Touched::default();
+    let mut touched = ChangedNodes::default();
     let known = changes.iter().all(|change| touched.change(db, g, change));
     if !known || !(DatabaseUpdate { db: &mut *db, g, touched: &mut touched }).run() {
         return Update::Rebuild;
@@ -57,14 +56,14 @@ pub(super) fn update(db: &mut AliasDb, g: &Graph, changes: &[Change]) -> Update 
 
 /// Existing nodes whose constraints may differ from those in the database, without duplicates.
 #[derive(Default)]
-struct Touched {
+struct ChangedNodes {
     nodes: Vec<NodeId>,
     seen: HashSet<NodeId, FxBuildHasher>,
     /// Values whose users have been added.
     values: HashSet<ValueId, FxBuildHasher>,
 }
 
-impl Touched {
+impl ChangedNodes {
     fn node(&mut self, g: &Graph, node: NodeId) {
         if g.has_node(node) && self.seen.insert(node) {
             self.nodes.push(node);
@@ -116,7 +115,7 @@ fn same_memory(a: Type, b: Type) -> bool {
 struct DatabaseUpdate<'a> {
     db: &'a mut AliasDb,
     g: &'a Graph,
-    touched: &'a mut Touched,
+    touched: &'a mut ChangedNodes,
 }
 
 impl DatabaseUpdate<'_> {
@@ -170,7 +169,7 @@ impl DatabaseUpdate<'_> {
         if !self.is_plain(v) {
             return None;
         }
-        let e = self.db.dag.add(Of::Value(v), self.g.ty(v), true);
+        let e = self.db.dag.add(ElementSubject::Value(v), self.g.ty(v), true);
         let set = LocSet::single(self.db.dag.elements[e].location);
         self.db.solution.locs.push(set);
         self.db.solution.deep.push(set);
@@ -179,7 +178,7 @@ impl DatabaseUpdate<'_> {
     }
 
     /// Adds the constraint that `v`, a plain value, may be `target`.
-    fn may_be(&mut self, v: ValueId, target: ElementId) -> bool {
+    fn add_points_to(&mut self, v: ValueId, target: ElementId) -> bool {
         if !self.is_plain(v) || contents_type(self.db.dag.ty(target)).is_some() {
             return false;
         }
@@ -192,9 +191,9 @@ impl DatabaseUpdate<'_> {
         }
     }
 
-    /// [`DatabaseUpdate::may_be`] for the element of another value, which is plain or of immutable type.
+    /// [`DatabaseUpdate::add_points_to`] for the element of another value, which is plain or of immutable type.
     fn may_be_value(&mut self, v: ValueId, other: ValueId) -> bool {
-        !self.is_mutable(other) || self.element(other).is_some_and(|e| self.may_be(v, e))
+        !self.is_mutable(other) || self.element(other).is_some_and(|e| self.add_points_to(v, e))
     }
 
     /// Merges all locations that two elements may be.
@@ -243,7 +242,7 @@ impl DatabaseUpdate<'_> {
     fn only_reads(&mut self, node: NodeId) -> bool {
         let g = self.g;
         g.operands(node).all(|v| {
-            contents_type(g.ty(v)).is_none() || g.use_count(v) <= MOST_READERS || !self.is_mutable(v)
+            contents_type(g.ty(v)).is_none() || g.use_count(v) <= MAX_TRACKED_USES || !self.is_mutable(v)
         })
     }
 
@@ -290,7 +289,7 @@ impl DatabaseUpdate<'_> {
             self.is_plain(v)
                 && info.is_none_or(|info| {
                     let targets = bound.iter().filter(|(set, _)| info.before.contains(set));
-                    info.contained.is_empty() && targets.into_iter().all(|&(_, e)| self.may_be(v, e))
+                    info.contained.is_empty() && targets.into_iter().all(|&(_, e)| self.add_points_to(v, e))
                 })
         })
     }
@@ -329,7 +328,7 @@ impl DatabaseUpdate<'_> {
     fn constant(&mut self, v: ValueId) -> bool {
         let Some(IValue::Tensor(tensor)) = self.g.constant(v) else { return false };
         if let Some(known) = self.db.constants.known(&tensor) {
-            return self.may_be(v, known);
+            return self.add_points_to(v, known);
         }
         let Some(e) = self.element(v).filter(|&e| self.db.dag.elements[e].location != NONE) else {
             return false;
@@ -346,7 +345,8 @@ impl DatabaseUpdate<'_> {
         if contents_type(g.ty(v)).is_none() || !self.is_mutable(v) {
             return true;
         }
-        let Some(e) = self.db.element(v).filter(|&e| self.db.dag.elements[e].of == Of::Value(v)) else {
+        let Some(e) = self.db.element(v).filter(|&e| self.db.dag.elements[e].of == ElementSubject::Value(v))
+        else {
             return false;
         };
         let inside = self.db.dag.elements[e].contents;
@@ -380,7 +380,7 @@ impl DatabaseUpdate<'_> {
             prim != Prim::TupleSlice
                 && inside != NONE
                 && !self.db.set_of(ElementId(inside), false).is_empty()
-                && self.may_be(v, ElementId(inside))
+                && self.add_points_to(v, ElementId(inside))
         })
     }
 

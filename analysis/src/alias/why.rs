@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 
 /// Maximum number of paths printed per value.
-const MOST: usize = 8;
+const MAX_PATHS: usize = 8;
 
 /// The elements reachable from a value that own memory, nearest first; `from` maps each element to its predecessor.
-struct Reach {
+struct ReachableElements {
     from: HashMap<ElementId, Option<ElementId>, FxBuildHasher>,
     owners: Vec<ElementId>,
 }
@@ -73,8 +73,8 @@ impl AliasDb {
         text
     }
 
-    fn reach(&self, value: ValueId) -> Reach {
-        let mut reach = Reach { from: HashMap::default(), owners: Vec::new() };
+    fn reach(&self, value: ValueId) -> ReachableElements {
+        let mut reach = ReachableElements { from: HashMap::default(), owners: Vec::new() };
         let Some(start) = self.element(value) else { return reach };
         reach.from.insert(start, None);
         let mut queue = VecDeque::from([start]);
@@ -103,7 +103,14 @@ impl AliasDb {
         name
     }
 
-    fn describe_path(&self, graph: &Graph, value: ValueId, reach: &Reach, to: ElementId, text: &mut String) {
+    fn describe_path(
+        &self,
+        graph: &Graph,
+        value: ValueId,
+        reach: &ReachableElements,
+        to: ElementId,
+        text: &mut String,
+    ) {
         let mut path = vec![to];
         while let Some(Some(from)) = reach.from.get(&path[path.len() - 1]) {
             path.push(*from);
@@ -117,7 +124,7 @@ impl AliasDb {
         let _ = writeln!(text, "  {}", names.join(" -> "));
     }
 
-    fn describe_owners(&self, graph: &Graph, value: ValueId, reach: &Reach, text: &mut String) {
+    fn describe_owners(&self, graph: &Graph, value: ValueId, reach: &ReachableElements, text: &mut String) {
         let mut names: Vec<String> = Vec::new();
         for &e in &reach.owners {
             let name = self.owner_name(graph, e);
@@ -125,8 +132,8 @@ impl AliasDb {
                 names.push(name);
             }
         }
-        let more = names.len().saturating_sub(MOST);
-        names.truncate(MOST);
+        let more = names.len().saturating_sub(MAX_PATHS);
+        names.truncate(MAX_PATHS);
         if more > 0 {
             names.push(format!("{more} more"));
         }
@@ -145,7 +152,7 @@ impl AliasDb {
                 self.solution.sets.iter(set).any(|loc| self.dag.locations.find(loc) == location)
             });
             let name = graph.op_name(node).as_str();
-            if hits && !names.contains(&name) && names.len() < MOST {
+            if hits && !names.contains(&name) && names.len() < MAX_PATHS {
                 names.push(name);
             }
         }

@@ -6,7 +6,7 @@
 //! any blocks, by the numbers of [`Dominance`]. A node that may raise must not pass certain other nodes either, even if
 //! they write nothing it reads ([`ErrorOrder`](super::ErrorOrder)).
 //!
-//! Every write is listed under at most [`MOST`] locations, and a query inspects at most that many; writes and reads of
+//! Every write is listed under at most [`MAX_LOCATIONS`] locations, and a query inspects at most that many; writes and reads of
 //! larger sets conflict with every other one. So construction is linear, and answers are conservative.
 
 use super::AliasDb;
@@ -18,7 +18,7 @@ use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 
 /// A larger set of locations conflicts with all others.
-const MOST: usize = 64;
+const MAX_LOCATIONS: usize = 64;
 
 /// The positions of writes in a graph at the time of construction. See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct WriteOrder {
     by_location: HashMap<u32, Vec<u32>, FxBuildHasher>,
     /// Numbers of all writers, ascending.
     all: Vec<u32>,
-    /// Numbers of writers of more than [`MOST`] locations, ascending.
+    /// Numbers of writers of more than [`MAX_LOCATIONS`] locations, ascending.
     large: Vec<u32>,
 }
 
@@ -153,7 +153,7 @@ impl WriteOrder {
 
 /// The locations of a set, with overlapping ones mapped to one representative; `None` if there are too many.
 fn locations(db: &AliasDb, set: LocSet) -> Option<impl Iterator<Item = u32> + '_> {
-    let few = db.solution.sets.iter(set).nth(MOST).is_none();
+    let few = db.solution.sets.iter(set).nth(MAX_LOCATIONS).is_none();
     few.then(|| db.solution.sets.iter(set).map(|loc| db.overlapping(loc)))
 }
 

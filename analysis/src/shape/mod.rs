@@ -25,4 +25,4 @@ pub use propagate::Shapes;
 pub use rule::{Dtype, ResultShapes, conclude, infer};
 pub use sizes::broadcast_dims;
 pub use symbols::{Expr, Range, Symbols};
-pub use valuation::{Mark, Valuation};
+pub use valuation::{BindingPosition, Valuation};

@@ -170,7 +170,7 @@ enum Kind {
     Other,
 }
 
-struct Frame {
+struct WalkFrame {
     node: NodeId,
     block: usize,
     kind: Kind,
@@ -180,7 +180,7 @@ struct Propagation<'g> {
     g: &'g Graph,
     db: &'g AliasDb,
     shapes: Shapes,
-    frames: Vec<Frame>,
+    frames: Vec<WalkFrame>,
     /// Number of frames that are loops.
     loops: usize,
     depth: u32,
@@ -269,7 +269,7 @@ impl Propagation<'_> {
                 Kind::Other
             }
         };
-        self.frames.push(Frame { node, block: 0, kind });
+        self.frames.push(WalkFrame { node, block: 0, kind });
         self.first(body)
     }
 

@@ -25,7 +25,7 @@ pub struct Valuation {
 
 /// A position in the order of bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(usize);
+pub struct BindingPosition(usize);
 
 impl Valuation {
     /// Creates a valuation without bindings.
@@ -50,12 +50,12 @@ impl Valuation {
 
     /// Returns the current position in the order of bindings, for [`Valuation::undo`].
     #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark(self.trail.len())
+    pub fn mark(&self) -> BindingPosition {
+        BindingPosition(self.trail.len())
     }
 
     /// Removes the bindings made since `mark`.
-    pub fn undo(&mut self, mark: Mark) {
+    pub fn undo(&mut self, mark: BindingPosition) {
         for symbol in self.trail.drain(mark.0.min(self.trail.len())..) {
             self.bound.remove(&symbol);
         }

@@ -90,6 +90,6 @@ impl Text {
         out.int(self.name as i64);
         out.int(self.first_line.into());
         out.short_tuple(3);
-        out.remember()
+        out.memoize()
     }
 }

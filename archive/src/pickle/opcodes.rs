@@ -165,7 +165,7 @@ impl PickleOp {
     ];
 
     /// Opcodes that TorchScript's pickler never writes and whose values have no counterpart in TorchScript.
-    const REFUSED: &'static [PickleOp] = &[
+    const REFUSED_OPCODES: &'static [PickleOp] = &[
         PickleOp::STRING,
         PickleOp::BINSTRING,
         PickleOp::SHORT_BINSTRING,
@@ -191,8 +191,9 @@ impl PickleOp {
             n += 1;
         }
         n = 0;
-        while n < PickleOp::REFUSED.len() {
-            table[PickleOp::REFUSED[n] as usize] = Some((PickleOp::REFUSED[n], Support::Refused));
+        while n < PickleOp::REFUSED_OPCODES.len() {
+            table[PickleOp::REFUSED_OPCODES[n] as usize] =
+                Some((PickleOp::REFUSED_OPCODES[n], Support::Refused));
             n += 1;
         }
         table

@@ -76,7 +76,7 @@ impl PickleWriter {
             Err(_) => self.op_with(PickleOp::BINUNICODE8, &(value.len() as u64).to_le_bytes()),
         }
         self.out.extend_from_slice(value.as_bytes());
-        let id = self.remember();
+        let id = self.memoize();
         self.texts.insert(value.to_owned(), id);
     }
 
@@ -90,7 +90,7 @@ impl PickleWriter {
         self.out.push(b'\n');
         self.out.extend_from_slice(name.as_bytes());
         self.out.push(b'\n');
-        let id = self.remember();
+        let id = self.memoize();
         self.globals.insert(key, id);
     }
 
@@ -101,7 +101,7 @@ impl PickleWriter {
     }
 
     /// Stores the top of the stack in a new memo entry.
-    pub fn remember(&mut self) -> MemoId {
+    pub fn memoize(&mut self) -> MemoId {
         let id = self.remembered;
         self.remembered += 1;
         match u8::try_from(id) {
@@ -301,7 +301,7 @@ mod tests {
                 w.new_object();
                 rewrite(p, object.state.expect("built"), w, seen);
                 w.build();
-                seen.insert(id.index(), w.remember());
+                seen.insert(id.index(), w.memoize());
             }
             Value::Call(c) => {
                 let call = p.call(c);
@@ -313,13 +313,13 @@ mod tests {
                 rewrite(p, call.args, w, seen);
                 w.reduce();
                 if *p.global(call.function) == Global::RebuildTensor {
-                    seen.insert(id.index(), w.remember());
+                    seen.insert(id.index(), w.memoize());
                 }
             }
             Value::Persistent(inner) => {
                 rewrite(p, inner, w, seen);
                 w.persistent();
-                seen.insert(id.index(), w.remember());
+                seen.insert(id.index(), w.memoize());
             }
         }
     }

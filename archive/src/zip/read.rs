@@ -5,7 +5,7 @@
 //! central directory as the authority and rejects archives with inconsistencies:
 //!
 //! * the end record ends the file: no comment, no bytes after it, no undeclared bytes before the archive;
-//! * the directory has as many entries as the end record says, and extends up to it;
+//! * the directory has as many entries as the end record states, and extends up to it;
 //! * local headers have the same name, method, flags, sizes and checksum, unless sizes and checksum are in a data
 //!   descriptor, which then must match too;
 //! * no two records have the same name or overlap, and no record overlaps the directory;
@@ -311,7 +311,7 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
     let declared = u64::from(field(16)) | u64::from(field(18)) << 16;
     if declared != u64::from(u32::MAX) && declared != archive.directory_offset() {
         let at = archive.directory_offset();
-        let message = format!("the directory is at byte {at}, but the end record says {declared}");
+        let message = format!("the directory is at byte {at}, but the end record states {declared}");
         return Err(ArchiveError::new(ArchiveCode::Directory, message).at(end as u64));
     }
     Ok(archive)

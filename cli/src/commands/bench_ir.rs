@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 /// Durations of steps in nanoseconds, by name, in order of execution.
-type Times = Vec<(String, u64)>;
+type StepTimes = Vec<(String, u64)>;
 
 /// Returns the fastest of several runs, in nanoseconds, and the last result. Preparation is not timed.
 fn fastest<P, R>(
@@ -52,7 +52,7 @@ fn fastest<P, R>(
 fn steps(
     args: &Args,
     session: &Session,
-) -> Result<(Times, std::sync::Arc<Graph>, std::sync::Arc<CompilationUnit>)> {
+) -> Result<(StepTimes, std::sync::Arc<Graph>, std::sync::Arc<CompilationUnit>)> {
     let n = args.repeat;
     let (read, program) = fastest(n, || (), |()| args.program.load(session))?;
     let graph = args.program.pick(&program)?.graph().clone();
@@ -65,7 +65,7 @@ fn steps(
     Ok((times, graph, program.unit().clone()))
 }
 
-fn analyses(args: &Args, graph: &Graph) -> Result<Times> {
+fn analyses(args: &Args, graph: &Graph) -> Result<StepTimes> {
     let time = |analysis: &flambeau::analysis::StandardAnalysis| {
         let (ns, ()) = fastest(
             args.repeat,
@@ -80,7 +80,7 @@ fn analyses(args: &Args, graph: &Graph) -> Result<Times> {
     STANDARD.iter().map(time).collect()
 }
 
-fn passes(args: &Args, session: &Session, graph: &Graph, unit: &CompilationUnit) -> Result<Times> {
+fn passes(args: &Args, session: &Session, graph: &Graph, unit: &CompilationUnit) -> Result<StepTimes> {
     let all = || session.passes().passes().map(|entry| entry.name.to_owned()).collect();
     let names = if args.passes.is_empty() { all() } else { args.passes.clone() };
     let time = |name: String| {
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let nodes = graph.node_count();
     let bytes_per_node = graph.heap_bytes() as f64 / nodes.max(1) as f64;
     if args.json {
-        let table = |times: &Times| -> serde_json::Value {
+        let table = |times: &StepTimes| -> serde_json::Value {
             times.iter().map(|(name, ns)| (name.clone(), serde_json::Value::from(*ns))).collect()
         };
         let mut json = serde_json::json!({

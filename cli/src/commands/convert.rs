@@ -1,7 +1,7 @@
 //! `flambeau convert`: converts a module or its tensors to another file; the name of the output determines the format.
 
 use crate::inputs::InputArgs;
-use crate::output::{self, misuse, usage};
+use crate::output::{self, command_line_error, usage};
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
 use anyhow::{Context, Result};
@@ -62,10 +62,12 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return export(&session, args);
     }
     if args.version.is_some() || args.decompose.is_some() {
-        return Err(misuse("`--for` and `--decompose` require an exported program as output"));
+        return Err(command_line_error("`--for` and `--decompose` require an exported program as output"));
     }
-    if args.examples.is_given() || !args.dynamic.is_empty() {
-        return Err(misuse("`--inputs`, `--arg` and `--dynamic` require an exported program as output"));
+    if args.examples.is_stated() || !args.dynamic.is_empty() {
+        return Err(command_line_error(
+            "`--inputs`, `--arg` and `--dynamic` require an exported program as output",
+        ));
     }
     let from_module =
         !from_source && flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     if args.weights.is_some() || !args.extra.is_empty() {
         let (input, output) = (args.input.display(), args.output.display());
-        return Err(misuse(format!(
+        return Err(command_line_error(format!(
             "`--weights` and `--extra` require archives as input and output, not {input} and {output}"
         )));
     }
@@ -92,12 +94,14 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 /// Converts an exported program: to another version, to a TorchScript module, or to its tensors.
 fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Result<()> {
     if args.weights.is_some() || !args.extra.is_empty() || args.entry.is_some() {
-        return Err(misuse("`--weights`, `--extra` and `--entry` do not apply to exported programs"));
+        return Err(command_line_error(
+            "`--weights`, `--extra` and `--entry` do not apply to exported programs",
+        ));
     }
     // An invalid option precedes the errors of the file.
     let version = version(args)?;
-    if args.examples.is_given() {
-        return Err(misuse(
+    if args.examples.is_stated() {
+        return Err(command_line_error(
             "`--inputs` and `--arg` apply to modules and functions, not to exported programs",
         ));
     }
@@ -130,7 +134,7 @@ pub(crate) fn version_named(name: Option<&str>) -> Result<FileVersion> {
     match name {
         None => Ok(FileVersion::default()),
         Some(name) => FileVersion::from_name(name)
-            .ok_or_else(|| misuse(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`"))),
+            .ok_or_else(|| command_line_error(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`"))),
     }
 }
 
@@ -144,7 +148,9 @@ pub(crate) fn decomposed(
         None => return Ok(program),
         Some("core-aten") => DecompositionTable::core_aten(session)?,
         Some("functional") => DecompositionTable::functional(session)?,
-        Some(other) => return Err(misuse(format!("`{other}` is not `core-aten` or `functional`"))),
+        Some(other) => {
+            return Err(command_line_error(format!("`{other}` is not `core-aten` or `functional`")));
+        }
     };
     Ok(program.run_decompositions(&table)?)
 }
@@ -160,13 +166,15 @@ pub(crate) fn exported(
     let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()?, in_place };
     let inputs = examples.read(entry)?;
     let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
-    exported.map_err(|error| examples.classify(error))
+    exported.map_err(|error| examples.with_command_line_code(error))
 }
 
 /// Exports a method of a module, or a function.
 fn export(session: &Session, args: &Args) -> Result<()> {
     if args.weights.is_some() || !args.extra.is_empty() || args.state_dict {
-        return Err(misuse("`--weights`, `--extra` and `--state-dict` do not apply to exported programs"));
+        return Err(command_line_error(
+            "`--weights`, `--extra` and `--state-dict` do not apply to exported programs",
+        ));
     }
     let version = version(args)?;
     let file = args.input.to_string_lossy().into_owned();
@@ -190,7 +198,7 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
     let mut files = program.extra_files().to_vec();
     for text in &args.extra {
         let (name, path) =
-            text.split_once('=').ok_or_else(|| misuse(format!("`{text}` is not NAME=FILE")))?;
+            text.split_once('=').ok_or_else(|| command_line_error(format!("`{text}` is not NAME=FILE")))?;
         let bytes = std::fs::read(path).with_context(|| format!("reading {path}"))?;
         match files.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = bytes,

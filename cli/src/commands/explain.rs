@@ -3,7 +3,7 @@
 
 use crate::input_types::InputTypeArgs;
 use crate::inputs::InputArgs;
-use crate::output::{self, did_you_mean, misuse, usage};
+use crate::output::{self, command_line_error, did_you_mean, usage};
 use crate::plans::{CALLS, quiet_host};
 use crate::profile::deoptimizations_text;
 use crate::program::{ProgramArgs, pipeline};
@@ -55,12 +55,14 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     if args.value.is_none() && args.alias.is_empty() {
         if !args.inputs.is_empty() {
-            return Err(misuse("types of inputs require a program and `--value %NAME` or `--alias %A,%B`"));
+            return Err(command_line_error(
+                "types of inputs require a program and `--value %NAME` or `--alias %A,%B`",
+            ));
         }
         return print_section(args.what.as_deref());
     }
     let Some(file) = args.what.clone() else {
-        return Err(misuse("FILE is missing: explain FILE --value %NAME"));
+        return Err(command_line_error("FILE is missing: explain FILE --value %NAME"));
     };
     let session = setup.session()?;
     let program_args = ProgramArgs { file, entry: args.entry.clone(), copy: false };
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             let (a, b) = (named(before, a)?, named(before, b)?);
             output::text(Analyses::new().get::<AliasDb>(before).why(before, a, b))?;
         }
-        _ => return Err(misuse("`--alias` takes two values: --alias %a,%b")),
+        _ => return Err(command_line_error("`--alias` takes two values: --alias %a,%b")),
     }
     if let Some(value) = &args.value {
         let mut after = before.clone();
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 /// Shows the guards that fail in calls on the given inputs.
 fn deopt(args: &Args, setup: Setup) -> Result<()> {
     let Some(file) = args.what.clone() else {
-        return Err(misuse("FILE is missing: explain FILE --deopt"));
+        return Err(command_line_error("FILE is missing: explain FILE --deopt"));
     };
     let session = setup.session()?.with_execution(Execution::Profiling);
     let session = session.with_compilation(Compilation::Synchronous);
@@ -114,7 +116,7 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
             let inputs = given.copied()?;
             let mut host = quiet_host(&session);
             let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
-            result.map_err(|e| options.classify(e))?;
+            result.map_err(|e| options.with_command_line_code(e))?;
         }
     }
     let text = deoptimizations_text(&entry);
@@ -151,7 +153,7 @@ fn print_section(code: Option<&str>) -> Result<()> {
 
 fn unknown_code(code: &str, wanted: &str) -> anyhow::Error {
     if is_program(code) {
-        return misuse(format!(
+        return command_line_error(format!(
             "`{code}` is a program, not an error code; state what to explain: `--value %NAME`, `--alias %A,%B` or `--deopt`"
         ));
     }

@@ -3,8 +3,8 @@
 //! Cases run in worker processes: this command again, with `--worker`. A case that ends or stalls its process is
 //! reported like any other.
 
-use crate::commands::ops::near_operator;
-use crate::output::{self, misuse, unknown, usage};
+use crate::commands::ops::nearest_operator;
+use crate::output::{self, command_line_error, unknown, usage};
 use crate::program::pipeline;
 use crate::setup::Setup;
 use anyhow::{Result, anyhow, bail};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let campaign = Campaign::new(session.registry(), seed);
     let campaign = campaign.favouring(&args.favour).map_err(|why| {
         let mut error = Error::new(Fault::Misuse, "X0003", why);
-        error.help = args.favour.iter().find_map(|name| near_operator(session.registry(), name));
+        error.help = args.favour.iter().find_map(|name| nearest_operator(session.registry(), name));
         usage(error)
     })?;
     if args.worker {
@@ -101,7 +101,7 @@ fn check_planted(name: Option<&str>) -> Result<()> {
     match name {
         Some(name) if known.contains(&name) => Ok(()),
         Some(name) => Err(unknown("planted bug", name, &known)),
-        None => Err(misuse(format!(
+        None => Err(command_line_error(format!(
             "`--oracle planted` needs the name of a planted bug in `--passes`: {}",
             known.join(", ")
         ))),

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     } else if shown == 0 {
         let part = args.name.as_deref().unwrap_or_default();
         let mut error = Error::new(Fault::Misuse, "X0003", format!("no operator has `{part}` in its name"));
-        error.help = near_operator(registry, part);
+        error.help = nearest_operator(registry, part);
         return Err(usage(error));
     }
     Ok(())
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 
 /// Returns the operator with the most similar name, compared with the whole name or the part without namespace and
 /// overload.
-pub(crate) fn near_operator(registry: &Registry, name: &str) -> Option<String> {
+pub(crate) fn nearest_operator(registry: &Registry, name: &str) -> Option<String> {
     let names: Vec<String> = registry.ids().map(|id| registry.schema(id).full_name()).collect();
     let known = names.iter().flat_map(|full| {
         let bare = full.rsplit("::").next().unwrap_or(full);

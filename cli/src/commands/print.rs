@@ -2,7 +2,7 @@
 
 use crate::exported;
 use crate::inputs::InputArgs;
-use crate::output::{self, graph_text, misuse, unknown};
+use crate::output::{self, command_line_error, graph_text, unknown};
 use crate::plans::{self, Specialized};
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
@@ -82,7 +82,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             Some(PrintForm::Ir) => exported::ExportedForm::Ir,
             Some(PrintForm::Dot) => exported::ExportedForm::Dot,
             Some(_) => {
-                return Err(misuse("an exported program is printed as `program`, `graph`, `ir` or `dot`"));
+                return Err(command_line_error(
+                    "an exported program is printed as `program`, `graph`, `ir` or `dot`",
+                ));
             }
         };
         return exported::print(model, form, &session, options);
@@ -98,7 +100,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     match form {
-        PrintForm::Program => return Err(misuse("only exported programs are printed as `program`")),
+        PrintForm::Program => {
+            return Err(command_line_error("only exported programs are printed as `program`"));
+        }
         PrintForm::Graph | PrintForm::Ir => output::text(graph_text(graph, options)?)?,
         PrintForm::Code => output::text(entry.code()?)?,
         PrintForm::Bytecode => output::text(entry.bytecode()?)?,

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Maximum number of inputs, outputs or operators shown without `--all`.
-const SHOWN: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// An operator with the reason why it cannot be run.
 struct Row {
@@ -103,7 +103,7 @@ impl ExportedReport {
     pub(crate) fn text(&self, all: bool) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write(&mut out, if all { usize::MAX } else { SHOWN });
+        let _ = self.write(&mut out, if all { usize::MAX } else { MAX_ROWS });
         out
     }
 

@@ -88,6 +88,6 @@ fn contradicting_types_are_refused() {
     let i = file("input_types", "i.ir", "graph(%x.1 : int, %x.2 : int):\n  return (%x.1)\n");
     wrong(&["shapes", &i, "-a", "x=int"], &["no parameter `x`", "x.1, x.2"]);
     assert_eq!(accepted(&["run", &i, "-a", "x.2=5", "-a", "x.1=4", "--text"]), "4\n");
-    // A call wants a value.
+    // A call requires a value.
     wrong(&["run", &f, "-a", "x=f32[2,3]"], &["is not a value", "rand:f32[2,3]"]);
 }

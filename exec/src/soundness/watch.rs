@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::reference::{Observer, run_observed};
 use crate::sample::Gen;
 use flambeau_analysis::AliasDb;
-use flambeau_analysis::shape::{Fact, Mark, Shapes, Valuation};
+use flambeau_analysis::shape::{BindingPosition, Fact, Shapes, Valuation};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{BlockId, Graph, Prim, ValueId};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ struct Watch<'a> {
     shapes: &'a Shapes,
     run: Valuation,
     /// Marks of the open loop iterations: the symbol bindings before each of them.
-    loops: Vec<Mark>,
+    loops: Vec<BindingPosition>,
     /// Values outside of loops, which are defined once; their facts hold until the end of the run.
     outermost: Vec<(ValueId, IValue)>,
     wrong: Option<String>,

@@ -1,24 +1,24 @@
 //! Concurrent tasks of a run: fork, suspension, join.
 //!
 //! A task that the emitter found isolated (`emit/tasks.rs`) is a [`ScheduledTask`]: a machine of its own with one suspended frame.
-//! Jobs wait in the queue of a [`TaskQueue`], which belongs to the machine of a run and is shared by the machines of its tasks.
-//! Threads of the process run jobs in the order of their forks, at most one less than the number of threads of the run;
-//! the thread of the run takes jobs itself whenever it has to wait. A job that waits for a future that is not complete
-//! leaves its thread: the future's completion puts it back into the queue. So no thread of the pool ever blocks, and no
-//! job can wait for another that no thread will run.
+//! Ready tasks are in a [`TaskQueue`], which belongs to the machine of a run and is shared by the machines of its tasks.
+//! Worker threads of the process run them in the order of their forks, at most one worker less than the number of threads
+//! of the run; the thread of the run takes tasks itself whenever it has to wait. A task that waits for an incomplete
+//! future leaves its thread, and the future's completion puts it back into the queue. So no worker ever blocks, and no
+//! task waits for a task that no thread runs.
 //!
 //! The results are those of the reference, which runs a task at its fork:
 //! - A frame joins its tasks before it does anything that a task could observe, and before it returns, fails or bails
 //!   out.
 //! - The errors of a task are those of its future. A limit that ends a task ends the run: it is raised at the fork, once
 //!   the frame joins the task. Nothing observable happened in between.
-//! - A job inherits the limits, the cancellation, the gradient mode and the budget of its frame. The fuel that it used is
+//! - A task inherits the limits, the cancellation, the gradient mode and the budget of its frame. The fuel that it used is
 //!   taken from the frame at the join, and its write protections are added to those of the frame. If the fuel of all does
 //!   not suffice, that is an error as in the reference, but its location is the join.
 //! - Memory is the exception: tasks that run concurrently hold their memory at the same time.
 //!
-//! Tests force interleavings: with a seed, jobs are never given to other threads, the next job is chosen at random, and
-//! jobs are suspended at random calls.
+//! Tests force interleavings: with a seed, tasks are never run by workers, the next task is chosen at random, and tasks are
+//! suspended at random calls.
 
 use super::dispatch::Exit;
 use super::{Frame, ReturnTarget, Vm, steps};
@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Maximal number of queued jobs of a crew; further tasks run at their forks. Bounds the memory of programs that fork in
+/// Maximal number of queued tasks of a run; further tasks run at their forks. Bounds the memory of programs that fork in
 /// loops.
 const MAX_QUEUED: usize = 1024;
 
@@ -47,8 +47,8 @@ pub(super) struct Tasks {
     /// Tasks that were started and not joined, in the order of their forks: the depth of their frames ascends.
     pending: VecDeque<PendingTask>,
     task_queue: Option<Arc<TaskQueue>>,
-    /// Whether this machine belongs to a job and may be suspended.
-    parks: bool,
+    /// Whether this machine belongs to a task and may be suspended.
+    may_suspend: bool,
     /// The limit that ended a joined task, with its fork.
     limit: Option<(ForkSite, ExecError)>,
     /// Seed of a forced interleaving.
@@ -69,7 +69,7 @@ struct ForkSite {
     pc: usize,
 }
 
-/// The state, besides its result, that a finished job passes to the frame that joins it.
+/// The state, besides its result, that a finished task passes to the frame that joins it.
 struct End {
     fuel: u64,
     protections: Protections,
@@ -112,7 +112,7 @@ struct ScheduledTask {
     fuel: u64,
 }
 
-/// The queue of ready jobs of one run.
+/// The queue of ready tasks of one run.
 pub(super) struct TaskQueue {
     /// Number of threads of the run.
     threads: usize,
@@ -122,12 +122,12 @@ pub(super) struct TaskQueue {
 
 #[derive(Default)]
 struct ReadyTasks {
-    jobs: VecDeque<Box<ScheduledTask>>,
-    /// Number of pool threads that run jobs of this crew or were invited to.
-    helpers: usize,
+    tasks: VecDeque<Box<ScheduledTask>>,
+    /// Number of workers that run tasks of this queue or were requested to.
+    workers: usize,
     /// Number of threads that wait for a change.
     waiting: usize,
-    /// Machines of finished jobs.
+    /// Machines of finished tasks.
     idle: Vec<Vm>,
     /// State of the generator that forces an interleaving.
     random: Option<u64>,
@@ -149,17 +149,17 @@ impl Tasks {
     /// Whether a forced interleaving suspends this machine now.
     #[inline]
     pub(super) fn yields(&self) -> bool {
-        self.parks && self.task_queue.as_ref().is_some_and(|task_queue| task_queue.flips())
+        self.may_suspend && self.task_queue.as_ref().is_some_and(|task_queue| task_queue.draws_suspension())
     }
 
     /// Forbids suspension until [`Tasks::restore`]; returns the previous state.
     pub(super) fn forbid_suspension(&mut self) -> bool {
-        std::mem::replace(&mut self.parks, false)
+        std::mem::replace(&mut self.may_suspend, false)
     }
 
     /// Restores the state that [`Tasks::forbid_suspension`] returned.
-    pub(super) fn restore(&mut self, parks: bool) {
-        self.parks = parks;
+    pub(super) fn restore(&mut self, may_suspend: bool) {
+        self.may_suspend = may_suspend;
     }
 
     /// Takes over what a complete task leaves to its frame; returns the fuel that it used.
@@ -192,7 +192,7 @@ impl Vm {
                 .tasks
                 .task_queue
                 .as_ref()
-                .is_none_or(|task_queue| task_queue.ready.lock().jobs.len() < MAX_QUEUED)
+                .is_none_or(|task_queue| task_queue.ready.lock().tasks.len() < MAX_QUEUED)
     }
 
     /// Starts the task of a fork and continues the frame. The arguments of the task are in the buffer.
@@ -225,7 +225,7 @@ impl Vm {
             Ok(first) => first,
             Err(error) => return Err((frame, error)),
         };
-        vm.tasks.parks = true;
+        vm.tasks.may_suspend = true;
         vm.tasks.seed = self.tasks.seed;
         vm.tasks.task_queue = Some(Arc::clone(&task_queue));
         let (future, end) = (Future::new(forked.elem), Arc::new(Mutex::new(None)));
@@ -252,11 +252,13 @@ impl Vm {
         }
     }
 
-    /// Returns the crew of this machine, with the number of threads of the current run.
+    /// Returns the task queue of this machine, with the number of threads of the current run.
     fn task_queue(&mut self) -> Arc<TaskQueue> {
         let count = threads::count();
         match &self.tasks.task_queue {
-            Some(task_queue) if task_queue.threads == count || self.tasks.parks => Arc::clone(task_queue),
+            Some(task_queue) if task_queue.threads == count || self.tasks.may_suspend => {
+                Arc::clone(task_queue)
+            }
             _ => {
                 let ready = ReadyTasks { random: self.tasks.seed, ..ReadyTasks::default() };
                 let task_queue =
@@ -279,7 +281,7 @@ impl Vm {
                 let (_, v) = self.registers(frame);
                 let future = steps::pending(*operand, &frame.code, v).cloned();
                 return match future {
-                    Some(future) if self.tasks.parks => ExitDecision::Park(None, future),
+                    Some(future) if self.tasks.may_suspend => ExitDecision::Park(None, future),
                     Some(future) => {
                         // A future of the host is left to the operator that waits for it.
                         if let Some(task_queue) = &self.tasks.task_queue {
@@ -303,7 +305,7 @@ impl Vm {
                 && !task.future.is_done()
             {
                 let future = task.future.clone();
-                if self.tasks.parks {
+                if self.tasks.may_suspend {
                     // The fuel of the tasks joined so far is paid before the frame is left.
                     return match self.charge_fuel(frame, used, fuel, host) {
                         Some(failed) => ExitDecision::Park(Some(failed), future),
@@ -367,51 +369,51 @@ impl Vm {
 }
 
 impl TaskQueue {
-    /// Adds a job to the queue and invites a thread of the pool if the run may use another.
-    fn push(self: &Arc<Self>, job: Box<ScheduledTask>) {
+    /// Adds a task to the queue and requests a worker if the run may use another.
+    fn push(self: &Arc<Self>, scheduled: Box<ScheduledTask>) {
         let mut ready = self.ready.lock();
-        ready.jobs.push_back(job);
-        let invites = ready.random.is_none() && ready.helpers + 1 < self.threads;
-        ready.helpers += usize::from(invites);
+        ready.tasks.push_back(scheduled);
+        let needs_worker = ready.random.is_none() && ready.workers + 1 < self.threads;
+        ready.workers += usize::from(needs_worker);
         if ready.waiting > 0 {
             self.changed.notify_one();
         }
         drop(ready);
-        if invites {
+        if needs_worker {
             pool::wake_workers(Arc::clone(self));
         }
     }
 
-    /// Returns the next job: the first, or a random one.
+    /// Returns the next task: the first, or a random one.
     fn pop(ready: &mut ReadyTasks) -> Option<Box<ScheduledTask>> {
         if let Some(state) = &mut ready.random
-            && !ready.jobs.is_empty()
+            && !ready.tasks.is_empty()
         {
-            let at = (next_random(state) % ready.jobs.len() as u64) as usize;
-            return ready.jobs.remove(at);
+            let at = (next_random(state) % ready.tasks.len() as u64) as usize;
+            return ready.tasks.remove(at);
         }
-        ready.jobs.pop_front()
+        ready.tasks.pop_front()
     }
 
-    /// Whether a forced interleaving suspends the current job.
-    fn flips(&self) -> bool {
+    /// Whether a forced interleaving suspends the current task.
+    fn draws_suspension(&self) -> bool {
         self.ready.lock().random.as_mut().is_some_and(|state| next_random(state) % 2 == 0)
     }
 
-    /// Runs jobs on a thread of the pool until none is ready.
+    /// Runs tasks on a thread of the pool until none is ready.
     fn work(self: &Arc<Self>) {
         loop {
             let mut ready = self.ready.lock();
-            let Some(job) = TaskQueue::pop(&mut ready) else {
-                ready.helpers -= 1;
+            let Some(scheduled) = TaskQueue::pop(&mut ready) else {
+                ready.workers -= 1;
                 return;
             };
             drop(ready);
-            self.run(job);
+            self.run(scheduled);
         }
     }
 
-    /// Runs jobs on the calling thread until a future is complete.
+    /// Runs tasks on the calling thread until a future is complete.
     fn help(self: &Arc<Self>, future: &Future) {
         let mut registered = false;
         loop {
@@ -419,9 +421,9 @@ impl TaskQueue {
                 return;
             }
             let mut ready = self.ready.lock();
-            if let Some(job) = TaskQueue::pop(&mut ready) {
+            if let Some(scheduled) = TaskQueue::pop(&mut ready) {
                 drop(ready);
-                self.run(job);
+                self.run(scheduled);
                 continue;
             }
             if !registered {
@@ -445,26 +447,26 @@ impl TaskQueue {
         }
     }
 
-    /// Runs a job until it ends or waits.
-    fn run(self: &Arc<Self>, mut job: Box<ScheduledTask>) {
-        match threads::with(self.threads, || job.advance()) {
+    /// Runs a task until it ends or waits.
+    fn run(self: &Arc<Self>, mut scheduled: Box<ScheduledTask>) {
+        match threads::with(self.threads, || scheduled.advance()) {
             Ok(DriveEnd::Parked(suspended, future)) => {
-                job.next = Some(suspended);
+                scheduled.next = Some(suspended);
                 let task_queue = Arc::clone(self);
-                future.on_done(move |_| task_queue.push(job));
+                future.on_done(move |_| task_queue.push(scheduled));
             }
-            Ok(DriveEnd::Value(value)) => self.finish(job, Ok(value)),
-            Err(error) => self.finish(job, Err(error)),
+            Ok(DriveEnd::Value(value)) => self.finish(scheduled, Ok(value)),
+            Err(error) => self.finish(scheduled, Err(error)),
         }
     }
 
-    /// Completes the future of a job.
-    fn finish(&self, job: Box<ScheduledTask>, result: Result<IValue, ExecError>) {
-        let ScheduledTask { mut vm, mut host, future, end, fuel, .. } = *job;
+    /// Completes the future of a task.
+    fn finish(&self, scheduled: Box<ScheduledTask>, result: Result<IValue, ExecError>) {
+        let ScheduledTask { mut vm, mut host, future, end, fuel, .. } = *scheduled;
         let limit = result.as_ref().err().filter(|error| error.fault == Fault::Limit).cloned();
         let used = if fuel == u64::MAX { 0 } else { fuel.saturating_sub(host.fuel()) };
         *end.lock() = Some(End { fuel: used, protections: host.take_protections(), limit });
-        // A machine whose job failed may hold values of its frames.
+        // A machine whose task failed may hold values of its frames.
         if result.is_ok() {
             vm.tasks = Tasks::default();
             let mut ready = self.ready.lock();
@@ -477,7 +479,7 @@ impl TaskQueue {
 }
 
 impl ScheduledTask {
-    /// Drives the job's frames until they end or wait.
+    /// Drives the task's frames until they end or wait.
     fn advance(&mut self) -> Result<DriveEnd, ExecError> {
         let Some(Suspended { frame, left }) = self.next.take().map(|next| *next) else {
             return Err(ExecError::of(&KernelError::internal("a task without a frame")));
@@ -513,8 +515,8 @@ fn next_random(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The threads of the process that run jobs. A thread starts when a crew invites one and none is free; threads last until
-/// the process ends.
+/// The worker threads of the process. A worker starts when a queue requests one and none is idle; workers run until the
+/// process ends.
 mod pool {
     use super::TaskQueue;
     use parking_lot::{Condvar, Mutex};
@@ -525,36 +527,36 @@ mod pool {
     const MAX_WORKERS: usize = 256;
 
     struct Pool {
-        invitations: VecDeque<Arc<TaskQueue>>,
-        free: usize,
-        threads: usize,
+        requests: VecDeque<Arc<TaskQueue>>,
+        idle: usize,
+        workers: usize,
     }
 
-    static POOL: Mutex<Pool> = Mutex::new(Pool { invitations: VecDeque::new(), free: 0, threads: 0 });
+    static POOL: Mutex<Pool> = Mutex::new(Pool { requests: VecDeque::new(), idle: 0, workers: 0 });
     static WAKE_WORKERS: Condvar = Condvar::new();
 
-    /// Asks a thread to run jobs of a crew. If no thread can be started, the thread of the run runs them.
+    /// Requests a worker for a queue. If no thread can be started, the thread of the run runs the tasks.
     pub(super) fn wake_workers(task_queue: Arc<TaskQueue>) {
         let mut pool = POOL.lock();
-        pool.invitations.push_back(task_queue);
-        if pool.free >= pool.invitations.len() || pool.threads == MAX_WORKERS {
+        pool.requests.push_back(task_queue);
+        if pool.idle >= pool.requests.len() || pool.workers == MAX_WORKERS {
             WAKE_WORKERS.notify_one();
             return;
         }
-        let started = std::thread::Builder::new().name("flambeau-task".to_owned()).spawn(serve);
-        pool.threads += usize::from(started.is_ok());
+        let started = std::thread::Builder::new().name("flambeau-task".to_owned()).spawn(run_worker);
+        pool.workers += usize::from(started.is_ok());
     }
 
-    fn serve() {
+    fn run_worker() {
         loop {
             let mut pool = POOL.lock();
             let task_queue = loop {
-                match pool.invitations.pop_front() {
+                match pool.requests.pop_front() {
                     Some(task_queue) => break task_queue,
                     None => {
-                        pool.free += 1;
+                        pool.idle += 1;
                         WAKE_WORKERS.wait(&mut pool);
-                        pool.free -= 1;
+                        pool.idle -= 1;
                     }
                 }
             };

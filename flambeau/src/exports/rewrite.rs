@@ -6,7 +6,7 @@
 pub use flambeau_rewrite::{
     AlwaysView, BisectResult, Checks, Configure, ContainerOp, Control, Cost, EditPlan, Exactness, Log,
     LogLevel, Manager, OnRequest, Pass, PassCx, PassEntry, PassError, PassLibrary, PassOptions, Patch,
-    Pipeline, PipelineError, PipelineReport, Planned, RewriteTrace, RuleSet, Rulebook, Rules, Schedule,
+    Pipeline, PipelineError, PipelineReport, Planned, RewriteTrace, RuleLibrary, RuleSet, Rules, Schedule,
     TraceEvent, Vocabulary,
 };
 
@@ -18,7 +18,7 @@ pub mod autodiff {
 /// Control of pipelines: fuel, time limit, bisection of faulty rewrites.
 pub mod control {
     pub use flambeau_rewrite::Deadline;
-    pub use flambeau_rewrite::control::{BisectResult, Control, Fuel, LimitError, Spent, bisect};
+    pub use flambeau_rewrite::control::{BisectResult, Control, Fuel, FueledRewrite, LimitError, bisect};
 }
 
 /// Log output of passes.
@@ -35,7 +35,7 @@ pub mod manager {
 
 /// The rule language, and tests of rules.
 pub mod rules {
-    pub use flambeau_rewrite::rules::{Exactness, Rule, RuleSet, Rulebook, Vocabulary};
+    pub use flambeau_rewrite::rules::{Exactness, Rule, RuleLibrary, RuleSet, Vocabulary};
 
     /// Tests of rules: the reference evaluator runs both sides on random inputs.
     pub mod trial {

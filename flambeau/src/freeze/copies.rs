@@ -3,7 +3,7 @@
 //! Each object is copied once, inner objects first, so sharing is preserved. Each copy gets a class of its own, because
 //! two modules of one class may freeze differently.
 
-use super::Place;
+use super::AttributeSlot;
 use flambeau_ir::module::{Class, CompilationUnit};
 use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Symbol, Type};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Objects of the frozen module, by the identity of the original objects.
 pub(super) struct Copies {
-    pub(super) used: BTreeSet<Place>,
+    pub(super) used: BTreeSet<AttributeSlot>,
     pub(super) whole: BTreeSet<usize>,
     pub(super) made: BTreeMap<usize, Object>,
     /// Identity of the module itself: calls from the embedder run its hooks. Hooks of submodules are inlined in the

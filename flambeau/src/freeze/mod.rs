@@ -47,7 +47,7 @@ const JOIN: &str = "fold_channels{batched},constant_pooling,dce";
 const ROUNDS: usize = 1000;
 
 /// An attribute of one object: its identity and slot.
-type Place = (usize, usize);
+type AttributeSlot = (usize, usize);
 
 /// Freezes `program`'s module with `forward` and the methods and attributes in `preserved`.
 pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, Error> {
@@ -137,7 +137,7 @@ struct Freezer<'a> {
     /// Facts about the constants that replaced attributes.
     owner: ConstantOwner,
     /// Attributes that are kept.
-    kept: BTreeSet<Place>,
+    kept: BTreeSet<AttributeSlot>,
     /// Objects that are kept unchanged with all that they contain: they are used as values, or were requested.
     whole: BTreeSet<usize>,
     /// Methods, followed by tasks.

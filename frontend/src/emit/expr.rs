@@ -217,6 +217,32 @@ impl<'a> Cx<'a> {
         {
             self.set_name(v, name);
         }
+        if self.fun.env.borrow().find_outside(name).is_some() {
+            value = self.check_reassignment(span, name, &sugar, value, annotated)?;
+        }
+        let Some(value) = value else {
+            self.fun.env.borrow_mut().set(name, Binding::Sugared(sugar));
+            return Ok(());
+        };
+        let value = match annotated {
+            Some(ty) => self.annotated_value(span, name, value, ty)?,
+            None => value,
+        };
+        let ty = annotated.unwrap_or_else(|| self.ty(value));
+        self.fun.env.borrow_mut().set(name, Binding::Typed(ty));
+        self.store(name, value);
+        Ok(())
+    }
+
+    /// Checks an assignment to a variable of an outer block, and converts the value to the variable's type.
+    fn check_reassignment(
+        &self,
+        span: Span,
+        name: Symbol,
+        sugar: &Sugar,
+        value: Option<ValueId>,
+        annotated: Option<Type>,
+    ) -> Res<Option<ValueId>> {
         let outside = self.fun.env.borrow().find_outside(name).cloned();
         match (outside, value) {
             (Some(Binding::Typed(before)), Some(v)) => {
@@ -244,43 +270,37 @@ impl<'a> Cx<'a> {
                         ),
                     );
                 }
-                value = Some(v);
+                Ok(Some(v))
             }
             (Some(Binding::Sugared(_)), _) | (Some(Binding::Typed(_)), None) => {
-                return self.fail(
+                self.fail(
                     span,
                     format!(
                         "Cannot re-assign '{name}' to a value of type {} because {name} is not a first-class value. \
                          Only reassignments to first-class values are allowed",
                         sugar.describe()
                     ),
-                );
+                )
             }
-            _ => {}
+            _ => Ok(value),
         }
-        let Some(value) = value else {
-            self.fun.env.borrow_mut().set(name, Binding::Sugared(sugar));
-            return Ok(());
-        };
-        let mut value = value;
-        if let Some(ty) = annotated {
-            value = self.try_convert_literal(value, ty);
-            let found = self.ty(value);
-            if !self.is_subtype(found, ty) {
-                return self.fail(
-                    span,
-                    format!(
-                        "Variable '{name}' is annotated with type {} but is being assigned to a value of type {}",
-                        ty.annotation(),
-                        found.annotation()
-                    ),
-                );
-            }
+    }
+
+    /// Converts a value to the type that an assignment annotates.
+    fn annotated_value(&self, span: Span, name: Symbol, value: ValueId, ty: Type) -> Res<ValueId> {
+        let value = self.try_convert_literal(value, ty);
+        let found = self.ty(value);
+        if !self.is_subtype(found, ty) {
+            return self.fail(
+                span,
+                format!(
+                    "Variable '{name}' is annotated with type {} but is being assigned to a value of type {}",
+                    ty.annotation(),
+                    found.annotation()
+                ),
+            );
         }
-        let ty = annotated.unwrap_or_else(|| self.ty(value));
-        self.fun.env.borrow_mut().set(name, Binding::Typed(ty));
-        self.store(name, value);
-        Ok(())
+        Ok(value)
     }
 
     /// Converts empty list literals, tuples and host objects to the annotated type; leaves other values unchanged.

@@ -54,7 +54,7 @@ pub(super) struct Body<'p, 'u, 'g> {
     layers: Vec<Layer<'g>>,
     agenda: Vec<Step>,
     level: usize,
-    /// Number of lines written; tells which blocks are empty.
+    /// Number of lines written, by which empty blocks are found.
     lines: usize,
     /// For each open indented block, the number of lines at its start.
     open: Vec<usize>,

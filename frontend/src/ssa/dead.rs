@@ -106,8 +106,8 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut private = NonEscaping::default();
     for &node in nodes {
         match live_if(g, node, &mut private) {
-            LiveIf::With(container) => marker.tie(node, g.def(container)),
-            when => marker.consider(node, matches!(when, LiveIf::Always)),
+            LiveIf::With(container) => marker.link_liveness(node, g.def(container)),
+            when => marker.visit_node(node, matches!(when, LiveIf::Always)),
         }
     }
     marker.propagate();

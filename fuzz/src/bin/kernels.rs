@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// Number of failures after which a run stops.
-const ENOUGH: usize = 20;
+const MAX_FAILURES: usize = 20;
 
 struct Options {
     seconds: u64,
@@ -124,7 +124,7 @@ fn work() -> Result<bool> {
     }
     match &options.worker {
         Some((file, first)) => cases(&options, file, *first),
-        None => supervise(&options),
+        None => run_workers(&options),
     }
 }
 
@@ -134,7 +134,7 @@ fn cases(options: &Options, file: &Path, first: u64) -> Result<bool> {
     let start = Instant::now();
     let mut fuzzer = options.fuzzer();
     let mut counts = Counts { next: first, ..Counts::default() };
-    while start.elapsed() < Duration::from_secs(options.seconds) && counts.failed < ENOUGH as u64 {
+    while start.elapsed() < Duration::from_secs(options.seconds) && counts.failed < MAX_FAILURES as u64 {
         counts.write(file)?;
         let number = counts.next;
         match fuzzer.check(number) {
@@ -155,13 +155,13 @@ fn cases(options: &Options, file: &Path, first: u64) -> Result<bool> {
 }
 
 /// Runs cases in a worker process, and starts the next worker if one dies.
-fn supervise(options: &Options) -> Result<bool> {
+fn run_workers(options: &Options) -> Result<bool> {
     let file = std::env::temp_dir().join(format!("flambeau-kernels-{}.txt", std::process::id()));
     let start = Instant::now();
     let (mut all, mut deaths, mut next) = (Counts::default(), 0, 0);
     loop {
         let left = options.seconds.saturating_sub(start.elapsed().as_secs());
-        if left == 0 || deaths >= ENOUGH {
+        if left == 0 || deaths >= MAX_FAILURES {
             break;
         }
         let status = Command::new(std::env::current_exe()?)

@@ -1,4 +1,4 @@
-//! Values that removed operators do not compute, and what a pass knows of them nevertheless.
+//! Values that removed operators do not compute, and the facts about them that a pass may still use.
 //!
 //! A pass may answer a query of a value that no operator has to compute: `x is None` by the type of `x`, `x.dim()` by
 //! shape analysis. As in PyTorch, the operator that computes `x` is then removed together with its error. So a poison

@@ -42,7 +42,7 @@ const DTYPES: &[DType] = &[
 
 impl CaseProperties {
     pub(super) fn draw(g: &mut Gen<'_>) -> CaseProperties {
-        let sizes = if g.flag() { vec![super::SIDE, super::SIDE] } else { g.pick(SIZES).to_vec() };
+        let sizes = if g.flag() { vec![super::DIM_SIZE, super::DIM_SIZE] } else { g.pick(SIZES).to_vec() };
         let dtype = if g.below(3) > 0 { DType::F32 } else { *g.pick(DTYPES) };
         CaseProperties { sizes, dtype, special: g.one_in(4), typed: g.flag(), shared: g.one_in(3) }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const FUEL: u64 = 1_000;
 
 /// A growing program.
-pub(super) struct Maker<'m, 'b> {
+pub(super) struct ProgramBuilder<'m, 'b> {
     pub(super) operators: &'m OperatorPool,
     pub(super) g: Gen<'b>,
     pub(super) graph: Graph,
@@ -29,12 +29,12 @@ pub(super) struct Maker<'m, 'b> {
 
 /// The values that a scope can use.
 #[derive(Clone, Default)]
-pub(super) struct Pool(pub(super) Vec<ValueId>);
+pub(super) struct ScopeValues(pub(super) Vec<ValueId>);
 
 /// Generates a case; with `last`, returns the program after that many steps.
 pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>) -> Case {
     let properties = CaseProperties::draw(&mut g);
-    let mut maker = Maker {
+    let mut maker = ProgramBuilder {
         operators,
         g,
         graph: Graph::new(Arc::clone(&operators.registry)),
@@ -53,9 +53,9 @@ pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>
     Case { graph: Arc::new(maker.graph), unit: maker.unit, inputs: maker.inputs }
 }
 
-impl Maker<'_, '_> {
+impl ProgramBuilder<'_, '_> {
     fn main(&mut self) {
-        let mut pool = Pool::default();
+        let mut pool = ScopeValues::default();
         let least = if self.properties.shared { 2 } else { 1 };
         for _ in 0..least + self.g.below(4 - least) {
             self.add_tensor(&mut pool);
@@ -88,7 +88,7 @@ impl Maker<'_, '_> {
     fn function(&mut self, i: usize) -> Option<Case> {
         let empty = Graph::new(Arc::clone(&self.operators.registry));
         let outer = std::mem::replace(&mut self.graph, empty);
-        let mut pool = Pool::default();
+        let mut pool = ScopeValues::default();
         self.add_tensor(&mut pool);
         self.add_tensor(&mut pool);
         // Its callers have other tensors.
@@ -114,7 +114,7 @@ impl Maker<'_, '_> {
         None
     }
 
-    fn grow(&mut self, pool: &mut Pool, steps: usize) {
+    fn grow(&mut self, pool: &mut ScopeValues, steps: usize) {
         let root = self.graph.root();
         for _ in 0..steps {
             if self.is_last() {
@@ -146,17 +146,17 @@ impl Maker<'_, '_> {
         reference::run(&case.graph, case.fresh_inputs(), &*case.unit, &mut host).is_ok()
     }
 
-    pub(super) fn add_input(&mut self, pool: &mut Pool, value: IValue, ty: Type) {
+    pub(super) fn add_input(&mut self, pool: &mut ScopeValues, value: IValue, ty: Type) {
         pool.0.push(self.graph.edit().add_input(ty));
         self.inputs.push(value);
     }
 
-    fn add_tensor(&mut self, pool: &mut Pool) {
+    fn add_tensor(&mut self, pool: &mut ScopeValues) {
         let (tensor, ty) = self.properties.tensor(&mut self.g, &tensors(&self.inputs));
         self.add_input(pool, IValue::Tensor(tensor), ty);
     }
 
-    fn add_outputs(&mut self, pool: &Pool) {
+    fn add_outputs(&mut self, pool: &ScopeValues) {
         for _ in 0..1 + self.g.below(3) {
             let at = pool.0.len() - 1 - self.g.below(pool.0.len().min(6));
             let value = pool.0[at];
@@ -165,7 +165,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds one more step at the end of a block.
-    pub(super) fn step(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {
+    pub(super) fn step(&mut self, block: BlockId, pool: &mut ScopeValues, depth: usize) {
         match self.g.below(24) {
             0 | 1 if depth < 2 => self.branch(block, pool, depth),
             2 | 3 if depth < 2 => self.repeat(block, pool, depth),

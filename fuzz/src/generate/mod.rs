@@ -22,7 +22,7 @@ use flambeau_ir::{Effects, OpId, Registry, Type};
 use std::sync::Arc;
 
 /// Size of the dimensions created by the fuzzer's own operators.
-pub(crate) const SIDE: i64 = 3;
+pub(crate) const DIM_SIZE: i64 = 3;
 
 /// The operators and fragments that a generator draws from.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct OperatorPool {
     favoured: Vec<OpId>,
     /// Those that write an operand.
     writers: Vec<OpId>,
-    snippets: Arc<[snippets::Snippet]>,
+    snippets: Arc<[snippets::SourceFragment]>,
 }
 
 impl OperatorPool {

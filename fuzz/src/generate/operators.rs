@@ -1,7 +1,7 @@
 //! Steps that add one operator: on available values, on its own sample, or again on the same operands.
 
-use super::maker::{Maker, Pool};
-use super::{OperatorPool, SIDE};
+use super::maker::{ProgramBuilder, ScopeValues};
+use super::{DIM_SIZE, OperatorPool};
 use crate::case::deep_copy;
 use flambeau_exec::Sample;
 use flambeau_ir::types::{NoClasses, TypeBindings, TypeKind, match_type_variables};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Number of the oldest values, which are drawn more often than other old values.
 const FIRST: usize = 3;
 
-impl Maker<'_, '_> {
+impl ProgramBuilder<'_, '_> {
     fn pick_operator(&mut self) -> Option<OpId> {
         let OperatorPool { rows, favoured, writers, .. } = self.operators;
         let rows = if !favoured.is_empty() && self.g.one_in(4) {
@@ -25,7 +25,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds an operator on available values and constants.
-    pub(super) fn operator(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn operator(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let Some(id) = self.pick_operator() else { return };
         let registry = Arc::clone(&self.operators.registry);
         let schema = registry.schema(id);
@@ -69,7 +69,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds an operator on arguments of its own sample: tensors become inputs of the program or constants.
-    pub(super) fn sampled(&mut self, pool: &mut Pool) {
+    pub(super) fn sampled(&mut self, pool: &mut ScopeValues) {
         let Some(id) = self.pick_operator() else { return };
         let registry = Arc::clone(&self.operators.registry);
         let schema = registry.schema(id);
@@ -96,7 +96,7 @@ impl Maker<'_, '_> {
     fn given(
         &mut self,
         root: BlockId,
-        pool: &mut Pool,
+        pool: &mut ScopeValues,
         value: IValue,
         ty: Type,
         shared: bool,
@@ -121,7 +121,7 @@ impl Maker<'_, '_> {
     }
 
     /// Repeats an earlier operator on the same operands: a common subexpression.
-    pub(super) fn again(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn again(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let made: Vec<NodeId> = self
             .graph
             .nodes(block)
@@ -137,7 +137,7 @@ impl Maker<'_, '_> {
     }
 
     /// Returns a value of a type: an available one, or a constant.
-    pub(super) fn operand(&mut self, block: BlockId, pool: &Pool, ty: Type) -> Option<ValueId> {
+    pub(super) fn operand(&mut self, block: BlockId, pool: &ScopeValues, ty: Type) -> Option<ValueId> {
         let ty = match ty.kind() {
             TypeKind::Optional(_) if self.g.flag() => {
                 return Some(self.graph.edit().at(At::end(block)).constant_of(IValue::None, ty));
@@ -170,7 +170,7 @@ impl Maker<'_, '_> {
     }
 
     /// Returns a constant of a type, or a container of available values.
-    fn literal(&mut self, block: BlockId, pool: &Pool, ty: Type) -> Option<ValueId> {
+    fn literal(&mut self, block: BlockId, pool: &ScopeValues, ty: Type) -> Option<ValueId> {
         let constant = match ty.kind() {
             TypeKind::Int => IValue::Int(self.int()),
             TypeKind::Float => IValue::Float(self.float()),
@@ -191,14 +191,14 @@ impl Maker<'_, '_> {
     }
 
     fn float(&mut self) -> f64 {
-        const RARE: &[f64] = &[-0.0, f64::NAN, f64::INFINITY, 1e300, 1e-300];
-        if self.g.one_in(12) { *self.g.pick(RARE) } else { self.g.int(-4, 8) as f64 / 4.0 }
+        const SPECIAL_FLOATS: &[f64] = &[-0.0, f64::NAN, f64::INFINITY, 1e300, 1e-300];
+        if self.g.one_in(12) { *self.g.pick(SPECIAL_FLOATS) } else { self.g.int(-4, 8) as f64 / 4.0 }
     }
 
     fn int_list(&mut self, block: BlockId) -> ValueId {
         let sizes = match self.g.one_in(4) {
             true => self.properties.sizes.clone(),
-            false => (0..self.g.below(3)).map(|_| self.g.int(-1, SIDE)).collect(),
+            false => (0..self.g.below(3)).map(|_| self.g.int(-1, DIM_SIZE)).collect(),
         };
         let mut e = self.graph.edit();
         e.at(At::end(block));
@@ -206,14 +206,14 @@ impl Maker<'_, '_> {
         e.value(Prim::ListConstruct, &items, Type::list(Type::INT))
     }
 
-    pub(super) fn list_of(&mut self, block: BlockId, pool: &Pool, element: Type) -> Option<ValueId> {
+    pub(super) fn list_of(&mut self, block: BlockId, pool: &ScopeValues, element: Type) -> Option<ValueId> {
         let n = 1 + self.g.below(3);
         let items: Option<Vec<ValueId>> = (0..n).map(|_| self.operand(block, pool, element)).collect();
         let mut e = self.graph.edit();
         Some(e.at(At::end(block)).value(Prim::ListConstruct, &items?, Type::list(element)))
     }
 
-    fn dict_of(&mut self, block: BlockId, pool: &Pool, key: Type, value: Type) -> Option<ValueId> {
+    fn dict_of(&mut self, block: BlockId, pool: &ScopeValues, key: Type, value: Type) -> Option<ValueId> {
         let mut items = Vec::new();
         for _ in 0..1 + self.g.below(2) {
             items.push(self.literal(block, pool, key)?);

@@ -7,19 +7,19 @@ use flambeau_ir::{Graph, OpKind, Registry, Source};
 use std::sync::Arc;
 
 /// A fragment.
-pub(super) struct Snippet {
+pub(super) struct SourceFragment {
     registry: Arc<Registry>,
     source: Arc<Source>,
-    /// The fragment; programs use copies made by [`Snippet::fresh`].
+    /// The fragment; programs use copies made by [`SourceFragment::fresh`].
     pub(super) graph: Graph,
 }
 
-impl Snippet {
-    fn read(text: &str, registry: &Arc<Registry>) -> Option<Snippet> {
+impl SourceFragment {
+    fn read(text: &str, registry: &Arc<Registry>) -> Option<SourceFragment> {
         let source = Source::new("snippet.ir", text);
         let graph = parse_graph(&source, registry).ok()?;
         let known = graph.nodes_deep().all(|n| !matches!(graph.op(n).kind(), OpKind::Unknown(_)));
-        known.then(|| Snippet { registry: Arc::clone(registry), source, graph })
+        known.then(|| SourceFragment { registry: Arc::clone(registry), source, graph })
     }
 
     /// Returns the fragment with its own copies of constants, which the program may write.
@@ -29,8 +29,8 @@ impl Snippet {
 }
 
 /// Returns the fragments whose operators the registry has.
-pub(super) fn of(registry: &Arc<Registry>) -> Vec<Snippet> {
-    TEXTS.iter().filter_map(|text| Snippet::read(text, registry)).collect()
+pub(super) fn of(registry: &Arc<Registry>) -> Vec<SourceFragment> {
+    TEXTS.iter().filter_map(|text| SourceFragment::read(text, registry)).collect()
 }
 
 const TEXTS: &[&str] = &[
@@ -354,7 +354,7 @@ with prim::fork_1 = graph(%g : Future(Tensor)):
   %x : Tensor, %y : Tensor = prim::TupleUnpack(%t)
   return (%t, %x, %y)
 ",
-    // A tuple whose type says less than its elements' types.
+    // A tuple whose type is less precise than its elements' types.
     "graph():
   %three : int = prim::Constant[value=3]()
   %none : NoneType = prim::Constant()

@@ -1,14 +1,14 @@
 //! Steps other than operators: control flow, containers, calls, tasks, prints, errors.
 
-use super::maker::{Maker, Pool};
+use super::maker::{ProgramBuilder, ScopeValues};
 use flambeau_ir::attr::{Attr, names};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{At, BlockId, IValue, Prim, Symbol, Type, ValueId};
 use std::sync::Arc;
 
-impl Maker<'_, '_> {
+impl ProgramBuilder<'_, '_> {
     /// Adds a list that later steps may append to, read, or concatenate.
-    pub(super) fn list(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn list(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let element = if self.g.one_in(3) { Type::INT } else { Type::TENSOR };
         if let Some(list) = self.list_of(block, pool, element) {
             pool.0.push(list);
@@ -16,7 +16,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a tuple that is indexed and unpacked at once.
-    pub(super) fn tuple(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn tuple(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let Some(items) = self.some_tensors(block, pool, 3) else { return };
         let types: Vec<Type> = items.iter().map(|&v| self.graph.ty(v)).collect();
         let mut e = self.graph.edit();
@@ -30,7 +30,7 @@ impl Maker<'_, '_> {
     }
 
     /// Unpacks an available tuple or list.
-    pub(super) fn unpack(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn unpack(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let containers: Vec<ValueId> = pool.0.iter().copied().filter(|&v| self.is_container(v)).collect();
         if containers.is_empty() {
             return;
@@ -55,7 +55,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a call of an earlier function.
-    pub(super) fn call(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn call(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let functions: Vec<Symbol> = self.unit.functions().map(|f| f.name).collect();
         if functions.is_empty() {
             return;
@@ -72,7 +72,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a task that runs an earlier function's body.
-    pub(super) fn task(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn task(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let bodies: Vec<Arc<flambeau_ir::Graph>> = self.unit.functions().map(|f| f.graph.clone()).collect();
         if bodies.is_empty() {
             return;
@@ -90,7 +90,7 @@ impl Maker<'_, '_> {
     }
 
     /// Waits for an available task.
-    pub(super) fn wait(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn wait(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let is_task = |v: &ValueId| self.graph.ty(*v) == Type::future(Type::TENSOR);
         let Some(task) = pool.0.iter().rev().copied().find(is_task) else { return };
         let Some(wait) = self.operators.registry.lookup("aten::wait") else { return };
@@ -98,7 +98,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a print, or an error under a condition. Every error has a unique text.
-    pub(super) fn print_or_raise(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn print_or_raise(&mut self, block: BlockId, pool: &mut ScopeValues) {
         if self.g.flag() {
             let Some(&value) = pool.0.last() else { return };
             let mut e = self.graph.edit();
@@ -120,7 +120,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a branch; some of its blocks change the values that it returns.
-    pub(super) fn branch(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {
+    pub(super) fn branch(&mut self, block: BlockId, pool: &mut ScopeValues, depth: usize) {
         let Some(condition) = self.operand(block, pool, Type::BOOL) else { return };
         let n = self.g.below(3);
         let Some(outputs) = self.some_tensors(block, pool, n) else { return };
@@ -141,7 +141,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a loop with a constant or computed number of iterations, or with a computed condition.
-    pub(super) fn repeat(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {
+    pub(super) fn repeat(&mut self, block: BlockId, pool: &mut ScopeValues, depth: usize) {
         let n = self.g.below(3);
         let Some(carried) = self.some_tensors(block, pool, n) else { return };
         let trips = match self.g.one_in(4) {
@@ -184,7 +184,7 @@ impl Maker<'_, '_> {
     }
 
     /// Adds a fragment that some pass matches, on available tensors.
-    pub(super) fn snippet(&mut self, block: BlockId, pool: &mut Pool) {
+    pub(super) fn snippet(&mut self, block: BlockId, pool: &mut ScopeValues) {
         let all = Arc::clone(&self.operators.snippets);
         if all.is_empty() {
             return;
@@ -200,11 +200,11 @@ impl Maker<'_, '_> {
         pool.0.extend(made.unwrap_or_default());
     }
 
-    fn some_tensors(&mut self, block: BlockId, pool: &Pool, n: usize) -> Option<Vec<ValueId>> {
+    fn some_tensors(&mut self, block: BlockId, pool: &ScopeValues, n: usize) -> Option<Vec<ValueId>> {
         (0..n).map(|_| self.operand(block, pool, Type::TENSOR)).collect()
     }
 
-    fn last_tensor(&self, pool: &Pool) -> Option<ValueId> {
+    fn last_tensor(&self, pool: &ScopeValues) -> Option<ValueId> {
         pool.0.iter().rev().copied().find(|&v| self.graph.ty(v).is_tensor())
     }
 }

@@ -7,7 +7,7 @@
 //! division among threads), so it is a reference for the other paths.
 
 use super::layouts::InputLayout;
-use super::run::{self, KernelOutcome, Near, Way};
+use super::run::{self, CallConditions, KernelOutcome, Tolerance};
 use flambeau_exec::{Gen, Sample};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Number of small calls that decide whether an operator is elementwise.
 const TRIALS: u64 = 8;
 /// Number of compared elements of a large call.
-const PICKED: usize = 12;
+const COMPARED_ELEMENTS: usize = 12;
 
 /// Results for operators so far: for elementwise ones, the arguments other than tensors with which this was observed.
 /// With other arguments (another diagonal, another dimension) they may not be elementwise.
@@ -44,8 +44,8 @@ impl Elementwise {
         let n = result.numel();
         let picks: Vec<usize> = match n {
             0 => Vec::new(),
-            n if n <= PICKED => (0..n).collect(),
-            n => [0, n - 1].into_iter().chain((2..PICKED).map(|_| g.below(n))).collect(),
+            n if n <= COMPARED_ELEMENTS => (0..n).collect(),
+            n => [0, n - 1].into_iter().chain((2..COMPARED_ELEMENTS).map(|_| g.below(n))).collect(),
         };
         for at in picks {
             if let Some(how) = alone(registry, op, args, result, at) {
@@ -98,8 +98,12 @@ fn observed(registry: &Registry, op: OpId) -> Option<String> {
 }
 
 fn call(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
-    let way =
-        Way { layout: InputLayout::RowMajor, isa: simd::limit_isa(Isa::Avx512), threads: 1, twice: false };
+    let way = CallConditions {
+        layout: InputLayout::RowMajor,
+        isa: simd::limit_isa(Isa::Avx512),
+        threads: 1,
+        twice: false,
+    };
     match run::call(registry, op, args, way, &mut Gen::from_seed(0)) {
         KernelOutcome::Results(results) => Some(results),
         _ => None,
@@ -133,5 +137,5 @@ fn alone(registry: &Registry, op: OpId, args: &[IValue], result: &Tensor, at: us
         })
         .collect();
     let results = call(registry, op, &single?)?;
-    run::difference(&[element(result).ok()?], &results, Near::Exact)
+    run::difference(&[element(result).ok()?], &results, Tolerance::Exact)
 }

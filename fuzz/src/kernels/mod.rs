@@ -28,7 +28,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
 use flambeau_tensor::{DType, Tensor};
 use layouts::InputLayout;
-use run::{KernelOutcome, Near, Way};
+use run::{CallConditions, KernelOutcome, Tolerance};
 use sizes::Sizes;
 use std::sync::Arc;
 use templates::{Draw, TEMPLATES};
@@ -90,7 +90,7 @@ pub struct KernelFuzzer {
     elementwise: Elementwise,
     /// Sizes of most cases.
     small: Sizes,
-    /// Sizes of one case in [`LARGE`]: those that reach the thresholds of large work.
+    /// Sizes of one case in [`LARGE_CASE_PERIOD`]: those that reach the thresholds of large work.
     large: Sizes,
     seed: u64,
     /// Only operators whose names contain this text are tested.
@@ -100,10 +100,10 @@ pub struct KernelFuzzer {
 
 /// One case in this number may take all the work. A large case takes as long as a dozen small ones, so that most of the
 /// time goes to small cases, which reach all thresholds of lengths.
-const LARGE: usize = 16;
+const LARGE_CASE_PERIOD: usize = 16;
 
 /// Maximum number of elements or multiplications of the other cases.
-const SMALL: usize = 1 << 13;
+const SMALL_CASE_WORK: usize = 1 << 13;
 
 /// A call to test.
 struct Case {
@@ -127,7 +127,7 @@ impl KernelFuzzer {
             registry: Arc::clone(registry),
             sampled,
             elementwise: Elementwise::default(),
-            small: Sizes::new(work.min(SMALL)),
+            small: Sizes::new(work.min(SMALL_CASE_WORK)),
             large: Sizes::new(work),
             seed,
             only: String::new(),
@@ -176,7 +176,7 @@ impl KernelFuzzer {
             return None;
         }
         let op = self.registry.lookup(name)?;
-        let sizes = if g.one_in(LARGE) { &self.large } else { &self.small };
+        let sizes = if g.one_in(LARGE_CASE_PERIOD) { &self.large } else { &self.small };
         let (dtype, whole) = (*g.pick(DTYPES), g.flag());
         let mut args = (template.make)(&mut Draw { g, sizes, dtype, whole }, name);
         let schema = self.registry.schema(op);
@@ -227,7 +227,8 @@ impl KernelFuzzer {
         }
         let Case { op, args, whole } = &case;
         let name = registry.schema(*op).full_name();
-        let base = Way { layout: InputLayout::RowMajor, isa: self.isas[0], threads: 1, twice: false };
+        let base =
+            CallConditions { layout: InputLayout::RowMajor, isa: self.isas[0], threads: 1, twice: false };
         let fail = |what: &str, how: String| CaseVerdict::Failed(format!("{what}: {how}"));
         let want = match run::call(&registry, *op, args, base, g) {
             KernelOutcome::Results(results) => results,
@@ -243,20 +244,24 @@ impl KernelFuzzer {
         let shows = depends_on_layout(&name)
             || LAYOUT_DEPENDENT.iter().any(|(op, _)| name.split('.').next() == Some(op));
         let mut ways = vec![
-            ("two threads", Way { threads: 2, ..base }, Near::Exact),
-            ("a second call", Way { twice: !writes, ..base }, Near::Exact),
+            ("two threads", CallConditions { threads: 2, ..base }, Tolerance::Exact),
+            ("a second call", CallConditions { twice: !writes, ..base }, Tolerance::Exact),
         ];
         // The order in which sums are rounded may depend on strides and, for products, on the instruction set.
         let exact = whole && reference && reference_is_exact(&name) && !args.iter().any(is_half);
-        let near = if exact { Near::Exact } else { Near::Sums };
+        let near = if exact { Tolerance::Exact } else { Tolerance::Sums };
         let elementwise = self.elementwise.is_elementwise(&registry, case.op, args);
-        let by_isa = if elementwise { Near::Exact } else { near };
+        let by_isa = if elementwise { Tolerance::Exact } else { near };
         for &isa in &self.isas[1..] {
             let what = if isa == flambeau_tensor::simd::Isa::Avx2 { "AVX2" } else { "baseline" };
-            ways.push((what, Way { isa, ..base }, by_isa));
+            ways.push((what, CallConditions { isa, ..base }, by_isa));
         }
         for repeated in [false, true] {
-            ways.push(("other strides", Way { layout: InputLayout::Drawn { repeated }, ..base }, near));
+            ways.push((
+                "other strides",
+                CallConditions { layout: InputLayout::Drawn { repeated }, ..base },
+                near,
+            ));
         }
         for (what, way, near) in ways {
             let got = match run::call(&registry, case.op, args, way, g) {

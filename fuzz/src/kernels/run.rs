@@ -23,7 +23,7 @@ pub(super) enum KernelOutcome {
 
 /// Conditions of a call.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct CallConditions {
     pub(super) layout: InputLayout,
     pub(super) isa: Isa,
     pub(super) threads: usize,
@@ -47,7 +47,7 @@ pub(super) fn call(
     registry: &Registry,
     op: OpId,
     args: &[IValue],
-    way: Way,
+    way: CallConditions,
     g: &mut Gen<'_>,
 ) -> KernelOutcome {
     let schema = registry.schema(op);
@@ -107,7 +107,7 @@ pub(super) fn written(registry: &Registry, op: OpId, args: &[IValue]) -> Vec<usi
 
 /// Permitted difference of two results, relative to the largest magnitude of their tensor.
 #[derive(Clone, Copy)]
-pub(super) enum Near {
+pub(super) enum Tolerance {
     /// No difference of bits; all NaN count as equal.
     Exact,
     /// The difference of sums in another order.
@@ -115,7 +115,7 @@ pub(super) enum Near {
 }
 
 /// Returns the first difference of two lists of results.
-pub(super) fn difference(got: &[IValue], want: &[IValue], near: Near) -> Option<String> {
+pub(super) fn difference(got: &[IValue], want: &[IValue], near: Tolerance) -> Option<String> {
     if got.len() != want.len() {
         return Some(format!("{} results instead of {}", got.len(), want.len()));
     }
@@ -141,7 +141,7 @@ pub(super) fn difference(got: &[IValue], want: &[IValue], near: Near) -> Option<
     })
 }
 
-fn tensors(got: &Tensor, want: &Tensor, near: Near) -> Option<String> {
+fn tensors(got: &Tensor, want: &Tensor, near: Tolerance) -> Option<String> {
     if got.sizes() != want.sizes() || got.dtype() != want.dtype() {
         let shown = |t: &Tensor| format!("{}{:?}", t.dtype().ir_name(), t.sizes());
         return Some(format!("{} instead of {}", shown(got), shown(want)));
@@ -157,11 +157,11 @@ fn tensors(got: &Tensor, want: &Tensor, near: Near) -> Option<String> {
         return Some("a result cannot be read".to_owned());
     };
     let relative = match (near, dtype) {
-        (Near::Exact, _) => 0.0,
-        (Near::Sums, DType::F64 | DType::C128) => 1e-9,
-        (Near::Sums, DType::F32 | DType::C64) => 3e-4,
-        (Near::Sums, DType::F16) => 2e-2,
-        (Near::Sums, DType::BF16) => 1e-1,
+        (Tolerance::Exact, _) => 0.0,
+        (Tolerance::Sums, DType::F64 | DType::C128) => 1e-9,
+        (Tolerance::Sums, DType::F32 | DType::C64) => 3e-4,
+        (Tolerance::Sums, DType::F16) => 2e-2,
+        (Tolerance::Sums, DType::BF16) => 1e-1,
         _ => 0.0,
     };
     let parts = |s: &flambeau_tensor::Scalar| {
@@ -173,7 +173,7 @@ fn tensors(got: &Tensor, want: &Tensor, near: Near) -> Option<String> {
     let same = |x: f64, y: f64| {
         x.to_bits() == y.to_bits()
             || x.is_nan() && y.is_nan()
-            || matches!(near, Near::Sums) && (x == y || (x - y).abs() <= relative * (y.abs() + scale))
+            || matches!(near, Tolerance::Sums) && (x == y || (x - y).abs() <= relative * (y.abs() + scale))
     };
     let at = a.iter().zip(&b).position(|(x, y)| {
         x != y && dtype.is_integral(true) || {

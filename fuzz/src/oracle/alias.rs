@@ -48,7 +48,7 @@ fn check(case: &Case) -> CheckOutcome {
     let sees = Arc::clone(&watch);
     host.set_observer(Some(Box::new(move |_, node, values| {
         if let Some((after, shown)) = shows.get(&node) {
-            sees.lock().unwrap_or_else(PoisonError::into_inner).look(*after, shown, values);
+            sees.lock().unwrap_or_else(PoisonError::into_inner).observe_values(*after, shown, values);
         }
     })));
     let run = reference::run(&Arc::new(open), case.inputs.clone(), &*case.unit, &mut host);
@@ -63,13 +63,13 @@ fn check(case: &Case) -> CheckOutcome {
 }
 
 /// Observer nodes: the node of the program that precedes each, and the observed values.
-type Shows = BTreeMap<NodeId, (Option<NodeId>, Vec<ValueId>)>;
+type ObserverNodes = BTreeMap<NodeId, (Option<NodeId>, Vec<ValueId>)>;
 
 /// Returns the program with a profiling node after every node and at the start of every block. Ids of the program are
 /// unchanged.
-fn observed(g: &Graph) -> (Graph, Shows) {
+fn observed(g: &Graph) -> (Graph, ObserverNodes) {
     let mut open = g.clone();
-    let mut shows = Shows::new();
+    let mut shows = ObserverNodes::new();
     let mutable = |values: &mut dyn Iterator<Item = ValueId>| -> Vec<ValueId> {
         values.filter(|&v| g.ty(v).is_mutable()).collect()
     };
@@ -102,20 +102,20 @@ struct Watch {
 }
 
 /// Maximum number of values observed in one run: the cost of an observation is proportional to it.
-const MOST_SEEN: usize = 300;
+const MAX_OBSERVED_VALUES: usize = 300;
 
 /// Maximum number of observations in one run. An endless loop would be observed until its fuel is used up, without new
 /// facts.
-const MOST_LOOKS: usize = 2_000;
+const MAX_OBSERVATIONS: usize = 2_000;
 
 impl Watch {
-    fn look(&mut self, after: Option<NodeId>, shown: &[ValueId], values: &[IValue]) {
+    fn observe_values(&mut self, after: Option<NodeId>, shown: &[ValueId], values: &[IValue]) {
         self.looks += 1;
-        if self.looks > MOST_LOOKS {
+        if self.looks > MAX_OBSERVATIONS {
             return;
         }
         for (&v, value) in shown.iter().zip(values) {
-            if self.seen.len() < MOST_SEEN {
+            if self.seen.len() < MAX_OBSERVED_VALUES {
                 self.seen.push((v, value.clone()));
             }
         }

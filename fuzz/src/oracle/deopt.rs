@@ -5,7 +5,7 @@
 //! each alone, then all, every other time that they are checked. Each run is compared with the reference evaluator bit
 //! for bit. As under passes, an operator whose results are not needed may be removed with its error.
 //!
-//! Two executors do this ([`Way`]): one as sessions have it, which drops guards that fail often, and one whose plans keep
+//! Two executors do this ([`PlanMode`]): one as sessions have it, which drops guards that fail often, and one whose plans keep
 //! a guard on every tensor and whose continuations are soon specialized. Most guards of the first follow from the
 //! inputs and are eliminated, so the second forces many more failures, at every point of the program.
 //!
@@ -31,20 +31,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How plans are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum PlanMode {
     /// As in sessions.
     Sessions,
     /// With a guard of every tensor, which stays when it fails, and with specialized continuations.
     EveryGuard,
 }
 
-impl Way {
-    const ALL: [Way; 2] = [Way::Sessions, Way::EveryGuard];
+impl PlanMode {
+    const ALL: [PlanMode; 2] = [PlanMode::Sessions, PlanMode::EveryGuard];
 
     fn settings(self) -> ExecutorSettings {
         match self {
-            Way::Sessions => ExecutorSettings::default(),
-            Way::EveryGuard => ExecutorSettings {
+            PlanMode::Sessions => ExecutorSettings::default(),
+            PlanMode::EveryGuard => ExecutorSettings {
                 max_failures: u32::MAX,
                 hot_continuation: 2,
                 max_compilations: u32::MAX,
@@ -57,8 +57,8 @@ impl Way {
     fn pipelines(self) -> [String; 2] {
         let [profiled, specialized] = PIPELINES.map(|(_, text)| text);
         let specialized = match self {
-            Way::Sessions => specialized.to_owned(),
-            Way::EveryGuard => {
+            PlanMode::Sessions => specialized.to_owned(),
+            PlanMode::EveryGuard => {
                 let rest = specialized.strip_prefix("guards").unwrap_or(specialized);
                 format!("{GUARDS}{}", rest.replace(",eliminate_guards", ""))
             }
@@ -86,7 +86,7 @@ impl PlansAgree {
     /// # Errors
     /// If the library lacks a pass of the executor's stages.
     pub fn new(library: &PassLibrary) -> Result<PlansAgree, String> {
-        for text in Way::ALL.iter().flat_map(|way| way.pipelines()) {
+        for text in PlanMode::ALL.iter().flat_map(|way| way.pipelines()) {
             flambeau_rewrite::Pipeline::parse(&text, library).map_err(|e| e.to_string())?;
         }
         Ok(PlansAgree {
@@ -138,13 +138,13 @@ impl PlansAgree {
             ..case.clone()
         };
         let (other, longer) = (variant(other), variant(longer));
-        let subjects: Vec<Subject<'_>> =
-            [case, &other, &longer].into_iter().filter_map(Subject::new).collect();
+        let subjects: Vec<DeoptCase<'_>> =
+            [case, &other, &longer].into_iter().filter_map(DeoptCase::new).collect();
         if subjects.is_empty() {
             return CheckOutcome::Rejected("a limit ends the run");
         }
         let mut outcome = CheckOutcome::Checked;
-        for way in Way::ALL {
+        for way in PlanMode::ALL {
             match self.check_way(case, way, &subjects) {
                 Ok(0) => {}
                 Ok(_) => outcome = CheckOutcome::Changed,
@@ -155,9 +155,9 @@ impl PlansAgree {
     }
 
     /// Returns the number of runs of plans.
-    fn check_way(&self, case: &Case, way: Way, subjects: &[Subject<'_>]) -> Result<u64, String> {
+    fn check_way(&self, case: &Case, way: PlanMode, subjects: &[DeoptCase<'_>]) -> Result<u64, String> {
         let [profiled, specialized] = way.pipelines();
-        let checks = if way == Way::Sessions { Checks::EveryPass } else { Checks::Off };
+        let checks = if way == PlanMode::Sessions { Checks::EveryPass } else { Checks::Off };
         let unit = Arc::clone(&case.unit);
         let stages = Pipelines::of_texts([&profiled, &specialized], &self.library, unit, checks);
         let mut runs = Runs {
@@ -181,16 +181,16 @@ impl PlansAgree {
 }
 
 /// A case and what the reference evaluator observes.
-struct Subject<'c> {
+struct DeoptCase<'c> {
     case: &'c Case,
     wanted: Observation,
 }
 
-impl Subject<'_> {
+impl DeoptCase<'_> {
     /// Returns `None` if a limit ends the run.
-    fn new(case: &Case) -> Option<Subject<'_>> {
+    fn new(case: &Case) -> Option<DeoptCase<'_>> {
         let wanted = observe::by_reference(&case.graph, case);
-        (!wanted.reached_limit()).then_some(Subject { case, wanted })
+        (!wanted.reached_limit()).then_some(DeoptCase { case, wanted })
     }
 
     fn compare(&self, got: &Observation) -> Result<(), String> {
@@ -222,7 +222,7 @@ impl StageRunner for Stages {
     fn optimize(&self, graph: &Graph, stage: CompileStage) -> Result<Graph, Self::Error> {
         let mut graph = self.stages.optimize(graph, stage)?;
         if let Some(bug) = self.planted.filter(|_| stage == CompileStage::Specialized) {
-            bug.plant(&mut graph);
+            bug.apply_bug(&mut graph);
         }
         Ok(graph)
     }
@@ -238,7 +238,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn all(&mut self, subjects: &[Subject<'_>]) -> Result<(), String> {
+    fn all(&mut self, subjects: &[DeoptCase<'_>]) -> Result<(), String> {
         // The first three runs of the first arguments make a plan and run it.
         let calls = [0, 0, 0, 1, 2, 2, 0, 1, 2].into_iter().filter_map(|i| subjects.get(i));
         for (number, subject) in calls.enumerate() {
@@ -271,7 +271,7 @@ impl Runs {
     }
 
     /// Runs a call and compares it with the reference evaluator, unless the executor declines it.
-    fn call(&mut self, subject: &Subject<'_>) -> Result<(), String> {
+    fn call(&mut self, subject: &DeoptCase<'_>) -> Result<(), String> {
         let (mut declined, mut failed) = (false, None);
         let count = subject.case.graph.outputs().len();
         let got = observe::run(subject.case, |mut inputs, host: &mut Host| {

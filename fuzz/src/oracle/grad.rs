@@ -97,7 +97,7 @@ impl GradientsAgree {
         let Gradient { forward, mut backward, conditional, outputs, results, captures } = gradient;
         let seeds = outputs.len();
         if let Some(bug) = self.planted {
-            bug.plant(&mut backward);
+            bug.apply_bug(&mut backward);
         }
         let mut host = observe::host();
         let values = run(forward, case.fresh_inputs(), case, &mut host)?;
@@ -119,7 +119,7 @@ impl GradientsAgree {
                     args.push(IValue::Tensor(weights));
                 }
                 Some(_) => return Ok(CheckOutcome::Checked),
-                None if depends => return Err("a result is not where its type says".to_owned()),
+                None if depends => return Err("a result has another structure than its type".to_owned()),
                 None => args.push(IValue::None),
             }
         }

@@ -39,7 +39,7 @@ impl Oracle for JournalReplay {
         let gone: Vec<NodeId> = before.iter().copied().filter(|n| !after.contains(n)).collect();
         if erased.len() != gone.len() || !gone.iter().all(|n| erased.contains(n)) {
             return CheckOutcome::Failed(format!(
-                "{} nodes are gone, the journal says {}",
+                "{} nodes were removed, the journal has {}",
                 gone.len(),
                 erased.len()
             ));

@@ -206,7 +206,7 @@ fn flat(values: &[IValue]) -> Vec<IValue> {
 }
 
 /// The relative change of an argument that shows whether a program is ill-conditioned.
-const LEAST: f64 = 3e-6;
+const ILL_CONDITIONED_CHANGE: f64 = 3e-6;
 
 /// Returns whether arguments that differ by rounding lead to results that differ by much more. A pipeline that rounds
 /// may then differ by as much. An infinity may become NaN, because sums in another order meet other infinities.
@@ -247,7 +247,7 @@ fn scaled(value: &IValue, sign: f64) -> IValue {
         let factor = by(match tensor.dtype() {
             DType::BF16 => 1.0 / 128.0,
             DType::F16 => 1.0 / 1024.0,
-            _ => LEAST,
+            _ => ILL_CONDITIONED_CHANGE,
         });
         let scalars = tensor.to_scalars().ok()?.into_iter().map(|x| match x {
             Scalar::Float(x) => Scalar::Float(x * factor),
@@ -257,7 +257,7 @@ fn scaled(value: &IValue, sign: f64) -> IValue {
     };
     match value {
         IValue::Tensor(tensor) => IValue::Tensor(scale(tensor).unwrap_or_else(|| tensor.clone())),
-        IValue::Float(x) => IValue::Float(x * by(LEAST)),
+        IValue::Float(x) => IValue::Float(x * by(ILL_CONDITIONED_CHANGE)),
         other => other.clone(),
     }
 }

@@ -36,8 +36,8 @@ impl AliasedInputsAgree {
     }
 
     fn check_aliasing(&self, case: &Case, sharing: Sharing) -> CheckOutcome {
-        const TOO_FEW: CheckOutcome = CheckOutcome::Rejected("too few tensors");
-        let Some(before) = sharing.apply(case) else { return TOO_FEW };
+        const TOO_FEW_TENSORS: CheckOutcome = CheckOutcome::Rejected("too few tensors");
+        let Some(before) = sharing.apply(case) else { return TOO_FEW_TENSORS };
         let want = run_reference(&before.graph, &before);
         if want.end.is_err() {
             return CheckOutcome::Rejected("the program fails");
@@ -49,7 +49,7 @@ impl AliasedInputsAgree {
         let mut changed = false;
         for (evaluator, run) in [("reference", run_reference as Run), ("machine", machine)] {
             // Runs write arguments and constants, so each run has its own.
-            let Some(fresh) = sharing.apply(case) else { return TOO_FEW };
+            let Some(fresh) = sharing.apply(case) else { return TOO_FEW_TENSORS };
             let mut graph: Graph = (*fresh.graph).clone();
             let (mut analyses, mut control) = (Analyses::new(), Control::new());
             let mut manager = Manager::new().unit(&fresh.unit);
@@ -60,7 +60,7 @@ impl AliasedInputsAgree {
             let got = run(&Arc::new(graph.clone()), &fresh);
             if let Err(why) = observe::same(&want, &got, precision) {
                 // A task may fail without an end of the program, and lose its error.
-                let Some(again) = sharing.apply(case) else { return TOO_FEW };
+                let Some(again) = sharing.apply(case) else { return TOO_FEW_TENSORS };
                 let allowed = allowed_observations(&again);
                 let agrees = |seen| observe::same(seen, &got, precision).is_ok();
                 if allowed.has_unsupported || allowed.observations.iter().any(agrees) {

@@ -56,7 +56,7 @@ enum Origin {
 
 /// The graph to copy from.
 #[derive(Clone, Copy)]
-enum From<'s> {
+enum CloneSource<'s> {
     /// Another graph: every value needs a substitute. Both graphs share their registry, since operators are copied as
     /// row numbers.
     Other(&'s Graph),
@@ -70,7 +70,7 @@ enum Task {
 }
 
 /// The data of a node to copy, read before the target changes.
-struct Blueprint {
+struct CopiedNode {
     op: Op,
     attrs: AttrsId,
     loc: LocId,
@@ -79,9 +79,9 @@ struct Blueprint {
     blocks: SmallVec<[BlockId; 2]>,
 }
 
-impl Blueprint {
+impl CopiedNode {
     fn read(g: &Graph, node: NodeId) -> Self {
-        Blueprint {
+        CopiedNode {
             op: g.op(node),
             attrs: g.attrs_id(node),
             loc: g.loc(node),
@@ -112,7 +112,7 @@ impl Editor<'_> {
             map.set(from, to);
         }
         let origin = call.map_or(Origin::Same, |(loc, name)| Origin::Call(loc, name));
-        self.copy(From::Other(source), source.nodes(source.root()).collect(), &mut map, origin)?;
+        self.copy(CloneSource::Other(source), source.nodes(source.root()).collect(), &mut map, origin)?;
         source.outputs().map(|v| map.get(v).ok_or(CloneError::NoSubstitute(v))).collect()
     }
 
@@ -128,13 +128,13 @@ impl Editor<'_> {
         nodes: impl IntoIterator<Item = NodeId>,
         map: &mut ValueSubstitution,
     ) -> Result<(), CloneError> {
-        self.copy(From::Other(source), nodes.into_iter().collect(), map, Origin::Same)
+        self.copy(CloneSource::Other(source), nodes.into_iter().collect(), map, Origin::Same)
     }
 
     /// Copies nodes of the edited graph to the cursor. Values without a substitute in `map` are used as they are.
     #[expect(clippy::missing_panics_doc, reason = "values of the edited graph stand for themselves")]
     pub fn duplicate(&mut self, nodes: impl IntoIterator<Item = NodeId>, map: &mut ValueSubstitution) {
-        self.copy(From::Itself, nodes.into_iter().collect(), map, Origin::Same)
+        self.copy(CloneSource::Itself, nodes.into_iter().collect(), map, Origin::Same)
             .expect("invariant: values of the edited graph stand for themselves");
     }
 
@@ -145,12 +145,12 @@ impl Editor<'_> {
 
     fn copy(
         &mut self,
-        from: From<'_>,
+        from: CloneSource<'_>,
         nodes: Vec<NodeId>,
         map: &mut ValueSubstitution,
         origin: Origin,
     ) -> Result<(), CloneError> {
-        if let From::Other(source) = from
+        if let CloneSource::Other(source) = from
             && !Arc::ptr_eq(source.registry(), self.graph.registry())
         {
             return Err(CloneError::OtherRegistry);
@@ -175,29 +175,29 @@ impl Editor<'_> {
         done
     }
 
-    fn source<'a>(&'a self, from: From<'a>) -> &'a Graph {
+    fn source<'a>(&'a self, from: CloneSource<'a>) -> &'a Graph {
         match from {
-            From::Other(g) => g,
-            From::Itself => self.graph,
+            CloneSource::Other(g) => g,
+            CloneSource::Itself => self.graph,
         }
     }
 
     fn copy_node(
         &mut self,
-        from: From<'_>,
+        from: CloneSource<'_>,
         node: NodeId,
         map: &mut ValueSubstitution,
         origin: Origin,
         locs: &mut HashMap<LocId, LocId, FxBuildHasher>,
         stack: &mut Vec<(NodeId, Task)>,
     ) -> Result<(), CloneError> {
-        let mut plan = Blueprint::read(self.source(from), node);
+        let mut plan = CopiedNode::read(self.source(from), node);
         for v in &mut plan.operands {
             *v = substitute(from, map, *v)?;
         }
         let (attrs, here) = match from {
-            From::Itself => (plan.attrs, plan.loc),
-            From::Other(g) => {
+            CloneSource::Itself => (plan.attrs, plan.loc),
+            CloneSource::Other(g) => {
                 let locs_here = &mut self.graph.locs;
                 let here = import_loc(locs_here, locs, g, plan.loc, origin);
                 (self.graph.attrs.import(g.attrs(node)), here)
@@ -231,7 +231,7 @@ impl Editor<'_> {
 
     fn copy_outputs(
         &mut self,
-        from: From<'_>,
+        from: CloneSource<'_>,
         old: BlockId,
         new: BlockId,
         map: &ValueSubstitution,
@@ -252,11 +252,11 @@ impl Editor<'_> {
     }
 }
 
-fn substitute(from: From<'_>, map: &ValueSubstitution, value: ValueId) -> Result<ValueId, CloneError> {
+fn substitute(from: CloneSource<'_>, map: &ValueSubstitution, value: ValueId) -> Result<ValueId, CloneError> {
     match (map.get(value), from) {
         (Some(v), _) => Ok(v),
-        (None, From::Itself) => Ok(value),
-        (None, From::Other(_)) => Err(CloneError::NoSubstitute(value)),
+        (None, CloneSource::Itself) => Ok(value),
+        (None, CloneSource::Other(_)) => Err(CloneError::NoSubstitute(value)),
     }
 }
 

@@ -7,11 +7,11 @@ use super::pool::{Pool, Run};
 
 /// Storage of the lists. The [`Run`] of a list is the item if there is one item, else the position of its slab.
 #[derive(Clone)]
-pub(crate) struct Links(Pool<u32>);
+pub(crate) struct SlabLists(Pool<u32>);
 
-impl Links {
+impl SlabLists {
     pub(crate) fn new() -> Self {
-        Links(Pool::new())
+        SlabLists(Pool::new())
     }
 
     /// Creates a list of these items.
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn lists_agree_with_vectors() {
-        let (mut links, mut list, mut model) = (Links::new(), Run::EMPTY, Vec::new());
+        let (mut links, mut list, mut model) = (SlabLists::new(), Run::EMPTY, Vec::new());
         let mut state = 7u32;
         for step in 0..2000u32 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -46,7 +46,7 @@ impl LiveNodes {
 
 /// The marking algorithm; see the module's documentation.
 ///
-/// Call [`consider`](MarkLive::consider) once for each node, then [`propagate`](MarkLive::propagate), then read the result.
+/// Call [`visit_node`](MarkLive::consider) once for each node, then [`propagate`](MarkLive::propagate), then read the result.
 #[derive(Debug)]
 pub struct MarkLive<'g> {
     graph: &'g Graph,
@@ -93,7 +93,7 @@ impl<'g> MarkLive<'g> {
     }
 
     /// Adds a node to consider. The node is a root if it `has_effect`; a loop may also be live for its own sake.
-    pub fn consider(&mut self, node: NodeId, has_effect: bool) {
+    pub fn visit_node(&mut self, node: NodeId, has_effect: bool) {
         if has_effect {
             self.node(node);
         } else if self.graph.is_prim(node, Prim::Loop) {
@@ -103,7 +103,7 @@ impl<'g> MarkLive<'g> {
 
     /// Makes `node` live if `with` is live. For a `node` that writes memory allocated by `with`, which nothing else can
     /// reach.
-    pub fn tie(&mut self, node: NodeId, with: NodeId) {
+    pub fn link_liveness(&mut self, node: NodeId, with: NodeId) {
         if self.live.has(with) {
             self.node(node);
         } else {

@@ -44,7 +44,7 @@ use crate::loc::{LocId, LocTable};
 use crate::op::{Op, Registry};
 use crate::types::Type;
 use arena::{Arena, NONE};
-use links::Links;
+use links::SlabLists;
 use operand::Operand;
 use pool::{Pool, Run};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub struct Graph {
     values: Arena<ValueId, ValueRow>,
     blocks: Arena<BlockId, BlockRow>,
     operands: Pool<Operand>,
-    links: Links,
+    links: SlabLists,
     names: names::NameTable,
     root: u32,
     pub(crate) attrs: AttrTable,
@@ -118,7 +118,7 @@ impl Graph {
             values: Arena::new(first),
             blocks: Arena::new(first),
             operands: Pool::new(),
-            links: Links::new(),
+            links: SlabLists::new(),
             names: names::NameTable::new(),
             root: 0,
             attrs: AttrTable::new(),

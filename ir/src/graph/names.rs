@@ -185,12 +185,12 @@ impl Graph {
         if self.names.taken.remove(&symbol) {
             self.names.skip_suffix_of(symbol);
         }
-        self.displace(symbol);
+        self.rename_holder(symbol);
         self.assign_name(value, symbol);
     }
 
     /// Renames the value that has the name `symbol`, if any, to the next free numbered name.
-    fn displace(&mut self, symbol: Symbol) {
+    fn rename_holder(&mut self, symbol: Symbol) {
         if let Some(older) = self.slot_with_name(symbol) {
             let moved = self.next_free_name(symbol);
             self.names.release(ValueName::named(symbol), older);
@@ -200,7 +200,7 @@ impl Graph {
 
     pub(crate) fn raw_take_name(&mut self, symbol: Symbol) {
         if self.names.taken.insert(symbol) {
-            self.displace(symbol);
+            self.rename_holder(symbol);
         } else {
             self.names.skip_suffix_of(symbol);
         }

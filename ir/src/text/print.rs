@@ -78,7 +78,7 @@ struct Printer {
 }
 
 /// A subgraph to be listed, with the operator and number of its name.
-struct Listing {
+struct PendingSubgraph {
     kind: Prim,
     number: usize,
     graph: Arc<Graph>,
@@ -110,7 +110,7 @@ impl Printer {
         self.lines = lines;
     }
 
-    fn graph(&mut self, g: &Graph) -> Vec<Listing> {
+    fn graph(&mut self, g: &Graph) -> Vec<PendingSubgraph> {
         let mut listings = Vec::new();
         self.out.push_str("graph(");
         for (i, v) in g.inputs().enumerate() {
@@ -174,7 +174,7 @@ impl Printer {
         self.out.push_str("):\n");
     }
 
-    fn node(&mut self, g: &Graph, node: NodeId, indent: usize, listings: &mut Vec<Listing>) {
+    fn node(&mut self, g: &Graph, node: NodeId, indent: usize, listings: &mut Vec<PendingSubgraph>) {
         self.indent(indent);
         for (i, v) in g.results(node).enumerate() {
             if i > 0 {
@@ -200,7 +200,7 @@ impl Printer {
         if let Some((kind, graph)) = subgraph {
             self.out.push('_');
             push_int(&mut self.out, listings.len() as u64);
-            listings.push(Listing { kind, number: listings.len(), graph: Arc::clone(graph) });
+            listings.push(PendingSubgraph { kind, number: listings.len(), graph: Arc::clone(graph) });
         }
         if !matches!(op.prim(), Some(Prim::PythonOp | Prim::IgnoredPythonOp)) {
             let function = if self.options.exact { function_named_by(g, node) } else { None };

@@ -1,9 +1,9 @@
 //! Tensor constants in text: three formats with the elements, and an abbreviation without them.
 //! - `{0.5}`: one element, in PyTorch's format. The declared type of the constant determines dtype and sizes.
-//! - ` 1  2 [ CPULongType{2} ]`: up to [`SHOWN`] elements, in PyTorch's format with spaces instead of the line breaks of
+//! - ` 1  2 [ CPULongType{2} ]`: up to [`MAX_SHORT_ELEMENTS`] elements, in PyTorch's format with spaces instead of the line breaks of
 //!   C++'s stream. A tensor with more than two dimensions is a sequence of matrices, each after a header `(1,.,.) = `.
 //! - `tensor(int64, [2], [1], "…")`: dtype, sizes, strides, and the row-major little-endian bytes in hexadecimal.
-//! - `<Tensor>`: more elements than [`SHOWN`]. Parsing it is error T008.
+//! - `<Tensor>`: more elements than [`MAX_SHORT_ELEMENTS`]. Parsing it is error T008.
 //!
 //! PyTorch rounds to four decimals or to six digits. The printer uses PyTorch's text if the text parses back to the
 //! same elements, and otherwise the same format with as many digits as necessary. The parser does not round, so
@@ -23,15 +23,15 @@ use num_complex::Complex;
 use std::fmt::{self, Write};
 
 /// Maximum number of elements printed without the option `exact`; PyTorch's `max_tensor_display_size`.
-pub(super) const SHOWN: usize = 10;
+pub(super) const MAX_SHORT_ELEMENTS: usize = 10;
 
 /// Significant digits of C++'s streams.
 const STREAM_DIGITS: usize = 6;
 
-/// Prints a tensor in a readable format, which the parser accepts if the tensor has up to [`SHOWN`] elements.
+/// Prints a tensor in a readable format, which the parser accepts if the tensor has up to [`MAX_SHORT_ELEMENTS`] elements.
 /// `declared` is the type of the constant.
 pub(super) fn write_readable(out: &mut dyn Write, t: &Tensor, declared: Option<Type>) -> fmt::Result {
-    if t.numel() > SHOWN {
+    if t.numel() > MAX_SHORT_ELEMENTS {
         return out.write_str("<Tensor>");
     }
     for form in [in_braces, in_full_braces, as_pytorch, in_full] {

@@ -124,7 +124,7 @@ fn plain(name: &str) -> Option<Type> {
 }
 
 /// Candidate names for spelling suggestions.
-const PLAIN: [&str; 20] = [
+const TYPE_KEYWORDS: [&str; 20] = [
     "Tensor",
     "int",
     "float",
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
             && !name.contains('.')
             && name.starts_with(|c: char| c.is_ascii_uppercase());
         let ty = self.named(name);
-        let near = || crate::nearest(name, PLAIN);
+        let near = || crate::nearest(name, TYPE_KEYWORDS);
         if bare && matches!(ty.kind(), super::TypeKind::Class(_)) && self.names.resolve(name).is_none() {
             return Err(start.error(unknown(name, near())));
         }

@@ -47,7 +47,7 @@ struct Index {
 static ENTRIES: AppendTable<Entry> = AppendTable::new();
 static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
     let mut index = Index { map: HashTable::new(), next: 1 };
-    for kind in well_known() {
+    for kind in predefined_types() {
         let facts = facts(&kind);
         index.add(kind, facts);
     }
@@ -55,88 +55,88 @@ static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
 });
 
 impl Type {
-    const fn well_known(number: u32) -> Self {
+    const fn predefined_types(number: u32) -> Self {
         Self(NonZeroU32::new(number).expect("invariant: not zero"))
     }
 
     /// `Any`.
-    pub const ANY: Self = Self::well_known(1);
+    pub const ANY: Self = Self::predefined_types(1);
     /// `Tensor` without known properties.
-    pub const TENSOR: Self = Self::well_known(2);
+    pub const TENSOR: Self = Self::predefined_types(2);
     /// `NoneType`.
-    pub const NONE: Self = Self::well_known(3);
+    pub const NONE: Self = Self::predefined_types(3);
     /// `bool`.
-    pub const BOOL: Self = Self::well_known(4);
+    pub const BOOL: Self = Self::predefined_types(4);
     /// `int`.
-    pub const INT: Self = Self::well_known(5);
+    pub const INT: Self = Self::predefined_types(5);
     /// `float`.
-    pub const FLOAT: Self = Self::well_known(6);
+    pub const FLOAT: Self = Self::predefined_types(6);
     /// `complex`.
-    pub const COMPLEX: Self = Self::well_known(7);
+    pub const COMPLEX: Self = Self::predefined_types(7);
     /// `Scalar`.
-    pub const NUMBER: Self = Self::well_known(8);
+    pub const NUMBER: Self = Self::predefined_types(8);
     /// `str`.
-    pub const STR: Self = Self::well_known(9);
+    pub const STR: Self = Self::predefined_types(9);
     /// `Device`.
-    pub const DEVICE: Self = Self::well_known(10);
+    pub const DEVICE: Self = Self::predefined_types(10);
     /// `Generator`.
-    pub const GENERATOR: Self = Self::well_known(11);
+    pub const GENERATOR: Self = Self::predefined_types(11);
     /// `Stream`.
-    pub const STREAM: Self = Self::well_known(12);
+    pub const STREAM: Self = Self::predefined_types(12);
     /// `Storage`.
-    pub const STORAGE: Self = Self::well_known(13);
+    pub const STORAGE: Self = Self::predefined_types(13);
     /// `Quantizer`.
-    pub const QUANTIZER: Self = Self::well_known(14);
+    pub const QUANTIZER: Self = Self::predefined_types(14);
     /// `QScheme`.
-    pub const QSCHEME: Self = Self::well_known(15);
+    pub const QSCHEME: Self = Self::predefined_types(15);
     /// `Layout`.
-    pub const LAYOUT: Self = Self::well_known(16);
+    pub const LAYOUT: Self = Self::predefined_types(16);
     /// `MemoryFormat`.
-    pub const MEMORY_FORMAT: Self = Self::well_known(17);
+    pub const MEMORY_FORMAT: Self = Self::predefined_types(17);
     /// `ScalarType`.
-    pub const SCALAR_TYPE: Self = Self::well_known(18);
+    pub const SCALAR_TYPE: Self = Self::predefined_types(18);
     /// `SymInt`.
-    pub const SYM_INT: Self = Self::well_known(19);
+    pub const SYM_INT: Self = Self::predefined_types(19);
     /// `SymFloat`.
-    pub const SYM_FLOAT: Self = Self::well_known(20);
+    pub const SYM_FLOAT: Self = Self::predefined_types(20);
     /// `SymBool`.
-    pub const SYM_BOOL: Self = Self::well_known(21);
+    pub const SYM_BOOL: Self = Self::predefined_types(21);
     /// `Capsule`.
-    pub const CAPSULE: Self = Self::well_known(22);
+    pub const CAPSULE: Self = Self::predefined_types(22);
     /// `PyObject`.
-    pub const PY_OBJECT: Self = Self::well_known(23);
+    pub const PY_OBJECT: Self = Self::predefined_types(23);
     /// `list`.
-    pub const ANY_LIST: Self = Self::well_known(24);
+    pub const ANY_LIST: Self = Self::predefined_types(24);
     /// `tuple`.
-    pub const ANY_TUPLE: Self = Self::well_known(25);
+    pub const ANY_TUPLE: Self = Self::predefined_types(25);
     /// `AnyClassType`.
-    pub const ANY_CLASS: Self = Self::well_known(26);
+    pub const ANY_CLASS: Self = Self::predefined_types(26);
     /// `AnyEnumType`.
-    pub const ANY_ENUM: Self = Self::well_known(27);
+    pub const ANY_ENUM: Self = Self::predefined_types(27);
     /// `Function` without a known name.
-    pub const FUNCTION: Self = Self::well_known(28);
+    pub const FUNCTION: Self = Self::predefined_types(28);
     /// The result of the constructors for types that exceed the limits.
-    pub const OVERFLOW: Self = Self::well_known(29);
+    pub const OVERFLOW: Self = Self::predefined_types(29);
     /// `int[]`.
-    pub const LIST_INT: Self = Self::well_known(30);
+    pub const LIST_INT: Self = Self::predefined_types(30);
     /// `float[]`.
-    pub const LIST_FLOAT: Self = Self::well_known(31);
+    pub const LIST_FLOAT: Self = Self::predefined_types(31);
     /// `bool[]`.
-    pub const LIST_BOOL: Self = Self::well_known(32);
+    pub const LIST_BOOL: Self = Self::predefined_types(32);
     /// `Tensor[]`.
-    pub const LIST_TENSOR: Self = Self::well_known(33);
+    pub const LIST_TENSOR: Self = Self::predefined_types(33);
     /// `str[]`.
-    pub const LIST_STR: Self = Self::well_known(34);
+    pub const LIST_STR: Self = Self::predefined_types(34);
     /// `Tensor?`.
-    pub const OPTIONAL_TENSOR: Self = Self::well_known(35);
+    pub const OPTIONAL_TENSOR: Self = Self::predefined_types(35);
     /// `int?`.
-    pub const OPTIONAL_INT: Self = Self::well_known(36);
+    pub const OPTIONAL_INT: Self = Self::predefined_types(36);
     /// `()`.
-    pub const UNIT: Self = Self::well_known(37);
+    pub const UNIT: Self = Self::predefined_types(37);
 }
 
 /// The types with constants, in the order of their numbers.
-fn well_known() -> Vec<TypeKind> {
+fn predefined_types() -> Vec<TypeKind> {
     vec![
         TypeKind::Any,
         TypeKind::Tensor(TensorType::default()),
@@ -468,7 +468,7 @@ mod tests {
             "int?",
             "()",
         ];
-        assert_eq!(well_known().len(), constants.len());
+        assert_eq!(predefined_types().len(), constants.len());
         for (i, (constant, text)) in constants.into_iter().zip(texts).enumerate() {
             assert_eq!(constant.index() as usize, i + 1);
             assert_eq!(constant.to_string(), text);

@@ -262,7 +262,7 @@ fn to_prim_other(cx: &KernelCx<'_>) -> Computed {
     converted(cx, None, None, 2, None)
 }
 
-/// Casts to a dtype; copies even if the dtype stays, since the schemas of the callers promise a new tensor.
+/// Casts to a dtype; copies even if the dtype stays, since the schemas of the callers declare a new tensor.
 fn cast_copy(x: &Tensor, dtype: DType) -> Computed {
     Ok(if x.dtype() == dtype { x.clone_data()? } else { x.to_dtype(dtype)? })
 }

@@ -57,9 +57,23 @@ enum Padding {
     OrMinusOne,
 }
 
-/// Arguments of an embedding bag: `(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+/// The checked arguments of an embedding bag.
+struct Bags<'a> {
+    weight: &'a Tensor,
+    mode: BagReduction,
+    /// The row of each index.
+    rows: Vec<i64>,
+    /// The row that does not count.
+    padding: Option<i64>,
+    /// Per bag, its range of `rows`.
+    bounds: Vec<(usize, usize)>,
+    /// Per index, the factor of its row.
+    scales: Option<Vec<f64>>,
+}
+
+/// Reads and checks `(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
 /// include_last_offset, padding_idx)`.
-fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
+fn bags<'a>(cx: &'a KernelCx<'_>, padding: Padding) -> Result<Bags<'a>, KernelError> {
     let (weight, indices, offsets) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let mode = match cx.int(4)? {
         0 => BagReduction::Sum,
@@ -78,91 +92,132 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
         return Err(KernelError::input("embedding_bag: indices and offsets must be integral"));
     }
     let samples = cx.opt_tensor(6)?;
-    if samples.is_some_and(|s| s.sizes() != indices.sizes()) {
-        return Err(KernelError::input("expected per_sample_weights to have the same shape as indices"));
-    }
-    if samples.is_some_and(|s| s.dtype() != weight.dtype()) {
-        return Err(KernelError::input("expected per_sample_weights to have the same type as the weight"));
-    }
-    if samples.is_some() && mode != BagReduction::Sum {
-        return Err(KernelError::input("embedding_bag: per_sample_weights only supported with mode='sum'"));
-    }
-    let rows = weight.sizes()[0];
+    check_sample_weights(samples, indices, weight, mode)?;
+    let count = weight.sizes()[0];
     let mut starts = offsets.to_vec::<i64>()?;
-    let all = positions(indices, rows)?;
+    let rows = positions(indices, count)?;
     let padding = match padding {
         Padding::None => None,
         Padding::OrMinusOne => Some(cx.int(8)?).filter(|p| *p >= 0),
-        Padding::Index => cx.opt_int(8)?.map(|p| if p < 0 { p + rows } else { p }),
+        Padding::Index => cx.opt_int(8)?.map(|p| if p < 0 { p + count } else { p }),
     };
     if cx.boolean(7)? {
         starts.pop();
     }
-    if starts.first().is_some_and(|s| *s != 0) {
-        return Err(KernelError::input(format!(
-            "offsets[0] has to be 0, but got offsets[0] = {}",
-            starts[0]
-        )));
+    let bounds = bag_bounds(&starts, rows.len())?;
+    Ok(Bags { weight, mode, rows, padding, bounds, scales: super::opt_values::<f64>(samples)? })
+}
+
+fn check_sample_weights(
+    samples: Option<&Tensor>,
+    indices: &Tensor,
+    weight: &Tensor,
+    mode: BagReduction,
+) -> Result<(), KernelError> {
+    let Some(samples) = samples else { return Ok(()) };
+    if samples.sizes() != indices.sizes() {
+        return Err(KernelError::input("expected per_sample_weights to have the same shape as indices"));
+    }
+    if samples.dtype() != weight.dtype() {
+        return Err(KernelError::input("expected per_sample_weights to have the same type as the weight"));
+    }
+    if mode != BagReduction::Sum {
+        return Err(KernelError::input("embedding_bag: per_sample_weights only supported with mode='sum'"));
+    }
+    Ok(())
+}
+
+/// Returns the ranges of `len` indices that belong to the bags with these starts.
+fn bag_bounds(starts: &[i64], len: usize) -> Result<Vec<(usize, usize)>, KernelError> {
+    if let Some(first) = starts.first().filter(|s| **s != 0) {
+        return Err(KernelError::input(format!("offsets[0] has to be 0, but got offsets[0] = {first}")));
     }
     let bounds: Vec<(usize, usize)> = starts
         .iter()
         .enumerate()
-        .map(|(i, &s)| (s, starts.get(i + 1).copied().unwrap_or(all.len() as i64)))
+        .map(|(i, &s)| (s, starts.get(i + 1).copied().unwrap_or(len as i64)))
         .map(|(s, e)| (s.max(0) as usize, (e.max(s)).max(0) as usize))
         .collect();
-    if bounds.iter().any(|(_, end)| *end > all.len()) {
+    if bounds.iter().any(|(_, end)| *end > len) {
         return Err(KernelError::input("embedding_bag: offsets must not exceed the number of indices"));
     }
-    let scales = super::opt_values::<f64>(samples)?;
-    let width = weight.sizes()[1] as usize;
-    let counted = |k: &usize| Some(all[*k]) != padding;
-    let sizes: Vec<i64> =
-        bounds.iter().map(|&(start, end)| (start..end).filter(counted).count() as i64).collect();
-    let mut best = vec![0_i64; bounds.len() * width];
-    let cost = width.saturating_mul(all.len().div_ceil(bounds.len().max(1)));
-    let table = weight.contiguous()?;
-    let out = Tensor::zeros(&[bounds.len() as i64, width as i64], weight.dtype())?;
-    dispatch!(floats, weight.dtype(), "embedding_bag", T => access::edit_with::<T, T, _>(&out, &[&table], |mut out, ins| {
-        use flambeau_tensor::math::Float;
-        type A<T> = <T as Float>::Acc;
-        let table = ins[0].data();
-        let one = |bag: usize, row: &mut [A<T>], out: &mut [<T as Element>::Raw], best: &mut [i64]| {
-            row.fill(A::<T>::ZERO);
-            let (start, end) = bounds[bag];
-            for (n, k) in (start..end).filter(counted).enumerate() {
-                let source = &table[all[k] as usize * width..][..width];
-                let scale: A<T> = Element::from_f64(scales.as_ref().map_or(1.0, |s| s[k]));
-                for (c, (sum, x)) in row.iter_mut().zip(source).enumerate() {
-                    let x = T::from_raw(*x).acc();
-                    if mode != BagReduction::Max {
-                        *sum = if scales.is_some() { *sum + x * scale } else { *sum + x };
-                    } else if n == 0 || x > *sum {
-                        *sum = x;
-                        best[c] = all[k];
+    Ok(bounds)
+}
+
+impl Bags<'_> {
+    fn counts(&self, index: usize) -> bool {
+        Some(self.rows[index]) != self.padding
+    }
+
+    /// Returns the number of counted indices of each bag.
+    fn sizes(&self) -> Vec<i64> {
+        let counted =
+            |&(start, end): &(usize, usize)| (start..end).filter(|k| self.counts(*k)).count() as i64;
+        self.bounds.iter().map(counted).collect()
+    }
+
+    /// Returns the reduced rows, and per element the row of the maximum.
+    fn reduce(&self, sizes: &[i64]) -> Result<(Tensor, Vec<i64>), KernelError> {
+        let Bags { weight, mode, rows, bounds, scales, .. } = self;
+        let width = weight.sizes()[1] as usize;
+        let mut best = vec![0_i64; bounds.len() * width];
+        let cost = width.saturating_mul(rows.len().div_ceil(bounds.len().max(1)));
+        let table = weight.contiguous()?;
+        let out = Tensor::zeros(&[bounds.len() as i64, width as i64], weight.dtype())?;
+        dispatch!(floats, weight.dtype(), "embedding_bag", T => access::edit_with::<T, T, _>(&out, &[&table], |mut out, ins| {
+            use flambeau_tensor::math::Float;
+            type A<T> = <T as Float>::Acc;
+            let table = ins[0].data();
+            let one = |bag: usize, row: &mut [A<T>], out: &mut [<T as Element>::Raw], best: &mut [i64]| {
+                row.fill(A::<T>::ZERO);
+                let (start, end) = bounds[bag];
+                for (n, k) in (start..end).filter(|k| self.counts(*k)).enumerate() {
+                    let source = &table[rows[k] as usize * width..][..width];
+                    let scale: A<T> = Element::from_f64(scales.as_ref().map_or(1.0, |s| s[k]));
+                    for (c, (sum, x)) in row.iter_mut().zip(source).enumerate() {
+                        let x = T::from_raw(*x).acc();
+                        if *mode != BagReduction::Max {
+                            *sum = if scales.is_some() { *sum + x * scale } else { *sum + x };
+                        } else if n == 0 || x > *sum {
+                            *sum = x;
+                            best[c] = rows[k];
+                        }
                     }
                 }
-            }
-            let by = if mode == BagReduction::Mean { sizes[bag].max(1) } else { 1 };
-            let divisor: A<T> = Element::from_i64(by);
-            for (out, sum) in out.iter_mut().zip(row) {
-                *out = T::from_acc(*sum / divisor).to_raw();
-            }
-        };
-        threads::chunks_of_two(out.data(), &mut best, [width; 2], threads::rows(cost), |first, out, best| {
-            let mut row = vec![A::<T>::ZERO; width];
-            let rows = out.chunks_exact_mut(width.max(1)).zip(best.chunks_exact_mut(width.max(1)));
-            rows.enumerate().for_each(|(i, (out, best))| one(first + i, &mut row, out, best));
-        });
-    }))?;
-    let owner = bounds.iter().enumerate().flat_map(|(bag, (s, e))| (*s..*e).map(move |_| bag as i64));
-    let owner: Vec<i64> = owner.collect();
-    let whole = |values: &[i64], sizes: &[i64]| -> Computed {
-        Ok(Tensor::from_slice(values, sizes)?.to_dtype(offsets.dtype())?)
+                let by = if *mode == BagReduction::Mean { sizes[bag].max(1) } else { 1 };
+                let divisor: A<T> = Element::from_i64(by);
+                for (out, sum) in out.iter_mut().zip(row) {
+                    *out = T::from_acc(*sum / divisor).to_raw();
+                }
+            };
+            threads::chunks_of_two(out.data(), &mut best, [width; 2], threads::rows(cost), |first, out, best| {
+                let mut row = vec![A::<T>::ZERO; width];
+                let rows = out.chunks_exact_mut(width.max(1)).zip(best.chunks_exact_mut(width.max(1)));
+                rows.enumerate().for_each(|(i, (out, best))| one(first + i, &mut row, out, best));
+            });
+        }))?;
+        Ok((out, best))
+    }
+}
+
+/// Returns the reduced rows, the bag of each index, the sizes of the bags, and the rows of the maxima (for `max`) or the
+/// sizes again.
+fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
+    let bags = bags(cx, padding)?;
+    let sizes = bags.sizes();
+    let (out, best) = bags.reduce(&sizes)?;
+    let owner: Vec<i64> =
+        bags.bounds.iter().enumerate().flat_map(|(bag, (s, e))| (*s..*e).map(move |_| bag as i64)).collect();
+    let dtype = cx.tensor(2)?.dtype();
+    let indices = |values: &[i64], sizes: &[i64]| -> Computed {
+        Ok(Tensor::from_slice(values, sizes)?.to_dtype(dtype)?)
     };
-    let n = bounds.len() as i64;
-    let last =
-        if mode == BagReduction::Max { whole(&best, &[n, width as i64])? } else { whole(&sizes, &[n])? };
-    Ok(vec![out, whole(&owner, &[owner.len() as i64])?, whole(&sizes, &[n])?, last])
+    let n = sizes.len() as i64;
+    let last = match bags.mode {
+        BagReduction::Max => indices(&best, &[n, bags.weight.sizes()[1]])?,
+        BagReduction::Sum | BagReduction::Mean => indices(&sizes, &[n])?,
+    };
+    Ok(vec![out, indices(&owner, &[owner.len() as i64])?, indices(&sizes, &[n])?, last])
 }
 
 /// Scales indexed rows down to a maximal norm: `(self, indices, max_norm, norm_type)`.
@@ -257,7 +312,7 @@ fn bag_shapes() -> ResultShapes {
     ResultShapes::results([rows(), ResultShapes::ranked(1), each(), last])
 }
 
-fn bags() -> Vec<OpDef> {
+fn bag_operators() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let sample = || {
         Sample::args(|g| {
@@ -308,7 +363,7 @@ pub(super) fn family() -> Vec<OpDef> {
             d.with(ResultShapes::lookup(0, 1)).with(Dtype::same_as(0)).with(Sample::args(table(&[2, 2])))
         })
         .one(embedding);
-    defs.extend(bags());
+    defs.extend(bag_operators());
     let limits = || [IValue::Float(1.0), IValue::Float(2.0)];
     defs.extend(
         op("embedding_renorm", "", "Rows selected by indices scaled down to a maximal norm.")

@@ -129,7 +129,7 @@ impl ENodePrinter<'_> {
 
     /// Prints a term as text. Shared subterms are printed at each use, up to a total length.
     fn print(&self, expr: &RecExpr<ENode>) -> String {
-        const LONGEST: usize = 2_000;
+        const MAX_EXPLANATION: usize = 2_000;
         enum Piece {
             Node(Id),
             Text(&'static str),
@@ -137,7 +137,7 @@ impl ENodePrinter<'_> {
         let mut out = String::new();
         let mut stack = vec![Piece::Node(expr.root())];
         while let Some(piece) = stack.pop() {
-            if out.len() > LONGEST {
+            if out.len() > MAX_EXPLANATION {
                 out.push('…');
                 break;
             }

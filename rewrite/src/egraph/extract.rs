@@ -6,7 +6,7 @@
 //! chosen, so terms are finite. Ties prefer e-nodes that exist in the program, then fewer nodes, then the smaller
 //! e-node.
 
-use super::facts::Knowledge;
+use super::facts::EGraphAnalysis;
 use super::language::{ENode, NodeHead};
 use super::saturate::canonical;
 use crate::facets::Cost;
@@ -75,7 +75,7 @@ impl Costs<'_> {
 /// Chooses an e-node for every class. `original` holds the program's own e-nodes; `available_from` maps a leaf to the
 /// member position at which it is defined.
 pub(crate) fn extract(
-    egraph: &EGraph<ENode, Knowledge>,
+    egraph: &EGraph<ENode, EGraphAnalysis>,
     costs: &Costs<'_>,
     original: &HashSet<ENode, FxBuildHasher>,
     available_from: impl Fn(u32) -> u32,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct ClassFacts {
     /// The type.
     pub ty: Type,
-    /// Index of the constant in [`Knowledge`]'s table.
+    /// Index of the constant in [`EGraphAnalysis`]'s table.
     pub constant: Option<u32>,
     /// The rule that last changed the facts; `None` for the program itself.
     rule: Option<usize>,
@@ -39,7 +39,7 @@ pub struct Contradiction {
 }
 
 /// The e-graph's analysis: facts, and the tables that e-nodes refer to.
-pub struct Knowledge {
+pub struct EGraphAnalysis {
     registry: Arc<Registry>,
     symbols: Symbols,
     /// Constants of the program and of rules.
@@ -52,9 +52,9 @@ pub struct Knowledge {
     pub(crate) contradiction: Option<Contradiction>,
 }
 
-impl Knowledge {
+impl EGraphAnalysis {
     pub(crate) fn new(registry: Arc<Registry>, symbols: Symbols) -> Self {
-        Knowledge {
+        EGraphAnalysis {
             registry,
             symbols,
             constants: Vec::new(),
@@ -86,7 +86,7 @@ impl Knowledge {
 }
 
 /// The constant list whose elements are all constants.
-fn constant_list(egraph: &mut EGraph<ENode, Knowledge>, ty: Type, children: &[Id]) -> Option<u32> {
+fn constant_list(egraph: &mut EGraph<ENode, EGraphAnalysis>, ty: Type, children: &[Id]) -> Option<u32> {
     let elem = ty.list_elem()?;
     // Lists of mutable elements (tensors) are distinct objects and are never merged.
     if elem.is_mutable() {
@@ -100,7 +100,7 @@ fn constant_list(egraph: &mut EGraph<ENode, Knowledge>, ty: Type, children: &[Id
     Some(egraph.analysis.constant(&list, ty))
 }
 
-impl egg::Analysis<ENode> for Knowledge {
+impl egg::Analysis<ENode> for EGraphAnalysis {
     type Data = ClassFacts;
 
     fn make(egraph: &mut EGraph<ENode, Self>, enode: &ENode, _id: Id) -> ClassFacts {
@@ -148,7 +148,7 @@ impl egg::Analysis<ENode> for Knowledge {
     }
 }
 
-impl Knowledge {
+impl EGraphAnalysis {
     fn contradict(&mut self, what: String, a: &ClassFacts, b: &ClassFacts) {
         let rules = [self.rule, a.rule.or(b.rule)];
         self.contradiction.get_or_insert(Contradiction { what, rules });

@@ -22,7 +22,7 @@ use crate::patch::Patch;
 use crate::pipeline::{PassEntry, PassOptions};
 use crate::rules::eligible::Eligible;
 use crate::rules::sharing::Sharing;
-use crate::rules::{Exactness, RuleSet, Rulebook, Selection};
+use crate::rules::{Exactness, RuleLibrary, RuleSet, Selection};
 use egg::Language;
 use flambeau_analysis::shape::Symbols;
 use flambeau_analysis::{AliasDb, Shapes};
@@ -42,11 +42,11 @@ pub struct Saturate {
 
 impl Saturate {
     /// The pass entry, with the rules of a book.
-    pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
+    pub(crate) fn entry(book: Arc<RuleLibrary>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options| Saturate::configure(options, &book))
     }
 
-    fn configure(options: &PassOptions, book: &Arc<Rulebook>) -> Result<Self, String> {
+    fn configure(options: &PassOptions, book: &Arc<RuleLibrary>) -> Result<Self, String> {
         let mut limits = SaturationLimits::default();
         let slots = [
             ("nodes", &mut limits.nodes),
@@ -127,7 +127,7 @@ impl Pass for Saturate {
             }
         }
         for found in contradictions {
-            cx.log(LogLevel::Debug, |_| left_alone(rules, &found));
+            cx.log(LogLevel::Debug, |_| unchanged_message(rules, &found));
         }
         cx.log(LogLevel::Debug, |_| format!("{} edits planned, {capped} windows cut short", patch.len()));
         if !patch.is_empty() {
@@ -142,7 +142,7 @@ fn as_text(proof: Option<explain::Explanation>) -> Option<String> {
 }
 
 /// The log message for a window that stays unchanged because of a contradiction.
-fn left_alone(rules: &RuleSet, found: &facts::Contradiction) -> String {
+fn unchanged_message(rules: &RuleSet, found: &facts::Contradiction) -> String {
     let name = |r: Option<usize>| r.map_or("the program itself", |r| rules.rules()[r].name.as_str());
     let [first, second] = found.rules.map(name);
     format!(
@@ -381,7 +381,7 @@ mod tests {
     fn regions_with_contradictory_facts_stay_as_they_are() {
         let registry = toy();
         let text = "use toy\nrule bad [exact]: mul.Tensor(%x, %y) => %y\n";
-        let mut book = Rulebook::new();
+        let mut book = RuleLibrary::new();
         book.add(flambeau_ir::Source::new("bad", text));
         let select = Selection::from_book(book);
         let rules = &select.rules(&registry).unwrap().rules;
@@ -403,7 +403,7 @@ mod tests {
         let inputs = Inputs::new(seen, db, shapes, &limits);
         let mut counts = vec![0; rules.rules().len()];
         let found = inputs.search(&inputs.windows()[0].1, rules, false, &mut counts, false);
-        let reason = left_alone(rules, &found.err().expect("the ranks differ"));
+        let reason = unchanged_message(rules, &found.err().expect("the ranks differ"));
         assert!(reason.contains("ranks of") && reason.contains("bad"), "{reason}");
         assert!(counts.iter().all(|&n| n == 0), "{counts:?}");
         let mut cx = PassCx::bare(&mut graph, &mut analyses, &mut control, None);

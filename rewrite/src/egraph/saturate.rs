@@ -2,7 +2,7 @@
 //! before every application, never wall-clock time: the same input yields the same e-graph on any machine. The pass
 //! compares the time limit of its run between windows; exceeding it is an error.
 
-use super::facts::{ClassFacts, Contradiction, Knowledge};
+use super::facts::{ClassFacts, Contradiction, EGraphAnalysis};
 use super::language::{ENode, ListType, NodeHead};
 use crate::rules::rule::{Instance, Pat, RuleSet, fits, literal_for, literal_matches, right_side};
 use egg::{EGraph, ENodeOrVar, Id, Language, Pattern, RecExpr, Searcher, Subst, Var};
@@ -102,7 +102,7 @@ fn matcher(instance: &Instance) -> RuleMatcher {
 /// # Errors
 /// Returns the first contradiction between facts of one class. The e-graph must not be used afterwards.
 pub(crate) fn saturate(
-    egraph: &mut EGraph<ENode, Knowledge>,
+    egraph: &mut EGraph<ENode, EGraphAnalysis>,
     rules: &RuleSet,
     limits: &SaturationLimits,
     ignore_conditions: bool,
@@ -143,12 +143,12 @@ pub(crate) fn saturate(
     Ok(StopReason::Iterations)
 }
 
-fn take_contradiction(egraph: &mut EGraph<ENode, Knowledge>) -> Result<(), Contradiction> {
+fn take_contradiction(egraph: &mut EGraph<ENode, EGraphAnalysis>) -> Result<(), Contradiction> {
     egraph.analysis.contradiction.take().map_or(Ok(()), Err)
 }
 
 fn apply(
-    egraph: &mut EGraph<ENode, Knowledge>,
+    egraph: &mut EGraph<ENode, EGraphAnalysis>,
     rules: &RuleSet,
     (instance, m): (&Instance, &RuleMatcher),
     class: Id,
@@ -176,7 +176,7 @@ fn apply(
 
 /// Adds the right side. Returns `None` if a computed constant has no value.
 fn instantiate(
-    egraph: &mut EGraph<ENode, Knowledge>,
+    egraph: &mut EGraph<ENode, EGraphAnalysis>,
     rules: &RuleSet,
     instance: &Instance,
     subst: &Subst,
@@ -218,7 +218,7 @@ fn instantiate(
 
 /// Adds a constant as an argument of type `formal`. List constants become list e-nodes, because lists are constructed
 /// at each use and not shared.
-pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue, formal: Type) -> Id {
+pub(crate) fn add_constant(egraph: &mut EGraph<ENode, EGraphAnalysis>, value: &IValue, formal: Type) -> Id {
     if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
         let children = list.to_vec().iter().map(|v| add_constant(egraph, v, elem)).collect();
         return egraph.add(ENode { head: NodeHead::List(ListType(Type::list(elem))), children });
@@ -228,6 +228,6 @@ pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue
 }
 
 /// The e-node with canonical operand classes.
-pub(crate) fn canonical(egraph: &EGraph<ENode, Knowledge>, node: &ENode) -> ENode {
+pub(crate) fn canonical(egraph: &EGraph<ENode, EGraphAnalysis>, node: &ENode) -> ENode {
     node.clone().map_children(|k| egraph.find(k))
 }

@@ -4,7 +4,7 @@
 //! Because members neither observe nor cause effects, their order relative to effects does not matter. So all
 //! members of a block could share an e-graph; windows bound its size.
 
-use super::facts::{Knowledge, meet};
+use super::facts::{EGraphAnalysis, meet};
 use super::language::{ENode, ListType, NodeHead};
 use crate::rules::eligible::Eligible;
 use egg::{EGraph, Id};
@@ -39,7 +39,7 @@ pub(crate) struct EGraphWindow {
     pub(crate) heads: Vec<NodeHead>,
     /// The classes of members and of leaf operands at the time of insertion.
     pub(crate) ids: HashMap<ValueId, Id, FxBuildHasher>,
-    pub(crate) egraph: EGraph<ENode, Knowledge>,
+    pub(crate) egraph: EGraph<ENode, EGraphAnalysis>,
 }
 
 /// The members of a block in order, in windows of at most `window`.
@@ -57,7 +57,7 @@ pub(crate) fn build(
     nodes: &[NodeId],
     explain: bool,
 ) -> EGraphWindow {
-    let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), Symbols::over(symbols)));
+    let mut egraph = EGraph::new(EGraphAnalysis::new(graph.registry().clone(), Symbols::over(symbols)));
     if explain {
         egraph = egraph.with_explanations_enabled();
     }

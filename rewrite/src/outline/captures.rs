@@ -12,7 +12,7 @@ type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// Maximum number of captures of a node that may join a group. Lists of unbounded length, one per nesting level, would
 /// make deep nests quadratic.
-const MOST: usize = 2048;
+const MAX_CAPTURES: usize = 2048;
 
 /// Whether a value is a constant that owns no mutable memory, so that a subgraph can have its own copy. Mutable
 /// constants must remain visible to the alias analysis.
@@ -24,14 +24,14 @@ pub(super) fn is_copied(g: &Graph, v: ValueId) -> bool {
 /// The captures of nodes with blocks.
 #[derive(Default)]
 pub(super) struct Captures {
-    /// By node: the captures of its blocks; `None` if there are more than [`MOST`].
+    /// By node: the captures of its blocks; `None` if there are more than [`MAX_CAPTURES`].
     nested: Map<NodeId, Option<Vec<ValueId>>>,
     /// Values whose producers have moved into a group, and the group results that replace them.
     replaced: Map<ValueId, ValueId>,
 }
 
 /// A node with blocks whose walk is in progress.
-struct Frame {
+struct OpenNode {
     /// The depth of the block that contains the node.
     depth: usize,
     seen: HashSet<ValueId, FxBuildHasher>,
@@ -39,11 +39,11 @@ struct Frame {
     is_too_long: bool,
 }
 
-impl Frame {
+impl OpenNode {
     fn add(&mut self, value: ValueId) {
         if !self.is_too_long && self.seen.insert(value) {
             self.list.push(value);
-            self.is_too_long = self.list.len() > MOST;
+            self.is_too_long = self.list.len() > MAX_CAPTURES;
         }
     }
 }
@@ -54,16 +54,17 @@ impl Captures {
     pub(super) fn of_graph(g: &Graph) -> Captures {
         let mut captures = Captures::default();
         let mut depths: Map<BlockId, usize> = Map::default();
-        let mut frames: Vec<Frame> = Vec::new();
-        let take = |values: &mut dyn Iterator<Item = ValueId>, depths: &Map<_, usize>, frame: &mut Frame| {
-            for v in values {
-                let def = g.def(v);
-                let is_around = depths.get(&g.parent(def)).is_some_and(|&d| d <= frame.depth);
-                if is_around && !is_copied(g, v) {
-                    frame.add(v);
+        let mut frames: Vec<OpenNode> = Vec::new();
+        let take =
+            |values: &mut dyn Iterator<Item = ValueId>, depths: &Map<_, usize>, frame: &mut OpenNode| {
+                for v in values {
+                    let def = g.def(v);
+                    let is_around = depths.get(&g.parent(def)).is_some_and(|&d| d <= frame.depth);
+                    if is_around && !is_copied(g, v) {
+                        frame.add(v);
+                    }
                 }
-            }
-        };
+            };
         for step in g.walk(g.root()) {
             match step {
                 WalkStep::Enter(block) => drop(depths.insert(block, frames.len())),
@@ -78,11 +79,11 @@ impl Captures {
                     }
                     if g.block_count(node) > 0 {
                         let (depth, seen) = (frames.len(), HashSet::default());
-                        frames.push(Frame { depth, seen, list: Vec::new(), is_too_long: false });
+                        frames.push(OpenNode { depth, seen, list: Vec::new(), is_too_long: false });
                     }
                 }
                 WalkStep::Done(node) => {
-                    let Some(Frame { list, is_too_long, .. }) = frames.pop() else { continue };
+                    let Some(OpenNode { list, is_too_long, .. }) = frames.pop() else { continue };
                     if let Some(frame) = frames.last_mut() {
                         frame.is_too_long |= is_too_long;
                         take(&mut list.iter().copied(), &depths, frame);

@@ -3,7 +3,7 @@
 //! Adding or removing a node costs O(its operands and captures + uses of its results), independent of the size of the
 //! group.
 
-use super::{Bounds, SmallNodes, Surroundings};
+use super::{Bounds, ExternalFacts, SmallNodes};
 use flambeau_analysis::alias::MoveBounds;
 use flambeau_ir::{BlockId, Graph, NodeId, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -15,7 +15,7 @@ type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 /// A group that grows.
 pub(super) struct Group<'a> {
     graph: &'a Graph,
-    around: &'a Surroundings,
+    around: &'a ExternalFacts,
     block: BlockId,
     scratch: &'a mut Scratch,
 }
@@ -37,11 +37,11 @@ pub(super) struct Scratch {
 }
 
 /// Tables of more rows are dropped, since emptying takes time in proportion to them.
-const MOST_KEPT: usize = 1024;
+const MAX_REUSED_ROWS: usize = 1024;
 
 impl Scratch {
     fn clear(&mut self) {
-        if self.takes.capacity() > MOST_KEPT {
+        if self.takes.capacity() > MAX_REUSED_ROWS {
             *self = Scratch::default();
         }
         self.nodes.clear();
@@ -56,7 +56,7 @@ impl Scratch {
 impl<'a> Group<'a> {
     pub(super) fn new(
         graph: &'a Graph,
-        around: &'a Surroundings,
+        around: &'a ExternalFacts,
         block: BlockId,
         scratch: &'a mut Scratch,
     ) -> Group<'a> {

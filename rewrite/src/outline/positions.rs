@@ -63,7 +63,7 @@ impl Positions {
     }
 
     /// Records that a new group is directly before `at`.
-    pub(super) fn stands_at(&mut self, group: NodeId, at: NodeId) {
+    pub(super) fn record_position(&mut self, group: NodeId, at: NodeId) {
         if let Some(number) = self.number(at) {
             self.groups.insert(group, number);
         }

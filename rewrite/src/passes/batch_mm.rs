@@ -1,7 +1,7 @@
 //! Batches matrix products: sums of products (`a b + c d + ...`) become `prim::MMTreeReduce`, and products that share
 //! an operand become `prim::MMBatchSide`.
 //!
-//! Both pay off from `LEAST` products on. The products of a sum move down to the sum, and products that share an
+//! Both pay off from `MIN_BATCH` products on. The products of a sum move down to the sum, and products that share an
 //! operand move up to the first of them. They pass neither a write of memory that they read ([`WriteOrder`]) nor an event
 //! that their errors must not pass ([`ErrorOrder`]). A partial sum with another use is not part of a batch. Results may
 //! differ by rounding.
@@ -16,7 +16,7 @@ use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// Minimum number of products in a batch.
-const LEAST: usize = 4;
+const MIN_BATCH: usize = 4;
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,7 +142,7 @@ fn sums_in(search: &Search<'_>, block: BlockId) -> Vec<Sum> {
             roots.push(node);
         }
     }
-    roots.retain(|&root| parts.get(&g.result(root, 0)).is_some_and(|&count| count >= LEAST));
+    roots.retain(|&root| parts.get(&g.result(root, 0)).is_some_and(|&count| count >= MIN_BATCH));
     let sums = roots.into_iter().map(|root| Sum { root, products: products_of(search, root) });
     sums.filter(|sum| sum.products.iter().all(|&product| search.may_run_at(product, sum.root))).collect()
 }
@@ -163,7 +163,7 @@ fn products_of(search: &Search<'_>, root: NodeId) -> Vec<NodeId> {
 }
 
 /// Products that share an operand. They are computed at the position of the first product.
-struct Side {
+struct SharedOperandProducts {
     shared: ValueId,
     side: usize,
     products: Vec<NodeId>,
@@ -172,7 +172,7 @@ struct Side {
 fn sides(cx: &mut PassCx<'_>) {
     let found = find(cx, sides_in);
     let (mut editor, mut fuel) = cx.edit_fuelled();
-    for Side { shared, side, products } in found {
+    for SharedOperandProducts { shared, side, products } in found {
         let first = products[0];
         if !fuel.take("side", editor.graph(), first) {
             return;
@@ -191,7 +191,7 @@ fn sides(cx: &mut PassCx<'_>) {
     }
 }
 
-fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
+fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<SharedOperandProducts> {
     let g = search.graph;
     // The results become parts of one product, so none of them may be written.
     let is_product =
@@ -201,11 +201,11 @@ fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
     let mut found = Vec::new();
     for side in [0, 1] {
         let mut by_value: HashMap<ValueId, usize, FxBuildHasher> = HashMap::default();
-        let mut groups: Vec<Side> = Vec::new();
+        let mut groups: Vec<SharedOperandProducts> = Vec::new();
         for &node in products.iter().filter(|n| !taken.contains(*n)) {
             let shared = g.operand(node, side);
             let at = *by_value.entry(shared).or_insert_with(|| {
-                groups.push(Side { shared, side, products: Vec::new() });
+                groups.push(SharedOperandProducts { shared, side, products: Vec::new() });
                 groups.len() - 1
             });
             let group = &mut groups[at].products;
@@ -218,7 +218,7 @@ fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
                 group.push(node);
             }
         }
-        for group in groups.into_iter().filter(|s| s.products.len() >= LEAST) {
+        for group in groups.into_iter().filter(|s| s.products.len() >= MIN_BATCH) {
             for &n in &group.products {
                 taken.insert(n);
             }

@@ -65,7 +65,7 @@ fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<N
     for node in g.nodes_deep() {
         let effects = g.effects(node);
         let has_effect = !drop_side_effects && effects.has_side_effects();
-        marker.consider(node, has_effect);
+        marker.visit_node(node, has_effect);
         if !drop_side_effects && !has_effect && effects.may_write() {
             writers.push(node);
         }

@@ -73,7 +73,7 @@ impl Pass for CreateAutodiffSubgraphs {
             _ => is_member(n),
         };
         let members = outline::members(graph, db, dominance, accepts);
-        let bounds = Bounds { least: self.least, siblings: true, ..Bounds::USUAL };
+        let bounds = Bounds { least: self.least, siblings: true, ..Bounds::DEFAULT_BOUNDS };
         outline::apply(cx, members, bounds, Prim::DifferentiableGraph)
     }
 }

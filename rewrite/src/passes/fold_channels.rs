@@ -68,7 +68,7 @@ impl Pass for FoldChannels {
         // A constant that is written has other elements in the next run.
         let lasting = |v: ValueId| graph.constant(v).is_none() || !db.has_writers(v);
         folds.retain(|f| graph.operands(f.linear).chain(graph.operands(f.affine)).all(lasting));
-        let evidence = Evidence { graph, ranks, differs, batched: self.batched };
+        let evidence = RankEvidence { graph, ranks, differs, batched: self.batched };
         let assumed = evidence.determine(&mut folds, db, shapes);
         let (mut editor, mut fuel) = cx.edit_fuelled();
         let mut assumed = Some(assumed);
@@ -113,14 +113,14 @@ struct Fold {
 }
 
 impl Fold {
-    fn wanted_rank(&self) -> usize {
+    fn required_rank(&self) -> usize {
         self.weight.rank()
     }
 
     fn apply(self, editor: &mut Editor<'_>, checks: (OpId, OpId)) {
         let graph = editor.graph();
         let (old, new) = (graph.result(self.affine, 0), graph.result(self.linear, 0));
-        let (input, rank) = (graph.operand(self.linear, 0), self.wanted_rank());
+        let (input, rank) = (graph.operand(self.linear, 0), self.required_rank());
         let loc = graph.loc(self.linear);
         if self.rank == Known::ByCheck {
             check_rank(editor, At::before(self.linear), (input, rank), checks);
@@ -273,14 +273,14 @@ fn folded_weights(weight: &Tensor, pairs: &[(f64, f64)], layout: &ChannelLayout)
 }
 
 /// Evidence about ranks.
-struct Evidence<'a> {
+struct RankEvidence<'a> {
     graph: &'a Graph,
     ranks: OpId,
     differs: OpId,
     batched: bool,
 }
 
-impl Evidence<'_> {
+impl RankEvidence<'_> {
     /// Determines for each fold whether its rank is known. Returns the graph inputs that need a check, with their
     /// ranks.
     fn determine(&self, folds: &mut [Fold], db: &AliasDb, shapes: &Shapes) -> Vec<(ValueId, usize)> {
@@ -292,7 +292,7 @@ impl Evidence<'_> {
         for fold in &mut *folds {
             let checked = || self.is_checked(&checks, fold);
             fold.rank = match rank_of(shapes, fold) {
-                Some(rank) if rank != fold.wanted_rank() => Known::No,
+                Some(rank) if rank != fold.required_rank() => Known::No,
                 Some(_) => Known::Yes,
                 None if checked() => Known::Yes,
                 None if fold.of.batched && self.batched => Known::ByCheck,
@@ -309,7 +309,7 @@ impl Evidence<'_> {
         });
         let assuming = Shapes::with_inputs(self.graph, db, facts.collect());
         for fold in &mut *folds {
-            if fold.rank == Known::ByCheck && rank_of(&assuming, fold) == Some(fold.wanted_rank()) {
+            if fold.rank == Known::ByCheck && rank_of(&assuming, fold) == Some(fold.required_rank()) {
                 fold.rank = Known::ByInputs;
             }
         }
@@ -325,7 +325,7 @@ impl Evidence<'_> {
             let is_input = self.graph.def(input) == self.graph.param(root);
             let certain = is_input && self.graph.parent(fold.linear) == root;
             if certain && !found.iter().any(|(i, _)| *i == input) {
-                found.push((input, fold.wanted_rank()));
+                found.push((input, fold.required_rank()));
             }
         }
         found
@@ -365,7 +365,7 @@ impl Evidence<'_> {
             holder.is_some_and(|holder| holder != check && self.graph.is_before(check, holder))
         };
         checks.get(&between).is_some_and(|all| {
-            all.iter().any(|&(check, rank)| rank == fold.wanted_rank() as i64 && dominates(check))
+            all.iter().any(|&(check, rank)| rank == fold.required_rank() as i64 && dominates(check))
         })
     }
 }

@@ -16,7 +16,7 @@ use flambeau_ir::{At, Fault, Graph, NodeId, NodeSet, Prim, ValueId, WalkStep};
 pub struct CreateFunctionalGraphs;
 
 /// Minimum number of nodes of a functional graph.
-const LEAST: usize = 6;
+const MIN_NODES: usize = 6;
 
 impl Pass for CreateFunctionalGraphs {
     const NAME: &'static str = "create_functional_graphs";
@@ -27,7 +27,12 @@ impl Pass for CreateFunctionalGraphs {
         let functional = functional_nodes(graph, db);
         let accepts = |n| functional.contains(n) && !graph.is_prim(n, Prim::Constant);
         let members = outline::members(graph, db, dominance, accepts);
-        outline::apply(cx, members, Bounds { least: LEAST, ..Bounds::USUAL }, Prim::FunctionalGraph)
+        outline::apply(
+            cx,
+            members,
+            Bounds { least: MIN_NODES, ..Bounds::DEFAULT_BOUNDS },
+            Prim::FunctionalGraph,
+        )
     }
 }
 

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 pub struct Hoist;
 
 /// Maximum number of loops that a node leaves in one run.
-const MOST_LOOPS: usize = 8;
+const MAX_LOOPS_LEFT: usize = 8;
 
 impl Pass for Hoist {
     const NAME: &'static str = "hoist";
@@ -55,9 +55,9 @@ fn plan(graph: &Graph, mut motion: Motion<'_>) -> MovePlan {
 }
 
 /// The directly enclosing loops of a node, innermost first.
-fn loops_around(graph: &Graph, node: NodeId) -> SmallVec<[NodeId; MOST_LOOPS]> {
+fn loops_around(graph: &Graph, node: NodeId) -> SmallVec<[NodeId; MAX_LOOPS_LEFT]> {
     let around = std::iter::successors(graph.enclosing(node), |&outer| graph.enclosing(outer));
-    around.take_while(|&outer| graph.is_prim(outer, Prim::Loop)).take(MOST_LOOPS).collect()
+    around.take_while(|&outer| graph.is_prim(outer, Prim::Loop)).take(MAX_LOOPS_LEFT).collect()
 }
 
 #[cfg(test)]

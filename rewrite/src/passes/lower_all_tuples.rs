@@ -32,9 +32,9 @@ impl Pass for LowerAllTuples {
             if !fuel.take("lower", editor.graph(), end) {
                 return Ok(());
             }
-            spread_inputs(&mut editor);
+            split_tuple_inputs(&mut editor);
             make_constants(&mut editor);
-            make_flowing(&mut editor);
+            repack_control_results(&mut editor);
         }
         lower(cx, Extent::All);
         spread_outputs(&mut cx.edit());
@@ -43,7 +43,7 @@ impl Pass for LowerAllTuples {
 }
 
 /// Replaces tuple inputs by their elements, nested tuples included.
-fn spread_inputs(editor: &mut Editor<'_>) {
+fn split_tuple_inputs(editor: &mut Editor<'_>) {
     let root = editor.graph().root();
     let mut index = 0;
     loop {
@@ -90,7 +90,7 @@ fn make_constants(editor: &mut Editor<'_>) {
 }
 
 /// Unpacks and repacks each tuple that flows into a result of a branch or loop.
-fn make_flowing(editor: &mut Editor<'_>) {
+fn repack_control_results(editor: &mut Editor<'_>) {
     let g = editor.graph();
     let flows = |&n: &NodeId| matches!(g.prim(n), Some(Prim::If | Prim::Loop));
     let nodes: Vec<NodeId> = g.nodes_deep().filter(flows).collect();
@@ -104,32 +104,32 @@ fn make_flowing(editor: &mut Editor<'_>) {
                 continue;
             }
             for &end in &ends {
-                remake(editor, end, index + usize::from(is_loop), ty);
+                repack_operand(editor, end, index + usize::from(is_loop), ty);
             }
             if is_loop {
-                remake(editor, node, index + 2, ty);
+                repack_operand(editor, node, index + 2, ty);
             }
         }
     }
 }
 
 /// Replaces a tuple operand by a tuple constructed directly before its user, nested tuples included.
-fn remake(editor: &mut Editor<'_>, user: NodeId, index: usize, ty: Type) {
+fn repack_operand(editor: &mut Editor<'_>, user: NodeId, index: usize, ty: Type) {
     let value = editor.graph().operand(user, index);
     if editor.graph().ty(value) == ty && elements(editor.graph(), value).is_none() {
-        let made = remade(editor, user, value);
+        let made = repacked(editor, user, value);
         editor.set_operand(user, index, made);
     }
 }
 
 /// The tuple, unpacked and repacked before a node. Recursion depth is that of the type, which is bounded.
-fn remade(editor: &mut Editor<'_>, before: NodeId, value: ValueId) -> ValueId {
+fn repacked(editor: &mut Editor<'_>, before: NodeId, value: ValueId) -> ValueId {
     let ty = editor.graph().ty(value);
     let Some(tuple) = ty.as_tuple() else { return value };
     let loc = editor.graph().loc(before);
     let unpack = editor.at(At::before(before)).loc(loc).node(Prim::TupleUnpack, &[value], &tuple.elems);
     let parts: Vec<ValueId> = editor.graph().results(unpack).collect();
-    let parts: Vec<ValueId> = parts.into_iter().map(|p| remade(editor, before, p)).collect();
+    let parts: Vec<ValueId> = parts.into_iter().map(|p| repacked(editor, before, p)).collect();
     editor.at(At::before(before)).loc(loc).value(Prim::TupleConstruct, &parts, ty)
 }
 

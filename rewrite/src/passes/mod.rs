@@ -34,7 +34,7 @@ pub mod unroll;
 #[cfg(feature = "egraph")]
 use crate::egraph::Saturate;
 use crate::pipeline::PassEntry;
-use crate::rules::{Rewrite, Rulebook};
+use crate::rules::{Rewrite, RuleLibrary};
 use std::sync::Arc;
 
 /// The passes of this crate that apply no rules: first those without options, then those with options.
@@ -106,12 +106,12 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
 /// Returns the entries of all passes of this crate.
 pub(crate) fn standard() -> Vec<PassEntry> {
     let mut all: Vec<PassEntry> = PASSES.iter().map(|entry| entry()).collect();
-    all.extend(by_rules(Rulebook::new()));
+    all.extend(by_rules(RuleLibrary::new()));
     all
 }
 
 /// Returns the entries of the passes that apply rules, with a book of additional rules.
-pub(crate) fn by_rules(book: Rulebook) -> Vec<PassEntry> {
+pub(crate) fn by_rules(book: RuleLibrary) -> Vec<PassEntry> {
     let book = Arc::new(book);
     vec![
         peephole::Peephole::entry(Arc::clone(&book)),
@@ -122,7 +122,7 @@ pub(crate) fn by_rules(book: Rulebook) -> Vec<PassEntry> {
 }
 
 /// Passes missing in this build, each with the feature that enables it.
-pub(crate) const LACKING: &[(&str, &str)] = &[
+pub(crate) const MISSING_PASSES: &[(&str, &str)] = &[
     #[cfg(not(feature = "egraph"))]
     ("egraph", "egraph"),
 ];

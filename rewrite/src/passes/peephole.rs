@@ -9,7 +9,7 @@ use super::idioms::Idioms;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{PassEntry, PassOptions};
 use crate::rules::worklist::OPTIONS;
-use crate::rules::{Exactness, Rewrite, Rulebook};
+use crate::rules::{Exactness, Rewrite, RuleLibrary};
 use crate::schedule::Schedule;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const MAX_ROUNDS: u32 = 8;
 
 impl Peephole {
     /// The pass entry, with the rules of a book.
-    pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
+    pub(crate) fn entry(book: Arc<RuleLibrary>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options: &PassOptions| {
             Ok(Peephole { rules: Rewrite::configure(options, &book)? })
         })

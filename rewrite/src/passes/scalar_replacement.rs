@@ -32,7 +32,8 @@ impl Pass for ScalarReplacement {
         plan.check(cx.graph());
         let (mut editor, mut fuel) = cx.edit_fuelled();
         for object in &mut plan.objects {
-            object.stays = object.stays || !fuel.take("replace", editor.graph(), object.node);
+            object.remains_object =
+                object.remains_object || !fuel.take("replace", editor.graph(), object.node);
         }
         plan.apply(&mut editor);
         Ok(())
@@ -42,7 +43,7 @@ impl Pass for ScalarReplacement {
 /// An object that does not escape.
 struct Object {
     node: NodeId,
-    stays: bool,
+    remains_object: bool,
 }
 
 /// An attribute of an object.
@@ -86,7 +87,8 @@ impl ReplacementPlan {
             }
         }
         if !plan.objects.is_empty() {
-            plan.steps = graph.walk(graph.root()).filter(|step| plan.matters(graph, *step)).collect();
+            plan.steps =
+                graph.walk(graph.root()).filter(|step| plan.concerns_variable(graph, *step)).collect();
         }
         plan
     }
@@ -95,27 +97,27 @@ impl ReplacementPlan {
     fn add(&mut self, graph: &Graph, node: NodeId) {
         let (object, home) = (self.objects.len(), graph.parent(node));
         let mut known: HashMap<Symbol, usize, FxBuildHasher> = HashMap::default();
-        let mut stays = false;
+        let mut remains_object = false;
         for access in graph.uses(graph.result(node, 0)).map(|u| u.user) {
             let is_get = graph.is_prim(access, Prim::GetAttr);
             let value = if is_get { graph.result(access, 0) } else { graph.operand(access, 1) };
             let ty = graph.ty(value);
             let Some(name) = graph.attr(access, names::name()).and_then(|a| a.as_str()).map(Symbol::new)
             else {
-                stays = true;
+                remains_object = true;
                 continue;
             };
             let variable = *known.entry(name).or_insert_with(|| {
                 self.variables.push(Variable { object, ty });
                 self.variables.len() - 1
             });
-            stays |= self.variables[variable].ty != ty;
+            remains_object |= self.variables[variable].ty != ty;
             self.accesses.insert(access, if is_get { Access::Get(variable) } else { Access::Set(variable) });
             // The constructs between the object and the access.
             let mut at = access;
             while graph.parent(at) != home {
                 let Some(outer) = graph.enclosing(at) else { break };
-                stays |= !matches!(graph.prim(outer), Some(Prim::If | Prim::Loop));
+                remains_object |= !matches!(graph.prim(outer), Some(Prim::If | Prim::Loop));
                 if !is_get {
                     let sets = self.sets.entry(outer).or_default();
                     if sets.contains(&variable) {
@@ -126,11 +128,11 @@ impl ReplacementPlan {
                 at = outer;
             }
         }
-        self.objects.push(Object { node, stays });
+        self.objects.push(Object { node, remains_object });
     }
 
     /// Whether a step of the walk reads, sets, or merges a variable.
-    fn matters(&self, graph: &Graph, step: WalkStep) -> bool {
+    fn concerns_variable(&self, graph: &Graph, step: WalkStep) -> bool {
         match step {
             WalkStep::Node(node) | WalkStep::Done(node) => {
                 self.accesses.contains_key(&node) || self.sets.contains_key(&node)
@@ -148,7 +150,7 @@ impl ReplacementPlan {
             match step {
                 WalkStep::Node(node) => match self.accesses.get(&node) {
                     Some(&Access::Get(variable)) if !walk.is_set[variable] => {
-                        self.objects[self.variables[variable].object].stays = true;
+                        self.objects[self.variables[variable].object].remains_object = true;
                     }
                     Some(&Access::Get(_)) => {}
                     Some(&Access::Set(variable)) => walk.is_set[variable] = true,
@@ -194,7 +196,7 @@ impl ReplacementPlan {
                 WalkStep::Done(_) => {}
             }
         }
-        for object in self.objects.iter().filter(|object| !object.stays) {
+        for object in self.objects.iter().filter(|object| !object.remains_object) {
             editor.erase(object.node);
         }
     }
@@ -230,13 +232,13 @@ struct Merge {
 }
 
 impl Values<'_> {
-    fn stays(&self, variable: usize) -> bool {
-        self.plan.objects[self.plan.variables[variable].object].stays
+    fn remains_object(&self, variable: usize) -> bool {
+        self.plan.objects[self.plan.variables[variable].object].remains_object
     }
 
     fn access(&mut self, editor: &mut Editor<'_>, node: NodeId, access: Access) {
         match access {
-            Access::Get(variable) | Access::Set(variable) if self.stays(variable) => {}
+            Access::Get(variable) | Access::Set(variable) if self.remains_object(variable) => {}
             Access::Get(variable) => {
                 let value = self.current[variable].expect("invariant: checked to be set");
                 editor.replace_node(node, &[value]);
@@ -250,7 +252,7 @@ impl Values<'_> {
 
     /// Begins a branch or loop. A loop carries the variables that have a value.
     fn begin(&mut self, editor: &mut Editor<'_>, node: NodeId) {
-        let sets = self.plan.sets[&node].iter().copied().filter(|&v| !self.stays(v));
+        let sets = self.plan.sets[&node].iter().copied().filter(|&v| !self.remains_object(v));
         let before: Vec<_> = sets.map(|v| (v, self.current[v])).collect();
         if editor.graph().is_prim(node, Prim::Loop) {
             for value in before.iter().filter_map(|&(_, value)| value) {

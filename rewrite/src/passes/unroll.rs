@@ -33,7 +33,7 @@ pub struct Unroll {
 /// Maximum number of nodes of an unrolled body.
 const MAX_BODY: usize = 32;
 /// A loop with fewer iterations is unrolled completely.
-const MAX_WHOLE: u64 = 64;
+const MAX_FULL_UNROLL: u64 = 64;
 /// Maximum number of nodes of all iterations of a loop that is unrolled under a condition.
 const MAX_VERSION: u64 = 512;
 /// Unroll factor for other loops.
@@ -92,7 +92,7 @@ impl Pass for Unroll {
                 break;
             }
             match trips {
-                Some(n) if n < MAX_WHOLE => write_out(&mut editor, view, n),
+                Some(n) if n < MAX_FULL_UNROLL => write_out(&mut editor, view, n),
                 _ => write_rounds(&mut editor, view, &ops),
             }
         }
@@ -185,7 +185,7 @@ fn write_out(editor: &mut Editor<'_>, view: LoopView, trips: u64) {
 fn profiled_trips(g: &Graph, view: LoopView) -> Option<u64> {
     let trips = u64::try_from(g.attr(view.node(), names::trip_count())?.as_int()?).ok()?;
     let size = trips.saturating_mul(body_size(g, view.body(g)) as u64);
-    (0 < trips && trips < MAX_WHOLE && size <= MAX_VERSION).then_some(trips)
+    (0 < trips && trips < MAX_FULL_UNROLL && size <= MAX_VERSION).then_some(trips)
 }
 
 /// Replaces a loop by a branch: the unrolled body if it has `trips` iterations, else the loop.

@@ -1,7 +1,7 @@
 //! Rewrite rules: text that states which terms over operators are equal.
 //!
 //! [`parse`] parses the language and [`rule`] resolves it against a registry; conditions and functions come from a
-//! [`vocabulary`]. Rules come from the `Rules` facet of the graph's operators and from the [`Rulebook`] of the pass
+//! [`vocabulary`]. Rules come from the `Rules` facet of the graph's operators and from the [`RuleLibrary`] of the pass
 //! library. A pass applies rules up to an exactness, by default [`Exactness::Exact`]. [`trial`] evaluates both sides of
 //! rules on random inputs.
 //!
@@ -21,6 +21,6 @@ pub mod worklist;
 
 pub use parse::Exactness;
 pub use rule::{Rule, RuleSet};
-pub use select::{Rulebook, Selection};
+pub use select::{RuleLibrary, Selection};
 pub use vocabulary::Vocabulary;
 pub use worklist::Rewrite;

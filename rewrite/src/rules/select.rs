@@ -1,4 +1,4 @@
-//! Selection of the rules that a pass applies: those of the registry and of a [`Rulebook`], up to an exactness.
+//! Selection of the rules that a pass applies: those of the registry and of a [`RuleLibrary`], up to an exactness.
 //!
 //! A rulebook holds texts. It is resolved against the registry of the graph that a pass runs on, so rows in its rules
 //! always belong to that graph's registry. All passes of a library share one book, which keeps what they selected: rules
@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rules in addition to those that operators state, and the vocabulary of all rules.
 #[derive(Clone, Default)]
-pub struct Rulebook {
+pub struct RuleLibrary {
     texts: Vec<Arc<Source>>,
     words: Vocabulary,
     /// The rules resolved against the last registry.
-    read: Arc<Mutex<Option<ReadBook>>>,
+    read: Arc<Mutex<Option<ParsedLibrary>>>,
     /// Selections of these rules.
     selected: Arc<Mutex<Vec<Selected>>>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct CompiledRules {
     /// The rules.
     pub(crate) rules: RuleSet,
     /// Instances that a greedy pass applies, by the operator at their root.
-    pub(crate) by_root: ByRoot,
+    pub(crate) by_root: InstancesByRoot,
 }
 
 /// A selection of a rulebook's rules over a registry.
@@ -47,13 +47,13 @@ const MAX_SELECTED: usize = 32;
 
 /// The rules of a book over a registry: those that apply by default, and those that apply on request.
 #[derive(Clone)]
-struct ReadBook {
+struct ParsedLibrary {
     registry: Arc<Registry>,
     standard: Arc<RuleSet>,
     on_request: Arc<RuleSet>,
 }
 
-impl Rulebook {
+impl RuleLibrary {
     /// A book without rules, with the standard vocabulary.
     pub fn new() -> Self {
         Self::default()
@@ -83,8 +83,8 @@ impl Rulebook {
         self.texts.is_empty()
     }
 
-    /// [`Rulebook::resolve`] and the rules on request, cached for the last registry.
-    fn read(&self, registry: &Arc<Registry>) -> Result<ReadBook, Vec<Diagnostic>> {
+    /// [`RuleLibrary::resolve`] and the rules on request, cached for the last registry.
+    fn read(&self, registry: &Arc<Registry>) -> Result<ParsedLibrary, Vec<Diagnostic>> {
         let mut cache = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = cache.as_ref().filter(|read| Arc::ptr_eq(&read.registry, registry)) {
             return Ok(read.clone());
@@ -98,7 +98,7 @@ impl Rulebook {
                     return Err(errors);
                 }
             };
-        let read = ReadBook { registry: Arc::clone(registry), standard, on_request };
+        let read = ParsedLibrary { registry: Arc::clone(registry), standard, on_request };
         *cache = Some(read.clone());
         Ok(read)
     }
@@ -128,17 +128,17 @@ pub struct Selection {
     /// If not empty, only rules with these names or of these rule sets apply.
     pub only: Vec<String>,
     /// Rules in addition to those of the registry.
-    pub book: Arc<Rulebook>,
+    pub book: Arc<RuleLibrary>,
 }
 
 impl Selection {
     /// Selects all exact rules of the registry and of a book.
-    pub fn from_book(book: Rulebook) -> Self {
+    pub fn from_book(book: RuleLibrary) -> Self {
         Selection { book: Arc::new(book), ..Selection::default() }
     }
 
     /// Selects the rules of the registry and of a book that match a pass's options.
-    pub(crate) fn configure(options: &PassOptions, book: &Arc<Rulebook>) -> Result<Self, String> {
+    pub(crate) fn configure(options: &PassOptions, book: &Arc<RuleLibrary>) -> Result<Self, String> {
         let accept = match options.get("accept") {
             None => Exactness::Exact,
             Some(name) => Exactness::parse(name).ok_or_else(|| {
@@ -150,7 +150,7 @@ impl Selection {
         Ok(Selection { accept, only, book: Arc::clone(book) })
     }
 
-    fn wants(&self, rule: &Rule) -> bool {
+    fn selects(&self, rule: &Rule) -> bool {
         let (set, short) = rule.name.split_once('/').unwrap_or(("", &rule.name));
         rule.class <= self.accept
             && (self.only.is_empty() || self.only.iter().any(|o| *o == rule.name || o == short || o == set))
@@ -197,19 +197,19 @@ impl Selection {
                 return Err(PassError::new(Fault::Misuse, format!("there is no rule or rule set `{name}`")));
             }
         }
-        let rules = all.filtered(|r| self.wants(r));
+        let rules = all.filtered(|r| self.selects(r));
         let by_root = by_root(&rules);
         Ok(CompiledRules { rules, by_root })
     }
 }
 
 /// Instances by the operator at their root.
-pub(crate) type ByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;
+pub(crate) type InstancesByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;
 
 /// Returns the instances of rules by the operator at their root. Laws are left out: applied in a fixed direction they need
 /// not terminate.
-fn by_root(rules: &RuleSet) -> ByRoot {
-    let mut map: ByRoot = HashMap::default();
+fn by_root(rules: &RuleSet) -> InstancesByRoot {
+    let mut map: InstancesByRoot = HashMap::default();
     for (i, instance) in rules.instances().iter().enumerate() {
         let law = rules.rules()[instance.rule].ast.both_ways;
         if let (Pat::Op(op, _), false) = (&instance.pats[usize::from(instance.left)], law) {
@@ -232,7 +232,7 @@ mod tests {
             .with(Rules::text("use mine\nrule a [exact]: stated(%x) => %x\n"))
             .with(OnRequest(Rules::text("use mine\nrule b [exact]: requested(%x) => %x\n")))]);
         let registry = builder.build().unwrap();
-        let mut book = Rulebook::new();
+        let mut book = RuleLibrary::new();
         book.add(Source::new("book.rules", "use mine\nrule c [exact]: added(%x) => %x\n"));
         let error = Selection::from_book(book).rules(&registry).unwrap_err().to_string();
         for operator in ["mine::stated", "mine::added", "mine::requested"] {

@@ -142,7 +142,7 @@ impl<'a> Sharing<'a> {
             self.becomes.insert(old, (new, Bases::new()));
             return true;
         }
-        // Bases do not tell which members of a list are one tensor, which a caller observes.
+        // Bases do not determine which members of a list are one tensor, which a caller observes.
         let holds_objects = self.graph.ty(old).list_elem().is_some_and(Type::is_mutable);
         if holds_objects && self.db.exposure(old).is_outside() {
             return false;

@@ -142,8 +142,14 @@ impl Vocabulary {
         conditions.chain(self.functions.iter().map(|(n, f)| (format!("@{n}"), f.0, f.2)))
     }
 
-    #[allow(clippy::too_many_lines, reason = "a table: one entry per word")]
     fn standard_conditions(&mut self) {
+        self.type_conditions();
+        self.constant_conditions();
+        self.size_conditions();
+    }
+
+    /// Conditions on element types, ranks and types.
+    fn type_conditions(&mut self) {
         self.condition(
             "same_dtype",
             2,
@@ -206,6 +212,23 @@ impl Vocabulary {
             "the tensor's elements are f32 or f64",
         );
         self.condition(
+            "never_none",
+            1,
+            |a| Some(!a[0].ty().may_be_none() && !a[0].ty().has_vars()),
+            "by its type, the value is not None",
+        );
+        self.condition("none", 1, |a| Some(a[0].ty() == Type::NONE), "by its type, the value is None");
+        self.condition(
+            "dtype_is",
+            2,
+            |a| Some(a[0].dtype()?.scalar_type() == a[1].int()?),
+            "the tensor has the element type of this number",
+        );
+    }
+
+    /// Conditions on constants and numbers.
+    fn constant_conditions(&mut self) {
+        self.condition(
             "real",
             1,
             |a| a[0].constant().map(|v| v.as_int().is_some() || v.as_float().is_some()),
@@ -233,6 +256,10 @@ impl Vocabulary {
             |a| Some(a[0].number()? < a[1].number()?),
             "the first number is less than the second",
         );
+    }
+
+    /// Conditions on sizes and strides.
+    fn size_conditions(&mut self) {
         self.condition(
             "size_is",
             3,
@@ -286,19 +313,6 @@ impl Vocabulary {
             3,
             |a| is_matrix_shape(a[0], a[1], a[2]),
             "the first is a matrix of the sizes that the product of the others has",
-        );
-        self.condition(
-            "never_none",
-            1,
-            |a| Some(!a[0].ty().may_be_none() && !a[0].ty().has_vars()),
-            "by its type, the value is not None",
-        );
-        self.condition("none", 1, |a| Some(a[0].ty() == Type::NONE), "by its type, the value is None");
-        self.condition(
-            "dtype_is",
-            2,
-            |a| Some(a[0].dtype()?.scalar_type() == a[1].int()?),
-            "the tensor has the element type of this number",
         );
     }
 

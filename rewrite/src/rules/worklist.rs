@@ -13,7 +13,7 @@ use super::concerned;
 use super::eligible::Eligible;
 use super::parse::Exactness;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, right_side, same_constant};
-use super::select::{CompiledRules, Rulebook, Selection};
+use super::select::{CompiledRules, RuleLibrary, Selection};
 use super::sharing::Sharing;
 use super::vocabulary::TermFact;
 use crate::control::Planted;
@@ -44,11 +44,11 @@ pub(crate) const OPTIONS: &[&str] = &["accept", "only", "sweeps"];
 
 impl Rewrite {
     /// The pass entry, with the rules of a book.
-    pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
+    pub(crate) fn entry(book: Arc<RuleLibrary>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options| Rewrite::configure(options, &book))
     }
 
-    pub(crate) fn configure(options: &PassOptions, book: &Arc<Rulebook>) -> Result<Self, String> {
+    pub(crate) fn configure(options: &PassOptions, book: &Arc<RuleLibrary>) -> Result<Self, String> {
         let sweeps = options.number("sweeps")?.map_or(16, |n| usize::try_from(n).unwrap_or(usize::MAX));
         Ok(Rewrite { select: Selection::configure(options, book)?, sweeps })
     }

@@ -25,7 +25,7 @@ pub(super) const NARROW: usize = 64;
 
 /// A function of one element: a closure, or a type of its own, whose method is inlined into loops however large it is.
 ///
-/// A function may have a cheaper version for most arguments ([`Map::near`]) and a measure that tells whether it applies
+/// A function may have a cheaper version for most arguments ([`Map::near`]) and a measure of the argument that decides whether it applies
 /// ([`Map::magnitude_bits`]). Loops evaluate the cheaper version and recompute a span of elements in full if one of them was out
 /// of its range.
 pub trait Map<A, R>: Copy + Sync {

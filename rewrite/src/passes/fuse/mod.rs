@@ -56,7 +56,7 @@ impl Pass for Fuse {
         let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
         let fusible = Fusible { graph, db, registry: &registry };
         let members = outline::members(graph, db, dominance, |n| fusible.accepts(n));
-        outline::apply(cx, members, Bounds::USUAL, Prim::FusionGroup)
+        outline::apply(cx, members, Bounds::DEFAULT_BOUNDS, Prim::FusionGroup)
     }
 }
 

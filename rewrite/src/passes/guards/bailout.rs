@@ -18,7 +18,7 @@ use std::sync::Arc;
 const GROWTH: usize = 8;
 
 /// Minimum number of nodes that all subgraphs together may have, for small graphs.
-const SMALL: usize = 256;
+const MIN_SUBGRAPH_NODES: usize = 256;
 
 /// Replaces guards by bail-outs, each with the rest of the program as its subgraph.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,7 @@ impl Pass for InsertBailouts {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
         let steps = Steps::find(graph.registry());
-        let mut budget = graph.node_count().saturating_mul(GROWTH).max(SMALL);
+        let mut budget = graph.node_count().saturating_mul(GROWTH).max(MIN_SUBGRAPH_NODES);
         let mut plans: Vec<(NodeId, Option<Continuation>)> = Vec::new();
         for guard in guards(graph) {
             let found = if budget == 0 { None } else { Continuation::after(graph, guard, steps.as_ref())? };

@@ -1,6 +1,6 @@
 //! The rest of a program from a point inside of it, as a graph of its own.
 //!
-//! The continuation starts with the nodes after the point in its block. At the end of a block it goes on in the
+//! The continuation starts with the nodes after the point in its block. At the end of a block it continues in the
 //! enclosing one: after a `prim::If`, the outputs of the block are the results of the branch; a `prim::Loop` becomes a
 //! loop over the remaining iterations. Values from before the point become inputs when they are first needed, and those
 //! that only guards used are removed again, so the inputs are exactly the live values. Constants are copied instead.

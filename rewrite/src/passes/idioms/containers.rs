@@ -3,14 +3,14 @@
 //! An element read from a container is the same object that was put in, so its value may be used directly even if the
 //! element itself is written. Only the container must have no writers.
 
-use super::{Outcome, View};
+use super::{IdiomCx, Replacement};
 use crate::facets::ContainerOp;
 use crate::rules::rule::same_constant;
 use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
 /// The outcome of a node that operates on a container.
-pub(super) fn plan(view: &View<'_>, node: NodeId, what: ContainerOp) -> Option<Outcome> {
+pub(super) fn plan(view: &IdiomCx<'_>, node: NodeId, what: ContainerOp) -> Option<Replacement> {
     let g = view.graph;
     let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
     let int = |i: usize| view.constant(operand(i)?)?.as_int();
@@ -21,7 +21,7 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: ContainerOp) -> Option<O
                 Some(elements) => elements.len(),
                 None => entries_of(view, container)?.len(),
             };
-            Some(Outcome::Constant(IValue::Int(i64::try_from(count).ok()?), Type::INT))
+            Some(Replacement::Constant(IValue::Int(i64::try_from(count).ok()?), Type::INT))
         }
         ContainerOp::Item => {
             let elements = list_of(view, operand(0)?)?;
@@ -34,14 +34,14 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: ContainerOp) -> Option<O
                 IValue::None => Some(None),
                 value => value.as_int().map(Some),
             };
-            Some(Outcome::List(slice(&elements, bound(1)?, bound(2)?, int(3)?)?))
+            Some(Replacement::List(slice(&elements, bound(1)?, bound(2)?, int(3)?)?))
         }
         ContainerOp::Concat => {
             let mut elements = list_of(view, operand(0)?)?;
             elements.extend(list_of(view, operand(1)?)?);
-            (elements.len() <= MAX_ELEMENTS).then_some(Outcome::List(elements))
+            (elements.len() <= MAX_ELEMENTS).then_some(Replacement::List(elements))
         }
-        ContainerOp::Copy => Some(Outcome::List(list_of(view, operand(0)?)?)),
+        ContainerOp::Copy => Some(Replacement::List(list_of(view, operand(0)?)?)),
         ContainerOp::Value => {
             let key = view.constant(operand(1)?)?;
             let entries = entries_of(view, operand(0)?)?;
@@ -53,7 +53,7 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: ContainerOp) -> Option<O
 }
 
 /// Simplifies the unpacking of a list that was constructed in the graph.
-pub(super) fn unpack(view: &View<'_>, node: NodeId) -> Option<Outcome> {
+pub(super) fn unpack(view: &IdiomCx<'_>, node: NodeId) -> Option<Replacement> {
     let g = view.graph;
     let elements = list_of(view, g.operand(node, 0))?;
     let same = elements.len() == g.result_count(node)
@@ -61,22 +61,22 @@ pub(super) fn unpack(view: &View<'_>, node: NodeId) -> Option<Outcome> {
             .iter()
             .zip(g.results(node))
             .all(|(&e, r)| g.ty(e).erase_shapes() == g.ty(r).erase_shapes());
-    same.then(|| Outcome::Values(SmallVec::from_vec(elements)))
+    same.then(|| Replacement::Values(SmallVec::from_vec(elements)))
 }
 
 /// Maximum length of a list that is constructed element by element.
 const MAX_ELEMENTS: usize = 1_000;
 
 /// The element, if its type is that of the result up to shapes.
-fn fitting(view: &View<'_>, node: NodeId, element: ValueId) -> Option<Outcome> {
+fn fitting(view: &IdiomCx<'_>, node: NodeId, element: ValueId) -> Option<Replacement> {
     let g = view.graph;
     let result = g.ty(g.result(node, 0));
     let fits = g.ty(element).erase_shapes() == result.erase_shapes();
-    fits.then(|| Outcome::Values(SmallVec::from_slice(&[element])))
+    fits.then(|| Replacement::Values(SmallVec::from_slice(&[element])))
 }
 
 /// The elements of a list that was constructed in the graph and has no writers.
-fn list_of(view: &View<'_>, list: ValueId) -> Option<Vec<ValueId>> {
+fn list_of(view: &IdiomCx<'_>, list: ValueId) -> Option<Vec<ValueId>> {
     let list = view.resolve(list);
     if view.db.is_written(list) {
         return None;
@@ -91,7 +91,7 @@ fn list_of(view: &View<'_>, list: ValueId) -> Option<Vec<ValueId>> {
 }
 
 /// Keys and values of a dictionary that was constructed from distinct constant keys and has no writers.
-fn entries_of(view: &View<'_>, dict: ValueId) -> Option<Vec<(IValue, ValueId)>> {
+fn entries_of(view: &IdiomCx<'_>, dict: ValueId) -> Option<Vec<(IValue, ValueId)>> {
     let g = view.graph;
     let dict = view.resolve(dict);
     let def = g.def(dict);

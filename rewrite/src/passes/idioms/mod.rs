@@ -42,8 +42,8 @@ impl Pass for Idioms {
             return Ok(());
         }
         let (graph, db) = cx.with::<AliasDb>();
-        let mut view = View { graph, db, same: HashMap::default(), lists: HashMap::default() };
-        let mut found: Vec<(NodeId, Outcome)> = Vec::new();
+        let mut view = IdiomCx { graph, db, same: HashMap::default(), lists: HashMap::default() };
+        let mut found: Vec<(NodeId, Replacement)> = Vec::new();
         for node in work {
             let outcome = match elements.of(graph.op(node)) {
                 Some(&what) => containers::plan(&view, node, what),
@@ -55,7 +55,7 @@ impl Pass for Idioms {
             found.push((node, outcome));
         }
         let (mut editor, mut fuel) = cx.edit_fuelled();
-        let mut made = Made::default();
+        let mut made = NewValues::default();
         for (node, outcome) in found {
             if !fuel.take(outcome.name(), editor.graph(), node) {
                 break;
@@ -67,7 +67,7 @@ impl Pass for Idioms {
 }
 
 /// The replacement for the results of a node.
-enum Outcome {
+enum Replacement {
     /// These values. A branch remains; other nodes are erased.
     Values(SmallVec<[ValueId; 2]>),
     /// Result `.0` of a branch is this value.
@@ -78,34 +78,34 @@ enum Outcome {
     List(Vec<ValueId>),
 }
 
-impl Outcome {
+impl Replacement {
     fn name(&self) -> &'static str {
         match self {
-            Outcome::Values(_) => "read",
-            Outcome::Result(..) => "choose",
-            Outcome::Constant(..) => "count",
-            Outcome::List(_) => "list",
+            Replacement::Values(_) => "read",
+            Replacement::Result(..) => "choose",
+            Replacement::Constant(..) => "count",
+            Replacement::List(_) => "list",
         }
     }
 
-    fn apply(self, editor: &mut Editor<'_>, node: NodeId, made: &mut Made) {
+    fn apply(self, editor: &mut Editor<'_>, node: NodeId, made: &mut NewValues) {
         let loc = editor.graph().loc(node);
         let now = |value: ValueId| made.get(&value).copied().unwrap_or(value);
         match self {
-            Outcome::Values(values) => {
+            Replacement::Values(values) => {
                 let values: SmallVec<[ValueId; 2]> = values.into_iter().map(now).collect();
                 editor.replace_node(node, &values);
             }
-            Outcome::Result(index, value) => {
+            Replacement::Result(index, value) => {
                 let result = editor.graph().result(node, index);
                 editor.replace_all_uses(result, now(value));
             }
-            Outcome::Constant(value, ty) => {
+            Replacement::Constant(value, ty) => {
                 let constant = editor.at(At::before(node)).loc(loc).constant_of(value, ty);
                 made.insert(editor.graph().result(node, 0), constant);
                 editor.replace_node(node, &[constant]);
             }
-            Outcome::List(values) => {
+            Replacement::List(values) => {
                 let values: Vec<ValueId> = values.into_iter().map(now).collect();
                 let result = editor.graph().result(node, 0);
                 let ty = editor.graph().ty(result);
@@ -119,10 +119,10 @@ impl Outcome {
 
 /// Results of replaced nodes, and the values created for them. A later outcome was decided before the replacement and may
 /// name such a result, as the element of a list.
-type Made = HashMap<ValueId, ValueId, FxBuildHasher>;
+type NewValues = HashMap<ValueId, ValueId, FxBuildHasher>;
 
 /// The graph with the facts found so far.
-struct View<'a> {
+struct IdiomCx<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
     /// Values replaced by other values.
@@ -131,7 +131,7 @@ struct View<'a> {
     lists: HashMap<ValueId, Vec<ValueId>, FxBuildHasher>,
 }
 
-impl View<'_> {
+impl IdiomCx<'_> {
     /// The replacement of a value. The length of a chain is the number of equalities found before the value was
     /// visited.
     fn resolve(&self, mut value: ValueId) -> ValueId {
@@ -141,21 +141,21 @@ impl View<'_> {
         value
     }
 
-    fn record(&mut self, node: NodeId, outcome: &Outcome) {
+    fn record(&mut self, node: NodeId, outcome: &Replacement) {
         let g = self.graph;
         match outcome {
-            Outcome::Values(values) => {
+            Replacement::Values(values) => {
                 for (result, &value) in g.results(node).zip(values) {
                     self.same.insert(result, value);
                 }
             }
-            Outcome::Result(index, value) => {
+            Replacement::Result(index, value) => {
                 self.same.insert(g.result(node, *index), *value);
             }
-            Outcome::List(values) => {
+            Replacement::List(values) => {
                 self.lists.insert(g.result(node, 0), values.clone());
             }
-            Outcome::Constant(..) => {}
+            Replacement::Constant(..) => {}
         }
     }
 
