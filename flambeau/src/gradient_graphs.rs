@@ -10,15 +10,16 @@ use crate::error::Error;
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_exec::bytecode::Code;
-use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall};
+use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall, RecordingQuery};
 use flambeau_exec::{ExecError, Host};
 use flambeau_executor::ArgumentSpec;
 use flambeau_ir::attr::names;
-use flambeau_ir::types::TensorType;
+use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::value::Object;
 use flambeau_ir::{
     At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
 };
+use flambeau_rewrite::Elements;
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,11 +32,14 @@ const MOST_PLANS: usize = 16;
 const ROUNDS: usize = 4;
 
 /// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
-const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,remove_mutation,simplify";
+const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,container_replacement,remove_mutation,\
+                       simplify";
 
 /// Answers questions about metadata that a plan assumes, writes out the loops whose numbers of iterations these determine,
 /// and makes the writes functional that remain.
-const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),loop_unrolling{constant},lower_simple_tuples,\
+const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),\
+                          fix{8}(loop_unrolling{constant},container_replacement,scalar_replacement,\
+                          lower_simple_tuples,peephole,constant_propagation,dce),\
                           remove_mutation,fix{2}(peephole,constant_propagation),remove_mutation,cse,dce";
 
 /// The plans of an entry.
@@ -61,12 +65,16 @@ struct Prepared {
 struct Attribute {
     value: ValueId,
     path: Vec<Symbol>,
+    /// Whether it is a tensor, and not an optional one or a container of tensors.
+    is_tensor: bool,
 }
 
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(PartialEq, Eq)]
 struct Key {
     spec: ArgumentSpec,
+    /// The keys of dictionaries, as text.
+    entries: Vec<String>,
     attributes: Vec<bool>,
 }
 
@@ -189,23 +197,35 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Prepared {
     fn new(engine: &Engine, graph: &Graph) -> Result<Prepared, String> {
-        let prepared = engine.session().apply_text(graph, engine.unit(), PREPARE);
-        let graph = prepared.map_err(|error| error.to_string())?;
-        let history = graph.registry().column::<ReadsHistory>();
-        let reads = |n: &NodeId| graph.op(*n).row().is_some_and(|row| history.get(row).is_some());
+        let mut expanded = graph.clone();
+        autodiff::expand_contexts(&mut expanded);
+        let session = engine.session();
+        let applied = |graph: &Graph, text: &str| {
+            session.apply_text(graph, engine.unit(), text).map_err(|error| error.to_string())
+        };
+        let mut graph = applied(&expanded, "simplify")?;
+        let library = session.gradient_library().map_err(|error| error.to_string())?;
+        autodiff::resolve_grad_mode(&mut graph, &*library).map_err(|error| error.to_string())?;
+        let graph = applied(&graph, PREPARE)?;
+        let registry = graph.registry();
+        let (history, queries) = (registry.column::<ReadsHistory>(), registry.column::<RecordingQuery>());
+        let is_answered = |row| queries.get(row) == Some(&RecordingQuery::RequiresGrad);
+        let reads = |n: &NodeId| {
+            graph.op(*n).row().is_some_and(|row| history.get(row).is_some() && !is_answered(row))
+        };
         if let Some(node) = graph.nodes_deep().find(reads) {
             return Err(
                 NotDifferentiable::at(&graph, node, "depends on how its operand was recorded").to_string()
             );
         }
+        let mut graph = graph;
+        hoist_attributes(&mut graph);
         let mut attributes = Vec::new();
-        for node in graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr)) {
+        for node in graph.nodes_deep().filter(|n| graph.is_prim(*n, Prim::GetAttr)) {
             let value = graph.result(node, 0);
-            if graph.ty(value).is_tensor() {
-                let path = path_of(&graph, value);
-                let path =
-                    path.ok_or("an attribute of an object that is not a part of the first argument")?;
-                attributes.push(Attribute { value, path });
+            let path = path_of(&graph, value).filter(|_| graph.parent(node) == graph.root());
+            if let (Some(path), true) = (path, may_hold_tensor(graph.ty(value))) {
+                attributes.push(Attribute { value, path, is_tensor: graph.ty(value).is_tensor() });
             }
         }
         Ok(Prepared { graph, attributes })
@@ -213,14 +233,39 @@ impl Prepared {
 
     /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
-        let key = Key { spec: ArgumentSpec::of(args, true), attributes: self.requires_grad(engine, args)? };
+        // The elements of lists and dictionaries are described like those of tuples.
+        let described: Vec<IValue> = args.iter().map(described).collect();
+        let keys = |arg: &IValue| match arg {
+            IValue::Dict(dict) => dict.read().iter().map(|(key, _)| format!("{key:?}")).collect(),
+            _ => Vec::new(),
+        };
+        let key = Key {
+            spec: ArgumentSpec::of(&described, true),
+            entries: args.iter().flat_map(keys).collect(),
+            attributes: self.requires_grad(engine, args)?,
+        };
         key.spec.is_complete().then_some(key)
     }
 
-    /// Returns which attributes require gradients; `None` if one cannot be found.
+    /// Returns which attributes require gradients; `None` if one cannot be found, or does and is not a tensor by its type.
     fn requires_grad(&self, engine: &Engine, args: &[IValue]) -> Option<Vec<bool>> {
-        let of = |a: &Attribute| Some(attribute(engine.unit(), args.first()?, &a.path)?.requires_grad());
+        let of = |a: &Attribute| {
+            let value = attribute(engine.unit(), args.first()?, &a.path)?;
+            let requires = crate::recording::requires_grad(&value);
+            (!requires || a.is_tensor).then_some(requires)
+        };
         self.attributes.iter().map(of).collect()
+    }
+}
+
+/// Returns a list or dictionary of tensors as a tuple of these.
+fn described(arg: &IValue) -> IValue {
+    match arg {
+        IValue::List(list) if list.read().iter().any(|item| item.is_tensor()) => {
+            IValue::tuple(list.read().iter().collect())
+        }
+        IValue::Dict(dict) => IValue::tuple(dict.read().iter().map(|(_, value)| value.clone()).collect()),
+        other => other.clone(),
     }
 }
 
@@ -237,7 +282,53 @@ fn path_of(graph: &Graph, value: ValueId) -> Option<Vec<Symbol>> {
     (graph.inputs().next() == Some(value)).then_some(path)
 }
 
-fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Option<Tensor> {
+/// Moves attributes that nested blocks read from the receiver to the start of the graph, which does not set any.
+fn hoist_attributes(graph: &mut Graph) {
+    let root = graph.root();
+    let is_get = |g: &Graph, n: NodeId| g.is_prim(n, Prim::GetAttr);
+    if graph.nodes_deep().any(|n| graph.is_prim(n, Prim::SetAttr)) {
+        return;
+    }
+    let nested: Vec<NodeId> =
+        graph.nodes_deep().filter(|n| is_get(graph, *n) && graph.parent(*n) != root).collect();
+    for node in nested {
+        // In program order, so the object was moved before.
+        let def = graph.def(graph.operand(node, 0));
+        if graph.parent(def) != root || !(is_get(graph, def) || def == graph.param(root)) {
+            continue;
+        }
+        let mut editor = graph.edit();
+        if is_get(editor.graph(), def) {
+            editor.move_after(node, def);
+        } else {
+            let first = editor.graph().nodes(root).next();
+            first.into_iter().for_each(|first| editor.move_before(node, first));
+        }
+    }
+}
+
+/// Returns a node that reads an attribute which is not among those of [`Prepared`].
+fn unknown_attribute(graph: &Graph) -> Option<NodeId> {
+    let is_unknown = |n: &NodeId| {
+        let value = graph.is_prim(*n, Prim::GetAttr).then(|| graph.result(*n, 0));
+        let is_known = |v: ValueId| graph.parent(*n) == graph.root() && path_of(graph, v).is_some();
+        value.is_some_and(|v| may_hold_tensor(graph.ty(v)) && !is_known(v))
+    };
+    graph.nodes_deep().find(is_unknown)
+}
+
+/// Whether a value of this type may be or contain a tensor, other than an object.
+fn may_hold_tensor(ty: Type) -> bool {
+    match ty.kind() {
+        TypeKind::Tensor(_) => true,
+        TypeKind::List(elem) | TypeKind::Optional(elem) => may_hold_tensor(*elem),
+        TypeKind::Dict(_, elem) => may_hold_tensor(*elem),
+        TypeKind::Tuple(tuple) => tuple.elems.iter().any(|ty| may_hold_tensor(*ty)),
+        _ => false,
+    }
+}
+
+fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Option<IValue> {
     let mut value = receiver.clone();
     for name in path {
         let object: &Object = value.as_object()?;
@@ -245,7 +336,7 @@ fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Opti
         let slot = class.attributes.iter().position(|a| a.name == *name)?;
         value = object.get(slot);
     }
-    value.as_tensor().cloned()
+    Some(value)
 }
 
 impl Plan {
@@ -277,6 +368,13 @@ impl Plan {
                         Err(error) => return Ok(Err(error.to_string())),
                     }
                 }
+                IValue::Dict(dict) if crate::recording::requires_grad(arg) => {
+                    let entries: Vec<(IValue, IValue)> = dict.to_vec();
+                    match unpacked_entries(&mut graph, *value, &entries, &mut wrt) {
+                        Ok(found) => sources[i] = found,
+                        Err(error) => return Ok(Err(error.to_string())),
+                    }
+                }
                 other if crate::recording::requires_grad(other) => {
                     return Ok(Err(format!("argument {i} is a container of tensors that require gradients")));
                 }
@@ -294,10 +392,22 @@ impl Plan {
             Ok(graph) => graph,
             Err(reason) => return Ok(Err(reason)),
         };
+        for _ in 0..ROUNDS {
+            let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
+            match autodiff::resolve_requires_grad(&mut graph, &wrt, &*library) {
+                Ok(false) => break,
+                Ok(true) => graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?,
+                Err(error) => return Ok(Err(error.to_string())),
+            }
+        }
         let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
         for i in (results..results + wrt.len()).rev() {
             let root = graph.root();
             graph.edit().remove_block_output(root, i);
+        }
+        if let Some(node) = unknown_attribute(&graph) {
+            let what = "an attribute of an object that is not a part of the first argument";
+            return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
         }
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
         let gradient = match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
@@ -368,16 +478,17 @@ impl Plan {
         }
         let (own, shared) = roles.split_at(outputs.len());
         let is_own = |role: &Option<Role>| role.as_ref().is_none_or(Role::is_own);
-        if !own.iter().all(is_own) || shared.iter().flatten().any(Role::is_own) {
+        // A result that depends in some runs only may be an argument in others, which then has its own history.
+        let stays = |(role, conditional): (&Option<Role>, &bool)| *conditional || is_own(role);
+        if !own.iter().zip(conditional).all(stays) || shared.iter().flatten().any(Role::is_own) {
             if let Some(generator) = generator {
                 host.set_rng(generator);
             }
-            if own.iter().zip(conditional).any(|(role, conditional)| *conditional && !is_own(role)) {
-                return Ok(Ran::Refused(
-                    "a result depends in some runs only, and shares memory with an argument",
-                ));
-            }
-            let shared = paths.iter().zip(&roles).filter(|(_, role)| !is_own(role));
+            let mut is_conditional = conditional.iter().copied().chain(std::iter::repeat(false));
+            let shared = paths.iter().zip(&roles).filter(|(_, role)| {
+                let is_conditional = is_conditional.next() == Some(true);
+                !is_own(role) && !is_conditional
+            });
             return Ok(Ran::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
         }
         for (tensor, role) in made.iter().zip(&roles) {
@@ -385,10 +496,12 @@ impl Plan {
                 tape::record_view(tensor, of);
             }
         }
+        let of_graph = made.iter().zip(own).map(|(tensor, role)| tensor.clone().filter(|_| is_own(role)));
+        let of_graph: Vec<Option<Tensor>> = of_graph.collect();
         let derivative =
             Derivative { engine: Arc::clone(engine), graph: Arc::clone(graph), plan: Arc::clone(self) };
         let call = RecordedCall { args, arg_sources: self.args.clone(), captures, generator };
-        tape::record_graph(Arc::new(derivative), &made[..outputs.len()], &source_tensors, call);
+        tape::record_graph(Arc::new(derivative), &of_graph, &source_tensors, call);
         Ok(Ran::Returned(flambeau_exec::one_value(values.iter().cloned())))
     }
 }
@@ -462,6 +575,7 @@ fn unpacked(
     let made = editor.value(Prim::ListConstruct, &values, ty);
     let def = editor.graph().def(made);
     editor.replace_uses_after(def, list, made);
+    check_unwritten(editor.graph(), made)?;
     let mut sources = Vec::new();
     for (item, value) in items.iter().zip(values) {
         let source = item.as_tensor().filter(|t| t.requires_grad());
@@ -472,6 +586,58 @@ fn unpacked(
         wrt.extend(source.map(|_| value));
     }
     Ok(sources)
+}
+
+/// Lets a graph read a dictionary argument as a dictionary of its entries, as [`unpacked`] does for lists.
+fn unpacked_entries(
+    graph: &mut Graph,
+    dict: ValueId,
+    entries: &[(IValue, IValue)],
+    wrt: &mut Vec<ValueId>,
+) -> Result<ArgSources, NotDifferentiable> {
+    let registry = Arc::clone(graph.registry());
+    let (ty, root) = (graph.ty(dict), graph.root());
+    let refused = |graph: &Graph, what: &str| Err(NotDifferentiable::at(graph, graph.param(root), what));
+    let Some((key, elem)) = ty.dict_types().filter(|(_, elem)| elem.is_tensor()) else {
+        return refused(graph, "an argument is a dictionary of other values than tensors");
+    };
+    let column = registry.column::<Elements>();
+    let takes = |op: &OpId| {
+        let args = &registry.schema(*op).args;
+        column.get(*op) == Some(&Elements::Value) && args.get(1).is_some_and(|arg| arg.ty == key)
+    };
+    let Some(read) = registry.ids().find(takes) else {
+        return refused(graph, "an argument is a dictionary with keys of an unknown type");
+    };
+    let mut editor = graph.edit();
+    editor.at(At::start(root));
+    let (mut operands, mut sources) = (Vec::new(), Vec::new());
+    for (key, value) in entries {
+        let key = editor.constant(key.clone());
+        let element = editor.value(read, &[dict, key], elem);
+        operands.extend([key, element]);
+        let source = value.as_tensor().filter(|t| t.requires_grad());
+        sources.push(source.map(|_| wrt.len()));
+        wrt.extend(source.map(|_| element));
+    }
+    let made = editor.value(Prim::DictConstruct, &operands, ty);
+    let def = editor.graph().def(made);
+    editor.replace_uses_after(def, dict, made);
+    check_unwritten(graph, made)?;
+    Ok(sources)
+}
+
+/// Refuses writes to an argument's container, which the caller would not see.
+fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferentiable> {
+    let writes = |n: &NodeId| match graph.op(*n).row().and_then(|row| graph.registry().facet::<Elements>(row))
+    {
+        Some(what) => what.writes(),
+        None => graph.effects(*n).may_write(),
+    };
+    match graph.uses(container).map(|u| u.user).find(writes) {
+        Some(node) => Err(NotDifferentiable::at(graph, node, "writes a container that is an argument")),
+        None => Ok(()),
+    }
 }
 
 /// Runs without a tape.
@@ -625,6 +791,16 @@ def push(list: List[Tensor], element: Tensor) -> List[Tensor]:
 
 def element(list: List[Tensor], i: int) -> Tensor:
     return list[i]
+
+def element_grad(list: List[Tensor], i: int, grad: Tensor) -> List[Tensor]:
+    at = i if i >= 0 else i + len(list)
+    return [grad if j == at else torch.zeros_like(list[j]) for j in range(len(list))]
+
+def sum_elements(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
+    return [a[i] + b[i] for i in range(len(a))]
+
+def detach(x: Tensor) -> Tensor:
+    return x.detach()
 ";
 
 impl FormulaGraphs for Library {

@@ -211,6 +211,9 @@ impl Library {
             Helper::Float => "float_of",
             Helper::Push => "push",
             Helper::Element => "element",
+            Helper::Detach => "detach",
+            Helper::ElementGrad => "element_grad",
+            Helper::SumElements => "sum_elements",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
         let entry =

@@ -61,7 +61,7 @@ impl ContinuedRun {
                     Use::Moves
                 }
             }
-            OpKind::Row(id) => match graph.registry().facet::<Elements>(id).map(stored_element) {
+            OpKind::Row(id) => match graph.registry().facet::<Elements>(id).and_then(stored_element) {
                 Some(None) if is_itself() => Use::Computes,
                 Some(None) => Use::Moves,
                 // The list and the position must be known.
@@ -104,17 +104,18 @@ pub(super) fn without_condition(
     }
 }
 
-/// Returns the position of the operand that an operator stores in a list; `None` if it only counts or moves elements,
-/// without a look at them.
-fn stored_element(what: &Elements) -> Option<usize> {
+/// Returns the position of the operand that an operator stores in a list; `Some(None)` if it only counts or moves elements,
+/// without a look at them, and `None` for operators that are judged by their effects.
+fn stored_element(what: &Elements) -> Option<Option<usize>> {
     match what {
         Elements::Count
         | Elements::Item
         | Elements::Slice
         | Elements::Concat
         | Elements::Copy
-        | Elements::Value => None,
-        Elements::Append => Some(1),
-        Elements::Insert | Elements::Replace => Some(2),
+        | Elements::Value => Some(None),
+        Elements::Append => Some(Some(1)),
+        Elements::Insert | Elements::Replace => Some(Some(2)),
+        _ => None,
     }
 }
