@@ -26,5 +26,5 @@ pub use dominance::Dominance;
 pub use effects::NestedEffects;
 pub use guards::GuardGraph;
 pub use liveness::Liveness;
-pub use shape::{Dtype, Shape, Shapes};
+pub use shape::{Dtype, ResultShapes, Shapes};
 pub use standard::{STANDARD, StandardAnalysis};

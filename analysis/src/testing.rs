@@ -1,14 +1,15 @@
 //! A small registry and graph parsers for this crate's tests.
 
-use crate::shape::{Dtype, Shape};
+use crate::shape::{Dtype, ResultShapes};
 use flambeau_ir::loc::Source;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{AliasRule, Effects, Graph, NodeId, OpDef, Registry, RegistryBuilder, ValueId, verify};
 use std::sync::Arc;
 
 pub(crate) fn registry() -> Arc<Registry> {
-    let pointwise =
-        |schema: &str, n: usize| OpDef::new(schema).with(Shape::broadcast(0..n)).with(Dtype::promote(0..n));
+    let pointwise = |schema: &str, n: usize| {
+        OpDef::new(schema).with(ResultShapes::broadcast(0..n)).with(Dtype::promote(0..n))
+    };
     let mut builder = RegistryBuilder::new();
     builder.add([
         pointwise("aten::relu(Tensor self) -> Tensor", 1),
@@ -16,37 +17,37 @@ pub(crate) fn registry() -> Arc<Registry> {
         pointwise("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", 2),
         pointwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", 2),
         OpDef::new("aten::mm(Tensor self, Tensor mat2) -> Tensor")
-            .with(Shape::matmul(0, 1))
+            .with(ResultShapes::matmul(0, 1))
             .with(Dtype::same_as(0)),
         OpDef::new("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0)),
         OpDef::new("aten::set_.source_Tensor(Tensor(a! -> *) self, Tensor(b -> *) source) -> Tensor(a!)"),
-        OpDef::new("aten::resize_(Tensor(a!) self, int[] size) -> Tensor(a!)").with(Shape::of_size(1)),
+        OpDef::new("aten::resize_(Tensor(a!) self, int[] size) -> Tensor(a!)").with(ResultShapes::of_size(1)),
         OpDef::new("aten::t(Tensor(a) self) -> Tensor(a)")
-            .with(Shape::transpose_last())
+            .with(ResultShapes::transpose_last())
             .with(Dtype::same_as(0)),
         OpDef::new("aten::view(Tensor(a) self, int[] size) -> Tensor(a)")
-            .with(Shape::reshape(1))
+            .with(ResultShapes::reshape(1))
             .with(Dtype::same_as(0)),
         OpDef::new("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
-            .with(Shape::chunk(1, 2))
+            .with(ResultShapes::chunk(1, 2))
             .with(Dtype::same_as(0)),
         OpDef::new("aten::split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]"),
         OpDef::new("aten::cat(Tensor[] tensors, int dim=0) -> Tensor")
-            .with(Shape::cat(0, 1))
+            .with(ResultShapes::cat(0, 1))
             .with(Dtype::promote([0])),
         OpDef::new("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]"),
         OpDef::new("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)"),
         OpDef::new("aten::__getitem__.t(t[](a) list, int idx) -> t(*)"),
         OpDef::new("aten::len.t(t[] a) -> int"),
-        OpDef::new("aten::size(Tensor self) -> int[]").with(Shape::sizes_of(0)),
-        OpDef::new("aten::size.int(Tensor self, int dim) -> int").with(Shape::size_of(0, 1)),
+        OpDef::new("aten::size(Tensor self) -> int[]").with(ResultShapes::sizes_of(0)),
+        OpDef::new("aten::size.int(Tensor self, int dim) -> int").with(ResultShapes::size_of(0, 1)),
         OpDef::new("aten::mul.int(int a, int b) -> int")
-            .with(Shape::int(|cx| Some(cx.symbols.mul(cx.int(0)?, cx.int(1)?)))),
+            .with(ResultShapes::int(|cx| Some(cx.symbols.mul(cx.int(0)?, cx.int(1)?)))),
         OpDef::new("aten::copy.t(t[](a) self) -> t[]"),
         OpDef::new("aten::wait(Future(t) self) -> t").with(AliasRule::Waits),
-        OpDef::new("aten::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(Shape::of_size(0)),
+        OpDef::new("aten::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(ResultShapes::of_size(0)),
         OpDef::new("aten::norm(Tensor input, Tensor? running_mean, bool training) -> Tensor")
             .with(AliasRule::WritesWhen { flag: "training", args: &["running_mean"] }),
         OpDef::new("aten::mystery(Tensor a) -> Tensor").with(Effects::CONSERVATIVE),

@@ -8,7 +8,7 @@ use flambeau_frontend::{Ast, TreeId, TreeKind, view};
 use flambeau_ir::Type;
 
 use crate::error::quoted;
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// Returns the type that the expression `id` denotes; `class` resolves qualified names.
 pub(crate) fn read_type(
@@ -144,12 +144,13 @@ pub(crate) fn dotted(ast: &Ast, id: TreeId) -> Option<String> {
 }
 
 fn unknown(ast: &Ast, id: TreeId, name: &str) -> ArchiveError {
-    let code = if name.starts_with("__torch__.torch.classes.") { Code::Value } else { Code::Class };
+    let code =
+        if name.starts_with("__torch__.torch.classes.") { ArchiveCode::Value } else { ArchiveCode::Class };
     ArchiveError::new(code, format!("unknown type name {}", quoted(name))).at(u64::from(ast.span(id).start))
 }
 
 fn bad(ast: &Ast, id: TreeId, message: &str) -> ArchiveError {
-    ArchiveError::new(Code::Class, message).at(u64::from(ast.span(id).start))
+    ArchiveError::new(ArchiveCode::Class, message).at(u64::from(ast.span(id).start))
 }
 
 #[cfg(test)]
@@ -159,7 +160,7 @@ mod tests {
     use flambeau_ir::Symbol;
 
     fn read_text(text: &str) -> Result<Type, ArchiveError> {
-        let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
+        let parsed = parse_expression(text, &flambeau_frontend::FrontendLimits::default());
         assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
         let class = |name: &str| (name == "__torch__.C").then(|| Type::class(Symbol::new(name), 0));
         read_type(&parsed.ast, parsed.root, &class)
@@ -186,16 +187,16 @@ mod tests {
     #[test]
     fn unknown_and_malformed() {
         for text in ["Banana", "__torch__.D", "List[int, int]", "Dict[int]", "3", "f(x)", "Tensor[int]"] {
-            assert_eq!(read_text(text).expect_err("no type").code(), Code::Class, "{text}");
+            assert_eq!(read_text(text).expect_err("no type").code(), ArchiveCode::Class, "{text}");
         }
         let deep = format!("{}int{}", "List[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(read_text(&deep).expect_err("too deep").code(), Code::Class);
+        assert_eq!(read_text(&deep).expect_err("too deep").code(), ArchiveCode::Class);
     }
 
     #[test]
     fn names_of_classes() {
         let text = "Dict[__torch__.a.B, Tuple[__torch__.C, torch.Tensor, int]]";
-        let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
+        let parsed = parse_expression(text, &flambeau_frontend::FrontendLimits::default());
         let mut names = Vec::new();
         class_names(&parsed.ast, parsed.root, &mut names);
         assert_eq!(names, ["__torch__.a.B", "__torch__.C"]);

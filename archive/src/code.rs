@@ -14,17 +14,17 @@ use flambeau_ir::Source;
 use crate::error::quoted;
 use crate::origin::DebugRanges;
 use crate::zip::ZipReader;
-use crate::{ArchiveError, Code, Limits};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits};
 
 /// A parsed source file of an archive.
 #[derive(Debug)]
-pub struct SourceFile {
+pub struct ArchivedSource {
     /// The text under the record's name (`code/__torch__/net.py`), with its trees and problems.
     pub file: Arc<flambeau_frontend::SourceFile>,
     definitions: BTreeMap<String, TreeId>,
 }
 
-impl SourceFile {
+impl ArchivedSource {
     /// Returns the syntax trees.
     pub fn ast(&self) -> &Ast {
         &self.file.parsed.ast
@@ -51,14 +51,18 @@ impl SourceFile {
 #[derive(Debug)]
 pub struct Sources<'a> {
     zip: &'a ZipReader<'a>,
-    limits: &'a Limits,
-    front: flambeau_frontend::Limits,
-    files: BTreeMap<String, Option<Arc<SourceFile>>>,
+    limits: &'a ArchiveLimits,
+    front: flambeau_frontend::FrontendLimits,
+    files: BTreeMap<String, Option<Arc<ArchivedSource>>>,
 }
 
 impl<'a> Sources<'a> {
     /// Creates the source files of `zip`, which are parsed within the limits `front`.
-    pub fn new(zip: &'a ZipReader<'a>, limits: &'a Limits, front: flambeau_frontend::Limits) -> Self {
+    pub fn new(
+        zip: &'a ZipReader<'a>,
+        limits: &'a ArchiveLimits,
+        front: flambeau_frontend::FrontendLimits,
+    ) -> Self {
         Sources { zip, limits, front, files: BTreeMap::new() }
     }
 
@@ -67,8 +71,8 @@ impl<'a> Sources<'a> {
     /// # Errors
     ///
     /// Returns `A0013` if the file is not UTF-8, `A0041` if it defines a name twice, `A0090` if it is too large, and
-    /// the errors of [`ZipReader::read`]. Syntax errors are not errors here; they are in [`SourceFile::file`].
-    pub fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, ArchiveError> {
+    /// the errors of [`ZipReader::read`]. Syntax errors are not errors here; they are in [`ArchivedSource::file`].
+    pub fn find(&mut self, qualified: &str) -> Result<Option<(Arc<ArchivedSource>, TreeId)>, ArchiveError> {
         let Some((module, name)) = qualified.rsplit_once('.') else { return Ok(None) };
         let Some(file) = self.file(module)? else { return Ok(None) };
         let found = file.find(name);
@@ -80,7 +84,7 @@ impl<'a> Sources<'a> {
     /// # Errors
     ///
     /// Returns the same errors as [`Sources::find`].
-    pub fn file(&mut self, module: &str) -> Result<Option<Arc<SourceFile>>, ArchiveError> {
+    pub fn file(&mut self, module: &str) -> Result<Option<Arc<ArchivedSource>>, ArchiveError> {
         if let Some(known) = self.files.get(module) {
             return Ok(known.clone());
         }
@@ -89,18 +93,18 @@ impl<'a> Sources<'a> {
         Ok(file)
     }
 
-    fn read(&self, module: &str) -> Result<Option<Arc<SourceFile>>, ArchiveError> {
+    fn read(&self, module: &str) -> Result<Option<Arc<ArchivedSource>>, ArchiveError> {
         let Some(record) = self.zip.find(&format!("code/{}.py", module.replace('.', "/"))) else {
             return Ok(None);
         };
         let name = record.name();
         if record.size() > self.limits.source_bytes as u64 {
             let message = format!("source of more than {} bytes", self.limits.source_bytes);
-            return Err(ArchiveError::new(Code::Limit, message).in_record(name));
+            return Err(ArchiveError::new(ArchiveCode::Limit, message).in_record(name));
         }
         let text = String::from_utf8(self.zip.read(record)?.into_owned()).map_err(|e| {
             let at = e.utf8_error().valid_up_to() as u64;
-            ArchiveError::new(Code::Text, "source code is not UTF-8").in_record(name).at(at)
+            ArchiveError::new(ArchiveCode::Text, "source code is not UTF-8").in_record(name).at(at)
         })?;
         let source = match self.zip.find(&format!("{name}.debug_pkl")) {
             Some(ranges) => {
@@ -111,7 +115,7 @@ impl<'a> Sources<'a> {
         };
         let file = flambeau_frontend::SourceFile::new(source, &self.front);
         let definitions = definitions(&file.parsed).map_err(|e| e.in_record(name))?;
-        Ok(Some(Arc::new(SourceFile { file, definitions })))
+        Ok(Some(Arc::new(ArchivedSource { file, definitions })))
     }
 }
 
@@ -125,7 +129,7 @@ fn definitions(parsed: &Parsed) -> Result<BTreeMap<String, TreeId>, ArchiveError
         let name = ast.name(id);
         if out.insert(name.to_owned(), id).is_some() {
             let message = format!("{} is defined twice", quoted(name));
-            return Err(ArchiveError::new(Code::Class, message).at(u64::from(ast.span(id).start)));
+            return Err(ArchiveError::new(ArchiveCode::Class, message).at(u64::from(ast.span(id).start)));
         }
     }
     Ok(out)
@@ -304,7 +308,7 @@ fn final_type(ast: &Ast, ty: TreeId) -> Option<TreeId> {
 }
 
 fn bad(ast: &Ast, id: TreeId, message: &str) -> ArchiveError {
-    ArchiveError::new(Code::Class, message).at(u64::from(ast.span(id).start))
+    ArchiveError::new(ArchiveCode::Class, message).at(u64::from(ast.span(id).start))
 }
 
 #[cfg(test)]
@@ -313,7 +317,7 @@ mod tests {
     use flambeau_frontend::parse;
 
     fn decl(text: &str) -> (Parsed, Result<ClassDecl, ArchiveError>) {
-        let parsed = parse(text, &flambeau_frontend::Limits::default());
+        let parsed = parse(text, &flambeau_frontend::FrontendLimits::default());
         assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
         let id = parsed.ast.children(parsed.root)[0];
         let decl = ClassDecl::of(&parsed.ast, id);
@@ -364,7 +368,7 @@ mod tests {
             "class M(Module, Enum):\n  pass\n",
         ] {
             let (_, decl) = decl(text);
-            assert_eq!(decl.expect_err("refused").code(), Code::Class, "{text}");
+            assert_eq!(decl.expect_err("refused").code(), ArchiveCode::Class, "{text}");
         }
     }
 }

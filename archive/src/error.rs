@@ -1,6 +1,6 @@
 //! Errors of reading and writing archives, as one type with stable codes.
 //!
-//! An error has the broken rule ([`Code`]), its fault class ([`Fault`]), and the location: the name of the record and
+//! An error has the broken rule ([`ArchiveCode`]), its fault class ([`Fault`]), and the location: the name of the record and
 //! the byte offset in the record (in the file if there is no record). Names and strings from the archive are escaped
 //! and shortened, so an error message can be printed anywhere.
 
@@ -11,7 +11,7 @@ pub use flambeau_ir::Fault;
 /// The rule that an archive breaks. The number of each code is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum ArchiveCode {
     /// The bytes are not a zip file, or its end is missing.
     NotZip,
     /// The central directory is damaged or disagrees with the end record.
@@ -76,125 +76,139 @@ pub enum Code {
     Value,
     /// A value does not have its declared type.
     Type,
-    /// A limit of `Limits` would be exceeded.
+    /// A limit of `ArchiveLimits` would be exceeded.
     Limit,
     /// The file could not be opened, mapped or read.
     Io,
 }
 
-impl Code {
+impl ArchiveCode {
     /// All codes, in the order of their numbers.
-    pub const ALL: &'static [Code] = &[
-        Code::NotZip,
-        Code::Directory,
-        Code::LocalHeader,
-        Code::RecordName,
-        Code::Duplicate,
-        Code::Overlap,
-        Code::Encrypted,
-        Code::Compression,
-        Code::Inflate,
-        Code::Checksum,
-        Code::Missing,
-        Code::Version,
-        Code::Text,
-        Code::PickleEnd,
-        Code::UnknownOpcode,
-        Code::UnsupportedOpcode,
-        Code::Protocol,
-        Code::Stack,
-        Code::Memo,
-        Code::Global,
-        Code::Operand,
-        Code::Literal,
-        Code::Trailing,
-        Code::Storage,
-        Code::Geometry,
-        Code::TensorKind,
-        Code::Root,
-        Code::Class,
-        Code::Attribute,
-        Code::Cycle,
-        Code::Value,
-        Code::Type,
-        Code::Limit,
-        Code::Io,
+    pub const ALL: &'static [ArchiveCode] = &[
+        ArchiveCode::NotZip,
+        ArchiveCode::Directory,
+        ArchiveCode::LocalHeader,
+        ArchiveCode::RecordName,
+        ArchiveCode::Duplicate,
+        ArchiveCode::Overlap,
+        ArchiveCode::Encrypted,
+        ArchiveCode::Compression,
+        ArchiveCode::Inflate,
+        ArchiveCode::Checksum,
+        ArchiveCode::Missing,
+        ArchiveCode::Version,
+        ArchiveCode::Text,
+        ArchiveCode::PickleEnd,
+        ArchiveCode::UnknownOpcode,
+        ArchiveCode::UnsupportedOpcode,
+        ArchiveCode::Protocol,
+        ArchiveCode::Stack,
+        ArchiveCode::Memo,
+        ArchiveCode::Global,
+        ArchiveCode::Operand,
+        ArchiveCode::Literal,
+        ArchiveCode::Trailing,
+        ArchiveCode::Storage,
+        ArchiveCode::Geometry,
+        ArchiveCode::TensorKind,
+        ArchiveCode::Root,
+        ArchiveCode::Class,
+        ArchiveCode::Attribute,
+        ArchiveCode::Cycle,
+        ArchiveCode::Value,
+        ArchiveCode::Type,
+        ArchiveCode::Limit,
+        ArchiveCode::Io,
     ];
 
     const fn row(self) -> (&'static str, Fault, &'static str) {
         match self {
-            Code::NotZip => ("A0001", Fault::Input, "The bytes are not a zip file, or its end is missing"),
-            Code::Directory => {
+            ArchiveCode::NotZip => {
+                ("A0001", Fault::Input, "The bytes are not a zip file, or its end is missing")
+            }
+            ArchiveCode::Directory => {
                 ("A0002", Fault::Input, "The central directory is damaged or disagrees with the end record")
             }
-            Code::LocalHeader => {
+            ArchiveCode::LocalHeader => {
                 ("A0003", Fault::Input, "A local header is damaged or disagrees with the central directory")
             }
-            Code::RecordName => (
+            ArchiveCode::RecordName => (
                 "A0004",
                 Fault::Input,
                 "A record name is empty, absolute, leaves the archive's folder or is not UTF-8",
             ),
-            Code::Duplicate => ("A0005", Fault::Input, "Two records have the same name"),
-            Code::Overlap => {
+            ArchiveCode::Duplicate => ("A0005", Fault::Input, "Two records have the same name"),
+            ArchiveCode::Overlap => {
                 ("A0006", Fault::Input, "Two records overlap in the file, or a record extends beyond it")
             }
-            Code::Encrypted => ("A0007", Fault::Unsupported, "A record is encrypted"),
-            Code::Compression => {
+            ArchiveCode::Encrypted => ("A0007", Fault::Unsupported, "A record is encrypted"),
+            ArchiveCode::Compression => {
                 ("A0008", Fault::Unsupported, "A record uses a compression method other than deflate")
             }
-            Code::Inflate => {
+            ArchiveCode::Inflate => {
                 ("A0009", Fault::Input, "A deflated record does not inflate to the size in its header")
             }
-            Code::Checksum => {
+            ArchiveCode::Checksum => {
                 ("A0010", Fault::Input, "The bytes of a record do not have the recorded checksum")
             }
-            Code::Missing => ("A0011", Fault::Input, "A required record is missing"),
-            Code::Version => {
+            ArchiveCode::Missing => ("A0011", Fault::Input, "A required record is missing"),
+            ArchiveCode::Version => {
                 ("A0012", Fault::Input, "The format version is not a number, or is not supported")
             }
-            Code::Text => (
+            ArchiveCode::Text => (
                 "A0013",
                 Fault::Input,
                 "A text record is not valid UTF-8, or its content is invalid for this kind of record",
             ),
-            Code::PickleEnd => ("A0020", Fault::Input, "The pickle ends early"),
-            Code::UnknownOpcode => ("A0021", Fault::Input, "A byte of the pickle is not an opcode"),
-            Code::UnsupportedOpcode => (
+            ArchiveCode::PickleEnd => ("A0020", Fault::Input, "The pickle ends early"),
+            ArchiveCode::UnknownOpcode => ("A0021", Fault::Input, "A byte of the pickle is not an opcode"),
+            ArchiveCode::UnsupportedOpcode => (
                 "A0022",
                 Fault::Unsupported,
                 "The pickle uses an opcode that the archives of TorchScript never use",
             ),
-            Code::Protocol => ("A0023", Fault::Input, "The pickle's protocol is unknown"),
-            Code::Stack => {
+            ArchiveCode::Protocol => ("A0023", Fault::Input, "The pickle's protocol is unknown"),
+            ArchiveCode::Stack => {
                 ("A0024", Fault::Input, "An opcode finds too few values or no open mark on the stack")
             }
-            Code::Memo => ("A0025", Fault::Input, "The pickle reads a memo entry that was never written"),
-            Code::Global => ("A0026", Fault::Input, "The pickle names a global outside the allow-list"),
-            Code::Operand => ("A0027", Fault::Input, "An opcode is applied to a value of the wrong kind"),
-            Code::Literal => {
+            ArchiveCode::Memo => {
+                ("A0025", Fault::Input, "The pickle reads a memo entry that was never written")
+            }
+            ArchiveCode::Global => {
+                ("A0026", Fault::Input, "The pickle names a global outside the allow-list")
+            }
+            ArchiveCode::Operand => {
+                ("A0027", Fault::Input, "An opcode is applied to a value of the wrong kind")
+            }
+            ArchiveCode::Literal => {
                 ("A0028", Fault::Input, "A number or string in the pickle is malformed or out of range")
             }
-            Code::Trailing => ("A0029", Fault::Input, "Bytes follow the end of the pickle"),
-            Code::Storage => {
+            ArchiveCode::Trailing => ("A0029", Fault::Input, "Bytes follow the end of the pickle"),
+            ArchiveCode::Storage => {
                 ("A0030", Fault::Input, "A storage's description is malformed or disagrees with its record")
             }
-            Code::Geometry => {
+            ArchiveCode::Geometry => {
                 ("A0031", Fault::Input, "A tensor's sizes, strides and offset do not fit its storage")
             }
-            Code::TensorKind => (
+            ArchiveCode::TensorKind => (
                 "A0032",
                 Fault::Unsupported,
                 "A kind of tensor that is not supported (sparse, quantized, another device)",
             ),
-            Code::Root => ("A0040", Fault::Input, "The root value of a pickle is of the wrong kind"),
-            Code::Class => ("A0041", Fault::Input, "A class is missing in the archive's code or malformed"),
-            Code::Attribute => ("A0042", Fault::Input, "An object's attributes are not those of its class"),
-            Code::Cycle => ("A0043", Fault::Input, "A value contains itself"),
-            Code::Value => ("A0044", Fault::Unsupported, "A kind of value or class that is not supported"),
-            Code::Type => ("A0045", Fault::Input, "A value does not have its declared type"),
-            Code::Limit => ("A0090", Fault::Limit, "A limit of `Limits` would be exceeded"),
-            Code::Io => ("A0091", Fault::Input, "The file could not be opened, mapped or read"),
+            ArchiveCode::Root => ("A0040", Fault::Input, "The root value of a pickle is of the wrong kind"),
+            ArchiveCode::Class => {
+                ("A0041", Fault::Input, "A class is missing in the archive's code or malformed")
+            }
+            ArchiveCode::Attribute => {
+                ("A0042", Fault::Input, "An object's attributes are not those of its class")
+            }
+            ArchiveCode::Cycle => ("A0043", Fault::Input, "A value contains itself"),
+            ArchiveCode::Value => {
+                ("A0044", Fault::Unsupported, "A kind of value or class that is not supported")
+            }
+            ArchiveCode::Type => ("A0045", Fault::Input, "A value does not have its declared type"),
+            ArchiveCode::Limit => ("A0090", Fault::Limit, "A limit of `Limits` would be exceeded"),
+            ArchiveCode::Io => ("A0091", Fault::Input, "The file could not be opened, mapped or read"),
         }
     }
 
@@ -214,7 +228,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ArchiveCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -227,7 +241,7 @@ pub struct ArchiveError(Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
-    code: Code,
+    code: ArchiveCode,
     message: String,
     record: Option<String>,
     offset: Option<u64>,
@@ -253,7 +267,7 @@ impl fmt::Display for Inner {
 
 impl ArchiveError {
     /// Creates an error without a location.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ArchiveCode, message: impl Into<String>) -> Self {
         ArchiveError(Box::new(Inner { code, message: message.into(), record: None, offset: None }))
     }
 
@@ -284,7 +298,7 @@ impl ArchiveError {
     }
 
     /// Returns the broken rule.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ArchiveCode {
         self.0.code
     }
 
@@ -334,14 +348,15 @@ mod tests {
 
     #[test]
     fn codes_are_distinct_and_ascending() {
-        for pair in Code::ALL.windows(2) {
+        for pair in ArchiveCode::ALL.windows(2) {
             assert!(pair[0].as_str() < pair[1].as_str(), "{} before {}", pair[0], pair[1]);
         }
     }
 
     #[test]
     fn messages_show_the_position_and_escape_control_characters() {
-        let e = ArchiveError::new(Code::Checksum, "the checksum differs").in_record("data/\u{1b}[0").at(7);
+        let e =
+            ArchiveError::new(ArchiveCode::Checksum, "the checksum differs").in_record("data/\u{1b}[0").at(7);
         assert_eq!(e.to_string(), "A0010: the checksum differs (record `data/\\u{1b}[0`, byte 7)");
         assert_eq!(e.fault(), Fault::Input);
         assert!(quoted(&"x".repeat(500)).chars().count() < 130);
@@ -349,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_innermost_position_is_kept() {
-        let e = ArchiveError::new(Code::Stack, "x").at(1).in_record("a").in_record("b").at(2);
+        let e = ArchiveError::new(ArchiveCode::Stack, "x").at(1).in_record("a").in_record("b").at(2);
         assert_eq!((e.record(), e.offset()), (Some("a"), Some(1)));
     }
 }

@@ -15,7 +15,7 @@ use flambeau_ir::types::is_subtype;
 use flambeau_ir::{Editor, FunctionSchema, Graph, Prim, Registry, Symbol, Type, ValueId};
 
 use crate::error::quoted;
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// The name of the function that calls a module with its hooks.
 const CALL: &str = "__call__";
@@ -107,7 +107,7 @@ impl Caller<'_> {
     fn method(&mut self, name: Symbol, args: &[ValueId]) -> Result<ValueId, ArchiveError> {
         let refuse = |why: String| {
             let message = format!("hooks of {}: {} {why}", self.class.annotation(), quoted(name.as_str()));
-            Err(ArchiveError::new(Code::Type, message))
+            Err(ArchiveError::new(ArchiveCode::Type, message))
         };
         let Some(method) = self.unit.method(self.class, name) else {
             return refuse("is not a method".to_owned());

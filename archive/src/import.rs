@@ -19,11 +19,11 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::annotation::{class_names, read_type};
-use crate::code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
+use crate::code::{ArchivedSource, ClassDecl, ClassKind, Field, Sources};
 use crate::error::quoted;
 use crate::literal::{Literals, constant_classes, has_type};
 use crate::open::Archive;
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// Reasons why an archive cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub(crate) struct Body {
     /// The class or interface it belongs to; `None` for a function.
     pub(crate) owner: Option<Type>,
     /// The file with the definition.
-    pub(crate) file: Arc<SourceFile>,
+    pub(crate) file: Arc<ArchivedSource>,
     /// The definition.
     pub(crate) def: TreeId,
 }
@@ -95,8 +95,8 @@ enum State {
 
 enum Task {
     /// Declares a class; the location is where the class is used.
-    Visit(String, Option<(Arc<SourceFile>, u64)>),
-    Finish(String, Arc<SourceFile>, TreeId, Box<ClassDecl>),
+    Visit(String, Option<(Arc<ArchivedSource>, u64)>),
+    Finish(String, Arc<ArchivedSource>, TreeId, Box<ClassDecl>),
 }
 
 /// Declares the classes of an archive.
@@ -116,7 +116,7 @@ pub(crate) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    pub(crate) fn new(archive: &'a Archive<'a>, front: flambeau_frontend::Limits) -> Self {
+    pub(crate) fn new(archive: &'a Archive<'a>, front: flambeau_frontend::FrontendLimits) -> Self {
         Importer {
             archive,
             sources: Sources::new(archive.zip(), archive.limits(), front),
@@ -140,7 +140,10 @@ impl<'a> Importer<'a> {
     }
 
     /// Returns the file and definition of a qualified name of a class or function.
-    pub(crate) fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, LoadError> {
+    pub(crate) fn find(
+        &mut self,
+        qualified: &str,
+    ) -> Result<Option<(Arc<ArchivedSource>, TreeId)>, LoadError> {
         let Some((file, id)) = self.sources.find(qualified)? else { return Ok(None) };
         check_syntax(&file)?;
         Ok(Some((file, id)))
@@ -159,7 +162,7 @@ impl<'a> Importer<'a> {
                                 "the attributes of {} contain the class itself, possibly through other classes",
                                 quoted(&name)
                             );
-                            Err(ArchiveError::new(Code::Class, message).into())
+                            Err(ArchiveError::new(ArchiveCode::Class, message).into())
                         }
                         None => self.visit(name, &mut stack),
                     };
@@ -176,7 +179,10 @@ impl<'a> Importer<'a> {
         }
         match self.states.get(name) {
             Some(State::Done(ty)) => Ok(*ty),
-            _ => Err(ArchiveError::new(Code::Class, format!("unknown type name {}", quoted(name))).into()),
+            _ => {
+                Err(ArchiveError::new(ArchiveCode::Class, format!("unknown type name {}", quoted(name)))
+                    .into())
+            }
         }
     }
 
@@ -199,12 +205,12 @@ impl<'a> Importer<'a> {
     fn visit(&mut self, name: String, stack: &mut Vec<Task>) -> Result<(), LoadError> {
         if name.starts_with("__torch__.torch.classes.") {
             let message = format!("the custom class {} is not supported", quoted(&name));
-            return Err(ArchiveError::new(Code::Value, message).into());
+            return Err(ArchiveError::new(ArchiveCode::Value, message).into());
         }
         let Some((file, id)) = self.find(&name)? else {
             let message =
                 format!("unknown type name {}: the archive's code does not define it", quoted(&name));
-            return Err(ArchiveError::new(Code::Class, message).into());
+            return Err(ArchiveError::new(ArchiveCode::Class, message).into());
         };
         let ast = file.ast();
         let decl = ClassDecl::of(ast, id).map_err(|e| e.in_record(file.record()))?;
@@ -229,7 +235,7 @@ impl<'a> Importer<'a> {
     fn finish(
         &mut self,
         name: &str,
-        file: &Arc<SourceFile>,
+        file: &Arc<ArchivedSource>,
         id: TreeId,
         decl: &ClassDecl,
     ) -> Result<Type, LoadError> {
@@ -286,7 +292,7 @@ impl<'a> Importer<'a> {
         Literals { ast, constants: &self.constants, class, unit: &self.unit }
     }
 
-    fn class(&self, ty: Type, file: &Arc<SourceFile>, decl: &ClassDecl) -> Result<Class, LoadError> {
+    fn class(&self, ty: Type, file: &Arc<ArchivedSource>, decl: &ClassDecl) -> Result<Class, LoadError> {
         let ast = file.ast();
         let known = |name: &str| self.known(name);
         let mut class = Class::new(ty, decl.kind == ClassKind::Module);
@@ -316,17 +322,17 @@ impl<'a> Importer<'a> {
         Ok(class)
     }
 
-    fn queue(&mut self, owner: Type, file: &Arc<SourceFile>, decl: &ClassDecl) {
+    fn queue(&mut self, owner: Type, file: &Arc<ArchivedSource>, decl: &ClassDecl) {
         let body = |&def| Body { owner: Some(owner), file: Arc::clone(file), def };
         self.bodies.extend(decl.methods.iter().map(body));
     }
 
     /// Returns the type that a text such as `Dict[str, __torch__.C]` denotes; declares the classes in it.
     pub(crate) fn type_of_text(&mut self, text: &str) -> Result<Type, LoadError> {
-        let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
+        let parsed = parse_expression(text, &flambeau_frontend::FrontendLimits::default());
         if let Some(problem) = parsed.problems.first() {
             let message = format!("the type tag {} is not a type: {}", quoted(text), problem.message);
-            return Err(ArchiveError::new(Code::Type, message).into());
+            return Err(ArchiveError::new(ArchiveCode::Type, message).into());
         }
         let mut needs = Vec::new();
         class_names(&parsed.ast, parsed.root, &mut needs);
@@ -341,7 +347,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Returns the type of the annotation `id` in `file`; declares the classes in it.
-    pub(crate) fn type_of_tree(&mut self, file: &Arc<SourceFile>, id: TreeId) -> Result<Type, LoadError> {
+    pub(crate) fn type_of_tree(&mut self, file: &Arc<ArchivedSource>, id: TreeId) -> Result<Type, LoadError> {
         let mut needs = Vec::new();
         class_names(file.ast(), id, &mut needs);
         for name in needs {
@@ -362,7 +368,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Returns the declaration of a class and its file.
-    fn declaration(&mut self, class: Type) -> Result<Option<(Arc<SourceFile>, ClassDecl)>, LoadError> {
+    fn declaration(&mut self, class: Type) -> Result<Option<(Arc<ArchivedSource>, ClassDecl)>, LoadError> {
         let Some(nominal) = class.as_class() else { return Ok(None) };
         let Some((file, id)) = self.find(nominal.name.as_str())? else { return Ok(None) };
         let decl = ClassDecl::of(file.ast(), id).map_err(|e| e.in_record(file.record()))?;
@@ -392,7 +398,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-impl crate::values::Classes for Importer<'_> {
+impl crate::values::ClassLookup for Importer<'_> {
     type Error = LoadError;
 
     fn resolve(&mut self, qualified: &str, at: u64) -> Result<Type, LoadError> {
@@ -422,7 +428,7 @@ impl crate::values::Classes for Importer<'_> {
 }
 
 /// Returns the first syntax problem of a file as an error.
-fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
+fn check_syntax(file: &ArchivedSource) -> Result<(), LoadError> {
     if file.file.parsed.problems.is_empty() {
         return Ok(());
     }
@@ -432,7 +438,7 @@ fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
     }
 }
 
-fn class_error(file: &SourceFile, id: TreeId, message: &str) -> ArchiveError {
+fn class_error(file: &ArchivedSource, id: TreeId, message: &str) -> ArchiveError {
     let at = u64::from(file.ast().span(id).start);
-    ArchiveError::new(Code::Class, message).in_record(file.record()).at(at)
+    ArchiveError::new(ArchiveCode::Class, message).in_record(file.record()).at(at)
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::{ClassDecl, Sources};
 use crate::open::Archive;
-use crate::paths::{Found, tensors};
+use crate::paths::{TensorPath, tensors};
 use crate::pickle::{Global, Pickle, Value};
 use crate::tensors::TensorDescription;
 use crate::zip::Method;
@@ -48,7 +48,7 @@ pub struct RecordInfo {
 
 /// The role of a tensor in the object that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum TensorRole {
     /// A parameter of a module.
     Parameter,
     /// A buffer of a module.
@@ -65,7 +65,7 @@ pub struct TensorInfo {
     /// The path, such as `layer.0.weight`; `CONSTANTS.c3` for constants.
     pub path: String,
     /// The role in the object that holds it.
-    pub role: Role,
+    pub role: TensorRole,
     /// The description in the pickle, or the error if the tensor is malformed or of an unsupported kind.
     pub description: Result<TensorDescription, ArchiveError>,
 }
@@ -75,7 +75,7 @@ pub struct TensorInfo {
 /// # Errors
 ///
 /// Returns the errors of reading the pickles. If code cannot be parsed, the tensors of its classes have the role
-/// [`Role::Attribute`].
+/// [`TensorRole::Attribute`].
 pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
     let records = archive
         .zip()
@@ -90,10 +90,10 @@ pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
         .collect();
     let mut walk = Walk::new(archive);
     let data = archive.pickle("data.pkl")?;
-    walk.objects(&data, Role::Attribute);
+    walk.objects(&data, TensorRole::Attribute);
     if archive.zip().find("constants.pkl").is_some() {
         let constants = archive.pickle("constants.pkl")?;
-        walk.objects(&constants, Role::Constant);
+        walk.objects(&constants, TensorRole::Constant);
     }
     let mut classes: Vec<(String, usize)> = Vec::new();
     let mut position = BTreeMap::new();
@@ -124,7 +124,7 @@ pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
 }
 
 /// Cache of the roles of attributes, by class and attribute.
-type Roles = BTreeMap<String, BTreeMap<String, Role>>;
+type Roles = BTreeMap<String, BTreeMap<String, TensorRole>>;
 
 struct Walk<'a> {
     archive: &'a Archive<'a>,
@@ -135,45 +135,46 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(archive: &'a Archive<'a>) -> Self {
-        let sources = Sources::new(archive.zip(), archive.limits(), flambeau_frontend::Limits::default());
+        let sources =
+            Sources::new(archive.zip(), archive.limits(), flambeau_frontend::FrontendLimits::default());
         Walk { archive, sources, roles: Roles::new(), found: Vec::new() }
     }
 
     /// Lists the tensors of a pickle, each once.
-    fn objects(&mut self, pickle: &Pickle, root: Role) {
+    fn objects(&mut self, pickle: &Pickle, root: TensorRole) {
         let found = tensors(pickle, root, |class, name| self.role_of(class, name));
         let mut seen = BTreeSet::new();
-        for Found { call, path, role } in found {
+        for TensorPath { call, path, role } in found {
             if seen.insert(call) {
-                let path = if root == Role::Constant { format!("CONSTANTS.c{path}") } else { path };
+                let path = if root == TensorRole::Constant { format!("CONSTANTS.c{path}") } else { path };
                 let description = TensorDescription::of(pickle, call, self.archive.limits());
                 self.found.push(TensorInfo { path, role, description });
             }
         }
     }
 
-    fn role_of(&mut self, class: &str, name: &str) -> Role {
+    fn role_of(&mut self, class: &str, name: &str) -> TensorRole {
         if !self.roles.contains_key(class) {
             let found = self.sources.find(class).ok().flatten();
             let decl = found.and_then(|(file, id)| ClassDecl::of(file.ast(), id).ok());
             let mut roles = BTreeMap::new();
             if let Some(d) = decl {
-                roles.extend(d.buffers.into_iter().map(|name| (name, Role::Buffer)));
-                roles.extend(d.parameters.into_iter().map(|name| (name, Role::Parameter)));
+                roles.extend(d.buffers.into_iter().map(|name| (name, TensorRole::Buffer)));
+                roles.extend(d.parameters.into_iter().map(|name| (name, TensorRole::Parameter)));
             }
             self.roles.insert(class.to_owned(), roles);
         }
-        self.roles[class].get(name).copied().unwrap_or(Role::Attribute)
+        self.roles[class].get(name).copied().unwrap_or(TensorRole::Attribute)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
+    use crate::ArchiveLimits;
 
     fn of(bytes: &[u8]) -> ArchiveInfo {
-        info(&Archive::open(bytes, &Limits::default()).expect("an archive")).expect("pickles")
+        info(&Archive::open(bytes, &ArchiveLimits::default()).expect("an archive")).expect("pickles")
     }
 
     #[test]
@@ -184,7 +185,11 @@ mod tests {
         let tensors: Vec<_> = info.tensors.iter().map(|t| (t.path.as_str(), t.role)).collect();
         assert_eq!(
             tensors,
-            [("count", Role::Buffer), ("a.lin.weight", Role::Parameter), ("b.lin.weight", Role::Parameter)]
+            [
+                ("count", TensorRole::Buffer),
+                ("a.lin.weight", TensorRole::Parameter),
+                ("b.lin.weight", TensorRole::Parameter)
+            ]
         );
         let weight = info.tensors[1].description.as_ref().expect("a tensor");
         assert_eq!(
@@ -199,7 +204,7 @@ mod tests {
     fn constants_and_containers() {
         let constants = of(include_bytes!("../tests/data/constants.pt"));
         assert_eq!(constants.tensors[0].path, "CONSTANTS.c0");
-        assert_eq!(constants.tensors[0].role, Role::Constant);
+        assert_eq!(constants.tensors[0].role, TensorRole::Constant);
         let containers = of(include_bytes!("../tests/data/containers.pt"));
         let paths: Vec<_> = containers.tensors.iter().map(|t| t.path.as_str()).collect();
         assert_eq!(paths, ["tensors.0", "tensors.1", "by_int.3"]);

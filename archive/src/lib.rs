@@ -6,7 +6,7 @@
 //!
 //! * [`zip`] reads and checks the container;
 //! * [`pickle`] parses pickles into plain data without calling anything;
-//! * [`Tensors`] creates the tensors that the data describes, copied from the file or shared with a [`Mapping`] of it;
+//! * [`TensorLoader`] creates the tensors that the data describes, copied from the file or shared with a [`Mapping`] of it;
 //! * [`Sources`] finds classes in the code and reads their declarations;
 //! * [`load()`] combines these: objects with the types that their classes declare, and methods compiled by the front
 //!   end;
@@ -14,7 +14,7 @@
 //! * [`load_weights`] reads tensors without code: state dicts of `torch.save`, and safetensors.
 //!
 //! Invariants: no input causes a panic, recursion proportional to its nesting, or allocations out of proportion to its
-//! size. All limits are in [`Limits`]. Every error is an [`ArchiveError`] with code, fault and location.
+//! size. All limits are in [`ArchiveLimits`]. Every error is an [`ArchiveError`] with code, fault and location.
 
 mod annotation;
 mod code;
@@ -42,18 +42,18 @@ mod values;
 mod weights;
 pub mod zip;
 
-pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
-pub use error::{ArchiveError, Code, Fault, quoted};
+pub use code::{ArchivedSource, ClassDecl, ClassKind, Field, Sources};
+pub use error::{ArchiveCode, ArchiveError, Fault, quoted};
 pub use hooks::call_with_hooks;
 pub use import::LoadError;
-pub use info::{ArchiveInfo, RecordInfo, Role, TensorInfo, info};
-pub use limits::Limits;
-pub use load::{LoadOptions, LoadedModule, Missing, load, load_file};
+pub use info::{ArchiveInfo, RecordInfo, TensorInfo, TensorRole, info};
+pub use limits::ArchiveLimits;
+pub use load::{LoadOptions, LoadedModule, UncompiledFunctions, load, load_file};
 pub use map::Mapping;
 pub use open::{Archive, VERSIONS};
 pub use safetensors::save_safetensors;
 pub use save::{CodeFile, NamedTensor, SaveModule, States, save, serialization_id};
-pub use tensors::{ByteOrder, TensorDescription, Tensors};
+pub use tensors::{ByteOrder, TensorDescription, TensorLoader};
 pub use values::PendingState;
 pub use weights::{
     Weights, has_code, has_code_file, load_weights, load_weights_file, replace_file, save_state_dict,

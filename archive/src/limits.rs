@@ -2,12 +2,12 @@
 //!
 //! Archives are untrusted input. The sizes, counts and depths that an archive declares do not make this crate allocate
 //! or loop beyond these limits and the number of bytes present. The defaults are generous for real archives and safe
-//! for a service that opens untrusted files. [`Limits::trusted`] lifts them for files of known origin.
+//! for a service that opens untrusted files. [`ArchiveLimits::trusted`] lifts them for files of known origin.
 
 /// Limits on the content of an archive. Exceeding one is an error of fault [`Fault::Limit`](crate::Fault::Limit).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ArchiveLimits {
     /// Number of records (zip entries) of an archive.
     pub records: usize,
     /// Length of a record name in bytes, including the top folder.
@@ -16,7 +16,7 @@ pub struct Limits {
     pub inflated_bytes: u64,
     /// Additional inflated bytes per byte of the archive, so that large models load.
     pub inflated_per_byte: u64,
-    /// Inflated bytes per deflated byte of a record; checked only above [`Limits::ratio_free_bytes`]. 0 allows none.
+    /// Inflated bytes per deflated byte of a record; checked only above [`ArchiveLimits::ratio_free_bytes`]. 0 allows none.
     pub ratio: u64,
     /// Inflated size in bytes up to which the ratio of a record is not checked, because short text compresses well.
     pub ratio_free_bytes: u64,
@@ -41,9 +41,9 @@ pub struct Limits {
     pub mapped_checks: u64,
 }
 
-impl Default for Limits {
+impl Default for ArchiveLimits {
     fn default() -> Self {
-        Limits {
+        ArchiveLimits {
             records: 65_536,
             name_bytes: 4096,
             inflated_bytes: 1 << 30,
@@ -62,11 +62,11 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ArchiveLimits {
     /// Returns limits for trusted files: only those of the formats themselves (such as 32-bit ids within a pickle).
     /// Mapped storages are not verified.
     pub fn trusted() -> Self {
-        Limits {
+        ArchiveLimits {
             records: usize::MAX,
             name_bytes: usize::MAX,
             inflated_bytes: u64::MAX,

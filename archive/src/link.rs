@@ -2,7 +2,7 @@
 //!
 //! A method body may name any class or function of the archive: `__torch__.net.f(x)`, `__torch__.Colour.RED`. Before
 //! anything is compiled, bodies are searched for such names, the named classes and functions are declared, and their
-//! bodies are searched in turn. Afterwards name resolution is a table lookup ([`Names`]), so compilation does not
+//! bodies are searched in turn. Afterwards name resolution is a table lookup ([`QualifiedNames`]), so compilation does not
 //! access the archive.
 
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::annotation::dotted;
-use crate::code::SourceFile;
+use crate::code::ArchivedSource;
 use crate::import::{Body, Importer, LoadError};
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// The meaning of a qualified name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum QualifiedItem {
     /// A class, enum, interface or named tuple.
     Type(Type),
     /// A function.
@@ -32,7 +32,7 @@ pub(crate) enum Named {
 }
 
 /// All qualified names in the code of a loaded module.
-pub(crate) type Names = BTreeMap<String, Named>;
+pub(crate) type QualifiedNames = BTreeMap<String, QualifiedItem>;
 
 /// A function or method to compile.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Definition {
     /// The qualified name.
     pub(crate) name: Symbol,
     /// The file with the definition.
-    pub(crate) file: Arc<SourceFile>,
+    pub(crate) file: Arc<ArchivedSource>,
     /// The definition.
     pub(crate) def: TreeId,
     /// The class of a method; `None` for functions and static methods.
@@ -49,8 +49,8 @@ pub(crate) struct Definition {
 
 /// Declares everything that the methods of declared classes use, transitively. Sets the schemas of interfaces and the
 /// methods of classes.
-pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition>), LoadError> {
-    let mut names = Names::new();
+pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(QualifiedNames, Vec<Definition>), LoadError> {
+    let mut names = QualifiedNames::new();
     let mut definitions = Vec::new();
     let mut interfaces: IndexMap<Type, IndexMap<_, _, FxBuildHasher>, FxBuildHasher> = IndexMap::default();
     while let Some(body) = importer.bodies.pop_front() {
@@ -90,12 +90,12 @@ pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition
             importer.unit.define_interface(interface);
         }
     }
-    names.extend(importer.declared().map(|(name, ty)| (name.to_owned(), Named::Type(ty))));
+    names.extend(importer.declared().map(|(name, ty)| (name.to_owned(), QualifiedItem::Type(ty))));
     Ok((names, definitions))
 }
 
 /// Returns the qualified name of a function from its file and definition.
-fn body_name(names: &Names, file: &SourceFile, def: TreeId) -> Symbol {
+fn body_name(names: &QualifiedNames, file: &ArchivedSource, def: TreeId) -> Symbol {
     let module = file.record().trim_start_matches("code/").trim_end_matches(".py").replace('/', ".");
     let name = format!("{module}.{}", file.ast().name(def));
     debug_assert!(names.contains_key(&name), "invariant: functions are queued when they are named");
@@ -103,7 +103,7 @@ fn body_name(names: &Names, file: &SourceFile, def: TreeId) -> Symbol {
 }
 
 /// Declares the shortest prefix of `chain` that the archive defines. A chain without one is left to the compiler.
-fn find(importer: &mut Importer<'_>, chain: &str, names: &mut Names) -> Result<(), LoadError> {
+fn find(importer: &mut Importer<'_>, chain: &str, names: &mut QualifiedNames) -> Result<(), LoadError> {
     let ends = chain.match_indices('.').map(|(at, _)| at).chain([chain.len()]).skip(1);
     for end in ends {
         let name = &chain[..end];
@@ -112,10 +112,10 @@ fn find(importer: &mut Importer<'_>, chain: &str, names: &mut Names) -> Result<(
         }
         let Some((file, id)) = importer.find(name)? else { continue };
         let named = if file.ast().kind(id) == TreeKind::ClassDef {
-            Named::Type(importer.declare(name)?)
+            QualifiedItem::Type(importer.declare(name)?)
         } else {
             importer.bodies.push_back(Body { owner: None, file, def: id });
-            Named::Function(Symbol::new(name))
+            QualifiedItem::Function(Symbol::new(name))
         };
         names.insert(name.to_owned(), named);
         return Ok(());
@@ -168,7 +168,7 @@ fn params(ast: &Ast, def: TreeId) -> &[TreeId] {
 /// Returns the schema of an interface method.
 fn schema_of(
     importer: &mut Importer<'_>,
-    file: &Arc<SourceFile>,
+    file: &Arc<ArchivedSource>,
     def: TreeId,
     owner: Type,
 ) -> Result<FunctionSchema, LoadError> {
@@ -208,27 +208,27 @@ pub(crate) fn check_obligations(
         if !holds {
             let (class, interface) = (class.annotation(), interface.annotation());
             let message = format!("{class} does not implement {interface}: {why}");
-            return Err(ArchiveError::new(Code::Type, message).in_record("data.pkl").into());
+            return Err(ArchiveError::new(ArchiveCode::Type, message).in_record("data.pkl").into());
         }
     }
     Ok(())
 }
 
-fn defined_twice(file: &SourceFile, def: TreeId) -> LoadError {
+fn defined_twice(file: &ArchivedSource, def: TreeId) -> LoadError {
     let at = u64::from(file.ast().span(def).start);
-    ArchiveError::new(Code::Class, "a method is defined twice").in_record(file.record()).at(at).into()
+    ArchiveError::new(ArchiveCode::Class, "a method is defined twice").in_record(file.record()).at(at).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Archive, Limits};
+    use crate::{Archive, ArchiveLimits};
 
     #[test]
     fn names_used_by_code_are_declared() {
         let bytes = include_bytes!("../tests/data/classes.pt");
-        let archive = Archive::open(bytes, &Limits::default()).expect("an archive");
-        let mut importer = Importer::new(&archive, flambeau_frontend::Limits::default());
+        let archive = Archive::open(bytes, &ArchiveLimits::default()).expect("an archive");
+        let mut importer = Importer::new(&archive, flambeau_frontend::FrontendLimits::default());
         let root = importer.declare("__torch__.Classes").expect("a class");
         let (names, definitions) = link(&mut importer).expect("all there");
         let known: Vec<_> = names.keys().map(String::as_str).collect();
@@ -258,12 +258,12 @@ mod tests {
     #[test]
     fn each_name_of_a_chain_is_resolved_once() {
         let text = format!("def f(x):\n  return x{}\n", ".a".repeat(100_000));
-        let parsed = flambeau_frontend::parse(&text, &flambeau_frontend::Limits::default());
+        let parsed = flambeau_frontend::parse(&text, &flambeau_frontend::FrontendLimits::default());
         let mut out = Vec::new();
         qualified_names(&parsed.ast, parsed.root, 4096, &mut out);
         assert!(out.is_empty());
         let text = format!("def f(x):\n  return __torch__{}\n", ".a".repeat(100_000));
-        let parsed = flambeau_frontend::parse(&text, &flambeau_frontend::Limits::default());
+        let parsed = flambeau_frontend::parse(&text, &flambeau_frontend::FrontendLimits::default());
         qualified_names(&parsed.ast, parsed.root, 4096, &mut out);
         assert!(out.len() == 1 && out[0].len() < 4096);
     }

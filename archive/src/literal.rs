@@ -3,14 +3,14 @@
 //! The printer writes constants as literals. Constants without a literal are in the table of constants, as
 //! `CONSTANTS.c3`.
 
-use flambeau_frontend::{Ast, Leaf, Op, TreeId, TreeKind, view};
+use flambeau_frontend::{Ast, Leaf, SyntaxOp, TreeId, TreeKind, view};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::{Dict, EnumValue, List, Tuple};
 use flambeau_ir::{CompilationUnit, IValue, Symbol, Type};
 use flambeau_tensor::{Complex, Device};
 
 use crate::annotation::{class_names, dotted, read_type};
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// Maximum nesting of constants.
 const DEPTH: usize = 200;
@@ -35,7 +35,7 @@ impl Literals<'_> {
 
     fn bad(&self, id: TreeId) -> ArchiveError {
         let start = self.ast.span(id).start;
-        ArchiveError::new(Code::Class, "this is not a constant").at(u64::from(start))
+        ArchiveError::new(ArchiveCode::Class, "this is not a constant").at(u64::from(start))
     }
 
     fn value(&self, id: TreeId, ty: Type, depth: usize) -> Result<IValue, ArchiveError> {
@@ -63,7 +63,7 @@ impl Literals<'_> {
                 "nanj" => IValue::complex(Complex::new(0.0, f64::NAN)),
                 _ => return Err(bad()),
             },
-            TreeKind::UnaryOp if ast.op(id) == Some(Op::Neg) => {
+            TreeKind::UnaryOp if ast.op(id) == Some(SyntaxOp::Neg) => {
                 match self.value(ast.child(id, 0), ty, depth + 1)? {
                     IValue::Int(i) => IValue::Int(i.checked_neg().ok_or_else(bad)?),
                     IValue::Float(f) => IValue::Float(-f),
@@ -71,12 +71,12 @@ impl Literals<'_> {
                     _ => return Err(bad()),
                 }
             }
-            TreeKind::BinOp if matches!(ast.op(id), Some(Op::Add | Op::Sub)) => {
+            TreeKind::BinOp if matches!(ast.op(id), Some(SyntaxOp::Add | SyntaxOp::Sub)) => {
                 let part = |n| self.value(ast.child(id, n), Type::ANY, depth + 1);
                 let number =
                     |v: IValue| v.as_complex().or_else(|| v.as_float().map(|f| Complex::new(f, 0.0)));
                 match (part(0).map(number)?, part(1).map(number)?) {
-                    (Some(a), Some(b)) if ast.op(id) == Some(Op::Add) => IValue::complex(a + b),
+                    (Some(a), Some(b)) if ast.op(id) == Some(SyntaxOp::Add) => IValue::complex(a + b),
                     (Some(a), Some(b)) => IValue::complex(a - b),
                     _ => return Err(bad()),
                 }
@@ -212,7 +212,7 @@ mod tests {
     use flambeau_ir::types::NamedField;
 
     fn constant(text: &str, ty: Type) -> Result<IValue, ArchiveError> {
-        let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
+        let parsed = parse_expression(text, &flambeau_frontend::FrontendLimits::default());
         assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
         let mut unit = CompilationUnit::new();
         let colour = Type::enumeration(Symbol::new("__torch__.Colour"), 0, Type::STR);
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn classes_that_constants_mention() {
         let text = "(CONSTANTS.c0, {a.E.X: 1}, [b.N(c.F.Y)], annotate(List[d.G], []), torch.device(\"cpu\"))";
-        let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
+        let parsed = parse_expression(text, &flambeau_frontend::FrontendLimits::default());
         let mut names = Vec::new();
         constant_classes(&parsed.ast, parsed.root, &mut names);
         names.sort();
@@ -293,9 +293,9 @@ mod tests {
             "__torch__.Colour(1)",
             "annotate(Banana, 1)",
         ] {
-            assert_eq!(constant(text, Type::ANY).expect_err("none").code(), Code::Class, "{text}");
+            assert_eq!(constant(text, Type::ANY).expect_err("none").code(), ArchiveCode::Class, "{text}");
         }
         let deep = format!("{}1{}", "(".repeat(5000), ",)".repeat(5000));
-        assert_eq!(constant(&deep, Type::ANY).expect_err("none").code(), Code::Class);
+        assert_eq!(constant(&deep, Type::ANY).expect_err("none").code(), ArchiveCode::Class);
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use flambeau_frontend::Session;
+use flambeau_frontend::CompileSession;
 use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::value::Object;
 use flambeau_ir::{Diagnostic, Fault, IValue, Registry, Symbol, Type};
@@ -21,20 +21,20 @@ use crate::map::Mapping;
 use crate::numbers::restore_numbers;
 use crate::open::Archive;
 use crate::resolve::ArchiveResolver;
-use crate::values::{Converter, PendingState};
-use crate::{ArchiveError, Code, Limits, Tensors};
+use crate::values::{PendingState, ValueConverter};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits, TensorLoader};
 
 /// Options for loading an archive.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
     /// Limits on the archive.
-    pub limits: Limits,
+    pub limits: ArchiveLimits,
     /// Limits on its source code.
-    pub source_limits: flambeau_frontend::Limits,
+    pub source_limits: flambeau_frontend::FrontendLimits,
     /// If true, [`load_file`] shares tensors with the mapped file instead of copying them. The file must not be
     /// modified or truncated as long as one of these tensors exists; replacing it by another file is allowed.
-    /// [`Limits::mapped_checks`] determines which checksums are verified.
+    /// [`ArchiveLimits::mapped_checks`] determines which checksums are verified.
     pub map: bool,
     /// If true, methods are compiled. If false, only the objects are loaded, which needs only class declarations.
     pub code: bool,
@@ -45,8 +45,8 @@ pub struct LoadOptions {
 impl Default for LoadOptions {
     fn default() -> Self {
         LoadOptions {
-            limits: Limits::default(),
-            source_limits: flambeau_frontend::Limits::default(),
+            limits: ArchiveLimits::default(),
+            source_limits: flambeau_frontend::FrontendLimits::default(),
             map: false,
             code: true,
             extra_files: false,
@@ -72,7 +72,7 @@ pub struct LoadedModule {
     pub call: Option<Arc<Function>>,
     /// Functions that were not compiled because they need something unsupported (such as an operator that is not
     /// registered), each with the diagnostic. They and all their callers are not in the unit.
-    pub missing: Missing,
+    pub missing: UncompiledFunctions,
     /// The extra files of the archive by name, in the order of the archive, if [`LoadOptions::extra_files`] was set.
     pub extra_files: Vec<(String, Vec<u8>)>,
     /// Objects whose classes define `__setstate__`, which must be called on each in order before any other use.
@@ -137,8 +137,9 @@ pub fn load_file(
         let mapping = Mapping::open(path)?;
         return load_from(mapping.bytes(), Some(Arc::clone(&mapping)), registry, options);
     }
-    let failed =
-        |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display()));
+    let failed = |e: std::io::Error| {
+        ArchiveError::new(ArchiveCode::Io, format!("cannot read {}: {e}", path.display()))
+    };
     let bytes = std::fs::read(path).map_err(failed)?;
     load_from(&bytes, None, registry, options)
 }
@@ -154,14 +155,14 @@ fn load_from(
     let mut pending = Vec::new();
     let constants = read_values(&mut importer, "constants", &mapping, &mut pending)?;
     let Some(constants) = constants.as_tuple() else {
-        let error = ArchiveError::new(Code::Root, "the table of constants is not a tuple");
+        let error = ArchiveError::new(ArchiveCode::Root, "the table of constants is not a tuple");
         return Err(error.in_record("constants.pkl").into());
     };
     importer.set_constants(constants.items().to_vec());
     let root = read_values(&mut importer, "data", &mapping, &mut pending)?;
     let IValue::Object(root) = root else {
         let message = format!("expected a module, found a value of type {}", root.type_of());
-        return Err(ArchiveError::new(Code::Root, message).in_record("data.pkl").into());
+        return Err(ArchiveError::new(ArchiveCode::Root, message).in_record("data.pkl").into());
     };
     let mut missing = IndexMap::default();
     let mut call = None;
@@ -190,7 +191,7 @@ fn extra_files(archive: &Archive<'_>) -> Result<Vec<(String, Vec<u8>)>, LoadErro
 }
 
 /// Functions that could not be compiled, in order of definition, each with its diagnostic.
-pub type Missing = IndexMap<Symbol, Box<Diagnostic>, FxBuildHasher>;
+pub type UncompiledFunctions = IndexMap<Symbol, Box<Diagnostic>, FxBuildHasher>;
 
 /// Compiles the methods of all declared classes and the functions they use. A function that needs an unsupported
 /// feature is recorded as missing together with its callers; any other problem is an error.
@@ -198,16 +199,16 @@ fn compile(
     importer: &mut Importer<'_>,
     registry: &Arc<Registry>,
     options: &LoadOptions,
-) -> Result<Missing, LoadError> {
+) -> Result<UncompiledFunctions, LoadError> {
     let (names, definitions) = link(importer)?;
     let version = importer.archive().version();
     let resolver = ArchiveResolver::new(names, importer.constants().to_vec(), version);
-    let session = Session::new(Arc::clone(registry), &resolver, options.source_limits);
+    let session = CompileSession::new(Arc::clone(registry), &resolver, options.source_limits);
     session.with_unit(|unit| std::mem::swap(unit, &mut importer.unit));
     for Definition { name, file, def, owner } in definitions {
         session.declare(name, &file.file, def, owner);
     }
-    let mut missing = Missing::default();
+    let mut missing = UncompiledFunctions::default();
     if let Err(problems) = session.finish() {
         if let Some(first) = problems.into_iter().find(|p| p.fault != Fault::Unsupported) {
             return Err(LoadError::Code(Box::new(first)));
@@ -231,8 +232,8 @@ fn read_values(
     let record: Cow<'_, str> = format!("{name}.pkl").into();
     let pickle = archive.pickle(&record)?;
     let limits = archive.limits();
-    let mut tensors = Tensors::new(archive.zip(), name, archive.byte_order(), mapping.clone(), limits);
-    let mut converter = Converter::new(&pickle, &mut tensors, importer, limits);
+    let mut tensors = TensorLoader::new(archive.zip(), name, archive.byte_order(), mapping.clone(), limits);
+    let mut converter = ValueConverter::new(&pickle, &mut tensors, importer, limits);
     let value = converter.convert(pickle.root(), Type::ANY).map_err(|e| e.in_record(&record))?;
     pending.extend(converter.into_pending());
     Ok(value)

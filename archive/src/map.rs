@@ -18,7 +18,7 @@ use std::sync::Arc;
 use flambeau_tensor::ForeignBytes;
 use memmap2::Mmap;
 
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// A read-only mapping of a file, or of a part of it.
 #[derive(Debug)]
@@ -35,8 +35,9 @@ impl Mapping {
     ///
     /// Returns `A0091` if the file cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Arc<Mapping>, ArchiveError> {
-        let failed =
-            |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot map {}: {e}", path.display()));
+        let failed = |e: std::io::Error| {
+            ArchiveError::new(ArchiveCode::Io, format!("cannot map {}: {e}", path.display()))
+        };
         let file = File::open(path).map_err(failed)?;
         // SAFETY: the mapping is private and read-only, and its length is that of the file. The caller guarantees that
         // the file is not modified while it is mapped: the condition is documented above and at each option that maps.

@@ -2,7 +2,7 @@
 
 use crate::pickle::{Pickle, read_pickle};
 use crate::zip::{ZipReader, exported_program};
-use crate::{ArchiveError, ByteOrder, Code, Limits};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits, ByteOrder};
 
 /// The supported format versions.
 pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=10;
@@ -13,7 +13,7 @@ pub struct Archive<'a> {
     zip: ZipReader<'a>,
     version: u64,
     byte_order: ByteOrder,
-    limits: Limits,
+    limits: ArchiveLimits,
 }
 
 impl<'a> Archive<'a> {
@@ -23,7 +23,7 @@ impl<'a> Archive<'a> {
     ///
     /// Returns the errors of [`ZipReader::open`], `A0011` to `A0013` if version or byte order are missing or
     /// invalid, and `A0044` if this is an exported program.
-    pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
+    pub fn open(bytes: &'a [u8], limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
         let zip = ZipReader::open(bytes, limits)?;
         if zip.find("archive_format").is_some() {
             return Err(exported_program());
@@ -49,7 +49,7 @@ impl<'a> Archive<'a> {
     }
 
     /// Returns the limits that the archive was opened with.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ArchiveLimits {
         &self.limits
     }
 
@@ -68,14 +68,16 @@ impl<'a> Archive<'a> {
 fn read_version(zip: &ZipReader<'_>) -> Result<u64, ArchiveError> {
     let (new, old) = (zip.find(".data/version"), zip.find("version"));
     if let (Some(new), Some(_)) = (new, old) {
-        return Err(ArchiveError::new(Code::Version, "the archive has two versions").in_record(new.name()));
+        return Err(
+            ArchiveError::new(ArchiveCode::Version, "the archive has two versions").in_record(new.name())
+        );
     }
     let record = match new.or(old) {
         Some(record) => record,
         None => zip.require("version")?,
     };
     let bytes = zip.read(record)?;
-    let bad = |message: String| ArchiveError::new(Code::Version, message).in_record(record.name());
+    let bad = |message: String| ArchiveError::new(ArchiveCode::Version, message).in_record(record.name());
     let text = std::str::from_utf8(&bytes).ok().map(str::trim_ascii);
     let number = text.filter(|t| t.bytes().all(|b| b.is_ascii_digit())).and_then(|t| t.parse().ok());
     let number = number.ok_or_else(|| bad("the format version is not a number".into()))?;
@@ -92,7 +94,7 @@ fn read_byte_order(zip: &ZipReader<'_>) -> Result<ByteOrder, ArchiveError> {
     match &*zip.read(record)? {
         b"little" => Ok(ByteOrder::Little),
         b"big" => Ok(ByteOrder::Big),
-        _ => Err(ArchiveError::new(Code::Text, "the byte order is neither `little` nor `big`")
+        _ => Err(ArchiveError::new(ArchiveCode::Text, "the byte order is neither `little` nor `big`")
             .in_record("byteorder")),
     }
 }
@@ -108,7 +110,7 @@ mod tests {
             out.store(name, bytes).expect("the memory suffices");
         }
         let bytes = out.finish().expect("the memory suffices");
-        Archive::open(&bytes, &Limits::default()).map(|a| (a.version(), a.byte_order()))
+        Archive::open(&bytes, &ArchiveLimits::default()).map(|a| (a.version(), a.byte_order()))
     }
 
     #[test]
@@ -116,14 +118,14 @@ mod tests {
         assert_eq!(open(&[("version", b"3\n")]), Ok((3, ByteOrder::Little)));
         assert_eq!(open(&[(".data/version", b"10\n"), ("byteorder", b"big")]), Ok((10, ByteOrder::Big)));
         for (records, code) in [
-            (&[("version", &b"-3\n"[..])][..], Code::Version),
-            (&[("version", b"")], Code::Version),
-            (&[("version", b"0\n")], Code::Version),
-            (&[("version", b"11\n")], Code::Version),
-            (&[("version", b"99999999999999999999")], Code::Version),
-            (&[("version", b"3"), (".data/version", b"3")], Code::Version),
-            (&[("data.pkl", b"N.")], Code::Missing),
-            (&[("version", b"3\n"), ("byteorder", b"middle")], Code::Text),
+            (&[("version", &b"-3\n"[..])][..], ArchiveCode::Version),
+            (&[("version", b"")], ArchiveCode::Version),
+            (&[("version", b"0\n")], ArchiveCode::Version),
+            (&[("version", b"11\n")], ArchiveCode::Version),
+            (&[("version", b"99999999999999999999")], ArchiveCode::Version),
+            (&[("version", b"3"), (".data/version", b"3")], ArchiveCode::Version),
+            (&[("data.pkl", b"N.")], ArchiveCode::Missing),
+            (&[("version", b"3\n"), ("byteorder", b"middle")], ArchiveCode::Text),
         ] {
             assert_eq!(open(records).expect_err("refused").code(), code, "{records:?}");
         }

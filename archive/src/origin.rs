@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use flambeau_ir::{Origin, Source, SourceRange};
 
-use crate::Limits;
-use crate::pickle::{Pickle, Value, ValueId, read_pickle};
+use crate::ArchiveLimits;
+use crate::pickle::{Pickle, PickleId, Value, read_pickle};
 use crate::zip::DetachedRecord;
 
 /// First item of a table that stores texts as lists of indices into a table of lines.
@@ -23,12 +23,12 @@ const WITH_STRING_TABLE: &str = "FORMAT_WITH_STRING_TABLE";
 #[derive(Debug)]
 pub(crate) struct DebugRanges {
     record: DetachedRecord,
-    limits: Limits,
+    limits: ArchiveLimits,
     table: OnceLock<Option<Table>>,
 }
 
 impl DebugRanges {
-    pub(crate) fn new(record: DetachedRecord, limits: &Limits) -> Self {
+    pub(crate) fn new(record: DetachedRecord, limits: &ArchiveLimits) -> Self {
         DebugRanges { record, limits: limits.clone(), table: OnceLock::new() }
     }
 
@@ -49,9 +49,9 @@ impl Origin for DebugRanges {
 struct Table {
     pickle: Pickle,
     /// Ascending offsets in the printed code, each with its range.
-    entries: Vec<(i64, ValueId)>,
+    entries: Vec<(i64, PickleId)>,
     /// The table of lines.
-    strings: Vec<ValueId>,
+    strings: Vec<PickleId>,
 }
 
 impl Table {
@@ -63,7 +63,7 @@ impl Table {
             }
             old => (Vec::new(), old),
         };
-        let entry = |&id: &ValueId| match pickle.as_tuple(id) {
+        let entry = |&id: &PickleId| match pickle.as_tuple(id) {
             Some(&[offset, range, ..]) => Some((pickle.as_int(offset)?, range)),
             _ => None,
         };
@@ -91,7 +91,7 @@ impl Table {
         Some(SourceRange { source: Arc::new(source), range: start..end.max(start) })
     }
 
-    fn text(&self, id: ValueId, limit: usize) -> Option<String> {
+    fn text(&self, id: PickleId, limit: usize) -> Option<String> {
         if let Some(text) = self.pickle.as_text(id) {
             return Some(text.to_owned());
         }
@@ -107,18 +107,18 @@ impl Table {
     }
 
     /// Returns a name, which is a string or the index of one.
-    fn name(&self, id: ValueId) -> Option<&str> {
+    fn name(&self, id: PickleId) -> Option<&str> {
         self.pickle.as_text(id).or_else(|| self.string(id))
     }
 
-    fn string(&self, id: ValueId) -> Option<&str> {
+    fn string(&self, id: PickleId) -> Option<&str> {
         let number = usize::try_from(self.pickle.as_int(id)?).ok()?;
         self.pickle.as_text(*self.strings.get(number)?)
     }
 }
 
 /// Returns the items of a tuple or list, with or without a type tag.
-fn items(pickle: &Pickle, id: ValueId) -> Option<&[ValueId]> {
+fn items(pickle: &Pickle, id: PickleId) -> Option<&[PickleId]> {
     match pickle.get(id) {
         Value::Tuple(span) => Some(pickle.tuple(span)),
         Value::List(list) => Some(pickle.list(list)),
@@ -172,8 +172,8 @@ mod tests {
         let mut zip = ZipWriter::new(Vec::new(), "x");
         zip.deflate("code/a.py.debug_pkl", &w.finish()).expect("the memory suffices");
         let bytes = zip.finish().expect("the memory suffices");
-        let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
-        DebugRanges::new(zip.detach(&zip.records()[0]), &Limits::default())
+        let zip = ZipReader::open(&bytes, &ArchiveLimits::default()).expect("an archive");
+        DebugRanges::new(zip.detach(&zip.records()[0]), &ArchiveLimits::default())
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! A tensor that occurs several times is reported at each occurrence, but the content of a shared container only once,
 //! so the work is linear in the pickle. Paths are built only for tensors.
 
-use crate::pickle::{CallId, Global, Pickle, Value, ValueId};
+use crate::pickle::{CallId, Global, Pickle, PickleId, Value};
 
 /// A tensor and a path to it.
-pub(crate) struct Found<R> {
+pub(crate) struct TensorPath<R> {
     /// The call that creates it.
     pub(crate) call: CallId,
     /// The path, such as `layer.0.weight`; empty if the tensor is the root.
@@ -23,7 +23,7 @@ struct Step {
 }
 
 enum Label {
-    Name(ValueId),
+    Name(PickleId),
     Index(usize),
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn tensors<R: Copy>(
     pickle: &Pickle,
     root: R,
     mut role_of: impl FnMut(&str, &str) -> R,
-) -> Vec<Found<R>> {
+) -> Vec<TensorPath<R>> {
     let mut found = Vec::new();
     let mut steps: Vec<Step> = Vec::new();
     let mut seen = vec![false; pickle.len()];
@@ -42,7 +42,7 @@ pub(crate) fn tensors<R: Copy>(
         if let Value::Call(call) = pickle.get(id)
             && is_tensor(pickle, call)
         {
-            found.push(Found { call, path: path(pickle, &steps, at), role });
+            found.push(TensorPath { call, path: path(pickle, &steps, at), role });
             continue;
         }
         if std::mem::replace(&mut seen[id.index()], true) {
@@ -83,7 +83,7 @@ pub(crate) fn tensors<R: Copy>(
 }
 
 /// Returns the content of a type-tagged list or dict: the first argument of the call. The second argument is the type.
-fn tagged(pickle: &Pickle, id: ValueId) -> Option<ValueId> {
+fn tagged(pickle: &Pickle, id: PickleId) -> Option<PickleId> {
     let Value::Call(call) = pickle.get(id) else { return None };
     pickle.as_tuple(pickle.call(call).args)?.first().copied()
 }

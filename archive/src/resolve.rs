@@ -7,18 +7,18 @@ use std::sync::Arc;
 use flambeau_frontend::{Overload, Resolver, Sugar};
 use flambeau_ir::{Diagnostic, IValue, Registry, Symbol, Type};
 
-use crate::link::{Named, Names};
+use crate::link::{QualifiedItem, QualifiedNames};
 use crate::upgrade::former_overloads;
 
 /// Resolves names in the results of linking.
 pub(crate) struct ArchiveResolver {
-    names: Names,
+    names: QualifiedNames,
     constants: Vec<IValue>,
     version: u64,
 }
 
 impl ArchiveResolver {
-    pub(crate) fn new(names: Names, constants: Vec<IValue>, version: u64) -> Self {
+    pub(crate) fn new(names: QualifiedNames, constants: Vec<IValue>, version: u64) -> Self {
         ArchiveResolver { names, constants, version }
     }
 }
@@ -32,7 +32,7 @@ impl Resolver for ArchiveResolver {
 
     fn ty(&self, name: &str) -> Option<Type> {
         match self.names.get(name) {
-            Some(Named::Type(ty)) => Some(*ty),
+            Some(QualifiedItem::Type(ty)) => Some(*ty),
             _ => None,
         }
     }

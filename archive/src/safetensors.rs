@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::error::quoted;
 use crate::map::Mapping;
 use crate::weights::Weights;
-use crate::{ArchiveError, Code, Limits};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits};
 
 /// Names of the dtypes in headers.
 const DTYPES: [(&str, DType); 12] = [
@@ -52,9 +52,9 @@ const OLD_PICKLE: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50
 pub(crate) fn read(
     bytes: &[u8],
     mapping: Option<&Arc<Mapping>>,
-    limits: &Limits,
+    limits: &ArchiveLimits,
 ) -> Result<Weights, ArchiveError> {
-    let not = |message: &str| ArchiveError::new(Code::NotZip, message).at(0);
+    let not = |message: &str| ArchiveError::new(ArchiveCode::NotZip, message).at(0);
     let (length, rest) = bytes
         .split_first_chunk::<LENGTH>()
         .ok_or_else(|| not("neither a zip file nor safetensors: too short for either"))?;
@@ -67,12 +67,16 @@ pub(crate) fn read(
         false => not("neither a zip file nor safetensors"),
     })?;
     if header.len() > limits.source_bytes {
-        return Err(ArchiveError::new(Code::Limit, format!("header too large: {} bytes", header.len())));
+        return Err(ArchiveError::new(
+            ArchiveCode::Limit,
+            format!("header too large: {} bytes", header.len()),
+        ));
     }
     let entries = entries(header, LENGTH + header.len(), bytes.len(), limits)?;
     let mut out = Weights::default();
     for entry in entries {
-        let place = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).in_record(&entry.name);
+        let place =
+            |e: TensorError| ArchiveError::new(ArchiveCode::Geometry, e.to_string()).in_record(&entry.name);
         let raw = &bytes[entry.from..entry.to];
         let shared = mapping
             .filter(|_| (raw.as_ptr() as usize).is_multiple_of(entry.dtype.size().max(16)))
@@ -89,12 +93,17 @@ pub(crate) fn read(
 }
 
 /// Returns the entries of a header in the order of their data, which starts at `start` and must extend to `end`.
-fn entries(header: &[u8], start: usize, end: usize, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
-    let bad = |message: String| ArchiveError::new(Code::Text, message).at(LENGTH as u64);
+fn entries(
+    header: &[u8],
+    start: usize,
+    end: usize,
+    limits: &ArchiveLimits,
+) -> Result<Vec<Entry>, ArchiveError> {
+    let bad = |message: String| ArchiveError::new(ArchiveCode::Text, message).at(LENGTH as u64);
     let json: Map<String, Value> =
         serde_json::from_slice(header).map_err(|e| bad(format!("the header is not a JSON object: {e}")))?;
     if json.len() > limits.records {
-        return Err(ArchiveError::new(Code::Limit, format!("more than {} tensors", limits.records)));
+        return Err(ArchiveError::new(ArchiveCode::Limit, format!("more than {} tensors", limits.records)));
     }
     let mut entries = Vec::with_capacity(json.len());
     for (name, value) in json {
@@ -107,31 +116,31 @@ fn entries(header: &[u8], start: usize, end: usize, limits: &Limits) -> Result<V
     for entry in &entries {
         if entry.from != at {
             let message = format!("the data starts at byte {}, expected byte {at}", entry.from);
-            return Err(ArchiveError::new(Code::Overlap, message).in_record(&entry.name));
+            return Err(ArchiveError::new(ArchiveCode::Overlap, message).in_record(&entry.name));
         }
         at = entry.to;
     }
     if at != end {
         let message = format!("the tensors end at byte {at} of {end}");
-        return Err(ArchiveError::new(Code::Overlap, message));
+        return Err(ArchiveError::new(ArchiveCode::Overlap, message));
     }
     Ok(entries)
 }
 
-fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<Entry, ArchiveError> {
+fn entry(name: String, value: &Value, start: usize, limits: &ArchiveLimits) -> Result<Entry, ArchiveError> {
     let fail = |code, message: String| Err(ArchiveError::new(code, message).in_record(&name));
     let text = value["dtype"].as_str().unwrap_or_default();
     let Some(&(_, dtype)) = DTYPES.iter().find(|(n, _)| *n == text) else {
-        return fail(Code::TensorKind, format!("tensors of type {} are not supported", quoted(text)));
+        return fail(ArchiveCode::TensorKind, format!("tensors of type {} are not supported", quoted(text)));
     };
     let numbers = |key: &str| -> Option<Vec<usize>> {
         value[key].as_array()?.iter().map(|n| usize::try_from(n.as_u64()?).ok()).collect()
     };
     let (Some(sizes), Some(offsets)) = (numbers("shape"), numbers("data_offsets")) else {
-        return fail(Code::Text, "shape and data_offsets must be lists of numbers".to_owned());
+        return fail(ArchiveCode::Text, "shape and data_offsets must be lists of numbers".to_owned());
     };
     if sizes.len() > limits.tensor_rank {
-        return fail(Code::Limit, format!("a tensor of {} dimensions exceeds the limit", sizes.len()));
+        return fail(ArchiveCode::Limit, format!("a tensor of {} dimensions exceeds the limit", sizes.len()));
     }
     let bytes = sizes.iter().try_fold(dtype.size(), |n, &size| n.checked_mul(size));
     let places = match offsets[..] {
@@ -143,7 +152,7 @@ fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<E
             let sizes = sizes.into_iter().map(|size| size as i64).collect();
             Ok(Entry { name, dtype, sizes, from, to })
         }
-        _ => fail(Code::Storage, "data_offsets do not match dtype and shape".to_owned()),
+        _ => fail(ArchiveCode::Storage, "data_offsets do not match dtype and shape".to_owned()),
     }
 }
 
@@ -154,7 +163,7 @@ fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<E
 ///
 /// Returns `A0032` if the format does not support a dtype, and `A0091` if `out` fails.
 pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, ArchiveError> {
-    let failed = |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write: {e}"));
+    let failed = |e: std::io::Error| ArchiveError::new(ArchiveCode::Io, format!("cannot write: {e}"));
     let mut order: Vec<_> = weights.iter().collect();
     order.sort_by(|(a, s), (b, t)| t.dtype().size().cmp(&s.dtype().size()).then(a.cmp(b)));
     let mut header = Map::new();
@@ -162,7 +171,7 @@ pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, Ar
     for (name, tensor) in &order {
         let Some((dtype, _)) = DTYPES.iter().find(|(_, d)| *d == tensor.dtype()) else {
             let message = format!("the safetensors format does not support {}", tensor.dtype().name());
-            return Err(ArchiveError::new(Code::TensorKind, message).in_record(name));
+            return Err(ArchiveError::new(ArchiveCode::TensorKind, message).in_record(name));
         };
         let to = at + tensor.numel() * tensor.dtype().size();
         let entry = serde_json::json!({
@@ -178,7 +187,8 @@ pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, Ar
     out.write_all(header.as_bytes()).map_err(failed)?;
     for (name, tensor) in order {
         let bytes = tensor.to_bytes();
-        let bytes = bytes.map_err(|e| ArchiveError::new(Code::Limit, e.to_string()).in_record(name))?;
+        let bytes =
+            bytes.map_err(|e| ArchiveError::new(ArchiveCode::Limit, e.to_string()).in_record(name))?;
         out.write_all(&bytes).map_err(failed)?;
     }
     out.flush().map_err(failed)?;
@@ -193,8 +203,8 @@ mod tests {
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
     }
 
-    fn refused(bytes: &[u8]) -> Code {
-        read(bytes, None, &Limits::default()).expect_err("refused").code()
+    fn refused(bytes: &[u8]) -> ArchiveCode {
+        read(bytes, None, &ArchiveLimits::default()).expect_err("refused").code()
     }
 
     #[test]
@@ -209,7 +219,7 @@ mod tests {
         weights.insert("none".into(), t(DType::I64, &[0, 4], &[]));
         let bytes = save_safetensors(&weights, Vec::new()).expect("the memory suffices");
         assert_eq!(bytes, save_safetensors(&weights, Vec::new()).expect("the memory suffices"));
-        let back = read(&bytes, None, &Limits::default()).expect("as written");
+        let back = read(&bytes, None, &ArchiveLimits::default()).expect("as written");
         assert_eq!(back.keys().map(String::as_str).collect::<Vec<_>>(), ["none", "w", "mask"]);
         assert_eq!(back["w"].to_vec::<f32>().expect("floats"), [1.0, 2.0]);
         assert_eq!((back["none"].sizes(), back["mask"].dtype()), (&[0, 4][..], DType::Bool));
@@ -221,21 +231,21 @@ mod tests {
             let header = format!(r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#);
             refused(&file(&header, data))
         };
-        assert_eq!(one("F32", "[2]", "[0,4]", &[0; 4]), Code::Storage);
-        assert_eq!(one("F32", "[1]", "[4,0]", &[0; 4]), Code::Storage);
-        assert_eq!(one("F32", "[4611686018427387904, 4]", "[0,0]", &[]), Code::Storage);
-        assert_eq!(one("F32", "[1]", "[0,4]", &[0; 5]), Code::Overlap);
-        assert_eq!(one("F32", "[2]", "[0,8]", &[0; 4]), Code::Overlap);
-        assert_eq!(one("U8", "[1]", "[1,2]", &[0; 2]), Code::Overlap);
-        assert_eq!(one("F8_E4M3", "[1]", "[0,1]", &[0]), Code::TensorKind);
-        assert_eq!(one("F32", "[-1]", "[0,4]", &[0; 4]), Code::Text);
+        assert_eq!(one("F32", "[2]", "[0,4]", &[0; 4]), ArchiveCode::Storage);
+        assert_eq!(one("F32", "[1]", "[4,0]", &[0; 4]), ArchiveCode::Storage);
+        assert_eq!(one("F32", "[4611686018427387904, 4]", "[0,0]", &[]), ArchiveCode::Storage);
+        assert_eq!(one("F32", "[1]", "[0,4]", &[0; 5]), ArchiveCode::Overlap);
+        assert_eq!(one("F32", "[2]", "[0,8]", &[0; 4]), ArchiveCode::Overlap);
+        assert_eq!(one("U8", "[1]", "[1,2]", &[0; 2]), ArchiveCode::Overlap);
+        assert_eq!(one("F8_E4M3", "[1]", "[0,1]", &[0]), ArchiveCode::TensorKind);
+        assert_eq!(one("F32", "[-1]", "[0,4]", &[0; 4]), ArchiveCode::Text);
         let many = vec!["1"; 65].join(",");
-        assert_eq!(one("U8", &format!("[{many}]"), "[0,1]", &[0]), Code::Limit);
-        assert_eq!(refused(&file("{", &[])), Code::Text);
-        assert_eq!(refused(&u64::MAX.to_le_bytes()), Code::NotZip);
-        assert_eq!(refused(b"short"), Code::NotZip);
+        assert_eq!(one("U8", &format!("[{many}]"), "[0,1]", &[0]), ArchiveCode::Limit);
+        assert_eq!(refused(&file("{", &[])), ArchiveCode::Text);
+        assert_eq!(refused(&u64::MAX.to_le_bytes()), ArchiveCode::NotZip);
+        assert_eq!(refused(b"short"), ArchiveCode::NotZip);
         let twice = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
             "b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
-        assert_eq!(refused(&file(twice, &[0])), Code::Overlap);
+        assert_eq!(refused(&file(twice, &[0])), ArchiveCode::Overlap);
     }
 }

@@ -19,7 +19,7 @@ use rustc_hash::FxBuildHasher;
 use crate::origin::write::debug_ranges;
 use crate::pickle::{MemoId, PickleWriter};
 use crate::zip::ZipWriter;
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 /// A module to write.
 pub struct SaveModule<'a> {
@@ -471,7 +471,7 @@ impl ValueWriter<'_> {
 
 /// Calls `f` with the bytes of a tensor's storage, up to a whole number of elements, without copying.
 fn with_storage<R>(tensor: &Tensor, f: impl FnOnce(&[u8]) -> R) -> Result<R, ArchiveError> {
-    let failed = |e: flambeau_tensor::TensorError| ArchiveError::new(Code::Limit, e.to_string());
+    let failed = |e: flambeau_tensor::TensorError| ArchiveError::new(ArchiveCode::Limit, e.to_string());
     let size = tensor.dtype().size();
     let whole = (tensor.storage().nbytes() / size * size) as i64;
     let layout = Layout::contiguous(&[whole]).map_err(failed)?;
@@ -498,5 +498,5 @@ fn storage_class(dtype: DType) -> &'static str {
 }
 
 fn unsupported(what: &str) -> ArchiveError {
-    ArchiveError::new(Code::Value, format!("an archive cannot hold {what}"))
+    ArchiveError::new(ArchiveCode::Value, format!("an archive cannot hold {what}"))
 }

@@ -7,7 +7,7 @@
 //!
 //! By default storages are copied out of the file and their checksums are verified. With a [`Mapping`], a storage that
 //! is uncompressed, aligned and in native byte order is shared with the file until the first write to it, and only the
-//! first [`Limits::mapped_checks`] bytes are verified.
+//! first [`ArchiveLimits::mapped_checks`] bytes are verified.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use flambeau_tensor::{DType, Device, Layout, Storage, Tensor, TensorError};
 
 use crate::error::quoted;
 use crate::map::Mapping;
-use crate::pickle::{CallId, Global, Pickle, StorageType, Value, ValueId};
+use crate::pickle::{CallId, Global, Pickle, PickleId, StorageType, Value};
 use crate::zip::{Method, Record, ZipReader};
-use crate::{ArchiveError, Code, Limits};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits};
 
 /// Byte order of the storages of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +34,19 @@ const ALIGNMENT: usize = 16;
 
 /// Creates the tensors of one pickle of an archive.
 #[derive(Debug)]
-pub struct Tensors<'a> {
+pub struct TensorLoader<'a> {
     zip: &'a ZipReader<'a>,
     folder: &'a str,
     order: ByteOrder,
     mapping: Option<Arc<Mapping>>,
-    limits: &'a Limits,
+    limits: &'a ArchiveLimits,
     /// Bytes of the storages shared with the mapping so far.
     shared: u64,
     /// The storages created so far, by key and by the width in bytes of the swapped elements (1 if not swapped).
     made: BTreeMap<(String, usize), Storage>,
 }
 
-impl<'a> Tensors<'a> {
+impl<'a> TensorLoader<'a> {
     /// Creates tensors of a pickle whose storages are the records `folder/KEY`. If `mapping` is given, which must be of
     /// the same file, storages are shared with it where possible.
     pub fn new(
@@ -54,9 +54,9 @@ impl<'a> Tensors<'a> {
         folder: &'a str,
         order: ByteOrder,
         mapping: Option<Arc<Mapping>>,
-        limits: &'a Limits,
+        limits: &'a ArchiveLimits,
     ) -> Self {
-        Tensors { zip, folder, order, mapping, limits, shared: 0, made: BTreeMap::new() }
+        TensorLoader { zip, folder, order, mapping, limits, shared: 0, made: BTreeMap::new() }
     }
 
     /// Creates the tensor that a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes. Each call
@@ -71,7 +71,7 @@ impl<'a> Tensors<'a> {
         let at = pickle.offset(pickle.call(id).args);
         let storage =
             self.storage(&description).map_err(|e| if e.record().is_none() { e.at(at) } else { e })?;
-        let geometry = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).at(at);
+        let geometry = |e: TensorError| ArchiveError::new(ArchiveCode::Geometry, e.to_string()).at(at);
         let TensorDescription { dtype, sizes, strides, offset, requires_grad, .. } = description;
         let layout = Layout::new(&sizes, &strides, offset).map_err(geometry)?;
         let tensor = Tensor::from_storage(storage, dtype, layout).map_err(geometry)?;
@@ -99,7 +99,7 @@ impl<'a> Tensors<'a> {
         if made.nbytes() != of.storage_bytes {
             let (found, wanted, key) = (made.nbytes(), of.storage_bytes, quoted(&of.key));
             let message = format!("the storage {key} should have {wanted} bytes and has {found}");
-            return Err(ArchiveError::new(Code::Storage, message));
+            return Err(ArchiveError::new(ArchiveCode::Storage, message));
         }
         Ok(made)
     }
@@ -119,9 +119,10 @@ impl<'a> Tensors<'a> {
         let record = self.zip.find(&name).ok_or_else(|| {
             // The caller adds the location of the reference in the pickle.
             let message = format!("the archive has no record {} for a tensor's storage", quoted(&name));
-            ArchiveError::new(Code::Missing, message)
+            ArchiveError::new(ArchiveCode::Missing, message)
         })?;
-        let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
+        let failed =
+            |e: TensorError| ArchiveError::new(ArchiveCode::Limit, e.to_string()).in_record(record.name());
         if let Some(foreign) = self.share(record, width) {
             self.shared = self.shared.saturating_add(record.size());
             if self.shared <= self.limits.mapped_checks {
@@ -176,7 +177,7 @@ impl TensorDescription {
     ///
     /// Returns `A0027` if the call has another shape, `A0030` if the storage is malformed, `A0031` if a dtype cannot
     /// require gradients, `A0032` if the kind of tensor is not supported, and `A0090` if it has too many dimensions.
-    pub fn of(pickle: &Pickle, id: CallId, limits: &Limits) -> Result<Self, ArchiveError> {
+    pub fn of(pickle: &Pickle, id: CallId, limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
         let call = pickle.call(id);
         match pickle.global(call.function) {
             Global::RebuildTensor => Self::of_args(pickle, call.args, limits),
@@ -197,13 +198,16 @@ impl TensorDescription {
             }
             Global::RebuildOther(name) => {
                 let message = format!("tensors made by {name} are not supported");
-                Err(ArchiveError::new(Code::TensorKind, message).at(pickle.offset(call.args)))
+                Err(ArchiveError::new(ArchiveCode::TensorKind, message).at(pickle.offset(call.args)))
             }
-            _ => Err(ArchiveError::new(Code::Operand, "this is not a tensor").at(pickle.offset(call.args))),
+            _ => {
+                Err(ArchiveError::new(ArchiveCode::Operand, "this is not a tensor")
+                    .at(pickle.offset(call.args)))
+            }
         }
     }
 
-    fn of_args(pickle: &Pickle, args: ValueId, limits: &Limits) -> Result<Self, ArchiveError> {
+    fn of_args(pickle: &Pickle, args: PickleId, limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
         let items = pickle.as_tuple(args).unwrap_or_default();
         let &[storage, offset, sizes, strides, requires_grad, _hooks, ref metadata @ ..] = items else {
             return Err(arity(pickle, args, "a tensor", "six arguments"));
@@ -220,7 +224,7 @@ impl TensorDescription {
             Value::Bool(wanted) if trainable || !wanted => wanted,
             Value::Bool(_) => {
                 let message = format!("a tensor of {} cannot require a gradient", description.dtype.name());
-                return Err(ArchiveError::new(Code::Geometry, message).at(pickle.offset(args)));
+                return Err(ArchiveError::new(ArchiveCode::Geometry, message).at(pickle.offset(args)));
             }
             other => return Err(wrong(pickle, requires_grad, "requires_grad is", "a bool", other)),
         };
@@ -228,9 +232,9 @@ impl TensorDescription {
     }
 
     /// Returns the part of a description that is in the persistent id of the storage.
-    fn of_storage(pickle: &Pickle, id: ValueId) -> Result<Self, ArchiveError> {
+    fn of_storage(pickle: &Pickle, id: PickleId) -> Result<Self, ArchiveError> {
         let at = pickle.offset(id);
-        let bad = |message: String| ArchiveError::new(Code::Storage, message).at(at);
+        let bad = |message: String| ArchiveError::new(ArchiveCode::Storage, message).at(at);
         let Value::Persistent(description) = pickle.get(id) else {
             return Err(wrong(pickle, id, "a tensor needs", "a persistent id", pickle.get(id)));
         };
@@ -248,7 +252,8 @@ impl TensorDescription {
             return Err(bad("a storage's type is not one of torch's storages".into()));
         };
         let dtype = dtype_of(kind).ok_or_else(|| {
-            ArchiveError::new(Code::TensorKind, format!("storages of {kind:?} are not supported")).at(at)
+            ArchiveError::new(ArchiveCode::TensorKind, format!("storages of {kind:?} are not supported"))
+                .at(at)
         })?;
         let key = pickle.as_text(key).ok_or_else(|| bad("a storage's key is not a string".into()))?;
         let device =
@@ -257,9 +262,11 @@ impl TensorDescription {
             return Err(bad(format!("a storage's device {device:?} is unknown")));
         }
         if device.starts_with("meta") {
-            return Err(
-                ArchiveError::new(Code::TensorKind, "a storage of the device `meta` has no bytes").at(at)
-            );
+            return Err(ArchiveError::new(
+                ArchiveCode::TensorKind,
+                "a storage of the device `meta` has no bytes",
+            )
+            .at(at));
         }
         let numel = pickle.as_int(numel).and_then(|n| usize::try_from(n).ok());
         let storage_bytes = numel.and_then(|n| n.checked_mul(dtype.size()));
@@ -278,15 +285,15 @@ impl TensorDescription {
     }
 }
 
-fn dims(pickle: &Pickle, id: ValueId, limits: &Limits) -> Result<Vec<i64>, ArchiveError> {
+fn dims(pickle: &Pickle, id: PickleId, limits: &ArchiveLimits) -> Result<Vec<i64>, ArchiveError> {
     let items = pickle
         .as_tuple(id)
         .ok_or_else(|| wrong(pickle, id, "sizes and strides are", "tuples of ints", pickle.get(id)))?;
     if items.len() > limits.tensor_rank {
         let message = format!("a tensor of {} dimensions exceeds the limit", items.len());
-        return Err(ArchiveError::new(Code::Limit, message).at(pickle.offset(id)));
+        return Err(ArchiveError::new(ArchiveCode::Limit, message).at(pickle.offset(id)));
     }
-    let int = |&item: &ValueId| {
+    let int = |&item: &PickleId| {
         let value = pickle.as_int(item);
         value.ok_or_else(|| wrong(pickle, item, "sizes and strides are", "ints", pickle.get(item)))
     };
@@ -294,7 +301,7 @@ fn dims(pickle: &Pickle, id: ValueId, limits: &Limits) -> Result<Vec<i64>, Archi
 }
 
 /// Checks the seventh argument of a tensor: a dict of the conjugate and negative bits, which must not be set.
-fn check_metadata(pickle: &Pickle, metadata: &[ValueId]) -> Result<(), ArchiveError> {
+fn check_metadata(pickle: &Pickle, metadata: &[PickleId]) -> Result<(), ArchiveError> {
     let Some(&id) = metadata.first() else { return Ok(()) };
     let Value::Dict(dict) = pickle.get(id) else {
         return Err(wrong(pickle, id, "a tensor's metadata is", "a dict", pickle.get(id)));
@@ -305,7 +312,7 @@ fn check_metadata(pickle: &Pickle, metadata: &[ValueId]) -> Result<(), ArchiveEr
         Some((key, _)) => {
             let name = pickle.as_text(*key).unwrap_or("?");
             let message = format!("a tensor with the metadata {} is not supported", quoted(name));
-            Err(ArchiveError::new(Code::TensorKind, message).at(pickle.offset(id)))
+            Err(ArchiveError::new(ArchiveCode::TensorKind, message).at(pickle.offset(id)))
         }
     }
 }
@@ -339,12 +346,13 @@ fn dtype_of(kind: StorageType) -> Option<DType> {
     })
 }
 
-fn arity(pickle: &Pickle, id: ValueId, what: &str, needs: &str) -> ArchiveError {
-    ArchiveError::new(Code::Operand, format!("{what} needs {needs}")).at(pickle.offset(id))
+fn arity(pickle: &Pickle, id: PickleId, what: &str, needs: &str) -> ArchiveError {
+    ArchiveError::new(ArchiveCode::Operand, format!("{what} needs {needs}")).at(pickle.offset(id))
 }
 
-fn wrong(pickle: &Pickle, id: ValueId, what: &str, wanted: &str, got: Value) -> ArchiveError {
-    ArchiveError::new(Code::Operand, format!("{what} {wanted}, not {}", got.kind())).at(pickle.offset(id))
+fn wrong(pickle: &Pickle, id: PickleId, what: &str, wanted: &str, got: Value) -> ArchiveError {
+    ArchiveError::new(ArchiveCode::Operand, format!("{what} {wanted}, not {}", got.kind()))
+        .at(pickle.offset(id))
 }
 
 #[cfg(test)]
@@ -359,10 +367,10 @@ mod tests {
         order: ByteOrder,
         mapping: Option<Arc<Mapping>>,
     ) -> Result<BTreeMap<String, Tensor>, ArchiveError> {
-        let limits = Limits::default();
+        let limits = ArchiveLimits::default();
         let zip = ZipReader::open(bytes, &limits)?;
         let pickle = read_pickle(&zip.read(zip.require("data.pkl")?)?, &limits)?;
-        let mut tensors = Tensors::new(&zip, "data", order, mapping, &limits);
+        let mut tensors = TensorLoader::new(&zip, "data", order, mapping, &limits);
         let mut made: BTreeMap<_, Tensor> = BTreeMap::new();
         let mut out = BTreeMap::new();
         let Value::Object(root) = pickle.get(pickle.root()) else { panic!("an object") };
@@ -388,7 +396,7 @@ mod tests {
 
     /// Returns the archive with records modified by `change`.
     fn changed(change: impl Fn(&str, &mut Vec<u8>)) -> Vec<u8> {
-        let limits = Limits::default();
+        let limits = ArchiveLimits::default();
         let zip = ZipReader::open(shared(), &limits).expect("an archive");
         let mut out = ZipWriter::new(Vec::new(), "x");
         for record in zip.records() {
@@ -435,25 +443,26 @@ mod tests {
         assert_eq!(t["tail"].to_vec::<f32>().expect("floats"), [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
         drop(t);
         assert_eq!(mapping.users(), 1);
-        assert_eq!(Mapping::open(&path.join("nope")).expect_err("no file").code(), Code::Io);
+        assert_eq!(Mapping::open(&path.join("nope")).expect_err("no file").code(), ArchiveCode::Io);
     }
 
     #[test]
     fn checksums_of_mapped_storages_are_compared_up_to_a_bound() {
         let mut bytes = shared().to_vec();
-        let zip = ZipReader::open(shared(), &Limits::default()).expect("an archive");
+        let zip = ZipReader::open(shared(), &ArchiveLimits::default()).expect("an archive");
         let at = zip.require("data/0").expect("a storage").data_range().start;
         bytes[at] ^= 1;
         let path = std::env::temp_dir().join(format!("flambeau-damaged-{}.pt", std::process::id()));
         std::fs::write(&path, &bytes).expect("the disk has space");
         let mapping = Mapping::open(&path).expect("the file is there");
-        let load = |limits: &Limits| {
+        let load = |limits: &ArchiveLimits| {
             let zip = ZipReader::open(mapping.bytes(), limits)?;
-            let mut tensors = Tensors::new(&zip, "data", ByteOrder::Little, Some(mapping.clone()), limits);
+            let mut tensors =
+                TensorLoader::new(&zip, "data", ByteOrder::Little, Some(mapping.clone()), limits);
             tensors.make("0", 1).map(drop)
         };
-        assert_eq!(load(&Limits::default()).expect_err("checked").code(), Code::Checksum);
-        let unchecked = Limits { mapped_checks: 0, ..Limits::default() };
+        assert_eq!(load(&ArchiveLimits::default()).expect_err("checked").code(), ArchiveCode::Checksum);
+        let unchecked = ArchiveLimits { mapped_checks: 0, ..ArchiveLimits::default() };
         load(&unchecked).expect("taken as it is");
         std::fs::remove_file(&path).expect("it was there");
     }
@@ -468,22 +477,22 @@ mod tests {
                 }
             })
         };
-        let fails = |bytes: Vec<u8>, code: Code| {
+        let fails = |bytes: Vec<u8>, code: ArchiveCode| {
             let e = attributes(&bytes, ByteOrder::Little, None).expect_err("refused");
             assert_eq!(e.code(), code, "{e}");
         };
         fails(
             changed(|name, bytes| bytes.truncate(if name == "data/0" { 4 } else { usize::MAX })),
-            Code::Storage,
+            ArchiveCode::Storage,
         );
-        fails(pickle(b"storage", b"sturage"), Code::Storage);
-        fails(pickle(b"FloatStorage", b"DoubleStorage"), Code::Storage);
-        fails(pickle(b"FloatStorage", b"LongStorage"), Code::Geometry);
-        fails(pickle(b"FloatStorage", b"QInt8Storage"), Code::TensorKind);
-        fails(pickle(b"X\x03\x00\x00\x00cpu", b"X\x04\x00\x00\x00meta"), Code::TensorKind);
-        fails(pickle(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009"), Code::Missing);
-        fails(pickle(b"K\x02t", b"Nt"), Code::Storage);
-        fails(pickle(b"K\x02t", b"K\xfft"), Code::Storage);
-        fails(pickle(b"_rebuild_tensor_v2", b"_rebuild_qtensor"), Code::TensorKind);
+        fails(pickle(b"storage", b"sturage"), ArchiveCode::Storage);
+        fails(pickle(b"FloatStorage", b"DoubleStorage"), ArchiveCode::Storage);
+        fails(pickle(b"FloatStorage", b"LongStorage"), ArchiveCode::Geometry);
+        fails(pickle(b"FloatStorage", b"QInt8Storage"), ArchiveCode::TensorKind);
+        fails(pickle(b"X\x03\x00\x00\x00cpu", b"X\x04\x00\x00\x00meta"), ArchiveCode::TensorKind);
+        fails(pickle(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009"), ArchiveCode::Missing);
+        fails(pickle(b"K\x02t", b"Nt"), ArchiveCode::Storage);
+        fails(pickle(b"K\x02t", b"K\xfft"), ArchiveCode::Storage);
+        fails(pickle(b"_rebuild_tensor_v2", b"_rebuild_qtensor"), ArchiveCode::TensorKind);
     }
 }

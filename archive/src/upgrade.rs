@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use flambeau_frontend::{NativeResolver, Overload, Session, SourceFile};
+use flambeau_frontend::{CompileSession, NativeResolver, Overload, SourceFile};
 use flambeau_ir::{Diagnostic, Registry, Source, Symbol};
 
 /// An overload of an operator in older versions: the function below that has its schema and semantics.
@@ -111,7 +111,11 @@ pub(crate) fn former_overloads(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let session = Session::new(Arc::clone(registry), &NativeResolver, flambeau_frontend::Limits::default());
+    let session = CompileSession::new(
+        Arc::clone(registry),
+        &NativeResolver,
+        flambeau_frontend::FrontendLimits::default(),
+    );
     let file = SourceFile::new(Source::new("<upgrades>", SOURCE), &Default::default());
     session.declare_source(&file).map_err(|problems| {
         let first = problems.into_iter().next();

@@ -17,11 +17,11 @@ use flambeau_ir::{IValue, Symbol, Type};
 use flambeau_tensor::{Complex, Device};
 
 use crate::error::quoted;
-use crate::pickle::{CallId, Global, ObjectId, Pickle, Value, ValueId};
-use crate::{ArchiveError, Code, Limits, Tensors};
+use crate::pickle::{CallId, Global, ObjectId, Pickle, PickleId, Value};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits, TensorLoader};
 
 /// Queries of the conversion about the classes of a pickle.
-pub(crate) trait Classes {
+pub(crate) trait ClassLookup {
     /// Error type of finding and compiling classes.
     type Error: From<ArchiveError>;
 
@@ -56,11 +56,11 @@ pub struct PendingState {
 }
 
 /// Converts the values of one pickle.
-pub(crate) struct Converter<'a, 'b, C: Classes> {
+pub(crate) struct ValueConverter<'a, 'b, C: ClassLookup> {
     pickle: &'a Pickle,
-    tensors: &'a mut Tensors<'b>,
+    tensors: &'a mut TensorLoader<'b>,
     classes: &'a mut C,
-    limits: &'a Limits,
+    limits: &'a ArchiveLimits,
     /// Conversion state of each value, by index.
     memo: Vec<Memo>,
     made_tensors: BTreeMap<CallId, IValue>,
@@ -77,9 +77,9 @@ enum Memo {
 
 /// A value whose parts are being converted.
 struct Frame {
-    id: ValueId,
+    id: PickleId,
     what: What,
-    parts: Vec<(ValueId, Type)>,
+    parts: Vec<(PickleId, Type)>,
     done: Vec<IValue>,
 }
 
@@ -95,18 +95,18 @@ enum What {
     Member(Type),
 }
 
-type Res<T, C> = Result<T, <C as Classes>::Error>;
+type Res<T, C> = Result<T, <C as ClassLookup>::Error>;
 
-impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
+impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
     pub(crate) fn new(
         pickle: &'a Pickle,
-        tensors: &'a mut Tensors<'b>,
+        tensors: &'a mut TensorLoader<'b>,
         classes: &'a mut C,
-        limits: &'a Limits,
+        limits: &'a ArchiveLimits,
     ) -> Self {
         let memo = vec![Memo::New; pickle.len()];
         let made_tensors = BTreeMap::new();
-        Converter {
+        ValueConverter {
             pickle,
             tensors,
             classes,
@@ -124,7 +124,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
     }
 
     /// Converts the value `id`, whose declared type is `ty`.
-    pub(crate) fn convert(&mut self, id: ValueId, ty: Type) -> Res<IValue, C> {
+    pub(crate) fn convert(&mut self, id: PickleId, ty: Type) -> Res<IValue, C> {
         self.stack.clear();
         let mut value = self.enter(id, ty)?;
         loop {
@@ -145,14 +145,14 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
     }
 
     /// Returns the value if it has no parts or is converted already. Otherwise pushes a frame and returns `None`.
-    fn enter(&mut self, id: ValueId, ty: Type) -> Res<Option<IValue>, C> {
+    fn enter(&mut self, id: PickleId, ty: Type) -> Res<Option<IValue>, C> {
         match &self.memo[id.index()] {
             Memo::Done(value) => {
                 let value = value.clone();
                 self.check(id, &value, ty)?;
                 return Ok(Some(value));
             }
-            Memo::Busy => return Err(self.blame(id, Code::Cycle, "the value contains itself".into())),
+            Memo::Busy => return Err(self.blame(id, ArchiveCode::Cycle, "the value contains itself".into())),
             Memo::New => {}
         }
         let pickle = self.pickle;
@@ -177,7 +177,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
             other @ (Value::Bytes(_) | Value::Global(_) | Value::Persistent(_)) => {
                 return Err(self.blame(
                     id,
-                    Code::Value,
+                    ArchiveCode::Value,
                     format!("{} is not a value of a program", other.kind()),
                 ));
             }
@@ -187,10 +187,10 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         Ok(Some(leaf))
     }
 
-    fn push(&mut self, id: ValueId, what: What, parts: Vec<(ValueId, Type)>) -> Res<(), C> {
+    fn push(&mut self, id: PickleId, what: What, parts: Vec<(PickleId, Type)>) -> Res<(), C> {
         if self.stack.len() >= self.limits.depth {
             let message = format!("values nested deeper than {}", self.limits.depth);
-            return Err(self.blame(id, Code::Limit, message));
+            return Err(self.blame(id, ArchiveCode::Limit, message));
         }
         self.memo[id.index()] = Memo::Busy;
         let done = Vec::with_capacity(parts.len());
@@ -198,7 +198,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         Ok(())
     }
 
-    fn container(&mut self, id: ValueId, ty: Type) -> Res<(), C> {
+    fn container(&mut self, id: PickleId, ty: Type) -> Res<(), C> {
         let pickle = self.pickle;
         let mismatch = |this: &Self| this.mismatch(id, pickle.get(id).kind(), ty);
         match pickle.get(id) {
@@ -210,7 +210,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                     return Err(mismatch(self));
                 }
                 let elems = declared.and_then(Type::as_tuple).map(|t| &t.elems);
-                let part = |(n, &item): (usize, &ValueId)| (item, elems.map_or(Type::ANY, |e| e[n]));
+                let part = |(n, &item): (usize, &PickleId)| (item, elems.map_or(Type::ANY, |e| e[n]));
                 let parts = items.iter().enumerate().map(part).collect();
                 self.push(id, What::Tuple(declared.unwrap_or(Type::ANY)), parts)
             }
@@ -234,34 +234,47 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         }
     }
 
-    fn object(&mut self, id: ValueId, object: ObjectId, ty: Type) -> Res<(), C> {
+    fn object(&mut self, id: PickleId, object: ObjectId, ty: Type) -> Res<(), C> {
         let pickle = self.pickle;
         let object = pickle.object(object);
         let Global::Class(name) = pickle.global(object.class) else {
-            return Err(self.blame(id, Code::Operand, "the state of an object does not name a class".into()));
+            return Err(self.blame(
+                id,
+                ArchiveCode::Operand,
+                "the state of an object does not name a class".into(),
+            ));
         };
         if name.starts_with("__torch__.torch.classes.") {
             let message = format!("objects of the custom class {} are not supported", quoted(name));
-            return Err(self.blame(id, Code::Value, message));
+            return Err(self.blame(id, ArchiveCode::Value, message));
         }
         let class = self.classes.resolve(name, pickle.offset(id))?;
         if class.as_class().is_none() || !matches!(class.kind(), TypeKind::Class(_)) {
-            return Err(self.blame(id, Code::Root, format!("{} is not an object class", quoted(name))));
+            return Err(self.blame(
+                id,
+                ArchiveCode::Root,
+                format!("{} is not an object class", quoted(name)),
+            ));
         }
         self.check_class(id, class, ty)?;
-        let state =
-            object.state.ok_or_else(|| self.blame(id, Code::Attribute, "the object has no state".into()))?;
+        let state = object
+            .state
+            .ok_or_else(|| self.blame(id, ArchiveCode::Attribute, "the object has no state".into()))?;
         if let Some(state_type) = self.classes.state_type(class)? {
             return self.push(id, What::State(class), vec![(state, state_type)]);
         }
         let Value::Dict(dict) = pickle.get(state) else {
             let message = format!("the object's state is {}, not a dict", pickle.get(state).kind());
-            return Err(self.blame(id, Code::Attribute, message));
+            return Err(self.blame(id, ArchiveCode::Attribute, message));
         };
         let mut given = BTreeMap::new();
         for &(key, value) in pickle.dict(dict) {
             let Some(key) = pickle.as_text(key) else {
-                return Err(self.blame(id, Code::Attribute, "an attribute's name is not a string".into()));
+                return Err(self.blame(
+                    id,
+                    ArchiveCode::Attribute,
+                    "an attribute's name is not a string".into(),
+                ));
             };
             given.insert(key, value);
         }
@@ -270,20 +283,20 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         for (name, ty) in self.classes.slots(class) {
             let Some(value) = given.remove(name.as_str()) else {
                 let message = format!("an object of {class} has no attribute {}", quoted(name.as_str()));
-                return Err(self.blame(id, Code::Attribute, message));
+                return Err(self.blame(id, ArchiveCode::Attribute, message));
             };
             parts.push((value, ty));
             names.push(name);
         }
         if let Some(extra) = given.keys().next() {
             let message = format!("{class} has no attribute {}", quoted(extra));
-            return Err(self.blame(id, Code::Attribute, message));
+            return Err(self.blame(id, ArchiveCode::Attribute, message));
         }
         self.push(id, What::Object(class, names), parts)
     }
 
     /// Converts a call of an allowed global. Returns `None` if a frame was pushed for its parts.
-    fn call(&mut self, id: ValueId, call: CallId, ty: Type) -> Res<Option<IValue>, C> {
+    fn call(&mut self, id: PickleId, call: CallId, ty: Type) -> Res<Option<IValue>, C> {
         let pickle = self.pickle;
         let recorded = pickle.call(call);
         let args = pickle.as_tuple(recorded.args).unwrap_or_default();
@@ -297,33 +310,42 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
             Global::BuildTensorList => self.tagged(id, args, Type::list(Type::TENSOR), ty).map(|()| None),
             Global::RestoreTypeTag => {
                 let &[inner, text] = args else {
-                    return Err(self.blame(id, Code::Operand, "a type tag needs a value and a type".into()));
+                    return Err(self.blame(
+                        id,
+                        ArchiveCode::Operand,
+                        "a type tag needs a value and a type".into(),
+                    ));
                 };
                 let Some(text) = pickle.as_text(text) else {
-                    return Err(self.blame(id, Code::Operand, "a type tag is not a string".into()));
+                    return Err(self.blame(id, ArchiveCode::Operand, "a type tag is not a string".into()));
                 };
                 let tag = self.classes.type_of_text(text, pickle.offset(id))?;
                 self.tagged(id, &[inner], tag, ty).map(|()| None)
             }
             Global::Complex => {
-                let number = |id: &ValueId| match pickle.get(*id) {
+                let number = |id: &PickleId| match pickle.get(*id) {
                     Value::Float(f) => Some(f),
                     Value::Int(i) => Some(i as f64),
                     _ => None,
                 };
                 let [re, im] = args else {
-                    return Err(self.blame(id, Code::Operand, "a complex number needs two parts".into()));
+                    return Err(self.blame(
+                        id,
+                        ArchiveCode::Operand,
+                        "a complex number needs two parts".into(),
+                    ));
                 };
                 match (number(re), number(im)) {
                     (Some(re), Some(im)) => Ok(Some(IValue::complex(Complex::new(re, im)))),
-                    _ => Err(self.blame(id, Code::Operand, "complex parts must be numbers".into())),
+                    _ => Err(self.blame(id, ArchiveCode::Operand, "complex parts must be numbers".into())),
                 }
             }
             Global::Device => {
                 let text = args.first().and_then(|&a| pickle.as_text(a)).filter(|_| args.len() == 1);
                 let device = text.and_then(|t| Device::parse(t).ok());
-                let device = device
-                    .ok_or_else(|| self.blame(id, Code::Operand, "this is not a device name".into()))?;
+                let device = device.ok_or_else(|| {
+                    self.blame(id, ArchiveCode::Operand, "this is not a device name".into())
+                })?;
                 Ok(Some(IValue::Device(device)))
             }
             Global::Class(name) => {
@@ -331,23 +353,25 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 let TypeKind::Enum(_, value_type) = member.kind() else {
                     return Err(self.blame(
                         id,
-                        Code::Value,
+                        ArchiveCode::Value,
                         format!("{} is called but is not an enum", quoted(name)),
                     ));
                 };
                 self.push(id, What::Member(member), vec![(recorded.args, *value_type)])?;
                 self.check_declared(id, member, ty).map(|()| None)
             }
-            other => {
-                Err(self.blame(id, Code::Value, format!("a call of {other:?} is not a value of a program")))
-            }
+            other => Err(self.blame(
+                id,
+                ArchiveCode::Value,
+                format!("a call of {other:?} is not a value of a program"),
+            )),
         }
     }
 
     /// Converts a list or dict whose type `tag` is in the pickle.
-    fn tagged(&mut self, id: ValueId, args: &[ValueId], tag: Type, ty: Type) -> Res<(), C> {
+    fn tagged(&mut self, id: PickleId, args: &[PickleId], tag: Type, ty: Type) -> Res<(), C> {
         let &[inner] = args else {
-            return Err(self.blame(id, Code::Operand, "a typed list needs one argument".into()));
+            return Err(self.blame(id, ArchiveCode::Operand, "a typed list needs one argument".into()));
         };
         self.check_declared(id, tag, ty)?;
         // If the declared type contains the tag's type, use the declared one: the tag of a list of modules is their
@@ -380,7 +404,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 let mut items = done.into_iter();
                 while let (Some(k), Some(v)) = (items.next(), items.next()) {
                     if let Err(e) = dict.insert(k, v) {
-                        return Err(self.blame(id, Code::Type, e.to_string()));
+                        return Err(self.blame(id, ArchiveCode::Type, e.to_string()));
                     }
                 }
                 IValue::Dict(dict)
@@ -397,7 +421,11 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 let members = self.classes.members(ty);
                 let found = members.into_iter().find(|(_, value)| value.equals(&wanted).unwrap_or(false));
                 let Some((name, value)) = found else {
-                    return Err(self.blame(id, Code::Value, format!("{ty} has no member with this value")));
+                    return Err(self.blame(
+                        id,
+                        ArchiveCode::Value,
+                        format!("{ty} has no member with this value"),
+                    ));
                 };
                 IValue::Enum(EnumValue::new(ty, name, value))
             }
@@ -407,7 +435,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
     }
 
     /// Checks that a finished value may be used where `ty` is declared.
-    fn check(&mut self, id: ValueId, value: &IValue, ty: Type) -> Res<(), C> {
+    fn check(&mut self, id: PickleId, value: &IValue, ty: Type) -> Res<(), C> {
         match value {
             IValue::Object(object) => self.check_class(id, object.class(), ty),
             _ if value.fits(ty) => Ok(()),
@@ -415,7 +443,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         }
     }
 
-    fn check_class(&mut self, id: ValueId, class: Type, ty: Type) -> Res<(), C> {
+    fn check_class(&mut self, id: PickleId, class: Type, ty: Type) -> Res<(), C> {
         if alternative(ty, |t| t == class || t == Type::ANY).is_some() {
             return Ok(());
         }
@@ -428,17 +456,17 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         }
     }
 
-    fn check_declared(&self, id: ValueId, own: Type, ty: Type) -> Res<(), C> {
+    fn check_declared(&self, id: PickleId, own: Type, ty: Type) -> Res<(), C> {
         let fits = flambeau_ir::types::is_subtype(own, ty, &flambeau_ir::types::NoClasses);
         if fits { Ok(()) } else { Err(self.mismatch(id, &own.to_string(), ty)) }
     }
 
-    fn mismatch(&self, id: ValueId, got: &str, ty: Type) -> C::Error {
-        self.blame(id, Code::Type, format!("expected {ty}, found {got}"))
+    fn mismatch(&self, id: PickleId, got: &str, ty: Type) -> C::Error {
+        self.blame(id, ArchiveCode::Type, format!("expected {ty}, found {got}"))
     }
 
     /// Creates an error about the value `id`, with the path to it.
-    fn blame(&self, id: ValueId, code: Code, message: String) -> C::Error {
+    fn blame(&self, id: PickleId, code: ArchiveCode, message: String) -> C::Error {
         self.with_path(ArchiveError::new(code, message).at(self.pickle.offset(id)))
     }
 

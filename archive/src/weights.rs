@@ -23,9 +23,9 @@ use crate::map::Mapping;
 use crate::open::Archive;
 use crate::paths::tensors;
 use crate::save::{NamedTensor, Pickled, serialization_id, write_tensors, write_values};
-use crate::tensors::Tensors;
+use crate::tensors::TensorLoader;
 use crate::zip::ZipWriter;
-use crate::{ArchiveError, Code, Limits, safetensors};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits, safetensors};
 
 /// Tensors by name, in the order of the file.
 pub type Weights = IndexMap<String, Tensor, FxBuildHasher>;
@@ -36,9 +36,10 @@ pub type Weights = IndexMap<String, Tensor, FxBuildHasher>;
 /// # Errors
 ///
 /// Returns `A0091` if the file cannot be read.
-pub fn has_code_file(path: &Path, limits: &Limits) -> Result<bool, ArchiveError> {
-    let failed =
-        |e: &std::io::Error| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display()));
+pub fn has_code_file(path: &Path, limits: &ArchiveLimits) -> Result<bool, ArchiveError> {
+    let failed = |e: &std::io::Error| {
+        ArchiveError::new(ArchiveCode::Io, format!("cannot read {}: {e}", path.display()))
+    };
     let file = File::open(path).map_err(|e| failed(&e))?;
     let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
     match ZipArchive::from_file(file, &mut buffer).and_then(|a| lists_code(&a, &mut buffer, limits)) {
@@ -51,7 +52,7 @@ pub fn has_code_file(path: &Path, limits: &Limits) -> Result<bool, ArchiveError>
 }
 
 /// Returns true if `bytes` are an archive with code. Checks as little as [`has_code_file`].
-pub fn has_code(bytes: &[u8], limits: &Limits) -> bool {
+pub fn has_code(bytes: &[u8], limits: &ArchiveLimits) -> bool {
     let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
     let archive = ZipArchive::from_seekable(std::io::Cursor::new(bytes), &mut buffer);
     archive.and_then(|a| lists_code(&a, &mut buffer, limits)).unwrap_or(false)
@@ -61,7 +62,7 @@ pub fn has_code(bytes: &[u8], limits: &Limits) -> bool {
 fn lists_code<R: ReaderAt>(
     archive: &ZipArchive<R>,
     buffer: &mut [u8],
-    limits: &Limits,
+    limits: &ArchiveLimits,
 ) -> Result<bool, rawzip::Error> {
     let mut entries = archive.entries(buffer);
     for _ in 0..limits.records {
@@ -80,7 +81,7 @@ fn lists_code<R: ReaderAt>(
 /// # Errors
 ///
 /// Returns the errors of the container, the pickle and the tensors, and `A0005` if two tensors have the same name.
-pub fn load_weights(bytes: &[u8], limits: &Limits) -> Result<Weights, ArchiveError> {
+pub fn load_weights(bytes: &[u8], limits: &ArchiveLimits) -> Result<Weights, ArchiveError> {
     weights(bytes, None, limits)
 }
 
@@ -90,23 +91,28 @@ pub fn load_weights(bytes: &[u8], limits: &Limits) -> Result<Weights, ArchiveErr
 /// # Errors
 ///
 /// Returns the same errors as [`load_weights`], and `A0091` if the file cannot be read.
-pub fn load_weights_file(path: &Path, map: bool, limits: &Limits) -> Result<Weights, ArchiveError> {
+pub fn load_weights_file(path: &Path, map: bool, limits: &ArchiveLimits) -> Result<Weights, ArchiveError> {
     if map {
         let mapping = Mapping::open(path)?;
         return weights(mapping.bytes(), Some(Arc::clone(&mapping)), limits);
     }
-    let failed =
-        |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display()));
+    let failed = |e: std::io::Error| {
+        ArchiveError::new(ArchiveCode::Io, format!("cannot read {}: {e}", path.display()))
+    };
     weights(&std::fs::read(path).map_err(failed)?, None, limits)
 }
 
-fn weights(bytes: &[u8], mapping: Option<Arc<Mapping>>, limits: &Limits) -> Result<Weights, ArchiveError> {
+fn weights(
+    bytes: &[u8],
+    mapping: Option<Arc<Mapping>>,
+    limits: &ArchiveLimits,
+) -> Result<Weights, ArchiveError> {
     if !bytes.starts_with(b"PK") {
         return safetensors::read(bytes, mapping.as_ref(), limits);
     }
     let archive = Archive::open(bytes, limits)?;
     let pickle = archive.pickle("data.pkl")?;
-    let mut made = Tensors::new(archive.zip(), "data", archive.byte_order(), mapping, limits);
+    let mut made = TensorLoader::new(archive.zip(), "data", archive.byte_order(), mapping, limits);
     let mut by_call = std::collections::BTreeMap::new();
     let mut out = Weights::default();
     for found in tensors(&pickle, (), |_, _| ()) {
@@ -119,7 +125,7 @@ fn weights(bytes: &[u8], mapping: Option<Arc<Mapping>>, limits: &Limits) -> Resu
         };
         if out.insert(found.path.clone(), tensor.clone()).is_some() {
             let message = format!("two tensors have the name {}", quoted(&found.path));
-            return Err(ArchiveError::new(Code::Duplicate, message).in_record("data.pkl"));
+            return Err(ArchiveError::new(ArchiveCode::Duplicate, message).in_record("data.pkl"));
         }
     }
     Ok(out)
@@ -135,7 +141,7 @@ pub fn save_state_dict<W: Write>(weights: &Weights, out: W) -> Result<W, Archive
     let dict = Dict::new(Type::STR, Type::TENSOR);
     for (name, tensor) in weights {
         dict.insert(IValue::str(name), IValue::Tensor(tensor.clone()))
-            .map_err(|e| ArchiveError::new(Code::Value, e.to_string()))?;
+            .map_err(|e| ArchiveError::new(ArchiveCode::Value, e.to_string()))?;
     }
     let unit = CompilationUnit::new();
     write_values(&mut zip, "data", &Pickled::plain(&unit), &IValue::Dict(dict))?;
@@ -176,8 +182,9 @@ pub fn replace_file(
     path: &Path,
     write: impl FnOnce(std::io::BufWriter<File>) -> Result<std::io::BufWriter<File>, ArchiveError>,
 ) -> Result<(), ArchiveError> {
-    let failed =
-        |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write {}: {e}", path.display()));
+    let failed = |e: std::io::Error| {
+        ArchiveError::new(ArchiveCode::Io, format!("cannot write {}: {e}", path.display()))
+    };
     let name =
         path.file_name().ok_or_else(|| failed(std::io::Error::other("the path does not name a file")))?;
     let name = name.to_string_lossy();

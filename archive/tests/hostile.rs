@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flambeau_archive::zip::{ZipReader, ZipWriter};
-use flambeau_archive::{Code, LoadError, LoadOptions, LoadedModule, load, load_weights};
+use flambeau_archive::{ArchiveCode, LoadError, LoadOptions, LoadedModule, load, load_weights};
 use flambeau_ir::{IValue, Registry, RegistryBuilder};
 
 /// Time limit for each archive.
@@ -110,7 +110,7 @@ fn refused(bytes: &[u8]) -> Place {
     }
 }
 
-fn at(code: Code, record: &str, has_offset: bool) -> Place {
+fn at(code: ArchiveCode, record: &str, has_offset: bool) -> Place {
     (code.as_str(), record.to_owned(), has_offset)
 }
 
@@ -126,28 +126,28 @@ fn views_outside_their_storage_are_refused() {
     let plain = with_tensor(PLAIN);
     let module = loaded(&plain).expect("it is in order");
     assert_eq!(module.root.get(0).as_tensor().expect("a tensor").sizes(), [2]);
-    let cases: [(Described<'_>, Code); 14] = [
-        (Described { sizes: &[3], ..PLAIN }, Code::Geometry),
-        (Described { offset: 1, ..PLAIN }, Code::Geometry),
-        (Described { offset: -1, ..PLAIN }, Code::Geometry),
-        (Described { offset: i64::MAX, ..PLAIN }, Code::Geometry),
-        (Described { sizes: &[-1], ..PLAIN }, Code::Geometry),
-        (Described { sizes: &[i64::MIN], ..PLAIN }, Code::Geometry),
-        (Described { strides: &[2], ..PLAIN }, Code::Geometry),
-        (Described { strides: &[-1], ..PLAIN }, Code::Geometry),
-        (Described { sizes: &[1 << 62], strides: &[1 << 62], ..PLAIN }, Code::Geometry),
-        (Described { sizes: &[1 << 40, 1 << 40], strides: &[0, 0], ..PLAIN }, Code::Geometry),
-        (Described { sizes: &[2, 2], strides: &[1], ..PLAIN }, Code::Geometry),
-        (Described { numel: i64::MAX, ..PLAIN }, Code::Storage),
-        (Described { numel: -2, ..PLAIN }, Code::Storage),
-        (Described { class: "DoubleStorage", ..PLAIN }, Code::Storage),
+    let cases: [(Described<'_>, ArchiveCode); 14] = [
+        (Described { sizes: &[3], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { offset: 1, ..PLAIN }, ArchiveCode::Geometry),
+        (Described { offset: -1, ..PLAIN }, ArchiveCode::Geometry),
+        (Described { offset: i64::MAX, ..PLAIN }, ArchiveCode::Geometry),
+        (Described { sizes: &[-1], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { sizes: &[i64::MIN], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { strides: &[2], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { strides: &[-1], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { sizes: &[1 << 62], strides: &[1 << 62], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { sizes: &[1 << 40, 1 << 40], strides: &[0, 0], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { sizes: &[2, 2], strides: &[1], ..PLAIN }, ArchiveCode::Geometry),
+        (Described { numel: i64::MAX, ..PLAIN }, ArchiveCode::Storage),
+        (Described { numel: -2, ..PLAIN }, ArchiveCode::Storage),
+        (Described { class: "DoubleStorage", ..PLAIN }, ArchiveCode::Storage),
     ];
     for (n, (tensor, code)) in cases.into_iter().enumerate() {
         assert_eq!(refused(&with_tensor(tensor)), at(code, "data.pkl", true), "case {n}");
     }
     // A tensor without elements cannot exceed its storage, but its other sizes are bounded.
     let endless = Described { sizes: &[0, 1 << 40], strides: &[1, 1], ..PLAIN };
-    assert_eq!(refused(&with_tensor(endless)), at(Code::Geometry, "data.pkl", true));
+    assert_eq!(refused(&with_tensor(endless)), at(ArchiveCode::Geometry, "data.pkl", true));
     let empty = Described { sizes: &[0, 1 << 20], strides: &[1, 1], ..PLAIN };
     assert_eq!(
         loaded(&with_tensor(empty)).expect("fine").root.get(0).as_tensor().map(|t| t.numel()),
@@ -184,17 +184,17 @@ fn declared_storages_must_match_their_records() {
     let pair = t.as_tensor().zip(u.as_tensor()).expect("tensors");
     assert!(pair.0.shares_storage(pair.1));
     let larger = Described { class: "LongStorage", ..PLAIN };
-    assert_eq!(refused(&both(larger)), at(Code::Storage, "data.pkl", true));
+    assert_eq!(refused(&both(larger)), at(ArchiveCode::Storage, "data.pkl", true));
     let missing = Described { key: "7", ..PLAIN };
-    assert_eq!(refused(&with_tensor(missing)), at(Code::Missing, "data.pkl", true));
+    assert_eq!(refused(&with_tensor(missing)), at(ArchiveCode::Missing, "data.pkl", true));
     for key in ["../0", "/0", "0/../0", "..\\0", "0\0", ""] {
         let place = refused(&with_tensor(Described { key, ..PLAIN }));
-        assert_eq!(place.0, Code::Missing.as_str(), "{key:?}: {place:?}");
+        assert_eq!(place.0, ArchiveCode::Missing.as_str(), "{key:?}: {place:?}");
     }
     let good = object(&PLAIN.pickle());
     for bytes in [&[0; 7][..], &[], &[0; 9]] {
         let short = archive(&[("data.pkl", &good), ("data/0", bytes)]);
-        assert_eq!(refused(&short), at(Code::Storage, "data.pkl", true), "{} bytes", bytes.len());
+        assert_eq!(refused(&short), at(ArchiveCode::Storage, "data.pkl", true), "{} bytes", bytes.len());
     }
 }
 
@@ -202,23 +202,23 @@ fn declared_storages_must_match_their_records() {
 fn unsafe_and_malformed_pickles_are_refused() {
     let pickle = |bytes: &[u8]| archive(&[("data.pkl", bytes)]);
     let value = |bytes: &[u8]| pickle(&object(bytes));
-    let cases: [(Vec<u8>, Code); 11] = [
-        (value(b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R"), Code::Global),
-        (value(b"c__builtin__\neval\nX\x01\x00\x00\x001\x85R"), Code::Global),
-        (value(b"\x8c\x08builtins\x8c\x04exec\x93X\x01\x00\x00\x001\x85R"), Code::Global),
-        (value(b"h\x09"), Code::Memo),
-        (value(b"X\xff\xff\xff\xffx"), Code::PickleEnd),
-        (value(b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7fx"), Code::PickleEnd),
-        (value(b"\x8b\xff\xff\xff\x7f\x00"), Code::PickleEnd),
-        (value(b"\x96\xff\xff\xff\xff\xff\xff\xff\xff"), Code::UnsupportedOpcode),
-        (value(b"]r\xff\xff\xff\xffj\xff\xff\xff\xffa"), Code::Type),
-        (value(b"}q\x00X\x01\x00\x00\x00kh\x00s"), Code::Type),
-        (pickle(b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00th\x00sb."), Code::Cycle),
+    let cases: [(Vec<u8>, ArchiveCode); 11] = [
+        (value(b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R"), ArchiveCode::Global),
+        (value(b"c__builtin__\neval\nX\x01\x00\x00\x001\x85R"), ArchiveCode::Global),
+        (value(b"\x8c\x08builtins\x8c\x04exec\x93X\x01\x00\x00\x001\x85R"), ArchiveCode::Global),
+        (value(b"h\x09"), ArchiveCode::Memo),
+        (value(b"X\xff\xff\xff\xffx"), ArchiveCode::PickleEnd),
+        (value(b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7fx"), ArchiveCode::PickleEnd),
+        (value(b"\x8b\xff\xff\xff\x7f\x00"), ArchiveCode::PickleEnd),
+        (value(b"\x96\xff\xff\xff\xff\xff\xff\xff\xff"), ArchiveCode::UnsupportedOpcode),
+        (value(b"]r\xff\xff\xff\xffj\xff\xff\xff\xffa"), ArchiveCode::Type),
+        (value(b"}q\x00X\x01\x00\x00\x00kh\x00s"), ArchiveCode::Type),
+        (pickle(b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00th\x00sb."), ArchiveCode::Cycle),
     ];
     for (n, (bytes, code)) in cases.into_iter().enumerate() {
         assert_eq!(refused(&bytes), at(code, "data.pkl", true), "case {n}");
     }
-    assert_eq!(refused(&pickle(b"\x80\x02).")), at(Code::Root, "data.pkl", false));
+    assert_eq!(refused(&pickle(b"\x80\x02).")), at(ArchiveCode::Root, "data.pkl", false));
     // Lists, dicts and objects that contain themselves, where any type is allowed.
     let any = CODE.replace("t : Tensor", "t : Any");
     let free = |pickle: &[u8]| archive(&[("data.pkl", pickle), ("code/__torch__.py", any.as_bytes())]);
@@ -227,12 +227,12 @@ fn unsafe_and_malformed_pickles_are_refused() {
         &object(b"}q\x00X\x01\x00\x00\x00kh\x00s"),
         b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00th\x00sb.",
     ] {
-        assert_eq!(refused(&free(cycle)), at(Code::Cycle, "data.pkl", true));
+        assert_eq!(refused(&free(cycle)), at(ArchiveCode::Cycle, "data.pkl", true));
     }
     let marks = vec![b'('; 1 << 20];
-    assert_eq!(refused(&pickle(&marks)), at(Code::PickleEnd, "data.pkl", true));
+    assert_eq!(refused(&pickle(&marks)), at(ArchiveCode::PickleEnd, "data.pkl", true));
     let deep = [&vec![b']'; 1 << 20][..], &vec![b'a'; (1 << 20) - 1]].concat();
-    assert_eq!(refused(&free(&object(&deep))).0, Code::Limit.as_str());
+    assert_eq!(refused(&free(&object(&deep))).0, ArchiveCode::Limit.as_str());
 }
 
 #[test]
@@ -246,20 +246,23 @@ fn code_and_data_agree() {
     assert_eq!(refused(&method("CONSTANTS.c99999999999999999999")).0, "code");
     let constants = |bytes: &[u8]| archive(&[("data.pkl", &good), ("constants.pkl", bytes)]);
     assert_eq!(refused(&constants(b"\x80\x02N.")).1, "constants.pkl");
-    assert_eq!(refused(&constants(b"\x80\x02cos\nsystem\n.")), at(Code::Global, "constants.pkl", true));
-    assert_eq!(refused(&constants(b"")), at(Code::PickleEnd, "constants.pkl", true));
+    assert_eq!(
+        refused(&constants(b"\x80\x02cos\nsystem\n.")),
+        at(ArchiveCode::Global, "constants.pkl", true)
+    );
+    assert_eq!(refused(&constants(b"")), at(ArchiveCode::PickleEnd, "constants.pkl", true));
     let lacking = code("class N(Module):\n  __parameters__ = []\n");
-    assert_eq!(refused(&lacking), at(Code::Class, "data.pkl", true));
+    assert_eq!(refused(&lacking), at(ArchiveCode::Class, "data.pkl", true));
     let fewer = code("class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n");
-    assert_eq!(refused(&fewer), at(Code::Attribute, "data.pkl", true));
+    assert_eq!(refused(&fewer), at(ArchiveCode::Attribute, "data.pkl", true));
     let more = code(&format!("{CODE}  u : Tensor\n"));
-    assert_eq!(refused(&more), at(Code::Attribute, "data.pkl", true));
+    assert_eq!(refused(&more), at(ArchiveCode::Attribute, "data.pkl", true));
     let other = code(&CODE.replace("t : Tensor", "t : int"));
-    assert_eq!(refused(&other), at(Code::Type, "data.pkl", true));
+    assert_eq!(refused(&other), at(ArchiveCode::Type, "data.pkl", true));
     let own = code(&CODE.replace("t : Tensor", "t : __torch__.M"));
-    assert_eq!(refused(&own), at(Code::Class, "code/__torch__.py", true));
+    assert_eq!(refused(&own), at(ArchiveCode::Class, "code/__torch__.py", true));
     let absent = code(&CODE.replace("t : Tensor", "t : __torch__.far.Away"));
-    assert_eq!(refused(&absent), at(Code::Class, "code/__torch__.py", true));
+    assert_eq!(refused(&absent), at(ArchiveCode::Class, "code/__torch__.py", true));
 }
 
 /// Files may import each other; classes that contain each other are an error.
@@ -278,7 +281,7 @@ fn import_cycles() {
     loaded(&archive(&files)).expect("no object contains itself");
     let held = root.replace("t : Tensor", "t : __torch__.a.A");
     let files = [files[0], ("code/__torch__.py", held.as_bytes()), files[2], files[3]];
-    assert_eq!(refused(&archive(&files)), at(Code::Class, "code/__torch__/b.py", true));
+    assert_eq!(refused(&archive(&files)), at(ArchiveCode::Class, "code/__torch__/b.py", true));
     let named = "class T(NamedTuple):\n  t : __torch__.T\n";
     let files: [(&str, &[u8]); 2] =
         [("data.pkl", &good), ("code/__torch__.py", &[named.as_bytes(), CODE.as_bytes()].concat())];
@@ -296,7 +299,7 @@ fn damaged_records_are_refused() {
         ZipReader::open(&good, &Default::default()).and_then(|zip| Ok(zip.require("data/0")?.data_range()));
     let mut wrong = good.clone();
     wrong[data.expect("it is there").start] ^= 1;
-    assert_eq!(refused(&wrong), at(Code::Checksum, "data/0", false));
+    assert_eq!(refused(&wrong), at(ArchiveCode::Checksum, "data/0", false));
     // Record names are case-sensitive.
     let other = archive(&[("data.pkl", &object(&PLAIN.pickle())), ("DATA.PKL", b"x")]);
     loaded(&other).expect("another record");
@@ -305,14 +308,17 @@ fn damaged_records_are_refused() {
     out.deflate("constants.pkl", &vec![0; 64 << 20]).expect("the memory suffices");
     out.store("version", b"3\n").expect("the memory suffices");
     let before = peak();
-    assert_eq!(refused(&out.finish().expect("the memory suffices")), at(Code::Limit, "constants.pkl", false));
+    assert_eq!(
+        refused(&out.finish().expect("the memory suffices")),
+        at(ArchiveCode::Limit, "constants.pkl", false)
+    );
     if let (Some(before), Some(after)) = (before, peak()) {
         assert!(after - before < 200_000, "{} kB", after - before);
     }
     for (records, code, record) in [
-        (&[("version", &b"\xff\xfe"[..])][..], Code::Version, "version"),
-        (&[("version", b"3.5")], Code::Version, "version"),
-        (&[("byteorder", b"pdp")], Code::Text, "byteorder"),
+        (&[("version", &b"\xff\xfe"[..])][..], ArchiveCode::Version, "version"),
+        (&[("version", b"3.5")], ArchiveCode::Version, "version"),
+        (&[("byteorder", b"pdp")], ArchiveCode::Text, "byteorder"),
     ] {
         assert_eq!(refused(&archive(records)), at(code, record, false));
     }
@@ -361,7 +367,7 @@ fn with_extra(extra: [u64; 3], entries: u64) -> Vec<u8> {
 fn overflowing_sizes_are_refused() {
     let honest = with_extra([2, 2, 0], 1);
     // Reading fails only at the checksum, which is zero.
-    assert_eq!(refused(&honest).0, Code::Checksum.as_str());
+    assert_eq!(refused(&honest).0, ArchiveCode::Checksum.as_str());
     for (extra, entries) in [
         ([u64::MAX, u64::MAX, 0], 1),
         ([1 << 63, 2, 0], 1),
@@ -373,7 +379,13 @@ fn overflowing_sizes_are_refused() {
         ([2, 2, 0], 2),
     ] {
         let (code, _, _) = refused(&with_extra(extra, entries));
-        let known = [Code::Directory, Code::LocalHeader, Code::Overlap, Code::NotZip, Code::Limit];
+        let known = [
+            ArchiveCode::Directory,
+            ArchiveCode::LocalHeader,
+            ArchiveCode::Overlap,
+            ArchiveCode::NotZip,
+            ArchiveCode::Limit,
+        ];
         assert!(known.iter().any(|k| k.as_str() == code), "{extra:?} {entries}: {code}");
     }
 }
@@ -385,16 +397,16 @@ fn wrong_headers_of_weights_are_refused() {
         |length: u64, header: &str, data: &[u8]| [&length.to_le_bytes(), header.as_bytes(), data].concat();
     let of = |header: &str, data: &[u8]| file(header.len() as u64, header, data);
     let code = |bytes: &[u8]| load_weights(bytes, &Default::default()).expect_err("refused").code();
-    assert_eq!(code(&file(1 << 62, "{}", &[])), Code::NotZip);
-    assert_eq!(code(&file(3, "{}", &[])), Code::NotZip);
-    assert_eq!(code(&of("{\"a\":1}", &[])), Code::TensorKind);
+    assert_eq!(code(&file(1 << 62, "{}", &[])), ArchiveCode::NotZip);
+    assert_eq!(code(&file(3, "{}", &[])), ArchiveCode::NotZip);
+    assert_eq!(code(&of("{\"a\":1}", &[])), ArchiveCode::TensorKind);
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(code(&of(&deep, &[])), Code::Text);
+    assert_eq!(code(&of(&deep, &[])), ArchiveCode::Text);
     let wide =
         r#"{"a":{"dtype":"F64","shape":[9223372036854775807],"data_offsets":[0,18446744073709551615]}}"#;
-    assert_eq!(code(&of(wide, &[])), Code::Storage);
+    assert_eq!(code(&of(wide, &[])), ArchiveCode::Storage);
     let gap = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}"#;
-    assert_eq!(code(&of(gap, &[0; 3])), Code::Overlap);
+    assert_eq!(code(&of(gap, &[0; 3])), ArchiveCode::Overlap);
     let same = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#;
-    assert_eq!(code(&of(same, &[0])), Code::Overlap);
+    assert_eq!(code(&of(same, &[0])), ArchiveCode::Overlap);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flambeau_archive::zip::{ZipReader, ZipWriter};
-use flambeau_archive::{Limits, LoadError, LoadOptions, load};
+use flambeau_archive::{ArchiveLimits, LoadError, LoadOptions, load};
 use flambeau_ir::{Registry, RegistryBuilder};
 
 fn registry() -> Arc<Registry> {
@@ -17,7 +17,7 @@ fn nested() -> Vec<u8> {
 }
 
 /// Returns error code, record, and whether there is an offset.
-fn refused(bytes: &[u8], limits: Limits) -> (&'static str, String, bool) {
+fn refused(bytes: &[u8], limits: ArchiveLimits) -> (&'static str, String, bool) {
     let mut options = LoadOptions::default();
     (options.code, options.limits) = (false, limits);
     match load(bytes, &registry(), &options).expect_err("refused") {
@@ -29,7 +29,7 @@ fn refused(bytes: &[u8], limits: Limits) -> (&'static str, String, bool) {
 }
 
 /// Sets one limit to a small value.
-type Tighten = fn(&mut Limits);
+type Tighten = fn(&mut ArchiveLimits);
 
 #[test]
 fn every_limit_is_respected() {
@@ -46,11 +46,11 @@ fn every_limit_is_respected() {
         (|l| l.tensor_rank = 1, "data.pkl", true),
     ];
     for (n, (tighten, record, has_offset)) in cases.into_iter().enumerate() {
-        let mut limits = Limits::default();
+        let mut limits = ArchiveLimits::default();
         tighten(&mut limits);
         assert_eq!(refused(&nested(), limits), ("A0090", record.to_owned(), has_offset), "case {n}");
     }
-    let mut limits = Limits::default();
+    let mut limits = ArchiveLimits::default();
     (limits.ratio_free_bytes, limits.ratio) = (0, 1);
     assert_eq!(refused(&nested(), limits).0, "A0090", "the ratio");
     // The inflated size limit grows with the archive. The records of this archive are stored uncompressed.
@@ -62,7 +62,7 @@ fn every_limit_is_respected() {
 /// Returns the archive with one record changed.
 fn changed(name: &str, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let bytes = nested();
-    let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
+    let zip = ZipReader::open(&bytes, &ArchiveLimits::default()).expect("an archive");
     let mut out = ZipWriter::new(Vec::new(), "nested");
     for record in zip.records() {
         let mut content = zip.read(record).expect("whole").into_owned();
@@ -77,10 +77,10 @@ fn changed(name: &str, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 #[test]
 fn truncated_and_cyclic_input_is_reported() {
     let short = changed("data/1", |bytes| bytes.truncate(8));
-    assert_eq!(refused(&short, Limits::default()), ("A0030", "data.pkl".to_owned(), true));
+    assert_eq!(refused(&short, ArchiveLimits::default()), ("A0030", "data.pkl".to_owned(), true));
     let cut = changed("data.pkl", |bytes| bytes.truncate(60));
-    assert_eq!(refused(&cut, Limits::default()).1, "data.pkl");
+    assert_eq!(refused(&cut, ArchiveLimits::default()).1, "data.pkl");
     // A list that contains itself, for an attribute of any type.
     let circle = changed("data.pkl", |bytes| *bytes = b"\x80\x02]q\x00h\x00a.".to_vec());
-    assert_eq!(refused(&circle, Limits::default()), ("A0043", "data.pkl".to_owned(), true));
+    assert_eq!(refused(&circle, ArchiveLimits::default()), ("A0043", "data.pkl".to_owned(), true));
 }

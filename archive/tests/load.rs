@@ -211,7 +211,7 @@ fn depth_is_bounded() {
     assert_eq!(refused(&archive(100_000)).code(), "A0090");
     assert!(load(&archive(900), &registry(), &options()).is_ok());
     let mut lifted = options();
-    lifted.limits = flambeau_archive::Limits::trusted();
+    lifted.limits = flambeau_archive::ArchiveLimits::trusted();
     assert!(load(&archive(200_000), &registry(), &lifted).is_ok());
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use flambeau_archive::zip::{ZipReader, ZipWriter};
 use flambeau_archive::{
-    Code, Limits, Weights, has_code, has_code_file, load_weights, load_weights_file, replace_file,
-    save_safetensors, save_state_dict,
+    ArchiveCode, ArchiveLimits, Weights, has_code, has_code_file, load_weights, load_weights_file,
+    replace_file, save_safetensors, save_state_dict,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -13,7 +13,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn weights(name: &str) -> Weights {
-    load_weights_file(&data(name), false, &Limits::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
+    load_weights_file(&data(name), false, &ArchiveLimits::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 fn names(weights: &Weights) -> Vec<&str> {
@@ -35,7 +35,7 @@ fn state_dicts_and_checkpoints() {
 
 #[test]
 fn archives_with_code_are_recognized() {
-    let limits = Limits::default();
+    let limits = ArchiveLimits::default();
     for (name, expected) in
         [("single.weights.pt", false), ("checkpoint.weights.pt", false), ("lstm.pt", true)]
     {
@@ -48,13 +48,14 @@ fn archives_with_code_are_recognized() {
     let mut none = limits.clone();
     none.records = 0;
     assert_eq!(has_code_file(&data("lstm.pt"), &none), Ok(false));
-    assert_eq!(has_code_file(&data("absent.pt"), &none).expect_err("no file").code(), Code::Io);
+    assert_eq!(has_code_file(&data("absent.pt"), &none).expect_err("no file").code(), ArchiveCode::Io);
 }
 
 #[test]
 fn mapped_weights_equal_copied_ones() {
     let copied = weights("checkpoint.weights.pt");
-    let mapped = load_weights_file(&data("checkpoint.weights.pt"), true, &Limits::default()).expect("mapped");
+    let mapped =
+        load_weights_file(&data("checkpoint.weights.pt"), true, &ArchiveLimits::default()).expect("mapped");
     assert_eq!(names(&copied), names(&mapped));
     for (name, tensor) in &mapped {
         assert_eq!(tensor.to_bytes().expect("readable"), copied[name].to_bytes().expect("readable"));
@@ -71,9 +72,9 @@ fn saved_values_load_back() {
             save_state_dict(&old, Vec::new()).expect("the memory suffices"),
             "the same bytes again"
         );
-        let new = load_weights(&bytes, &Limits::default()).expect("as written");
+        let new = load_weights(&bytes, &ArchiveLimits::default()).expect("as written");
         let flat = save_safetensors(&old, Vec::new()).expect("the memory suffices");
-        let flat = load_weights(&flat, &Limits::default()).expect("as written");
+        let flat = load_weights(&flat, &ArchiveLimits::default()).expect("as written");
         assert_eq!(names(&new), names(&old));
         for (name, tensor) in &old {
             for back in [&new[name], &flat[name]] {
@@ -87,7 +88,7 @@ fn saved_values_load_back() {
 #[test]
 fn checkpoints_with_unknown_names_are_refused() {
     let bytes = std::fs::read(data("single.weights.pt")).expect("test data");
-    let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
+    let zip = ZipReader::open(&bytes, &ArchiveLimits::default()).expect("an archive");
     let mut out = ZipWriter::new(Vec::new(), "x");
     for record in zip.records() {
         let mut content = zip.read(record).expect("whole").into_owned();
@@ -98,9 +99,9 @@ fn checkpoints_with_unknown_names_are_refused() {
         }
         out.store(record.name(), &content).expect("the memory suffices");
     }
-    let error =
-        load_weights(&out.finish().expect("the memory suffices"), &Limits::default()).expect_err("refused");
-    assert_eq!((error.code(), error.record()), (Code::Global, Some("data.pkl")));
+    let error = load_weights(&out.finish().expect("the memory suffices"), &ArchiveLimits::default())
+        .expect_err("refused");
+    assert_eq!((error.code(), error.record()), (ArchiveCode::Global, Some("data.pkl")));
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn files_are_replaced_atomically() {
     let folder = std::env::temp_dir().join(format!("flambeau-replace-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("weights.pt");
-    let failing = flambeau_archive::ArchiveError::new(Code::Value, "no");
+    let failing = flambeau_archive::ArchiveError::new(ArchiveCode::Value, "no");
     let write = |text: &'static str| {
         move |mut out: std::io::BufWriter<std::fs::File>| {
             out.write_all(text.as_bytes()).expect("the memory suffices");
@@ -127,7 +128,7 @@ fn files_are_replaced_atomically() {
     assert_eq!(std::fs::read_to_string(&path).expect("there"), "new");
     assert_eq!(std::fs::read_dir(&folder).expect("there").count(), 1, "no parts stay behind");
     std::fs::remove_dir_all(&folder).expect("removed");
-    assert_eq!(replace_file(&path, write("x")).expect_err("no folder").code(), Code::Io);
+    assert_eq!(replace_file(&path, write("x")).expect_err("no folder").code(), ArchiveCode::Io);
 }
 
 /// Files of `torch.save` with sparse or meta tensors, or in the old format, are rejected with an error that names the
@@ -138,7 +139,8 @@ fn unsupported_tensors_and_files_are_named() {
         let mut out = ZipWriter::new(Vec::new(), "x");
         out.store("data.pkl", pickle).expect("the memory suffices");
         out.store("version", b"3\n").expect("the memory suffices");
-        load_weights(&out.finish().expect("the memory suffices"), &Limits::default()).expect_err("refused")
+        load_weights(&out.finish().expect("the memory suffices"), &ArchiveLimits::default())
+            .expect_err("refused")
     };
     let sparse = b"\x80\x02}X\x01\x00\x00\x00sctorch._utils\n_rebuild_sparse_tensor\n\
         ctorch.serialization\n_get_layout\nX\x10\x00\x00\x00torch.sparse_coo\x85R(K\x01t\x86Rs.";
@@ -155,8 +157,8 @@ fn unsupported_tensors_and_files_are_named() {
         assert!(error.to_string().contains(what), "{error}");
     }
     let old = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
-    let error = load_weights(old, &Limits::default()).expect_err("refused");
-    assert_eq!(error.code(), Code::NotZip);
+    let error = load_weights(old, &ArchiveLimits::default()).expect_err("refused");
+    assert_eq!(error.code(), ArchiveCode::NotZip);
     assert!(error.to_string().contains("torch.save"), "{error}");
 }
 
@@ -176,10 +178,10 @@ fn one_storage_with_several_dtypes_is_saved_once() {
         weights.insert("bytes".into(), of(&storage, DType::U8, &[bytes.len() as i64]));
         save_state_dict(&weights, Vec::new())
     };
-    let back = load_weights(&both(&[0, 0, 128, 63]).expect("the memory suffices"), &Limits::default())
+    let back = load_weights(&both(&[0, 0, 128, 63]).expect("the memory suffices"), &ArchiveLimits::default())
         .expect("as written");
     assert_eq!(back["float"].to_vec::<f32>().expect("floats"), [1.0]);
     assert_eq!(back["bytes"].to_vec::<u8>().expect("bytes"), [0, 0, 128, 63]);
     assert!(back["float"].shares_storage(&back["bytes"]));
-    assert_eq!(both(&[0, 0, 128, 63, 7]).expect_err("no whole number").code(), Code::Value);
+    assert_eq!(both(&[0, 0, 128, 63, 7]).expect_err("no whole number").code(), ArchiveCode::Value);
 }

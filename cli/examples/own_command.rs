@@ -3,7 +3,7 @@
 //! Run: `cargo run --release -p flambeau-cli --example own_command -- ops mine::twice`. Other commands take the same names:
 //! `opt FILE -p mine`, `explain FILE --value %y -p peephole`, `fuzz --favour mine::twice`.
 
-use flambeau::analysis::{Dtype, Shape};
+use flambeau::analysis::{Dtype, ResultShapes};
 use flambeau::exec::{Kernel, Sample};
 use flambeau::ir::{Doc, NodeId, OpDef, Prim};
 use flambeau::rewrite::{Cost, Pass, PassCx, PassEntry, PassError};
@@ -31,7 +31,7 @@ pub(crate) fn session() -> SessionBuilder {
 fn twice() -> OpDef {
     OpDef::new("mine::twice(Tensor self) -> Tensor")
         .with(Doc("`self + self`."))
-        .with(Shape::same_as("self"))
+        .with(ResultShapes::same_as("self"))
         .with(Dtype::same_as("self"))
         .with(Kernel::new(|cx| {
             let x = cx.tensor(0)?;

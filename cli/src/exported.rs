@@ -17,7 +17,7 @@ const VIOLATIONS: usize = 100;
 
 /// A printed form of an exported program.
 #[derive(Clone, Copy)]
-pub(crate) enum Form {
+pub(crate) enum ExportedForm {
     /// The graph as Python source, with signature and ranges.
     Program,
     /// One line per node.
@@ -44,16 +44,21 @@ pub(crate) fn model(args: &ProgramArgs, session: &Session, weights: bool) -> Res
 }
 
 /// Prints an exported program in a form. The form `Ir` needs the weights.
-pub(crate) fn print(model: ProgramModel, form: Form, session: &Session, options: PrintOptions) -> Result<()> {
+pub(crate) fn print(
+    model: ProgramModel,
+    form: ExportedForm,
+    session: &Session,
+    options: PrintOptions,
+) -> Result<()> {
     let registry = session.registry();
     match form {
-        Form::Program => {
+        ExportedForm::Program => {
             let style = text::Style::of(model.schema_version);
             output::text(text::program_text(&model, style, registry).map_err(failed)?)?;
         }
-        Form::Graph => output::line(text::graph_text(&model, registry).map_err(failed)?)?,
-        Form::Dot => output::text(text::dot_text(&model, registry).map_err(failed)?)?,
-        Form::Ir => {
+        ExportedForm::Graph => output::line(text::graph_text(&model, registry).map_err(failed)?)?,
+        ExportedForm::Dot => output::text(text::dot_text(&model, registry).map_err(failed)?)?,
+        ExportedForm::Ir => {
             let program = ExportedProgram::new(session, model)?;
             output::text(output::graph_text(program.graph(), options)?)?;
         }

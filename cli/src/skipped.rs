@@ -9,7 +9,7 @@ use crate::setup::control;
 use anyhow::Result;
 use flambeau::analysis::Analyses;
 use flambeau::ir::CompilationUnit;
-use flambeau::rewrite::{Control, Exactness, Manager, Pipeline, Report, RewriteTrace, TraceEvent};
+use flambeau::rewrite::{Control, Exactness, Manager, Pipeline, PipelineReport, RewriteTrace, TraceEvent};
 use flambeau::{Graph, Session};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -31,7 +31,7 @@ pub(crate) struct Run<'a> {
     pub(crate) pipeline: &'a Pipeline,
     pub(crate) before: &'a Graph,
     pub(crate) after: &'a Graph,
-    pub(crate) report: &'a Report,
+    pub(crate) report: &'a PipelineReport,
 }
 
 /// The rules and passes that a pipeline left out, with the graph that was looked at and the trace of the run that found it.

@@ -9,7 +9,7 @@
 //! supply better code for the continuation. A caller can also force failures ([`Code::force_bailout`]): every guard may
 //! fail at any time without a change of the results, which tests rely on.
 
-use crate::bytecode::{Code, Work};
+use crate::bytecode::{Code, SiteOp};
 use crate::structural::fits_refined;
 use flambeau_ir::attr::names;
 use flambeau_ir::value::IValue;
@@ -60,7 +60,7 @@ pub trait BailoutHandler: Send + Sync {
 
 /// Failures of all bail-outs of a code, and their receiver.
 #[derive(Default)]
-pub(crate) struct Failures {
+pub(crate) struct BailoutFailures {
     count: AtomicU32,
     handler: OnceLock<Arc<dyn BailoutHandler>>,
 }
@@ -161,7 +161,7 @@ impl Code {
     /// Returns the bail-out of a site.
     pub(crate) fn bailout(&self, site: u32) -> Option<&Bailout> {
         match &self.sites[site as usize].work {
-            Work::BailOut(bailout) => Some(bailout),
+            SiteOp::BailOut(bailout) => Some(bailout),
             _ => None,
         }
     }

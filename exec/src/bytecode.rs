@@ -9,8 +9,8 @@
 //! bank or to a constant is an [`Operand`]. Calls of kernels and functions have any number of operands, which are in a
 //! side table.
 
-use crate::bailout::{Bailout, Failures};
-use crate::counter::Counter;
+use crate::bailout::{Bailout, BailoutFailures};
+use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
@@ -287,7 +287,7 @@ impl Operand {
 }
 
 /// The operation of a site.
-pub(crate) enum Work {
+pub(crate) enum SiteOp {
     /// A kernel.
     Kernel(Kernel),
     /// A structural operator without control flow.
@@ -309,7 +309,7 @@ pub(crate) enum Work {
     /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
     BailOut(Box<Bailout>),
     /// A fused pointwise subgraph.
-    Fused(Box<crate::fused::Group>),
+    Fused(Box<crate::fused::FusedGroup>),
     /// No operation: the site only holds operands.
     Nothing,
 }
@@ -324,16 +324,16 @@ pub(crate) struct Forked {
     pub(crate) concurrent: bool,
 }
 
-impl Work {
+impl SiteOp {
     /// Whether the operation needs only its arguments, not a frame.
     pub(crate) fn is_kernel(&self) -> bool {
-        matches!(self, Work::Kernel(_) | Work::Prim(_))
+        matches!(self, SiteOp::Kernel(_) | SiteOp::Prim(_))
     }
 }
 
 /// A call with any number of operands and results.
-pub(crate) struct Site {
-    pub(crate) work: Work,
+pub(crate) struct CallSite {
+    pub(crate) work: SiteOp,
     pub(crate) node: NodeId,
     pub(crate) operands: Range<u32>,
     pub(crate) dests: Range<u32>,
@@ -346,7 +346,7 @@ pub struct Code {
     pub(crate) instrs: Vec<Instr>,
     /// Per instruction, its node.
     pub(crate) nodes: Vec<NodeId>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<CallSite>,
     pub(crate) operands: Vec<Operand>,
     /// Number constants: the initial first words of a frame.
     pub(crate) scalars: Vec<u64>,
@@ -357,8 +357,8 @@ pub struct Code {
     pub(crate) declared: Box<[Type]>,
     /// Sites of bail-outs, in program order.
     pub(crate) bailouts: Box<[u32]>,
-    pub(crate) failed: Failures,
-    pub(crate) counters: Vec<Counter>,
+    pub(crate) failed: BailoutFailures,
+    pub(crate) counters: Vec<NodeCounter>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
     /// Maximal number of operands of a kernel's site.
@@ -389,7 +389,7 @@ impl Code {
     /// Returns the heap size of the code's tables, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.instrs.capacity() * (size_of::<Instr>() + size_of::<NodeId>())
-            + self.sites.capacity() * size_of::<Site>()
+            + self.sites.capacity() * size_of::<CallSite>()
             + self.operands.capacity() * size_of::<Operand>()
             + self.scalars.capacity() * size_of::<u64>()
             + self.constants.capacity() * size_of::<IValue>()
@@ -420,14 +420,14 @@ impl Code {
     fn site(&self, at: u32) -> String {
         let site = &self.sites[at as usize];
         let name = match &site.work {
-            Work::Kernel(_) => {
+            SiteOp::Kernel(_) => {
                 let registry = self.graph.registry();
                 registry.schema_of(self.graph.op(site.node)).map_or_else(String::new, |s| s.full_name())
             }
-            Work::Prim(p) => p.name().to_owned(),
-            Work::Function(name) => name.to_string(),
-            Work::Method(name) => format!("method {name}"),
-            Work::Nothing => String::new(),
+            SiteOp::Prim(p) => p.name().to_owned(),
+            SiteOp::Function(name) => name.to_string(),
+            SiteOp::Method(name) => format!("method {name}"),
+            SiteOp::Nothing => String::new(),
             _ => self.graph.op_name(site.node).to_string(),
         };
         let (dests, args) = (self.list(&site.dests), self.list(&site.operands));
@@ -501,7 +501,7 @@ impl Code {
             GetWord => format!("s{} = GetWord {}, {}", i.a, o(i.b), i.c),
             Join => format!("Join {}", o(i.a)),
             Call => match &self.sites[i.a as usize].work {
-                Work::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),
+                SiteOp::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),
                 _ => format!("Call {}", self.site(i.a)),
             },
             Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),

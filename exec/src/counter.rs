@@ -9,14 +9,14 @@ use flambeau_ir::NodeId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counter of one node.
-pub(crate) struct Counter {
+pub(crate) struct NodeCounter {
     node: NodeId,
     count: AtomicU64,
 }
 
-impl Counter {
-    pub(crate) fn new(node: NodeId) -> Counter {
-        Counter { node, count: AtomicU64::new(0) }
+impl NodeCounter {
+    pub(crate) fn new(node: NodeId) -> NodeCounter {
+        NodeCounter { node, count: AtomicU64::new(0) }
     }
 
     /// Counts an execution. A load and a store cost less than an atomic addition.

@@ -4,7 +4,7 @@
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::host::Host;
-use crate::kernel::{KernelCx, Rets, Site};
+use crate::kernel::{CallOrigin, KernelCx, Rets};
 use crate::{resolve, structural};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{CompilationUnit, Graph, NodeId};
@@ -38,7 +38,7 @@ pub fn eval_node(
 ) -> Result<Vec<IValue>, KernelError> {
     let mut args = args.to_vec();
     let mut rets = Rets::new();
-    let budget = flambeau_tensor::Budget::new(limits.bytes);
+    let budget = flambeau_tensor::MemoryBudget::new(limits.bytes);
     budget.run(|| match graph.prim(node) {
         Some(prim) if structural::is_control(prim) => Err(KernelError::unsupported(format!(
             "`{}` cannot be evaluated as a constant: it has blocks, calls or a subgraph",
@@ -46,13 +46,13 @@ pub fn eval_node(
         ))),
         Some(prim) => {
             let no_functions = CompilationUnit::new();
-            let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host);
+            let mut cx = KernelCx::new(&mut args, &mut rets, CallOrigin::Node(graph, node), host);
             structural::run(prim, &mut cx, &no_functions)
         }
         None => {
             let kernel = resolve::kernel(graph, graph.op(node))?;
             args.extend(resolve::defaults(graph, node)?);
-            kernel.call(&mut KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host))
+            kernel.call(&mut KernelCx::new(&mut args, &mut rets, CallOrigin::Node(graph, node), host))
         }
     })?;
     if rets.len() != graph.result_count(node) {
@@ -84,14 +84,14 @@ pub fn run_node(
     let mut rets = Rets::new();
     match graph.prim(node) {
         Some(prim) => {
-            let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host);
+            let mut cx = KernelCx::new(&mut args, &mut rets, CallOrigin::Node(graph, node), host);
             structural::run(prim, &mut cx, callees)?;
         }
         None => {
             host.poll()?;
             let kernel = resolve::kernel(graph, graph.op(node))?;
             args.extend(resolve::defaults(graph, node)?);
-            kernel.call(&mut KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host))?;
+            kernel.call(&mut KernelCx::new(&mut args, &mut rets, CallOrigin::Node(graph, node), host))?;
         }
     }
     if rets.len() != graph.result_count(node) {

@@ -11,7 +11,7 @@ use crate::tape::Tape;
 use crate::timing::NodeTimes;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, Type};
-use flambeau_tensor::{Budget, Device, Storage, Tensor};
+use flambeau_tensor::{Device, MemoryBudget, Storage, Tensor};
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -77,7 +77,7 @@ pub struct Host {
     services: Option<Box<Services>>,
     cancel: Option<CancelToken>,
     fuel: u64,
-    budget: Option<Budget>,
+    budget: Option<MemoryBudget>,
     /// The limit of the budget, which is elsewhere during a run.
     memory: Option<usize>,
     generator: OnceLock<Generator>,
@@ -201,8 +201,8 @@ impl Host {
     }
 
     /// Limits the bytes held simultaneously by tensors and large containers that runs create.
-    pub fn set_budget(&mut self, budget: Option<Budget>) -> &mut Self {
-        self.memory = budget.as_ref().map(Budget::limit);
+    pub fn set_budget(&mut self, budget: Option<MemoryBudget>) -> &mut Self {
+        self.memory = budget.as_ref().map(MemoryBudget::limit);
         self.budget = budget;
         self
     }
@@ -233,18 +233,18 @@ impl Host {
     }
 
     /// Returns the memory limit.
-    pub fn budget(&self) -> Option<&Budget> {
+    pub fn budget(&self) -> Option<&MemoryBudget> {
         self.budget.as_ref()
     }
 
     /// Moves the memory limit out for a run that installs it on this thread; a clone would cost each call two atomic
     /// operations.
-    pub(crate) fn take_budget(&mut self) -> Option<Budget> {
+    pub(crate) fn take_budget(&mut self) -> Option<MemoryBudget> {
         self.budget.take()
     }
 
     /// Restores the memory limit after the run.
-    pub(crate) fn return_budget(&mut self, budget: Option<Budget>) {
+    pub(crate) fn return_budget(&mut self, budget: Option<MemoryBudget>) {
         if budget.is_some() {
             self.budget = budget;
         }

@@ -79,7 +79,7 @@ impl Kernel {
         host: &mut Host,
     ) -> Result<Rets, KernelError> {
         let mut rets = Rets::new();
-        self.call(&mut KernelCx::new(args, &mut rets, Site::Schema(schema), host))?;
+        self.call(&mut KernelCx::new(args, &mut rets, CallOrigin::Schema(schema), host))?;
         Ok(rets)
     }
 }
@@ -100,7 +100,7 @@ impl OpDefExt for OpDef {
 
 /// The origin of a kernel call.
 #[derive(Clone, Copy)]
-pub enum Site<'a> {
+pub enum CallOrigin<'a> {
     /// A node of a graph.
     Node(&'a Graph, NodeId),
     /// A call without node: only the operator's schema is known.
@@ -115,7 +115,7 @@ pub enum Site<'a> {
 pub struct KernelCx<'a> {
     args: &'a mut [IValue],
     rets: &'a mut Rets,
-    site: Site<'a>,
+    site: CallOrigin<'a>,
     host: &'a mut Host,
     in_place: bool,
 }
@@ -123,7 +123,7 @@ pub struct KernelCx<'a> {
 impl<'a> KernelCx<'a> {
     /// Creates the context of one call. Results are appended to `rets`.
     #[inline]
-    pub fn new(args: &'a mut [IValue], rets: &'a mut Rets, site: Site<'a>, host: &'a mut Host) -> Self {
+    pub fn new(args: &'a mut [IValue], rets: &'a mut Rets, site: CallOrigin<'a>, host: &'a mut Host) -> Self {
         KernelCx { args, rets, site, host, in_place: false }
     }
 
@@ -206,15 +206,15 @@ impl<'a> KernelCx<'a> {
 
     /// Returns the origin of the call.
     #[inline]
-    pub fn site(&self) -> Site<'a> {
+    pub fn site(&self) -> CallOrigin<'a> {
         self.site
     }
 
     /// Returns the attributes of the node, if there is one.
     pub fn attrs(&self) -> Option<&'a AttrSet> {
         match self.site {
-            Site::Node(graph, node) => Some(graph.attrs(node)),
-            Site::Schema(_) => None,
+            CallOrigin::Node(graph, node) => Some(graph.attrs(node)),
+            CallOrigin::Schema(_) => None,
         }
     }
 
@@ -226,24 +226,24 @@ impl<'a> KernelCx<'a> {
     /// Returns the static type of result `i`; `Any` if there is no such result.
     pub fn result_type(&self, i: usize) -> Type {
         match self.site {
-            Site::Node(graph, node) => graph.results(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
-            Site::Schema(schema) => schema.returns.get(i).map_or(Type::ANY, |r| r.ty),
+            CallOrigin::Node(graph, node) => graph.results(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
+            CallOrigin::Schema(schema) => schema.returns.get(i).map_or(Type::ANY, |r| r.ty),
         }
     }
 
     /// Returns the static type of argument `i`; `Any` if there is no such argument.
     pub fn arg_type(&self, i: usize) -> Type {
         match self.site {
-            Site::Node(graph, node) => graph.operands(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
-            Site::Schema(schema) => schema.args.get(i).map_or(Type::ANY, |a| a.ty),
+            CallOrigin::Node(graph, node) => graph.operands(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
+            CallOrigin::Schema(schema) => schema.args.get(i).map_or(Type::ANY, |a| a.ty),
         }
     }
 
     /// Returns the number of results that the caller expects.
     pub fn n_results(&self) -> usize {
         match self.site {
-            Site::Node(graph, node) => graph.result_count(node),
-            Site::Schema(schema) => schema.returns.len(),
+            CallOrigin::Node(graph, node) => graph.result_count(node),
+            CallOrigin::Schema(schema) => schema.returns.len(),
         }
     }
 
@@ -598,8 +598,8 @@ impl<'a> KernelCx<'a> {
 #[cold]
 fn panicked(cx: &KernelCx<'_>, panic: &(dyn Any + Send)) -> KernelError {
     let name = match cx.site() {
-        Site::Node(graph, node) => graph.op_name(node).to_string(),
-        Site::Schema(schema) => schema.full_name(),
+        CallOrigin::Node(graph, node) => graph.op_name(node).to_string(),
+        CallOrigin::Schema(schema) => schema.full_name(),
     };
     KernelError::misuse(format!("the kernel of `{name}` panicked: {}", panic_message(panic)))
 }

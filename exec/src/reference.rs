@@ -8,7 +8,7 @@
 use crate::callees::Callees;
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
-use crate::kernel::{KernelCx, Rets, Site};
+use crate::kernel::{CallOrigin, KernelCx, Rets};
 use crate::resolve;
 use crate::structural::{
     self, SymbolSizes, any_defined, await_value, check_declared, fits_refined, is_refined, one_value,
@@ -271,14 +271,14 @@ impl Walk<'_> {
     ) -> Result<Rets, KernelError> {
         let mut rets = Rets::new();
         if let OpKind::Prim(prim) = kind {
-            let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), self.host);
+            let mut cx = KernelCx::new(&mut args, &mut rets, CallOrigin::Node(graph, node), self.host);
             structural::run(prim, &mut cx, self.callees)?;
             return Ok(rets);
         }
         self.host.poll()?;
         let kernel = resolve::kernel(graph, graph.op(node))?;
         args.extend(resolve::defaults(graph, node)?);
-        let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), self.host);
+        let mut cx = KernelCx::new(&mut args, &mut rets, CallOrigin::Node(graph, node), self.host);
         match graph.op(node).row() {
             Some(row) => tape::call(kernel, row, graph.registry().schema(row), &mut cx)?,
             None => kernel.call(&mut cx)?,

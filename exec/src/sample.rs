@@ -103,7 +103,7 @@ pub const NUMBERS: &[DType] =
 
 /// Distribution of tensor elements.
 #[derive(Clone, Debug)]
-pub struct Elements {
+pub struct ElementDistribution {
     /// Element types.
     pub dtypes: Vec<DType>,
     /// Smallest value (clamped to the type's range).
@@ -114,9 +114,9 @@ pub struct Elements {
     pub special: bool,
 }
 
-impl Default for Elements {
+impl Default for ElementDistribution {
     fn default() -> Self {
-        Elements { dtypes: FLOATS.to_vec(), lo: -3.0, hi: 3.0, special: false }
+        ElementDistribution { dtypes: FLOATS.to_vec(), lo: -3.0, hi: 3.0, special: false }
     }
 }
 
@@ -124,7 +124,7 @@ impl Default for Elements {
 ///
 /// # Panics
 /// Panics if a size is negative, or memory is exhausted.
-pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &Elements) -> Tensor {
+pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &ElementDistribution) -> Tensor {
     let n: i64 = sizes.iter().product();
     let signed = if dtype.is_signed() { elements.lo } else { elements.lo.max(0.0) };
     let whole = dtype.is_integral(true);
@@ -191,7 +191,7 @@ impl Tolerance {
 #[derive(Clone)]
 pub struct Sample {
     make: SampleKind,
-    elements: Elements,
+    elements: ElementDistribution,
     broadcast: bool,
     min_rank: usize,
     max_rank: usize,
@@ -218,7 +218,7 @@ impl Sample {
     fn of(make: SampleKind) -> Sample {
         Sample {
             make,
-            elements: Elements::default(),
+            elements: ElementDistribution::default(),
             broadcast: false,
             min_rank: 0,
             max_rank: 3,
@@ -327,7 +327,7 @@ impl Sample {
     }
 
     /// Returns the distribution of elements.
-    pub fn elements(&self) -> &Elements {
+    pub fn elements(&self) -> &ElementDistribution {
         &self.elements
     }
 

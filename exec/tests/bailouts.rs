@@ -3,7 +3,7 @@
 
 mod toy;
 
-use flambeau_exec::{Code, Host, Program, Vm};
+use flambeau_exec::{Code, CompiledProgram, Host, Vm};
 use flambeau_ir::{CompilationUnit, IValue};
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ with prim::BailOut_1 = graph(%c : Tensor, %i : int):
     let registry = toy::registry();
     let graph = toy::graph(&registry, text);
     let code = Arc::new(Code::compile(&graph, &CompilationUnit::new()).unwrap());
-    let mut vm = Vm::new(Program::new(Arc::new(CompilationUnit::new())));
+    let mut vm = Vm::new(CompiledProgram::new(Arc::new(CompilationUnit::new())));
     let mut call = |n: i64| {
         let x = IValue::Tensor(Tensor::from_vec(vec![-1.0f32; 2], &[2]).unwrap());
         let mut host = Host::quiet();

@@ -3,11 +3,11 @@
 
 mod toy;
 
-use flambeau_exec::{CancelToken, Code, ExecError, Fault, Host, Program, Vm, reference};
+use flambeau_exec::{CancelToken, Code, CompiledProgram, ExecError, Fault, Host, Vm, reference};
 use flambeau_ir::module::{Attribute, AttributeKind, Class, Function};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Registry, Symbol, Type};
-use flambeau_tensor::{Budget, Tensor};
+use flambeau_tensor::{MemoryBudget, Tensor};
 use std::sync::Arc;
 
 /// Runs a graph on both evaluators and compares the results.
@@ -22,7 +22,7 @@ fn both_in(
 ) -> Result<Vec<IValue>, ExecError> {
     let code = Arc::new(Code::compile(graph, &*unit).unwrap());
     let wanted = reference::run(graph, copies(args), &*unit, &mut Host::quiet());
-    let mut vm = Vm::new(Program::new(unit));
+    let mut vm = Vm::new(CompiledProgram::new(unit));
     for _ in 0..2 {
         let found = vm.run(&code, copies(args), &mut Host::quiet());
         match (&wanted, &found) {
@@ -56,6 +56,10 @@ fn run(text: &str, args: &[IValue]) -> Result<Vec<IValue>, ExecError> {
 
 fn ints(values: &[IValue]) -> Vec<i64> {
     values.iter().map(|v| v.as_int().unwrap()).collect()
+}
+
+fn new_machine(unit: &Arc<CompilationUnit>) -> Vm {
+    Vm::new(CompiledProgram::new(Arc::clone(unit) as _))
 }
 
 const SUM: &str = "graph(%n : int):
@@ -421,10 +425,9 @@ fn context_managers_exit_on_errors_too() {
     for machine in [false, true] {
         let o = object();
         let args = vec![IValue::Object(o.clone()), IValue::Int(0)];
-        let failed = if machine {
-            Vm::new(Program::new(Arc::clone(&unit) as _)).run(&code, args, &mut Host::quiet()).is_err()
-        } else {
-            reference::run(&graph, args, &*unit, &mut Host::quiet()).is_err()
+        let failed = match machine {
+            true => new_machine(&unit).run(&code, args, &mut Host::quiet()).is_err(),
+            false => reference::run(&graph, args, &*unit, &mut Host::quiet()).is_err(),
         };
         assert!(failed);
         assert_eq!(o.get(0).as_int(), Some(-10));
@@ -549,23 +552,22 @@ fn deep_nesting_and_long_code() {
 fn limits_stop_runs() {
     let registry = toy::registry();
     let graph = toy::graph(&registry, SUM);
-    let unit = Arc::new(CompilationUnit::new());
+    let unit = Arc::<CompilationUnit>::default();
     let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
-    let mut vm = Vm::new(Program::new(Arc::clone(&unit) as _));
+    let mut vm = new_machine(&unit);
     let stopped = |host: &mut Host, vm: &mut Vm| {
         let machine = vm.run(&code, [IValue::Int(1 << 40)], host).unwrap_err();
         assert_eq!(machine.fault, Fault::Limit, "{machine}");
     };
     let mut host = Host::quiet();
     stopped(host.set_fuel(10_000), &mut vm);
-    let reference =
-        reference::run(&graph, vec![IValue::Int(1 << 40)], &*unit, host.set_fuel(10_000)).unwrap_err();
+    let args = vec![IValue::Int(1 << 40)];
+    let reference = reference::run(&graph, args, &*unit, host.set_fuel(10_000)).unwrap_err();
     assert_eq!(reference.fault, Fault::Limit);
     host.set_fuel(100);
     vm.run(&code, [IValue::Int(50)], &mut host).unwrap();
     assert!((50..=52).contains(&host.fuel()), "{}", host.fuel());
-    let token = CancelToken::new();
-    let mut host = Host::quiet();
+    let (token, mut host) = (CancelToken::new(), Host::quiet());
     host.set_cancel(token.clone());
     let waiter = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -597,9 +599,8 @@ fn memory_is_limited() {
         let graph = toy::graph(&registry, text);
         let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
         let mut host = Host::quiet();
-        host.set_budget(Some(Budget::new(1 << 22)));
-        let mut vm = Vm::new(Program::new(Arc::clone(&unit) as _));
-        let error = vm.run(&code, [IValue::Int(1 << 40)], &mut host).unwrap_err();
+        host.set_budget(Some(MemoryBudget::new(1 << 22)));
+        let error = new_machine(&unit).run(&code, [IValue::Int(1 << 40)], &mut host).unwrap_err();
         assert_eq!(error.fault, Fault::Limit, "{error}");
         let error = reference::run(&graph, vec![IValue::Int(1 << 40)], &*unit, &mut host).unwrap_err();
         assert_eq!(error.fault, Fault::Limit, "{error}");
@@ -698,8 +699,7 @@ fn fused_groups_give_the_same_bits() {
         let results = both(&graph, &args).unwrap();
         let code = Arc::new(Code::compile(&graph, &CompilationUnit::new()).unwrap());
         assert!(code.to_string().contains("Fused"), "{code}");
-        let mut vm = Vm::new(Program::new(Arc::new(CompilationUnit::new())));
-        let found = vm.run(&code, args, &mut Host::quiet()).unwrap();
+        let found = new_machine(&Arc::default()).run(&code, args, &mut Host::quiet()).unwrap();
         for (w, f) in results.iter().zip(&found) {
             let (w, f) = (w.as_tensor().unwrap(), f.as_tensor().unwrap());
             assert_eq!((w.sizes(), w.strides(), w.dtype()), (f.sizes(), f.strides(), f.dtype()));

@@ -4,7 +4,7 @@
 
 mod toy;
 
-use flambeau_exec::{Code, ExecError, Fault, Host, Program, Vm, reference};
+use flambeau_exec::{Code, CompiledProgram, ExecError, Fault, Host, Vm, reference};
 use flambeau_ir::value::{List, ListItems};
 use flambeau_ir::{CompilationUnit, Graph, IValue, Type};
 use flambeau_tensor::threads;
@@ -29,7 +29,7 @@ fn all_ways(text: &str, args: &dyn Fn() -> Vec<IValue>) -> End {
     let unit = Arc::new(CompilationUnit::new());
     let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
     let want = end(reference::run(&graph, args(), &*unit, &mut Host::quiet()));
-    let mut vm = Vm::new(Program::new(unit));
+    let mut vm = Vm::new(CompiledProgram::new(unit));
     for count in [1, 2, 4] {
         for _ in 0..4 {
             let got = threads::with(count, || vm.run(&code, args(), &mut Host::quiet()));
@@ -139,7 +139,7 @@ fn chains_of_tasks_wait_without_blocking_threads() {
     let graph = toy::graph(&toy::registry(), CHAIN);
     let unit = Arc::new(CompilationUnit::new());
     let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
-    let mut vm = Vm::new(Program::new(unit));
+    let mut vm = Vm::new(CompiledProgram::new(unit));
     for n in [10_000, 100_000] {
         let args = vec![IValue::Int(n), IValue::Int(5), IValue::Int(1)];
         let got = threads::with(2, || vm.run(&code, args, &mut Host::quiet())).unwrap();
@@ -152,7 +152,7 @@ fn limits_of_tasks_end_the_run_as_if_the_task_had_run_at_its_fork() {
     let graph = toy::graph(&toy::registry(), &reader());
     let unit = Arc::new(CompilationUnit::new());
     let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
-    let mut vm = Vm::new(Program::new(unit));
+    let mut vm = Vm::new(CompiledProgram::new(unit));
     let mut run = |fuel: u64, depth: usize, count: usize| {
         let mut host = Host::quiet();
         host.set_fuel(fuel).set_max_depth(depth);
@@ -187,7 +187,7 @@ fn a_task_without_a_wait_is_joined_when_its_frame_returns() {
     let graph = toy::graph(&toy::registry(), &text);
     let unit = Arc::new(CompilationUnit::new());
     let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
-    let mut vm = Vm::new(Program::new(unit));
+    let mut vm = Vm::new(CompiledProgram::new(unit));
     for seed in [None, Some(1), Some(2)] {
         vm.force_interleaving(seed);
         let args = vec![list(&[1, 2]), IValue::Int(9)];

@@ -11,23 +11,23 @@
 //! from it covers that call too: a size that changed has become a symbol. Kinds and compilations per function are
 //! bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the caller's plain code.
 //!
-//! Compilations are jobs ([`CompileJob`]). The [`Optimizer`] may defer a job to another thread; meanwhile calls run the
+//! Compilations are jobs ([`CompileJob`]). The [`StageRunner`] may defer a job to another thread; meanwhile calls run the
 //! code there is. Otherwise the job runs on the calling thread, at the same calls of every run of a program.
 //!
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
 use crate::expected::{Unexpected, bind_expected};
-use crate::job::{CompileJob, StageFailure, Work};
-use crate::optimizer::Optimizer;
+use crate::job::{CompileJob, JobKind, StageFailure};
+use crate::optimizer::StageRunner;
 use crate::plan::{Plan, PlanCache};
 use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
-use crate::settings::Settings;
+use crate::settings::ExecutorSettings;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
-use crate::watch::{Deoptimization, Watch};
+use crate::watch::{Deoptimization, GuardWatch};
 use flambeau_exec::vm::Arguments;
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
@@ -77,7 +77,7 @@ impl<E> CallOutcome<E> {
 
 /// Runs calls of one function. See the [module](self).
 pub struct Executor {
-    settings: Settings,
+    settings: ExecutorSettings,
     graph: Arc<Graph>,
     /// Changes with the plans, so that caches notice. Starts at 1; a new cache has version 0.
     version: AtomicU64,
@@ -148,7 +148,7 @@ enum Choice {
 impl Executor {
     /// Creates an executor for a function, as it was loaded.
     #[must_use]
-    pub fn new(graph: Arc<Graph>, settings: Settings) -> Executor {
+    pub fn new(graph: Arc<Graph>, settings: ExecutorSettings) -> Executor {
         let state = State {
             plans: Plans::new(settings.max_plans),
             kinds: IndexMap::default(),
@@ -227,7 +227,7 @@ impl Executor {
     /// # Errors
     /// Returns the error of `bind`.
     #[inline]
-    pub fn call_expected<O: Optimizer, E>(
+    pub fn call_expected<O: StageRunner, E>(
         self: &Arc<Self>,
         cache: &PlanCache,
         machine: &mut Vm,
@@ -256,7 +256,7 @@ impl Executor {
     /// Runs a call on a machine and drains the arguments. Several results are returned as a tuple. `cache` belongs to
     /// this executor and this machine. After a stage failed, no further call is profiled.
     #[inline]
-    pub fn call<O: Optimizer>(
+    pub fn call<O: StageRunner>(
         self: &Arc<Self>,
         args: &mut Vec<IValue>,
         cache: &mut PlanCache,
@@ -277,7 +277,7 @@ impl Executor {
     }
 
     #[inline]
-    fn run_plan<O: Optimizer>(
+    fn run_plan<O: StageRunner>(
         self: &Arc<Self>,
         plan: &Arc<Plan>,
         args: &mut Vec<IValue>,
@@ -293,7 +293,7 @@ impl Executor {
 
     /// Runs a call that no cache answers. `own` is the number of arguments without lifted attributes.
     #[inline(never)]
-    fn call_uncached<O: Optimizer>(
+    fn call_uncached<O: StageRunner>(
         self: &Arc<Self>,
         own: usize,
         args: &mut Vec<IValue>,
@@ -307,7 +307,7 @@ impl Executor {
         let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
         if let Choice::Begin | Choice::Again = choice {
             let begun = match choice {
-                Choice::Begin => self.submit(Work::Profiled, machine, optimizer),
+                Choice::Begin => self.submit(JobKind::Profiled, machine, optimizer),
                 _ => Ok(false),
             };
             match begun {
@@ -347,9 +347,9 @@ impl Executor {
     }
 
     /// Runs a job or lets the optimizer defer it; returns whether it was deferred.
-    fn submit<O: Optimizer>(
+    fn submit<O: StageRunner>(
         self: &Arc<Self>,
-        work: Work,
+        work: JobKind,
         machine: &Vm,
         optimizer: &O,
     ) -> Result<bool, Box<StageFailure<O::Error>>> {
@@ -402,7 +402,7 @@ impl Executor {
     }
 
     /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(&self, kinds: ArgumentKinds, profile: Option<RunProfile>) -> Option<Work> {
+    fn record(&self, kinds: ArgumentKinds, profile: Option<RunProfile>) -> Option<JobKind> {
         let mut state = self.state.lock();
         let kind = state.kinds.entry(kinds.clone()).or_default();
         match profile {
@@ -413,14 +413,14 @@ impl Executor {
     }
 
     /// Prepares a plan from the record of a kind, unless there is a job already.
-    fn request_plan(&self, state: &mut State, kinds: ArgumentKinds) -> Option<Work> {
+    fn request_plan(&self, state: &mut State, kinds: ArgumentKinds) -> Option<JobKind> {
         if !self.may_compile(state) {
             return None;
         }
         let (profiled, kind) = (state.profiled.as_ref()?, state.kinds.get(&kinds)?);
         let graph = profiled.annotated(kind);
         begin_job(state);
-        Some(Work::Plan { graph, kinds })
+        Some(JobKind::Plan { graph, kinds })
     }
 
     fn may_compile(&self, state: &State) -> bool {
@@ -430,7 +430,7 @@ impl Executor {
     /// Examines the failures of a plan's guards: replaces the plan if a guard failed too often, and specializes
     /// continuations that are entered often.
     #[cold]
-    fn examine<O: Optimizer>(
+    fn examine<O: StageRunner>(
         self: &Arc<Self>,
         plan: &Arc<Plan>,
         machine: &Vm,
@@ -442,7 +442,7 @@ impl Executor {
     }
 
     /// Removes a plan and prepares one without the guards that failed too often.
-    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<Work> {
+    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<JobKind> {
         let limit = self.settings.max_failures.max(1);
         let failing = plan.code.bailouts().filter(|b| b.failures >= limit);
         let failing: Vec<usize> = failing.filter_map(|b| usize::try_from(b.index?).ok()).collect();
@@ -465,14 +465,14 @@ impl Executor {
     }
 
     /// Prepares the specialization of a continuation that is entered often.
-    fn hot_continuation(&self, plan: &Arc<Plan>) -> Option<Work> {
+    fn hot_continuation(&self, plan: &Arc<Plan>) -> Option<JobKind> {
         let mut state = self.state.lock();
         if !self.may_compile(&state) {
             return None;
         }
         let (position, graph) = plan.watch.take_hot(&plan.code)?;
         begin_job(&mut state);
-        Some(Work::Continuation { plan: Arc::clone(plan), position, graph })
+        Some(JobKind::Continuation { plan: Arc::clone(plan), position, graph })
     }
 
     /// Sets the code with profiling nodes, and prepares the saved profiles that fit it.
@@ -506,7 +506,7 @@ impl Executor {
     pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentKinds) {
         // `Plans::find` has checked the arguments of every call that runs the plan.
         let code = Arc::new(code.without_input_checks());
-        let watch = Arc::new(Watch::new(code.bailouts().len(), self.settings.hot_continuation));
+        let watch = Arc::new(GuardWatch::new(code.bailouts().len(), self.settings.hot_continuation));
         code.set_bailout_handler(Arc::clone(&watch) as _);
         if let Some(deopt) = self.settings.deopt {
             deopt.apply(&code);

@@ -6,7 +6,7 @@
 
 use crate::attributes::lift;
 use crate::executor::Executor;
-use crate::optimizer::{Optimizer, Stage};
+use crate::optimizer::{CompileStage, StageRunner};
 use crate::plan::Plan;
 use crate::spec::ArgumentKinds;
 use flambeau_exec::{Callees, Code, ExecError};
@@ -21,7 +21,7 @@ pub enum StageFailure<E> {
     /// The graph that the passes returned does not compile.
     Compile {
         /// The stage.
-        stage: Stage,
+        stage: CompileStage,
         /// The error.
         error: ExecError,
     },
@@ -37,7 +37,7 @@ impl<E: std::fmt::Display> std::fmt::Display for StageFailure<E> {
 }
 
 /// The subject of a job.
-pub(crate) enum Work {
+pub(crate) enum JobKind {
     /// The function with profiling nodes, then the plans of saved profiles.
     Profiled,
     /// A plan: the profiled graph with the observed types.
@@ -51,20 +51,20 @@ pub struct CompileJob {
     executor: Weak<Executor>,
     callees: Arc<dyn Callees>,
     /// `None` once the job has run.
-    work: Option<Work>,
+    work: Option<JobKind>,
 }
 
 impl CompileJob {
-    pub(crate) fn new(executor: &Arc<Executor>, callees: &Arc<dyn Callees>, work: Work) -> CompileJob {
+    pub(crate) fn new(executor: &Arc<Executor>, callees: &Arc<dyn Callees>, work: JobKind) -> CompileJob {
         CompileJob { executor: Arc::downgrade(executor), callees: Arc::clone(callees), work: Some(work) }
     }
 
     /// Returns the stage that the job runs.
     #[must_use]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> CompileStage {
         match self.work {
-            Some(Work::Profiled) => Stage::Profiled,
-            _ => Stage::Specialized,
+            Some(JobKind::Profiled) => CompileStage::Profiled,
+            _ => CompileStage::Specialized,
         }
     }
 
@@ -79,7 +79,7 @@ impl CompileJob {
     /// # Errors
     /// Returns the error of a pass, or of the graph that the passes returned. The function is then not specialized any
     /// further.
-    pub fn run<O: Optimizer>(mut self, optimizer: &O) -> Result<(), StageFailure<O::Error>> {
+    pub fn run<O: StageRunner>(mut self, optimizer: &O) -> Result<(), StageFailure<O::Error>> {
         let Some(executor) = self.executor.upgrade() else { return Ok(()) };
         let callees = &*self.callees;
         let compile = |graph: &Graph, stage| {
@@ -88,20 +88,21 @@ impl CompileJob {
         };
         match self.work.as_ref() {
             None => {}
-            Some(Work::Profiled) => {
+            Some(JobKind::Profiled) => {
                 let function = executor.function();
-                let mut graph = optimizer.optimize(function, Stage::Profiled).map_err(StageFailure::Pass)?;
+                let mut graph =
+                    optimizer.optimize(function, CompileStage::Profiled).map_err(StageFailure::Pass)?;
                 let attributes = lift(&mut graph, callees);
-                executor.set_profiled(emit(graph, Stage::Profiled, callees)?, attributes);
+                executor.set_profiled(emit(graph, CompileStage::Profiled, callees)?, attributes);
                 while let Some((graph, kinds)) = executor.next_saved() {
-                    executor.add_plan(compile(&graph, Stage::Specialized)?, &kinds);
+                    executor.add_plan(compile(&graph, CompileStage::Specialized)?, &kinds);
                 }
             }
-            Some(Work::Plan { graph, kinds }) => {
-                executor.add_plan(compile(graph, Stage::Specialized)?, kinds);
+            Some(JobKind::Plan { graph, kinds }) => {
+                executor.add_plan(compile(graph, CompileStage::Specialized)?, kinds);
             }
-            Some(Work::Continuation { plan, position, graph }) => {
-                let code = compile(graph, Stage::Specialized)?;
+            Some(JobKind::Continuation { plan, position, graph }) => {
+                let code = compile(graph, CompileStage::Specialized)?;
                 plan.watch.set_continuation(*position, Some(Arc::new(code.without_input_checks())));
             }
         }
@@ -114,7 +115,7 @@ impl CompileJob {
 impl Drop for CompileJob {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
-        if let Work::Continuation { plan, position, .. } = &work {
+        if let JobKind::Continuation { plan, position, .. } = &work {
             plan.watch.set_continuation(*position, None);
         }
         if let Some(executor) = self.executor.upgrade() {
@@ -124,7 +125,7 @@ impl Drop for CompileJob {
 }
 
 /// Compiles the graph that a stage returned.
-fn emit<E>(graph: Graph, stage: Stage, callees: &dyn Callees) -> Result<Code, StageFailure<E>> {
+fn emit<E>(graph: Graph, stage: CompileStage, callees: &dyn Callees) -> Result<Code, StageFailure<E>> {
     let compiled = Code::compile(&Arc::new(graph), callees);
     compiled.map_err(|e| StageFailure::Compile { stage, error: ExecError::of(&e) })
 }

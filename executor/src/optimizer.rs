@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 /// A stage of the compilation of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum CompileStage {
     /// Inlines calls, simplifies, and inserts profiling nodes.
     Profiled,
     /// Turns profiles into guards and bail-outs and optimizes under the guarded types.
     Specialized,
 }
 
-impl Stage {
+impl CompileStage {
     /// Returns the name of the stage's pipeline.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -22,7 +22,7 @@ impl Stage {
     }
 }
 
-/// The pipelines of the stages: name and text, in the order of [`Stage`]. The first one inlines and simplifies as the
+/// The pipelines of the stages: name and text, in the order of [`CompileStage`]. The first one inlines and simplifies as the
 /// optimization of a session begins, before it inserts profiling nodes. The second one begins with the pipeline `guards`
 /// of the library; then it
 ///
@@ -45,7 +45,7 @@ pub const PIPELINES: [(&str, &str); 2] = [
 ];
 
 /// Runs the stages of compilation.
-pub trait Optimizer {
+pub trait StageRunner {
     /// The error of a failed stage.
     type Error;
 
@@ -53,7 +53,7 @@ pub trait Optimizer {
     ///
     /// # Errors
     /// Returns an error if a pass fails. The executor then stops specializing the function.
-    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error>;
+    fn optimize(&self, graph: &Graph, stage: CompileStage) -> Result<Graph, Self::Error>;
 
     /// Takes over a compilation, to run it on another thread. Returns a job that the caller must run at once, which is
     /// what this implementation does.
@@ -82,7 +82,7 @@ impl Pipelines {
         Pipelines::of_texts(PIPELINES.map(|(_, text)| text), library, unit, checks)
     }
 
-    /// Creates the stages from the texts of other pipelines, in the order of [`Stage`].
+    /// Creates the stages from the texts of other pipelines, in the order of [`CompileStage`].
     ///
     /// # Errors
     /// As [`Pipelines::new`].
@@ -97,10 +97,10 @@ impl Pipelines {
     }
 }
 
-impl Optimizer for Pipelines {
+impl StageRunner for Pipelines {
     type Error = Box<PipelineError>;
 
-    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error> {
+    fn optimize(&self, graph: &Graph, stage: CompileStage) -> Result<Graph, Self::Error> {
         let mut copy = graph.clone();
         Manager::new().unit(&self.unit).checks(self.checks).run(&mut copy, &self.stages[stage as usize])?;
         Ok(copy)

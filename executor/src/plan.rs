@@ -6,7 +6,7 @@
 
 use crate::plans::HasPrecondition;
 use crate::spec::{ArgumentKinds, ArgumentSpec};
-use crate::watch::Watch;
+use crate::watch::GuardWatch;
 use flambeau_exec::Code;
 use flambeau_ir::Graph;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Plan {
     pub(crate) number: u32,
     pub(crate) code: Arc<Code>,
     pub(crate) kinds: ArgumentKinds,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) watch: Arc<GuardWatch>,
     /// The failures of bail-outs that [`crate::Executor`] has examined.
     pub(crate) examined: AtomicU32,
     /// Whether a call ran the plan since the last eviction.
@@ -25,7 +25,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(number: u32, code: Arc<Code>, kinds: ArgumentKinds, watch: Arc<Watch>) -> Plan {
+    pub(crate) fn new(number: u32, code: Arc<Code>, kinds: ArgumentKinds, watch: Arc<GuardWatch>) -> Plan {
         Plan { number, code, kinds, watch, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
     }
 

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 /// A size of a tensor in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Size {
+pub(crate) enum ObservedSize {
     /// The same in all runs.
     Known(i64),
     /// The class of sizes that were equal in each run.
@@ -31,11 +31,11 @@ pub(crate) enum Size {
 
 /// The tensors observed by one profiling node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tensors {
+pub(crate) struct ObservedTensors {
     pub(crate) dtype: Option<DType>,
     pub(crate) device: Option<Device>,
     /// `None` if the ranks differ.
-    pub(crate) sizes: Option<SmallVec<[Size; 4]>>,
+    pub(crate) sizes: Option<SmallVec<[ObservedSize; 4]>>,
     /// `None` if any stride differs.
     pub(crate) strides: Option<SmallVec<[i64; 4]>>,
     pub(crate) requires_grad: Option<bool>,
@@ -50,25 +50,29 @@ pub(crate) enum Observed {
     /// Only `None`.
     Absent,
     /// Only tensors.
-    Tensors(Tensors),
+    Tensors(ObservedTensors),
     /// Only values that are neither `None` nor a tensor.
     Present,
     /// Values of different kinds.
     Mixed,
 }
 
-impl Tensors {
-    fn of(t: &Tensor) -> Tensors {
-        Tensors {
+impl ObservedTensors {
+    fn of(t: &Tensor) -> ObservedTensors {
+        ObservedTensors {
             dtype: Some(t.dtype()),
             device: Some(t.device()),
-            sizes: Some(t.sizes().iter().map(|&n| Size::Known(n)).collect()),
+            sizes: Some(t.sizes().iter().map(|&n| ObservedSize::Known(n)).collect()),
             strides: Some(t.strides().iter().copied().collect()),
             requires_grad: Some(t.requires_grad()),
         }
     }
 
-    fn merge(&mut self, other: &Tensors, mut size: impl FnMut(Size, Size) -> Size) {
+    fn merge(
+        &mut self,
+        other: &ObservedTensors,
+        mut size: impl FnMut(ObservedSize, ObservedSize) -> ObservedSize,
+    ) {
         fn keep<T: PartialEq>(a: &mut Option<T>, b: &Option<T>) {
             if a != b {
                 *a = None;
@@ -91,12 +95,12 @@ impl Observed {
     pub(crate) fn of(value: &IValue) -> Observed {
         match value {
             IValue::None => Observed::Absent,
-            IValue::Tensor(t) => Observed::Tensors(Tensors::of(t)),
+            IValue::Tensor(t) => Observed::Tensors(ObservedTensors::of(t)),
             _ => Observed::Present,
         }
     }
 
-    fn merge(&mut self, other: &Observed, size: impl FnMut(Size, Size) -> Size) {
+    fn merge(&mut self, other: &Observed, size: impl FnMut(ObservedSize, ObservedSize) -> ObservedSize) {
         match (&mut *self, other) {
             (_, Observed::Nothing) => {}
             (Observed::Nothing, _) => *self = other.clone(),
@@ -124,13 +128,16 @@ impl Observed {
                     && seen.requires_grad == Some(t.requires_grad())
                     && seen.strides.as_deref() == Some(t.strides())
                     && seen.sizes.as_ref().is_some_and(|sizes| {
-                        sizes.iter().copied().eq(t.sizes().iter().map(|&n| Size::Known(n)))
+                        sizes.iter().copied().eq(t.sizes().iter().map(|&n| ObservedSize::Known(n)))
                     });
                 if !again {
-                    seen.merge(&Tensors::of(t), |a, b| if a == b { a } else { Size::Varying });
+                    seen.merge(
+                        &ObservedTensors::of(t),
+                        |a, b| if a == b { a } else { ObservedSize::Varying },
+                    );
                 }
             }
-            _ => self.merge(&Observed::of(value), |a, b| if a == b { a } else { Size::Varying }),
+            _ => self.merge(&Observed::of(value), |a, b| if a == b { a } else { ObservedSize::Varying }),
         }
     }
 }
@@ -205,7 +212,7 @@ pub struct ProfilingRecord {
     nodes: Vec<Observed>,
     blocks: Vec<BlockRuns>,
     /// Classes of sizes, by the class or size before the last run and the size in it.
-    classes: HashMap<(Size, i64), u32, FxBuildHasher>,
+    classes: HashMap<(ObservedSize, i64), u32, FxBuildHasher>,
 }
 
 impl ProfilingRecord {
@@ -256,10 +263,12 @@ impl ProfilingRecord {
         let before = std::mem::take(&mut self.classes);
         let mut classes = HashMap::with_capacity_and_hasher(before.len(), FxBuildHasher);
         let mut next = 0;
-        let mut size = |a: Size, b: Size| match (a, b) {
-            (Size::Known(x), Size::Known(y)) if x == y => a,
-            (Size::Varying, _) | (_, Size::Varying | Size::Class(_)) => Size::Varying,
-            (_, Size::Known(y)) => Size::Class(*classes.entry((a, y)).or_insert_with(|| {
+        let mut size = |a: ObservedSize, b: ObservedSize| match (a, b) {
+            (ObservedSize::Known(x), ObservedSize::Known(y)) if x == y => a,
+            (ObservedSize::Varying, _) | (_, ObservedSize::Varying | ObservedSize::Class(_)) => {
+                ObservedSize::Varying
+            }
+            (_, ObservedSize::Known(y)) => ObservedSize::Class(*classes.entry((a, y)).or_insert_with(|| {
                 next += 1;
                 next - 1
             })),
@@ -299,14 +308,14 @@ impl ProfilingRecord {
     }
 }
 
-impl Tensors {
+impl ObservedTensors {
     fn to_type(&self) -> TensorType {
         let sizes = self.sizes.as_ref().map(|sizes| {
-            let dim = |&size: &Size| match size {
-                Size::Known(n) => Dim::Known(n),
+            let dim = |&size: &ObservedSize| match size {
+                ObservedSize::Known(n) => Dim::Known(n),
                 // Symbols of types are negative, as PyTorch's.
-                Size::Class(class) => Dim::Sym(-2 - i64::from(class)),
-                Size::Varying => Dim::Unknown,
+                ObservedSize::Class(class) => Dim::Sym(-2 - i64::from(class)),
+                ObservedSize::Varying => Dim::Unknown,
             };
             sizes.iter().map(dim).collect()
         });

@@ -5,7 +5,7 @@
 //! passes. A profile of another program costs time and never changes results, because every type in it becomes a
 //! precondition or a guard.
 
-use crate::record::{BlockRuns, Observed, ProfilingRecord, Size, Tensors};
+use crate::record::{BlockRuns, Observed, ObservedSize, ObservedTensors, ProfilingRecord};
 use crate::spec::ArgumentKinds;
 use crate::specialize::ProfileIndices;
 use flambeau_tensor::{DType, Device, MAX_RANK};
@@ -125,10 +125,10 @@ fn save(value: &Observed) -> SavedValue {
         Observed::Present => SavedValue::Present,
         Observed::Mixed => SavedValue::Mixed,
         Observed::Tensors(seen) => {
-            let size = |size: &Size| match *size {
-                Size::Known(n) => SavedSize::Known(n),
-                Size::Class(class) => SavedSize::Class(class),
-                Size::Varying => SavedSize::Varying,
+            let size = |size: &ObservedSize| match *size {
+                ObservedSize::Known(n) => SavedSize::Known(n),
+                ObservedSize::Class(class) => SavedSize::Class(class),
+                ObservedSize::Varying => SavedSize::Varying,
             };
             SavedValue::Tensor {
                 dtype: seen.dtype,
@@ -148,11 +148,11 @@ fn restore(value: SavedValue) -> Observed {
         SavedValue::Mixed => Observed::Mixed,
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {
             let size = |size: SavedSize| match size {
-                SavedSize::Known(n) => Size::Known(n),
-                SavedSize::Class(class) => Size::Class(class),
-                SavedSize::Varying => Size::Varying,
+                SavedSize::Known(n) => ObservedSize::Known(n),
+                SavedSize::Class(class) => ObservedSize::Class(class),
+                SavedSize::Varying => ObservedSize::Varying,
             };
-            Observed::Tensors(Tensors {
+            Observed::Tensors(ObservedTensors {
                 dtype,
                 device: Some(Device::CPU),
                 sizes: sizes.map(|sizes| sizes.into_iter().map(size).collect()),

@@ -7,7 +7,7 @@ use crate::deopt::Deopt;
 
 /// Settings of an executor.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ExecutorSettings {
     /// Number of profiled runs before a plan is made.
     pub profiled_runs: u32,
     /// Maximum number of plans of a function.
@@ -24,9 +24,9 @@ pub struct Settings {
     pub deopt: Option<Deopt>,
 }
 
-impl Default for Settings {
+impl Default for ExecutorSettings {
     fn default() -> Self {
-        Settings {
+        ExecutorSettings {
             profiled_runs: 2,
             max_plans: 8,
             max_kinds: 8,

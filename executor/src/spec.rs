@@ -98,7 +98,7 @@ impl ArgumentKinds {
 }
 
 /// Receiver of a description.
-trait Sink {
+trait SpecSink {
     fn kind(&mut self, word: u64);
     fn size(&mut self, word: u64);
     fn incomplete(&mut self) {}
@@ -110,7 +110,7 @@ struct Full {
     is_complete: bool,
 }
 
-impl Sink for Full {
+impl SpecSink for Full {
     #[inline]
     fn kind(&mut self, word: u64) {
         // The multiplier of FxHash.
@@ -135,7 +135,7 @@ fn finish(hash: u64) -> u64 {
 
 struct Kinds(Words);
 
-impl Sink for Kinds {
+impl SpecSink for Kinds {
     fn kind(&mut self, word: u64) {
         self.0.push(word);
     }
@@ -144,12 +144,12 @@ impl Sink for Kinds {
 }
 
 #[inline]
-fn describe(args: &[IValue], grad_enabled: bool, sink: &mut impl Sink) {
+fn describe(args: &[IValue], grad_enabled: bool, sink: &mut impl SpecSink) {
     sink.kind(u64::from(grad_enabled));
     args.iter().for_each(|arg| value(arg, 0, sink));
 }
 
-fn value(arg: &IValue, depth: u32, sink: &mut impl Sink) {
+fn value(arg: &IValue, depth: u32, sink: &mut impl SpecSink) {
     match arg {
         IValue::Tensor(t) => tensor(t, sink),
         IValue::Tuple(t) if depth < MAX_DEPTH => {
@@ -262,7 +262,7 @@ fn first_word(t: &Tensor, rank: usize) -> u64 {
 }
 
 #[inline]
-fn tensor(t: &Tensor, sink: &mut impl Sink) {
+fn tensor(t: &Tensor, sink: &mut impl SpecSink) {
     let layout = t.layout();
     sink.kind(first_word(t, layout.rank()));
     layout.sizes().iter().chain(layout.strides()).for_each(|&n| sink.size(n as u64));

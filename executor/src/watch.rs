@@ -1,6 +1,6 @@
 //! Failure statistics of the guards of one plan: the values that failed them, and the specialized continuations.
 //!
-//! A [`Watch`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
+//! A [`GuardWatch`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
 //! reports, and merges the metadata of the values with which a continuation is entered. A continuation that was entered
 //! often is compiled for these metadata, like a plan for the arguments of calls. Later failures enter this code if their
 //! values fit it, and the unspecialized continuation otherwise.
@@ -63,7 +63,7 @@ enum Continuation {
 
 /// One bail-out.
 #[derive(Default)]
-struct Site {
+struct BailoutSite {
     seen: Vec<Seen>,
     /// Entries of the unspecialized continuation since the last request of a specialized one.
     entered: u32,
@@ -75,15 +75,15 @@ struct Site {
 }
 
 /// The failures of one plan's guards. See the [module](self).
-pub(crate) struct Watch {
-    sites: Box<[Mutex<Site>]>,
+pub(crate) struct GuardWatch {
+    sites: Box<[Mutex<BailoutSite>]>,
     /// Entries after which a continuation is specialized; 0 for never.
     hot: u32,
 }
 
-impl Watch {
-    pub(crate) fn new(bailouts: usize, hot: u32) -> Watch {
-        Watch { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
+impl GuardWatch {
+    pub(crate) fn new(bailouts: usize, hot: u32) -> GuardWatch {
+        GuardWatch { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
     }
 
     /// Returns the continuations that were entered often enough, with their inputs' types as observed, and marks them
@@ -152,7 +152,7 @@ impl Watch {
     }
 }
 
-impl BailoutHandler for Watch {
+impl BailoutHandler for GuardWatch {
     fn failed(&self, check: FailedCheck<'_>) -> Option<Arc<Code>> {
         let mut site = self.sites.get(check.position)?.lock();
         site.note(&check);
@@ -169,7 +169,7 @@ impl BailoutHandler for Watch {
     }
 }
 
-impl Site {
+impl BailoutSite {
     fn note(&mut self, check: &FailedCheck<'_>) {
         let (value, forced) = (Observed::of(check.value), check.is_forced());
         let known = self.seen.iter().position(|seen| seen.forced == forced && seen.value == value);

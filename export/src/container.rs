@@ -92,7 +92,7 @@ impl FileLayout {
 pub struct Container<'a> {
     zip: ZipReader<'a>,
     mapping: Option<Arc<Mapping>>,
-    archive_limits: flambeau_archive::Limits,
+    archive_limits: flambeau_archive::ArchiveLimits,
     limits: Limits,
     layout: FileLayout,
     /// Name of the program in an archive of several.
@@ -101,7 +101,7 @@ pub struct Container<'a> {
 
 impl<'a> Container<'a> {
     /// Returns true if `bytes` are a zip file with the records of an exported program. Reads headers only.
-    pub fn recognizes(bytes: &[u8], limits: &flambeau_archive::Limits) -> bool {
+    pub fn recognizes(bytes: &[u8], limits: &flambeau_archive::ArchiveLimits) -> bool {
         ZipReader::open_flat_or_rooted(bytes, FLAT_PROGRAM, limits)
             .is_ok_and(|zip| zip.find(FLAT_PROGRAM).is_some() || zip.find("archive_format").is_some())
     }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 pub use flambeau_archive::quoted;
-use flambeau_archive::{ArchiveError, Code};
+use flambeau_archive::{ArchiveCode, ArchiveError};
 pub use flambeau_ir::Fault;
 
 use crate::expr::ExprError;
@@ -17,7 +17,7 @@ use crate::expr::ExprError;
 #[non_exhaustive]
 pub enum ExportCode {
     /// A rule of the container, a pickle or a tensor within the file.
-    Archive(Code),
+    Archive(ArchiveCode),
     /// The file has neither of the known layouts.
     Layout,
     /// A record is not JSON.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use flambeau_archive::{ArchiveError, Code, Mapping};
+use flambeau_archive::{ArchiveCode, ArchiveError, Mapping};
 
 use crate::container::{Container, Limits};
 use crate::error::quoted;
@@ -32,7 +32,7 @@ pub const SCHEMA_MAJOR: i64 = 8;
 #[non_exhaustive]
 pub struct ReadOptions {
     /// Limits on the container, on pickles and on tensors.
-    pub archive: flambeau_archive::Limits,
+    pub archive: flambeau_archive::ArchiveLimits,
     /// Limits on the program.
     pub limits: Limits,
     /// If true, [`read_file`] shares weights with the mapped file instead of copying them. The file must not be modified
@@ -45,7 +45,7 @@ pub struct ReadOptions {
 }
 
 /// Returns whether `bytes` are an exported program, by the names of their records.
-pub fn is_exported(bytes: &[u8], limits: &flambeau_archive::Limits) -> bool {
+pub fn is_exported(bytes: &[u8], limits: &flambeau_archive::ArchiveLimits) -> bool {
     Container::recognizes(bytes, limits)
 }
 
@@ -54,7 +54,7 @@ pub fn is_exported(bytes: &[u8], limits: &flambeau_archive::Limits) -> bool {
 /// # Errors
 ///
 /// Returns `A0091` if the file cannot be read.
-pub fn is_exported_file(path: &Path, limits: &flambeau_archive::Limits) -> Res<bool> {
+pub fn is_exported_file(path: &Path, limits: &flambeau_archive::ArchiveLimits) -> Res<bool> {
     Ok(is_exported(Mapping::open(path)?.bytes(), limits))
 }
 
@@ -79,7 +79,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Res<ProgramModel> {
         return read_container(&container, options);
     }
     let bytes = std::fs::read(path)
-        .map_err(|e| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display())))?;
+        .map_err(|e| ArchiveError::new(ArchiveCode::Io, format!("cannot read {}: {e}", path.display())))?;
     read(&bytes, options)
 }
 

@@ -142,7 +142,7 @@ pub fn write_file(
 ) -> Result<(), ExportError> {
     let bytes = write(program, version, registry, Vec::new())?;
     let failed = |e: std::io::Error| {
-        ArchiveError::new(flambeau_archive::Code::Io, format!("cannot write {}: {e}", path.display()))
+        ArchiveError::new(flambeau_archive::ArchiveCode::Io, format!("cannot write {}: {e}", path.display()))
     };
     Ok(replace_file(path, |mut file| {
         file.write_all(&bytes).map_err(failed)?;

@@ -3,7 +3,7 @@
 //! Run: `cargo run --release -p flambeau --example own_rule`
 
 use flambeau::Session;
-use flambeau::rewrite::rules::trial::{Effort, try_rules};
+use flambeau::rewrite::rules::trial::{TrialLimits, try_rules};
 
 /// `exact` promises bitwise equal results; a rule with different rounding is `rounding`, and the default pipeline
 /// ignores it.
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = Session::builder().standard().rules("mine.rules", RULES).build()?;
 
     let mine = session.rules()?.filtered(|rule| rule.name.starts_with("mine/"));
-    for trial in try_rules(session.registry(), &mine, Effort::default()) {
+    for trial in try_rules(session.registry(), &mine, TrialLimits::default()) {
         println!("{}: {} programs agree, failure: {:?}", trial.rule, trial.tried, trial.failure);
     }
 

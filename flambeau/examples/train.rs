@@ -4,7 +4,7 @@
 //! and fails below 98 %.
 
 use flambeau::exec::tape::WalkMode;
-use flambeau::{IValue, Optimizer, Session, Tensor, Update};
+use flambeau::{IValue, Optimizer, Session, Tensor, UpdateRule};
 
 const SOURCE: &str = "
 def scores(x, w1, b1, w2, b2):
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
 
     let (training, test) = (moons(256, &mut numbers)?, moons(256, &mut numbers)?);
-    let mut optimizer = Optimizer::new(&session, parameters.clone(), Update::adamw(0.05))?;
+    let mut optimizer = Optimizer::new(&session, parameters.clone(), UpdateRule::adamw(0.05))?;
     for step in 0..200 {
         optimizer.zero_grad();
         let mut host = session.host();

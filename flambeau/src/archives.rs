@@ -6,7 +6,7 @@ use crate::module::{Module, join};
 use crate::program::{Program, Root};
 use crate::session::{Session, SessionBuilder};
 use flambeau_archive::{
-    ArchiveError, LoadError, LoadOptions, LoadedModule, Missing, Weights, call_with_hooks,
+    ArchiveError, LoadError, LoadOptions, LoadedModule, UncompiledFunctions, Weights, call_with_hooks,
 };
 use flambeau_exec::vm::Arguments;
 use flambeau_ir::module::AttributeKind;
@@ -58,8 +58,11 @@ impl Session {
     /// # Errors
     /// `A…` with record and offset, `F…` for errors in its code.
     pub fn load_archive(&self, path: impl AsRef<Path>) -> Result<Program, Error> {
-        let module = flambeau_archive::load_file(path.as_ref(), self.registry(), &self.settings.load)?;
-        Program::of_module(self, module)
+        let path = path.as_ref();
+        let load = || {
+            Program::of_module(self, flambeau_archive::load_file(path, self.registry(), &self.settings.load)?)
+        };
+        load().map_err(|error: Error| error.in_file(path.display()))
     }
 
     /// Loads a `.pt` archive from memory.
@@ -77,7 +80,12 @@ impl Session {
     /// # Errors
     /// `A…` with record and offset.
     pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<Weights, Error> {
-        let (path, limits) = (path.as_ref(), &self.settings.load.limits);
+        let path = path.as_ref();
+        self.weights_of(path).map_err(|error| error.in_file(path.display()))
+    }
+
+    fn weights_of(&self, path: &Path) -> Result<Weights, Error> {
+        let limits = &self.settings.load.limits;
         if !flambeau_archive::has_code_file(path, limits)? {
             return Ok(flambeau_archive::load_weights_file(path, self.settings.load.map, limits)?);
         }
@@ -105,7 +113,7 @@ impl Program {
         let (name, extra_files) = (self.archive_name().to_owned(), self.extra_files().to_vec());
         let version = self.archive_version().unwrap_or_default();
         let call = call_with_hooks(&unit, self.session.registry(), object.class())?.map(Arc::new);
-        let root = Root { object, name, version, call, missing: Missing::default(), extra_files };
+        let root = Root { object, name, version, call, missing: UncompiledFunctions::default(), extra_files };
         Ok(Program::with_root(&self.session, Arc::new(unit), root))
     }
 

@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::gradient_graphs::GraphPlans;
 use crate::recording::asks_for_gradients;
 use crate::session::{Execution, Session};
-use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
+use flambeau_exec::vm::{Arguments, CompiledProgram, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
 use flambeau_executor::{
-    CallOutcome, CompileJob, Deoptimization, Executor, Optimizer, Plan, PlanCache, SavedProfile, Stage,
-    StageFailure,
+    CallOutcome, CompileJob, CompileStage, Deoptimization, Executor, Plan, PlanCache, SavedProfile,
+    StageFailure, StageRunner,
 };
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
@@ -88,10 +88,10 @@ impl std::ops::Deref for Compiler {
 }
 
 /// A failed stage is recorded, as a failed optimization is.
-impl Optimizer for Compiler {
+impl StageRunner for Compiler {
     type Error = Error;
 
-    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Error> {
+    fn optimize(&self, graph: &Graph, stage: CompileStage) -> Result<Graph, Error> {
         self.session
             .staged(graph, &self.unit, stage)
             .inspect_err(|error| self.session.report(None, Some(stage), graph, &self.unit, error))
@@ -184,7 +184,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(functions: &Arc<Functions>, recycled: usize) -> Machine {
+    fn new(functions: &Arc<CompiledProgram>, recycled: usize) -> Machine {
         let vm = Vm::with_recycled(Arc::clone(functions), recycled);
         Machine { vm, args: Vec::new(), caches: Vec::new() }
     }
@@ -213,9 +213,9 @@ pub(crate) struct Engine {
     threads: usize,
     /// Prepares graphs that the embedder calls.
     entry: Compiler,
-    functions: Arc<Functions>,
+    functions: Arc<CompiledProgram>,
     /// The functions as they were loaded, and idle machines for them.
-    loaded: (Arc<Functions>, Mutex<Vec<Vm>>),
+    loaded: (Arc<CompiledProgram>, Mutex<Vec<Vm>>),
     /// Code of graphs that the embedder calls, by the address of the graph. The code keeps the graph alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
     /// Executors of graphs that the embedder calls, by the address of the graph, which the executor keeps alive.
@@ -236,8 +236,8 @@ impl Engine {
             recycled: session.recycled(),
             threads: session.threads(),
             entry: Compiler(Arc::new(Prepared::new(session, unit))),
-            functions: Functions::new(Arc::new(Prepared::new(session, unit))),
-            loaded: (Functions::new(Arc::clone(unit) as _), Mutex::default()),
+            functions: CompiledProgram::new(Arc::new(Prepared::new(session, unit))),
+            loaded: (CompiledProgram::new(Arc::clone(unit) as _), Mutex::default()),
             codes: Mutex::default(),
             executors: Mutex::default(),
             machine: TryCell::new(None),

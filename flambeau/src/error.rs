@@ -43,6 +43,14 @@ impl Error {
         Error::new(Fault::Misuse, "X0003", message)
     }
 
+    /// Names the file that the error is about, unless its positions do.
+    pub(crate) fn in_file(self, file: impl fmt::Display) -> Self {
+        if !self.diagnostics.is_empty() || self.trace.iter().any(|t| t.range.is_some()) {
+            return self;
+        }
+        Error { message: format!("{file}: {}", self.message), ..self }
+    }
+
     /// Returns the full text: diagnostics with their source lines, or the traceback.
     pub fn render(&self) -> String {
         if !self.diagnostics.is_empty() {

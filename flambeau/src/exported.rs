@@ -24,12 +24,12 @@ use std::sync::Arc;
 /// A program of a `.pt2` file.
 #[derive(Clone)]
 pub struct ExportedProgram {
-    parts: Arc<Parts>,
+    parts: Arc<ExportedState>,
     entry: Entry,
 }
 
 /// The state that all copies of a program share.
-pub(crate) struct Parts {
+pub(crate) struct ExportedState {
     pub(crate) model: ProgramModel,
     pub(crate) spec: CallSpec,
     metadata: Metadata,
@@ -64,7 +64,9 @@ impl Session {
     /// # Errors
     /// `A…` and `E…` with record, node and field; `E011` for an operator that is not registered.
     pub fn load_exported(&self, path: impl AsRef<Path>) -> Result<ExportedProgram, Error> {
-        ExportedProgram::new(self, read_file(path.as_ref(), &self.read_options())?)
+        let path = path.as_ref();
+        let load = || ExportedProgram::new(self, read_file(path, &self.read_options())?);
+        load().map_err(|error: Error| error.in_file(path.display()))
     }
 
     /// Loads a `.pt2` file from memory.
@@ -114,12 +116,12 @@ impl ExportedProgram {
         });
         let outputs = outputs.collect::<Result<_, ExportError>>()?;
         let entry = Program::of_graph(session, Arc::new(graph)).entry("forward")?;
-        let parts = Arc::new(Parts { model, spec, metadata, inputs, outputs });
+        let parts = Arc::new(ExportedState { model, spec, metadata, inputs, outputs });
         Ok(ExportedProgram { parts, entry })
     }
 
     /// Returns model, interface, and the meaning of the graph's inputs and outputs.
-    pub(crate) fn parts(&self) -> &Parts {
+    pub(crate) fn parts(&self) -> &ExportedState {
         &self.parts
     }
 

@@ -9,7 +9,7 @@
 use crate::error::Error;
 use crate::exported::{ExportedProgram, Input, Output};
 use crate::program::{Program, Root};
-use flambeau_archive::Missing;
+use flambeau_archive::UncompiledFunctions;
 use flambeau_export::model::InputSpec;
 use flambeau_export::tree::{TreeSpec, TreeView};
 use flambeau_ir::attr::names;
@@ -62,7 +62,7 @@ impl ExportedProgram {
             name: "exported".to_owned(),
             version: 0,
             call: None,
-            missing: Missing::default(),
+            missing: UncompiledFunctions::default(),
             extra_files: self.parts().model.extra_files.iter().map(|(n, b)| (n.clone(), b.clone())).collect(),
         };
         Ok(Program::with_root(self.entry().session(), Arc::new(unit), root))

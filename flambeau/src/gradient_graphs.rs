@@ -19,7 +19,7 @@ use flambeau_ir::value::Object;
 use flambeau_ir::{
     At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
 };
-use flambeau_rewrite::Elements;
+use flambeau_rewrite::ContainerOp;
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -601,10 +601,10 @@ fn unpacked_entries(
     let Some((key, elem)) = ty.dict_types().filter(|(_, elem)| elem.is_tensor()) else {
         return refused(graph, "an argument is a dictionary of other values than tensors");
     };
-    let column = registry.column::<Elements>();
+    let column = registry.column::<ContainerOp>();
     let takes = |op: &OpId| {
         let args = &registry.schema(*op).args;
-        column.get(*op) == Some(&Elements::Value) && args.get(1).is_some_and(|arg| arg.ty == key)
+        column.get(*op) == Some(&ContainerOp::Value) && args.get(1).is_some_and(|arg| arg.ty == key)
     };
     let Some(read) = registry.ids().find(takes) else {
         return refused(graph, "an argument is a dictionary with keys of an unknown type");
@@ -629,11 +629,11 @@ fn unpacked_entries(
 
 /// Refuses writes to an argument's container, which the caller would not see.
 fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferentiable> {
-    let writes = |n: &NodeId| match graph.op(*n).row().and_then(|row| graph.registry().facet::<Elements>(row))
-    {
-        Some(what) => what.writes(),
-        None => graph.effects(*n).may_write(),
-    };
+    let writes =
+        |n: &NodeId| match graph.op(*n).row().and_then(|row| graph.registry().facet::<ContainerOp>(row)) {
+            Some(what) => what.writes(),
+            None => graph.effects(*n).may_write(),
+        };
     match graph.uses(container).map(|u| u.user).find(writes) {
         Some(node) => Err(NotDifferentiable::at(graph, node, "writes a container that is an argument")),
         None => Ok(()),

@@ -6,9 +6,9 @@
 use crate::error::Error;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, Input, Tape, WalkMode};
+use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, FormulaInput, Tape, WalkMode};
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
-use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
+use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
 use flambeau_ir::{Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol};
 use flambeau_rewrite::autodiff::{
     self, ArgGradient, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named,
@@ -48,7 +48,7 @@ impl Known {
     }
 
     /// Returns the inputs of formula `index`.
-    fn inputs(&self, index: usize) -> &[Input] {
+    fn inputs(&self, index: usize) -> &[FormulaInput] {
         match &*self.derivative {
             Derivative::Constant | Derivative::Layout => &[],
             Derivative::Formulas(all) => all.get(index).and_then(|f| f.inputs.as_deref()).unwrap_or_default(),
@@ -143,7 +143,7 @@ impl Library {
         let source = Source::new(format!("<gradient of {}>", schema.full_name()).as_str(), text);
         let file = SourceFile::new(source, &self.session.source_limits());
         let compilation =
-            Compilation::new(Arc::clone(self.registry()), &NativeResolver, self.session.source_limits());
+            CompileSession::new(Arc::clone(self.registry()), &NativeResolver, self.session.source_limits());
         compilation.declare_source(&self.helpers)?;
         compilation.declare_source(&file)?;
         let name = Symbol::new("gradient");
@@ -263,7 +263,7 @@ impl Derivatives for Library {
         let source = || known.source(schema, index, complex);
         let entry = self.compiled((op, index, complex), source).map_err(|e| fail(e.to_string()))?;
         let of = known.inputs(index).iter().zip(inputs).map(|(input, value)| match input {
-            Input::Arg(i) => concrete_value(value, schema.args[*i].ty, complex),
+            FormulaInput::Arg(i) => concrete_value(value, schema.args[*i].ty, complex),
             _ => value,
         });
         let args: Vec<IValue> = of.collect();
@@ -278,12 +278,12 @@ impl Derivatives for Library {
 }
 
 /// Converts the inputs of a formula to those of a tape.
-fn inputs_of(source: &FormulaSource) -> Vec<Input> {
+fn inputs_of(source: &FormulaSource) -> Vec<FormulaInput> {
     let inputs = source.params.iter().map(|named| match named {
-        Named::Grad(i) => Input::Grad(*i),
-        Named::Arg(i) => Input::Arg(*i),
-        Named::Like(i) => Input::Like(*i),
-        Named::Result(i) => Input::Result(*i),
+        Named::Grad(i) => FormulaInput::Grad(*i),
+        Named::Arg(i) => FormulaInput::Arg(*i),
+        Named::Like(i) => FormulaInput::Like(*i),
+        Named::Result(i) => FormulaInput::Result(*i),
     });
     inputs.collect()
 }
@@ -371,7 +371,7 @@ impl Session {
 
     /// Returns the gradient that backward walks accumulated in a leaf, as PyTorch's `.grad`.
     pub fn accumulated_gradient(leaf: &Tensor) -> Option<Tensor> {
-        tape::gathered(leaf)
+        tape::accumulated_grad(leaf)
     }
 }
 

@@ -84,7 +84,7 @@ pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, OptimizationLimits, RunLimits};
 pub use module::Module;
-pub use optim::{Optimizer, Update};
+pub use optim::{Optimizer, UpdateRule};
 pub use plans::RestoredPlans;
 pub use program::{Entry, Program};
 pub use session::{Compilation, Execution, Session, SessionBuilder};

@@ -13,7 +13,7 @@ use flambeau_tensor::Tensor;
 
 /// The rule by which a step changes a parameter, with the settings of PyTorch's optimizers of these names.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Update {
+pub enum UpdateRule {
     /// Stochastic gradient descent with momentum.
     Sgd {
         /// The learning rate.
@@ -42,34 +42,34 @@ pub enum Update {
     },
 }
 
-impl Update {
+impl UpdateRule {
     /// Gradient descent without momentum and decay.
-    pub fn sgd(lr: f64) -> Update {
-        Update::Sgd { lr, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
+    pub fn sgd(lr: f64) -> UpdateRule {
+        UpdateRule::Sgd { lr, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
     }
 
     /// Adam with PyTorch's defaults.
-    pub fn adam(lr: f64) -> Update {
-        Update::Adam { lr, betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0, decoupled: false }
+    pub fn adam(lr: f64) -> UpdateRule {
+        UpdateRule::Adam { lr, betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0, decoupled: false }
     }
 
     /// AdamW with PyTorch's defaults.
-    pub fn adamw(lr: f64) -> Update {
-        Update::Adam { lr, betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01, decoupled: true }
+    pub fn adamw(lr: f64) -> UpdateRule {
+        UpdateRule::Adam { lr, betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01, decoupled: true }
     }
 
     /// The names of the tensors in the state of a parameter.
     fn state(&self) -> &'static [&'static str] {
         match self {
-            Update::Sgd { .. } => &["momentum_buffer"],
-            Update::Adam { .. } => &["exp_avg", "exp_avg_sq"],
+            UpdateRule::Sgd { .. } => &["momentum_buffer"],
+            UpdateRule::Adam { .. } => &["exp_avg", "exp_avg_sq"],
         }
     }
 
     fn function(&self) -> &'static str {
         match self {
-            Update::Sgd { .. } => "sgd",
-            Update::Adam { .. } => "adam",
+            UpdateRule::Sgd { .. } => "sgd",
+            UpdateRule::Adam { .. } => "adam",
         }
     }
 
@@ -78,11 +78,11 @@ impl Update {
         let numbers = |numbers: &[f64]| numbers.iter().map(|x| IValue::Float(*x)).collect::<Vec<_>>();
         let mut args = vec![IValue::Int(step)];
         match *self {
-            Update::Sgd { lr, momentum, dampening, weight_decay, nesterov } => {
+            UpdateRule::Sgd { lr, momentum, dampening, weight_decay, nesterov } => {
                 args.extend(numbers(&[lr, momentum, dampening, weight_decay]));
                 args.push(IValue::Bool(nesterov));
             }
-            Update::Adam { lr, betas, eps, weight_decay, decoupled } => {
+            UpdateRule::Adam { lr, betas, eps, weight_decay, decoupled } => {
                 args.extend(numbers(&[lr, betas.0, betas.1, eps, weight_decay]));
                 args.push(IValue::Bool(decoupled));
             }
@@ -131,7 +131,7 @@ struct Parameter {
 /// An optimizer of named parameters, such as [`crate::Module::named_parameters`] returns.
 pub struct Optimizer {
     session: Session,
-    update: Update,
+    update: UpdateRule,
     entry: Entry,
     parameters: Vec<Parameter>,
 }
@@ -144,7 +144,7 @@ impl Optimizer {
     pub fn new(
         session: &Session,
         parameters: impl IntoIterator<Item = (String, Tensor)>,
-        update: Update,
+        update: UpdateRule,
     ) -> Result<Optimizer, Error> {
         let entry = session.compile_source(SOURCE, "<optimizers>")?.entry(update.function())?;
         let trained = parameters.into_iter().filter(|(_, tensor)| tensor.requires_grad());
@@ -159,7 +159,7 @@ impl Optimizer {
 
     /// Removes the accumulated gradients, so that the next backward walk starts anew.
     pub fn zero_grad(&self) {
-        self.parameters.iter().for_each(|p| tape::clear_gathered(&p.tensor));
+        self.parameters.iter().for_each(|p| tape::clear_accumulated_grad(&p.tensor));
     }
 
     /// Changes each parameter that has an accumulated gradient.
@@ -170,7 +170,7 @@ impl Optimizer {
         let mut host = self.session.host();
         host.set_grad_enabled(false);
         for p in &mut self.parameters {
-            let Some(grad) = tape::gathered(&p.tensor) else { continue };
+            let Some(grad) = tape::accumulated_grad(&p.tensor) else { continue };
             p.steps += 1;
             let mut args = vec![IValue::Tensor(p.tensor.clone()), IValue::Tensor(grad)];
             args.extend(p.state.iter().cloned().map(IValue::Tensor));
@@ -184,7 +184,7 @@ impl Optimizer {
     ///
     /// # Errors
     /// `X0003` if the rule has another kind of state.
-    pub fn set_update(&mut self, update: Update) -> Result<(), Error> {
+    pub fn set_update(&mut self, update: UpdateRule) -> Result<(), Error> {
         if update.function() != self.update.function() {
             return Err(Error::misuse("an update with another kind of state"));
         }

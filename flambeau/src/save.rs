@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::program::Program;
 use flambeau_archive::{ArchiveError, CodeFile, SaveModule, States, replace_file, save};
-use flambeau_frontend::print::{Definition, Printed, SourceMap, program as print_program};
+use flambeau_frontend::print::{Definition, PrintedProgram, SourceMap, program as print_program};
 use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Symbol, Type};
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ impl Program {
 struct Parts {
     root: Object,
     states: States,
-    printed: Printed,
+    printed: PrintedProgram,
 }
 
 impl Parts {

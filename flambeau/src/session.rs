@@ -9,7 +9,7 @@ use crate::program::Program;
 use flambeau_analysis::{Analyses, ConstantOwner};
 use flambeau_exec::vm::Vm;
 use flambeau_exec::{Host, Kernel, panic_message};
-use flambeau_executor::{Deopt, Stage};
+use flambeau_executor::{CompileStage, Deopt};
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::{CompilationUnit, Facet, Fault, Graph, OpDef, Registry, RegistryBuilder, Source, Symbol};
@@ -17,7 +17,7 @@ use flambeau_rewrite::manager::reproducer;
 use flambeau_rewrite::{
     Checks, Control, Deadline, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
 };
-use flambeau_tensor::{Budget, switches};
+use flambeau_tensor::{MemoryBudget, switches};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -78,7 +78,7 @@ pub(crate) type Loading = flambeau_archive::LoadOptions;
 #[cfg(not(feature = "archive"))]
 #[derive(Clone, Default)]
 pub(crate) struct Loading {
-    source_limits: flambeau_frontend::Limits,
+    source_limits: flambeau_frontend::FrontendLimits,
 }
 
 /// Settings of a session other than operators, rules and passes.
@@ -95,7 +95,7 @@ pub(crate) struct Settings {
     exported: flambeau_export::container::Limits,
     recycled: usize,
     threads: usize,
-    executor: flambeau_executor::Settings,
+    executor: flambeau_executor::ExecutorSettings,
     compilation: Compilation,
     background: Background,
     failures: Failures,
@@ -116,7 +116,7 @@ impl Default for Settings {
             exported: flambeau_export::container::Limits::default(),
             recycled: Vm::RECYCLED,
             threads: 0,
-            executor: flambeau_executor::Settings::default(),
+            executor: flambeau_executor::ExecutorSettings::default(),
             compilation: Compilation::default(),
             background: Background::default(),
             failures: Failures::default(),
@@ -483,7 +483,7 @@ impl Session {
     pub(crate) fn report(
         &self,
         function: Option<Symbol>,
-        stage: Option<Stage>,
+        stage: Option<CompileStage>,
         graph: &Graph,
         unit: &CompilationUnit,
         error: &Error,
@@ -531,7 +531,7 @@ impl Session {
     }
 
     /// Returns the settings of the executors of entries.
-    pub(crate) fn executor_settings(&self) -> flambeau_executor::Settings {
+    pub(crate) fn executor_settings(&self) -> flambeau_executor::ExecutorSettings {
         self.settings.executor
     }
 
@@ -617,7 +617,7 @@ impl Session {
     pub fn parse_ir_named(&self, text: &str, name: &str) -> Result<Program, Error> {
         let source = Source::new(name, text);
         let graph = parse_graph_with(&source, &self.registry, self.settings.text)?;
-        flambeau_ir::verify::verify(&graph)?;
+        flambeau_ir::verify::verify(&graph).map_err(|errors| Error::from(errors).in_file(name))?;
         Ok(Program::of_graph(self, Arc::new(graph)))
     }
 
@@ -698,7 +698,12 @@ impl Session {
     }
 
     /// Returns a copy of `graph` after a stage of the executor.
-    pub(crate) fn staged(&self, graph: &Graph, unit: &CompilationUnit, stage: Stage) -> Result<Graph, Error> {
+    pub(crate) fn staged(
+        &self,
+        graph: &Graph,
+        unit: &CompilationUnit,
+        stage: CompileStage,
+    ) -> Result<Graph, Error> {
         self.apply_text(graph, unit, stage.name())
     }
 
@@ -709,7 +714,7 @@ impl Session {
     }
 
     /// Returns the limits of source texts.
-    pub(crate) fn source_limits(&self) -> flambeau_frontend::Limits {
+    pub(crate) fn source_limits(&self) -> flambeau_frontend::FrontendLimits {
         self.settings.load.source_limits
     }
 
@@ -731,7 +736,7 @@ impl Session {
     pub fn host(&self) -> Host {
         let (mut host, limits) = (Host::new(), &self.settings.run);
         host.set_fuel(limits.fuel).set_max_depth(limits.depth).set_time(limits.time);
-        host.set_budget(limits.memory.map(Budget::new));
+        host.set_budget(limits.memory.map(MemoryBudget::new));
         host
     }
 }

@@ -2,7 +2,7 @@
 //! test` runs these tests with all features and without any.
 #![allow(clippy::assertions_on_constants, reason = "features are constants of a build")]
 
-use flambeau::analysis::{AliasDb, Analyses, Dtype, Liveness, Shape, Shapes};
+use flambeau::analysis::{AliasDb, Analyses, Dtype, Liveness, ResultShapes, Shapes};
 #[cfg(not(feature = "kernels"))]
 use flambeau::exec::{Host, Intrinsic, Kernel};
 use flambeau::ir::text::PrintOptions;
@@ -99,7 +99,7 @@ fn saturation_runs_or_reports_the_missing_feature() {
 fn facts_about_operators_need_no_kernel() {
     let session = session();
     let registry = session.registry();
-    assert!(registry.column::<Shape>().iter().count() > 1500);
+    assert!(registry.column::<ResultShapes>().iter().count() > 1500);
     assert!(registry.column::<Dtype>().iter().count() > 1500);
     let find = |name: &str, overload: &str| {
         registry.find(Symbol::new(name), Symbol::new(overload)).expect("it is declared")

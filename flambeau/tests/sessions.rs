@@ -188,6 +188,7 @@ fn within(limits: RunLimits, source: &str) -> Error {
         let start = Instant::now();
         let error = program.entry("f").expect("there").call(&[], &[]).expect_err("a limit");
         assert_eq!(error.fault, Fault::Limit, "{error}");
+        assert!(error.render().contains("\"f.py\", line "), "{}", error.render());
         assert!(start.elapsed() < Duration::from_secs(60));
         last = Some(error);
     }
@@ -231,7 +232,7 @@ fn the_standard_session_is_bounded() {
     let session = Session::standard().expect("consistent").with_limits(Limits::trusted());
     assert_eq!(session.limits().run, RunLimits::trusted());
     assert_eq!(session.limits().optimization, OptimizationLimits::trusted());
-    assert_eq!(session.limits().archive, flambeau::archive::Limits::trusted());
+    assert_eq!(session.limits().archive, flambeau::archive::ArchiveLimits::trusted());
     let x = IValue::Tensor(Tensor::zeros(&[2], flambeau::tensor::DType::F32).expect("small"));
     let program = session.compile_source("def f(x):\n    return x + 1\n", "f.py").expect("compiles");
     assert!(program.entry("f").expect("there").call(&[x], &[]).is_ok());

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::tape::WalkMode;
-use flambeau::{Entry, IValue, Optimizer, Session, Tensor, Update};
+use flambeau::{Entry, IValue, Optimizer, Session, Tensor, UpdateRule};
 
 const SOURCE: &str = "
 def loss(p):
@@ -76,7 +76,7 @@ fn derivatives_that_do_not_exist_are_refused() {
 }
 
 /// Takes three steps on `loss` and returns the parameter.
-fn trained(update: Update) -> Vec<f64> {
+fn trained(update: UpdateRule) -> Vec<f64> {
     let session = Session::standard().unwrap();
     let loss = entry(&session, "loss");
     let p = tensor(&[1.0, -2.0, 0.5]);
@@ -103,25 +103,25 @@ fn trained(update: Update) -> Vec<f64> {
 /// Recorded from PyTorch 2.6: `torch.optim.SGD`, `Adam` and `AdamW` with the same settings.
 #[test]
 fn optimizers_step_as_in_pytorch() {
-    let momentum = |momentum, dampening, weight_decay, nesterov| Update::Sgd {
+    let momentum = |momentum, dampening, weight_decay, nesterov| UpdateRule::Sgd {
         lr: 0.01,
         momentum,
         dampening,
         weight_decay,
         nesterov,
     };
-    let decayed = match Update::adam(0.1) {
-        Update::Adam { lr, betas, eps, decoupled, .. } => {
-            Update::Adam { lr, betas, eps, decoupled, weight_decay: 0.01 }
+    let decayed = match UpdateRule::adam(0.1) {
+        UpdateRule::Adam { lr, betas, eps, decoupled, .. } => {
+            UpdateRule::Adam { lr, betas, eps, decoupled, weight_decay: 0.01 }
         }
         other => other,
     };
     for (update, expected) in [
-        (Update::sgd(0.1), [0.2459008, -20.10166670000001, 0.08210158320312498]),
+        (UpdateRule::sgd(0.1), [0.2459008, -20.10166670000001, 0.08210158320312498]),
         (momentum(0.9, 0.0, 0.1, true), [0.7014216980213657, -3.284089140705916, 0.36229457689788486]),
         (momentum(0.9, 0.5, 0.0, false), [0.8385442461353599, -2.5768413736429334, 0.4282900172453905]),
         (decayed, [0.7025649634864021, -2.3004865648098174, 0.2027245380225357]),
-        (Update::adamw(0.1), [0.6999060127249124, -2.2941898825968705, 0.20153650239307586]),
+        (UpdateRule::adamw(0.1), [0.6999060127249124, -2.2941898825968705, 0.20153650239307586]),
     ] {
         for (found, expected) in trained(update).into_iter().zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{update:?}: {found} where {expected} was recorded");

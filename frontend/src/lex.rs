@@ -11,7 +11,7 @@
 //! An f-string becomes a run of tokens: [`Tok::FStart`], then text pieces and expressions between [`Tok::FOpen`] and
 //! [`Tok::FClose`], then [`Tok::FEnd`].
 
-use crate::limits::Limits;
+use crate::limits::FrontendLimits;
 use crate::span::{Problem, ProblemKind, Span};
 
 /// Kinds of tokens. Operators and keywords are named after their text.
@@ -295,7 +295,7 @@ const MAX_F_NESTING: u32 = 4;
 
 /// Splits `src` into tokens. Appends problems to `problems`, up to `limits.problems` of them, and continues to the end of
 /// the source.
-pub fn lex(src: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Vec<Token> {
+pub fn lex(src: &str, limits: &FrontendLimits, problems: &mut Vec<Problem>) -> Vec<Token> {
     if src.len() > limits.source_bytes.min(u32::MAX as usize - 1) {
         problems.push(Problem::new(
             ProblemKind::Limit,
@@ -678,14 +678,14 @@ mod tests {
 
     fn kinds(src: &str) -> Vec<Tok> {
         let mut problems = Vec::new();
-        let toks = lex(src, &Limits::default(), &mut problems);
+        let toks = lex(src, &FrontendLimits::default(), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
         toks.into_iter().map(|t| t.kind).collect()
     }
 
     fn problems(src: &str) -> Vec<String> {
         let mut problems = Vec::new();
-        lex(src, &Limits::default(), &mut problems);
+        lex(src, &FrontendLimits::default(), &mut problems);
         problems.into_iter().map(|p| p.message).collect()
     }
 
@@ -735,7 +735,7 @@ mod tests {
     fn numbers_and_strings() {
         let mut p = Vec::new();
         let src = "1 1.5 .5 5. 1e-5 1e5j 0x1F 1_000 'a\\'b' \"\"\"x\ny\"\"\" r'\\d' 1.e3 2..x";
-        let toks = lex(src, &Limits::default(), &mut p);
+        let toks = lex(src, &FrontendLimits::default(), &mut p);
         let texts: Vec<_> = toks.iter().map(|t| &src[t.start as usize..(t.start + t.len) as usize]).collect();
         assert_eq!(
             texts[..14],

@@ -13,10 +13,10 @@ pub mod tree;
 pub mod view;
 
 pub use emit::{
-    NativeResolver, Overload, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_sources,
-    compile_stages, compile_with, host_object,
+    CompileSession, NativeResolver, Overload, Resolver, SourceFile, Sugar, SugaredValue, compile,
+    compile_sources, compile_stages, compile_with, host_object,
 };
-pub use limits::Limits;
+pub use limits::FrontendLimits;
 pub use parse::{Parsed, parse, parse_expression};
 pub use span::{Problem, ProblemKind, Span};
-pub use tree::{Ast, Leaf, Op, TreeId, TreeKind};
+pub use tree::{Ast, Leaf, SyntaxOp, TreeId, TreeKind};

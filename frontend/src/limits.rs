@@ -5,7 +5,7 @@
 
 /// Limits on parsing and compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FrontendLimits {
     /// Largest source text, in bytes.
     pub source_bytes: usize,
     /// Maximum nesting depth of brackets, operators and blocks.
@@ -16,13 +16,13 @@ pub struct Limits {
     pub nodes: usize,
 }
 
-impl Default for Limits {
+impl Default for FrontendLimits {
     fn default() -> Self {
-        Limits { source_bytes: 256 << 20, nesting: 1_000_000, problems: 100, nodes: 10_000_000 }
+        FrontendLimits { source_bytes: 256 << 20, nesting: 1_000_000, problems: 100, nodes: 10_000_000 }
     }
 }
 
-impl Limits {
+impl FrontendLimits {
     /// Returns the limit `problems`, but at least 1: a source without a reported problem counts as valid.
     pub(crate) fn max_problems(&self) -> usize {
         self.problems.max(1)
@@ -30,6 +30,11 @@ impl Limits {
 
     /// Limits for trusted input: only those that the data structures impose.
     pub fn trusted() -> Self {
-        Limits { source_bytes: u32::MAX as usize - 1, nesting: usize::MAX, problems: 1000, nodes: usize::MAX }
+        FrontendLimits {
+            source_bytes: u32::MAX as usize - 1,
+            nesting: usize::MAX,
+            problems: 1000,
+            nodes: usize::MAX,
+        }
     }
 }

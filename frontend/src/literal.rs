@@ -5,7 +5,7 @@
 
 use flambeau_ir::IValue;
 
-use crate::tree::{Leaf, Op};
+use crate::tree::{Leaf, SyntaxOp};
 
 /// Parses the text of a number token.
 pub(crate) fn number(text: &str) -> Result<Leaf, String> {
@@ -54,7 +54,7 @@ fn integer(digits: &str, radix: u32, text: &str) -> Result<Leaf, String> {
 
 /// Folds `a op b` to the value that the program would compute. Returns `None` if the operation would fail at run time,
 /// or if constants of these types are not folded.
-pub(crate) fn arithmetic(op: Op, a: &IValue, b: &IValue) -> Option<IValue> {
+pub(crate) fn arithmetic(op: SyntaxOp, a: &IValue, b: &IValue) -> Option<IValue> {
     let floor = |x: f64, y: f64| (y != 0.0).then(|| (x / y).floor());
     if let (IValue::Int(a), IValue::Int(b)) = (a, b) {
         let (a, b) = (*a, *b);
@@ -64,17 +64,17 @@ pub(crate) fn arithmetic(op: Op, a: &IValue, b: &IValue) -> Option<IValue> {
             Some(if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q })
         };
         return Some(match op {
-            Op::Add => IValue::Int(a.wrapping_add(b)),
-            Op::Sub => IValue::Int(a.wrapping_sub(b)),
-            Op::Mul => IValue::Int(a.wrapping_mul(b)),
-            Op::Div if b != 0 => IValue::Float(a as f64 / b as f64),
-            Op::FloorDiv => IValue::Int(quotient()?),
-            Op::Mod => IValue::Int(a.wrapping_sub(quotient()?.wrapping_mul(b))),
-            Op::Pow => IValue::Float((a as f64).powf(b as f64)),
+            SyntaxOp::Add => IValue::Int(a.wrapping_add(b)),
+            SyntaxOp::Sub => IValue::Int(a.wrapping_sub(b)),
+            SyntaxOp::Mul => IValue::Int(a.wrapping_mul(b)),
+            SyntaxOp::Div if b != 0 => IValue::Float(a as f64 / b as f64),
+            SyntaxOp::FloorDiv => IValue::Int(quotient()?),
+            SyntaxOp::Mod => IValue::Int(a.wrapping_sub(quotient()?.wrapping_mul(b))),
+            SyntaxOp::Pow => IValue::Float((a as f64).powf(b as f64)),
             _ => return None,
         });
     }
-    if let (IValue::Str(a), IValue::Str(b), Op::Add) = (a, b, op) {
+    if let (IValue::Str(a), IValue::Str(b), SyntaxOp::Add) = (a, b, op) {
         return Some(IValue::str(&format!("{}{}", a.to_str()?, b.to_str()?)));
     }
     let float = |v: &IValue| match v {
@@ -82,22 +82,22 @@ pub(crate) fn arithmetic(op: Op, a: &IValue, b: &IValue) -> Option<IValue> {
         IValue::Float(v) => Some(*v),
         _ => None,
     };
-    if let (Some(re), IValue::Complex(z), Op::Add | Op::Sub) = (float(a), b, op)
+    if let (Some(re), IValue::Complex(z), SyntaxOp::Add | SyntaxOp::Sub) = (float(a), b, op)
         && z.re == 0.0
     {
         // The literal `re + imj`, whose parts are taken as they are: signs of zeros and infinities stay.
-        let im = if op == Op::Sub { -z.im } else { z.im };
+        let im = if op == SyntaxOp::Sub { -z.im } else { z.im };
         return Some(IValue::complex(flambeau_tensor::Complex::new(re, im)));
     }
     let (a, b) = (float(a)?, float(b)?);
     Some(IValue::Float(match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div if b != 0.0 => a / b,
-        Op::FloorDiv => floor(a, b)?,
-        Op::Mod => a - b * floor(a, b)?,
-        Op::Pow => a.powf(b),
+        SyntaxOp::Add => a + b,
+        SyntaxOp::Sub => a - b,
+        SyntaxOp::Mul => a * b,
+        SyntaxOp::Div if b != 0.0 => a / b,
+        SyntaxOp::FloorDiv => floor(a, b)?,
+        SyntaxOp::Mod => a - b * floor(a, b)?,
+        SyntaxOp::Pow => a.powf(b),
         _ => return None,
     }))
 }

@@ -28,7 +28,7 @@ pub enum ProblemKind {
     Syntax,
     /// The source is valid Python outside of the TorchScript subset.
     Unsupported,
-    /// A limit of [`crate::Limits`] is exceeded.
+    /// A limit of [`crate::FrontendLimits`] is exceeded.
     Limit,
 }
 

@@ -79,7 +79,7 @@ impl ArenaBehavior for TreeIds {
 
 /// Id of an interned name or string of one [`Ast`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Name(u32);
+pub struct NameId(u32);
 
 /// Kinds of trees. The table at the head of this module lists their shapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -141,7 +141,7 @@ pub enum TreeKind {
 /// Operators of [`TreeKind::BinOp`], [`TreeKind::UnaryOp`] and [`TreeKind::AugAssign`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[expect(missing_docs, reason = "each is the operator of its name")]
-pub enum Op {
+pub enum SyntaxOp {
     Add,
     Sub,
     Mul,
@@ -172,10 +172,10 @@ pub enum Op {
     Invert,
 }
 
-impl Op {
+impl SyntaxOp {
     /// Returns the operator as written in source.
     pub fn text(self) -> &'static str {
-        use Op::*;
+        use SyntaxOp::*;
         match self {
             Add | Pos => "+",
             Sub | Neg => "-",
@@ -213,9 +213,9 @@ pub enum Leaf {
     /// Nothing.
     None,
     /// A name, or the value of a string literal.
-    Name(Name),
+    Name(NameId),
     /// An operator.
-    Op(Op),
+    Op(SyntaxOp),
     /// An integer literal.
     Int(i64),
     /// A float literal.
@@ -228,8 +228,8 @@ pub enum Leaf {
 #[derive(Clone, Copy, Debug)]
 enum Stored {
     None,
-    Name(Name),
-    Op(Op),
+    Name(NameId),
+    Op(SyntaxOp),
     Int(u32),
     Float(u32),
     Imag(u32),
@@ -255,7 +255,7 @@ pub struct Ast {
     /// The bits of the number literals.
     numbers: Vec<u64>,
     names: Vec<(Box<str>, OnceLock<Symbol>)>,
-    by_name: HashMap<Box<str>, Name, FxBuildHasher>,
+    by_name: HashMap<Box<str>, NameId, FxBuildHasher>,
 }
 
 impl Default for Ast {
@@ -359,7 +359,7 @@ impl Ast {
     }
 
     /// Returns the operator in the leaf of `id`.
-    pub fn op(&self, id: TreeId) -> Option<Op> {
+    pub fn op(&self, id: TreeId) -> Option<SyntaxOp> {
         match self.trees[id].leaf {
             Stored::Op(op) => Some(op),
             _ => None,
@@ -367,7 +367,7 @@ impl Ast {
     }
 
     /// Returns the text of a name.
-    pub fn text(&self, name: Name) -> &str {
+    pub fn text(&self, name: NameId) -> &str {
         &self.names[name.0 as usize].0
     }
 
@@ -379,11 +379,11 @@ impl Ast {
     }
 
     /// Interns `text` and returns its id.
-    pub fn intern(&mut self, text: &str) -> Name {
+    pub fn intern(&mut self, text: &str) -> NameId {
         if let Some(&name) = self.by_name.get(text) {
             return name;
         }
-        let name = Name(self.names.len() as u32);
+        let name = NameId(self.names.len() as u32);
         self.names.push((text.into(), OnceLock::new()));
         self.by_name.insert(text.into(), name);
         name

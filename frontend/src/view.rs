@@ -4,7 +4,7 @@
 //! kind. The accessors rely on the shapes that the parser guarantees.
 
 use crate::span::Span;
-use crate::tree::{Ast, Op, TreeId, TreeKind};
+use crate::tree::{Ast, SyntaxOp, TreeId, TreeKind};
 
 /// Defines views and their accessors. `tree`, `maybe`, `list` are the child at a position: required, optional, or the children
 /// of a list; `rest` is all children from a position on; `name` and `op` are what the tree itself holds. The entry
@@ -65,7 +65,7 @@ macro_rules! views {
     (@type list) => { &'a [TreeId] };
     (@type rest) => { &'a [TreeId] };
     (@type name) => { &'a str };
-    (@type op) => { Option<Op> };
+    (@type op) => { Option<SyntaxOp> };
     (@get tree $s:ident, $at:expr) => { $s.ast.child($s.id, $at) };
     (@get maybe $s:ident, $at:expr) => { $s.ast.maybe($s.id, $at) };
     (@get list $s:ident, $at:expr) => { $s.ast.children($s.ast.child($s.id, $at)) };

@@ -2,7 +2,7 @@
 //! reference evaluator. Usage: `deopt [FAILURES] [SEED]`.
 
 use flambeau_fuzz::oracle::PlansAgree;
-use flambeau_fuzz::{Campaign, Oracle, Outcome, selftest};
+use flambeau_fuzz::{Campaign, CheckOutcome, Oracle, selftest};
 use std::time::Instant;
 
 fn main() -> Result<(), String> {
@@ -15,7 +15,7 @@ fn main() -> Result<(), String> {
     let (start, mut cases) = (Instant::now(), 0);
     while oracle.failures() < wanted {
         let case = campaign.case(cases);
-        if let Outcome::Failed(why) = oracle.check(&case) {
+        if let CheckOutcome::Failed(why) = oracle.check(&case) {
             return Err(format!("case {cases} of seed {seed}: {why}\n{}", case.to_text()));
         }
         cases += 1;

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::generate::OperatorPool;
-use crate::oracle::{Oracle, Outcome};
+use crate::oracle::{CheckOutcome, Oracle};
 use crate::reduce::reduce;
 use flambeau_exec::Gen;
 use flambeau_ir::Registry;
@@ -30,13 +30,13 @@ pub struct Tally {
 
 impl Tally {
     /// Counts one case.
-    pub fn add(&mut self, outcome: &Outcome) {
+    pub fn add(&mut self, outcome: &CheckOutcome) {
         match outcome {
-            Outcome::Checked => self.checked += 1,
-            Outcome::Changed => (self.checked, self.changed) = (self.checked + 1, self.changed + 1),
-            Outcome::Rejected(_) => self.rejected += 1,
-            Outcome::Timeout => self.timeout += 1,
-            Outcome::Failed(_) => self.failed += 1,
+            CheckOutcome::Checked => self.checked += 1,
+            CheckOutcome::Changed => (self.checked, self.changed) = (self.checked + 1, self.changed + 1),
+            CheckOutcome::Rejected(_) => self.rejected += 1,
+            CheckOutcome::Timeout => self.timeout += 1,
+            CheckOutcome::Failed(_) => self.failed += 1,
         }
     }
 
@@ -211,10 +211,10 @@ impl<'o> Trial<'o> {
     fn check(&mut self, seed: u64, case: &Case) {
         let outcome = self.oracle.check(case);
         self.tally.add(&outcome);
-        if matches!(outcome, Outcome::Failed(_)) {
+        if matches!(outcome, CheckOutcome::Failed(_)) {
             let (case, _) = reduce(case, &self.oracle, 2_000);
             let why = match self.oracle.check(&case) {
-                Outcome::Failed(why) => why,
+                CheckOutcome::Failed(why) => why,
                 other => format!("{other:?}"),
             };
             self.finding = Some(Finding { seed, case, why });
@@ -230,11 +230,11 @@ impl Oracle for Caught<'_> {
         self.0.name()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         catch_unwind(AssertUnwindSafe(|| self.0.check(case))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Outcome::Failed(format!("panics: {text}"))
+            CheckOutcome::Failed(format!("panics: {text}"))
         })
     }
 }

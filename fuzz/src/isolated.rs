@@ -7,7 +7,7 @@
 
 use crate::campaign::{Campaign, MOST_STEPS, Tally};
 use crate::case::Case;
-use crate::oracle::{Oracle, Outcome};
+use crate::oracle::{CheckOutcome, Oracle};
 use crate::reduce::candidates;
 use crate::worker::{Death, READY, Worker};
 use std::io::{BufRead, Write};
@@ -34,7 +34,7 @@ pub fn fresh_seed() -> u64 {
 
 /// A failure found in worker processes.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct WorkerFinding {
     /// Number of the case in its campaign.
     pub number: u64,
     /// The smallest form found, as a file test.
@@ -87,13 +87,13 @@ pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
     Ok(())
 }
 
-fn answer(outcome: Outcome) -> (&'static str, String) {
+fn answer(outcome: CheckOutcome) -> (&'static str, String) {
     match outcome {
-        Outcome::Checked => ("checked", String::new()),
-        Outcome::Changed => ("changed", String::new()),
-        Outcome::Rejected(why) => ("rejected", why.to_owned()),
-        Outcome::Timeout => ("timeout", String::new()),
-        Outcome::Failed(why) => ("failed", why),
+        CheckOutcome::Checked => ("checked", String::new()),
+        CheckOutcome::Changed => ("changed", String::new()),
+        CheckOutcome::Rejected(why) => ("rejected", why.to_owned()),
+        CheckOutcome::Timeout => ("timeout", String::new()),
+        CheckOutcome::Failed(why) => ("failed", why),
     }
 }
 
@@ -134,10 +134,10 @@ impl IsolatedCampaign<'_> {
         cases: u64,
         time: Duration,
         progress: &(dyn Fn(&Tally) + Sync),
-    ) -> std::io::Result<(Tally, Option<Found>)> {
+    ) -> std::io::Result<(Tally, Option<WorkerFinding>)> {
         let (start, next, stop) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
         let tally = Mutex::new(Tally::default());
-        let found: Mutex<Option<(Name, Failure)>> = Mutex::new(None);
+        let found: Mutex<Option<(Name, CaseFailure)>> = Mutex::new(None);
         let work = || -> std::io::Result<()> {
             let mut client = WorkerClient { isolated: self, worker: None };
             while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
@@ -178,49 +178,51 @@ impl IsolatedCampaign<'_> {
 enum Answer {
     /// There is no case of that name.
     Absent,
-    Given(Outcome),
+    Given(CheckOutcome),
     Died(Death),
 }
 
 /// The way a case fails. A smaller case has to fail in the same way: on a busy machine, any case may exceed the time
 /// limit.
 #[derive(Debug, PartialEq)]
-enum Failure {
+enum CaseFailure {
     Reported(String),
     Died(Death),
 }
 
 impl Answer {
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> CheckOutcome {
         match self {
-            Answer::Absent => Outcome::Rejected("there is no such case"),
+            Answer::Absent => CheckOutcome::Rejected("there is no such case"),
             Answer::Given(outcome) => outcome.clone(),
-            Answer::Died(death) => Outcome::Failed(death.to_string()),
+            Answer::Died(death) => CheckOutcome::Failed(death.to_string()),
         }
     }
 
-    fn failure(&self) -> Option<Failure> {
+    fn failure(&self) -> Option<CaseFailure> {
         match self {
-            Answer::Given(Outcome::Failed(why)) => Some(Failure::Reported(why.clone())),
-            Answer::Died(death) => Some(Failure::Died(death.clone())),
+            Answer::Given(CheckOutcome::Failed(why)) => Some(CaseFailure::Reported(why.clone())),
+            Answer::Died(death) => Some(CaseFailure::Died(death.clone())),
             _ => None,
         }
     }
 
-    fn fails_like(&self, first: &Failure) -> bool {
+    fn fails_like(&self, first: &CaseFailure) -> bool {
         match (self.failure(), first) {
-            (Some(Failure::Reported(_)), Failure::Reported(_)) => true,
-            (Some(Failure::Died(death)), Failure::Died(first)) => discriminant(&death) == discriminant(first),
+            (Some(CaseFailure::Reported(_)), CaseFailure::Reported(_)) => true,
+            (Some(CaseFailure::Died(death)), CaseFailure::Died(first)) => {
+                discriminant(&death) == discriminant(first)
+            }
             _ => false,
         }
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for CaseFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Reported(why) => f.write_str(why),
-            Failure::Died(death) => death.fmt(f),
+            CaseFailure::Reported(why) => f.write_str(why),
+            CaseFailure::Died(death) => death.fmt(f),
         }
     }
 }
@@ -257,11 +259,11 @@ impl WorkerClient<'_> {
         };
         Ok(Answer::Given(match word.as_str() {
             "none" => return Ok(Answer::Absent),
-            "checked" => Outcome::Checked,
-            "changed" => Outcome::Changed,
-            "failed" => Outcome::Failed(text),
-            "timeout" => Outcome::Timeout,
-            _ => Outcome::Rejected("see the worker"),
+            "checked" => CheckOutcome::Checked,
+            "changed" => CheckOutcome::Changed,
+            "failed" => CheckOutcome::Failed(text),
+            "timeout" => CheckOutcome::Timeout,
+            _ => CheckOutcome::Rejected("see the worker"),
         }))
     }
 
@@ -269,7 +271,7 @@ impl WorkerClient<'_> {
     ///
     /// A case may fail only sometimes: a time limit on a busy machine, or a random operator. The reason is then that of
     /// the first failure, with a remark.
-    fn reduced(&mut self, mut name: Name, first: Failure) -> std::io::Result<Found> {
+    fn reduced(&mut self, mut name: Name, first: CaseFailure) -> std::io::Result<WorkerFinding> {
         // If the trial of a program kills the process that generates it, the case is the program under trial.
         if self.ask(&name.request("text"))?.is_err() {
             for last in 1..=MOST_STEPS {
@@ -298,7 +300,7 @@ impl WorkerClient<'_> {
             None => format!("{first}\n(checked again, the case did not fail)"),
         };
         let text = self.ask(&name.request("text"))?.map_or_else(|death| death.to_string(), |(_, text)| text);
-        Ok(Found { number: name.number, text, why })
+        Ok(WorkerFinding { number: name.number, text, why })
     }
 }
 
@@ -340,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_smaller_case_fails_in_the_same_way() {
-        let reported = || Answer::Given(Outcome::Failed("differs".to_owned()));
+        let reported = || Answer::Given(CheckOutcome::Failed("differs".to_owned()));
         let late = || Answer::Died(Death::Timeout(Duration::from_secs(20)));
         let killed = || Answer::Died(Death::Ended { status: "signal 11".to_owned(), errors: String::new() });
         for (i, first) in [reported, late, killed].iter().enumerate() {
@@ -349,7 +351,8 @@ mod tests {
                 assert_eq!(next().fails_like(&first), i == k, "{first}, then {:?}", next().outcome());
             }
             assert!(
-                !Answer::Given(Outcome::Timeout).fails_like(&first) && !Answer::Absent.fails_like(&first)
+                !Answer::Given(CheckOutcome::Timeout).fails_like(&first)
+                    && !Answer::Absent.fails_like(&first)
             );
         }
     }

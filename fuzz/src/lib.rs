@@ -26,4 +26,4 @@ pub mod worker;
 pub use campaign::{Campaign, Tally};
 pub use case::Case;
 pub use generate::OperatorPool;
-pub use oracle::{Oracle, Outcome};
+pub use oracle::{CheckOutcome, Oracle};

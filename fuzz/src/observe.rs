@@ -20,7 +20,7 @@ use crate::case::{Case, copies};
 use flambeau_exec::{ExecError, Fault, Host, reference};
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::random::Engine;
-use flambeau_tensor::{Budget, Scalar, Tensor, compare};
+use flambeau_tensor::{MemoryBudget, Scalar, Tensor, compare};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -33,7 +33,7 @@ const MEMORY: usize = 8 << 20;
 
 /// The reason why a run ended without results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct RunFailure {
     /// The party that caused the error: the program, a limit or the implementation.
     pub fault: Fault,
     /// Python's class of the error.
@@ -42,14 +42,14 @@ pub struct Failure {
     pub message: String,
 }
 
-impl From<ExecError> for Failure {
-    fn from(error: ExecError) -> Failure {
+impl From<ExecError> for RunFailure {
+    fn from(error: ExecError) -> RunFailure {
         let message = error.message.lines().next().unwrap_or_default().to_owned();
-        Failure { fault: error.fault, class: error.class, message }
+        RunFailure { fault: error.fault, class: error.class, message }
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for RunFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.class, self.message)
     }
@@ -59,7 +59,7 @@ impl std::fmt::Display for Failure {
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// The results, or the failure.
-    pub end: Result<Vec<IValue>, Failure>,
+    pub end: Result<Vec<IValue>, RunFailure>,
     /// The arguments after the run. These and the results are copies that share memory with each other as the originals
     /// do.
     pub inputs: Vec<IValue>,
@@ -79,16 +79,16 @@ impl Observation {
 /// Returns a host with bounded fuel and memory and the oracles' seed, which discards prints.
 pub fn host() -> Host {
     let mut host = Host::quiet();
-    host.set_fuel(FUEL).set_budget(Some(Budget::new(MEMORY)));
+    host.set_fuel(FUEL).set_budget(Some(MemoryBudget::new(MEMORY)));
     crate::seeded::seed(&mut host);
     host
 }
 
 /// A buffer for prints that can be read later.
 #[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Vec<u8>>>);
+struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Printed {
+impl Write for OutputBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -113,7 +113,7 @@ pub fn run_on(
     inputs: Vec<IValue>,
     run: impl FnOnce(Vec<IValue>, &mut Host) -> Result<Vec<IValue>, ExecError>,
 ) -> Observation {
-    let (mut host, printed) = (host(), Printed::default());
+    let (mut host, printed) = (host(), OutputBuffer::default());
     host.set_stdout(printed.clone());
     let end = run(inputs.clone(), &mut host);
     // Later runs of the same machine may change the values of this run, so they are copied.
@@ -124,7 +124,7 @@ pub fn run_on(
     let inputs = all.split_off(results);
     let printed = printed.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Observation {
-        end: end.map(|_| all).map_err(Failure::from),
+        end: end.map(|_| all).map_err(RunFailure::from),
         inputs,
         printed: printed.unwrap_or_default(),
         random: host.rng().fork().with_engine(Engine::new, Engine::bits64),

@@ -1,7 +1,7 @@
 //! Raw bytes as input of every reader: no reader may panic, hang, or use memory out of proportion to the bytes.
 
 use flambeau_frontend::print::{self, Receiver};
-use flambeau_frontend::{Limits, compile};
+use flambeau_frontend::{FrontendLimits, compile};
 use flambeau_ir::module::Function;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::verify::{verify, verify_with};
@@ -30,13 +30,13 @@ pub fn ir(data: &[u8], registry: &Arc<Registry>) {
 /// Parses TorchScript source.
 pub fn source(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let _ = flambeau_frontend::parse(&text, &Limits::default());
+    let _ = flambeau_frontend::parse(&text, &FrontendLimits::default());
 }
 
 /// Compiles TorchScript source: a program that compiles verifies, and its printed source compiles again.
 pub fn emit(data: &[u8], registry: &Arc<Registry>) {
     let source = Source::new("fuzz.py", String::from_utf8_lossy(data));
-    let limits = Limits { nodes: 100_000, ..Limits::default() };
+    let limits = FrontendLimits { nodes: 100_000, ..FrontendLimits::default() };
     if let Ok(unit) = compile(&source, registry, &limits) {
         unit.functions().for_each(|function| check_round_trip(&unit, function, registry));
     }
@@ -46,7 +46,7 @@ fn check_round_trip(unit: &CompilationUnit, function: &Function, registry: &Arc<
     let problems = verify_with(&function.graph, unit).err();
     assert!(problems.is_none(), "a compiled graph does not verify: {problems:?}\n{}", function.graph);
     let Ok(code) = print::code(unit, function, Receiver::Typed) else { return };
-    let again = code.compile(unit, registry, &Limits::default());
+    let again = code.compile(unit, registry, &FrontendLimits::default());
     assert!(again.is_ok(), "printed source does not compile: {:?}\n{}", again.err(), code.text);
 }
 

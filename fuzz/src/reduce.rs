@@ -2,7 +2,7 @@
 //! same oracle.
 
 use crate::case::Case;
-use crate::oracle::{Oracle, Outcome};
+use crate::oracle::{CheckOutcome, Oracle};
 use flambeau_ir::attr::names;
 use flambeau_ir::verify::verify;
 use flambeau_ir::{Graph, NodeId, Prim, ValueId};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Statistics of a reduction.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reduction {
+pub struct ReductionStats {
     /// Candidates tried.
     pub tried: usize,
     /// Candidates that still failed.
@@ -20,9 +20,9 @@ pub struct Reduction {
 }
 
 /// Returns the smallest case found that still fails, within `budget` tries.
-pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reduction) {
+pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, ReductionStats) {
     let mut best = case.clone();
-    let mut stats = Reduction::default();
+    let mut stats = ReductionStats::default();
     // Sweeps over the candidates until no candidate of a whole sweep fails. After a smaller case is found, the sweep
     // continues at its next candidate, because the candidates before it have just been tried on the larger case.
     let (mut start, mut smaller) = (0, false);
@@ -31,7 +31,7 @@ pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reducti
         let mut next = candidates(&base).enumerate().skip(start);
         let found = next.by_ref().take(budget - stats.tried).find(|(_, case)| {
             stats.tried += 1;
-            matches!(oracle.check(case), Outcome::Failed(_))
+            matches!(oracle.check(case), CheckOutcome::Failed(_))
         });
         match found {
             Some((at, case)) => {

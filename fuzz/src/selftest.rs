@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Budget of a check.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub struct CheckBudget {
     /// Time for all oracles together.
     pub time: Duration,
     /// Cases for each oracle.
@@ -25,7 +25,7 @@ pub struct Budget {
 }
 
 /// Result of an oracle.
-pub struct Line {
+pub struct OracleResult {
     /// The oracle, or the planted bug.
     pub name: String,
     /// Cases by outcome.
@@ -34,7 +34,7 @@ pub struct Line {
     pub finding: Option<Finding>,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for OracleResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<40} {}", self.name, self.tally)?;
         match &self.finding {
@@ -185,22 +185,26 @@ pub fn session() -> Session {
 }
 
 /// Runs every oracle.
-pub fn oracles(budget: &Budget) -> Vec<Line> {
+pub fn oracles(budget: &CheckBudget) -> Vec<OracleResult> {
     let session = session();
     lines(&session, budget, all(&session))
 }
 
 /// Plants each bug and searches for it; a line without a finding is a bug that no oracle detects.
-pub fn planted(budget: &Budget) -> Vec<Line> {
+pub fn planted(budget: &CheckBudget) -> Vec<OracleResult> {
     lines(&session(), budget, planted_names())
 }
 
-fn lines(session: &Session, budget: &Budget, names: Vec<String>) -> Vec<Line> {
+fn lines(session: &Session, budget: &CheckBudget, names: Vec<String>) -> Vec<OracleResult> {
     let campaign = Campaign::new(session.registry(), budget.seed).favouring_random();
     let made =
         names.iter().map(|name| oracle(session, name).expect("invariant: these names are oracles (tested)"));
     let found = campaign.run_all(&made.collect::<Vec<_>>(), budget.cases, budget.time);
-    names.into_iter().zip(found).map(|(name, (tally, finding))| Line { name, tally, finding }).collect()
+    names
+        .into_iter()
+        .zip(found)
+        .map(|(name, (tally, finding))| OracleResult { name, tally, finding })
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use flambeau::Session;
 use flambeau_exec::{Kernel, Sample};
-use flambeau_fuzz::kernels::{KernelFuzzer, Verdict};
+use flambeau_fuzz::kernels::{CaseVerdict, KernelFuzzer};
 use flambeau_ir::OpDef;
 use flambeau_tensor::{Scalar, Tensor};
 use std::sync::{Mutex, PoisonError};
@@ -27,12 +27,12 @@ fn kernels_agree_with_references_strides_and_instruction_sets() {
             break;
         }
         match fuzzer.check(number) {
-            Verdict::Checked { reference } => {
+            CaseVerdict::Checked { reference } => {
                 checked += 1;
                 referred += u64::from(reference);
             }
-            Verdict::Refused => {}
-            Verdict::Failed(why) => panic!("case {number}: {}\n{why}", fuzzer.describe(number)),
+            CaseVerdict::Refused => {}
+            CaseVerdict::Failed(why) => panic!("case {number}: {}\n{why}", fuzzer.describe(number)),
         }
     }
     assert!(checked > 20 && referred * 4 > checked, "{checked} checked, {referred} with a reference");
@@ -63,7 +63,7 @@ fn an_off_by_one_in_a_last_strip_is_found() {
     let mut fuzzer = KernelFuzzer::new(session.registry(), 2, 1 << 13).only("planted::");
     assert_eq!(fuzzer.operators(), 1);
     let found = (0..2000).find_map(|number| match fuzzer.check(number) {
-        Verdict::Failed(why) => Some(why),
+        CaseVerdict::Failed(why) => Some(why),
         _ => None,
     });
     let why = found.expect("the planted fault is found");

@@ -42,8 +42,8 @@ pub use edit::{
     At, CallArg, CallValues, CloneError, Editor, InsertError, Operands, ValueSubstitution, device_of,
 };
 pub use graph::{
-    BlockNodes, DeepNodes, Graph, IfView, LiveNodes, LoopView, MarkLive, Name, NodeMap, NodeSet,
-    TrackedNodeMap, TrackedValueMap, Use, ValueMap, ValueSet, Walk, WalkStep,
+    BlockNodes, DeepNodes, Graph, IfView, LiveNodes, LoopView, MarkLive, NodeMap, NodeSet, TrackedNodeMap,
+    TrackedValueMap, Use, ValueMap, ValueName, ValueSet, Walk, WalkStep,
 };
 pub use id::{BlockId, Entity, NodeId, ValueId};
 pub use journal::{Change, Journal};
@@ -51,9 +51,9 @@ pub use loc::{LocId, LocTable, Origin, Source, SourceRange};
 pub use module::CompilationUnit;
 pub use nearest::nearest;
 pub use op::{
-    AliasRule, AutocastPolicy, Column, Converter, Doc, Effects, Facet, HostOp, InplaceOf, MemoryTransfer, Op,
-    OpDef, OpId, OpKind, Prim, PythonFunction, Registry, RegistryBuilder, RegistryError, Role,
-    ScalarOverload,
+    AliasRule, AutocastPolicy, Column, Doc, Effects, Facet, HostOp, ImplicitConversion, InplaceOf,
+    LoweringRole, MemoryTransfer, Op, OpDef, OpId, OpKind, Prim, PythonFunction, Registry, RegistryBuilder,
+    RegistryError, ScalarOverload,
 };
 pub use revision::{GraphId, Revision, Stale};
 pub use schema::FunctionSchema;

@@ -3,7 +3,7 @@
 use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::tape::{
     self, NoDerivatives, ReadsHistory, RecordingQuery, RequestsGradients, Tape, WalkMode,
 };
@@ -195,12 +195,12 @@ pub(crate) fn family() -> Vec<OpDef> {
             // The gradient changes while the tensor does not.
             .with(Effects::RANDOM)
             // No facts are known about an absent gradient.
-            .with(Shape::from(|_| None::<Fact>))
+            .with(ResultShapes::from(|_| None::<Fact>))
             .with(Dtype::from(|_| None))
             .with(Sample::args(|g| vec![gathering(g)]).exact().not_differentiable())
             .with(kernel(|cx| {
-                let gathered = tape::gathered(cx.tensor(0)?);
-                cx.ret_opt(gathered);
+                let grad = tape::accumulated_grad(cx.tensor(0)?);
+                cx.ret_opt(grad);
                 Ok(())
             })),
     );
@@ -208,7 +208,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         OpDef::named("aten::detach_")
             .with(Doc("In place: detached from the gradient graph."))
             .with(Effects::RAISES)
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().not_differentiable())
             .with(kernel(|cx| {
@@ -222,7 +222,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         OpDef::named("aten::requires_grad_")
             .with(Doc("Sets whether the tensor requires a gradient."))
             .with(Effects::RAISES)
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().not_differentiable())
             .with(kernel(requires_grad_)),

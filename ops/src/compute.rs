@@ -12,7 +12,7 @@
 #![cfg_attr(not(feature = "kernels"), allow(unused_variables, reason = "computations are dropped"))]
 
 #[cfg(not(feature = "kernels"))]
-use flambeau_exec::kernel::Site;
+use flambeau_exec::kernel::CallOrigin;
 use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult};
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub(crate) use computing;
 /// they are compiled once.
 #[cfg(not(feature = "kernels"))]
 pub(crate) mod lacking {
-    use super::{Arc, Change, Compute, Kernel, KernelCx, KernelError, Site, Tensor};
+    use super::{Arc, CallOrigin, Change, Compute, Kernel, KernelCx, KernelError, Tensor};
 
     pub(super) fn kernel() -> Kernel {
         Kernel::new(|cx| Err(error(cx)))
@@ -121,8 +121,8 @@ pub(crate) mod lacking {
     #[cold]
     fn error(cx: &KernelCx<'_>) -> KernelError {
         let name = match cx.site() {
-            Site::Node(graph, node) => graph.op_name(node).to_string(),
-            Site::Schema(schema) => schema.full_name(),
+            CallOrigin::Node(graph, node) => graph.op_name(node).to_string(),
+            CallOrigin::Schema(schema) => schema.full_name(),
         };
         KernelError::unsupported(format!(
             "`{name}` cannot run: flambeau was built without the feature `kernels`"

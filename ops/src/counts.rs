@@ -6,7 +6,7 @@
 
 use crate::random::with_engine;
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Effects, OpDef};
 use flambeau_tensor::random::Engine;
@@ -213,11 +213,11 @@ fn binomial_of(cx: &KernelCx<'_>) -> Computed {
 pub(crate) fn family() -> Vec<OpDef> {
     let poissons = |def: OpDef| {
         let sample = Sample::tensors(1).floats().range(0.1, 30.0).not_differentiable();
-        def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+        def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
     };
     let binomials = |def: OpDef| {
         let sample = Sample::tensors(2).floats().range(0.1, 30.0).not_differentiable();
-        def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+        def.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
     };
     let mut defs = op("poisson", "", "Samples of the Poisson distribution of given rates.")
         .facts(poissons)

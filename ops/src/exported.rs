@@ -6,9 +6,11 @@
 
 use crate::support::kernel;
 use flambeau_analysis::shape::Dim;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
-use flambeau_ir::{AutocastPolicy, Doc, Effects, IValue, OpDef, PythonFunction, RegistryBuilder, Role};
+use flambeau_ir::{
+    AutocastPolicy, Doc, Effects, IValue, LoweringRole, OpDef, PythonFunction, RegistryBuilder,
+};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// Overloads for pairs of integers and floats.
@@ -62,17 +64,17 @@ const PYTHON: &[(&[&str], &str, &[&str])] = &[
 ];
 
 /// The operators that the lowering of control flow needs.
-const ROLES: &[(Role, &str)] = &[
-    (Role::Size, "aten::size.int"),
-    (Role::Select, "aten::select.int"),
-    (Role::Stack, "aten::stack"),
-    (Role::Append, "aten::append.t"),
-    (Role::ToBool, "aten::Bool.Tensor"),
-    (Role::Clone, "aten::clone"),
-    (Role::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),
-    (Role::ToFullPrecision, "aten::_autocast_to_full_precision"),
-    (Role::GradEnabled, "aten::is_grad_enabled"),
-    (Role::SetGradEnabled, "aten::set_grad_enabled"),
+const ROLES: &[(LoweringRole, &str)] = &[
+    (LoweringRole::Size, "aten::size.int"),
+    (LoweringRole::Select, "aten::select.int"),
+    (LoweringRole::Stack, "aten::stack"),
+    (LoweringRole::Append, "aten::append.t"),
+    (LoweringRole::ToBool, "aten::Bool.Tensor"),
+    (LoweringRole::Clone, "aten::clone"),
+    (LoweringRole::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),
+    (LoweringRole::ToFullPrecision, "aten::_autocast_to_full_precision"),
+    (LoweringRole::GradEnabled, "aten::is_grad_enabled"),
+    (LoweringRole::SetGradEnabled, "aten::set_grad_enabled"),
 ];
 
 /// Operators that compute in the dtype of a region of automatic mixed precision.
@@ -226,7 +228,7 @@ fn to_reduced() -> OpDef {
     let args = [IValue::Bool(false), IValue::Bool(true), number(DType::F16), number(DType::BF16)];
     OpDef::named("aten::_autocast_to_reduced_precision")
         .with(Doc("A tensor of single precision in the dtype of its device; another tensor itself."))
-        .with(Shape::same_as(0))
+        .with(ResultShapes::same_as(0))
         .with(Dtype::from(|cx| match (cx.dtype(0)?, cx.bool(2)?, cx.number(4)) {
             (DType::F32, true, Dim::Known(number)) => DType::from_scalar_type(number),
             (DType::F32, true, _) => None,
@@ -246,7 +248,7 @@ fn to_full() -> OpDef {
     let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
     OpDef::named("aten::_autocast_to_full_precision")
         .with(Doc("A tensor of half precision in single precision; another tensor itself."))
-        .with(Shape::same_as(0))
+        .with(ResultShapes::same_as(0))
         .with(Dtype::from(move |cx| match (cx.dtype(0)?, cx.bool(2)?) {
             (dtype, true) if is_half(dtype) => Some(DType::F32),
             (dtype, _) => Some(dtype),

@@ -1,11 +1,11 @@
 //! Queries of a tensor's properties (sizes, dtype, device), and its conversion to numbers and booleans.
 
 use crate::support::{in_range, kernel};
-use flambeau_analysis::Shape;
+use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::{Dim, Fact, Strides, TensorFact};
 use flambeau_exec::{Kernel, KernelCx, KernelError, OfElement, Sample, tape};
 use flambeau_ir::value::List;
-use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
+use flambeau_ir::{Doc, Effects, IValue, ImplicitConversion, OpDef};
 use flambeau_tensor::{DType, Device, MemoryFormat, Scalar, Tensor, wrap_dim};
 
 type Query = fn(&Tensor) -> IValue;
@@ -66,23 +66,23 @@ const QUERIES: &[(&str, &str, Query)] = &[
 ];
 
 /// Shape rules of queries whose results follow from the inferred facts about a tensor.
-const ANALYZED: &[(&str, fn() -> Shape)] = &[
-    ("aten::dim", || Shape::int(|cx| Some(Dim::Known(cx.rank(0)? as i64)))),
-    ("aten::numel", || Shape::numel_of(0)),
-    ("aten::sym_numel", || Shape::numel_of(0)),
-    ("aten::is_floating_point", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_floating())))),
-    ("aten::is_complex", || Shape::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_complex())))),
-    ("aten::element_size", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
-    ("prim::dtype", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.scalar_type())))),
-    ("prim::itemsize", || Shape::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
+const ANALYZED: &[(&str, fn() -> ResultShapes)] = &[
+    ("aten::dim", || ResultShapes::int(|cx| Some(Dim::Known(cx.rank(0)? as i64)))),
+    ("aten::numel", || ResultShapes::numel_of(0)),
+    ("aten::sym_numel", || ResultShapes::numel_of(0)),
+    ("aten::is_floating_point", || ResultShapes::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_floating())))),
+    ("aten::is_complex", || ResultShapes::from(|cx| Some(Fact::Bool(cx.dtype(0)?.is_complex())))),
+    ("aten::element_size", || ResultShapes::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
+    ("prim::dtype", || ResultShapes::int(|cx| Some(Dim::Known(cx.dtype(0)?.scalar_type())))),
+    ("prim::itemsize", || ResultShapes::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
     ("prim::is_cpu", || asked(|t| Some(t.device?.is_cpu()))),
     ("prim::is_cuda", || asked(|t| t.device?.is_cpu().then_some(false))),
     ("prim::requires_grad", || asked(|t| t.requires_grad)),
 ];
 
 /// A rule for a question about the first operand.
-fn asked(answer: fn(&TensorFact) -> Option<bool>) -> Shape {
-    Shape::from(move |cx| match cx.fact(0) {
+fn asked(answer: fn(&TensorFact) -> Option<bool>) -> ResultShapes {
+    ResultShapes::from(move |cx| match cx.fact(0) {
         Fact::Tensor(t) => Some(Fact::Bool(answer(t)?)),
         _ => None,
     })
@@ -125,12 +125,14 @@ fn sizes() -> Vec<OpDef> {
         }))
     };
     vec![
-        list("aten::size", "All sizes.", |t| t.sizes().to_vec()).with(Shape::sizes_of(0)),
+        list("aten::size", "All sizes.", |t| t.sizes().to_vec()).with(ResultShapes::sizes_of(0)),
         list("aten::stride", "All strides.", |t| t.strides().to_vec()),
-        list("aten::sym_size", "All sizes.", |t| t.sizes().to_vec()).with(Shape::sizes_of(0)),
+        list("aten::sym_size", "All sizes.", |t| t.sizes().to_vec()).with(ResultShapes::sizes_of(0)),
         list("aten::sym_stride", "All strides.", |t| t.strides().to_vec()),
-        at("aten::size.int", "The size of a dimension.", |t, d| t.sizes()[d]).with(Shape::size_of(0, 1)),
-        at("aten::sym_size.int", "The size of a dimension.", |t, d| t.sizes()[d]).with(Shape::size_of(0, 1)),
+        at("aten::size.int", "The size of a dimension.", |t, d| t.sizes()[d])
+            .with(ResultShapes::size_of(0, 1)),
+        at("aten::sym_size.int", "The size of a dimension.", |t, d| t.sizes()[d])
+            .with(ResultShapes::size_of(0, 1)),
         at("aten::stride.int", "The stride of a dimension.", |t, d| t.strides()[d]),
         at("aten::sym_stride.int", "The stride of a dimension.", |t, d| t.strides()[d]),
         OpDef::named("aten::len.Tensor")
@@ -233,13 +235,13 @@ fn numbers() -> Vec<OpDef> {
             .with(of_selected),
         number("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int)
             .with(integral)
-            .with(Converter::TensorToInt),
+            .with(ImplicitConversion::TensorToInt),
         number("aten::FloatImplicit", "The element of a float argument.", implicit, float)
-            .with(Converter::TensorToFloat),
+            .with(ImplicitConversion::TensorToFloat),
         number("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex)
-            .with(Converter::TensorToComplex),
+            .with(ImplicitConversion::TensorToComplex),
         number("aten::ScalarImplicit", "The element of a number argument.", implicit, any)
-            .with(Converter::TensorToNumber),
+            .with(ImplicitConversion::TensorToNumber),
         number("aten::_local_scalar_dense", "The only element.", single, any),
     ]
 }

@@ -10,7 +10,7 @@
 
 use crate::random::with_engine;
 use crate::support::{Computed, OutputLayout, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Effects, OpDef};
 use flambeau_tensor::loops::binary_in;
@@ -194,7 +194,7 @@ fn standard_gamma_grad(cx: &KernelCx<'_>) -> Computed {
 pub(crate) fn family() -> Vec<OpDef> {
     let facts = |def: OpDef| {
         let sample = Sample::tensors(1).floats().range(0.1, 3.0).not_differentiable();
-        def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+        def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
     };
     let mut defs =
         op("_standard_gamma", "", "Samples of the gamma distribution of given shapes and scale 1.")
@@ -205,7 +205,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect();
     let facts = |def: OpDef| {
         let sample = Sample::tensors(2).floats().range(0.1, 12.0).not_differentiable();
-        def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+        def.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
     };
     let doc = "Derivative of samples of the gamma distribution with respect to its shape.";
     defs.extend(

@@ -2,7 +2,7 @@
 
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::{List, ListItems};
 use flambeau_ir::{IValue, OpDef};
@@ -176,7 +176,7 @@ fn repeated(x: &Tensor, times: &[i64]) -> Computed {
 
 fn lists(extra: &'static [i64]) -> Sample {
     Sample::args(move |g: &mut Gen<'_>| {
-        let elements = flambeau_exec::sample::Elements::default();
+        let elements = flambeau_exec::sample::ElementDistribution::default();
         let tensors =
             (0..3).map(|_| flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &elements)).collect();
         let mut args = vec![IValue::List(List::from_tensors(tensors))];
@@ -189,11 +189,11 @@ fn lists(extra: &'static [i64]) -> Sample {
 pub(crate) fn family() -> Vec<OpDef> {
     let elements = || Dtype::from(|cx| joined_dtype(cx.elements(0)?));
     let mut defs = with_variants("aten::cat", "", "Tensors concatenated along `dim`.", cat_of, |d| {
-        d.with(Shape::cat(0, 1)).with(elements()).with(lists(&[1]))
+        d.with(ResultShapes::cat(0, 1)).with(elements()).with(lists(&[1]))
     });
     for name in ["aten::concat", "aten::concatenate"] {
         defs.extend(with_variants(name, "", "Tensors concatenated along `dim`.", cat_of, |d| {
-            d.with(Shape::cat(0, 1)).with(elements()).with(lists(&[1]))
+            d.with(ResultShapes::cat(0, 1)).with(elements()).with(lists(&[1]))
         }));
     }
     defs.extend(with_variants(
@@ -201,7 +201,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         "",
         "Tensors concatenated along a new dimension.",
         stack,
-        |d| d.with(Shape::stack(0, 1)).with(elements()).with(lists(&[1])),
+        |d| d.with(ResultShapes::stack(0, 1)).with(elements()).with(lists(&[1])),
     ));
     for (name, doc, f) in [
         ("aten::hstack", "Tensors concatenated horizontally.", hstack as fn(&KernelCx<'_>) -> Computed),
@@ -210,8 +210,8 @@ pub(crate) fn family() -> Vec<OpDef> {
     ] {
         defs.extend(with_variants(name, "", doc, f, |d| {
             let shape = match name {
-                "aten::hstack" => Shape::cat_lifted(0, vector_or_more, |rank| usize::from(rank > 1)),
-                _ => Shape::cat_lifted(0, matrix_or_more, |_| 0),
+                "aten::hstack" => ResultShapes::cat_lifted(0, vector_or_more, |rank| usize::from(rank > 1)),
+                _ => ResultShapes::cat_lifted(0, matrix_or_more, |_| 0),
             };
             d.with(shape).with(elements()).with(lists(&[]))
         }));
@@ -219,7 +219,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     for (name, f) in [("aten::repeat", repeat as fn(&KernelCx<'_>) -> Computed), ("aten::tile", tile)] {
         defs.extend(with_variants(name, "", "The tensor repeated along each dimension.", f, |d| {
             let sample = Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![2, 1, 3])]).exact();
-            d.with(Shape::from(repeated_dims)).with(Dtype::same_as(0)).with(sample)
+            d.with(ResultShapes::from(repeated_dims)).with(Dtype::same_as(0)).with(sample)
         }));
     }
     defs

@@ -3,11 +3,11 @@
 
 use crate::hash::hash;
 use crate::per_type::{Elem, OverloadRow, all, check_values_fit, machine, row};
-use flambeau_analysis::Shape;
+use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::Fact;
 use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
-use flambeau_ir::{AliasRule, Converter, Effects, OpDef, Symbol, Type};
+use flambeau_ir::{AliasRule, Effects, ImplicitConversion, OpDef, Symbol, Type};
 use flambeau_tensor::promote::{Promotion, can_cast, promote};
 use flambeau_tensor::{DType, Device};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,8 +34,8 @@ fn identity() -> Vec<OpDef> {
 }
 
 /// Whether two operands are the same value, if one of them is known to be `None`; `answer` if they are.
-fn same(answer: bool) -> Shape {
-    Shape::from(move |cx| {
+fn same(answer: bool) -> ResultShapes {
+    ResultShapes::from(move |cx| {
         // The undefined tensor is `None` at run time.
         let is_none = |i: usize| cx.is_none(i).filter(|_| cx.tensor(i).is_none_or(|t| !t.undefined));
         let (a, b) = (is_none(0)?, is_none(1)?);
@@ -389,6 +389,6 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = all(families.into_iter().flatten());
     defs.extend(identity());
     defs.extend(waiting.defs().into_iter().map(|def| def.with(AliasRule::Waits)));
-    defs.extend(device_by_name().defs().into_iter().map(|def| def.with(Converter::StrToDevice)));
+    defs.extend(device_by_name().defs().into_iter().map(|def| def.with(ImplicitConversion::StrToDevice)));
     defs
 }

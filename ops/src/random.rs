@@ -6,8 +6,8 @@
 use crate::create::check_device;
 use crate::pointwise::Number;
 use crate::support::{Computed, inplace, op};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::Elements;
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::ElementDistribution;
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample, sample};
 use flambeau_ir::value::Generator;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
@@ -161,7 +161,7 @@ fn fillings() -> Vec<OpDef> {
                 row.sample.iter().map(move |&v| if whole { IValue::Int(v as i64) } else { IValue::Float(v) });
             Sample::tensors(1).floats().then(more).not_differentiable()
         };
-        let facts = |def: OpDef| def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample());
+        let facts = |def: OpDef| def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample());
         defs.extend(op(row.name, row.overload, row.doc).out(row.out).facts(facts).one(run));
         // In-place variants whose names do not follow from the functional one's.
         let in_place = match (row.name, row.overload) {
@@ -172,7 +172,7 @@ fn fillings() -> Vec<OpDef> {
         defs.extend(in_place.map(|name| {
             OpDef::named(name)
                 .with(Doc("In place: all elements redrawn."))
-                .with(Shape::same_as(0))
+                .with(ResultShapes::same_as(0))
                 .with(Dtype::same_as(0))
                 .with(sample())
                 .with(inplace(run))
@@ -181,7 +181,7 @@ fn fillings() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::normal.out")
             .with(Doc("Normally distributed numbers, written into `out`."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::of_outputs())
             .with(Sample::tensors(1).floats().not_differentiable())
             .with(crate::support::into_out(|cx| {
@@ -254,7 +254,7 @@ fn factories() -> Vec<OpDef> {
                 args.extend(row.generator.map(|_| IValue::None));
                 args
             });
-            def.with(Shape::of_size(row.size))
+            def.with(ResultShapes::of_size(row.size))
                 .with(Dtype::named_or(row.options, Dtype::fixed(default)))
                 .with(sample.not_differentiable())
         };
@@ -289,7 +289,7 @@ fn likes() -> Vec<OpDef> {
     for (name, overload, options, law) in rows {
         let facts = |def: OpDef| {
             let more = (1..options).map(|i| IValue::Int(3 * i as i64));
-            def.with(Shape::like(0))
+            def.with(ResultShapes::like(0))
                 .with(Dtype::named_or(options, Dtype::same_as(0)))
                 .with(Sample::tensors(1).floats().then(more).not_differentiable())
         };
@@ -319,7 +319,7 @@ fn permutations() -> Vec<OpDef> {
                 args.extend(generator_at.map(|_| IValue::None));
                 args
             });
-            def.with(Shape::dims(|cx| Some([cx.number(0)])))
+            def.with(ResultShapes::dims(|cx| Some([cx.number(0)])))
                 .with(Dtype::named_or(options, Dtype::fixed(DType::I64)))
                 .with(sample.not_differentiable())
         };
@@ -384,7 +384,7 @@ fn bernoulli_of(sizes_of: &Tensor, p: &Tensor, generator: &Generator) -> Compute
 fn given() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let number = |g: &mut Gen<'_>| {
-        let elements = Elements { lo: 0.1, hi: 0.9, ..Elements::default() };
+        let elements = ElementDistribution { lo: 0.1, hi: 0.9, ..ElementDistribution::default() };
         IValue::Tensor(sample::tensor(g, &[2, 3], DType::F32, &elements))
     };
     for (overload, first, second) in
@@ -396,7 +396,7 @@ fn given() -> Vec<OpDef> {
                 vec![of(first), of(second)]
             });
             let dtype = Dtype::same_as(if first { 0 } else { 1 });
-            def.with(Shape::broadcast([0, 1])).with(dtype).with(sample.not_differentiable())
+            def.with(ResultShapes::broadcast([0, 1])).with(dtype).with(sample.not_differentiable())
         };
         defs.extend(
             op("normal", overload, "Normally distributed numbers with given means and standard deviations.")
@@ -405,7 +405,7 @@ fn given() -> Vec<OpDef> {
         );
     }
     let probabilities = |def: OpDef| {
-        def.with(Shape::same_as(0))
+        def.with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().range(0.0, 1.0).not_differentiable())
     };
@@ -427,7 +427,7 @@ fn given() -> Vec<OpDef> {
         ),
     );
     let two = |def: OpDef| {
-        def.with(Shape::same_as(0))
+        def.with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(2).floats().range(0.0, 1.0).not_differentiable())
     };
@@ -550,7 +550,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(permutations());
     defs.extend(given());
     let facts = |def: OpDef| {
-        let shape = Shape::dims(|cx| {
+        let shape = ResultShapes::dims(|cx| {
             let mut dims = cx.lead(0, 1)?;
             dims.push(cx.number(1));
             Some(dims)

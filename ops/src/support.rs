@@ -5,7 +5,7 @@ use crate::compute::{Change, Compute, change, compute};
 pub(crate) use crate::output_layout::OutputLayout;
 pub(crate) use crate::overlap::InPlaceRules;
 use crate::synonyms::canonical;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Fault, Kernel, KernelCx, KernelError};
 use flambeau_ir::value::List;
@@ -317,7 +317,7 @@ pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
 /// ```text
 /// op("swapaxes swapdims", "", "Two dimensions exchanged.").facts(|d| d.with(…)).one(|cx| …)
 /// ```
-pub(crate) struct OpRow<'a> {
+pub(crate) struct OpSpec<'a> {
     names: &'a str,
     overload: &'a str,
     out: Option<&'a str>,
@@ -333,8 +333,8 @@ pub(crate) struct OpRow<'a> {
 }
 
 /// Creates a row for an operator with one or several names, separated by spaces; the default namespace is `aten`.
-pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpRow<'a> {
-    OpRow {
+pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpSpec<'a> {
+    OpSpec {
         names,
         overload,
         out: None,
@@ -350,7 +350,7 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
     }
 }
 
-impl<'a> OpRow<'a> {
+impl<'a> OpSpec<'a> {
     /// Sets the name of the `out=` overload if it does not follow [`usual_outs`].
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
@@ -534,7 +534,7 @@ impl<'a> OpRow<'a> {
             let name = format!("{name}_");
             let rules = InPlaceRules::of(&name, self.overload);
             let def = OpDef::overload(&name, self.overload).with(Doc(self.doc));
-            let def = def.with(Shape::same_as(0)).with(Dtype::same_as(0));
+            let def = def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0));
             (self.facts)(def.with(edited_by(f.clone(), rules, self.overlapping)))
         };
         full_names(self.names).map(in_place).collect()
@@ -563,8 +563,8 @@ impl<'a> OpRow<'a> {
             defs.extend(in_place(rules).map(|kernel| {
                 let def = OpDef::overload(&changing, self.overload);
                 let shaped = match self.resizes {
-                    true => (self.facts)(def).only::<Shape>(),
-                    false => def.with(Shape::same_as(0)),
+                    true => (self.facts)(def).only::<ResultShapes>(),
+                    false => def.with(ResultShapes::same_as(0)),
                 };
                 shaped
                     .if_declared()
@@ -588,7 +588,7 @@ pub(crate) fn into_outputs(
     kernel: Kernel,
 ) -> OpDef {
     facts(OpDef::overload(name, overload))
-        .only::<Shape>()
+        .only::<ResultShapes>()
         .if_declared()
         .with(Doc("The result is written into `out`, which is resized to its shape."))
         .with(Dtype::of_outputs())

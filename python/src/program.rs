@@ -442,7 +442,7 @@ pub(crate) fn load_exported(py: Python<'_>, path: PathBuf) -> PyResult<PyExporte
 /// Whether a file is an exported program rather than an archive.
 #[pyfunction]
 pub(crate) fn is_exported(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
-    let limits = flambeau::archive::Limits::default();
+    let limits = flambeau::archive::ArchiveLimits::default();
     let read = py.detach(|| flambeau::export::is_exported_file(&path, &limits));
     read.map_err(|e| raise(py, &Error::from(e)))
 }

@@ -289,7 +289,7 @@ pub(crate) fn describe(graph: &Graph, node: NodeId) -> String {
 
 /// The result of [`bisect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BisectResult {
     /// The full run is good.
     Good,
     /// The run is bad even when nothing is rewritten.
@@ -303,14 +303,17 @@ pub enum Verdict {
 ///
 /// # Errors
 /// Returns the first error of `run`.
-pub fn bisect<E>(base: &Control, mut run: impl FnMut(&mut Control) -> Result<bool, E>) -> Result<Verdict, E> {
+pub fn bisect<E>(
+    base: &Control,
+    mut run: impl FnMut(&mut Control) -> Result<bool, E>,
+) -> Result<BisectResult, E> {
     let mut control = base.restarted();
     if !run(&mut control)? {
-        return Ok(Verdict::Good);
+        return Ok(BisectResult::Good);
     }
     let (mut good, mut bad) = (0, control.total());
     if run(&mut base.restarted().with_total_limit(0))? {
-        return Ok(Verdict::BadBefore);
+        return Ok(BisectResult::BadBefore);
     }
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
@@ -323,7 +326,7 @@ pub fn bisect<E>(base: &Control, mut run: impl FnMut(&mut Control) -> Result<boo
     let mut control = base.restarted().with_total_limit(bad);
     run(&mut control)?;
     let unknown = Spent { pass: "", what: String::new(), at: String::new(), number: bad };
-    Ok(Verdict::Guilty(control.last.unwrap_or(unknown)))
+    Ok(BisectResult::Guilty(control.last.unwrap_or(unknown)))
 }
 
 #[cfg(test)]
@@ -359,7 +362,7 @@ mod tests {
             }
             Ok(done >= 38)
         });
-        let Ok(Verdict::Guilty(spent)) = verdict else { panic!("{verdict:?}") };
+        let Ok(BisectResult::Guilty(spent)) = verdict else { panic!("{verdict:?}") };
         assert_eq!((spent.pass, spent.what.as_str(), spent.at.as_str()), ("p", "step 37", "prim::Print"));
     }
 }

@@ -86,16 +86,16 @@ impl Facet for AlwaysView {
 /// The operands of the operator are a tensor, a number of chunks and a dimension; its result is the list of the
 /// tensor's chunks along the dimension, as views.
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk;
+pub struct ChunkOp;
 
-impl Facet for Chunk {
+impl Facet for ChunkOp {
     const NAME: &'static str = "chunk";
 }
 
 /// The operation that an operator performs on a list or dictionary, which is its first operand. Passes evaluate the
 /// operation at compile time if the elements are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Elements {
+pub enum ContainerOp {
     /// Returns the number of elements.
     Count,
     /// Returns the element at an index; negative indices count from the end.
@@ -138,22 +138,22 @@ pub enum Elements {
     Items,
 }
 
-impl Elements {
+impl ContainerOp {
     /// Whether the operation changes the list or dictionary.
     #[must_use]
     pub fn writes(self) -> bool {
-        use Elements::{Append, Clear, Delete, Extend, Insert, Pop, Replace, Reverse};
+        use ContainerOp::{Append, Clear, Delete, Extend, Insert, Pop, Replace, Reverse};
         matches!(self, Append | Insert | Replace | Extend | Delete | Pop | Clear | Reverse)
     }
 }
 
-impl Facet for Elements {
+impl Facet for ContainerOp {
     const NAME: &'static str = "elements";
 }
 
 /// The function of an operator that passes look up instead of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum OpRole {
     /// `(int, int)`: the sum, with wraparound.
     Sum,
     /// `(int, int)`: the difference, with wraparound.
@@ -182,7 +182,7 @@ pub enum Role {
     Rank,
 }
 
-impl Facet for Role {
+impl Facet for OpRole {
     const NAME: &'static str = "role";
 }
 
@@ -195,7 +195,7 @@ pub struct ChannelLinear {
     /// Index of the operand with the bias, whose value may be `None`.
     pub bias: usize,
     /// The slice of the weights that belongs to a channel.
-    pub slices: Slices,
+    pub slices: ChannelSlices,
     /// Whether an input whose rank differs from that of the weights lacks the batch dimension, instead of having one
     /// more dimension. Passes may then insert a check that the batch dimension is present.
     pub batched: bool,
@@ -203,7 +203,7 @@ pub struct ChannelLinear {
 
 /// The position of a channel's slice in the weights.
 #[derive(Clone, Copy, Debug)]
-pub enum Slices {
+pub enum ChannelSlices {
     /// In dimension 0.
     First,
     /// In dimension 1, separately for each of the groups that dimension 0 is divided into.

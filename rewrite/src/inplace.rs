@@ -7,7 +7,7 @@
 //! functional variant may return a value. So a program that raised may return a value, but never a different value.
 
 use flambeau_analysis::Shapes;
-use flambeau_analysis::shape::{Dim, Dtype, Fact, Operand, Shape, ShapeCx, Symbols, infer};
+use flambeau_analysis::shape::{Dim, Dtype, Fact, OperandFact, ResultShapes, ShapeCx, Symbols, infer};
 use flambeau_exec::Kernel;
 use flambeau_ir::{FunctionSchema, Graph, NodeId, OpId, Registry};
 use flambeau_tensor::DType;
@@ -117,11 +117,11 @@ impl<'a> DtypeRules<'a> {
     }
 
     /// Whether a predicate holds for all element types that operands of unknown type may have.
-    pub(crate) fn for_all(&self, node: NodeId, holds: impl Fn(&[Operand<'_>]) -> bool) -> bool {
+    pub(crate) fn for_all(&self, node: NodeId, holds: impl Fn(&[OperandFact<'_>]) -> bool) -> bool {
         let (graph, shapes) = (self.graph, self.shapes);
-        let mut operands: Vec<Operand<'_>> = graph
+        let mut operands: Vec<OperandFact<'_>> = graph
             .operands(node)
-            .map(|v| Operand {
+            .map(|v| OperandFact {
                 fact: Cow::Borrowed(shapes.fact(v)),
                 ty: shapes.refined_type(graph, v),
                 constant: graph.constant(v),
@@ -149,9 +149,9 @@ impl<'a> DtypeRules<'a> {
     /// Whether the result of operator `op`, on the operands of a node, certainly has the sizes of the first operand.
     pub(crate) fn keeps_sizes(&self, node: NodeId, op: OpId) -> bool {
         let (graph, shapes) = (self.graph, self.shapes);
-        let operands: Vec<Operand<'_>> = graph
+        let operands: Vec<OperandFact<'_>> = graph
             .operands(node)
-            .map(|v| Operand {
+            .map(|v| OperandFact {
                 fact: Cow::Borrowed(shapes.fact(v)),
                 ty: graph.ty(v),
                 constant: graph.constant(v),
@@ -167,14 +167,14 @@ impl<'a> DtypeRules<'a> {
     }
 
     /// The element type of an operator's result for these operands.
-    pub(crate) fn result_dtype(&self, op: OpId, operands: &[Operand<'_>]) -> Option<DType> {
+    pub(crate) fn result_dtype(&self, op: OpId, operands: &[OperandFact<'_>]) -> Option<DType> {
         self.result(op, operands).as_tensor().and_then(|t| t.dtype)
     }
 
-    fn result(&self, op: OpId, operands: &[Operand<'_>]) -> Fact {
+    fn result(&self, op: OpId, operands: &[OperandFact<'_>]) -> Fact {
         let registry = self.graph.registry();
         let mut symbols = Symbols::over(&self.symbols);
         let mut cx = ShapeCx::new(Some(registry.schema(op)), operands.iter().cloned(), &mut symbols);
-        infer(registry.facet::<Shape>(op), registry.facet::<Dtype>(op), 0, &mut cx)
+        infer(registry.facet::<ResultShapes>(op), registry.facet::<Dtype>(op), 0, &mut cx)
     }
 }

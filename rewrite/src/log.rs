@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The verbosity of the log of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum LogLevel {
     /// The graph before and after.
     Dump,
     /// Each rewrite.
@@ -19,28 +19,28 @@ pub enum Level {
     Debug,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Level::Dump => "DUMP",
-            Level::Update => "UPDATE",
-            Level::Debug => "DEBUG",
+            LogLevel::Dump => "DUMP",
+            LogLevel::Update => "UPDATE",
+            LogLevel::Debug => "DEBUG",
         })
     }
 }
 
 /// Receiver of log messages.
-pub trait Sink: Send + Sync {
+pub trait LogSink: Send + Sync {
     /// Writes one message of one or more lines.
-    fn write(&self, pass: &str, level: Level, text: &str);
+    fn write(&self, pass: &str, level: LogLevel, text: &str);
 }
 
 /// Writes messages to standard error, each line with a prefix such as `[DUMP cse]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 
-impl Sink for Stderr {
-    fn write(&self, pass: &str, level: Level, text: &str) {
+impl LogSink for Stderr {
+    fn write(&self, pass: &str, level: LogLevel, text: &str) {
         for line in text.lines() {
             eprintln!("[{level} {pass}] {line}");
         }
@@ -50,8 +50,8 @@ impl Sink for Stderr {
 /// The filters for messages, and their sink.
 #[derive(Clone, Default)]
 pub struct Log {
-    filters: Vec<(String, Level)>,
-    sink: Option<Arc<dyn Sink>>,
+    filters: Vec<(String, LogLevel)>,
+    sink: Option<Arc<dyn LogSink>>,
 }
 
 impl fmt::Debug for Log {
@@ -67,7 +67,7 @@ impl Log {
     }
 
     /// Logs the messages that match the text of filters.
-    pub fn parse(filters: &str, sink: Arc<dyn Sink>) -> Self {
+    pub fn parse(filters: &str, sink: Arc<dyn LogSink>) -> Self {
         let filters = filters
             .split([',', ':'])
             .map(str::trim)
@@ -75,9 +75,9 @@ impl Log {
             .map(|f| {
                 let name = f.trim_start_matches('>');
                 let level = match f.len() - name.len() {
-                    0 => Level::Dump,
-                    1 => Level::Update,
-                    _ => Level::Debug,
+                    0 => LogLevel::Dump,
+                    1 => LogLevel::Update,
+                    _ => LogLevel::Debug,
                 };
                 (name.trim().to_owned(), level)
             })
@@ -93,13 +93,13 @@ impl Log {
     }
 
     /// Whether messages of this level are enabled for a pass; `names` are its name and aliases.
-    pub fn is_enabled(&self, names: &[&str], level: Level) -> bool {
+    pub fn is_enabled(&self, names: &[&str], level: LogLevel) -> bool {
         self.sink.is_some()
             && self.filters.iter().any(|(n, l)| *l >= level && (n == "*" || names.contains(&n.as_str())))
     }
 
     /// Writes a message to the sink without checking the filters.
-    pub fn write(&self, pass: &str, level: Level, text: &str) {
+    pub fn write(&self, pass: &str, level: LogLevel, text: &str) {
         if let Some(sink) = &self.sink {
             sink.write(pass, level, text);
         }
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn filters_by_name_and_level() {
         let log = Log::parse("cse,>alias:>>fuse", Arc::new(Stderr));
-        assert!(log.is_enabled(&["cse"], Level::Dump));
-        assert!(!log.is_enabled(&["cse"], Level::Update));
-        assert!(log.is_enabled(&["x", "alias"], Level::Update));
-        assert!(log.is_enabled(&["fuse"], Level::Debug));
-        assert!(!log.is_enabled(&["dce"], Level::Dump));
-        assert!(Log::parse(">*", Arc::new(Stderr)).is_enabled(&["dce"], Level::Update));
-        assert!(!Log::off().is_enabled(&["dce"], Level::Dump));
+        assert!(log.is_enabled(&["cse"], LogLevel::Dump));
+        assert!(!log.is_enabled(&["cse"], LogLevel::Update));
+        assert!(log.is_enabled(&["x", "alias"], LogLevel::Update));
+        assert!(log.is_enabled(&["fuse"], LogLevel::Debug));
+        assert!(!log.is_enabled(&["dce"], LogLevel::Dump));
+        assert!(Log::parse(">*", Arc::new(Stderr)).is_enabled(&["dce"], LogLevel::Update));
+        assert!(!Log::off().is_enabled(&["dce"], LogLevel::Dump));
     }
 }

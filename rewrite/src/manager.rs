@@ -1,11 +1,11 @@
 //! The pass manager: runs pipelines with fuel, a deadline, checks, logs, reports and captures, and builds a reproducer
 //! for a failure.
 
-use crate::control::{Control, Verdict, bisect};
-use crate::log::{Level, Log};
+use crate::control::{BisectResult, Control, bisect};
+use crate::log::{Log, LogLevel};
 use crate::pass::{DynPass, PassCx, PassError};
-use crate::pipeline::{Options, Pipeline, PipelineStep};
-use crate::trace::Names;
+use crate::pipeline::{PassOptions, Pipeline, PipelineStep};
+use crate::trace::ValueNames;
 use flambeau_analysis::Analyses;
 use flambeau_ir::text::PrintOptions;
 use flambeau_ir::verify::verify_with;
@@ -95,12 +95,12 @@ pub struct PassReport {
 
 /// Report on a pipeline.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct PipelineReport {
     /// The passes in execution order.
     pub passes: Vec<PassReport>,
 }
 
-impl Report {
+impl PipelineReport {
     /// Whether any pass changed the graph.
     pub fn changed(&self) -> bool {
         self.passes.iter().any(|p| p.changed)
@@ -112,7 +112,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for PipelineReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for p in &self.passes {
             let edits = p.revisions.1.edits() - p.revisions.0.edits();
@@ -138,7 +138,7 @@ pub struct PipelineError {
     /// [`Checks::EveryPass`] or above, or if the pass returned the error itself.
     pub reproducer: Option<String>,
     /// The report on the passes that ran before the failure.
-    pub report: Report,
+    pub report: PipelineReport,
 }
 
 /// The state passed to the hook of [`Manager::on_change`].
@@ -146,7 +146,7 @@ pub struct Capture<'a> {
     /// The pass; empty for the graph before the first pass.
     pub pass: &'static str,
     /// Its options.
-    pub options: &'a Options,
+    pub options: &'a PassOptions,
     /// The graph after the pass.
     pub graph: &'a Graph,
 }
@@ -196,7 +196,11 @@ impl<'a> Manager<'a> {
     ///
     /// # Errors
     /// Returns an error if a pass fails or a check finds the graph invalid.
-    pub fn run(&mut self, graph: &mut Graph, pipeline: &Pipeline) -> Result<Report, Box<PipelineError>> {
+    pub fn run(
+        &mut self,
+        graph: &mut Graph,
+        pipeline: &Pipeline,
+    ) -> Result<PipelineReport, Box<PipelineError>> {
         self.run_with(graph, pipeline, &mut Analyses::new(), &mut Control::new())
     }
 
@@ -211,8 +215,8 @@ impl<'a> Manager<'a> {
         pipeline: &Pipeline,
         analyses: &mut Analyses,
         control: &mut Control,
-    ) -> Result<Report, Box<PipelineError>> {
-        let mut report = Report::default();
+    ) -> Result<PipelineReport, Box<PipelineError>> {
+        let mut report = PipelineReport::default();
         if let Err(stale) = analyses.bind(graph) {
             let error = PassError::new(Fault::Misuse, format!("the analyses were {stale}"));
             return Err(failure("<input>", error, None, &mut report));
@@ -221,7 +225,7 @@ impl<'a> Manager<'a> {
             self.verify(graph, "<input>", None, &mut report)?;
         }
         if let Some(hook) = &mut self.hook {
-            hook(&Capture { pass: "", options: &Options::default(), graph });
+            hook(&Capture { pass: "", options: &PassOptions::default(), graph });
         }
         let mut at = 0;
         let mut loops: Vec<(u64, Revision)> = Vec::new();
@@ -259,7 +263,7 @@ impl<'a> Manager<'a> {
     fn run_scheduled(
         &mut self,
         pass: &dyn DynPass,
-        options: &Options,
+        options: &PassOptions,
         mut run: Run<'_>,
         depth: u32,
     ) -> Result<(), Box<PipelineError>> {
@@ -271,13 +275,13 @@ impl<'a> Manager<'a> {
         for _ in 0..=schedule.repeats {
             let before = run.graph.journal().meaning();
             for first in &schedule.before {
-                self.run_scheduled(&**first, &Options::default(), run.again(), depth)?;
+                self.run_scheduled(&**first, &PassOptions::default(), run.again(), depth)?;
             }
             let own = run.graph.journal().meaning();
             self.run_pass(pass, options, run.again())?;
             let changed = run.graph.journal().meaning() != own;
             for follower in schedule.after.iter().filter(|f| changed || !f.if_changed) {
-                self.run_scheduled(&*follower.pass, &Options::default(), run.again(), depth)?;
+                self.run_scheduled(&*follower.pass, &PassOptions::default(), run.again(), depth)?;
             }
             if run.graph.journal().meaning() == before {
                 break;
@@ -289,7 +293,7 @@ impl<'a> Manager<'a> {
     fn run_pass(
         &mut self,
         pass: &dyn DynPass,
-        options: &Options,
+        options: &PassOptions,
         run: Run<'_>,
     ) -> Result<(), Box<PipelineError>> {
         let Run { graph, analyses, control, report } = run;
@@ -303,7 +307,7 @@ impl<'a> Manager<'a> {
         let (revision, meaning, nodes) =
             (graph.journal().revision(), graph.journal().meaning(), graph.node_count());
         let made = totals(analyses);
-        let names = control.trace().is_some().then(|| Names::of(graph));
+        let names = control.trace().is_some().then(|| ValueNames::of(graph));
         let start = Instant::now();
         let mut cx = PassCx {
             graph,
@@ -318,14 +322,14 @@ impl<'a> Manager<'a> {
             checked: revision,
             broken: None,
         };
-        cx.log(Level::Dump, |g| format!("before:\n{g}"));
+        cx.log(LogLevel::Dump, |g| format!("before:\n{g}"));
         let result = pass.run(&mut cx);
         let time = start.elapsed();
         cx.check_step();
         let (counts, broken) = (std::mem::take(&mut cx.counts), cx.broken.take());
         let changed = cx.graph().journal().meaning() != meaning;
         if changed {
-            cx.log(Level::Dump, |g| format!("after:\n{g}"));
+            cx.log(LogLevel::Dump, |g| format!("after:\n{g}"));
         }
         if let (Some(trace), Some(names)) = (control.trace_mut(), names) {
             trace.replaced(pass.name(), graph, revision, &names);
@@ -364,7 +368,7 @@ impl<'a> Manager<'a> {
         graph: &Graph,
         command: &str,
         before: Option<&Graph>,
-        report: &mut Report,
+        report: &mut PipelineReport,
     ) -> Result<(), Box<PipelineError>> {
         let verdict = match self.unit {
             Some(unit) => verify_with(graph, unit),
@@ -387,7 +391,7 @@ impl<'a> Manager<'a> {
         pipeline: &Pipeline,
         base: &Control,
         mut is_bad: impl FnMut(&Graph) -> bool,
-    ) -> Result<Verdict, Box<PipelineError>> {
+    ) -> Result<BisectResult, Box<PipelineError>> {
         bisect(base, |control| {
             let mut copy = graph.clone();
             self.run_with(&mut copy, pipeline, &mut Analyses::new(), control)?;
@@ -404,7 +408,7 @@ struct Run<'r> {
     graph: &'r mut Graph,
     analyses: &'r mut Analyses,
     control: &'r mut Control,
-    report: &'r mut Report,
+    report: &'r mut PipelineReport,
 }
 
 impl Run<'_> {
@@ -422,7 +426,7 @@ fn failure(
     pass: &str,
     error: PassError,
     reproducer: Option<String>,
-    report: &mut Report,
+    report: &mut PipelineReport,
 ) -> Box<PipelineError> {
     Box::new(PipelineError { pass: pass.to_owned(), error, reproducer, report: std::mem::take(report) })
 }

@@ -27,7 +27,7 @@ use flambeau_ir::{
 };
 use group::{Group, Scratch};
 use hashbrown::HashSet;
-use interface::Interface;
+use interface::ConfirmedTypes;
 use positions::Positions;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -56,7 +56,7 @@ impl Bounds {
 const MOST_USES: usize = 1024;
 
 /// Candidates for groups, by block in program order.
-pub(crate) struct Members {
+pub(crate) struct GroupCandidates {
     blocks: Vec<(BlockId, Vec<NodeId>)>,
     around: Surroundings,
 }
@@ -66,7 +66,7 @@ struct Surroundings {
     captures: Captures,
     positions: Positions,
     /// Filled when groups are made.
-    interface: Interface,
+    interface: ConfirmedTypes,
 }
 
 /// The nodes that satisfy `accepts`. O(nodes), plus a search among the writes and events for each node.
@@ -75,7 +75,7 @@ pub(crate) fn members(
     db: &AliasDb,
     dominance: &Dominance,
     accepts: impl Fn(NodeId) -> bool,
-) -> Members {
+) -> GroupCandidates {
     let captures = Captures::of_graph(g);
     let has_few_uses = |n| g.results(n).all(|v| g.uses(v).nth(MOST_USES).is_none());
     let accepted = |n: &NodeId| accepts(*n) && captures.is_known(*n) && has_few_uses(*n);
@@ -86,7 +86,10 @@ pub(crate) fn members(
     let blocks: Vec<(BlockId, Vec<NodeId>)> = blocks.collect();
     let positions =
         Positions::of(g, db, dominance, blocks.iter().flat_map(|(_, nodes)| nodes.iter().copied()));
-    Members { blocks, around: Surroundings { captures, positions, interface: Interface::default() } }
+    GroupCandidates {
+        blocks,
+        around: Surroundings { captures, positions, interface: ConfirmedTypes::default() },
+    }
 }
 
 /// Moves members into groups, which become nodes with operator `prim`. Each group is built before the next one is
@@ -96,12 +99,12 @@ pub(crate) fn members(
 /// Returns an internal error if a group uses a value that does not dominate it, which would be a bug of the plan.
 pub(crate) fn apply(
     cx: &mut PassCx<'_>,
-    members: Members,
+    members: GroupCandidates,
     bounds: Bounds,
     prim: Prim,
 ) -> Result<(), PassError> {
-    let Members { blocks, mut around } = members;
-    around.interface = Interface::of_graph(cx);
+    let GroupCandidates { blocks, mut around } = members;
+    around.interface = ConfirmedTypes::of_graph(cx);
     let mut scratch = Scratch::default();
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
@@ -236,7 +239,11 @@ fn make(
     Ok(group)
 }
 
-fn body_of(g: &Graph, plan: &GroupPlan, interface: &Interface) -> Result<Graph, flambeau_ir::CloneError> {
+fn body_of(
+    g: &Graph,
+    plan: &GroupPlan,
+    interface: &ConfirmedTypes,
+) -> Result<Graph, flambeau_ir::CloneError> {
     let mut body = Graph::new(Arc::clone(g.registry()));
     let mut map = ValueSubstitution::new();
     let mut editor = body.edit();

@@ -6,8 +6,8 @@
 
 use crate::control::{Control, Fuel, Planted, describe};
 use crate::deadline::Deadline;
-use crate::log::{Level, Log};
-use crate::patch::Plan;
+use crate::log::{Log, LogLevel};
+use crate::patch::EditPlan;
 use crate::rules::Exactness;
 use crate::schedule::Schedule;
 use flambeau_analysis::{Analyses, AnalysisSet};
@@ -216,7 +216,7 @@ impl<'a> PassCx<'a> {
     ///
     /// # Errors
     /// Returns [`Stale`] if the graph was edited since the plan was made; the graph is then unchanged.
-    pub fn apply<P: Plan>(&mut self, plan: P) -> Result<P::Done, Stale> {
+    pub fn apply<P: EditPlan>(&mut self, plan: P) -> Result<P::Done, Stale> {
         self.check_step();
         plan.apply(&mut self.graph.edit())
     }
@@ -225,7 +225,7 @@ impl<'a> PassCx<'a> {
     pub fn fuel(&mut self, what: &str, node: NodeId) -> bool {
         let took = self.control.meter(self.pass, self.aliases).take(what, self.graph, node);
         if took {
-            self.log(Level::Update, |g| format!("{what} at {}", describe(g, node)));
+            self.log(LogLevel::Update, |g| format!("{what} at {}", describe(g, node)));
         }
         took
     }
@@ -259,14 +259,14 @@ impl<'a> PassCx<'a> {
     }
 
     /// Logs a message. `text` runs only if the level is enabled.
-    pub fn log(&self, level: Level, text: impl FnOnce(&Graph) -> String) {
+    pub fn log(&self, level: LogLevel, text: impl FnOnce(&Graph) -> String) {
         if self.is_logging(level) {
             self.log.write(self.pass, level, &text(self.graph));
         }
     }
 
     /// Returns whether the log keeps messages of this level for the running pass.
-    pub fn is_logging(&self, level: Level) -> bool {
+    pub fn is_logging(&self, level: LogLevel) -> bool {
         let names: smallvec::SmallVec<[&str; 4]> =
             std::iter::once(self.pass).chain(self.aliases.iter().copied()).collect();
         self.log.is_enabled(&names, level)

@@ -13,7 +13,7 @@ use flambeau_ir::{
 use smallvec::SmallVec;
 
 /// Edits planned at one revision of a graph.
-pub trait Plan {
+pub trait EditPlan {
     /// The result of applying the plan.
     type Done;
 
@@ -163,7 +163,7 @@ impl Patch {
     /// ```
     /// use flambeau_analysis::{AliasDb, Analyses, Dominance, Motion, NestedEffects};
     /// use flambeau_ir::{Prim, Registry, Source, text::parse_graph};
-    /// use flambeau_rewrite::{Patch, Plan};
+    /// use flambeau_rewrite::{Patch, EditPlan};
     ///
     /// let text = "graph(%n : int, %p : bool):
     ///   %q : (int, int) = prim::If(%p)
@@ -203,7 +203,7 @@ impl Patch {
     }
 }
 
-impl Plan for Patch {
+impl EditPlan for Patch {
     /// The nodes inserted, in order of planning.
     type Done = Vec<NodeId>;
 
@@ -243,7 +243,7 @@ impl Plan for Patch {
     }
 }
 
-impl Plan for MovePlan {
+impl EditPlan for MovePlan {
     type Done = ();
 
     fn revision(&self) -> Revision {
@@ -284,11 +284,11 @@ mod tests {
         let db = analyses.get::<AliasDb>(&graph);
         let moves = db.plan_move_before(&graph, graph.def(made), graph.def(last)).expect("a plan exists");
         assert!(patch.apply(&mut clone.edit()).is_err(), "a clone is another graph");
-        assert!(Plan::apply(moves.clone(), &mut clone.edit()).is_err());
+        assert!(EditPlan::apply(moves.clone(), &mut clone.edit()).is_err());
         assert!(analyses.try_with::<AliasDb>(&clone).is_err());
         assert_eq!(clone.node_count(), graph.node_count());
         assert_eq!(other.apply(&mut graph.edit()).expect("fresh").len(), 1);
-        let stale = Plan::apply(moves, &mut graph.edit()).expect_err("the graph was edited");
+        let stale = EditPlan::apply(moves, &mut graph.edit()).expect_err("the graph was edited");
         assert!(stale.to_string().contains("which is at revision"), "{stale}");
     }
 }

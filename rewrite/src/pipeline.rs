@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 /// The options in braces after a pass's name, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options(Vec<(String, String)>);
+pub struct PassOptions(Vec<(String, String)>);
 
-impl Options {
+impl PassOptions {
     /// Returns the value of an option; the empty string for an option without a value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
@@ -51,7 +51,7 @@ impl Options {
     }
 }
 
-impl fmt::Display for Options {
+impl fmt::Display for PassOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return Ok(());
@@ -71,10 +71,10 @@ pub trait Configure: Pass + Sized {
     ///
     /// # Errors
     /// Returns a message if the value of an option is invalid.
-    fn configure(options: &Options) -> Result<Self, String>;
+    fn configure(options: &PassOptions) -> Result<Self, String>;
 }
 
-type Make = Arc<dyn Fn(&Options) -> Result<Arc<dyn DynPass>, String> + Send + Sync>;
+type Make = Arc<dyn Fn(&PassOptions) -> Result<Arc<dyn DynPass>, String> + Send + Sync>;
 
 /// The entry of a pass in a library.
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl PassEntry {
     /// The entry of a pass that `make` creates from the options at each mention of its name.
     pub fn made<P: Pass>(
         options: &'static [&'static str],
-        make: impl Fn(&Options) -> Result<P, String> + Send + Sync + 'static,
+        make: impl Fn(&PassOptions) -> Result<P, String> + Send + Sync + 'static,
     ) -> Self {
         let make: Make = Arc::new(move |o| Ok(Arc::new(make(o)?)));
         PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options, make }
@@ -194,7 +194,7 @@ impl PassLibrary {
 #[derive(Clone)]
 pub(crate) enum PipelineStep {
     /// Run a pass.
-    Run { pass: Arc<dyn DynPass>, options: Options },
+    Run { pass: Arc<dyn DynPass>, options: PassOptions },
     /// Start of a repetition; `end` is the position of the matching `Until`.
     Repeat { end: usize, bound: u64 },
     /// End of the repetition that starts at position `begin`.
@@ -302,7 +302,7 @@ impl Pipeline {
 
     /// Appends a pass.
     pub fn then<P: Pass>(mut self, pass: P) -> Self {
-        self.steps.push(PipelineStep::Run { pass: Arc::new(pass), options: Options::default() });
+        self.steps.push(PipelineStep::Run { pass: Arc::new(pass), options: PassOptions::default() });
         self
     }
 
@@ -343,7 +343,7 @@ fn make_step(
     library: &PassLibrary,
     reader: &Reader,
     name: &str,
-    options: Options,
+    options: PassOptions,
     start: usize,
     len: usize,
 ) -> Result<PipelineStep, Box<Diagnostic>> {
@@ -392,7 +392,7 @@ struct Item {
 }
 
 enum ItemKind {
-    Name(String, Options),
+    Name(String, PassOptions),
     Fix { bound: u64 },
     Close,
 }
@@ -474,7 +474,7 @@ impl Reader {
         Ok(Some(Item { kind: ItemKind::Fix { bound }, start, len }))
     }
 
-    fn options(&mut self) -> Result<Options, Box<Diagnostic>> {
+    fn options(&mut self) -> Result<PassOptions, Box<Diagnostic>> {
         let Some(len) = self.rest().find('}') else { return Err(self.error("`{` is not closed", 1)) };
         let inner = self.rest()[1..len].to_owned();
         self.at += len + 1;
@@ -483,7 +483,7 @@ impl Reader {
                 Some((n, v)) => (n.trim().to_owned(), v.trim().to_owned()),
                 None => (e.to_owned(), String::new()),
             });
-        Ok(Options(entries.collect()))
+        Ok(PassOptions(entries.collect()))
     }
 }
 
@@ -512,7 +512,7 @@ mod tests {
     }
     impl Configure for Beta {
         const OPTIONS: &'static [&'static str] = &["n", "deep"];
-        fn configure(options: &Options) -> Result<Self, String> {
+        fn configure(options: &PassOptions) -> Result<Self, String> {
             Ok(Beta(options.number("n")?.unwrap_or(1)))
         }
     }

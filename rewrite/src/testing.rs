@@ -2,10 +2,10 @@
 
 use crate::autodiff::Gradients;
 use crate::control::Control;
-use crate::facets::{AlwaysView, Chunk, Elements, Role, Rules};
+use crate::facets::{AlwaysView, ChunkOp, ContainerOp, OpRole, Rules};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
-use flambeau_analysis::{Analyses, Dtype, Shape};
+use flambeau_analysis::{Analyses, Dtype, ResultShapes};
 use flambeau_exec::{Kernel, Pointwise, TileOp};
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{Effects, Graph, IValue, OpDef, Registry, RegistryBuilder, Source};
@@ -52,53 +52,55 @@ pub(crate) fn toy() -> Arc<Registry> {
         OpDef::new("toy::relu(Tensor self) -> Tensor")
             .with(Rules::text(RULES))
             .with(Dtype::same_as("self"))
-            .with(Shape::same_as("self"))
-            .with(Role::Activation)
+            .with(ResultShapes::same_as("self"))
+            .with(OpRole::Activation)
             .with(Gradients::file("toy.grads", GRADS))
             .with(Pointwise::unary(TileOp::Relu)),
         OpDef::new("toy::relu_(Tensor(a!) self) -> Tensor(a!)"),
         OpDef::new("toy::mul.Tensor(Tensor self, Tensor other) -> Tensor")
             .with(Dtype::promote([0, 1]))
-            .with(Shape::broadcast([0, 1]))
+            .with(ResultShapes::broadcast([0, 1]))
             .with(Pointwise::binary(TileOp::Mul)),
         OpDef::new("toy::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
             .with(Dtype::same_as(0))
-            .with(Shape::same_as(0)),
+            .with(ResultShapes::same_as(0)),
         OpDef::new("toy::mul.Scalar(Tensor self, Scalar other) -> Tensor")
             .with(Dtype::promote([0, 1]))
-            .with(Shape::like(0)),
+            .with(ResultShapes::like(0)),
         OpDef::new("toy::mul.int(int a, int b) -> int")
-            .with(Role::Product)
+            .with(OpRole::Product)
             .with(ints(|a, b| IValue::Int(a * b))),
-        OpDef::new("toy::sub.int(int a, int b) -> int").with(Role::Difference),
-        OpDef::new("toy::quotient.int(int a, int b) -> int").with(Role::Quotient),
+        OpDef::new("toy::sub.int(int a, int b) -> int").with(OpRole::Difference),
+        OpDef::new("toy::quotient.int(int a, int b) -> int").with(OpRole::Quotient),
         OpDef::new("toy::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
             .with(Dtype::promote([0, 1]))
-            .with(Shape::broadcast([0, 1]))
+            .with(ResultShapes::broadcast([0, 1]))
             .with(Pointwise::scaled(TileOp::Add)),
-        OpDef::new("toy::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]").with(Chunk),
+        OpDef::new("toy::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]").with(ChunkOp),
         OpDef::new("toy::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"),
-        OpDef::new("toy::add.int(int a, int b) -> int").with(Role::Sum).with(ints(|a, b| IValue::Int(a + b))),
+        OpDef::new("toy::add.int(int a, int b) -> int")
+            .with(OpRole::Sum)
+            .with(ints(|a, b| IValue::Int(a + b))),
         OpDef::new("toy::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
         OpDef::new("toy::t(Tensor(a) self) -> Tensor(a)")
             .with(AlwaysView)
             .with(Dtype::same_as(0))
-            .with(Shape::transpose_last()),
+            .with(ResultShapes::transpose_last()),
         OpDef::new("toy::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(zeros()),
         OpDef::new("toy::zeros(int[] size) -> Tensor").with(zeros()),
         OpDef::new("toy::zeros_like(Tensor self) -> Tensor"),
-        OpDef::new("toy::eq.int(int a, int b) -> bool").with(Role::Equal),
-        OpDef::new("toy::mm(Tensor a, Tensor b) -> Tensor").with(Role::MatrixProduct),
+        OpDef::new("toy::eq.int(int a, int b) -> bool").with(OpRole::Equal),
+        OpDef::new("toy::mm(Tensor a, Tensor b) -> Tensor").with(OpRole::MatrixProduct),
         OpDef::new("toy::plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-            .with(Role::ScaledSum),
+            .with(OpRole::ScaledSum),
         OpDef::new("toy::plus.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"),
         OpDef::new("toy::lt.int(int a, int b) -> bool").with(ints(|a, b| IValue::Bool(a < b))),
         OpDef::new("toy::append(Tensor[](a!) self, Tensor(b -> *) el) -> Tensor[](a!)")
-            .with(Elements::Append),
-        OpDef::new("toy::count(int[] list) -> int").with(Elements::Count),
-        OpDef::new("toy::count_tensors(Tensor[] list) -> int").with(Elements::Count),
-        OpDef::new("toy::item(int[] list, int index) -> int").with(Elements::Item),
-        OpDef::new("toy::concat(int[] a, int[] b) -> int[]").with(Elements::Concat),
+            .with(ContainerOp::Append),
+        OpDef::new("toy::count(int[] list) -> int").with(ContainerOp::Count),
+        OpDef::new("toy::count_tensors(Tensor[] list) -> int").with(ContainerOp::Count),
+        OpDef::new("toy::item(int[] list, int index) -> int").with(ContainerOp::Item),
+        OpDef::new("toy::concat(int[] a, int[] b) -> int[]").with(ContainerOp::Concat),
         OpDef::new("toy::warn(str message) -> ()").with(Effects::IO),
     ]);
     b.build().expect("the toy registry is right")

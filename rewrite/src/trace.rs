@@ -91,12 +91,12 @@ pub struct RewriteTrace {
 }
 
 /// The names of values at one time.
-pub(crate) struct Names(HashMap<ValueId, String, FxBuildHasher>);
+pub(crate) struct ValueNames(HashMap<ValueId, String, FxBuildHasher>);
 
-impl Names {
+impl ValueNames {
     /// Returns the names of all values of a graph.
-    pub(crate) fn of(graph: &Graph) -> Names {
-        Names(graph.values_in_order().map(|v| (v, name(graph, v))).collect())
+    pub(crate) fn of(graph: &Graph) -> ValueNames {
+        ValueNames(graph.values_in_order().map(|v| (v, name(graph, v))).collect())
     }
 }
 
@@ -138,7 +138,13 @@ impl RewriteTrace {
     }
 
     /// Records the replacements of values since a revision, from the journal.
-    pub(crate) fn replaced(&mut self, pass: &'static str, graph: &Graph, since: Revision, before: &Names) {
+    pub(crate) fn replaced(
+        &mut self,
+        pass: &'static str,
+        graph: &Graph,
+        since: Revision,
+        before: &ValueNames,
+    ) {
         let called = |v: ValueId| match before.0.get(&v) {
             Some(name) => name.clone(),
             None if graph.has_value(v) => name(graph, v),

@@ -322,13 +322,14 @@ pub(crate) trait Writes: Locked {
     /// # Panics
     /// Panics if the tensor's storage is not locked for writing, or its layout is not within the storage.
     #[inline]
-    fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], Others<'a, Self>) {
+    fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], OtherBytes<'a, Self>) {
         assert!(
             meta.layout.numel() == 0 || self.owns(&meta.storage),
             "invariant: the storage is locked for writing"
         );
         let (start, len) = span_of(meta, dtype);
-        let others = Others { guards: self, target: &meta.storage, bytes: start.addr()..start.addr() + len };
+        let others =
+            OtherBytes { guards: self, target: &meta.storage, bytes: start.addr()..start.addr() + len };
         // SAFETY: pointer, length and lifetime: as for `elements`. Aliasing: the storage is locked exclusively, this
         // method borrows the guards exclusively, and `others` returns no byte of this range.
         (unsafe { std::slice::from_raw_parts_mut(start, len) }, others)
@@ -336,14 +337,14 @@ pub(crate) trait Writes: Locked {
 }
 
 /// All bytes under held locks but those of one target.
-pub(crate) struct Others<'a, G: ?Sized> {
+pub(crate) struct OtherBytes<'a, G: ?Sized> {
     guards: &'a G,
     target: &'a Storage,
     /// Addresses of the target's bytes.
     bytes: Range<usize>,
 }
 
-impl<'a, G: Writes + ?Sized> Others<'a, G> {
+impl<'a, G: Writes + ?Sized> OtherBytes<'a, G> {
     /// Returns the bytes of a tensor from its first to its furthest element.
     ///
     /// # Panics

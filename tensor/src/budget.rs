@@ -1,14 +1,15 @@
 //! Budgets: limits on the bytes that storages hold at one time.
 //!
-//! A storage that is allocated while a [`Budget`] is at work on its thread ([`Budget::run`]) holds a [`Charge`] until it is
-//! freed, by any thread. Charges count on an account, which lives as long as a budget or a charge refers to it.
+//! A storage that is allocated while a [`MemoryBudget`] is at work on its thread ([`MemoryBudget::run`]) holds a [`Charge`] until it is
+//! freed, by any thread. Charges are summed in a [`ByteCounter`], which is freed with the last budget or charge that refers to
+//! it.
 //!
 //! A small tensor is allocated and freed in about 30 ns; two atomic read-modify-writes would add a third to that. Each
-//! thread therefore has a *tab* on the account that it used last: it counts there what it charges and frees, in an
-//! ordinary cell, and posts the difference to the account when it exceeds the account's slack or when the thread turns to
-//! another account. Accounts with small limits have no slack, so their limits are exact; a limit of [`LARGE`] bytes or more
-//! may be exceeded by [`SLACK`] bytes for each thread that uses the account.
-#![allow(unsafe_code, reason = "the last reference to an account frees it")]
+//! thread therefore has a *delta* for the counter that it used last: the bytes it charged less the bytes it freed, in an
+//! ordinary cell. The delta is flushed into the counter when it exceeds the counter's maximum, and when the thread
+//! switches to another counter. Counters with small limits have a maximum of 0, so their limits are exact; a limit of
+//! [`BATCHED_LIMIT`] bytes or more may be exceeded by [`MAX_DELTA`] bytes for each thread that uses the counter.
+#![allow(unsafe_code, reason = "the last reference to a counter frees it")]
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -16,232 +17,235 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use crate::error::{Result, TensorError};
 
-/// What budgets and charges share, in one allocation.
-struct Account {
-    /// Most bytes charged at a time. Written only while a [`Budget`] is made.
+/// The state that clones of a [`MemoryBudget`], its charges and the deltas of threads share: one heap allocation.
+struct ByteCounter {
+    /// Maximum of the bytes charged at one time. Written only while a [`MemoryBudget`] is made.
     limit: AtomicUsize,
-    /// The sum of [`OPEN`] while a [`Budget`] or [`SPARE`] refers to the account, [`TAB`] for each thread that has its tab
-    /// on it, and the bytes posted. Bytes that one thread charged on its tab may be posted as freed by another, so the posted
-    /// bytes alone may be negative; no reference and no charge is left exactly when the sum is 0.
+    /// The sum of [`OWNER_REF`] while a [`MemoryBudget`] or [`SPARE`] refers to the counter, [`THREAD_REF`] for each thread whose
+    /// delta belongs to it, and the flushed bytes. Bytes in the delta of one thread may be freed by another, which subtracts
+    /// them here, so the flushed bytes alone may be negative. The sum is 0 exactly when no reference and no charge is left.
     total: AtomicUsize,
-    /// Clones of the [`Budget`].
+    /// Clones of the [`MemoryBudget`].
     budgets: AtomicUsize,
 }
 
-const OPEN: usize = 1 << 62;
-const TAB: usize = 1 << 50;
-/// The largest limit. Transient additions of more threads than a machine has do not reach [`TAB`].
-const MOST: usize = 1 << 48;
+const OWNER_REF: usize = 1 << 62;
+const THREAD_REF: usize = 1 << 50;
+/// The largest limit. Transient additions of more threads than a machine has do not reach [`THREAD_REF`].
+const MAX_LIMIT: usize = 1 << 48;
 
-/// Bytes that a tab may differ from its account.
-const SLACK: usize = 1 << 20;
-/// The smallest limit of accounts with slack.
-const LARGE: usize = 1 << 30;
+/// Maximum absolute value of a thread's delta, in bytes.
+const MAX_DELTA: usize = 1 << 20;
+/// The smallest limit, in bytes, of counters that threads update in batches, by deltas.
+const BATCHED_LIMIT: usize = 1 << 30;
 
-/// The bytes of a sum: the part below [`TAB`], with its sign.
+/// Returns the bytes of a sum: the part below [`THREAD_REF`], with its sign.
 fn bytes_of(total: usize) -> isize {
-    (total.wrapping_add(TAB / 2) & (TAB - 1)) as isize - (TAB / 2) as isize
+    (total.wrapping_add(THREAD_REF / 2) & (THREAD_REF - 1)) as isize - (THREAD_REF / 2) as isize
 }
 
-impl Account {
+impl ByteCounter {
     fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Bytes that may stand on a tab.
+    /// Returns the maximum of a thread's delta in bytes; 0 if every charge updates the sum.
     #[inline]
-    fn slack(&self) -> isize {
-        if self.limit() < LARGE { 0 } else { SLACK as isize }
+    fn max_delta(&self) -> isize {
+        if self.limit() < BATCHED_LIMIT { 0 } else { MAX_DELTA as isize }
     }
 }
 
-/// Adds to an account's sum, and frees the account if nothing is left.
+/// Adds to a counter's sum, and frees the counter if the sum is 0 afterwards.
 ///
 /// # Safety
-/// The account is alive, because of a part of its sum that this addition may end: [`OPEN`], [`TAB`], or bytes of a charge.
-/// The caller has that part and does not use it again.
-unsafe fn add_to_total(account: NonNull<Account>, amount: usize) {
-    // SAFETY: the caller's part keeps the account alive until the addition. The account is not touched afterwards unless
-    // this was the last part, so no other thread can refer to it.
+/// The counter is alive because its sum contains a term of the caller: [`OWNER_REF`], [`THREAD_REF`], or bytes of a charge.
+/// `amount` may subtract that term; the caller does not subtract it again.
+unsafe fn add_to_total(counter: NonNull<ByteCounter>, amount: usize) {
+    // SAFETY: the caller's term keeps the counter alive until the addition. The counter is accessed afterwards only if the
+    // sum is 0: then no other thread refers to it.
     unsafe {
-        if account.as_ref().total.fetch_add(amount, Ordering::Release).wrapping_add(amount) == 0 {
+        if counter.as_ref().total.fetch_add(amount, Ordering::Release).wrapping_add(amount) == 0 {
             fence(Ordering::Acquire);
-            drop(Box::from_raw(account.as_ptr()));
+            drop(Box::from_raw(counter.as_ptr()));
         }
     }
 }
 
 thread_local! {
-    /// The account that allocations of this thread are charged to.
-    static ACTIVE: Cell<*const Account> = const { Cell::new(ptr::null()) };
-    /// The account that this thread has its tab on; the account's sum holds [`TAB`] for it.
-    static TAB_ACCOUNT: Cell<*const Account> = const { Cell::new(ptr::null()) };
-    /// Bytes charged less bytes freed by this thread that are not posted; 0 without an account.
-    static TAB_BYTES: Cell<isize> = const { Cell::new(0) };
-    /// Closes the tab when the thread ends. Apart from the tab's cells, which need no check for destruction.
-    static CLOSER: Closer = const { Closer };
+    /// The counter that allocations of this thread are charged to.
+    static ACTIVE: Cell<*const ByteCounter> = const { Cell::new(ptr::null()) };
+    /// The counter that this thread's delta belongs to; its sum contains [`THREAD_REF`] for this thread.
+    static DELTA_COUNTER: Cell<*const ByteCounter> = const { Cell::new(ptr::null()) };
+    /// Bytes charged less bytes freed by this thread that are not flushed; 0 without a counter.
+    static DELTA: Cell<isize> = const { Cell::new(0) };
+    /// Flushes the delta when the thread ends. A variable of its own, so that accesses of the delta need no check whether
+    /// it was destroyed.
+    static FLUSH_ON_EXIT: FlushOnExit = const { FlushOnExit };
     static SPARE: Spare = const { Spare(Cell::new(None)) };
 }
 
-struct Closer;
+struct FlushOnExit;
 
-impl Drop for Closer {
+impl Drop for FlushOnExit {
     fn drop(&mut self) {
-        close_tab();
+        detach_delta();
     }
 }
 
-/// Posts this thread's tab and ends it.
-fn close_tab() {
-    let bytes = TAB_BYTES.replace(0);
-    if let Some(account) = NonNull::new(TAB_ACCOUNT.replace(ptr::null()).cast_mut()) {
-        // SAFETY: the sum holds `TAB` for this thread's tab, which has just ended.
-        unsafe { add_to_total(account, (bytes as usize).wrapping_sub(TAB)) };
+/// Flushes this thread's delta and drops its reference to the counter.
+fn detach_delta() {
+    let bytes = DELTA.replace(0);
+    if let Some(counter) = NonNull::new(DELTA_COUNTER.replace(ptr::null()).cast_mut()) {
+        // SAFETY: the sum contains `THREAD_REF` for this thread, whose delta refers to no counter from here on.
+        unsafe { add_to_total(counter, (bytes as usize).wrapping_sub(THREAD_REF)) };
     }
 }
 
-/// Turns this thread's tab to an account.
+/// Makes this thread's delta one of `counter`.
 #[cold]
-fn open_tab(account: &Account) {
-    close_tab();
-    // A thread that is ending charges without a tab.
-    if CLOSER.try_with(|_| ()).is_ok() {
-        account.total.fetch_add(TAB, Ordering::Relaxed);
-        TAB_ACCOUNT.set(account);
+fn attach_delta(counter: &ByteCounter) {
+    detach_delta();
+    // A thread that is ending charges the counter itself.
+    if FLUSH_ON_EXIT.try_with(|_| ()).is_ok() {
+        counter.total.fetch_add(THREAD_REF, Ordering::Relaxed);
+        DELTA_COUNTER.set(counter);
     }
 }
 
-/// The bytes on this thread's tab if it is on this account.
-fn tab_of(account: &Account) -> Option<isize> {
-    ptr::eq(TAB_ACCOUNT.get(), account).then(|| TAB_BYTES.get())
+/// Returns this thread's delta in bytes if it belongs to `counter`.
+fn delta_of(counter: &ByteCounter) -> Option<isize> {
+    ptr::eq(DELTA_COUNTER.get(), counter).then(|| DELTA.get())
 }
 
-/// The account of the thread's last budget, for its next one: a budget is made for every call of a program. The account
-/// holds [`OPEN`], and no [`Budget`] refers to it. Storages that outlive their budget may still be charged to it.
-struct Spare(Cell<Option<NonNull<Account>>>);
+/// The counter of the thread's last budget, which the next one reuses: a budget is made for every call of a program. The
+/// counter's sum contains [`OWNER_REF`], and no [`MemoryBudget`] refers to it. Storages that outlive their budget may still be
+/// charged to it.
+struct Spare(Cell<Option<NonNull<ByteCounter>>>);
 
 impl Drop for Spare {
     fn drop(&mut self) {
-        if let Some(account) = self.0.take() {
-            // SAFETY: a spare account holds `OPEN`, and is not used from here on.
-            unsafe { add_to_total(account, OPEN.wrapping_neg()) };
+        if let Some(counter) = self.0.take() {
+            // SAFETY: the sum of a spare counter contains `OWNER_REF`; the counter is not used from here on.
+            unsafe { add_to_total(counter, OWNER_REF.wrapping_neg()) };
         }
     }
 }
 
-/// A limit on the bytes that storages allocated under it hold at one time. Clones share the account.
-pub struct Budget(NonNull<Account>);
+/// A limit on the bytes that storages allocated under it hold at one time. Clones share the counter.
+pub struct MemoryBudget(NonNull<ByteCounter>);
 
-// SAFETY: an account is changed by atomic operations only, and freed by the last that refers to it.
-unsafe impl Send for Budget {}
+// SAFETY: a counter is changed by atomic operations only, and freed when its last reference ends.
+unsafe impl Send for MemoryBudget {}
 // SAFETY: as above.
-unsafe impl Sync for Budget {}
+unsafe impl Sync for MemoryBudget {}
 
-impl Clone for Budget {
+impl Clone for MemoryBudget {
     fn clone(&self) -> Self {
-        self.account().budgets.fetch_add(1, Ordering::Relaxed);
-        Budget(self.0)
+        self.counter().budgets.fetch_add(1, Ordering::Relaxed);
+        MemoryBudget(self.0)
     }
 }
 
-impl Drop for Budget {
+impl Drop for MemoryBudget {
     fn drop(&mut self) {
-        // The only budget of an account is not cloned while it is dropped: no read-modify-write is needed then.
-        let budgets = &self.account().budgets;
+        // The only budget of a counter is not cloned while it is dropped: no read-modify-write is needed then.
+        let budgets = &self.counter().budgets;
         if budgets.load(Ordering::Acquire) != 1 && budgets.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         let replaced = SPARE.try_with(|spare| spare.0.replace(Some(self.0))).unwrap_or(Some(self.0));
-        if let Some(account) = replaced {
-            // SAFETY: both this account and a spare one hold `OPEN`; no budget refers to either.
-            unsafe { add_to_total(account, OPEN.wrapping_neg()) };
+        if let Some(counter) = replaced {
+            // SAFETY: the sums of this counter and of a spare one contain `OWNER_REF`; no budget refers to either.
+            unsafe { add_to_total(counter, OWNER_REF.wrapping_neg()) };
         }
     }
 }
 
-impl Budget {
+impl MemoryBudget {
     /// A budget of `limit` bytes, at most 2^48.
-    pub fn new(limit: usize) -> Budget {
+    pub fn new(limit: usize) -> MemoryBudget {
         match SPARE.try_with(|spare| spare.0.take()) {
-            Ok(Some(spare)) => Budget::on_spare(spare, limit),
-            _ => Budget::on_new_account(limit),
+            Ok(Some(spare)) => MemoryBudget::reuse(spare, limit),
+            _ => MemoryBudget::with_new_counter(limit),
         }
     }
 
-    /// A budget on a spare account if nothing is charged to it any more and no other thread has a tab on it.
-    fn on_spare(spare: NonNull<Account>, limit: usize) -> Budget {
-        // SAFETY: a spare account is alive, because it holds `OPEN`.
-        let account = unsafe { spare.as_ref() };
-        let own = tab_of(account).map_or(0, |bytes| TAB.wrapping_add_signed(-bytes));
-        // Acquire: what other threads did with storages charged to the account happened before.
-        if account.total.load(Ordering::Acquire) != OPEN + own {
-            // SAFETY: a spare account holds `OPEN`, and is not used from here on.
-            unsafe { add_to_total(spare, OPEN.wrapping_neg()) };
-            return Budget::on_new_account(limit);
+    /// Makes a budget with a spare counter if nothing is charged to it any more and no other thread's delta belongs to it,
+    /// otherwise with a new counter.
+    fn reuse(spare: NonNull<ByteCounter>, limit: usize) -> MemoryBudget {
+        // SAFETY: a spare counter is alive, because its sum contains `OWNER_REF`.
+        let counter = unsafe { spare.as_ref() };
+        let own = delta_of(counter).map_or(0, |bytes| THREAD_REF.wrapping_add_signed(-bytes));
+        // Acquire: accesses of other threads to storages charged to the counter happened before.
+        if counter.total.load(Ordering::Acquire) != OWNER_REF + own {
+            // SAFETY: the sum of a spare counter contains `OWNER_REF`; the counter is not used from here on.
+            unsafe { add_to_total(spare, OWNER_REF.wrapping_neg()) };
+            return MemoryBudget::with_new_counter(limit);
         }
-        account.limit.store(limit.min(MOST), Ordering::Relaxed);
-        account.budgets.store(1, Ordering::Relaxed);
-        Budget(spare)
+        counter.limit.store(limit.min(MAX_LIMIT), Ordering::Relaxed);
+        counter.budgets.store(1, Ordering::Relaxed);
+        MemoryBudget(spare)
     }
 
-    fn on_new_account(limit: usize) -> Budget {
-        let account = Account {
-            limit: AtomicUsize::new(limit.min(MOST)),
-            total: AtomicUsize::new(OPEN),
+    fn with_new_counter(limit: usize) -> MemoryBudget {
+        let counter = ByteCounter {
+            limit: AtomicUsize::new(limit.min(MAX_LIMIT)),
+            total: AtomicUsize::new(OWNER_REF),
             budgets: AtomicUsize::new(1),
         };
-        Budget(NonNull::from(Box::leak(Box::new(account))))
+        MemoryBudget(NonNull::from(Box::leak(Box::new(counter))))
     }
 
-    /// The budget that storages made on this thread are charged to, inside [`Budget::run`].
-    pub fn active() -> Option<Budget> {
-        let account = NonNull::new(ACTIVE.get().cast_mut())?;
-        // SAFETY: a non-null `ACTIVE` belongs to a `Budget` inside whose `run` this thread is, so it is alive, and stays
-        // so until the clone counts.
-        unsafe { account.as_ref() }.budgets.fetch_add(1, Ordering::Relaxed);
-        Some(Budget(account))
+    /// The budget that storages made on this thread are charged to, inside [`MemoryBudget::run`].
+    pub fn active() -> Option<MemoryBudget> {
+        let counter = NonNull::new(ACTIVE.get().cast_mut())?;
+        // SAFETY: a non-null `ACTIVE` is the counter of a `MemoryBudget` that is borrowed by a `run` on this thread's stack, so it is
+        // alive, and stays alive until the clone is counted.
+        unsafe { counter.as_ref() }.budgets.fetch_add(1, Ordering::Relaxed);
+        Some(MemoryBudget(counter))
     }
 
-    fn account(&self) -> &Account {
-        // SAFETY: the account lives while it holds `OPEN`, which the last budget takes off.
+    fn counter(&self) -> &ByteCounter {
+        // SAFETY: the counter is alive while its sum contains `OWNER_REF`, which the last budget subtracts.
         unsafe { self.0.as_ref() }
     }
 
-    /// Bytes in use, less what other threads have on their tabs.
+    /// Bytes in use, without the deltas of other threads.
     pub fn used(&self) -> usize {
-        let posted = bytes_of(self.account().total.load(Ordering::Relaxed));
-        (posted + tab_of(self.account()).unwrap_or(0)).max(0) as usize
+        let flushed = bytes_of(self.counter().total.load(Ordering::Relaxed));
+        (flushed + delta_of(self.counter()).unwrap_or(0)).max(0) as usize
     }
 
     /// The limit in bytes.
     pub fn limit(&self) -> usize {
-        self.account().limit()
+        self.counter().limit()
     }
 
-    /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest, the innermost counts.
+    /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest; the innermost applies.
     #[inline]
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore(*const Account);
+        struct Restore(*const ByteCounter);
         impl Drop for Restore {
             fn drop(&mut self) {
                 ACTIVE.set(self.0);
             }
         }
         let _restore = Restore(ACTIVE.replace(self.0.as_ptr()));
-        if !ptr::eq(TAB_ACCOUNT.get(), self.0.as_ptr()) && self.account().slack() > 0 {
-            open_tab(self.account());
+        if !ptr::eq(DELTA_COUNTER.get(), self.0.as_ptr()) && self.counter().max_delta() > 0 {
+            attach_delta(self.counter());
         }
         f()
     }
 }
 
-/// The bytes a storage has taken from a budget; given back on drop.
+/// The bytes that a storage takes of a budget; subtracted on drop.
 pub(crate) struct Charge {
-    account: Option<NonNull<Account>>,
+    counter: Option<NonNull<ByteCounter>>,
     bytes: usize,
 }
 
-// SAFETY: as for `Budget`; a charge is given back once, by whichever thread drops it.
+// SAFETY: as for `MemoryBudget`; the bytes of a charge are subtracted once, by the thread that drops it.
 unsafe impl Send for Charge {}
 // SAFETY: as above.
 unsafe impl Sync for Charge {}
@@ -252,41 +256,42 @@ impl Charge {
     /// # Errors
     /// [`TensorError::OutOfMemory`] if the bytes do not fit the budget.
     #[inline(always)]
-    pub(crate) fn take(bytes: usize) -> Result<Charge> {
-        let account = NonNull::new(ACTIVE.get().cast_mut()).filter(|_| bytes > 0);
-        if let Some(account) = account {
-            // SAFETY: a non-null `ACTIVE` belongs to a `Budget` inside whose `run` this thread is, so it is alive.
-            unsafe { Charge::add(account.as_ref(), bytes)? };
+    pub(crate) fn new(bytes: usize) -> Result<Charge> {
+        let counter = NonNull::new(ACTIVE.get().cast_mut()).filter(|_| bytes > 0);
+        if let Some(counter) = counter {
+            // SAFETY: a non-null `ACTIVE` is the counter of a `MemoryBudget` that is borrowed by a `run` on this thread's stack, so it is
+            // alive.
+            unsafe { Charge::add(counter.as_ref(), bytes)? };
         }
-        Ok(Charge { account, bytes })
+        Ok(Charge { counter, bytes })
     }
 
     #[inline]
-    fn add(account: &Account, bytes: usize) -> Result<()> {
-        if let Some(on_tab) = tab_of(account) {
-            let on_tab = on_tab.saturating_add_unsigned(bytes);
-            if on_tab <= account.slack() {
-                TAB_BYTES.set(on_tab);
+    fn add(counter: &ByteCounter, bytes: usize) -> Result<()> {
+        if let Some(delta) = delta_of(counter) {
+            let delta = delta.saturating_add_unsigned(bytes);
+            if delta <= counter.max_delta() {
+                DELTA.set(delta);
                 return Ok(());
             }
         }
-        Charge::post(account, bytes)
+        Charge::add_to_sum(counter, bytes)
     }
 
-    /// Charges the account itself, together with the bytes on the thread's tab.
+    /// Adds the bytes to the counter's sum, and flushes the thread's delta with them.
     #[inline(never)]
-    fn post(account: &Account, bytes: usize) -> Result<()> {
-        let limit = account.limit();
-        let refused = Err(TensorError::OutOfMemory { requested: bytes, limit });
+    fn add_to_sum(counter: &ByteCounter, bytes: usize) -> Result<()> {
+        let limit = counter.limit();
+        let out_of_memory = Err(TensorError::OutOfMemory { requested: bytes, limit });
         if bytes > limit {
-            return refused;
+            return out_of_memory;
         }
-        let on_tab = if tab_of(account).is_some() { TAB_BYTES.replace(0) } else { 0 };
-        let amount = bytes.wrapping_add_signed(on_tab);
-        let total = account.total.fetch_add(amount, Ordering::Relaxed).wrapping_add(amount);
+        let delta = if delta_of(counter).is_some() { DELTA.replace(0) } else { 0 };
+        let amount = bytes.wrapping_add_signed(delta);
+        let total = counter.total.fetch_add(amount, Ordering::Relaxed).wrapping_add(amount);
         if bytes_of(total) > limit as isize {
-            account.total.fetch_sub(bytes, Ordering::Relaxed);
-            return refused;
+            counter.total.fetch_sub(bytes, Ordering::Relaxed);
+            return out_of_memory;
         }
         Ok(())
     }
@@ -295,17 +300,17 @@ impl Charge {
 impl Drop for Charge {
     #[inline]
     fn drop(&mut self) {
-        let Some(account) = self.account else { return };
-        if ptr::eq(TAB_ACCOUNT.get(), account.as_ptr()) {
-            let on_tab = TAB_BYTES.get().saturating_sub_unsigned(self.bytes);
-            if on_tab >= -(SLACK as isize) {
-                TAB_BYTES.set(on_tab);
+        let Some(counter) = self.counter else { return };
+        if ptr::eq(DELTA_COUNTER.get(), counter.as_ptr()) {
+            let delta = DELTA.get().saturating_sub_unsigned(self.bytes);
+            if delta >= -(MAX_DELTA as isize) {
+                DELTA.set(delta);
                 return;
             }
         }
-        // SAFETY: the bytes were added to the sum or to a tab, whose `TAB` keeps the account alive until they are posted; a
-        // charge is dropped once.
-        unsafe { add_to_total(account, self.bytes.wrapping_neg()) };
+        // SAFETY: the bytes were added to the sum, or to a delta, whose `THREAD_REF` keeps the counter alive until they are
+        // flushed; a charge is dropped once.
+        unsafe { add_to_total(counter, self.bytes.wrapping_neg()) };
     }
 }
 
@@ -318,7 +323,7 @@ const CHECKED_BYTES: usize = 1 << 30;
 /// # Errors
 /// [`TensorError::OutOfMemory`] if they do not.
 pub fn check_budget(bytes: usize) -> Result<()> {
-    Charge::take(bytes)?;
+    Charge::new(bytes)?;
     let fits = if bytes < CHECKED_BYTES { Ok(()) } else { Vec::<u8>::new().try_reserve_exact(bytes) };
     fits.map_err(|_| TensorError::OutOfMemory { requested: bytes, limit: usize::MAX })
 }
@@ -327,32 +332,39 @@ pub fn check_budget(bytes: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn is_refused(bytes: usize) -> bool {
-        matches!(Charge::take(bytes), Err(TensorError::OutOfMemory { requested, .. }) if requested == bytes)
+    fn is_out_of_memory(bytes: usize) -> bool {
+        matches!(Charge::new(bytes), Err(TensorError::OutOfMemory { requested, .. }) if requested == bytes)
     }
 
     #[test]
     fn a_small_limit_is_exact() {
-        let budget = Budget::new(1000);
+        let budget = MemoryBudget::new(1000);
         budget.run(|| {
-            let a = Charge::take(600).unwrap();
-            assert!(is_refused(600) && is_refused(401));
-            let b = Charge::take(400).unwrap();
-            assert!(is_refused(1) && budget.used() == 1000);
+            let a = Charge::new(600).unwrap();
+            assert!(is_out_of_memory(600) && is_out_of_memory(401));
+            let b = Charge::new(400).unwrap();
+            assert!(is_out_of_memory(1) && budget.used() == 1000);
             drop((a, b));
-            drop(Charge::take(1000).unwrap());
+            drop(Charge::new(1000).unwrap());
         });
         assert_eq!(budget.used(), 0);
     }
 
     #[test]
-    fn a_large_limit_is_exceeded_by_the_slack_at_most() {
-        let budget = Budget::new(LARGE);
+    fn a_large_limit_is_exceeded_by_the_maximum_delta_at_most() {
+        let budget = MemoryBudget::new(BATCHED_LIMIT);
         budget.run(|| {
-            let charges: Vec<Charge> = std::iter::from_fn(|| Charge::take(1 << 16).ok()).collect();
+            let charges: Vec<Charge> = std::iter::from_fn(|| Charge::new(1 << 16).ok()).collect();
             let held = charges.len() << 16;
-            assert!((LARGE..=LARGE + SLACK).contains(&held) && budget.used() == held, "{held}");
-            assert!(is_refused(LARGE) && is_refused(2 * LARGE) && is_refused(usize::MAX));
+            assert!(
+                (BATCHED_LIMIT..=BATCHED_LIMIT + MAX_DELTA).contains(&held) && budget.used() == held,
+                "{held}"
+            );
+            assert!(
+                is_out_of_memory(BATCHED_LIMIT)
+                    && is_out_of_memory(2 * BATCHED_LIMIT)
+                    && is_out_of_memory(usize::MAX)
+            );
             drop(charges);
             assert_eq!(budget.used(), 0);
         });
@@ -360,27 +372,27 @@ mod tests {
 
     #[test]
     fn charges_may_outlive_their_budget_and_thread() {
-        for limit in [1 << 20, 2 * LARGE] {
-            let budget = Budget::new(limit);
-            let charges: Vec<Charge> = budget.run(|| (0..100).map(|_| Charge::take(1000).unwrap()).collect());
+        for limit in [1 << 20, 2 * BATCHED_LIMIT] {
+            let budget = MemoryBudget::new(limit);
+            let charges: Vec<Charge> = budget.run(|| (0..100).map(|_| Charge::new(1000).unwrap()).collect());
             let threads: Vec<_> = charges
                 .into_iter()
                 .map(|charge| {
                     let budget = budget.clone();
                     std::thread::spawn(move || {
-                        let own = budget.run(|| Charge::take(10).unwrap());
+                        let own = budget.run(|| Charge::new(10).unwrap());
                         drop((charge, own));
                     })
                 })
                 .collect();
-            // Joined threads have closed their tabs.
+            // Joined threads have flushed their deltas.
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert_eq!(budget.used(), 0);
-            let last = budget.run(|| Charge::take(77).unwrap());
+            let last = budget.run(|| Charge::new(77).unwrap());
             assert_eq!(budget.used(), 77);
             drop(budget);
-            // A budget on another account, since this one is still charged; then one on the account again.
-            let next = Budget::new(limit);
+            // A budget with another counter, since this one is still charged; then one with the same counter.
+            let next = MemoryBudget::new(limit);
             assert_eq!(next.used(), 0);
             drop(last);
             assert_eq!(next.used(), 0);
@@ -389,13 +401,13 @@ mod tests {
 
     #[test]
     fn budgets_alternate_on_a_thread() {
-        let (a, b) = (Budget::new(2 * LARGE), Budget::new(LARGE));
+        let (a, b) = (MemoryBudget::new(2 * BATCHED_LIMIT), MemoryBudget::new(BATCHED_LIMIT));
         let mut held = Vec::new();
         for _ in 0..10 {
             a.run(|| {
-                held.push(Charge::take(100).unwrap());
-                b.run(|| held.push(Charge::take(7).unwrap()));
-                held.push(Charge::take(100).unwrap());
+                held.push(Charge::new(100).unwrap());
+                b.run(|| held.push(Charge::new(7).unwrap()));
+                held.push(Charge::new(100).unwrap());
             });
         }
         assert_eq!((a.used(), b.used()), (2000, 70));

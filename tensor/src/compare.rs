@@ -53,7 +53,7 @@ pub fn close(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<bool> 
 
 /// The first pair of elements that are not close, with a summary of all of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mismatch {
+pub struct ElementMismatch {
     /// Position in row-major order.
     pub position: usize,
     /// Number of pairs that are not close.
@@ -66,7 +66,7 @@ pub struct Mismatch {
     pub max_abs_diff: f64,
 }
 
-impl std::fmt::Display for Mismatch {
+impl std::fmt::Display for ElementMismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -80,8 +80,8 @@ impl std::fmt::Display for Mismatch {
 ///
 /// # Errors
 /// Returns [`TensorError::Shape`](crate::TensorError::Shape) if the sizes differ, and an error if memory is exhausted.
-pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Option<Mismatch>> {
-    let mut found: Option<Mismatch> = None;
+pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Option<ElementMismatch>> {
+    let mut found: Option<ElementMismatch> = None;
     each_pair(got, want, &mut |position, pair| {
         let difference = pair.difference();
         if difference == 0.0 || difference <= atol + rtol * pair.want_magnitude() {
@@ -93,7 +93,7 @@ pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Opt
                 found.max_abs_diff = larger(found.max_abs_diff, difference);
             }
             None => {
-                found = Some(Mismatch {
+                found = Some(ElementMismatch {
                     position,
                     count: 1,
                     got: pair.text(true),
@@ -165,8 +165,8 @@ fn each_pair(a: &Tensor, b: &Tensor, f: &mut dyn FnMut(usize, Pair)) -> Result<(
     if a.sizes() != b.sizes() {
         return Err(crate::error::TensorError::shape(format!(
             "cannot compare sizes {} and {}",
-            crate::error::Shape::from(a.sizes()),
-            crate::error::Shape::from(b.sizes())
+            crate::error::SizesText::from(a.sizes()),
+            crate::error::SizesText::from(b.sizes())
         )));
     }
     if a.dtype().is_integral(true) && b.dtype().is_integral(true) {

@@ -27,7 +27,7 @@ use crate::tensor::Tensor;
 use crate::threads;
 use crate::thresholds::Threshold::{self, Length, Product};
 use depthwise::Depthwise;
-use patches::{Patches, inside};
+use patches::{PatchMatrix, inside};
 use planes::{Planes, Taps};
 
 /// The parameters of a convolution; vectors have one entry per spatial dimension.
@@ -386,7 +386,7 @@ fn forward_group<T: Multiply>(
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
     out.split(Side::Right, rows * width, |columns, out| {
         let n = columns.len();
-        let patches = Patches::gather(x, columns.start / width, n / width, g);
+        let patches = PatchMatrix::gather(x, columns.start / width, n / width, g);
         let patches = Matrix::new(patches.elements(), [depth, n], [n, 1]);
         put_product(w, Right::Matrix(patches), bias, out);
     });

@@ -70,7 +70,7 @@ pub enum TensorError {
         /// The given index.
         index: i64,
         /// The tensor's sizes, as `[2, 3]`.
-        sizes: Shape,
+        sizes: SizesText,
         /// The indexed dimension.
         dim: i64,
     },
@@ -78,7 +78,7 @@ pub enum TensorError {
     #[error("shape '{shape}' is invalid for input of size {numel}")]
     ShapeInvalid {
         /// The requested shape.
-        shape: Shape,
+        shape: SizesText,
         /// The number of elements of the tensor.
         numel: i64,
     },
@@ -101,9 +101,9 @@ pub enum TensorError {
         /// The dimension of the target.
         dim: usize,
         /// All requested sizes.
-        target: Shape,
+        target: SizesText,
         /// All existing sizes.
-        sizes: Shape,
+        sizes: SizesText,
     },
     /// Matrix shapes that cannot be multiplied.
     #[error("mat1 and mat2 shapes cannot be multiplied ({0}x{1} and {2}x{3})")]
@@ -158,9 +158,9 @@ pub enum TensorError {
     )]
     OutOfBounds {
         /// Requested sizes.
-        sizes: Shape,
+        sizes: SizesText,
         /// Requested strides.
-        strides: Shape,
+        strides: SizesText,
         /// Offset in elements.
         offset: i64,
         /// Bytes per element.
@@ -180,10 +180,10 @@ pub enum TensorError {
     },
     /// Sizes whose product overflows.
     #[error("sizes {0} overflow the address space")]
-    SizeOverflow(Shape),
+    SizeOverflow(SizesText),
     /// A tensor without elements whose other sizes are too large.
     #[error("a tensor without elements of sizes {0}: the product of the sizes other than 0 is above {limit}", limit = crate::layout::MAX_EMPTY_EXTENT)]
-    EmptyExtent(Shape),
+    EmptyExtent(SizesText),
     /// A feature that is not implemented.
     #[error("unsupported: {0}")]
     Unsupported(String),
@@ -214,15 +214,15 @@ impl TensorError {
 
 /// Sizes (or strides) inside an error, displayed as `[2, 3]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape(pub Box<[i64]>);
+pub struct SizesText(pub Box<[i64]>);
 
-impl From<&[i64]> for Shape {
-    fn from(sizes: &[i64]) -> Shape {
-        Shape(sizes.into())
+impl From<&[i64]> for SizesText {
+    fn from(sizes: &[i64]) -> SizesText {
+        SizesText(sizes.into())
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for SizesText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;
         for (i, size) in self.0.iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::rows::map_rows;
 use crate::tensor::Tensor;
 use crate::threads;
-use plan::{Plan, Rows};
+use plan::{FftPlan, Rows};
 
 pub(crate) use plan::BUTTERFLIES;
 
@@ -33,21 +33,21 @@ pub struct FftKind {
 
 /// A plan, and the buffers of one thread: the row in transformation, and the scratch memory of the plan. A clone, for
 /// another thread, has buffers of its own.
-struct Worker<'a> {
-    plan: &'a Plan,
+struct ThreadPlan<'a> {
+    plan: &'a FftPlan,
     row: Vec<C>,
     scratch: Vec<C>,
 }
 
-impl<'a> Worker<'a> {
+impl<'a> ThreadPlan<'a> {
     /// Makes a worker for rows of `n` elements along a dimension of `x`.
     ///
     /// # Errors
     /// Returns an error if the buffers of all threads do not fit the budget.
-    fn new(plan: &'a Plan, x: &Tensor) -> Result<Worker<'a>> {
+    fn new(plan: &'a FftPlan, x: &Tensor) -> Result<ThreadPlan<'a>> {
         let workers = threads::count().min(x.numel()).max(1);
         check_budget((plan.points() + plan.scratch()).saturating_mul(workers * size_of::<C>()))?;
-        Ok(Worker { plan, row: Vec::new(), scratch: Vec::new() })
+        Ok(ThreadPlan { plan, row: Vec::new(), scratch: Vec::new() })
     }
 
     /// Transforms a row; missing values at its end are zeros.
@@ -62,9 +62,9 @@ impl<'a> Worker<'a> {
     }
 }
 
-impl Clone for Worker<'_> {
+impl Clone for ThreadPlan<'_> {
     fn clone(&self) -> Self {
-        Worker { plan: self.plan, row: Vec::new(), scratch: Vec::new() }
+        ThreadPlan { plan: self.plan, row: Vec::new(), scratch: Vec::new() }
     }
 }
 
@@ -77,8 +77,8 @@ pub fn complex<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind) -> Res
 where
     R: Element<Raw = R>,
 {
-    let plan = Plan::of(Rows::Complex, n, kind.inverse)?;
-    let mut worker = Worker::new(&plan, x)?;
+    let plan = FftPlan::of(Rows::Complex, n, kind.inverse)?;
+    let mut worker = ThreadPlan::new(&plan, x)?;
     map_rows::<C, R>(x, dim, Some(n), move |row, out| {
         let row = worker.run(row.iter().copied());
         out.iter_mut().zip(row).for_each(|(o, x)| *o = R::from_complex(x * kind.scale));
@@ -96,15 +96,15 @@ where
 {
     let length = if onesided { n / 2 + 1 } else { n };
     if !n.is_multiple_of(2) {
-        let plan = Plan::of(Rows::Complex, n, kind.inverse)?;
-        let mut worker = Worker::new(&plan, x)?;
+        let plan = FftPlan::of(Rows::Complex, n, kind.inverse)?;
+        let mut worker = ThreadPlan::new(&plan, x)?;
         return map_rows::<f64, R>(x, dim, Some(length), move |row, out| {
             let row = worker.run(row.iter().map(|x| C::new(*x, 0.0)));
             out.iter_mut().zip(row).for_each(|(o, x)| *o = R::from_complex(x * kind.scale));
         });
     }
-    let plan = &*Plan::of(Rows::Real, n, false)?;
-    let mut worker = Worker::new(plan, x)?;
+    let plan = &*FftPlan::of(Rows::Real, n, false)?;
+    let mut worker = ThreadPlan::new(plan, x)?;
     map_rows::<f64, R>(x, dim, Some(length), move |row, out| {
         let half = worker.run(halves::pairs(&row[..row.len().min(n)]));
         for k in 0..=n / 2 {
@@ -135,16 +135,16 @@ where
         C::new(value.re, if own { 0.0 } else { value.im * if kind.inverse { 1.0 } else { -1.0 } })
     };
     if !n.is_multiple_of(2) {
-        let plan = Plan::of(Rows::Complex, n, true)?;
-        let mut worker = Worker::new(&plan, x)?;
+        let plan = FftPlan::of(Rows::Complex, n, true)?;
+        let mut worker = ThreadPlan::new(&plan, x)?;
         return map_rows::<C, R>(x, dim, Some(n), move |row, out| {
             let mirrored = |k| if k <= n / 2 { given(row, k) } else { given(row, n - k).conj() };
             let row = worker.run((0..n).map(mirrored));
             out.iter_mut().zip(row).for_each(|(o, x)| *o = R::from_f64(x.re * kind.scale));
         });
     }
-    let plan = &*Plan::of(Rows::Hermitian, n, true)?;
-    let mut worker = Worker::new(plan, x)?;
+    let plan = &*FftPlan::of(Rows::Hermitian, n, true)?;
+    let mut worker = ThreadPlan::new(plan, x)?;
     map_rows::<C, R>(x, dim, Some(n), move |row, out| {
         let half = (0..n / 2).map(|k| halves::folded(given(row, k), given(row, n / 2 - k), plan.roots()[k]));
         for (pair, x) in out.chunks_exact_mut(2).zip(worker.run(half)) {

@@ -16,7 +16,7 @@
 
 /// The border of a block that is at an inaccessible page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edge {
+pub(crate) enum BlockEnd {
     /// The byte behind the last.
     End,
     /// The byte before the first.
@@ -32,14 +32,14 @@ pub(crate) use mapped::{edge, map, unmap};
 /// The guarded edge of blocks; always `None` in this build.
 #[cfg(not(all(debug_assertions, unix)))]
 #[inline(always)]
-pub(crate) const fn edge() -> Option<Edge> {
+pub(crate) const fn edge() -> Option<BlockEnd> {
     None
 }
 
 /// Maps no block.
 #[cfg(not(all(debug_assertions, unix)))]
 #[inline(always)]
-pub(crate) const fn map(_: Edge, _: usize, _: bool) -> Option<std::ptr::NonNull<u8>> {
+pub(crate) const fn map(_: BlockEnd, _: usize, _: bool) -> Option<std::ptr::NonNull<u8>> {
     None
 }
 
@@ -59,7 +59,7 @@ mod mapped {
 
     use parking_lot::Mutex;
 
-    use super::Edge;
+    use super::BlockEnd;
     use crate::switches;
 
     /// Maximum number of guarded blocks at one time. A mapping takes two entries in the kernel's table of at most
@@ -74,10 +74,10 @@ mod mapped {
 
     /// Returns the byte that fills fresh blocks. With one edge it is NaN in every float type. With the other it is a
     /// large finite number in every type, which is not hidden by comparisons that treat NaN as equal.
-    fn pattern(edge: Edge) -> u8 {
+    fn pattern(edge: BlockEnd) -> u8 {
         match edge {
-            Edge::End => 0xFF,
-            Edge::Begin => 0x7B,
+            BlockEnd::End => 0xFF,
+            BlockEnd::Begin => 0x7B,
         }
     }
 
@@ -102,8 +102,8 @@ mod mapped {
 
     /// Returns the edge at which blocks are guarded, if they are.
     #[inline]
-    pub(crate) fn edge() -> Option<Edge> {
-        static EDGE: OnceLock<Option<Edge>> = OnceLock::new();
+    pub(crate) fn edge() -> Option<BlockEnd> {
+        static EDGE: OnceLock<Option<BlockEnd>> = OnceLock::new();
         *EDGE.get_or_init(|| switches::get().guard)
     }
 
@@ -115,7 +115,7 @@ mod mapped {
 
     /// Maps a guarded block of `bytes` bytes, zeroed or filled with the pattern. Returns `None` if the system refuses
     /// or too many blocks are guarded already.
-    pub(crate) fn map(edge: Edge, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
+    pub(crate) fn map(edge: BlockEnd, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
         if REGIONS.lock().live.len() >= MOST {
             return None;
         }
@@ -138,8 +138,8 @@ mod mapped {
         }
         let base = base.cast::<u8>();
         let (first, start) = match edge {
-            Edge::End => (0, usable - bytes),
-            Edge::Begin => (page, page),
+            BlockEnd::End => (0, usable - bytes),
+            BlockEnd::Begin => (page, page),
         };
         // SAFETY: `first..first + usable` and the block `start..start + bytes` are within the mapping, and this
         // function has the only pointers to it. Pages are made writable before they are written.
@@ -241,10 +241,10 @@ mod mapped {
 
         #[test]
         fn an_out_of_bounds_read_ends_the_process() {
-            for (fault, edge) in [("end", Edge::End), ("begin", Edge::Begin)] {
+            for (fault, edge) in [("end", BlockEnd::End), ("begin", BlockEnd::Begin)] {
                 if std::env::var(FAULT).is_ok_and(|f| f == fault) {
                     let block = map(edge, 12, true).unwrap().cast::<f32>();
-                    let at = if edge == Edge::End {
+                    let at = if edge == BlockEnd::End {
                         block.as_ptr().wrapping_add(3)
                     } else {
                         block.as_ptr().wrapping_sub(1)
@@ -289,7 +289,7 @@ mod mapped {
         #[test]
         fn a_write_outside_the_block_is_detected_at_release() {
             if std::env::var_os(FAULT).is_some() {
-                let block = map(Edge::Begin, 12, true).unwrap().cast::<f32>();
+                let block = map(BlockEnd::Begin, 12, true).unwrap().cast::<f32>();
                 // SAFETY: none. The write is out of bounds on purpose, within the block's own page.
                 unsafe {
                     block.as_ptr().wrapping_add(3).write_volatile(1.0);
@@ -303,13 +303,13 @@ mod mapped {
 
         #[test]
         fn a_block_is_aligned_to_its_edge_and_filled() {
-            for edge in [Edge::End, Edge::Begin] {
+            for edge in [BlockEnd::End, BlockEnd::Begin] {
                 for bytes in [0, 1, 2, 12, 48, 4095, 4096, 4100, 70_000] {
                     let block = map(edge, bytes, false).unwrap();
                     let start = block.as_ptr() as usize;
                     match edge {
-                        Edge::End => assert_eq!((start + bytes) % page(), 0),
-                        Edge::Begin => assert_eq!(start % page(), 0),
+                        BlockEnd::End => assert_eq!((start + bytes) % page(), 0),
+                        BlockEnd::Begin => assert_eq!(start % page(), 0),
                     }
                     let power = if bytes == 0 { 64 } else { 1 << bytes.trailing_zeros().min(6) };
                     assert_eq!(start % power, 0, "{bytes} bytes");

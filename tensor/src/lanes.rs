@@ -31,13 +31,13 @@ pub(crate) struct Few<A>(pub(crate) [A; FEW]);
 /// of additions follows. The alignment prevents vectors that cross a cache line, which take several times as long.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(crate) struct Stored<A>(pub(crate) A);
+pub(crate) struct Spilled<A>(pub(crate) A);
 
-impl<A> Stored<A> {
+impl<A> Spilled<A> {
     /// Stores the value.
     #[inline(always)]
     pub(crate) fn new(lanes: A) -> Self {
-        black_box(Stored(lanes))
+        black_box(Spilled(lanes))
     }
 }
 
@@ -102,7 +102,7 @@ fn lanes<A: Copy, T: Copy>(
                 lanes[i] = step(lanes[i], group[i]);
             }
         }
-        let Stored(lanes) = Stored::new(lanes);
+        let Spilled(lanes) = Spilled::new(lanes);
         Few(few) = folded(&lanes, &merge);
     }
     let (groups, rest) = rest.as_chunks::<FEW>();

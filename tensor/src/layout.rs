@@ -5,7 +5,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::error::{Result, Shape, TensorError};
+use crate::error::{Result, SizesText, TensorError};
 
 /// Sizes or strides, stored inline up to five dimensions.
 pub type Dims = SmallVec<[i64; 5]>;
@@ -79,7 +79,7 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
         if size < 0 {
             return Err(TensorError::shape(format!(
                 "Trying to create tensor with negative dimension {size}: {}",
-                Shape::from(sizes)
+                SizesText::from(sizes)
             )));
         }
         empty |= size == 0;
@@ -173,7 +173,7 @@ impl Layout {
         if strides.iter().any(|stride| *stride < 0) {
             return Err(TensorError::shape(format!(
                 "as_strided: Negative strides are not supported at the moment, got strides: {}",
-                Shape::from(strides)
+                SizesText::from(strides)
             )));
         }
         if offset < 0 {

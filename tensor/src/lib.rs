@@ -56,11 +56,11 @@ mod view;
 
 pub use alloc::Recycler;
 pub use broadcast::{broadcast_into, broadcast_shapes, expandable};
-pub use budget::{Budget, check_budget};
+pub use budget::{MemoryBudget, check_budget};
 pub use device::{Device, DeviceKind, MemoryFormat, TensorLayout};
 pub use dtype::{Category, DType};
 pub use element::{Element, cast};
-pub use error::{Fault, Result, Shape, TensorError};
+pub use error::{Fault, Result, SizesText, TensorError};
 pub use half::{bf16, f16};
 pub use layout::{
     Dims, Layout, MAX_EMPTY_EXTENT, MAX_RANK, Overlap, channels_last_strides, contiguous_strides, numel_of,

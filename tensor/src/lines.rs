@@ -1,7 +1,7 @@
 //! Lines: elements of any dtype at equal distances, in memory that is borrowed as bytes.
 //!
 //! A [`Line`] is read and a [`LineMut`] is written. Both are checked against their bytes when they are made, so code
-//! that moves elements from one to the other needs no further checks. A [`Target`] is memory to which several threads
+//! that moves elements from one to the other needs no further checks. A [`SharedTarget`] is memory to which several threads
 //! write lines; a [`Buffer`] is scratch memory that knows how much of it is written.
 #![allow(unsafe_code, reason = "several threads write parts of one target")]
 
@@ -16,7 +16,7 @@ use crate::threads::SendPtr;
 
 /// The form of lines: bytes per element, distance of elements (in elements), and their number.
 #[derive(Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct LineLayout {
     size: usize,
     step: usize,
     n: usize,
@@ -25,11 +25,16 @@ pub(crate) struct Form {
     span: usize,
 }
 
-impl Form {
+impl LineLayout {
     #[inline(always)]
-    pub(crate) fn new(size: usize, step: usize, n: usize) -> Form {
+    pub(crate) fn new(size: usize, step: usize, n: usize) -> LineLayout {
         let last = n.saturating_sub(1).saturating_mul(step);
-        Form { size, step, n, span: if n == 0 { 0 } else { last.saturating_add(1).saturating_mul(size) } }
+        LineLayout {
+            size,
+            step,
+            n,
+            span: if n == 0 { 0 } else { last.saturating_add(1).saturating_mul(size) },
+        }
     }
 
     /// Panics unless a line of this form, `at` bytes from the start, is within `len` bytes.
@@ -46,7 +51,7 @@ impl Form {
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     start: *const u8,
-    form: Form,
+    form: LineLayout,
     borrowed: PhantomData<&'a [u8]>,
 }
 
@@ -56,7 +61,7 @@ impl<'a> Line<'a> {
     /// # Panics
     /// Panics if the line is not within the bytes.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], at: usize, form: Form) -> Line<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize, form: LineLayout) -> Line<'a> {
         form.check(bytes.len(), at);
         Line { start: bytes.as_ptr().wrapping_add(at), form, borrowed: PhantomData }
     }
@@ -79,21 +84,21 @@ impl<'a> Line<'a> {
 /// Invariant: as for [`Line`], for writes; nothing else accesses the elements during `'a`.
 pub(crate) struct LineMut<'a> {
     start: *mut u8,
-    form: Form,
+    form: LineLayout,
     borrowed: PhantomData<&'a mut [MaybeUninit<u8>]>,
 }
 
 impl<'a> LineMut<'a> {
     /// Makes the line that begins `at` bytes from the start of `bytes`, as [`Line::new`].
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a mut [MaybeUninit<u8>], at: usize, form: Form) -> LineMut<'a> {
+    pub(crate) fn new(bytes: &'a mut [MaybeUninit<u8>], at: usize, form: LineLayout) -> LineMut<'a> {
         form.check(bytes.len(), at);
         LineMut { start: bytes.as_mut_ptr().cast::<u8>().wrapping_add(at), form, borrowed: PhantomData }
     }
 
     /// As [`LineMut::new`], for memory that has been written. Only whole elements are written to it.
     #[inline(always)]
-    pub(crate) fn over(bytes: &'a mut [u8], at: usize, form: Form) -> LineMut<'a> {
+    pub(crate) fn over(bytes: &'a mut [u8], at: usize, form: LineLayout) -> LineMut<'a> {
         form.check(bytes.len(), at);
         LineMut { start: bytes.as_mut_ptr().wrapping_add(at), form, borrowed: PhantomData }
     }
@@ -112,21 +117,21 @@ impl<'a> LineMut<'a> {
 }
 
 /// Memory to which several threads write, each its own elements.
-pub(crate) struct Target<'a> {
+pub(crate) struct SharedTarget<'a> {
     start: SendPtr<u8>,
     len: usize,
     borrowed: PhantomData<&'a mut [MaybeUninit<u8>]>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> SharedTarget<'a> {
     /// Makes a target of fresh memory.
-    pub(crate) fn new(bytes: &'a mut [MaybeUninit<u8>]) -> Target<'a> {
-        Target { start: SendPtr(bytes.as_mut_ptr().cast()), len: bytes.len(), borrowed: PhantomData }
+    pub(crate) fn new(bytes: &'a mut [MaybeUninit<u8>]) -> SharedTarget<'a> {
+        SharedTarget { start: SendPtr(bytes.as_mut_ptr().cast()), len: bytes.len(), borrowed: PhantomData }
     }
 
     /// Makes a target of memory that has been written. Only whole elements are written to it, so it stays initialized.
-    pub(crate) fn over(bytes: &'a mut [u8]) -> Target<'a> {
-        Target { start: SendPtr(bytes.as_mut_ptr()), len: bytes.len(), borrowed: PhantomData }
+    pub(crate) fn over(bytes: &'a mut [u8]) -> SharedTarget<'a> {
+        SharedTarget { start: SendPtr(bytes.as_mut_ptr()), len: bytes.len(), borrowed: PhantomData }
     }
 
     /// Returns `count` bytes from `at` on. The caller writes initialized elements only.
@@ -148,12 +153,12 @@ impl<'a> Target<'a> {
     /// Returns the line that begins `at` bytes from the start, for writing.
     ///
     /// # Safety
-    /// As [`Target::bytes`], for the elements of the line. Elements of other lines may be between them.
+    /// As [`SharedTarget::bytes`], for the elements of the line. Elements of other lines may be between them.
     ///
     /// # Panics
     /// As for [`Line::new`].
     #[inline(always)]
-    pub(crate) unsafe fn line(&self, at: usize, form: Form) -> LineMut<'_> {
+    pub(crate) unsafe fn line(&self, at: usize, form: LineLayout) -> LineMut<'_> {
         form.check(self.len, at);
         LineMut { start: self.start.at(at), form, borrowed: PhantomData }
     }
@@ -161,7 +166,7 @@ impl<'a> Target<'a> {
     /// Returns the matrix of these sizes (rows, columns) and steps (in elements) from byte `at` on.
     ///
     /// # Safety
-    /// As [`Target::bytes`], for the elements of the matrix.
+    /// As [`SharedTarget::bytes`], for the elements of the matrix.
     ///
     /// # Panics
     /// Panics if the matrix is not within the target, or not aligned.
@@ -173,7 +178,7 @@ impl<'a> Target<'a> {
     ) -> MatrixMut<'_, T> {
         let last = (0..2)
             .fold(0usize, |last, k| last.saturating_add(sizes[k].saturating_sub(1).saturating_mul(steps[k])));
-        Form::new(size_of::<T>(), last, if sizes.contains(&0) { 0 } else { 2 }).check(self.len, at);
+        LineLayout::new(size_of::<T>(), last, if sizes.contains(&0) { 0 } else { 2 }).check(self.len, at);
         let start = self.start.at(at).cast::<T>();
         assert!(start.is_aligned(), "invariant: elements of a matrix are aligned");
         // SAFETY: pointer and length: the line from the first to the last element of the matrix is checked above.
@@ -190,7 +195,7 @@ impl<'a> Target<'a> {
     /// # Panics
     /// As for [`Line::new`].
     #[inline(always)]
-    pub(crate) unsafe fn line_to_read(&self, at: usize, form: Form) -> Line<'_> {
+    pub(crate) unsafe fn line_to_read(&self, at: usize, form: LineLayout) -> Line<'_> {
         form.check(self.len, at);
         Line { start: self.start.at(at), form, borrowed: PhantomData }
     }
@@ -262,12 +267,12 @@ mod tests {
         for (at, step, n) in
             [(0, 1, 12), (44, 1, 1), (44, 9, 1), (48, 1, 0), (0, 11, 2), (8, 3, 4), (44, 0, 99)]
         {
-            assert_eq!(Line::new(bytes, at, Form::new(4, step, n)).form(), (4, step, n));
+            assert_eq!(Line::new(bytes, at, LineLayout::new(4, step, n)).form(), (4, step, n));
         }
         for (at, step, n) in
             [(0, 1, 13), (4, 1, 12), (48, 1, 1), (52, 1, 0), (46, 1, 1), (0, usize::MAX, 3), (12, 3, 4)]
         {
-            let made = std::panic::catch_unwind(|| Line::new(bytes, at, Form::new(4, step, n)).form());
+            let made = std::panic::catch_unwind(|| Line::new(bytes, at, LineLayout::new(4, step, n)).form());
             assert!(made.is_err(), "{n} elements, {step} apart, from byte {at}");
         }
     }

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::contiguous_strides;
 use crate::math::Real;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::tensor::Tensor;
 use crate::threads;
 
@@ -169,9 +169,9 @@ struct Along<'a, T> {
     weights: &'a [T],
 }
 
-impl<T: Real> Kernel for Along<'_, T> {
+impl<T: Real> Multiversioned for Along<'_, T> {
     type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

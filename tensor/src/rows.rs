@@ -18,9 +18,9 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Layout, dims, wrap_dim};
-use crate::lines::{Buffer, Form, Line, LineMut, Target};
+use crate::lines::{Buffer, Line, LineLayout, LineMut, SharedTarget};
 use crate::loops::Pack;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
 
@@ -150,12 +150,12 @@ struct Rows<'a, T: Element, R: Element, F> {
     dtypes: PhantomData<(T, R)>,
 }
 
-impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
+impl<T: Element, R: Element, F: RowMap<T, R>> Multiversioned for Rows<'_, T, R, F> {
     type Output = ();
     // Functions of rows are large code. f64 is rare, and does without the widest vectors.
-    const SETS: Sets = match T::DTYPE {
-        DType::F64 => Sets::two(T::DTYPE),
-        _ => Sets::of(&[T::DTYPE]),
+    const SETS: InstructionSets = match T::DTYPE {
+        DType::F64 => InstructionSets::two(T::DTYPE),
+        _ => InstructionSets::of(&[T::DTYPE]),
     };
 
     #[inline(always)]
@@ -382,7 +382,7 @@ impl RowWalk<'_> {
         let (pack, unpack) = (Pack::new(from, as_row)?, Pack::new(made, made)?);
         let (froms, tos) = (starts(layout, d), starts(to, d));
         let sizes = self.dtypes.map(DType::size);
-        let target = Target::new(out);
+        let target = SharedTarget::new(out);
         threads::try_split(froms.len(), self.grain, |rows| {
             let mut row_buffer = buffer_of(as_row, if same { 0 } else { n }, 0u128)?;
             let space = if direct { 0 } else { length };
@@ -395,8 +395,8 @@ impl RowWalk<'_> {
                     } else {
                         let row = &mut bytemuck::cast_slice_mut(&mut row_buffer)[..n * sizes[1]];
                         if n > 0 {
-                            let from = Line::new(self.bytes, at, Form::new(sizes[0], step, n));
-                            pack.copy(from, LineMut::over(row, 0, Form::new(sizes[1], 1, n)));
+                            let from = Line::new(self.bytes, at, LineLayout::new(sizes[0], step, n));
+                            pack.copy(from, LineMut::over(row, 0, LineLayout::new(sizes[1], 1, n)));
                         }
                         row
                     };
@@ -412,8 +412,8 @@ impl RowWalk<'_> {
                             // SAFETY: the function wrote all elements of the row.
                             unsafe { outs.assume_init_mut() }
                         });
-                        let row = Line::new(buffer.filled(), 0, Form::new(sizes[2], 1, length));
-                        let form = Form::new(sizes[2], to_step, length);
+                        let row = Line::new(buffer.filled(), 0, LineLayout::new(sizes[2], 1, length));
+                        let form = LineLayout::new(sizes[2], to_step, length);
                         // SAFETY: aliasing: as above.
                         unpack.copy(row, unsafe { target.line(to_at, form) });
                     }
@@ -528,8 +528,8 @@ pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
             return Err(TensorError::shape(format!(
                 "Size does not match at dimension {d} expected index {} to be no larger than self {} apart from \
                  dimension {dim}",
-                crate::error::Shape::from(indices.sizes()),
-                crate::error::Shape::from(x.sizes())
+                crate::error::SizesText::from(indices.sizes()),
+                crate::error::SizesText::from(x.sizes())
             )));
         }
     }

@@ -1,10 +1,10 @@
 //! Kernels compiled for several instruction sets; the set is chosen once per process.
 //!
-//! A [`Kernel`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
+//! A [`Multiversioned`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
 //! or AVX-512, and LLVM vectorizes them for those. Floating-point results are the same on every instruction set,
 //! because Rust never contracts a multiplication and an addition by itself.
 //!
-//! Each additional instruction set costs code size, which pays only for kernels that compute: [`Sets::of`] makes the
+//! Each additional instruction set costs code size, which pays only for kernels that compute: [`InstructionSets::of`] makes the
 //! choice by dtype.
 //!
 //! A function that a body calls must be inlined to be vectorized with it. A closure has a call site in the function of
@@ -17,11 +17,11 @@ use crate::dtype::DType;
 use crate::switches;
 
 /// A computation whose body is compiled per instruction set.
-pub trait Kernel {
+pub trait Multiversioned {
     /// The result type.
     type Output;
     /// The instruction sets that the body is compiled for.
-    const SETS: Sets;
+    const SETS: InstructionSets;
     /// Runs the body; implementations are `#[inline(always)]`.
     fn run(self) -> Self::Output;
     /// Runs the body on processors without any of the extensions that it is compiled for. Such processors are rare, so
@@ -37,7 +37,7 @@ pub trait Kernel {
 
 /// Which instruction sets a body is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sets {
+pub enum InstructionSets {
     /// The baseline of the architecture only: for kernels that move, sort or branch more than they compute.
     One,
     /// Also AVX2: for gathers, and for loops that are limited by memory bandwidth once they are vectorized.
@@ -48,30 +48,30 @@ pub enum Sets {
     Only(Isa),
 }
 
-impl Sets {
+impl InstructionSets {
     /// Returns the sets that pay for loops over elements of these dtypes. `All` for f32 and f64 (f16 and bf16 are
     /// computed as f32), `Two` for integers and `bool`, `One` if another dtype takes part, because the compiler hardly
     /// vectorizes such loops.
-    pub const fn of(dtypes: &[DType]) -> Sets {
-        let mut sets = Sets::All;
+    pub const fn of(dtypes: &[DType]) -> InstructionSets {
+        let mut sets = InstructionSets::All;
         let mut i = 0;
         while i < dtypes.len() {
             match dtypes[i] {
                 DType::F32 | DType::F64 => {}
                 DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
-                    sets = Sets::Two
+                    sets = InstructionSets::Two
                 }
-                _ => return Sets::One,
+                _ => return InstructionSets::One,
             }
             i += 1;
         }
         sets
     }
 
-    /// As [`Sets::of`], for loops that are limited by memory bandwidth.
-    pub const fn two(dtype: DType) -> Sets {
-        match Sets::of(&[dtype]) {
-            Sets::All => Sets::Two,
+    /// As [`InstructionSets::of`], for loops that are limited by memory bandwidth.
+    pub const fn two(dtype: DType) -> InstructionSets {
+        match InstructionSets::of(&[dtype]) {
+            InstructionSets::All => InstructionSets::Two,
             fewer => fewer,
         }
     }
@@ -158,20 +158,20 @@ pub fn limit_isa(isa: Isa) -> Isa {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+fn run_avx512<K: Multiversioned>(kernel: K) -> K::Output {
     kernel.run()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+fn run_avx2<K: Multiversioned>(kernel: K) -> K::Output {
     kernel.run()
 }
 
 #[inline(never)]
-fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
+fn run_baseline<K: Multiversioned>(kernel: K) -> K::Output {
     // Vector instructions belong to the baseline of the other architectures.
-    if const { cfg!(target_arch = "x86_64") && !matches!(K::SETS, Sets::One) } {
+    if const { cfg!(target_arch = "x86_64") && !matches!(K::SETS, InstructionSets::One) } {
         kernel.run_small()
     } else {
         kernel.run()
@@ -180,20 +180,25 @@ fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
 
 /// Runs a kernel compiled for the best available instruction set.
 #[inline]
-pub fn run<K: Kernel>(kernel: K) -> K::Output {
+pub fn run<K: Multiversioned>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
-        Isa::Avx512 if matches!(K::SETS, Sets::All | Sets::Only(Isa::Avx512)) => {
+        Isa::Avx512 if matches!(K::SETS, InstructionSets::All | InstructionSets::Only(Isa::Avx512)) => {
             // SAFETY: `isa` returns this set only if all features that the function enables were detected.
             return unsafe { run_avx512(kernel) };
         }
-        Isa::Avx512 | Isa::Avx2 if matches!(K::SETS, Sets::All | Sets::Two | Sets::Only(Isa::Avx2)) => {
+        Isa::Avx512 | Isa::Avx2
+            if matches!(
+                K::SETS,
+                InstructionSets::All | InstructionSets::Two | InstructionSets::Only(Isa::Avx2)
+            ) =>
+        {
             // SAFETY: as above.
             return unsafe { run_avx2(kernel) };
         }
         _ => {}
     }
-    if const { matches!(K::SETS, Sets::Only(Isa::Avx2 | Isa::Avx512)) } {
+    if const { matches!(K::SETS, InstructionSets::Only(Isa::Avx2 | Isa::Avx512)) } {
         unreachable!("invariant: a kernel for a single instruction set runs only with that set");
     }
     run_baseline(kernel)

@@ -108,7 +108,7 @@ impl Storage {
     /// `zeroed`, or as [`Storage::uninit`].
     #[inline]
     unsafe fn with_block(nbytes: usize, zeroed: bool, elements: bool) -> Result<Storage> {
-        let charge = Charge::take(nbytes)?;
+        let charge = Charge::new(nbytes)?;
         let apart = if elements { guarded(nbytes, zeroed) } else { None };
         let behind = if apart.is_some() { size_of::<Elsewhere>() } else { nbytes };
         let wanted = behind.saturating_add(HEADER);
@@ -465,7 +465,7 @@ impl Storage {
         // SAFETY: the caller's contract covers all accesses here. The new block is fresh, so it does not overlap the
         // old bytes.
         unsafe {
-            let charge = Charge::take(nbytes)?;
+            let charge = Charge::new(nbytes)?;
             let old = self.nbytes();
             let block = allocate_elements(nbytes, false)?;
             let to = block.start.as_ptr();

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 };
 
 use crate::matmul::{Matrix, MatrixMut};
-use crate::simd::{self, Isa, Kernel, Sets, isa};
+use crate::simd::{self, InstructionSets, Isa, Multiversioned, isa};
 
 /// Calls `f` for every `step`-th element and the elements of `to`.
 #[inline(always)]
@@ -89,9 +89,9 @@ struct Squares<const N: usize> {
     columns: usize,
 }
 
-impl<const N: usize> Kernel for Squares<N> {
+impl<const N: usize> Multiversioned for Squares<N> {
     type Output = ();
-    const SETS: Sets = Sets::Only(Isa::Avx2);
+    const SETS: InstructionSets = InstructionSets::Only(Isa::Avx2);
 
     #[inline(always)]
     fn run(self) {

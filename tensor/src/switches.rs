@@ -13,7 +13,7 @@
 use std::sync::OnceLock;
 
 use crate::error::{Result, TensorError};
-use crate::guard::Edge;
+use crate::guard::BlockEnd;
 use crate::simd::{self, Isa};
 
 /// The settings from the environment; `None` for variables that are not set.
@@ -21,7 +21,7 @@ use crate::simd::{self, Isa};
 pub(crate) struct Switches {
     pub(crate) isa: Option<Isa>,
     pub(crate) threads: Option<usize>,
-    pub(crate) guard: Option<Edge>,
+    pub(crate) guard: Option<BlockEnd>,
 }
 
 static SWITCHES: OnceLock<Result<Switches>> = OnceLock::new();
@@ -76,8 +76,8 @@ fn parse(variable: impl Fn(&str) -> Option<String>) -> Result<Switches> {
     };
     let guard = match variable("FLAMBEAU_GUARD").as_deref() {
         None | Some("") => None,
-        Some("end") => Some(Edge::End),
-        Some("begin") => Some(Edge::Begin),
+        Some("end") => Some(BlockEnd::End),
+        Some("begin") => Some(BlockEnd::Begin),
         Some(other) => return Err(unknown("FLAMBEAU_GUARD", other, "`end` or `begin`")),
     };
     if guard.is_some() && !crate::guard::AVAILABLE {

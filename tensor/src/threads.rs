@@ -12,11 +12,11 @@
 //!
 //! The maximum number of threads is a scope of the calling thread ([`with`]), as budgets are. Programs of different
 //! sessions run concurrently in one process, each with its own number, and share the pool. Threads start when a loop
-//! first has several parts; a loop of one part costs one comparison. Threads join and leave jobs by the protocol of
-//! [`board`].
+//! first has several parts; a loop of one part costs one comparison. They join and leave jobs by the protocol of
+//! [`job_queue`].
 #![allow(unsafe_code, reason = "threads access the stack of another thread, which waits for them")]
 
-mod board;
+mod job_queue;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -25,9 +25,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use board::{Board, Claims, State};
+use job_queue::{JobQueue, QueueState, WorkCounter};
 use smallvec::SmallVec;
-use sync::{AtomicUsize, Condvar, Mutex, Ordering, Patience};
+use sync::{AtomicUsize, Condvar, Mutex, Ordering, SpinLimit};
 
 use crate::error::Result;
 use crate::switches;
@@ -35,7 +35,7 @@ use crate::switches;
 /// Minimum elements per part, for one operation or a few per element.
 pub const GRAIN: usize = 1 << 15;
 /// Maximum number of threads in the pool.
-const MOST: usize = 256;
+const MAX_THREADS: usize = 256;
 
 /// No caller has set a number.
 const UNSET: usize = usize::MAX;
@@ -67,13 +67,13 @@ pub fn with<R>(count: usize, f: impl FnOnce() -> R) -> R {
 pub fn count() -> usize {
     static MACHINE: OnceLock<usize> = OnceLock::new();
     static DEFAULT: OnceLock<usize> = OnceLock::new();
-    let given = || switches::get().threads;
+    let from_environment = || switches::get().threads;
     match COUNT.get() {
         // Cached, because the system call takes as long as a short loop.
         0 => *MACHINE.get_or_init(|| {
-            given().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+            from_environment().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         }),
-        UNSET => *DEFAULT.get_or_init(|| given().unwrap_or(1)),
+        UNSET => *DEFAULT.get_or_init(|| from_environment().unwrap_or(1)),
         count => count,
     }
 }
@@ -226,14 +226,14 @@ impl<T> SendPtr<T> {
 
 /// Runs `part` for every number below `parts`.
 fn share(parts: usize, part: &(dyn Fn(usize) + Sync)) {
-    let helpers = count().min(parts).min(MOST) - 1;
+    let helpers = count().min(parts).min(MAX_THREADS) - 1;
     if helpers == 0 {
         return (0..parts).for_each(part);
     }
-    let job = Job { part, parts: Claims::new(parts), panicked: Mutex::new(None) };
-    let offered = Offered::new(&job, helpers);
+    let job = Job { part, parts: WorkCounter::new(parts), panicked: Mutex::new(None) };
+    let published = PublishedJob::new(&job, helpers);
     with(1, || job.work());
-    drop(offered);
+    drop(published);
     if let Some(panic) = job.panicked.into_inner() {
         resume_unwind(panic);
     }
@@ -242,8 +242,8 @@ fn share(parts: usize, part: &(dyn Fn(usize) + Sync)) {
 /// A loop whose parts are taken by threads.
 struct Job<'a> {
     part: &'a (dyn Fn(usize) + Sync),
-    parts: Claims,
-    /// The panic of a helper's part.
+    parts: WorkCounter,
+    /// The first panic of a part that ran on a pool thread.
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -256,7 +256,7 @@ impl Job<'_> {
     }
 
     /// Runs parts on a pool thread; a panic is passed to the caller.
-    fn help(&self) {
+    fn work_in_pool(&self) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work())) {
             self.parts.close();
             self.panicked.lock().get_or_insert(panic);
@@ -264,26 +264,26 @@ impl Job<'_> {
     }
 }
 
-/// A job on the stack of the thread that offers it.
+/// A reference to a job on the stack of the thread that published it.
 #[derive(Clone, Copy, PartialEq)]
-struct Handle(NonNull<Job<'static>>);
+struct JobRef(NonNull<Job<'static>>);
 
-impl Handle {
-    /// Erases the lifetime: the protocol withdraws a job before its lifetime ends.
+impl JobRef {
+    /// Erases the lifetime: the job is removed from the queue before its lifetime ends.
     fn of(job: &Job<'_>) -> Self {
-        Handle(NonNull::from(job).cast())
+        JobRef(NonNull::from(job).cast())
     }
 }
 
-// SAFETY: a job may be shared between threads (`Sync` parts), and by the protocol it is used only while its owner
-// waits.
-unsafe impl Send for Handle {}
+// SAFETY: a job may be shared between threads (`Sync` parts), and workers use it only until `JobQueue::remove` returns on the
+// thread that owns it.
+unsafe impl Send for JobRef {}
 
-static POOL: Board<Handle> = Board {
-    state: Mutex::new(State::new()),
-    work: Condvar::new(),
-    left: Condvar::new(),
-    places: AtomicUsize::new(0),
+static JOBS: JobQueue<JobRef> = JobQueue {
+    state: Mutex::new(QueueState::new()),
+    published: Condvar::new(),
+    finished: Condvar::new(),
+    vacancies: AtomicUsize::new(0),
 };
 
 /// Starts threads until there are `threads` of them. Fewer are sufficient, because the caller runs the remaining parts.
@@ -295,71 +295,71 @@ fn start(threads: usize) {
     }
     let _starting = STARTING.lock();
     for started in STARTED.load(Ordering::Relaxed)..threads {
-        if std::thread::Builder::new().name("flambeau".to_owned()).spawn(serve).is_err() {
+        if std::thread::Builder::new().name("flambeau".to_owned()).spawn(run_worker).is_err() {
             return;
         }
         STARTED.store(started + 1, Ordering::Relaxed);
     }
 }
 
-/// A job offered to the pool; withdrawn on drop, after threads that have joined have left.
-struct Offered<'a, 'j>(&'a Job<'j>);
+/// A job in the pool's queue; removed on drop, which waits for the threads that have joined.
+struct PublishedJob<'a, 'j>(&'a Job<'j>);
 
-impl<'a, 'j> Offered<'a, 'j> {
-    fn new(job: &'a Job<'j>, places: usize) -> Self {
-        start(places);
-        POOL.offer(Handle::of(job), places);
-        Offered(job)
+impl<'a, 'j> PublishedJob<'a, 'j> {
+    fn new(job: &'a Job<'j>, workers: usize) -> Self {
+        start(workers);
+        JOBS.publish(JobRef::of(job), workers);
+        PublishedJob(job)
     }
 }
 
-impl Drop for Offered<'_, '_> {
+impl Drop for PublishedJob<'_, '_> {
     fn drop(&mut self) {
         // If the caller's part panicked, parts may be left.
         self.0.parts.close();
-        POOL.withdraw(Handle::of(self.0));
+        JOBS.remove(JobRef::of(self.0));
     }
 }
 
 /// The main loop of a pool thread, which runs as long as the process. Loops of parts run on this thread, whatever
 /// `FLAMBEAU_THREADS` is.
-fn serve() {
-    let mut patience = Patience::over();
+fn run_worker() {
+    let mut spin = SpinLimit::expired();
     with(1, || {
         loop {
-            // SAFETY: pointer and lifetime: the board passes a handle only while the job is offered, and counts this
-            // thread as inside until `help` returns; the thread that offered the job waits for that. Aliasing: a job is
-            // only shared.
-            POOL.serve(&mut patience, |Handle(job)| unsafe { job.as_ref() }.help());
+            // SAFETY: pointer and lifetime: the queue passes a job only while it is published, and counts this thread as a
+            // worker of it until `work_in_pool` returns; `remove`, on the thread that owns the job, waits for that.
+            // Aliasing: the job is accessed by shared references only.
+            JOBS.run_next(&mut spin, |JobRef(job)| unsafe { job.as_ref() }.work_in_pool());
         }
     })
 }
 
-/// The synchronization primitives of the board.
+/// The synchronization primitives of the job queue.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
     pub(super) use parking_lot::{Condvar, Mutex, MutexGuard};
 
-    /// Time that a thread polls for work before it sleeps, and that a caller polls for the last thread to leave. Loops
+    /// Time that a worker polls for jobs before it sleeps, and that a caller polls for the last worker to leave. Loops
     /// of programs follow each other at shorter intervals. Waking a thread takes about as long, and on a busy machine
     /// much longer.
-    const LONG: Duration = Duration::from_micros(50);
+    const SPIN_TIME: Duration = Duration::from_micros(50);
 
-    /// A deadline for polling.
-    pub(super) struct Patience(Instant);
+    /// The time until which a thread polls before it sleeps.
+    pub(super) struct SpinLimit(Instant);
 
-    impl Patience {
+    impl SpinLimit {
         pub(super) fn new() -> Self {
-            Patience(Instant::now() + LONG)
+            SpinLimit(Instant::now() + SPIN_TIME)
         }
 
-        pub(super) fn over() -> Self {
-            Patience(Instant::now())
+        pub(super) fn expired() -> Self {
+            SpinLimit(Instant::now())
         }
 
-        pub(super) fn is_left(&mut self) -> bool {
+        pub(super) fn may_spin(&mut self) -> bool {
             Instant::now() < self.0
         }
     }

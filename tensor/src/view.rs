@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::budget::check_budget;
 use crate::dtype::DType;
-use crate::error::{Result, Shape, TensorError};
+use crate::error::{Result, SizesText, TensorError};
 use crate::layout::{Dims, Layout, check_rank, dims, numel_of, wrap_dim, wrap_dim_insert};
 use crate::tensor::Tensor;
 
@@ -199,8 +199,8 @@ impl Tensor {
             return Err(TensorError::shape(format!(
                 "movedim: Invalid source or destination dims: source ({} dims) should contain the same number of \
                  dims as destination ({} dims)",
-                Shape::from(source),
-                Shape::from(destination)
+                SizesText::from(source),
+                SizesText::from(destination)
             )));
         }
         let mut order: SmallVec<[i64; 8]> = SmallVec::from_elem(-1, rank);
@@ -234,8 +234,8 @@ impl Tensor {
             return Err(TensorError::shape(format!(
                 "expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of \
                  dimensions in the tensor ({})",
-                Shape::from(layout.sizes()),
-                Shape::from(sizes),
+                SizesText::from(layout.sizes()),
+                SizesText::from(sizes),
                 sizes.len(),
                 layout.rank()
             )));
@@ -390,7 +390,7 @@ impl Tensor {
         let inner = infer_sizes(sizes, size).map_err(|_| {
             TensorError::shape(format!(
                 "unflatten: Provided sizes {} don't multiply up to the size of dim {d} ({size}) in the input tensor",
-                Shape::from(sizes)
+                SizesText::from(sizes)
             ))
         })?;
         let mut to = Dims::from_slice(&layout.sizes()[..d]);
@@ -415,7 +415,7 @@ impl Tensor {
             if piece < 0 {
                 return Err(TensorError::value(format!(
                     "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
-                    Shape::from(pieces)
+                    SizesText::from(pieces)
                 )));
             }
             let end = start.saturating_add(piece);
@@ -429,7 +429,7 @@ impl Tensor {
             return Err(TensorError::value(format!(
                 "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension \
                  {dim}), but got split_sizes={}",
-                Shape::from(pieces)
+                SizesText::from(pieces)
             )));
         }
         Ok(out)
@@ -754,7 +754,7 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
             return Err(TensorError::shape(format!(
                 "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can \
                  be any value and is ambiguous",
-                Shape::from(sizes)
+                SizesText::from(sizes)
             )));
         }
         Some(dim) if fits && known > 0 && numel % known == 0 => out[dim] = numel / known,
@@ -816,7 +816,7 @@ fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Budget, DType};
+    use crate::{DType, MemoryBudget};
 
     #[test]
     fn views_of_tensors_without_elements_have_any_stride() {
@@ -836,15 +836,15 @@ mod tests {
     fn too_many_views_are_a_memory_error() {
         let x = Tensor::zeros(&[0, 3], DType::F32).unwrap();
         for dim in [0, 1] {
-            let pieces = Budget::new(1 << 20).run(|| x.tensor_split(i64::MAX, dim));
+            let pieces = MemoryBudget::new(1 << 20).run(|| x.tensor_split(i64::MAX, dim));
             assert!(matches!(pieces, Err(TensorError::OutOfMemory { .. })));
         }
-        let chunks = Budget::new(1 << 20).run(|| x.chunk(i64::MAX, 0));
+        let chunks = MemoryBudget::new(1 << 20).run(|| x.chunk(i64::MAX, 0));
         assert!(matches!(chunks, Err(TensorError::OutOfMemory { .. })));
         assert_eq!(x.tensor_split(4, 1).unwrap().len(), 4);
         let wide = Tensor::zeros(&[1], DType::F32).unwrap().expand(&[1 << 40]).unwrap();
         for pieces in [Tensor::unbind, |t: &Tensor, dim| t.split(1, dim)] {
-            let pieces = Budget::new(1 << 20).run(|| pieces(&wide, 0));
+            let pieces = MemoryBudget::new(1 << 20).run(|| pieces(&wide, 0));
             assert!(matches!(pieces, Err(TensorError::OutOfMemory { .. })));
         }
     }

@@ -1,4 +1,4 @@
-//! Model check of the thread pool's protocol (`src/threads/board.rs`). Locks, conditions and counters are loom's, which
+//! Model check of the thread pool's protocol (`src/threads/job_queue.rs`). Locks, conditions and counters are loom's, which
 //! explores the orders of their steps. Loom also checks every access to the memory that a job shares with its helpers.
 //!
 //! `cargo xtask loom`, or `RUSTFLAGS="--cfg loom" cargo test -p flambeau-tensor --test loom`.
@@ -6,17 +6,17 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 #![allow(unsafe_code, reason = "loom watches uses of memory that threads share by raw pointers")]
 
-#[path = "../src/threads/board.rs"]
+#[path = "../src/threads/job_queue.rs"]
 #[allow(unreachable_pub, dead_code, reason = "compiled as part of the library")]
-mod board;
+mod job_queue;
 
-use board::{Board, Claims, State};
+use job_queue::{JobQueue, QueueState, WorkCounter};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use sync::{AtomicUsize, Condvar, Mutex, Patience};
+use sync::{AtomicUsize, Condvar, Mutex, SpinLimit};
 
-/// The synchronization primitives of the board.
+/// The synchronization primitives of the job queue.
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(super) use loom::sync::{Condvar, MutexGuard};
@@ -34,18 +34,18 @@ mod sync {
     }
 
     /// Polls once before it sleeps, or never.
-    pub(super) struct Patience(bool);
+    pub(super) struct SpinLimit(bool);
 
-    impl Patience {
+    impl SpinLimit {
         pub(super) fn new() -> Self {
-            Patience(true)
+            SpinLimit(true)
         }
 
-        pub(super) fn over() -> Self {
-            Patience(false)
+        pub(super) fn expired() -> Self {
+            SpinLimit(false)
         }
 
-        pub(super) fn is_left(&mut self) -> bool {
+        pub(super) fn may_spin(&mut self) -> bool {
             std::mem::take(&mut self.0)
         }
     }
@@ -61,16 +61,16 @@ mod sync {
 
 /// A job on a thread's stack: parts that are written once each, without a lock.
 struct Job {
-    parts: Claims,
+    parts: WorkCounter,
     written: Vec<UnsafeCell<usize>>,
-    /// Whether the job is still on the stack of the thread that offers it.
+    /// Whether the job is still on the stack of the thread that publishes it.
     alive: UnsafeCell<bool>,
 }
 
 impl Job {
     fn new(parts: usize) -> Self {
         let written = (0..parts).map(|_| UnsafeCell::new(0)).collect();
-        Job { parts: Claims::new(parts), written, alive: UnsafeCell::new(true) }
+        Job { parts: WorkCounter::new(parts), written, alive: UnsafeCell::new(true) }
     }
 
     /// Runs parts until none is left.
@@ -94,34 +94,34 @@ impl Job {
     }
 }
 
-/// A board, and jobs by their numbers; the last one only ends the helpers.
+/// A queue of jobs, which are named by their index; the last one only ends the helpers.
 struct Pool {
-    board: Board<usize>,
+    queue: JobQueue<usize>,
     jobs: Vec<Job>,
 }
 
 impl Pool {
     fn new(parts: &[usize]) -> Arc<Self> {
-        let state = Mutex::new(State::new());
-        let (work, left) = (Condvar::new(), Condvar::new());
-        let board = Board { state, work, left, places: AtomicUsize::new(0) };
-        Arc::new(Pool { board, jobs: parts.iter().map(|parts| Job::new(*parts)).collect() })
+        let state = Mutex::new(QueueState::new());
+        let (published, finished) = (Condvar::new(), Condvar::new());
+        let queue = JobQueue { state, published, finished, vacancies: AtomicUsize::new(0) };
+        Arc::new(Pool { queue, jobs: parts.iter().map(|parts| Job::new(*parts)).collect() })
     }
 
     /// Shares a loop with `helpers` helpers.
     fn share(&self, job: usize, helpers: usize) {
-        self.board.offer(job, helpers);
+        self.queue.publish(job, helpers);
         self.jobs[job].work();
         self.jobs[job].parts.close();
-        self.board.withdraw(job);
+        self.queue.remove(job);
         self.jobs[job].end();
     }
 
     /// The main loop of a helper, until the last job ends it.
-    fn serve(&self, mut patience: Patience) {
+    fn run_worker(&self, mut spin: SpinLimit) {
         let mut ended = false;
         while !ended {
-            self.board.serve(&mut patience, |job| match self.jobs.get(job) {
+            self.queue.run_next(&mut spin, |job| match self.jobs.get(job) {
                 Some(job) => job.work(),
                 None => ended = true,
             });
@@ -131,9 +131,9 @@ impl Pool {
     /// Ends the helpers; each must be woken for that.
     fn end(&self, helpers: Vec<thread::JoinHandle<()>>) {
         let last = self.jobs.len();
-        self.board.offer(last, helpers.len());
+        self.queue.publish(last, helpers.len());
         helpers.into_iter().for_each(|helper| helper.join().unwrap());
-        self.board.withdraw(last);
+        self.queue.remove(last);
     }
 }
 
@@ -144,16 +144,16 @@ fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     model.check(f);
 }
 
-fn helper(pool: &Arc<Pool>, patience: fn() -> Patience) -> thread::JoinHandle<()> {
+fn helper(pool: &Arc<Pool>, spin: fn() -> SpinLimit) -> thread::JoinHandle<()> {
     let pool = Arc::clone(pool);
-    thread::spawn(move || pool.serve(patience()))
+    thread::spawn(move || pool.run_worker(spin()))
 }
 
 #[test]
 fn a_caller_and_a_helper_run_every_part_once() {
     explore(4, || {
         let pool = Pool::new(&[2]);
-        let helpers = vec![helper(&pool, Patience::over)];
+        let helpers = vec![helper(&pool, SpinLimit::expired)];
         pool.share(0, 1);
         pool.end(helpers);
     });
@@ -163,7 +163,7 @@ fn a_caller_and_a_helper_run_every_part_once() {
 fn an_idle_helper_finds_the_next_job_or_sleeps() {
     explore(3, || {
         let pool = Pool::new(&[1, 2]);
-        let helpers = vec![helper(&pool, Patience::new)];
+        let helpers = vec![helper(&pool, SpinLimit::new)];
         pool.share(0, 1);
         pool.share(1, 1);
         pool.end(helpers);
@@ -174,7 +174,7 @@ fn an_idle_helper_finds_the_next_job_or_sleeps() {
 fn two_helpers_leave_before_a_job_ends() {
     explore(2, || {
         let pool = Pool::new(&[3]);
-        let helpers = vec![helper(&pool, Patience::over), helper(&pool, Patience::new)];
+        let helpers = vec![helper(&pool, SpinLimit::expired), helper(&pool, SpinLimit::new)];
         pool.share(0, 2);
         pool.end(helpers);
     });
@@ -184,7 +184,7 @@ fn two_helpers_leave_before_a_job_ends() {
 fn two_callers_share_a_helper() {
     explore(2, || {
         let pool = Pool::new(&[2, 2]);
-        let helpers = vec![helper(&pool, Patience::over)];
+        let helpers = vec![helper(&pool, SpinLimit::expired)];
         let other = Arc::clone(&pool);
         let caller = thread::spawn(move || other.share(1, 1));
         pool.share(0, 1);
@@ -193,18 +193,18 @@ fn two_callers_share_a_helper() {
     });
 }
 
-/// A caller that ends its job without withdrawing it is detected: the model finds accesses to the ended job.
+/// A caller that ends its job without removing it is detected: the model finds accesses to the ended job.
 #[test]
 #[should_panic]
 fn a_caller_that_does_not_wait_is_detected() {
     explore(3, || {
         let pool = Pool::new(&[2]);
-        let helpers = vec![helper(&pool, Patience::over)];
-        pool.board.offer(0, 1);
+        let helpers = vec![helper(&pool, SpinLimit::expired)];
+        pool.queue.publish(0, 1);
         pool.jobs[0].work();
         pool.jobs[0].parts.close();
         pool.jobs[0].end();
-        pool.board.withdraw(0);
+        pool.queue.remove(0);
         pool.end(helpers);
     });
 }

@@ -4,7 +4,7 @@
 use flambeau::ir::module::Function;
 use flambeau::ir::verify::verify;
 use flambeau::ir::{At, CompilationUnit, Graph, OpId, Registry, Symbol, Type};
-use flambeau_frontend::{Limits, print};
+use flambeau_frontend::{FrontendLimits, print};
 use std::sync::Arc;
 
 /// Overloads without a source form: calls by name select an earlier overload, or never this one.
@@ -54,7 +54,7 @@ fn caller(registry: &Arc<Registry>, id: OpId) -> Option<Function> {
 fn operators_again(registry: &Arc<Registry>, function: &Function) -> Option<Result<Vec<OpId>, String>> {
     let unit = CompilationUnit::new();
     let printed = print::code(&unit, function, print::Receiver::Typed).ok()?;
-    let again = printed.compile(&unit, registry, &Limits::default());
+    let again = printed.compile(&unit, registry, &FrontendLimits::default());
     Some(match again {
         Ok(again) => Ok(again.graph.nodes_deep().filter_map(|n| again.graph.op(n).row()).collect()),
         Err(problems) => Err(format!("{}\n{}", problems[0].message, printed.text)),

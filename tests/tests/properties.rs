@@ -5,7 +5,7 @@
 
 use flambeau_fuzz::Campaign;
 use flambeau_fuzz::observe::{self, Precision};
-use flambeau_fuzz::selftest::{Budget, oracles, planted, session};
+use flambeau_fuzz::selftest::{CheckBudget, oracles, planted, session};
 use flambeau_tests::filetest::read_case;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const WITHOUT_FRAGMENT: &[&str] = &["pass:scalar_replacement"];
 fn every_oracle_holds_on_generated_programs() {
     // Limited by the number of cases only, so that results do not depend on the machine's load. `cargo xtask fuzz` uses
     // new seeds in every run.
-    let budget = Budget { time: Duration::MAX, cases: CASES, seed: 1 };
+    let budget = CheckBudget { time: Duration::MAX, cases: CASES, seed: 1 };
     let lines = oracles(&budget);
     let findings: Vec<String> =
         lines.iter().filter(|l| l.finding.is_some()).map(ToString::to_string).collect();
@@ -51,7 +51,7 @@ fn every_oracle_holds_on_generated_programs() {
 
 #[test]
 fn planted_bugs_are_detected() {
-    let budget = Budget { time: Duration::MAX, cases: 3_000, seed: 2 };
+    let budget = CheckBudget { time: Duration::MAX, cases: 3_000, seed: 2 };
     for line in planted(&budget) {
         assert!(line.finding.is_some(), "no oracle sees {line}");
     }

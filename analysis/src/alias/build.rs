@@ -4,9 +4,9 @@
 //! with such results and cost one lookup. An element for a value is created when a constraint first points to the
 //! value, writes it or stores it.
 
-use super::constant::Constants;
+use super::constant::ConstantMemory;
 use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_location};
-use super::rule::{Class, Classes, returns_wildcard};
+use super::rule::{AliasClass, AliasClassCache, returns_wildcard};
 use super::summary::Summaries;
 use flambeau_ir::attr::names;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
@@ -30,7 +30,7 @@ pub(crate) const MOST_READERS: usize = 8;
 
 /// A write by one node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Write {
+pub(crate) struct NodeWrite {
     pub(crate) element: ElementId,
     /// Whether all memory reachable from the element is written as well.
     pub(crate) deep: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Write {
 /// The writes of all nodes: a linked list per node that writes.
 #[derive(Clone)]
 pub(crate) struct Writes {
-    pub(crate) rows: Vec<Write>,
+    pub(crate) rows: Vec<NodeWrite>,
     pub(crate) first: Option<TrackedNodeMap<u32>>,
 }
 
@@ -48,12 +48,12 @@ impl Writes {
     pub(crate) fn add(&mut self, g: &Graph, node: NodeId, element: ElementId, deep: bool) {
         let first = self.first.get_or_insert_with(|| TrackedNodeMap::for_nodes(g, NONE));
         let row = self.rows.len() as u32;
-        self.rows.push(Write { element, deep, next: first.get(node) });
+        self.rows.push(NodeWrite { element, deep, next: first.get(node) });
         first.set(node, row);
     }
 
     /// Returns the writes of a node, without those of nested nodes.
-    pub(crate) fn of(&self, node: NodeId) -> impl Iterator<Item = Write> + '_ {
+    pub(crate) fn of(&self, node: NodeId) -> impl Iterator<Item = NodeWrite> + '_ {
         let mut at = self.first.as_ref().map_or(NONE, |first| first.get(node));
         std::iter::from_fn(move || {
             let write = *self.rows.get(at as usize)?;
@@ -69,10 +69,10 @@ pub(crate) struct Builder<'g> {
     /// The element of a value, plus one; 0 if it has none.
     pub(crate) of_value: TrackedValueMap<u32>,
     pub(crate) writes: Writes,
-    pub(crate) classes: Classes,
+    pub(crate) classes: AliasClassCache,
     pub(crate) outputs: Vec<ElementId>,
     pub(crate) summaries: Summaries,
-    pub(crate) constants: Constants,
+    pub(crate) constants: ConstantMemory,
     /// Whether the constraints of some node depend on a constant of immutable type.
     pub(crate) reads_constants: bool,
     /// The nodes with a continuation, whose erasure makes captured values private again.
@@ -89,10 +89,10 @@ impl<'g> Builder<'g> {
             dag: MemoryDag::new(),
             of_value: TrackedValueMap::for_values(g, 0),
             writes: Writes { rows: Vec::new(), first: None },
-            classes: Classes::default(),
+            classes: AliasClassCache::default(),
             outputs: Vec::new(),
             summaries,
-            constants: Constants::default(),
+            constants: ConstantMemory::default(),
             reads_constants: false,
             continued: NodeSet::new(),
             inputs,
@@ -107,8 +107,8 @@ impl<'g> Builder<'g> {
                 WalkStep::Enter(block) => self.enter(block),
                 WalkStep::Node(node) => match g.op(node).kind() {
                     OpKind::Row(id) => match self.classes.of(g.registry(), id) {
-                        Class::Fast => {}
-                        Class::View { arg, write } => self.view(node, usize::from(arg), write),
+                        AliasClass::Fast => {}
+                        AliasClass::View { arg, write } => self.view(node, usize::from(arg), write),
                         class => self.row(node, id, class),
                     },
                     OpKind::Prim(prim) => self.prim(node, prim),
@@ -225,13 +225,13 @@ impl<'g> Builder<'g> {
         }
         g.uses(v).all(|u| match g.op(u.user).kind() {
             OpKind::Row(id) => match self.classes.of(g.registry(), id) {
-                Class::Fast | Class::Derive => true,
-                Class::Annotated => {
+                AliasClass::Fast | AliasClass::Derive => true,
+                AliasClass::Annotated => {
                     let schema = g.registry().schema(id);
                     let plain = schema.args.get(u.index as usize).is_none_or(|a| a.alias.is_none());
                     plain && !returns_wildcard(schema)
                 }
-                Class::View { .. } | Class::Ruled(_) | Class::Conservative => false,
+                AliasClass::View { .. } | AliasClass::Ruled(_) | AliasClass::Conservative => false,
             },
             OpKind::Prim(Prim::Return) => g.enclosing(u.user).is_none(),
             OpKind::Prim(prim) => prim.memory().only_reads(),
@@ -367,7 +367,9 @@ impl<'g> Builder<'g> {
                 },
                 OpKind::Prim(prim) if prim.memory().may_assign() => return Assigned::Anything,
                 OpKind::Row(id) => match self.classes.of(g.registry(), id) {
-                    Class::Conservative | Class::Ruled(AliasRule::Waits) => return Assigned::Anything,
+                    AliasClass::Conservative | AliasClass::Ruled(AliasRule::Waits) => {
+                        return Assigned::Anything;
+                    }
                     _ => {}
                 },
                 OpKind::Prim(_) => {}
@@ -379,20 +381,20 @@ impl<'g> Builder<'g> {
 
     // --- operators of the registry ---------------------------------------------------------------------------------
 
-    fn row(&mut self, node: NodeId, id: OpId, class: Class) {
+    fn row(&mut self, node: NodeId, id: OpId, class: AliasClass) {
         let g = self.g;
         let schema = g.registry().schema(id);
         match class {
-            Class::Fast => {}
-            Class::View { arg, write } => self.view(node, usize::from(arg), write),
-            Class::Derive => g.results(node).for_each(|v| self.derived(node, v)),
-            Class::Annotated => self.annotated(node, schema),
-            Class::Ruled(AliasRule::Fresh) => g.results(node).for_each(|v| self.fresh(v)),
-            Class::Ruled(AliasRule::Waits) => {
+            AliasClass::Fast => {}
+            AliasClass::View { arg, write } => self.view(node, usize::from(arg), write),
+            AliasClass::Derive => g.results(node).for_each(|v| self.derived(node, v)),
+            AliasClass::Annotated => self.annotated(node, schema),
+            AliasClass::Ruled(AliasRule::Fresh) => g.results(node).for_each(|v| self.fresh(v)),
+            AliasClass::Ruled(AliasRule::Waits) => {
                 self.write_wildcards(node);
                 g.results(node).for_each(|v| self.set_wildcard(v));
             }
-            Class::Ruled(rule @ AliasRule::WritesWhen { .. }) => {
+            AliasClass::Ruled(rule @ AliasRule::WritesWhen { .. }) => {
                 self.annotated(node, schema);
                 self.reads_constants = true;
                 for v in rule.written(g, node) {
@@ -402,7 +404,7 @@ impl<'g> Builder<'g> {
                     }
                 }
             }
-            Class::Conservative => self.anything(node),
+            AliasClass::Conservative => self.anything(node),
         }
     }
 

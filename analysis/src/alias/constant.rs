@@ -19,16 +19,16 @@ use rustc_hash::FxBuildHasher;
 
 /// The memory of constants: elements of storages by address, and locations of containers.
 #[derive(Clone, Default)]
-pub(crate) struct Constants {
+pub(crate) struct ConstantMemory {
     by_address: HashMap<usize, ElementId, FxBuildHasher>,
     /// The location of each container, by identity.
     containers: HashMap<usize, u32, FxBuildHasher>,
     owner: ConstantOwner,
 }
 
-impl Constants {
+impl ConstantMemory {
     pub(crate) fn of_owner(owner: ConstantOwner) -> Self {
-        Constants { owner, ..Constants::default() }
+        ConstantMemory { owner, ..ConstantMemory::default() }
     }
 
     /// The element of a tensor's storage, if an earlier constant has that storage.

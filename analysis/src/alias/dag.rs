@@ -1,6 +1,6 @@
 //! The memory graph: elements, points-to edges and contents edges.
 //!
-//! An [`Element`] represents a value, the contents of a container, or memory outside the graph (a *wildcard*). `a`
+//! An [`MemoryElement`] represents a value, the contents of a container, or memory outside the graph (a *wildcard*). `a`
 //! points to `b`: the value `a` may be the value `b`. An element with its own location represents memory allocated with
 //! it. A container has one contents element, created at first use. Contents follow points-to edges: if `a` points to
 //! `b`, the contents of `a` point to the contents of `b`, whichever is added first. So constraints may be added in any
@@ -63,7 +63,7 @@ pub(crate) enum Of {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Element {
+pub(crate) struct MemoryElement {
     pub(crate) of: Of,
     pub(crate) ty: Type,
     /// The location of the element's own memory, or `NONE`.
@@ -86,7 +86,7 @@ struct Edge {
 /// The memory graph. See the [module](self).
 #[derive(Clone)]
 pub(crate) struct MemoryDag {
-    pub(crate) elements: Arena<Element, SmallIds>,
+    pub(crate) elements: Arena<MemoryElement, SmallIds>,
     edges: Vec<Edge>,
     pub(crate) locations: Locations,
     wildcards: HashMap<Type, ElementId, FxBuildHasher>,
@@ -193,7 +193,7 @@ impl MemoryDag {
     /// Adds an element.
     pub(crate) fn add(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
         let location = if owns { self.locations.add(Flags::NONE) } else { NONE };
-        let e = self.elements.alloc(Element {
+        let e = self.elements.alloc(MemoryElement {
             of,
             ty,
             location,
@@ -298,7 +298,7 @@ impl MemoryDag {
     }
 
     fn make_contents(&mut self, e: ElementId, todo: &mut SmallVec<[ElementId; 8]>) -> ElementId {
-        let Element { ty, location, exact, escaped, opened, .. } = self.elements[e];
+        let MemoryElement { ty, location, exact, escaped, opened, .. } = self.elements[e];
         let inner = contents_type(ty).unwrap_or(Type::ANY);
         // The initial members of a new container are new as well, and can be read from it more than once.
         let fresh = location != NONE && !exact;

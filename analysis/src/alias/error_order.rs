@@ -11,7 +11,7 @@
 
 use super::AliasDb;
 use super::locations::Flags;
-use super::write_order::Span;
+use super::write_order::MoveBounds;
 use crate::dominance::Dominance;
 use flambeau_ir::{Effects, Graph, NodeId, WalkStep};
 
@@ -58,8 +58,8 @@ impl ErrorOrder {
     /// Returns the events nearest to a node, if the node or one of its nested nodes may raise. The node's own events
     /// are ignored.
     #[must_use]
-    pub fn nearest_events(&self, dominance: &Dominance, node: NodeId) -> Span {
-        let (mut span, own) = (Span::default(), dominance.span(node));
+    pub fn nearest_events(&self, dominance: &Dominance, node: NodeId) -> MoveBounds {
+        let (mut span, own) = (MoveBounds::default(), dominance.span(node));
         let first = self.may_not_complete.partition_point(|&at| at < own.start);
         if self.may_not_complete.get(first).is_some_and(|&at| at < own.end) {
             span.narrow(&self.events, own);
@@ -107,9 +107,13 @@ mod tests {
         let print = g.nodes_deep().find(|&n| g.is_prim(n, Prim::Print)).unwrap();
         let (print, write) = (Some(dominance.order(print)), Some(dominance.order(def(&g, "w"))));
         let around = |name: &str| order.nearest_events(&dominance, def(&g, name));
-        assert_eq!(around("b"), Span { after: None, before: print }, "a write of `a` is not observable");
-        assert_eq!(around("c"), Span { after: print, before: write });
-        assert_eq!(around("d"), Span { after: write, before: None });
+        assert_eq!(
+            around("b"),
+            MoveBounds { after: None, before: print },
+            "a write of `a` is not observable"
+        );
+        assert_eq!(around("c"), MoveBounds { after: print, before: write });
+        assert_eq!(around("d"), MoveBounds { after: write, before: None });
         assert!(around("t").is_unbounded(), "a tuple does not raise");
         let quiet = graph("graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  return (%a)");
         let (db, dominance) = (AliasDb::new(&quiet), Dominance::new(&quiet));

@@ -50,16 +50,16 @@ pub use exposure::Exposure;
 pub use memory_set::MemorySet;
 pub use motion::{Motion, Obstacle};
 pub use moves::{MovePlan, MoveStep};
-pub use write_order::{Span, WriteOrder};
+pub use write_order::{MoveBounds, WriteOrder};
 pub use writers::LiveWriters;
 
 use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 use build::{Builder, Inputs, Writes};
-use constant::Constants;
+use constant::ConstantMemory;
 use dag::MemoryDag;
 use flambeau_ir::{Change, Graph, NodeId, NodeSet, Revision, TrackedValueMap, ValueId, WalkStep};
 use locations::{Flags, LocSet};
-use rule::Classes;
+use rule::AliasClassCache;
 use smallvec::SmallVec;
 use solve::{Solution, solve};
 use summary::Summaries;
@@ -72,8 +72,8 @@ pub struct AliasDb {
     /// The element of a value, plus one; 0 if it has none.
     of_value: TrackedValueMap<u32>,
     writes: Writes,
-    classes: Classes,
-    constants: Constants,
+    classes: AliasClassCache,
+    constants: ConstantMemory,
     /// Whether the constraints of some node depend on a constant of immutable type.
     reads_constants: bool,
     /// The nodes with a continuation. Without one of them a new analysis is much more precise.
@@ -91,7 +91,7 @@ impl AliasDb {
     /// [`AliasDb::new`] with information about the ownership of constants.
     fn with_owner(graph: &Graph, owner: ConstantOwner) -> Self {
         let mut builder = Builder::new(graph, Inputs::Unknown, Summaries::default());
-        builder.constants = Constants::of_owner(owner);
+        builder.constants = ConstantMemory::of_owner(owner);
         builder.run();
         Self::from_builder(builder)
     }

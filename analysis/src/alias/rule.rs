@@ -7,7 +7,7 @@ use flambeau_ir::{AliasRule, Effects, FunctionSchema, OpId, Registry};
 
 /// The aliasing class of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum AliasClass {
     /// Writes and stores nothing, and its results are plain new memory: no constraints.
     Fast,
     /// Like `Fast`, but depending on types a result may be a container with members of operands.
@@ -32,14 +32,14 @@ pub(crate) enum Class {
 /// A registry has thousands of rows and a graph uses few operators, so a row's entry is two bytes: clearing a table of
 /// classes would cost more than reading them.
 #[derive(Clone, Default)]
-pub(crate) struct Classes {
+pub(crate) struct AliasClassCache {
     /// By row: index of its class in `known`, plus one.
     of_row: Vec<u16>,
-    known: Vec<Class>,
+    known: Vec<AliasClass>,
 }
 
-impl Classes {
-    pub(crate) fn of(&mut self, registry: &Registry, id: OpId) -> Class {
+impl AliasClassCache {
+    pub(crate) fn of(&mut self, registry: &Registry, id: OpId) -> AliasClass {
         let at = self.of_row.get(id.index()).copied().unwrap_or(0);
         if at != 0 {
             return self.known[usize::from(at) - 1];
@@ -48,7 +48,7 @@ impl Classes {
     }
 
     #[cold]
-    fn compute(&mut self, registry: &Registry, id: OpId) -> Class {
+    fn compute(&mut self, registry: &Registry, id: OpId) -> AliasClass {
         if self.of_row.is_empty() {
             self.of_row.resize(registry.len(), 0);
         }
@@ -62,31 +62,31 @@ impl Classes {
     }
 }
 
-fn classify(registry: &Registry, id: OpId) -> Class {
+fn classify(registry: &Registry, id: OpId) -> AliasClass {
     if registry.effects(id).contains(Effects::CONSERVATIVE) {
-        return Class::Conservative;
+        return AliasClass::Conservative;
     }
     match registry.facet::<AliasRule>(id) {
-        Some(AliasRule::Fresh) => return Class::Fast,
-        Some(&rule) => return Class::Ruled(rule),
+        Some(AliasRule::Fresh) => return AliasClass::Fast,
+        Some(&rule) => return AliasClass::Ruled(rule),
         None => {}
     }
     let schema = registry.schema(id);
     if let Some(view) = as_view(schema) {
         view
     } else if schema.has_aliases() {
-        Class::Annotated
+        AliasClass::Annotated
     } else if !schema.varret
         && schema.returns.iter().all(|r| !r.ty.has_vars() && (!r.ty.is_mutable() || is_plain(r.ty)))
     {
-        Class::Fast
+        AliasClass::Fast
     } else {
-        Class::Derive
+        AliasClass::Derive
     }
 }
 
 /// The class of `(Tensor(a) self, …) -> Tensor(a)` and similar schemas.
-fn as_view(schema: &FunctionSchema) -> Option<Class> {
+fn as_view(schema: &FunctionSchema) -> Option<AliasClass> {
     let mut annotated = schema.args.iter().enumerate().filter(|(_, a)| a.alias.is_some());
     let (arg, argument) = annotated.next()?;
     let [result] = schema.returns.as_slice() else { return None };
@@ -102,7 +102,7 @@ fn as_view(schema: &FunctionSchema) -> Option<Class> {
         && !schema.vararg
         && !schema.varret;
     let arg = u8::try_from(arg).ok()?;
-    plain.then_some(Class::View { arg, write: from.write })
+    plain.then_some(AliasClass::View { arg, write: from.write })
 }
 
 /// Whether a result can be a wildcard according to the schema's annotations.

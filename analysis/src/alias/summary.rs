@@ -30,7 +30,7 @@ pub(crate) struct OutputOrigin {
 
 /// The summary of a subgraph.
 #[derive(Debug)]
-pub(crate) struct Summary {
+pub(crate) struct SubgraphSummary {
     pub(crate) inputs: Vec<InputEffect>,
     pub(crate) outputs: Vec<OutputOrigin>,
     pub(crate) writes_wildcards: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Summary {
 /// during the build.
 #[derive(Default)]
 pub(crate) struct Summaries {
-    known: HashMap<usize, Option<Arc<Summary>>, FxBuildHasher>,
+    known: HashMap<usize, Option<Arc<SubgraphSummary>>, FxBuildHasher>,
     writers: HashMap<usize, bool, FxBuildHasher>,
     depth: u32,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Summaries {
 const MAX_DEPTH: u32 = 16;
 
 impl Summaries {
-    pub(crate) fn of(&mut self, body: &Arc<Graph>) -> Option<Arc<Summary>> {
+    pub(crate) fn of(&mut self, body: &Arc<Graph>) -> Option<Arc<SubgraphSummary>> {
         let key = Arc::as_ptr(body) as usize;
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -78,7 +78,7 @@ impl Summaries {
     }
 }
 
-fn summarise(body: &Graph, db: &AliasDb) -> Summary {
+fn summarise(body: &Graph, db: &AliasDb) -> SubgraphSummary {
     // A constant of the subgraph may be a constant of the enclosing graph, which counts as outside memory.
     let elsewhere = Flags(Flags::WILDCARD.0 | Flags::CONSTANT_TENSOR.0 | Flags::CONSTANT_CONTAINER.0);
     let inputs = body
@@ -108,5 +108,5 @@ fn summarise(body: &Graph, db: &AliasDb) -> Summary {
         .collect();
     let writes_wildcards =
         db.writes.rows.iter().any(|w| db.set_flags(db.set_of(w.element, w.deep)).has(elsewhere));
-    Summary { inputs, outputs, writes_wildcards, rebinds: !db.dag.unified().is_empty() }
+    SubgraphSummary { inputs, outputs, writes_wildcards, rebinds: !db.dag.unified().is_empty() }
 }

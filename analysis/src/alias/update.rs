@@ -5,7 +5,7 @@
 //! A database is the least solution of the constraints of all nodes ("this result may be that operand", "this node
 //! writes that operand"). The constraints of a node depend only on the node: its operator, attributes, operands,
 //! results and their types; the exceptions are listed below. Edits are therefore not replayed. From a batch of changes,
-//! [`Touched`] collects the nodes whose constraints may differ from those at the last synchronization, and [`Patch`]
+//! [`Touched`] collects the nodes whose constraints may differ from those at the last synchronization, and [`DatabaseUpdate`]
 //! adds the constraints that these nodes have *in the current graph*. Then every constraint of the current graph holds
 //! in the database:
 //! database:
@@ -29,11 +29,11 @@
 //!
 //! Cleanup passes (erase, replace uses, insert constants, views, writes and pure nodes) do not force a rebuild.
 
-use super::build::{MOST_READERS, Write};
+use super::build::{MOST_READERS, NodeWrite};
 use super::dag::{ElementId, NONE, Of, contents_type, is_plain, owns_location};
 use super::locations::LocSet;
 use super::prim::tuple_item;
-use super::rule::{Class, returns_wildcard};
+use super::rule::{AliasClass, returns_wildcard};
 use super::{AliasDb, Flags};
 use crate::analysis::Update;
 use flambeau_ir::schema::AliasSet;
@@ -48,7 +48,7 @@ use smallvec::SmallVec;
 pub(super) fn update(db: &mut AliasDb, g: &Graph, changes: &[Change]) -> Update {
     let mut touched = Touched::default();
     let known = changes.iter().all(|change| touched.change(db, g, change));
-    if !known || !(Patch { db: &mut *db, g, touched: &mut touched }).run() {
+    if !known || !(DatabaseUpdate { db: &mut *db, g, touched: &mut touched }).run() {
         return Update::Rebuild;
     }
     db.revision = g.journal().revision();
@@ -113,13 +113,13 @@ fn same_memory(a: Type, b: Type) -> bool {
 }
 
 /// Adds the constraints of touched nodes to a database. Methods return `false` if a rebuild is necessary.
-struct Patch<'a> {
+struct DatabaseUpdate<'a> {
     db: &'a mut AliasDb,
     g: &'a Graph,
     touched: &'a mut Touched,
 }
 
-impl Patch<'_> {
+impl DatabaseUpdate<'_> {
     fn run(&mut self) -> bool {
         let mut at = 0;
         while let Some(&node) = self.touched.nodes.get(at) {
@@ -146,11 +146,13 @@ impl Patch<'_> {
         let g = self.g;
         match g.op(node).kind() {
             OpKind::Row(id) => match self.db.classes.of(g.registry(), id) {
-                Class::Fast => self.only_reads(node),
-                Class::Derive => self.only_reads(node) && g.results(node).all(|v| !self.is_mutable(v)),
-                Class::Annotated | Class::View { .. } => self.annotated(node, g.registry().schema(id)),
-                Class::Ruled(rule @ AliasRule::WritesWhen { .. }) => self.writes_when(node, id, rule),
-                Class::Ruled(_) | Class::Conservative => false,
+                AliasClass::Fast => self.only_reads(node),
+                AliasClass::Derive => self.only_reads(node) && g.results(node).all(|v| !self.is_mutable(v)),
+                AliasClass::Annotated | AliasClass::View { .. } => {
+                    self.annotated(node, g.registry().schema(id))
+                }
+                AliasClass::Ruled(rule @ AliasRule::WritesWhen { .. }) => self.writes_when(node, id, rule),
+                AliasClass::Ruled(_) | AliasClass::Conservative => false,
             },
             OpKind::Prim(Prim::Return) => self.returned(node),
             OpKind::Prim(prim) => self.prim(node, prim),
@@ -190,7 +192,7 @@ impl Patch<'_> {
         }
     }
 
-    /// [`Patch::may_be`] for the element of another value, which is plain or of immutable type.
+    /// [`DatabaseUpdate::may_be`] for the element of another value, which is plain or of immutable type.
     fn may_be_value(&mut self, v: ValueId, other: ValueId) -> bool {
         !self.is_mutable(other) || self.element(other).is_some_and(|e| self.may_be(v, e))
     }
@@ -231,7 +233,7 @@ impl Patch<'_> {
         }
         let first = writes.first.get_or_insert_with(|| TrackedNodeMap::for_nodes(self.g, NONE));
         let row = writes.rows.len() as u32;
-        writes.rows.push(Write { element, deep: false, next: first.get(node) });
+        writes.rows.push(NodeWrite { element, deep: false, next: first.get(node) });
         first.set(node, row);
     }
 
@@ -319,7 +321,7 @@ impl Patch<'_> {
         }
     }
 
-    /// [`Patch::may_be_value`] for mutable values; an immutable operand adds no constraint.
+    /// [`DatabaseUpdate::may_be_value`] for mutable values; an immutable operand adds no constraint.
     fn may_be_mutable(&mut self, v: ValueId, other: ValueId) -> bool {
         self.is_mutable(other) && self.may_be_value(v, other)
     }

@@ -34,18 +34,18 @@ pub struct WriteOrder {
 /// The nearest nodes before and after a node that it must not pass. For [`WriteOrder`] these are the writes of memory
 /// that the node reads, for [`ErrorOrder`](super::ErrorOrder) the events that an error must not pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct MoveBounds {
     /// The number of the last such node before the node.
     pub after: Option<u32>,
     /// The number of the first such node after the node.
     pub before: Option<u32>,
 }
 
-impl Span {
+impl MoveBounds {
     /// Whether there is no such node on either side.
     #[must_use]
     pub fn is_unbounded(self) -> bool {
-        self == Span::default()
+        self == MoveBounds::default()
     }
 
     /// Whether a node with this span may be moved directly before the node with number `at`.
@@ -56,12 +56,12 @@ impl Span {
 
     /// Returns the positions that both spans allow.
     #[must_use]
-    pub fn intersection(self, other: Span) -> Span {
+    pub fn intersection(self, other: MoveBounds) -> MoveBounds {
         let before = match (self.before, other.before) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Span { after: self.after.max(other.after), before }
+        MoveBounds { after: self.after.max(other.after), before }
     }
 
     /// Restricts the span by the nearest numbers of `list` (ascending) outside of `own`.
@@ -69,7 +69,7 @@ impl Span {
         let first = list.partition_point(|&at| at < own.start);
         let next = first + list[first..].partition_point(|&at| at < own.end);
         let after = first.checked_sub(1).map(|last| list[last]);
-        *self = self.intersection(Span { after, before: list.get(next).copied() });
+        *self = self.intersection(MoveBounds { after, before: list.get(next).copied() });
     }
 }
 
@@ -125,8 +125,8 @@ impl WriteOrder {
     /// Returns the writes nearest to a node, of memory that it and its nested nodes read. The node's own writes are
     /// ignored.
     #[must_use]
-    pub fn around(&self, graph: &Graph, db: &AliasDb, dominance: &Dominance, node: NodeId) -> Span {
-        let mut span = Span::default();
+    pub fn around(&self, graph: &Graph, db: &AliasDb, dominance: &Dominance, node: NodeId) -> MoveBounds {
+        let mut span = MoveBounds::default();
         if !self.is_empty() {
             let own = dominance.span(node);
             for value in read_in(graph, node) {
@@ -200,12 +200,12 @@ mod tests {
         let writes = WriteOrder::new(&g, &db, &dominance);
         let at = |name: &str| dominance.order(def(&g, name));
         let around = |name: &str| writes.around(&g, &db, &dominance, def(&g, name));
-        assert_eq!(around("b"), Span { after: None, before: Some(at("w")) });
-        assert_eq!(around("c"), Span { after: Some(at("w")), before: Some(at("v")) });
+        assert_eq!(around("b"), MoveBounds { after: None, before: Some(at("w")) });
+        assert_eq!(around("c"), MoveBounds { after: Some(at("w")), before: Some(at("v")) });
         assert!(around("o").is_unbounded(), "only `a` is written");
         assert_eq!(
             around("r"),
-            Span { after: Some(at("w")), before: None },
+            MoveBounds { after: Some(at("w")), before: None },
             "nested writes belong to the node"
         );
         assert!(writes.writes_to(&db, value(&g, "b"), 0..1) || !writes.any_in(0..at("w")));

@@ -1,6 +1,6 @@
 //! The context of a shape or dtype rule: facts about the operands, and a source of symbols.
 //!
-//! Operands are identified by [`Arg`], by position or by name in the schema. A missing or unknown operand is `None` or
+//! Operands are identified by [`ArgFact`], by position or by name in the schema. A missing or unknown operand is `None` or
 //! [`Fact::Unknown`]. So a rule may access any fact, and its result is less precise if facts are missing.
 
 use super::{Dims, Fact, Range, Symbols, TensorFact};
@@ -12,40 +12,40 @@ use std::borrow::Cow;
 
 /// An argument of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arg {
+pub enum ArgFact {
     /// By position.
     At(usize),
     /// By its name in the schema.
     Named(&'static str),
 }
 
-impl From<usize> for Arg {
-    fn from(index: usize) -> Arg {
-        Arg::At(index)
+impl From<usize> for ArgFact {
+    fn from(index: usize) -> ArgFact {
+        ArgFact::At(index)
     }
 }
 
-impl From<&usize> for Arg {
-    fn from(index: &usize) -> Arg {
-        Arg::At(*index)
+impl From<&usize> for ArgFact {
+    fn from(index: &usize) -> ArgFact {
+        ArgFact::At(*index)
     }
 }
 
-impl From<&'static str> for Arg {
-    fn from(name: &'static str) -> Arg {
-        Arg::Named(name)
+impl From<&'static str> for ArgFact {
+    fn from(name: &'static str) -> ArgFact {
+        ArgFact::Named(name)
     }
 }
 
-impl From<&&'static str> for Arg {
-    fn from(name: &&'static str) -> Arg {
-        Arg::Named(name)
+impl From<&&'static str> for ArgFact {
+    fn from(name: &&'static str) -> ArgFact {
+        ArgFact::Named(name)
     }
 }
 
 /// The facts about one operand.
 #[derive(Clone, Debug)]
-pub struct Operand<'a> {
+pub struct OperandFact<'a> {
     /// The fact.
     pub fact: Cow<'a, Fact>,
     /// The type.
@@ -54,18 +54,18 @@ pub struct Operand<'a> {
     pub constant: Option<IValue>,
 }
 
-impl Operand<'_> {
+impl OperandFact<'_> {
     /// Creates a constant operand from a value, for applying a rule to actual values.
     #[must_use]
-    pub fn of(value: &IValue) -> Operand<'static> {
-        Operand { fact: Cow::Owned(Fact::of(value)), ty: value.type_of(), constant: Some(value.clone()) }
+    pub fn of(value: &IValue) -> OperandFact<'static> {
+        OperandFact { fact: Cow::Owned(Fact::of(value)), ty: value.type_of(), constant: Some(value.clone()) }
     }
 }
 
-/// The operands of one node, for rules of the facets [`Shape`](super::Shape) and [`Dtype`](super::Dtype).
+/// The operands of one node, for rules of the facets [`ResultShapes`](super::ResultShapes) and [`Dtype`](super::Dtype).
 pub struct ShapeCx<'a> {
     schema: Option<&'a FunctionSchema>,
-    operands: SmallVec<[Operand<'a>; 8]>,
+    operands: SmallVec<[OperandFact<'a>; 8]>,
     /// The symbols of the graph.
     pub symbols: &'a mut Symbols,
 }
@@ -74,12 +74,12 @@ impl<'a> ShapeCx<'a> {
     /// Creates a context for one node. Omitted trailing operands have the schema's defaults.
     pub fn new(
         schema: Option<&'a FunctionSchema>,
-        operands: impl IntoIterator<Item = Operand<'a>>,
+        operands: impl IntoIterator<Item = OperandFact<'a>>,
         symbols: &'a mut Symbols,
     ) -> Self {
-        let mut operands: SmallVec<[Operand<'a>; 8]> = operands.into_iter().collect();
+        let mut operands: SmallVec<[OperandFact<'a>; 8]> = operands.into_iter().collect();
         let left_out = schema.and_then(|schema| schema.args.get(operands.len()..)).unwrap_or(&[]);
-        let default = |value| -> Operand<'a> { Operand::of(value) };
+        let default = |value| -> OperandFact<'a> { OperandFact::of(value) };
         operands.extend(left_out.iter().map_while(|arg| arg.default.as_ref()).map(default));
         ShapeCx { schema, operands, symbols }
     }
@@ -98,10 +98,10 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the position of an argument.
     #[must_use]
-    pub fn position(&self, arg: impl Into<Arg>) -> Option<usize> {
+    pub fn position(&self, arg: impl Into<ArgFact>) -> Option<usize> {
         match arg.into() {
-            Arg::At(i) => Some(i),
-            Arg::Named(name) => self.schema?.args.iter().position(|a| a.name.as_str() == name),
+            ArgFact::At(i) => Some(i),
+            ArgFact::Named(name) => self.schema?.args.iter().position(|a| a.name.as_str() == name),
         }
     }
 
@@ -112,31 +112,31 @@ impl<'a> ShapeCx<'a> {
         args.filter(|(_, a)| a.is_out()).nth(index).map(|(i, _)| i)
     }
 
-    fn operand(&self, arg: impl Into<Arg>) -> Option<&Operand<'a>> {
+    fn operand(&self, arg: impl Into<ArgFact>) -> Option<&OperandFact<'a>> {
         self.operands.get(self.position(arg)?)
     }
 
     /// Returns the fact about an operand.
     #[must_use]
-    pub fn fact(&self, arg: impl Into<Arg>) -> &Fact {
+    pub fn fact(&self, arg: impl Into<ArgFact>) -> &Fact {
         self.operand(arg).map_or(&Fact::Unknown, |o| &o.fact)
     }
 
     /// Returns the type of an operand.
     #[must_use]
-    pub fn ty(&self, arg: impl Into<Arg>) -> Option<Type> {
+    pub fn ty(&self, arg: impl Into<ArgFact>) -> Option<Type> {
         self.operand(arg).map(|o| o.ty)
     }
 
     /// Returns the value of an operand, if it is a constant.
     #[must_use]
-    pub fn constant(&self, arg: impl Into<Arg>) -> Option<&IValue> {
+    pub fn constant(&self, arg: impl Into<ArgFact>) -> Option<&IValue> {
         self.operand(arg)?.constant.as_ref()
     }
 
     /// Whether an operand is `None`; the result is `None` if that is unknown.
     #[must_use]
-    pub fn is_none(&self, arg: impl Into<Arg>) -> Option<bool> {
+    pub fn is_none(&self, arg: impl Into<ArgFact>) -> Option<bool> {
         let operand = self.operand(arg)?;
         match &*operand.fact {
             Fact::None => Some(true),
@@ -151,31 +151,31 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the fact about a tensor operand.
     #[must_use]
-    pub fn tensor(&self, arg: impl Into<Arg>) -> Option<&TensorFact> {
+    pub fn tensor(&self, arg: impl Into<ArgFact>) -> Option<&TensorFact> {
         self.fact(arg).as_tensor()
     }
 
     /// Returns the sizes of a tensor operand of known rank.
     #[must_use]
-    pub fn dims(&self, arg: impl Into<Arg>) -> Option<&Dims> {
+    pub fn dims(&self, arg: impl Into<ArgFact>) -> Option<&Dims> {
         self.tensor(arg)?.dims.as_ref()
     }
 
     /// Returns the rank of a tensor operand, if known.
     #[must_use]
-    pub fn rank(&self, arg: impl Into<Arg>) -> Option<usize> {
+    pub fn rank(&self, arg: impl Into<ArgFact>) -> Option<usize> {
         self.tensor(arg)?.rank()
     }
 
     /// Returns the dtype of a tensor operand, if known.
     #[must_use]
-    pub fn dtype(&self, arg: impl Into<Arg>) -> Option<DType> {
+    pub fn dtype(&self, arg: impl Into<ArgFact>) -> Option<DType> {
         self.tensor(arg)?.dtype
     }
 
     /// Returns an integer operand ([`Dim::Unknown`] if it may be any integer); `None` if it may not be an integer.
     #[must_use]
-    pub fn int(&self, arg: impl Into<Arg>) -> Option<Dim> {
+    pub fn int(&self, arg: impl Into<ArgFact>) -> Option<Dim> {
         let operand = self.operand(arg)?;
         match &*operand.fact {
             Fact::Int(d) => Some(*d),
@@ -186,13 +186,13 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the value of an integer operand, if known.
     #[must_use]
-    pub fn known_int(&self, arg: impl Into<Arg>) -> Option<i64> {
+    pub fn known_int(&self, arg: impl Into<ArgFact>) -> Option<i64> {
         self.int(arg)?.known()
     }
 
     /// Returns the value of a bool operand, if known.
     #[must_use]
-    pub fn bool(&self, arg: impl Into<Arg>) -> Option<bool> {
+    pub fn bool(&self, arg: impl Into<ArgFact>) -> Option<bool> {
         match self.fact(arg) {
             Fact::Bool(b) => Some(*b),
             _ => None,
@@ -201,7 +201,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns a list of integers of known length. A single integer is a list of one, as in `int[1]`.
     #[must_use]
-    pub fn ints(&self, arg: impl Into<Arg>) -> Option<Dims> {
+    pub fn ints(&self, arg: impl Into<ArgFact>) -> Option<Dims> {
         match self.fact(arg) {
             Fact::List(elems) => elems
                 .iter()
@@ -218,13 +218,13 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns a list of integers, if all are known.
     #[must_use]
-    pub fn known_ints(&self, arg: impl Into<Arg>) -> Option<SmallVec<[i64; 4]>> {
+    pub fn known_ints(&self, arg: impl Into<ArgFact>) -> Option<SmallVec<[i64; 4]>> {
         self.ints(arg)?.into_iter().map(Dim::known).collect()
     }
 
     /// Returns the elements of a list or tuple operand of known length.
     #[must_use]
-    pub fn elements(&self, arg: impl Into<Arg>) -> Option<&[Fact]> {
+    pub fn elements(&self, arg: impl Into<ArgFact>) -> Option<&[Fact]> {
         match self.fact(arg) {
             Fact::List(elems) | Fact::Tuple(elems) => Some(elems),
             _ => None,
@@ -233,7 +233,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the value of an optional `dtype` argument, if known: `Some(None)` if it is `None`.
     #[must_use]
-    pub fn dtype_arg(&self, arg: impl Into<Arg> + Copy) -> Option<Option<DType>> {
+    pub fn dtype_arg(&self, arg: impl Into<ArgFact> + Copy) -> Option<Option<DType>> {
         if self.is_none(arg) == Some(true) {
             return Some(None);
         }
@@ -242,7 +242,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the value of an optional `device` argument, if known: `Some(None)` if it is `None`.
     #[must_use]
-    pub fn device_arg(&self, arg: impl Into<Arg> + Copy) -> Option<Option<Device>> {
+    pub fn device_arg(&self, arg: impl Into<ArgFact> + Copy) -> Option<Option<Device>> {
         if self.is_none(arg) == Some(true) {
             return Some(None);
         }
@@ -251,7 +251,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Whether the type of an operand is a number instead of a tensor.
     #[must_use]
-    pub fn is_number(&self, arg: impl Into<Arg>) -> bool {
+    pub fn is_number(&self, arg: impl Into<ArgFact>) -> bool {
         self.operand(arg).is_some_and(|o| {
             matches!(
                 o.ty.kind(),
@@ -276,7 +276,7 @@ impl<'a> ShapeCx<'a> {
     }
 
     /// Returns a copy of the sizes of a tensor operand, with new symbols for unknown ones.
-    pub fn take_dims(&mut self, arg: impl Into<Arg>) -> Option<Dims> {
+    pub fn take_dims(&mut self, arg: impl Into<ArgFact>) -> Option<Dims> {
         let dims = self.dims(arg)?.clone();
         Some(dims.into_iter().map(|d| self.size_or_fresh(d)).collect())
     }
@@ -284,13 +284,13 @@ impl<'a> ShapeCx<'a> {
     /// Returns the position that a `dim` argument denotes among `rank` dimensions; negative values count from the end.
     /// `None` if the argument is unknown or out of range (the node then raises at run time).
     #[must_use]
-    pub fn wrap(&self, arg: impl Into<Arg>, rank: usize) -> Option<usize> {
+    pub fn wrap(&self, arg: impl Into<ArgFact>, rank: usize) -> Option<usize> {
         wrap(self.known_int(arg)?, rank)
     }
 
     /// Like [`ShapeCx::wrap`], but an index below `rank`: a zero-dimensional tensor has none.
     #[must_use]
-    pub fn axis(&self, arg: impl Into<Arg>, rank: usize) -> Option<usize> {
+    pub fn axis(&self, arg: impl Into<ArgFact>, rank: usize) -> Option<usize> {
         axis(self.known_int(arg)?, rank)
     }
 }

@@ -4,26 +4,26 @@
 //! without checking whether each is known, as long as the rank is determined.
 
 use super::cx::wrap;
-use super::{Arg, Dims, Fact, Shape, ShapeCx, Symbols, TensorFact, broadcast_dims};
+use super::{ArgFact, Dims, Fact, ResultShapes, ShapeCx, Symbols, TensorFact, broadcast_dims};
 use flambeau_ir::types::Dim;
 
 impl ShapeCx<'_> {
     /// Returns the size of a tensor operand at a position; negative positions count from the end.
     #[must_use]
-    pub fn size(&self, arg: impl Into<Arg>, at: i64) -> Dim {
+    pub fn size(&self, arg: impl Into<ArgFact>, at: i64) -> Dim {
         let size = self.dims(arg).and_then(|dims| dims.get(wrap(at, dims.len())?).copied());
         size.unwrap_or(Dim::Unknown)
     }
 
     /// Returns an integer argument.
     #[must_use]
-    pub fn number(&self, arg: impl Into<Arg>) -> Dim {
+    pub fn number(&self, arg: impl Into<ArgFact>) -> Dim {
         self.int(arg).unwrap_or(Dim::Unknown)
     }
 
     /// Returns element `d` of a list of integers; a list of one element applies to all positions.
     #[must_use]
-    pub fn along(&self, arg: impl Into<Arg>, d: usize) -> Dim {
+    pub fn along(&self, arg: impl Into<ArgFact>, d: usize) -> Dim {
         match self.ints(arg).as_deref() {
             Some([all]) => *all,
             Some(each) => each.get(d).copied().unwrap_or(Dim::Unknown),
@@ -33,14 +33,14 @@ impl ShapeCx<'_> {
 
     /// Returns the sizes of a tensor operand without the last `n`, if its rank is known and at least `n`.
     #[must_use]
-    pub fn lead(&self, arg: impl Into<Arg>, n: usize) -> Option<Dims> {
+    pub fn lead(&self, arg: impl Into<ArgFact>, n: usize) -> Option<Dims> {
         let dims = self.dims(arg)?;
         Some(Dims::from_slice(&dims[..dims.len().checked_sub(n)?]))
     }
 
     /// Returns the one of two sizes that a bool argument selects.
     #[must_use]
-    pub fn either(&self, flag: impl Into<Arg>, yes: Dim, no: Dim) -> Dim {
+    pub fn either(&self, flag: impl Into<ArgFact>, yes: Dim, no: Dim) -> Dim {
         match self.bool(flag) {
             Some(true) => yes,
             Some(false) => no,
@@ -57,7 +57,7 @@ impl ShapeCx<'_> {
 
     /// Returns the text of a constant string argument.
     #[must_use]
-    pub fn text(&self, arg: impl Into<Arg>) -> Option<&[u8]> {
+    pub fn text(&self, arg: impl Into<ArgFact>) -> Option<&[u8]> {
         Some(self.constant(arg)?.as_str()?.as_bytes())
     }
 }
@@ -90,13 +90,13 @@ impl Symbols {
     }
 }
 
-impl Shape {
+impl ResultShapes {
     /// A tensor with the sizes that the rule returns, where unknown ones become new symbols; if the rule returns
     /// `None`, a tensor.
     pub fn dims<D: IntoIterator<Item = Dim>>(
         rule: impl Fn(&mut ShapeCx<'_>) -> Option<D> + Send + Sync + 'static,
-    ) -> Shape {
-        Shape::from(move |cx| {
+    ) -> ResultShapes {
+        ResultShapes::from(move |cx| {
             let Some(dims) = rule(cx) else { return Some(TensorFact::default()) };
             let dims: Dims = dims.into_iter().collect();
             if dims.iter().any(|&d| cx.symbols.range(d).max < 0) {
@@ -108,30 +108,30 @@ impl Shape {
     }
 
     /// A tensor with this rank.
-    pub fn ranked(rank: usize) -> Shape {
-        Shape::dims(move |_| Some(std::iter::repeat_n(Dim::Unknown, rank)))
+    pub fn ranked(rank: usize) -> ResultShapes {
+        ResultShapes::dims(move |_| Some(std::iter::repeat_n(Dim::Unknown, rank)))
     }
 
     /// A tensor with the rank of an operand.
-    pub fn ranked_as(arg: impl Into<Arg>) -> Shape {
+    pub fn ranked_as(arg: impl Into<ArgFact>) -> ResultShapes {
         let arg = arg.into();
-        Shape::dims(move |cx| Some(std::iter::repeat_n(Dim::Unknown, cx.rank(arg)?)))
+        ResultShapes::dims(move |cx| Some(std::iter::repeat_n(Dim::Unknown, cx.rank(arg)?)))
     }
 
     /// An empty vector, the placeholder for a result that was not requested.
-    pub fn nothing() -> Shape {
-        Shape::dims(|_| Some([Dim::Known(0)]))
+    pub fn nothing() -> ResultShapes {
+        ResultShapes::dims(|_| Some([Dim::Known(0)]))
     }
 
     /// A tensor without facts: its rank depends on elements.
-    pub fn any() -> Shape {
-        Shape::from(|_| Some(TensorFact::default()))
+    pub fn any() -> ResultShapes {
+        ResultShapes::from(|_| Some(TensorFact::default()))
     }
 
     /// The shape that a bool argument selects; the common facts of both if it is unknown.
-    pub fn either(flag: impl Into<Arg>, yes: Shape, no: Shape) -> Shape {
+    pub fn either(flag: impl Into<ArgFact>, yes: ResultShapes, no: ResultShapes) -> ResultShapes {
         let flag = flag.into();
-        Shape::from(move |cx| match cx.bool(flag) {
+        ResultShapes::from(move |cx| match cx.bool(flag) {
             Some(true) => yes.result(0, cx),
             Some(false) => no.result(0, cx),
             None => {
@@ -142,14 +142,14 @@ impl Shape {
     }
 
     /// A result that a flag requests; otherwise an empty vector.
-    pub fn wanted(flag: impl Into<Arg>, shape: Shape) -> Shape {
-        Shape::either(flag, shape, Shape::nothing())
+    pub fn wanted(flag: impl Into<ArgFact>, shape: ResultShapes) -> ResultShapes {
+        ResultShapes::either(flag, shape, ResultShapes::nothing())
     }
 
     /// A loss: the shape of its elements if the integer `reduction` is 0, else a scalar (their mean or sum).
-    pub fn loss(reduction: impl Into<Arg>, elements: Shape) -> Shape {
+    pub fn loss(reduction: impl Into<ArgFact>, elements: ResultShapes) -> ResultShapes {
         let reduction = reduction.into();
-        Shape::from(move |cx| match cx.known_int(reduction) {
+        ResultShapes::from(move |cx| match cx.known_int(reduction) {
             Some(0) => elements.result(0, cx),
             Some(_) => Some(Fact::Tensor(TensorFact::contiguous([]))),
             None => Some(Fact::any_tensor()),
@@ -158,11 +158,11 @@ impl Shape {
 
     /// A batched matrix function: the batch sizes, followed by the sizes that the rule computes from rows and columns.
     pub fn per_matrix<const N: usize>(
-        arg: impl Into<Arg>,
+        arg: impl Into<ArgFact>,
         rule: impl Fn(&mut ShapeCx<'_>, Dim, Dim) -> [Dim; N] + Send + Sync + 'static,
-    ) -> Shape {
+    ) -> ResultShapes {
         let arg = arg.into();
-        Shape::dims(move |cx| {
+        ResultShapes::dims(move |cx| {
             let mut dims = cx.lead(arg, 2)?;
             let (rows, columns) = (cx.size(arg, -2), cx.size(arg, -1));
             dims.extend(rule(cx, rows, columns));
@@ -172,9 +172,9 @@ impl Shape {
 
     /// Matrices with the sizes of those of `of`, batched by the broadcast of the batch sizes of `of` and `with`: linear
     /// systems.
-    pub fn matrices_with(of: impl Into<Arg>, with: impl Into<Arg>) -> Shape {
+    pub fn matrices_with(of: impl Into<ArgFact>, with: impl Into<ArgFact>) -> ResultShapes {
         let (of, with) = (of.into(), with.into());
-        Shape::dims(move |cx| {
+        ResultShapes::dims(move |cx| {
             let (a, b) = (cx.lead(of, 2)?, cx.lead(with, 2)?);
             let mut dims = cx.broadcast(&[&a, &b])?;
             dims.extend([cx.size(of, -2), cx.size(of, -1)]);
@@ -183,9 +183,9 @@ impl Shape {
     }
 
     /// Operand 0 with its last `space` sizes replaced by a list argument; a list of one element applies to all.
-    pub fn resized(space: usize, sizes: impl Into<Arg>) -> Shape {
+    pub fn resized(space: usize, sizes: impl Into<ArgFact>) -> ResultShapes {
         let sizes = sizes.into();
-        Shape::dims(move |cx| {
+        ResultShapes::dims(move |cx| {
             let mut dims = cx.lead(0, space)?;
             dims.extend((0..space).map(|d| cx.along(sizes, d)));
             Some(dims)

@@ -9,10 +9,10 @@
 //! writes the tensor and its shape rule does not state that sizes are kept) never has known sizes, and a list that is
 //! written has no known elements. The alias analysis determines which values are affected.
 
-use super::{Fact, Operand, Range, ShapeCx, Strides, Symbols, TensorFact, conclude};
+use super::{Fact, OperandFact, Range, ShapeCx, Strides, Symbols, TensorFact, conclude};
 use crate::alias::{AliasDb, MemorySet};
 use crate::analysis::{Analysis, AnalysisCx, Update};
-use crate::shape::{Dim, Dtype, Shape};
+use crate::shape::{Dim, Dtype, ResultShapes};
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Change, Column, Graph, NodeId, OpId, OpKind, Prim, Type, ValueId, ValueMap, WalkStep};
@@ -153,7 +153,7 @@ fn run(g: &Graph, db: &AliasDb, inputs: Vec<Fact>, symbols: Symbols, depth: u32)
         loops: 0,
         depth,
         clobbered: None,
-        shape_rules: g.registry().column::<Shape>(),
+        shape_rules: g.registry().column::<ResultShapes>(),
         dtype_rules: g.registry().column::<Dtype>(),
     };
     walk.clobbered = walk.find_clobbered();
@@ -186,7 +186,7 @@ struct Propagation<'g> {
     depth: u32,
     /// Memory whose sizes or elements may change.
     clobbered: Option<MemorySet>,
-    shape_rules: Column<'g, Shape>,
+    shape_rules: Column<'g, ResultShapes>,
     dtype_rules: Column<'g, Dtype>,
 }
 
@@ -415,7 +415,7 @@ impl Propagation<'_> {
         }
         let results: SmallVec<[ValueId; 4]> = g.results(node).collect();
         let Shapes { of_value, facts, symbols } = &mut self.shapes;
-        let operands = g.operands(node).map(|v| Operand {
+        let operands = g.operands(node).map(|v| OperandFact {
             fact: Cow::Borrowed(&facts[of_value[v] as usize]),
             ty: g.ty(v),
             constant: g.constant(v),

@@ -1,11 +1,11 @@
-//! The facets `Shape` and `Dtype`: facts about an operator's results, computed from facts about its operands.
+//! The facets `ResultShapes` and `Dtype`: facts about an operator's results, computed from facts about its operands.
 //!
 //! A rule is a function of a [`ShapeCx`]; [`super::sizes`], [`super::views`] and [`super::dtypes`] provide combinators
-//! for common rules. `Shape` computes everything but dtypes: that a result is a tensor with these sizes, an integer, a
+//! for common rules. `ResultShapes` computes everything but dtypes: that a result is a tensor with these sizes, an integer, a
 //! list of this length. `Dtype` computes the dtype of every tensor in a result. A rule returns `None` if the result is
 //! unknown. Invariant: whatever a rule returns holds whenever the operator succeeds.
 
-use super::{Arg, Fact, ShapeCx, Strides, TensorFact};
+use super::{ArgFact, Fact, ShapeCx, Strides, TensorFact};
 use flambeau_ir::{Facet, FunctionSchema};
 use flambeau_tensor::{DType, Device};
 use smallvec::{SmallVec, smallvec};
@@ -15,11 +15,11 @@ type ShapeRule = Box<dyn Fn(&mut ShapeCx<'_>) -> Option<Fact> + Send + Sync>;
 type DtypeRule = Box<dyn Fn(&ShapeCx<'_>, usize) -> Option<DType> + Send + Sync>;
 
 /// The facts about the results of an operator, except dtypes.
-pub struct Shape {
+pub struct ResultShapes {
     /// One rule per result; further results are unknown.
     rules: SmallVec<[ShapeRule; 1]>,
     /// The operand whose sizes the first result has.
-    keeps: Option<Arg>,
+    keeps: Option<ArgFact>,
 }
 
 /// The dtypes of the results of an operator.
@@ -27,7 +27,7 @@ pub struct Dtype {
     rules: SmallVec<[DtypeRule; 1]>,
 }
 
-impl Facet for Shape {
+impl Facet for ResultShapes {
     const NAME: &'static str = "shape";
 }
 
@@ -35,12 +35,12 @@ impl Facet for Dtype {
     const NAME: &'static str = "dtype";
 }
 
-impl Shape {
+impl ResultShapes {
     /// Creates the rule for an operator with one result.
     ///
     /// ```
-    /// use flambeau_analysis::shape::{Shape, TensorFact};
-    /// let diagonal_of_matrix = Shape::from(|cx| {
+    /// use flambeau_analysis::shape::{ResultShapes, TensorFact};
+    /// let diagonal_of_matrix = ResultShapes::from(|cx| {
     ///     let dims = cx.dims(0)?.clone();
     ///     let [rows, columns] = dims[..] else { return None };
     ///     Some(TensorFact::of_dims([cx.symbols.min(rows, columns)]))
@@ -49,15 +49,15 @@ impl Shape {
     /// ```
     pub fn from<R: Into<Fact>>(
         rule: impl Fn(&mut ShapeCx<'_>) -> Option<R> + Send + Sync + 'static,
-    ) -> Shape {
-        Shape {
+    ) -> ResultShapes {
+        ResultShapes {
             rules: smallvec![Box::new(move |cx: &mut ShapeCx<'_>| rule(cx).map(Into::into)) as _],
             keeps: None,
         }
     }
 
     /// Creates rules for several results from the first rule of each item.
-    pub fn results(rules: impl IntoIterator<Item = Shape>) -> Shape {
+    pub fn results(rules: impl IntoIterator<Item = ResultShapes>) -> ResultShapes {
         let mut keeps = None;
         let mut all = SmallVec::new();
         for (i, shape) in rules.into_iter().enumerate() {
@@ -66,20 +66,20 @@ impl Shape {
             }
             all.extend(shape.rules.into_iter().take(1));
         }
-        Shape { rules: all, keeps }
+        ResultShapes { rules: all, keeps }
     }
 
     /// States that the result has the sizes of operand `arg`. If the operator writes that operand, the write changes
     /// only elements, never sizes or strides.
     #[must_use]
-    pub fn keeping(mut self, arg: impl Into<Arg>) -> Shape {
+    pub fn keeping(mut self, arg: impl Into<ArgFact>) -> ResultShapes {
         self.keeps = Some(arg.into());
         self
     }
 
     /// The same sizes in new contiguous memory: for operators that copy the elements of a view.
     #[must_use]
-    pub fn copied(self) -> Shape {
+    pub fn copied(self) -> ResultShapes {
         let afresh = |rule: ShapeRule| -> ShapeRule {
             Box::new(move |cx| {
                 let fact = rule(cx)?;
@@ -87,15 +87,15 @@ impl Shape {
                 Some(Fact::Tensor(TensorFact { strides: Strides::Contiguous, ..t }))
             })
         };
-        Shape { rules: self.rules.into_iter().map(afresh).collect(), keeps: None }
+        ResultShapes { rules: self.rules.into_iter().map(afresh).collect(), keeps: None }
     }
 
     /// Returns the position of the operand whose sizes the first result certainly has.
     #[must_use]
     pub fn keeps(&self, schema: Option<&FunctionSchema>) -> Option<usize> {
         match self.keeps? {
-            Arg::At(i) => Some(i),
-            Arg::Named(name) => schema?.args.iter().position(|a| a.name.as_str() == name),
+            ArgFact::At(i) => Some(i),
+            ArgFact::Named(name) => schema?.args.iter().position(|a| a.name.as_str() == name),
         }
     }
 
@@ -131,7 +131,12 @@ impl Dtype {
 
 /// Returns the fact about result `index` by both facets.
 #[must_use]
-pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
+pub fn infer(
+    shape: Option<&ResultShapes>,
+    dtype: Option<&Dtype>,
+    index: usize,
+    cx: &mut ShapeCx<'_>,
+) -> Fact {
     let mut fact = shape.and_then(|s| s.result(index, cx)).unwrap_or_default();
     fact.forget_impossible_sizes();
     // An `out` tensor that already has the sizes keeps its strides.
@@ -148,7 +153,12 @@ pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mu
 
 /// Like [`infer`], with facts implied by the operands alone: the device, and whether no gradient is required.
 #[must_use]
-pub fn conclude(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
+pub fn conclude(
+    shape: Option<&ResultShapes>,
+    dtype: Option<&Dtype>,
+    index: usize,
+    cx: &mut ShapeCx<'_>,
+) -> Fact {
     let mut fact = infer(shape, dtype, index, cx);
     match &mut fact {
         Fact::Tensor(_) | Fact::List(_) | Fact::Tuple(_) | Fact::ListOf(_) => {

@@ -1,11 +1,11 @@
 //! Combinators for size rules: pointwise operators, reductions, matrix products, creation, joining and splitting.
 
 use super::cx::wrap;
-use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, Symbols, TensorFact};
+use super::{ArgFact, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, Symbols, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::smallvec;
 
-fn collect<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Vec<Arg> {
+fn collect<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Vec<ArgFact> {
     args.into_iter().map(Into::into).collect()
 }
 
@@ -22,20 +22,20 @@ pub fn broadcast_dims(all: &[&[Dim]], symbols: &mut Symbols) -> Option<Dims> {
     Some(result.into_iter().map(|d| if d == Dim::Unknown { symbols.fresh(Range::SIZE) } else { d }).collect())
 }
 
-impl Shape {
+impl ResultShapes {
     /// The sizes and strides of an operand. If the operator writes the operand, this also states that its sizes are
-    /// kept (see [`Shape::keeping`]).
-    pub fn same_as(arg: impl Into<Arg>) -> Shape {
+    /// kept (see [`ResultShapes::keeping`]).
+    pub fn same_as(arg: impl Into<ArgFact>) -> ResultShapes {
         let arg = arg.into();
-        Shape::like(arg).keeping(arg)
+        ResultShapes::like(arg).keeping(arg)
     }
 
     /// The broadcast of the operands. Numbers and `None` do not take part; tensors in lists do. Contiguous operands
     /// have a contiguous result if one of them has all sizes of the result. If every operand is expanded, the strides
     /// of dimensions of size 1 determine the layout, and those are arbitrary.
-    pub fn broadcast<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Shape {
+    pub fn broadcast<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> ResultShapes {
         let args = collect(args);
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let mut all: Vec<Dims> = Vec::with_capacity(args.len());
             let mut strides = Strides::Contiguous;
             for &arg in &args {
@@ -64,20 +64,24 @@ impl Shape {
     }
 
     /// A zero-dimensional tensor.
-    pub fn scalar() -> Shape {
-        Shape::from(|_| Some(TensorFact::contiguous([])))
+    pub fn scalar() -> ResultShapes {
+        ResultShapes::from(|_| Some(TensorFact::contiguous([])))
     }
 
     /// A reduction of operand 0 over the dimensions in `dim` (an integer or a list; all of them if `None` or empty),
     /// which have size 1 in the result if `keepdim` is true.
-    pub fn reduce(dim: impl Into<Arg>, keepdim: impl Into<Arg>) -> Shape {
-        Shape::reduce_of(0, dim, keepdim)
+    pub fn reduce(dim: impl Into<ArgFact>, keepdim: impl Into<ArgFact>) -> ResultShapes {
+        ResultShapes::reduce_of(0, dim, keepdim)
     }
 
-    /// Like [`Shape::reduce`], for any operand.
-    pub fn reduce_of(tensor: impl Into<Arg>, dim: impl Into<Arg>, keepdim: impl Into<Arg>) -> Shape {
+    /// Like [`ResultShapes::reduce`], for any operand.
+    pub fn reduce_of(
+        tensor: impl Into<ArgFact>,
+        dim: impl Into<ArgFact>,
+        keepdim: impl Into<ArgFact>,
+    ) -> ResultShapes {
         let (tensor, dim, keepdim) = (tensor.into(), dim.into(), keepdim.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(dims) = cx.take_dims(tensor) else { return Some(TensorFact::default()) };
             let keep = match cx.bool(keepdim) {
                 Some(keep) => keep,
@@ -97,9 +101,9 @@ impl Shape {
     }
 
     /// The matrix product of two operands, for vectors, matrices and batches as in `matmul`.
-    pub fn matmul(a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
+    pub fn matmul(a: impl Into<ArgFact>, b: impl Into<ArgFact>) -> ResultShapes {
         let (a, b) = (a.into(), b.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let (Some(x), Some(y)) = (cx.take_dims(a), cx.take_dims(b)) else {
                 return Some(TensorFact::default());
             };
@@ -112,9 +116,9 @@ impl Shape {
 
     /// `input @ weight.T`: replaces the last size of `input` by the first of `weight`; removes it if `weight` has one
     /// dimension.
-    pub fn linear(input: impl Into<Arg>, weight: impl Into<Arg>) -> Shape {
+    pub fn linear(input: impl Into<ArgFact>, weight: impl Into<ArgFact>) -> ResultShapes {
         let (input, weight) = (input.into(), weight.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let (Some(mut x), Some(w)) = (cx.take_dims(input), cx.take_dims(weight)) else {
                 return Some(TensorFact::default());
             };
@@ -127,18 +131,18 @@ impl Shape {
     }
 
     /// A new contiguous tensor with the sizes of a list argument.
-    pub fn of_size(size: impl Into<Arg>) -> Shape {
+    pub fn of_size(size: impl Into<ArgFact>) -> ResultShapes {
         let size = size.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(dims) = cx.ints(size) else { return Some(TensorFact::default()) };
             Some(TensorFact::contiguous(dims.into_iter().map(|d| cx.size_or_fresh(d))))
         })
     }
 
     /// A tensor with the sizes of a list argument, which may be an operand.
-    pub fn to_size(size: impl Into<Arg>) -> Shape {
+    pub fn to_size(size: impl Into<ArgFact>) -> ResultShapes {
         let size = size.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(dims) = cx.ints(size) else { return Some(TensorFact::default()) };
             Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
         })
@@ -146,9 +150,9 @@ impl Shape {
 
     /// A new tensor with the sizes of an operand (`*_like`). Dense operands keep their strides, so the result of a
     /// contiguous operand is contiguous, unless another memory format is requested.
-    pub fn like(arg: impl Into<Arg>) -> Shape {
+    pub fn like(arg: impl Into<ArgFact>) -> ResultShapes {
         let arg = arg.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let t = cx.tensor(arg)?;
             let strides = if keeps_format(cx) { t.strides } else { Strides::Unknown };
             Some(TensorFact { dims: t.dims.clone(), strides, ..TensorFact::default() })
@@ -156,9 +160,9 @@ impl Shape {
     }
 
     /// The concatenation of the tensors of a list along an existing dimension.
-    pub fn cat(tensors: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+    pub fn cat(tensors: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
         let (tensors, dim) = (tensors.into(), dim.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let all: Option<Vec<Dims>> =
                 cx.elements(tensors).and_then(|e| e.iter().map(|f| f.as_tensor()?.dims.clone()).collect());
             let Some(all) = all else { return Some(TensorFact::default()) };
@@ -168,9 +172,13 @@ impl Shape {
 
     /// The concatenation of the tensors of a list along dimension `along(rank)`, after `lift` has changed the sizes of
     /// each.
-    pub fn cat_lifted(tensors: impl Into<Arg>, lift: fn(Dims) -> Dims, along: fn(usize) -> usize) -> Shape {
+    pub fn cat_lifted(
+        tensors: impl Into<ArgFact>,
+        lift: fn(Dims) -> Dims,
+        along: fn(usize) -> usize,
+    ) -> ResultShapes {
         let tensors = tensors.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let elements = cx.elements(tensors)?.iter();
             let all: Option<Vec<Dims>> = elements.map(|f| Some(lift(f.as_tensor()?.dims.clone()?))).collect();
             joined(cx, all?, |_, rank| Some(along(rank)))
@@ -178,9 +186,9 @@ impl Shape {
     }
 
     /// The tensors of a list, all with equal sizes, stacked along a new dimension.
-    pub fn stack(tensors: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+    pub fn stack(tensors: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
         let (tensors, dim) = (tensors.into(), dim.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let all: Option<Vec<Dims>> =
                 cx.elements(tensors).and_then(|e| e.iter().map(|f| f.as_tensor()?.dims.clone()).collect());
             let Some(all) = all else { return Some(TensorFact::default()) };
@@ -198,15 +206,15 @@ impl Shape {
     }
 
     /// A list of tensors of unknown number and sizes.
-    pub fn tensors() -> Shape {
-        Shape::from(|_| Some(list_of_tensors(None)))
+    pub fn tensors() -> ResultShapes {
+        ResultShapes::from(|_| Some(list_of_tensors(None)))
     }
 
     /// A list of at most `chunks` parts of operand 0 along a dimension, each of size `ceil(size / chunks)` except the
     /// last.
-    pub fn chunk(chunks: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+    pub fn chunk(chunks: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
         let (chunks, dim) = (chunks.into(), dim.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let parts = cx.known_int(chunks).filter(|&n| n > 0);
             let dims = cx.take_dims(0);
             let (Some(parts), Some(dims)) = (parts, dims) else { return Some(list_of_tensors(None)) };
@@ -227,9 +235,9 @@ impl Shape {
 
     /// A list of parts of operand 0 along a dimension: of size `size` except the last (an integer argument), or of the
     /// sizes in a list argument.
-    pub fn split(size: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+    pub fn split(size: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
         let (size, dim) = (size.into(), dim.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
             let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
@@ -253,9 +261,9 @@ impl Shape {
     }
 
     /// A list of the slices of operand 0 along a dimension, which is removed.
-    pub fn unbind(dim: impl Into<Arg>) -> Shape {
+    pub fn unbind(dim: impl Into<ArgFact>) -> ResultShapes {
         let dim = dim.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(mut dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
             let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(None)) };
@@ -268,9 +276,9 @@ impl Shape {
     }
 
     /// The rows of `table` (its sizes without the first) for every index in `indices`: embedding lookups.
-    pub fn lookup(table: impl Into<Arg>, indices: impl Into<Arg>) -> Shape {
+    pub fn lookup(table: impl Into<ArgFact>, indices: impl Into<ArgFact>) -> ResultShapes {
         let (table, indices) = (table.into(), indices.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let (Some(rows), Some(mut dims)) = (cx.take_dims(table), cx.take_dims(indices)) else {
                 return Some(TensorFact::default());
             };
@@ -280,20 +288,22 @@ impl Shape {
     }
 
     /// An integer computed by the rule.
-    pub fn int(rule: impl Fn(&mut ShapeCx<'_>) -> Option<Dim> + Send + Sync + 'static) -> Shape {
-        Shape::from(move |cx| rule(cx).map(Fact::Int))
+    pub fn int(rule: impl Fn(&mut ShapeCx<'_>) -> Option<Dim> + Send + Sync + 'static) -> ResultShapes {
+        ResultShapes::from(move |cx| rule(cx).map(Fact::Int))
     }
 
     /// The sizes of a tensor operand as a list of integers: `size()`.
-    pub fn sizes_of(arg: impl Into<Arg>) -> Shape {
+    pub fn sizes_of(arg: impl Into<ArgFact>) -> ResultShapes {
         let arg = arg.into();
-        Shape::from(move |cx| Some(Fact::list(cx.take_dims(arg)?.into_iter().map(Fact::Int).collect())))
+        ResultShapes::from(move |cx| {
+            Some(Fact::list(cx.take_dims(arg)?.into_iter().map(Fact::Int).collect()))
+        })
     }
 
     /// One size of a tensor operand: `size(dim)`.
-    pub fn size_of(arg: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+    pub fn size_of(arg: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
         let (arg, dim) = (arg.into(), dim.into());
-        Shape::int(move |cx| {
+        ResultShapes::int(move |cx| {
             let dims = cx.take_dims(arg);
             let at = dims.as_ref().and_then(|d| cx.wrap(dim, d.len()));
             match (dims, at) {
@@ -304,9 +314,9 @@ impl Shape {
     }
 
     /// The number of elements of a tensor: `numel`.
-    pub fn numel_of(arg: impl Into<Arg>) -> Shape {
+    pub fn numel_of(arg: impl Into<ArgFact>) -> ResultShapes {
         let arg = arg.into();
-        Shape::int(move |cx| match cx.take_dims(arg) {
+        ResultShapes::int(move |cx| match cx.take_dims(arg) {
             Some(dims) => Some(cx.symbols.product(&dims)),
             None => Some(cx.fresh_size()),
         })

@@ -5,20 +5,20 @@ use flambeau_ir::{IValue, Type};
 use flambeau_tensor::DType;
 use std::borrow::Cow;
 
-fn tensor(dtype: Option<DType>, dims: &[Dim]) -> Operand<'static> {
+fn tensor(dtype: Option<DType>, dims: &[Dim]) -> OperandFact<'static> {
     let fact = Fact::Tensor(TensorFact::contiguous(dims.iter().copied()).with_dtype(dtype));
-    Operand { fact: Cow::Owned(fact), ty: Type::TENSOR, constant: None }
+    OperandFact { fact: Cow::Owned(fact), ty: Type::TENSOR, constant: None }
 }
 
-fn value(v: IValue) -> Operand<'static> {
-    Operand::of(&v)
+fn value(v: IValue) -> OperandFact<'static> {
+    OperandFact::of(&v)
 }
 
 fn known(dims: &[i64]) -> Vec<Dim> {
     dims.iter().map(|&n| Dim::Known(n)).collect()
 }
 
-fn dims_of(shape: &Shape, operands: Vec<Operand<'_>>, symbols: &mut Symbols) -> Option<Dims> {
+fn dims_of(shape: &ResultShapes, operands: Vec<OperandFact<'_>>, symbols: &mut Symbols) -> Option<Dims> {
     let mut cx = ShapeCx::new(None, operands, symbols);
     shape.result(0, &mut cx)?.as_tensor()?.dims.clone()
 }
@@ -27,7 +27,7 @@ fn dims_of(shape: &Shape, operands: Vec<Operand<'_>>, symbols: &mut Symbols) -> 
 fn broadcasting() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
-    let shape = Shape::broadcast([0, 1]);
+    let shape = ResultShapes::broadcast([0, 1]);
     let x = tensor(None, &[b, Dim::Known(1), Dim::Known(4)]);
     let y = tensor(None, &known(&[3, 1]));
     let dims = dims_of(&shape, vec![x.clone(), y], &mut s).unwrap();
@@ -40,7 +40,7 @@ fn broadcasting() {
 #[test]
 fn reducing() {
     let mut s = Symbols::new();
-    let shape = Shape::reduce(1, 2);
+    let shape = ResultShapes::reduce(1, 2);
     let x = || tensor(None, &known(&[2, 3, 4]));
     let run = |dim: IValue, keep: bool, s: &mut Symbols| {
         dims_of(&shape, vec![x(), value(dim), value(IValue::Bool(keep))], s).unwrap().to_vec()
@@ -56,7 +56,7 @@ fn reducing() {
 fn multiplying() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
-    let shape = Shape::matmul(0, 1);
+    let shape = ResultShapes::matmul(0, 1);
     let mut run = |x: &[Dim], y: &[Dim]| dims_of(&shape, vec![tensor(None, x), tensor(None, y)], &mut s);
     assert_eq!(run(&[b, Dim::Known(3)], &known(&[3, 5])).unwrap()[..], [b, Dim::Known(5)]);
     assert_eq!(run(&known(&[3]), &known(&[3])).unwrap()[..], []);
@@ -69,8 +69,8 @@ fn multiplying() {
 fn reshaping() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
-    let shape = Shape::reshape(1);
-    let ask = |list: Vec<Dim>| Operand {
+    let shape = ResultShapes::reshape(1);
+    let ask = |list: Vec<Dim>| OperandFact {
         fact: Cow::Owned(Fact::List(list.into_iter().map(Fact::Int).collect())),
         ty: Type::LIST_INT,
         constant: None,
@@ -80,7 +80,7 @@ fn reshaping() {
     assert_eq!(dims[..], [b, Dim::Known(12)]);
     let dims = dims_of(&shape, vec![x(), ask(known(&[-1, 12]))], &mut s).unwrap();
     assert_eq!(dims[..], [b, Dim::Known(12)]);
-    let flat = Shape::flatten(1, 2);
+    let flat = ResultShapes::flatten(1, 2);
     let dims = dims_of(&flat, vec![x(), value(IValue::Int(1)), value(IValue::Int(-1))], &mut s).unwrap();
     assert_eq!(dims[..], [b, Dim::Known(12)]);
 }
@@ -89,9 +89,9 @@ fn reshaping() {
 fn slicing() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
-    let shape = Shape::slice(1, 2, 3, 4);
+    let shape = ResultShapes::slice(1, 2, 3, 4);
     let int = |n: i64| value(IValue::Int(n));
-    let mut run = |dim: i64, from: Operand<'static>, to: Operand<'static>, step: i64| {
+    let mut run = |dim: i64, from: OperandFact<'static>, to: OperandFact<'static>, step: i64| {
         let x = tensor(None, &[b, Dim::Known(10)]);
         dims_of(&shape, vec![x, int(dim), from, to, int(step)], &mut s).unwrap()
     };
@@ -104,14 +104,14 @@ fn slicing() {
 #[test]
 fn lists_of_tensors() {
     let mut s = Symbols::new();
-    let chunk = Shape::chunk(1, 2);
+    let chunk = ResultShapes::chunk(1, 2);
     let operands = vec![tensor(None, &known(&[2, 7])), value(IValue::Int(3)), value(IValue::Int(1))];
     let fact = chunk.result(0, &mut ShapeCx::new(None, operands, &mut s)).unwrap();
     let Fact::List(parts) = &fact else { panic!("{fact:?}") };
     let widths: Vec<_> = parts.iter().map(|p| p.as_tensor().unwrap().dims.as_ref().unwrap()[1]).collect();
     assert_eq!(widths, known(&[3, 3, 1]));
-    let list = Operand { fact: Cow::Owned(fact), ty: Type::LIST_TENSOR, constant: None };
-    let cat = Shape::cat(0, 1);
+    let list = OperandFact { fact: Cow::Owned(fact), ty: Type::LIST_TENSOR, constant: None };
+    let cat = ResultShapes::cat(0, 1);
     assert_eq!(dims_of(&cat, vec![list, value(IValue::Int(-1))], &mut s).unwrap().to_vec(), known(&[2, 7]));
 }
 
@@ -119,7 +119,7 @@ fn lists_of_tensors() {
 fn promoting() {
     let mut s = Symbols::new();
     let dtype = Dtype::promote([0, 1]);
-    let mut run = |a: Operand<'static>, b: Operand<'static>| {
+    let mut run = |a: OperandFact<'static>, b: OperandFact<'static>| {
         let cx = ShapeCx::new(None, vec![a, b], &mut s);
         dtype.result(0, &cx)
     };
@@ -127,7 +127,7 @@ fn promoting() {
     assert_eq!(run(i.clone(), f.clone()), Some(DType::F32));
     assert_eq!(run(i.clone(), value(IValue::Float(1.0))), Some(DType::F32));
     assert_eq!(run(i.clone(), value(IValue::Bool(true))), Some(DType::I64));
-    let open = |d| Operand {
+    let open = |d| OperandFact {
         fact: Cow::Owned(Fact::Tensor(TensorFact::default().with_dtype(Some(d)))),
         ty: Type::TENSOR,
         constant: None,
@@ -327,11 +327,11 @@ fn windows_and_their_inverse() {
 fn batched_matrices() {
     let mut s = Symbols::new();
     let (b, n) = (s.fresh(Range::SIZE), s.fresh(Range::SIZE));
-    let values = Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]);
+    let values = ResultShapes::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]);
     let x = || tensor(None, &[b, Dim::Known(3), Dim::Known(5)]);
     assert_eq!(dims_of(&values, vec![x()], &mut s).unwrap()[..], [b, Dim::Known(3)]);
     assert_eq!(dims_of(&values, vec![tensor(None, &known(&[3]))], &mut s), None);
-    let solved = Shape::matrices_with(1, 0);
+    let solved = ResultShapes::matrices_with(1, 0);
     let right = tensor(None, &[Dim::Known(7), Dim::Known(1), n, Dim::Known(2)]);
     let dims = dims_of(&solved, vec![x(), right], &mut s).unwrap();
     assert_eq!(dims[..], [Dim::Known(7), b, n, Dim::Known(2)]);
@@ -342,13 +342,13 @@ fn shapes_selected_by_flags() {
     let mut s = Symbols::new();
     let n = s.fresh(Range::SIZE);
     let x = || tensor(None, &[n, Dim::Known(4)]);
-    let wanted = Shape::wanted(1, Shape::dims(|cx| Some([cx.size(0, 0)])));
+    let wanted = ResultShapes::wanted(1, ResultShapes::dims(|cx| Some([cx.size(0, 0)])));
     let flag = |b: bool| value(IValue::Bool(b));
     assert_eq!(dims_of(&wanted, vec![x(), flag(true)], &mut s).unwrap()[..], [n]);
     assert_eq!(dims_of(&wanted, vec![x(), flag(false)], &mut s).unwrap()[..], [Dim::Known(0)]);
-    let open = Operand { fact: Cow::Owned(Fact::Unknown), ty: Type::BOOL, constant: None };
+    let open = OperandFact { fact: Cow::Owned(Fact::Unknown), ty: Type::BOOL, constant: None };
     assert_eq!(dims_of(&wanted, vec![x(), open], &mut s).unwrap().len(), 1);
-    let loss = Shape::loss(1, Shape::same_as(0));
+    let loss = ResultShapes::loss(1, ResultShapes::same_as(0));
     assert_eq!(dims_of(&loss, vec![x(), value(IValue::Int(0))], &mut s).unwrap().len(), 2);
     assert_eq!(dims_of(&loss, vec![x(), value(IValue::Int(2))], &mut s).unwrap().len(), 0);
 }
@@ -365,7 +365,7 @@ fn formats_and_defaults() {
         }
         let mut cx = ShapeCx::new(Some(&schema), operands, &mut s);
         assert_eq!(cx.bool("dense"), Some(format.is_none()), "an omitted argument has its default");
-        Shape::same_as(0).result(0, &mut cx).unwrap().as_tensor().unwrap().strides
+        ResultShapes::same_as(0).result(0, &mut cx).unwrap().as_tensor().unwrap().strides
     };
     assert_eq!(strides(None), Strides::Contiguous);
     assert_eq!(strides(Some(0)), Strides::Contiguous);
@@ -376,7 +376,7 @@ fn formats_and_defaults() {
 fn resized_spatial_dimensions() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
-    let shape = Shape::resized(2, 1);
+    let shape = ResultShapes::resized(2, 1);
     let x = || tensor(None, &[b, Dim::Known(3), Dim::Known(8), Dim::Known(9)]);
     let mut to = |sizes: Vec<i64>| dims_of(&shape, vec![x(), value(IValue::ints(sizes))], &mut s).unwrap();
     assert_eq!(to(vec![5])[..], [b, Dim::Known(3), Dim::Known(5), Dim::Known(5)]);

@@ -1,21 +1,21 @@
 //! Combinators for rules of views: the sizes after transposing, slicing, reshaping, expanding.
 
 use super::cx::wrap;
-use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, TensorFact};
+use super::{ArgFact, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::SmallVec;
 
 /// A rule that changes the sizes of operand 0. If its rank is unknown, so is that of the result.
-fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 'static) -> Shape {
-    Shape::from(move |cx| match cx.take_dims(0) {
+fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 'static) -> ResultShapes {
+    ResultShapes::from(move |cx| match cx.take_dims(0) {
         Some(dims) => rule(cx, dims).map(TensorFact::of_dims),
         None => Some(TensorFact::default()),
     })
 }
 
-impl Shape {
+impl ResultShapes {
     /// Operand 0 with two dimensions swapped.
-    pub fn transpose(a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
+    pub fn transpose(a: impl Into<ArgFact>, b: impl Into<ArgFact>) -> ResultShapes {
         let (a, b) = (a.into(), b.into());
         change(move |cx, mut dims| {
             if dims.is_empty() {
@@ -32,7 +32,7 @@ impl Shape {
     }
 
     /// Operand 0 with its last two dimensions swapped; a vector is unchanged (`t`, `mT`).
-    pub fn transpose_last() -> Shape {
+    pub fn transpose_last() -> ResultShapes {
         change(|_, mut dims| {
             let rank = dims.len();
             if rank >= 2 {
@@ -43,7 +43,7 @@ impl Shape {
     }
 
     /// Operand 0 with its dimensions in reverse order.
-    pub fn reversed() -> Shape {
+    pub fn reversed() -> ResultShapes {
         change(|_, mut dims| {
             dims.reverse();
             Some(dims)
@@ -52,7 +52,7 @@ impl Shape {
 
     /// Operand 0 with the dimensions `from` (an integer or a list) at the positions `to`, and the others around them in
     /// their original order: `movedim`.
-    pub fn moved(from: impl Into<Arg>, to: impl Into<Arg>) -> Shape {
+    pub fn moved(from: impl Into<ArgFact>, to: impl Into<ArgFact>) -> ResultShapes {
         let (from, to) = (from.into(), to.into());
         change(move |cx, dims| {
             let rank = dims.len();
@@ -73,7 +73,11 @@ impl Shape {
     }
 
     /// Operand 0 with two dimensions replaced by their diagonal, shifted by `offset`, as the last dimension.
-    pub fn diagonal(offset: impl Into<Arg>, a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
+    pub fn diagonal(
+        offset: impl Into<ArgFact>,
+        a: impl Into<ArgFact>,
+        b: impl Into<ArgFact>,
+    ) -> ResultShapes {
         let (offset, a, b) = (offset.into(), a.into(), b.into());
         change(move |cx, mut dims| {
             let rank = dims.len();
@@ -103,7 +107,11 @@ impl Shape {
 
     /// Windows of `size` elements of operand 0 along `dim`, `step` apart; the elements of a window are the last
     /// dimension.
-    pub fn windows(dim: impl Into<Arg>, size: impl Into<Arg>, step: impl Into<Arg>) -> Shape {
+    pub fn windows(
+        dim: impl Into<ArgFact>,
+        size: impl Into<ArgFact>,
+        step: impl Into<ArgFact>,
+    ) -> ResultShapes {
         let (dim, size, step) = (dim.into(), size.into(), step.into());
         change(move |cx, mut dims| {
             let rank = dims.len();
@@ -123,7 +131,7 @@ impl Shape {
     }
 
     /// Operand 0 with one dimension split into the sizes of a list, one of which may be -1.
-    pub fn unflatten(dim: impl Into<Arg>, sizes: impl Into<Arg>) -> Shape {
+    pub fn unflatten(dim: impl Into<ArgFact>, sizes: impl Into<ArgFact>) -> ResultShapes {
         let (dim, sizes) = (dim.into(), sizes.into());
         change(move |cx, mut dims| {
             let rank = dims.len();
@@ -146,7 +154,7 @@ impl Shape {
     }
 
     /// Operand 0 with its dimensions in the order of a list argument.
-    pub fn permute(order: impl Into<Arg>) -> Shape {
+    pub fn permute(order: impl Into<ArgFact>) -> ResultShapes {
         let order = order.into();
         change(move |cx, dims| {
             let Some(order) = cx.known_ints(order) else { return Some(cx.fresh_dims(dims.len())) };
@@ -158,9 +166,9 @@ impl Shape {
     }
 
     /// Operand 0 with the sizes of a list argument, one of which may be -1: `view`, `reshape`.
-    pub fn reshape(size: impl Into<Arg>) -> Shape {
+    pub fn reshape(size: impl Into<ArgFact>) -> ResultShapes {
         let size = size.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
             let dims = reshaped(cx, &wanted)?;
@@ -169,9 +177,9 @@ impl Shape {
     }
 
     /// Operand 0 with the dimensions from `start` to `end` merged into one: `flatten`.
-    pub fn flatten(start: impl Into<Arg>, end: impl Into<Arg>) -> Shape {
+    pub fn flatten(start: impl Into<ArgFact>, end: impl Into<ArgFact>) -> ResultShapes {
         let (start, end) = (start.into(), end.into());
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
             let Some(dims) = cx.take_dims(0) else { return Some(TensorFact::default()) };
             if dims.is_empty() {
@@ -191,9 +199,9 @@ impl Shape {
     }
 
     /// Operand 0 expanded to the sizes of a list argument, where -1 keeps a size.
-    pub fn expand(size: impl Into<Arg>) -> Shape {
+    pub fn expand(size: impl Into<ArgFact>) -> ResultShapes {
         let size = size.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
             let dims = cx.take_dims(0);
             let lead = match &dims {
@@ -214,7 +222,7 @@ impl Shape {
     }
 
     /// Operand 0 without its dimensions of size 1; with `dim` (an integer or a list), only those among them.
-    pub fn squeeze(dim: Option<Arg>) -> Shape {
+    pub fn squeeze(dim: Option<ArgFact>) -> ResultShapes {
         change(move |cx, dims| {
             let rank = dims.len();
             let chosen: Option<SmallVec<[usize; 4]>> = match dim {
@@ -242,9 +250,9 @@ impl Shape {
     }
 
     /// Operand 0 with a new dimension of size 1.
-    pub fn unsqueeze(dim: impl Into<Arg>) -> Shape {
+    pub fn unsqueeze(dim: impl Into<ArgFact>) -> ResultShapes {
         let dim = dim.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
             let Some(mut dims) = cx.take_dims(0) else { return Some(TensorFact::default()) };
             match cx.known_int(dim) {
@@ -256,7 +264,7 @@ impl Shape {
     }
 
     /// Operand 0 at one index of a dimension, which is removed.
-    pub fn select(dim: impl Into<Arg>) -> Shape {
+    pub fn select(dim: impl Into<ArgFact>) -> ResultShapes {
         let dim = dim.into();
         change(move |cx, mut dims| {
             let rank = dims.len().checked_sub(1)?;
@@ -270,17 +278,17 @@ impl Shape {
 
     /// Operand 0 from `start` to `end` by `step` along a dimension.
     pub fn slice(
-        dim: impl Into<Arg>,
-        start: impl Into<Arg>,
-        end: impl Into<Arg>,
-        step: impl Into<Arg>,
-    ) -> Shape {
+        dim: impl Into<ArgFact>,
+        start: impl Into<ArgFact>,
+        end: impl Into<ArgFact>,
+        step: impl Into<ArgFact>,
+    ) -> ResultShapes {
         let (dim, start, end, step) = (dim.into(), start.into(), end.into(), step.into());
         change(move |cx, mut dims| {
             let Some(at) = cx.axis(dim, dims.len()) else {
                 return Some(cx.fresh_dims(dims.len()));
             };
-            let bound = |cx: &ShapeCx<'_>, arg: Arg, default: i64| {
+            let bound = |cx: &ShapeCx<'_>, arg: ArgFact, default: i64| {
                 if cx.is_none(arg) == Some(true) { Some(default) } else { cx.known_int(arg) }
             };
             let (from, to) = (bound(cx, start, 0), bound(cx, end, i64::MAX));
@@ -297,7 +305,7 @@ impl Shape {
     }
 
     /// `length` elements of operand 0 along a dimension: `narrow`.
-    pub fn narrow(dim: impl Into<Arg>, length: impl Into<Arg>) -> Shape {
+    pub fn narrow(dim: impl Into<ArgFact>, length: impl Into<ArgFact>) -> ResultShapes {
         let (dim, length) = (dim.into(), length.into());
         change(move |cx, mut dims| {
             let Some(at) = cx.axis(dim, dims.len()) else {
@@ -310,9 +318,9 @@ impl Shape {
     }
 
     /// A tensor with the sizes of a list argument and arbitrary strides: `as_strided`.
-    pub fn strided(size: impl Into<Arg>) -> Shape {
+    pub fn strided(size: impl Into<ArgFact>) -> ResultShapes {
         let size = size.into();
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let Some(dims) = cx.ints(size) else { return Some(Fact::any_tensor()) };
             Some(Fact::Tensor(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d)))))
         })

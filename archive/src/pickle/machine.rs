@@ -6,10 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::value::{Call, CallId, DictId, GlobalId, ListId, Object, ObjectId, Pickle, Span, Value, ValueId};
-use super::{Global, Op, Support, allow};
+use super::value::{
+    CallId, DictId, GlobalId, ListId, ObjectId, Pickle, PickleId, PickledCall, PickledObject, PoolRange,
+    Value,
+};
+use super::{Global, PickleOp, Support, allow};
 use crate::error::quoted;
-use crate::{ArchiveError, Code, Limits};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits};
 
 const HIGHEST_PROTOCOL: u8 = 5;
 
@@ -19,9 +22,12 @@ const HIGHEST_PROTOCOL: u8 = 5;
 ///
 /// Returns `A0020` to `A0029` if the pickle is invalid and `A0090` if `limits` are exceeded, with the offset of the
 /// opcode in `bytes`.
-pub fn read_pickle(bytes: &[u8], limits: &Limits) -> Result<Pickle, ArchiveError> {
+pub fn read_pickle(bytes: &[u8], limits: &ArchiveLimits) -> Result<Pickle, ArchiveError> {
     if bytes.len() > limits.pickle_bytes || u32::try_from(bytes.len()).is_err() {
-        return Err(ArchiveError::new(Code::Limit, format!("pickle too large: {} bytes", bytes.len())));
+        return Err(ArchiveError::new(
+            ArchiveCode::Limit,
+            format!("pickle too large: {} bytes", bytes.len()),
+        ));
     }
     let mut machine = Machine::new(bytes, limits);
     loop {
@@ -43,11 +49,11 @@ type Done = Result<(), ArchiveError>;
 
 struct Machine<'a> {
     bytes: &'a [u8],
-    limits: &'a Limits,
+    limits: &'a ArchiveLimits,
     at: usize,
     op_at: usize,
     ops: u64,
-    stack: Vec<ValueId>,
+    stack: Vec<PickleId>,
     /// Stack heights at the open marks, ascending.
     marks: Vec<u32>,
     memo: Memo,
@@ -56,7 +62,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(bytes: &'a [u8], limits: &'a Limits) -> Self {
+    fn new(bytes: &'a [u8], limits: &'a ArchiveLimits) -> Self {
         Machine {
             bytes,
             limits,
@@ -73,12 +79,15 @@ impl<'a> Machine<'a> {
 
     fn step(&mut self) -> Result<Step, ArchiveError> {
         let byte = self.take(1)?[0];
-        let Some(op) = Op::from_byte(byte) else {
-            return Err(ArchiveError::new(Code::UnknownOpcode, format!("unknown opcode 0x{byte:02x}")));
+        let Some(op) = PickleOp::from_byte(byte) else {
+            return Err(ArchiveError::new(
+                ArchiveCode::UnknownOpcode,
+                format!("unknown opcode 0x{byte:02x}"),
+            ));
         };
         if op.support() == Support::Refused {
             return Err(ArchiveError::new(
-                Code::UnsupportedOpcode,
+                ArchiveCode::UnsupportedOpcode,
                 format!("the opcode {op} is not supported"),
             ));
         }
@@ -87,21 +96,35 @@ impl<'a> Machine<'a> {
             return Err(limit(format!("more than {} opcodes", self.limits.pickle_ops)));
         }
         match op {
-            Op::STOP => return self.stop().map(|()| Step::Stop),
-            Op::PROTO => self.proto()?,
-            Op::FRAME => self.frame()?,
-            Op::MARK | Op::POP | Op::POP_MARK | Op::DUP => self.stack_op(op)?,
-            Op::PUT | Op::BINPUT | Op::LONG_BINPUT | Op::MEMOIZE | Op::GET | Op::BINGET | Op::LONG_BINGET => {
+            PickleOp::STOP => return self.stop().map(|()| Step::Stop),
+            PickleOp::PROTO => self.proto()?,
+            PickleOp::FRAME => self.frame()?,
+            PickleOp::MARK | PickleOp::POP | PickleOp::POP_MARK | PickleOp::DUP => self.stack_op(op)?,
+            PickleOp::PUT
+            | PickleOp::BINPUT
+            | PickleOp::LONG_BINPUT
+            | PickleOp::MEMOIZE
+            | PickleOp::GET
+            | PickleOp::BINGET
+            | PickleOp::LONG_BINGET => {
                 self.memo_op(op)?;
             }
-            Op::EMPTY_TUPLE | Op::TUPLE | Op::TUPLE1 | Op::TUPLE2 | Op::TUPLE3 => self.tuple_op(op)?,
-            Op::EMPTY_LIST | Op::LIST | Op::APPEND | Op::APPENDS => self.list_op(op)?,
-            Op::EMPTY_DICT | Op::DICT | Op::SETITEM | Op::SETITEMS => self.dict_op(op)?,
-            Op::GLOBAL | Op::STACK_GLOBAL => self.global_op(op)?,
-            Op::REDUCE => self.reduce()?,
-            Op::NEWOBJ => self.new_object()?,
-            Op::BUILD => self.build()?,
-            Op::BINPERSID | Op::PERSID => self.persistent(op)?,
+            PickleOp::EMPTY_TUPLE
+            | PickleOp::TUPLE
+            | PickleOp::TUPLE1
+            | PickleOp::TUPLE2
+            | PickleOp::TUPLE3 => self.tuple_op(op)?,
+            PickleOp::EMPTY_LIST | PickleOp::LIST | PickleOp::APPEND | PickleOp::APPENDS => {
+                self.list_op(op)?
+            }
+            PickleOp::EMPTY_DICT | PickleOp::DICT | PickleOp::SETITEM | PickleOp::SETITEMS => {
+                self.dict_op(op)?
+            }
+            PickleOp::GLOBAL | PickleOp::STACK_GLOBAL => self.global_op(op)?,
+            PickleOp::REDUCE => self.reduce()?,
+            PickleOp::NEWOBJ => self.new_object()?,
+            PickleOp::BUILD => self.build()?,
+            PickleOp::BINPERSID | PickleOp::PERSID => self.persistent(op)?,
             _ => self.literal(op)?,
         }
         Ok(Step::Go)
@@ -113,12 +136,12 @@ impl<'a> Machine<'a> {
         let protocol = self.take(1)?[0];
         if self.op_at != 0 {
             return Err(ArchiveError::new(
-                Code::Protocol,
+                ArchiveCode::Protocol,
                 "the opcode PROTO is not the first one of the pickle",
             ));
         }
         if protocol > HIGHEST_PROTOCOL {
-            return Err(ArchiveError::new(Code::Protocol, format!("protocol {protocol} is unknown")));
+            return Err(ArchiveError::new(ArchiveCode::Protocol, format!("protocol {protocol} is unknown")));
         }
         Ok(())
     }
@@ -136,12 +159,12 @@ impl<'a> Machine<'a> {
         if self.stack.len() != 1 || !self.marks.is_empty() {
             let message =
                 format!("the pickle ends with {} values and {} marks", self.stack.len(), self.marks.len());
-            return Err(ArchiveError::new(Code::Stack, message));
+            return Err(ArchiveError::new(ArchiveCode::Stack, message));
         }
         if self.at != self.bytes.len() {
             let left = self.bytes.len() - self.at;
             return Err(ArchiveError::new(
-                Code::Trailing,
+                ArchiveCode::Trailing,
                 format!("{left} bytes follow the end of the pickle"),
             ));
         }
@@ -149,16 +172,16 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn stack_op(&mut self, op: Op) -> Done {
+    fn stack_op(&mut self, op: PickleOp) -> Done {
         match op {
-            Op::MARK => self.marks.push(self.stack.len() as u32),
-            Op::POP if self.marks.last().is_some_and(|&m| m as usize == self.stack.len()) => {
+            PickleOp::MARK => self.marks.push(self.stack.len() as u32),
+            PickleOp::POP if self.marks.last().is_some_and(|&m| m as usize == self.stack.len()) => {
                 self.marks.pop();
             }
-            Op::POP => {
+            PickleOp::POP => {
                 self.pop()?;
             }
-            Op::POP_MARK => {
+            PickleOp::POP_MARK => {
                 let from = self.mark()?;
                 self.stack.truncate(from);
             }
@@ -170,16 +193,16 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn memo_op(&mut self, op: Op) -> Done {
+    fn memo_op(&mut self, op: PickleOp) -> Done {
         let index = match op {
-            Op::PUT | Op::GET => self.decimal_index()?,
-            Op::BINPUT | Op::BINGET => u32::from(self.take(1)?[0]),
-            Op::LONG_BINPUT | Op::LONG_BINGET => self.u32()?,
+            PickleOp::PUT | PickleOp::GET => self.decimal_index()?,
+            PickleOp::BINPUT | PickleOp::BINGET => u32::from(self.take(1)?[0]),
+            PickleOp::LONG_BINPUT | PickleOp::LONG_BINGET => self.u32()?,
             _ => self.memo.len as u32,
         };
-        if matches!(op, Op::GET | Op::BINGET | Op::LONG_BINGET) {
+        if matches!(op, PickleOp::GET | PickleOp::BINGET | PickleOp::LONG_BINGET) {
             let id = self.memo.get(index).ok_or_else(|| {
-                ArchiveError::new(Code::Memo, format!("memo entry {index} was never written"))
+                ArchiveError::new(ArchiveCode::Memo, format!("memo entry {index} was never written"))
             })?;
             self.stack.push(id);
         } else {
@@ -194,12 +217,12 @@ impl<'a> Machine<'a> {
 
     // Containers.
 
-    fn tuple_op(&mut self, op: Op) -> Done {
+    fn tuple_op(&mut self, op: PickleOp) -> Done {
         let count = match op {
-            Op::EMPTY_TUPLE => 0,
-            Op::TUPLE1 => 1,
-            Op::TUPLE2 => 2,
-            Op::TUPLE3 => 3,
+            PickleOp::EMPTY_TUPLE => 0,
+            PickleOp::TUPLE1 => 1,
+            PickleOp::TUPLE2 => 2,
+            PickleOp::TUPLE3 => 3,
             _ => {
                 let from = self.mark()?;
                 self.stack.len() - from
@@ -211,20 +234,20 @@ impl<'a> Machine<'a> {
             u32::try_from(self.out.items.len()).map_err(|_| limit("more than 2^32 tuple items".into()))?;
         self.out.items.extend_from_slice(&self.stack[from..]);
         self.stack.truncate(from);
-        self.push(Value::Tuple(Span { start, len: count as u32 }))
+        self.push(Value::Tuple(PoolRange { start, len: count as u32 }))
     }
 
-    fn list_op(&mut self, op: Op) -> Done {
+    fn list_op(&mut self, op: PickleOp) -> Done {
         match op {
-            Op::EMPTY_LIST | Op::LIST => {
-                let from = if op == Op::LIST { self.mark()? } else { self.stack.len() };
+            PickleOp::EMPTY_LIST | PickleOp::LIST => {
+                let from = if op == PickleOp::LIST { self.mark()? } else { self.stack.len() };
                 let items = self.stack.split_off(from);
                 let id = ListId::new(self.out.lists.len());
                 self.out.lists.push(items);
                 self.push(Value::List(id))
             }
             _ => {
-                let from = if op == Op::APPENDS { self.mark()? } else { self.top_height()? };
+                let from = if op == PickleOp::APPENDS { self.mark()? } else { self.top_height()? };
                 let target = self.target(from)?;
                 let Value::List(list) = self.out.get(target) else {
                     return Err(self.operand(op, "a list", target));
@@ -236,16 +259,16 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn dict_op(&mut self, op: Op) -> Done {
+    fn dict_op(&mut self, op: PickleOp) -> Done {
         let from = match op {
-            Op::EMPTY_DICT => self.stack.len(),
-            Op::DICT | Op::SETITEMS => self.mark()?,
+            PickleOp::EMPTY_DICT => self.stack.len(),
+            PickleOp::DICT | PickleOp::SETITEMS => self.mark()?,
             _ => self.stack.len().checked_sub(2).filter(|&f| f >= self.floor()).ok_or_else(underflow)?,
         };
         if !(self.stack.len() - from).is_multiple_of(2) {
-            return Err(ArchiveError::new(Code::Stack, format!("{op} has a key without a value")));
+            return Err(ArchiveError::new(ArchiveCode::Stack, format!("{op} has a key without a value")));
         }
-        let dict = if matches!(op, Op::EMPTY_DICT | Op::DICT) {
+        let dict = if matches!(op, PickleOp::EMPTY_DICT | PickleOp::DICT) {
             self.out.dicts.push(Vec::new());
             DictId::new(self.out.dicts.len() - 1)
         } else {
@@ -266,7 +289,11 @@ impl<'a> Machine<'a> {
         let pairs = self.stack[from..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
         self.out.dicts[dict.index()].extend(pairs);
         self.stack.truncate(from);
-        if matches!(op, Op::EMPTY_DICT | Op::DICT) { self.push(Value::Dict(dict)) } else { Ok(()) }
+        if matches!(op, PickleOp::EMPTY_DICT | PickleOp::DICT) {
+            self.push(Value::Dict(dict))
+        } else {
+            Ok(())
+        }
     }
 
     fn is_ordered_dict(&self, call: CallId) -> bool {
@@ -275,8 +302,8 @@ impl<'a> Machine<'a> {
 
     // Names, calls and objects.
 
-    fn global_op(&mut self, op: Op) -> Done {
-        let (module, name) = if op == Op::GLOBAL {
+    fn global_op(&mut self, op: PickleOp) -> Done {
+        let (module, name) = if op == PickleOp::GLOBAL {
             let module = self.line()?;
             let name = self.line()?;
             (utf8(module)?.to_owned(), utf8(name)?.to_owned())
@@ -294,7 +321,10 @@ impl<'a> Machine<'a> {
             None => {
                 let global = allow::look_up(&module, &name).ok_or_else(|| {
                     let shown = quoted(&format!("{module}.{name}"));
-                    ArchiveError::new(Code::Global, format!("the pickle names {shown}, which is not allowed"))
+                    ArchiveError::new(
+                        ArchiveCode::Global,
+                        format!("the pickle names {shown}, which is not allowed"),
+                    )
                 })?;
                 let id = GlobalId::new(self.out.globals.len());
                 self.out.globals.push(global);
@@ -309,18 +339,18 @@ impl<'a> Machine<'a> {
         let args = self.pop()?;
         let target = self.pop()?;
         let Value::Global(function) = self.out.get(target) else {
-            return Err(self.operand(Op::REDUCE, "a global", target));
+            return Err(self.operand(PickleOp::REDUCE, "a global", target));
         };
         let global = self.out.global(function);
         if !global.is_callable() {
-            return Err(self.operand(Op::REDUCE, "a callable global", target));
+            return Err(self.operand(PickleOp::REDUCE, "a callable global", target));
         }
         let bare_value = matches!(global, Global::Class(_));
         if !bare_value && !matches!(self.out.get(args), Value::Tuple(_)) {
-            return Err(self.operand(Op::REDUCE, "a tuple of arguments", args));
+            return Err(self.operand(PickleOp::REDUCE, "a tuple of arguments", args));
         }
         let id = CallId::new(self.out.calls.len());
-        self.out.calls.push(Call { function, args });
+        self.out.calls.push(PickledCall { function, args });
         self.push(Value::Call(id))
     }
 
@@ -328,16 +358,16 @@ impl<'a> Machine<'a> {
         let args = self.pop()?;
         let target = self.pop()?;
         if self.out.as_tuple(args).is_none_or(|items| !items.is_empty()) {
-            return Err(self.operand(Op::NEWOBJ, "an empty tuple of arguments", args));
+            return Err(self.operand(PickleOp::NEWOBJ, "an empty tuple of arguments", args));
         }
         let Value::Global(class) = self.out.get(target) else {
-            return Err(self.operand(Op::NEWOBJ, "a class", target));
+            return Err(self.operand(PickleOp::NEWOBJ, "a class", target));
         };
         if !matches!(self.out.global(class), Global::Class(_)) {
-            return Err(self.operand(Op::NEWOBJ, "a class of the archive", target));
+            return Err(self.operand(PickleOp::NEWOBJ, "a class of the archive", target));
         }
         let id = ObjectId::new(self.out.objects.len());
-        self.out.objects.push(Object { class, state: None });
+        self.out.objects.push(PickledObject { class, state: None });
         self.push(Value::Object(id))
     }
 
@@ -348,18 +378,18 @@ impl<'a> Machine<'a> {
             Value::Object(object) => object,
             // Attributes of an ordered dict (`_metadata` of a state dict) are ignored.
             Value::Call(call) if self.is_ordered_dict(call) => return Ok(()),
-            _ => return Err(self.operand(Op::BUILD, "an object", target)),
+            _ => return Err(self.operand(PickleOp::BUILD, "an object", target)),
         };
         let slot = &mut self.out.objects[object.index()].state;
         if slot.is_some() {
-            return Err(ArchiveError::new(Code::Operand, "an object is built twice"));
+            return Err(ArchiveError::new(ArchiveCode::Operand, "an object is built twice"));
         }
         *slot = Some(state);
         Ok(())
     }
 
-    fn persistent(&mut self, op: Op) -> Done {
-        if op == Op::PERSID {
+    fn persistent(&mut self, op: PickleOp) -> Done {
+        if op == PickleOp::PERSID {
             let text = self.line()?;
             let text = utf8(text)?;
             let span = self.intern_text(text)?;
@@ -371,44 +401,44 @@ impl<'a> Machine<'a> {
 
     // Literals.
 
-    fn literal(&mut self, op: Op) -> Done {
+    fn literal(&mut self, op: PickleOp) -> Done {
         let value = match op {
-            Op::NONE => Value::None,
-            Op::NEWTRUE => Value::Bool(true),
-            Op::NEWFALSE => Value::Bool(false),
-            Op::BININT => Value::Int(i64::from(self.u32()?.cast_signed())),
-            Op::BININT1 => Value::Int(i64::from(self.take(1)?[0])),
-            Op::BININT2 => Value::Int(i64::from(u16::from_le_bytes(self.array()?))),
-            Op::LONG1 => {
+            PickleOp::NONE => Value::None,
+            PickleOp::NEWTRUE => Value::Bool(true),
+            PickleOp::NEWFALSE => Value::Bool(false),
+            PickleOp::BININT => Value::Int(i64::from(self.u32()?.cast_signed())),
+            PickleOp::BININT1 => Value::Int(i64::from(self.take(1)?[0])),
+            PickleOp::BININT2 => Value::Int(i64::from(u16::from_le_bytes(self.array()?))),
+            PickleOp::LONG1 => {
                 let len = usize::from(self.take(1)?[0]);
                 Value::Int(long(self.take(len)?)?)
             }
-            Op::LONG4 => {
+            PickleOp::LONG4 => {
                 let len = self.u32()?.cast_signed();
                 let len = usize::try_from(len).map_err(|_| bad_literal("an int of negative length"))?;
                 Value::Int(long(self.take(len)?)?)
             }
-            Op::INT | Op::LONG => decimal(self.line()?)?,
-            Op::FLOAT => Value::Float(float(self.line()?)?),
-            Op::BINFLOAT => Value::Float(f64::from_be_bytes(self.array()?)),
-            Op::UNICODE => {
+            PickleOp::INT | PickleOp::LONG => decimal(self.line()?)?,
+            PickleOp::FLOAT => Value::Float(float(self.line()?)?),
+            PickleOp::BINFLOAT => Value::Float(f64::from_be_bytes(self.array()?)),
+            PickleOp::UNICODE => {
                 let line = self.line()?;
                 let text = raw_unicode_escape(line)?;
                 Value::Text(self.intern_text(&text)?)
             }
-            Op::SHORT_BINUNICODE | Op::BINUNICODE | Op::BINUNICODE8 => {
+            PickleOp::SHORT_BINUNICODE | PickleOp::BINUNICODE | PickleOp::BINUNICODE8 => {
                 let bytes = self.counted(op)?;
                 Value::Text(self.intern_text(utf8(bytes)?)?)
             }
-            Op::SHORT_BINBYTES | Op::BINBYTES | Op::BINBYTES8 => {
+            PickleOp::SHORT_BINBYTES | PickleOp::BINBYTES | PickleOp::BINBYTES8 => {
                 let bytes = self.counted(op)?;
                 let start = self.out.blob.len() as u32;
                 self.out.blob.extend_from_slice(bytes);
-                Value::Bytes(Span { start, len: bytes.len() as u32 })
+                Value::Bytes(PoolRange { start, len: bytes.len() as u32 })
             }
             other => {
                 return Err(ArchiveError::new(
-                    Code::UnsupportedOpcode,
+                    ArchiveCode::UnsupportedOpcode,
                     format!("the opcode {other} is not supported"),
                 ));
             }
@@ -417,10 +447,10 @@ impl<'a> Machine<'a> {
     }
 
     /// Reads the bytes of a string with a length prefix of one, four or eight bytes.
-    fn counted(&mut self, op: Op) -> Result<&'a [u8], ArchiveError> {
+    fn counted(&mut self, op: PickleOp) -> Result<&'a [u8], ArchiveError> {
         let len = match op {
-            Op::SHORT_BINUNICODE | Op::SHORT_BINBYTES => u64::from(self.take(1)?[0]),
-            Op::BINUNICODE | Op::BINBYTES => u64::from(self.u32()?),
+            PickleOp::SHORT_BINUNICODE | PickleOp::SHORT_BINBYTES => u64::from(self.take(1)?[0]),
+            PickleOp::BINUNICODE | PickleOp::BINBYTES => u64::from(self.u32()?),
             _ => self.u64()?,
         };
         match usize::try_from(len) {
@@ -431,17 +461,17 @@ impl<'a> Machine<'a> {
     }
 
     /// Appends `text` to the pool. The pool is at most twice as long as the pickle.
-    fn intern_text(&mut self, text: &str) -> Result<Span, ArchiveError> {
+    fn intern_text(&mut self, text: &str) -> Result<PoolRange, ArchiveError> {
         let start = u32::try_from(self.out.text.len()).map_err(|_| limit("4 GiB of text".into()))?;
         let len = u32::try_from(text.len()).map_err(|_| limit("4 GiB of text".into()))?;
         self.out.text.push_str(text);
-        Ok(Span { start, len })
+        Ok(PoolRange { start, len })
     }
 
     // The stack.
 
     fn push(&mut self, value: Value) -> Done {
-        let id = ValueId::new(self.out.values.len());
+        let id = PickleId::new(self.out.values.len());
         self.out.values.push(value);
         self.out.offsets.push(self.op_at as u32);
         self.stack.push(id);
@@ -453,11 +483,11 @@ impl<'a> Machine<'a> {
         self.marks.last().map_or(0, |&m| m as usize)
     }
 
-    fn top(&self) -> Result<ValueId, ArchiveError> {
+    fn top(&self) -> Result<PickleId, ArchiveError> {
         self.stack[self.floor()..].last().copied().ok_or_else(underflow)
     }
 
-    fn pop(&mut self) -> Result<ValueId, ArchiveError> {
+    fn pop(&mut self) -> Result<PickleId, ArchiveError> {
         let top = self.top()?;
         self.stack.pop();
         Ok(top)
@@ -465,7 +495,8 @@ impl<'a> Machine<'a> {
 
     /// Removes the innermost mark and returns its stack height.
     fn mark(&mut self) -> Result<usize, ArchiveError> {
-        let mark = self.marks.pop().ok_or_else(|| ArchiveError::new(Code::Stack, "no mark on the stack"))?;
+        let mark =
+            self.marks.pop().ok_or_else(|| ArchiveError::new(ArchiveCode::Stack, "no mark on the stack"))?;
         Ok(mark as usize)
     }
 
@@ -475,13 +506,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the value below height `from`, the container that the values above are added to.
-    fn target(&self, from: usize) -> Result<ValueId, ArchiveError> {
+    fn target(&self, from: usize) -> Result<PickleId, ArchiveError> {
         from.checked_sub(1).filter(|&i| i >= self.floor()).map(|i| self.stack[i]).ok_or_else(underflow)
     }
 
-    fn operand(&self, op: Op, wanted: &str, got: ValueId) -> ArchiveError {
+    fn operand(&self, op: PickleOp, wanted: &str, got: PickleId) -> ArchiveError {
         ArchiveError::new(
-            Code::Operand,
+            ArchiveCode::Operand,
             format!("{op} expects {wanted}, but found {}", self.out.get(got).kind()),
         )
     }
@@ -532,17 +563,17 @@ impl<'a> Machine<'a> {
 /// an index of four billion costs one entry.
 #[derive(Default)]
 struct Memo {
-    dense: Vec<ValueId>,
-    sparse: BTreeMap<u32, ValueId>,
+    dense: Vec<PickleId>,
+    sparse: BTreeMap<u32, PickleId>,
     len: usize,
 }
 
 impl Memo {
-    fn get(&self, index: u32) -> Option<ValueId> {
+    fn get(&self, index: u32) -> Option<PickleId> {
         self.dense.get(index as usize).or_else(|| self.sparse.get(&index)).copied()
     }
 
-    fn put(&mut self, index: u32, id: ValueId) {
+    fn put(&mut self, index: u32, id: PickleId) {
         let at = index as usize;
         if at < self.dense.len() {
             self.dense[at] = id;
@@ -620,19 +651,19 @@ fn utf8(bytes: &[u8]) -> Result<&str, ArchiveError> {
 }
 
 fn bad_literal(message: &str) -> ArchiveError {
-    ArchiveError::new(Code::Literal, message)
+    ArchiveError::new(ArchiveCode::Literal, message)
 }
 
 fn underflow() -> ArchiveError {
-    ArchiveError::new(Code::Stack, "too few values on the stack")
+    ArchiveError::new(ArchiveCode::Stack, "too few values on the stack")
 }
 
 fn ends(message: String) -> ArchiveError {
-    ArchiveError::new(Code::PickleEnd, format!("the pickle ends too early: {message}"))
+    ArchiveError::new(ArchiveCode::PickleEnd, format!("the pickle ends too early: {message}"))
 }
 
 fn limit(message: String) -> ArchiveError {
-    ArchiveError::new(Code::Limit, message)
+    ArchiveError::new(ArchiveCode::Limit, message)
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ mod write;
 
 pub use allow::{Global, StorageType};
 pub use machine::read_pickle;
-pub use opcodes::{Op, Support};
-pub use value::{Call, CallId, DictId, GlobalId, Id, ListId, Object, ObjectId, Pickle, Span, Value, ValueId};
+pub use opcodes::{PickleOp, Support};
+pub use value::{
+    CallId, DictId, GlobalId, Id, ListId, ObjectId, Pickle, PickleId, PickledCall, PickledObject, PoolRange,
+    Value,
+};
 pub use write::{MemoId, PickleWriter};

@@ -20,7 +20,7 @@ pub enum Support {
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of the pickle language's own specification")]
 #[expect(non_camel_case_types, reason = "the names are those of the pickle language's own specification")]
-pub enum Op {
+pub enum PickleOp {
     MARK = b'(',
     STOP = b'.',
     POP = b'0',
@@ -91,125 +91,125 @@ pub enum Op {
     READONLY_BUFFER = 0x98,
 }
 
-impl Op {
+impl PickleOp {
     /// All opcodes.
-    pub const ALL: &'static [Op] = &[
-        Op::MARK,
-        Op::STOP,
-        Op::POP,
-        Op::POP_MARK,
-        Op::DUP,
-        Op::FLOAT,
-        Op::INT,
-        Op::BININT,
-        Op::BININT1,
-        Op::LONG,
-        Op::BININT2,
-        Op::NONE,
-        Op::PERSID,
-        Op::BINPERSID,
-        Op::REDUCE,
-        Op::STRING,
-        Op::BINSTRING,
-        Op::SHORT_BINSTRING,
-        Op::UNICODE,
-        Op::BINUNICODE,
-        Op::APPEND,
-        Op::BUILD,
-        Op::GLOBAL,
-        Op::DICT,
-        Op::EMPTY_DICT,
-        Op::APPENDS,
-        Op::GET,
-        Op::BINGET,
-        Op::INST,
-        Op::LONG_BINGET,
-        Op::LIST,
-        Op::EMPTY_LIST,
-        Op::OBJ,
-        Op::PUT,
-        Op::BINPUT,
-        Op::LONG_BINPUT,
-        Op::SETITEM,
-        Op::TUPLE,
-        Op::EMPTY_TUPLE,
-        Op::SETITEMS,
-        Op::BINFLOAT,
-        Op::PROTO,
-        Op::NEWOBJ,
-        Op::EXT1,
-        Op::EXT2,
-        Op::EXT4,
-        Op::TUPLE1,
-        Op::TUPLE2,
-        Op::TUPLE3,
-        Op::NEWTRUE,
-        Op::NEWFALSE,
-        Op::LONG1,
-        Op::LONG4,
-        Op::BINBYTES,
-        Op::SHORT_BINBYTES,
-        Op::SHORT_BINUNICODE,
-        Op::BINUNICODE8,
-        Op::BINBYTES8,
-        Op::EMPTY_SET,
-        Op::ADDITEMS,
-        Op::FROZENSET,
-        Op::NEWOBJ_EX,
-        Op::STACK_GLOBAL,
-        Op::MEMOIZE,
-        Op::FRAME,
-        Op::BYTEARRAY8,
-        Op::NEXT_BUFFER,
-        Op::READONLY_BUFFER,
+    pub const ALL: &'static [PickleOp] = &[
+        PickleOp::MARK,
+        PickleOp::STOP,
+        PickleOp::POP,
+        PickleOp::POP_MARK,
+        PickleOp::DUP,
+        PickleOp::FLOAT,
+        PickleOp::INT,
+        PickleOp::BININT,
+        PickleOp::BININT1,
+        PickleOp::LONG,
+        PickleOp::BININT2,
+        PickleOp::NONE,
+        PickleOp::PERSID,
+        PickleOp::BINPERSID,
+        PickleOp::REDUCE,
+        PickleOp::STRING,
+        PickleOp::BINSTRING,
+        PickleOp::SHORT_BINSTRING,
+        PickleOp::UNICODE,
+        PickleOp::BINUNICODE,
+        PickleOp::APPEND,
+        PickleOp::BUILD,
+        PickleOp::GLOBAL,
+        PickleOp::DICT,
+        PickleOp::EMPTY_DICT,
+        PickleOp::APPENDS,
+        PickleOp::GET,
+        PickleOp::BINGET,
+        PickleOp::INST,
+        PickleOp::LONG_BINGET,
+        PickleOp::LIST,
+        PickleOp::EMPTY_LIST,
+        PickleOp::OBJ,
+        PickleOp::PUT,
+        PickleOp::BINPUT,
+        PickleOp::LONG_BINPUT,
+        PickleOp::SETITEM,
+        PickleOp::TUPLE,
+        PickleOp::EMPTY_TUPLE,
+        PickleOp::SETITEMS,
+        PickleOp::BINFLOAT,
+        PickleOp::PROTO,
+        PickleOp::NEWOBJ,
+        PickleOp::EXT1,
+        PickleOp::EXT2,
+        PickleOp::EXT4,
+        PickleOp::TUPLE1,
+        PickleOp::TUPLE2,
+        PickleOp::TUPLE3,
+        PickleOp::NEWTRUE,
+        PickleOp::NEWFALSE,
+        PickleOp::LONG1,
+        PickleOp::LONG4,
+        PickleOp::BINBYTES,
+        PickleOp::SHORT_BINBYTES,
+        PickleOp::SHORT_BINUNICODE,
+        PickleOp::BINUNICODE8,
+        PickleOp::BINBYTES8,
+        PickleOp::EMPTY_SET,
+        PickleOp::ADDITEMS,
+        PickleOp::FROZENSET,
+        PickleOp::NEWOBJ_EX,
+        PickleOp::STACK_GLOBAL,
+        PickleOp::MEMOIZE,
+        PickleOp::FRAME,
+        PickleOp::BYTEARRAY8,
+        PickleOp::NEXT_BUFFER,
+        PickleOp::READONLY_BUFFER,
     ];
 
     /// Opcodes that TorchScript's pickler never writes and whose values have no counterpart in TorchScript.
-    const REFUSED: &'static [Op] = &[
-        Op::STRING,
-        Op::BINSTRING,
-        Op::SHORT_BINSTRING,
-        Op::INST,
-        Op::OBJ,
-        Op::EXT1,
-        Op::EXT2,
-        Op::EXT4,
-        Op::EMPTY_SET,
-        Op::ADDITEMS,
-        Op::FROZENSET,
-        Op::NEWOBJ_EX,
-        Op::BYTEARRAY8,
-        Op::NEXT_BUFFER,
-        Op::READONLY_BUFFER,
+    const REFUSED: &'static [PickleOp] = &[
+        PickleOp::STRING,
+        PickleOp::BINSTRING,
+        PickleOp::SHORT_BINSTRING,
+        PickleOp::INST,
+        PickleOp::OBJ,
+        PickleOp::EXT1,
+        PickleOp::EXT2,
+        PickleOp::EXT4,
+        PickleOp::EMPTY_SET,
+        PickleOp::ADDITEMS,
+        PickleOp::FROZENSET,
+        PickleOp::NEWOBJ_EX,
+        PickleOp::BYTEARRAY8,
+        PickleOp::NEXT_BUFFER,
+        PickleOp::READONLY_BUFFER,
     ];
 
-    const BY_BYTE: [Option<(Op, Support)>; 256] = {
+    const BY_BYTE: [Option<(PickleOp, Support)>; 256] = {
         let mut table = [None; 256];
         let mut n = 0;
-        while n < Op::ALL.len() {
-            table[Op::ALL[n] as usize] = Some((Op::ALL[n], Support::Full));
+        while n < PickleOp::ALL.len() {
+            table[PickleOp::ALL[n] as usize] = Some((PickleOp::ALL[n], Support::Full));
             n += 1;
         }
         n = 0;
-        while n < Op::REFUSED.len() {
-            table[Op::REFUSED[n] as usize] = Some((Op::REFUSED[n], Support::Refused));
+        while n < PickleOp::REFUSED.len() {
+            table[PickleOp::REFUSED[n] as usize] = Some((PickleOp::REFUSED[n], Support::Refused));
             n += 1;
         }
         table
     };
 
     /// Returns the opcode of a byte.
-    pub fn from_byte(byte: u8) -> Option<Op> {
-        Op::BY_BYTE[usize::from(byte)].map(|(op, _)| op)
+    pub fn from_byte(byte: u8) -> Option<PickleOp> {
+        PickleOp::BY_BYTE[usize::from(byte)].map(|(op, _)| op)
     }
 
     /// Returns whether the machine supports the opcode.
     pub fn support(self) -> Support {
-        Op::BY_BYTE[self as usize].map_or(Support::Refused, |(_, support)| support)
+        PickleOp::BY_BYTE[self as usize].map_or(Support::Refused, |(_, support)| support)
     }
 }
 
-impl fmt::Display for Op {
+impl fmt::Display for PickleOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }

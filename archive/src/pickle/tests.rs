@@ -4,7 +4,7 @@ use super::*;
 use crate::Fault;
 
 fn read(bytes: &[u8]) -> Result<Pickle, ArchiveError> {
-    read_pickle(bytes, &Limits::default())
+    read_pickle(bytes, &ArchiveLimits::default())
 }
 
 /// Reads `body` followed by `STOP`.
@@ -14,7 +14,7 @@ fn ok(body: &[u8]) -> Pickle {
     read(&bytes).expect("a pickle")
 }
 
-fn fails(body: &[u8], code: Code) -> ArchiveError {
+fn fails(body: &[u8], code: ArchiveCode) -> ArchiveError {
     let mut bytes = body.to_vec();
     bytes.push(b'.');
     let e = read(&bytes).expect_err("no pickle");
@@ -23,8 +23,8 @@ fn fails(body: &[u8], code: Code) -> ArchiveError {
 }
 
 /// Formats a value with its parts.
-fn show(p: &Pickle, id: ValueId) -> String {
-    let all = |ids: &[ValueId]| ids.iter().map(|&i| show(p, i)).collect::<Vec<_>>().join(" ");
+fn show(p: &Pickle, id: PickleId) -> String {
+    let all = |ids: &[PickleId]| ids.iter().map(|&i| show(p, i)).collect::<Vec<_>>().join(" ");
     match p.get(id) {
         Value::None => "None".into(),
         Value::Bool(b) => b.to_string(),
@@ -90,18 +90,18 @@ fn literals() {
 
 #[test]
 fn literals_out_of_range_or_shape() {
-    fails(b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00", Code::Literal);
-    fails(b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01", Code::Literal);
-    fails(b"\x8b\xff\xff\xff\xff", Code::Literal);
-    fails(b"I12a\n", Code::Literal);
-    fails(b"L99999999999999999999L\n", Code::Literal);
-    fails(b"Fone\n", Code::Literal);
-    fails(b"X\x01\x00\x00\x00\xff", Code::Literal);
-    fails(b"V\\ud800\n", Code::Literal);
-    fails(b"V\\u+123\n", Code::Literal);
-    fails(b"X\xff\xff\xff\xffa", Code::PickleEnd);
-    fails(b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa", Code::PickleEnd);
-    fails(b"I12", Code::PickleEnd);
+    fails(b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00", ArchiveCode::Literal);
+    fails(b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01", ArchiveCode::Literal);
+    fails(b"\x8b\xff\xff\xff\xff", ArchiveCode::Literal);
+    fails(b"I12a\n", ArchiveCode::Literal);
+    fails(b"L99999999999999999999L\n", ArchiveCode::Literal);
+    fails(b"Fone\n", ArchiveCode::Literal);
+    fails(b"X\x01\x00\x00\x00\xff", ArchiveCode::Literal);
+    fails(b"V\\ud800\n", ArchiveCode::Literal);
+    fails(b"V\\u+123\n", ArchiveCode::Literal);
+    fails(b"X\xff\xff\xff\xffa", ArchiveCode::PickleEnd);
+    fails(b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa", ArchiveCode::PickleEnd);
+    fails(b"I12", ArchiveCode::PickleEnd);
 }
 
 #[test]
@@ -125,13 +125,13 @@ fn containers() {
     ] {
         assert_eq!(shown(body), text, "{body:?}");
     }
-    fails(b"NK\x01a", Code::Operand);
-    fails(b"K\x05(K\x01e", Code::Operand);
-    fails(b"NK\x01Ns", Code::Operand);
-    fails(b"}(K\x01u", Code::Stack);
-    fails(b"\x85", Code::Stack);
-    fails(b"t", Code::Stack);
-    fails(b"(N\x86", Code::Stack);
+    fails(b"NK\x01a", ArchiveCode::Operand);
+    fails(b"K\x05(K\x01e", ArchiveCode::Operand);
+    fails(b"NK\x01Ns", ArchiveCode::Operand);
+    fails(b"}(K\x01u", ArchiveCode::Stack);
+    fails(b"\x85", ArchiveCode::Stack);
+    fails(b"t", ArchiveCode::Stack);
+    fails(b"(N\x86", ArchiveCode::Stack);
 }
 
 #[test]
@@ -145,15 +145,15 @@ fn stack_and_memo() {
     assert_eq!(shown(b"K\x01r\xff\xff\xff\xffj\xff\xff\xff\xff\x86"), "(1 1)");
     assert_eq!(shown(b"K\x01\x94K\x02\x94h\x00h\x01\x86\x87"), "(1 2 (1 2))");
     assert_eq!(shown(b"K\x01q\x000K\x02q\x000h\x00"), "2", "a memo entry can be written again");
-    fails(b"h\x07", Code::Memo);
-    fails(b"q\x00", Code::Stack);
-    fails(b"g-1\n", Code::Literal);
-    fails(b"1", Code::Stack);
-    fails(b"NN", Code::Stack);
-    fails(b"N(", Code::Stack);
-    fails(b"", Code::Stack);
-    fails(b"K\x01(\x85", Code::Stack);
-    fails(b"](a", Code::Stack);
+    fails(b"h\x07", ArchiveCode::Memo);
+    fails(b"q\x00", ArchiveCode::Stack);
+    fails(b"g-1\n", ArchiveCode::Literal);
+    fails(b"1", ArchiveCode::Stack);
+    fails(b"NN", ArchiveCode::Stack);
+    fails(b"N(", ArchiveCode::Stack);
+    fails(b"", ArchiveCode::Stack);
+    fails(b"K\x01(\x85", ArchiveCode::Stack);
+    fails(b"](a", ArchiveCode::Stack);
 }
 
 #[test]
@@ -166,20 +166,20 @@ fn names_calls_and_objects() {
     assert_eq!(shown(b"c__torch__\nM\n)\x81}b"), "object(Class(\"__torch__.M\"), {})");
     assert_eq!(shown(b"K\x07Q"), "persistent(7)");
     assert_eq!(shown(b"Pkey\n"), "persistent(\"key\")");
-    let e = fails(b"cos\nsystem\n", Code::Global);
+    let e = fails(b"cos\nsystem\n", ArchiveCode::Global);
     assert_eq!(e.to_string(), "A0026: the pickle names `os.system`, which is not allowed (byte 0)");
-    fails(b"\x8c\x02os\x8c\x06system\x93", Code::Global);
-    fails(b"K\x01K\x02\x93", Code::Operand);
-    fails(b"ctorch\nFloatStorage\n)R", Code::Operand);
-    fails(b"ctorch\ndevice\nNR", Code::Operand);
-    fails(b"N)R", Code::Operand);
-    fails(b"R", Code::Stack);
-    fails(b"N)\x81", Code::Operand);
-    fails(b"ctorch\ndevice\n)\x81", Code::Operand);
-    fails(b"c__torch__\nM\nN\x85\x81", Code::Operand);
-    fails(b"N}b", Code::Operand);
-    fails(b"c__torch__\nM\n)\x81}b}b", Code::Operand);
-    fails(b"c\xff\nx\n", Code::Literal);
+    fails(b"\x8c\x02os\x8c\x06system\x93", ArchiveCode::Global);
+    fails(b"K\x01K\x02\x93", ArchiveCode::Operand);
+    fails(b"ctorch\nFloatStorage\n)R", ArchiveCode::Operand);
+    fails(b"ctorch\ndevice\nNR", ArchiveCode::Operand);
+    fails(b"N)R", ArchiveCode::Operand);
+    fails(b"R", ArchiveCode::Stack);
+    fails(b"N)\x81", ArchiveCode::Operand);
+    fails(b"ctorch\ndevice\n)\x81", ArchiveCode::Operand);
+    fails(b"c__torch__\nM\nN\x85\x81", ArchiveCode::Operand);
+    fails(b"N}b", ArchiveCode::Operand);
+    fails(b"c__torch__\nM\n)\x81}b}b", ArchiveCode::Operand);
+    fails(b"c\xff\nx\n", ArchiveCode::Literal);
 }
 
 #[test]
@@ -187,26 +187,29 @@ fn protocol_frame_and_end() {
     for protocol in 0..=5 {
         assert_eq!(shown(&[0x80, protocol, b'N']), "None");
     }
-    fails(b"\x80\x06N", Code::Protocol);
-    fails(b"N\x80\x02", Code::Protocol);
+    fails(b"\x80\x06N", ArchiveCode::Protocol);
+    fails(b"N\x80\x02", ArchiveCode::Protocol);
     assert_eq!(shown(b"\x80\x04\x95\x02\x00\x00\x00\x00\x00\x00\x00N"), "None");
-    fails(b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xffN", Code::PickleEnd);
-    assert_eq!(read(b"N.x").expect_err("more").code(), Code::Trailing);
-    assert_eq!(read(b"\x80").expect_err("cut").code(), Code::PickleEnd);
-    assert_eq!(read(b"").expect_err("nothing").code(), Code::PickleEnd);
-    assert_eq!(read(b"N").expect_err("no end").code(), Code::PickleEnd);
-    assert_eq!(read(b"\xfe.").expect_err("no operation").code(), Code::UnknownOpcode);
+    fails(b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xffN", ArchiveCode::PickleEnd);
+    assert_eq!(read(b"N.x").expect_err("more").code(), ArchiveCode::Trailing);
+    assert_eq!(read(b"\x80").expect_err("cut").code(), ArchiveCode::PickleEnd);
+    assert_eq!(read(b"").expect_err("nothing").code(), ArchiveCode::PickleEnd);
+    assert_eq!(read(b"N").expect_err("no end").code(), ArchiveCode::PickleEnd);
+    assert_eq!(read(b"\xfe.").expect_err("no operation").code(), ArchiveCode::UnknownOpcode);
 }
 
 #[test]
 fn refused_operations_are_named() {
-    for &op in Op::ALL.iter().filter(|op| op.support() == Support::Refused) {
+    for &op in PickleOp::ALL.iter().filter(|op| op.support() == Support::Refused) {
         let e = read(&[b'N', op as u8]).expect_err("refused");
-        assert_eq!((e.code(), e.fault(), e.offset()), (Code::UnsupportedOpcode, Fault::Unsupported, Some(1)));
+        assert_eq!(
+            (e.code(), e.fault(), e.offset()),
+            (ArchiveCode::UnsupportedOpcode, Fault::Unsupported, Some(1))
+        );
         assert!(e.message().contains(&op.to_string()), "{e}");
     }
     for byte in 0..=255_u8 {
-        assert_eq!(Op::from_byte(byte).map(|op| op as u8).unwrap_or(byte), byte);
+        assert_eq!(PickleOp::from_byte(byte).map(|op| op as u8).unwrap_or(byte), byte);
     }
 }
 
@@ -234,7 +237,7 @@ fn a_million_levels() {
     lists.extend(std::iter::repeat_n(b'a', deep - 1));
     assert_eq!(ok(&lists).len(), deep);
     let marks = vec![b'('; deep];
-    fails(&marks, Code::Stack);
+    fails(&marks, ArchiveCode::Stack);
     let mut persistent = vec![b'N'];
     persistent.extend(std::iter::repeat_n(b'Q', deep));
     assert_eq!(ok(&persistent).len(), deep + 1);
@@ -242,13 +245,13 @@ fn a_million_levels() {
 
 #[test]
 fn limits_hold() {
-    let limits = Limits { pickle_ops: 3, ..Limits::default() };
-    assert_eq!(read_pickle(b"NNN.", &limits).expect_err("many").code(), Code::Limit);
-    let limits = Limits { text_bytes: 2, ..Limits::default() };
-    assert_eq!(read_pickle(b"\x8c\x03abc.", &limits).expect_err("long").code(), Code::Limit);
-    let limits = Limits { memo_entries: 1, ..Limits::default() };
-    assert_eq!(read_pickle(b"N\x94\x94.", &limits).expect_err("many").code(), Code::Limit);
-    let limits = Limits { pickle_bytes: 1, ..Limits::default() };
+    let limits = ArchiveLimits { pickle_ops: 3, ..ArchiveLimits::default() };
+    assert_eq!(read_pickle(b"NNN.", &limits).expect_err("many").code(), ArchiveCode::Limit);
+    let limits = ArchiveLimits { text_bytes: 2, ..ArchiveLimits::default() };
+    assert_eq!(read_pickle(b"\x8c\x03abc.", &limits).expect_err("long").code(), ArchiveCode::Limit);
+    let limits = ArchiveLimits { memo_entries: 1, ..ArchiveLimits::default() };
+    assert_eq!(read_pickle(b"N\x94\x94.", &limits).expect_err("many").code(), ArchiveCode::Limit);
+    let limits = ArchiveLimits { pickle_bytes: 1, ..ArchiveLimits::default() };
     assert_eq!(read_pickle(b"N.", &limits).expect_err("big").fault(), Fault::Limit);
 }
 

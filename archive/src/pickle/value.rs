@@ -25,7 +25,7 @@ impl<const ARRAY: u8> Id<ARRAY> {
 }
 
 /// Id of a value.
-pub type ValueId = Id<0>;
+pub type PickleId = Id<0>;
 /// Id of a list.
 pub type ListId = Id<1>;
 /// Id of a dict.
@@ -39,12 +39,12 @@ pub type GlobalId = Id<5>;
 
 /// The range of a string, byte string or tuple in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct PoolRange {
     pub(super) start: u32,
     pub(super) len: u32,
 }
 
-impl Span {
+impl PoolRange {
     fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
@@ -72,11 +72,11 @@ pub enum Value {
     /// A float.
     Float(f64),
     /// A string: [`Pickle::text`].
-    Text(Span),
+    Text(PoolRange),
     /// A byte string: [`Pickle::bytes`].
-    Bytes(Span),
+    Bytes(PoolRange),
     /// A tuple: [`Pickle::tuple`].
-    Tuple(Span),
+    Tuple(PoolRange),
     /// A list: [`Pickle::list`].
     List(ListId),
     /// A dict: [`Pickle::dict`].
@@ -88,7 +88,7 @@ pub enum Value {
     /// The result of a recorded call: [`Pickle::call`].
     Call(CallId),
     /// A persistent reference; the given value is its id.
-    Persistent(ValueId),
+    Persistent(PickleId),
 }
 
 impl Value {
@@ -114,36 +114,36 @@ impl Value {
 
 /// An instance of a class of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Object {
+pub struct PickledObject {
     /// The class, a [`Global::Class`].
     pub class: GlobalId,
     /// The argument of `BUILD`: normally a dict of the attributes.
-    pub state: Option<ValueId>,
+    pub state: Option<PickleId>,
 }
 
 /// A call of an allowed global, recorded but not executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct PickledCall {
     /// The callee.
     pub function: GlobalId,
     /// The arguments: a tuple, or the bare value if the callee is an enum class.
-    pub args: ValueId,
+    pub args: PickleId,
 }
 
 /// A parsed pickle: an arena of values and the id of the root.
 #[derive(Debug, Clone)]
 pub struct Pickle {
-    pub(super) root: ValueId,
+    pub(super) root: PickleId,
     pub(super) values: Vec<Value>,
     /// For each value, the offset in the pickle of the opcode that created it.
     pub(super) offsets: Vec<u32>,
     pub(super) text: String,
     pub(super) blob: Vec<u8>,
-    pub(super) items: Vec<ValueId>,
-    pub(super) lists: Vec<Vec<ValueId>>,
-    pub(super) dicts: Vec<Vec<(ValueId, ValueId)>>,
-    pub(super) objects: Vec<Object>,
-    pub(super) calls: Vec<Call>,
+    pub(super) items: Vec<PickleId>,
+    pub(super) lists: Vec<Vec<PickleId>>,
+    pub(super) dicts: Vec<Vec<(PickleId, PickleId)>>,
+    pub(super) objects: Vec<PickledObject>,
+    pub(super) calls: Vec<PickledCall>,
     pub(super) globals: Vec<Global>,
     /// The items added to ordered dicts, by the call that creates them.
     pub(super) ordered: BTreeMap<CallId, DictId>,
@@ -152,7 +152,7 @@ pub struct Pickle {
 impl Pickle {
     pub(super) fn empty() -> Self {
         Pickle {
-            root: ValueId::new(0),
+            root: PickleId::new(0),
             values: Vec::new(),
             offsets: Vec::new(),
             text: String::new(),
@@ -168,12 +168,12 @@ impl Pickle {
     }
 
     /// Returns the root value.
-    pub fn root(&self) -> ValueId {
+    pub fn root(&self) -> PickleId {
         self.root
     }
 
     /// Returns the value `id`.
-    pub fn get(&self, id: ValueId) -> Value {
+    pub fn get(&self, id: PickleId) -> Value {
         self.values[id.index()]
     }
 
@@ -188,38 +188,38 @@ impl Pickle {
     }
 
     /// Returns the offset in the pickle of the opcode that created `id`.
-    pub fn offset(&self, id: ValueId) -> u64 {
+    pub fn offset(&self, id: PickleId) -> u64 {
         u64::from(self.offsets[id.index()])
     }
 
     /// Returns the string at the span of a [`Value::Text`].
-    pub fn text(&self, span: Span) -> &str {
+    pub fn text(&self, span: PoolRange) -> &str {
         &self.text[span.range()]
     }
 
     /// Returns the bytes at the span of a [`Value::Bytes`].
-    pub fn bytes(&self, span: Span) -> &[u8] {
+    pub fn bytes(&self, span: PoolRange) -> &[u8] {
         &self.blob[span.range()]
     }
 
     /// Returns the items at the span of a [`Value::Tuple`].
-    pub fn tuple(&self, span: Span) -> &[ValueId] {
+    pub fn tuple(&self, span: PoolRange) -> &[PickleId] {
         &self.items[span.range()]
     }
 
     /// Returns the items of a list.
-    pub fn list(&self, id: ListId) -> &[ValueId] {
+    pub fn list(&self, id: ListId) -> &[PickleId] {
         &self.lists[id.index()]
     }
 
     /// Returns the keys and values of a dict in insertion order. If a key occurs more than once, the last entry is
     /// valid.
-    pub fn dict(&self, id: DictId) -> &[(ValueId, ValueId)] {
+    pub fn dict(&self, id: DictId) -> &[(PickleId, PickleId)] {
         &self.dicts[id.index()]
     }
 
     /// Returns the keys and values of `id` if it is a dict, plain or ordered.
-    pub fn as_dict(&self, id: ValueId) -> Option<&[(ValueId, ValueId)]> {
+    pub fn as_dict(&self, id: PickleId) -> Option<&[(PickleId, PickleId)]> {
         match self.get(id) {
             Value::Dict(dict) => Some(self.dict(dict)),
             Value::Call(call) if *self.global(self.call(call).function) == Global::OrderedDict => {
@@ -235,17 +235,17 @@ impl Pickle {
     }
 
     /// Returns the class and state of an object.
-    pub fn object(&self, id: ObjectId) -> Object {
+    pub fn object(&self, id: ObjectId) -> PickledObject {
         self.objects[id.index()]
     }
 
     /// Returns all objects, in creation order.
-    pub fn objects(&self) -> &[Object] {
+    pub fn objects(&self) -> &[PickledObject] {
         &self.objects
     }
 
     /// Returns the callee and arguments of a call.
-    pub fn call(&self, id: CallId) -> Call {
+    pub fn call(&self, id: CallId) -> PickledCall {
         self.calls[id.index()]
     }
 
@@ -260,7 +260,7 @@ impl Pickle {
     }
 
     /// Returns the string `id`, or `None` if the value is not a string.
-    pub fn as_text(&self, id: ValueId) -> Option<&str> {
+    pub fn as_text(&self, id: PickleId) -> Option<&str> {
         match self.get(id) {
             Value::Text(span) => Some(self.text(span)),
             _ => None,
@@ -268,7 +268,7 @@ impl Pickle {
     }
 
     /// Returns the items of tuple `id`, or `None` if the value is not a tuple.
-    pub fn as_tuple(&self, id: ValueId) -> Option<&[ValueId]> {
+    pub fn as_tuple(&self, id: PickleId) -> Option<&[PickleId]> {
         match self.get(id) {
             Value::Tuple(span) => Some(self.tuple(span)),
             _ => None,
@@ -276,7 +276,7 @@ impl Pickle {
     }
 
     /// Returns the integer `id`, or `None` if the value is not an integer.
-    pub fn as_int(&self, id: ValueId) -> Option<i64> {
+    pub fn as_int(&self, id: PickleId) -> Option<i64> {
         match self.get(id) {
             Value::Int(v) => Some(v),
             _ => None,

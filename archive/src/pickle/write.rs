@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Op;
+use super::PickleOp;
 
 /// A memo entry, which can be recalled by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl PickleWriter {
     /// Creates an empty pickle of protocol 2.
     pub fn new() -> Self {
         PickleWriter {
-            out: vec![Op::PROTO as u8, 2],
+            out: vec![PickleOp::PROTO as u8, 2],
             remembered: 0,
             texts: BTreeMap::new(),
             globals: BTreeMap::new(),
@@ -39,31 +39,31 @@ impl PickleWriter {
 
     /// Pushes `None`.
     pub fn none(&mut self) {
-        self.op(Op::NONE);
+        self.op(PickleOp::NONE);
     }
 
     /// Pushes a boolean.
     pub fn bool(&mut self, value: bool) {
-        self.op(if value { Op::NEWTRUE } else { Op::NEWFALSE });
+        self.op(if value { PickleOp::NEWTRUE } else { PickleOp::NEWFALSE });
     }
 
     /// Pushes an integer in the shortest form that PyTorch uses.
     pub fn int(&mut self, value: i64) {
         if let Ok(byte) = u8::try_from(value) {
-            self.op_with(Op::BININT1, &[byte]);
+            self.op_with(PickleOp::BININT1, &[byte]);
         } else if let Ok(short) = u16::try_from(value) {
-            self.op_with(Op::BININT2, &short.to_le_bytes());
+            self.op_with(PickleOp::BININT2, &short.to_le_bytes());
         } else if let Ok(word) = i32::try_from(value) {
-            self.op_with(Op::BININT, &word.to_le_bytes());
+            self.op_with(PickleOp::BININT, &word.to_le_bytes());
         } else {
-            self.op_with(Op::LONG1, &[8]);
+            self.op_with(PickleOp::LONG1, &[8]);
             self.out.extend_from_slice(&value.to_le_bytes());
         }
     }
 
     /// Pushes a float.
     pub fn float(&mut self, value: f64) {
-        self.op_with(Op::BINFLOAT, &value.to_be_bytes());
+        self.op_with(PickleOp::BINFLOAT, &value.to_be_bytes());
     }
 
     /// Pushes a string; a repeated string is recalled from the memo.
@@ -72,8 +72,8 @@ impl PickleWriter {
             return self.recall(id);
         }
         match u32::try_from(value.len()) {
-            Ok(len) => self.op_with(Op::BINUNICODE, &len.to_le_bytes()),
-            Err(_) => self.op_with(Op::BINUNICODE8, &(value.len() as u64).to_le_bytes()),
+            Ok(len) => self.op_with(PickleOp::BINUNICODE, &len.to_le_bytes()),
+            Err(_) => self.op_with(PickleOp::BINUNICODE8, &(value.len() as u64).to_le_bytes()),
         }
         self.out.extend_from_slice(value.as_bytes());
         let id = self.remember();
@@ -86,7 +86,7 @@ impl PickleWriter {
         if let Some(&id) = self.globals.get(&key) {
             return self.recall(id);
         }
-        self.op_with(Op::GLOBAL, module.as_bytes());
+        self.op_with(PickleOp::GLOBAL, module.as_bytes());
         self.out.push(b'\n');
         self.out.extend_from_slice(name.as_bytes());
         self.out.push(b'\n');
@@ -105,8 +105,8 @@ impl PickleWriter {
         let id = self.remembered;
         self.remembered += 1;
         match u8::try_from(id) {
-            Ok(byte) => self.op_with(Op::BINPUT, &[byte]),
-            Err(_) => self.op_with(Op::LONG_BINPUT, &id.to_le_bytes()),
+            Ok(byte) => self.op_with(PickleOp::BINPUT, &[byte]),
+            Err(_) => self.op_with(PickleOp::LONG_BINPUT, &id.to_le_bytes()),
         }
         MemoId(id)
     }
@@ -114,19 +114,19 @@ impl PickleWriter {
     /// Pushes the value of a memo entry.
     pub fn recall(&mut self, id: MemoId) {
         match u8::try_from(id.0) {
-            Ok(byte) => self.op_with(Op::BINGET, &[byte]),
-            Err(_) => self.op_with(Op::LONG_BINGET, &id.0.to_le_bytes()),
+            Ok(byte) => self.op_with(PickleOp::BINGET, &[byte]),
+            Err(_) => self.op_with(PickleOp::LONG_BINGET, &id.0.to_le_bytes()),
         }
     }
 
     /// Pushes a mark, which starts a tuple or the items of a list or dict.
     pub fn mark(&mut self) {
-        self.op(Op::MARK);
+        self.op(PickleOp::MARK);
     }
 
     /// Replaces everything above the mark by a tuple.
     pub fn tuple(&mut self) {
-        self.op(Op::TUPLE);
+        self.op(PickleOp::TUPLE);
     }
 
     /// Replaces the last `count` values by a tuple, without a mark.
@@ -135,63 +135,63 @@ impl PickleWriter {
     ///
     /// Panics if `count` is above 3.
     pub fn short_tuple(&mut self, count: usize) {
-        let ops = [Op::EMPTY_TUPLE, Op::TUPLE1, Op::TUPLE2, Op::TUPLE3];
+        let ops = [PickleOp::EMPTY_TUPLE, PickleOp::TUPLE1, PickleOp::TUPLE2, PickleOp::TUPLE3];
         self.op(ops[count]);
     }
 
     /// Pushes an empty list.
     pub fn empty_list(&mut self) {
-        self.op(Op::EMPTY_LIST);
+        self.op(PickleOp::EMPTY_LIST);
     }
 
     /// Appends everything above the mark to the list below it.
     pub fn appends(&mut self) {
-        self.op(Op::APPENDS);
+        self.op(PickleOp::APPENDS);
     }
 
     /// Pushes an empty dict.
     pub fn empty_dict(&mut self) {
-        self.op(Op::EMPTY_DICT);
+        self.op(PickleOp::EMPTY_DICT);
     }
 
     /// Adds the keys and values above the mark to the dict below it.
     pub fn set_items(&mut self) {
-        self.op(Op::SETITEMS);
+        self.op(PickleOp::SETITEMS);
     }
 
     /// Calls the global below the top with the argument tuple on top.
     pub fn reduce(&mut self) {
-        self.op(Op::REDUCE);
+        self.op(PickleOp::REDUCE);
     }
 
     /// Replaces the class on top of the stack by an instance. The state is pushed next, then [`PickleWriter::build`] is
     /// called.
     pub fn new_object(&mut self) {
-        self.op(Op::EMPTY_TUPLE);
-        self.op(Op::NEWOBJ);
+        self.op(PickleOp::EMPTY_TUPLE);
+        self.op(PickleOp::NEWOBJ);
     }
 
     /// Sets the value on top as the state of the object below it.
     pub fn build(&mut self) {
-        self.op(Op::BUILD);
+        self.op(PickleOp::BUILD);
     }
 
     /// Replaces the persistent id on top by a persistent reference.
     pub fn persistent(&mut self) {
-        self.op(Op::BINPERSID);
+        self.op(PickleOp::BINPERSID);
     }
 
     /// Ends the pickle and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
-        self.op(Op::STOP);
+        self.op(PickleOp::STOP);
         self.out
     }
 
-    fn op(&mut self, op: Op) {
+    fn op(&mut self, op: PickleOp) {
         self.out.push(op as u8);
     }
 
-    fn op_with(&mut self, op: Op, bytes: &[u8]) {
+    fn op_with(&mut self, op: PickleOp, bytes: &[u8]) {
         self.out.push(op as u8);
         self.out.extend_from_slice(bytes);
     }
@@ -201,7 +201,7 @@ impl PickleWriter {
 mod tests {
     use super::super::{Global, Pickle, Value, read_pickle};
     use super::*;
-    use crate::Limits;
+    use crate::ArchiveLimits;
     use crate::zip::ZipReader;
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         ints.iter().for_each(|&i| w.int(i));
         floats.iter().for_each(|&f| w.float(f));
         w.tuple();
-        let p = read_pickle(&w.finish(), &Limits::default()).expect("a pickle");
+        let p = read_pickle(&w.finish(), &ArchiveLimits::default()).expect("a pickle");
         let items = p.as_tuple(p.root()).expect("a tuple");
         for (&id, int) in items.iter().zip(ints) {
             assert_eq!(p.get(id), Value::Int(int));
@@ -240,7 +240,7 @@ mod tests {
         w.text("s299");
         w.text("s3");
         w.tuple();
-        let p = read_pickle(&w.finish(), &Limits::default()).expect("a pickle");
+        let p = read_pickle(&w.finish(), &ArchiveLimits::default()).expect("a pickle");
         let items = p.as_tuple(p.root()).expect("a tuple");
         assert_eq!((items[300], items[301]), (items[299], items[3]));
     }
@@ -248,7 +248,7 @@ mod tests {
     /// Writes a pickle of PyTorch again in its conventions. Test data is shallow, so this may recurse.
     fn rewrite(
         p: &Pickle,
-        id: super::super::ValueId,
+        id: super::super::PickleId,
         w: &mut PickleWriter,
         seen: &mut BTreeMap<usize, MemoId>,
     ) {
@@ -329,9 +329,9 @@ mod tests {
         for bytes in
             [&include_bytes!("../../tests/data/lstm.pt")[..], include_bytes!("../../tests/data/dtypes.pt")]
         {
-            let zip = ZipReader::open(bytes, &Limits::default()).expect("an archive");
+            let zip = ZipReader::open(bytes, &ArchiveLimits::default()).expect("an archive");
             let pickle = zip.read(zip.require("data.pkl").expect("it is there")).expect("whole");
-            let p = read_pickle(&pickle, &Limits::default()).expect("a pickle");
+            let p = read_pickle(&pickle, &ArchiveLimits::default()).expect("a pickle");
             let mut w = PickleWriter::new();
             rewrite(&p, p.root(), &mut w, &mut BTreeMap::new());
             assert!(w.finish() == *pickle);

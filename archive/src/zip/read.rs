@@ -13,7 +13,7 @@
 //!   [`ZipReader::open_flat_or_rooted`] accepts containers without a top folder.
 //!
 //! Opening reads only headers. A record is inflated and its checksum verified when it is read, within the budget of
-//! [`Limits::inflated_bytes`] for the whole archive. A record that is not read costs nothing, whatever size it
+//! [`ArchiveLimits::inflated_bytes`] for the whole archive. A record that is not read costs nothing, whatever size it
 //! declares.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use rawzip::{CompressionMethod, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
 use crate::error::quoted;
-use crate::{ArchiveError, Code, Limits};
+use crate::{ArchiveCode, ArchiveError, ArchiveLimits};
 
 const END_RECORD: usize = 22;
 const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
@@ -89,7 +89,7 @@ pub struct ZipReader<'a> {
     /// Indices of `records` sorted by name, for binary search. A hash table with attacker-chosen keys would be open to
     /// collision attacks.
     by_name: Vec<u32>,
-    limits: Limits,
+    limits: ArchiveLimits,
     inflated: AtomicU64,
 }
 
@@ -99,7 +99,7 @@ impl<'a> ZipReader<'a> {
     /// # Errors
     ///
     /// Returns `A0001` to `A0008` if the container is invalid or unsupported, and `A0090` if `limits` are exceeded.
-    pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
+    pub fn open(bytes: &'a [u8], limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
         Self::open_rooted(bytes, None, limits)
     }
 
@@ -109,11 +109,19 @@ impl<'a> ZipReader<'a> {
     /// # Errors
     ///
     /// Returns the same errors as [`ZipReader::open`].
-    pub fn open_flat_or_rooted(bytes: &'a [u8], flat: &str, limits: &Limits) -> Result<Self, ArchiveError> {
+    pub fn open_flat_or_rooted(
+        bytes: &'a [u8],
+        flat: &str,
+        limits: &ArchiveLimits,
+    ) -> Result<Self, ArchiveError> {
         Self::open_rooted(bytes, Some(flat), limits)
     }
 
-    fn open_rooted(bytes: &'a [u8], flat: Option<&str>, limits: &Limits) -> Result<Self, ArchiveError> {
+    fn open_rooted(
+        bytes: &'a [u8],
+        flat: Option<&str>,
+        limits: &ArchiveLimits,
+    ) -> Result<Self, ArchiveError> {
         let archive = locate(bytes)?;
         let directory = archive.directory_offset();
         let mut raw = Vec::new();
@@ -132,7 +140,7 @@ impl<'a> ZipReader<'a> {
         if count != archive.entries_hint() {
             let declared = archive.entries_hint();
             let message = format!("the end record counts {declared} records, the directory has {count}");
-            return Err(ArchiveError::new(Code::Directory, message));
+            return Err(ArchiveError::new(ArchiveCode::Directory, message));
         }
         check_overlaps(&mut spans, &raw)?;
         let (top, records) = strip_top_folder(raw, flat)?;
@@ -163,8 +171,9 @@ impl<'a> ZipReader<'a> {
     ///
     /// Returns `A0011` if there is no such record.
     pub fn require(&self, name: &str) -> Result<&Record, ArchiveError> {
-        self.find(name)
-            .ok_or_else(|| ArchiveError::new(Code::Missing, "the archive has no such record").in_record(name))
+        self.find(name).ok_or_else(|| {
+            ArchiveError::new(ArchiveCode::Missing, "the archive has no such record").in_record(name)
+        })
     }
 
     /// Returns the inflated bytes of a record of this archive; stored records are borrowed.
@@ -206,7 +215,7 @@ impl<'a> ZipReader<'a> {
 pub struct DetachedRecord {
     record: Record,
     raw: Vec<u8>,
-    limits: Limits,
+    limits: ArchiveLimits,
 }
 
 impl DetachedRecord {
@@ -226,7 +235,7 @@ impl DetachedRecord {
 }
 
 /// Inflates the bytes of a record if necessary and verifies the checksum.
-fn unpack<'b>(record: &Record, raw: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>, ArchiveError> {
+fn unpack<'b>(record: &Record, raw: &'b [u8], limits: &ArchiveLimits) -> Result<Cow<'b, [u8]>, ArchiveError> {
     let bytes = match record.method {
         Method::Stored => Cow::Borrowed(raw),
         Method::Deflated => Cow::Owned(inflate(record, raw, limits).map_err(|e| e.in_record(&record.name))?),
@@ -234,12 +243,12 @@ fn unpack<'b>(record: &Record, raw: &'b [u8], limits: &Limits) -> Result<Cow<'b,
     let crc = crc32fast::hash(&bytes);
     if crc != record.crc {
         let message = format!("checksum {crc:08x} differs from the recorded {:08x}", record.crc);
-        return Err(ArchiveError::new(Code::Checksum, message).in_record(&record.name));
+        return Err(ArchiveError::new(ArchiveCode::Checksum, message).in_record(&record.name));
     }
     Ok(bytes)
 }
 
-fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, ArchiveError> {
+fn inflate(record: &Record, raw: &[u8], limits: &ArchiveLimits) -> Result<Vec<u8>, ArchiveError> {
     if record.size > limits.ratio_free_bytes && record.size > limits.ratio.saturating_mul(raw.len() as u64) {
         let (from, to) = (raw.len(), record.size);
         return Err(limit(format!(
@@ -247,7 +256,7 @@ fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, Arch
             limits.ratio
         )));
     }
-    let wrong = |what: &str| ArchiveError::new(Code::Inflate, what);
+    let wrong = |what: &str| ArchiveError::new(ArchiveCode::Inflate, what);
     let size =
         usize::try_from(record.size).map_err(|_| limit("the record does not fit into memory".into()))?;
     // The ratio has been checked, so the allocation is proportional to bytes that are present. The extra byte makes a
@@ -276,7 +285,7 @@ fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, Arch
 
 /// Locates the end record, which must end the file, and the directory before it.
 fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
-    let not_zip = |message: &str| ArchiveError::new(Code::NotZip, message);
+    let not_zip = |message: &str| ArchiveError::new(ArchiveCode::NotZip, message);
     let Some(end) = bytes.len().checked_sub(END_RECORD) else {
         return Err(not_zip("too short for a zip file"));
     };
@@ -296,14 +305,14 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
     let field = |at: usize| u16::from_le_bytes([bytes[end + at], bytes[end + at + 1]]);
     if field(4) != 0 || field(6) != 0 {
         return Err(
-            ArchiveError::new(Code::Directory, "the archive is one of several volumes").at(end as u64)
+            ArchiveError::new(ArchiveCode::Directory, "the archive is one of several volumes").at(end as u64)
         );
     }
     let declared = u64::from(field(16)) | u64::from(field(18)) << 16;
     if declared != u64::from(u32::MAX) && declared != archive.directory_offset() {
         let at = archive.directory_offset();
         let message = format!("the directory is at byte {at}, but the end record says {declared}");
-        return Err(ArchiveError::new(Code::Directory, message).at(end as u64));
+        return Err(ArchiveError::new(ArchiveCode::Directory, message).at(end as u64));
     }
     Ok(archive)
 }
@@ -315,33 +324,36 @@ fn check_entry(
     archive: &ZipSliceArchive<&[u8]>,
     header: &ZipFileHeaderRecord<'_>,
     directory: u64,
-    limits: &Limits,
+    limits: &ArchiveLimits,
 ) -> Result<Checked, ArchiveError> {
     let path = header.file_path();
     let name = check_name(path.as_ref(), limits).map_err(|e| e.at(header.central_directory_offset()))?;
     let place = |e: ArchiveError| e.in_record(&name);
     let flags = header.flags().bits();
     if flags & FLAG_ENCRYPTED != 0 {
-        return Err(place(ArchiveError::new(Code::Encrypted, "the record is encrypted")));
+        return Err(place(ArchiveError::new(ArchiveCode::Encrypted, "the record is encrypted")));
     }
     if flags & FLAG_PATCH != 0 {
-        return Err(place(ArchiveError::new(Code::Compression, "the record is a patch")));
+        return Err(place(ArchiveError::new(ArchiveCode::Compression, "the record is a patch")));
     }
     let method = match header.compression_method() {
         CompressionMethod::STORE => Method::Stored,
         CompressionMethod::DEFLATE => Method::Deflated,
         other => {
             let message = format!("compression method {}", other.as_u16());
-            return Err(place(ArchiveError::new(Code::Compression, message)));
+            return Err(place(ArchiveError::new(ArchiveCode::Compression, message)));
         }
     };
     if method == Method::Stored && header.compressed_size_hint() != header.uncompressed_size_hint() {
-        return Err(place(ArchiveError::new(Code::Directory, "a stored record has two different sizes")));
+        return Err(place(ArchiveError::new(
+            ArchiveCode::Directory,
+            "a stored record has two different sizes",
+        )));
     }
     let start = header.local_header_offset();
     let entry = archive.get_entry(header.wayfinder()).map_err(|e| {
         place(
-            ArchiveError::new(Code::LocalHeader, format!("no record at the directory's offset: {e}"))
+            ArchiveError::new(ArchiveCode::LocalHeader, format!("no record at the directory's offset: {e}"))
                 .at(start),
         )
     })?;
@@ -349,7 +361,7 @@ fn check_entry(
     let (from, to) = entry.compressed_data_range();
     if to > directory {
         return Err(place(
-            ArchiveError::new(Code::Overlap, "the record overlaps the central directory").at(start),
+            ArchiveError::new(ArchiveCode::Overlap, "the record overlaps the central directory").at(start),
         ));
     }
     let data = from as usize..to as usize;
@@ -367,7 +379,7 @@ fn check_local(header: &ZipFileHeaderRecord<'_>, entry: &ZipSliceEntry<'_>) -> R
     let local = entry.local_header();
     let differs = |what: &str| {
         let message = format!("local header and directory disagree about the {what}");
-        Err(ArchiveError::new(Code::LocalHeader, message))
+        Err(ArchiveError::new(ArchiveCode::LocalHeader, message))
     };
     if local.file_path().as_ref() != header.file_path().as_ref() {
         return differs("name");
@@ -380,9 +392,9 @@ fn check_local(header: &ZipFileHeaderRecord<'_>, entry: &ZipSliceEntry<'_>) -> R
     }
     let sizes = (header.compressed_size_hint(), header.uncompressed_size_hint());
     let local_sizes = (local.compressed_size_hint(), local.uncompressed_size_hint());
-    let descriptor = entry
-        .data_descriptor()
-        .map_err(|e| ArchiveError::new(Code::LocalHeader, format!("the data descriptor is damaged: {e}")))?;
+    let descriptor = entry.data_descriptor().map_err(|e| {
+        ArchiveError::new(ArchiveCode::LocalHeader, format!("the data descriptor is damaged: {e}"))
+    })?;
     let Some(descriptor) = descriptor else {
         return match () {
             () if local_sizes != sizes => differs("size"),
@@ -402,19 +414,19 @@ fn check_local(header: &ZipFileHeaderRecord<'_>, entry: &ZipSliceEntry<'_>) -> R
     let wide = (sizes.0 & 0xffff_ffff, sizes.0 >> 32);
     if descriptor.crc32() != header.crc32() || (found != sizes && found != wide) {
         let message = "the data descriptor disagrees with the directory";
-        return Err(ArchiveError::new(Code::LocalHeader, message));
+        return Err(ArchiveError::new(ArchiveCode::LocalHeader, message));
     }
     Ok(())
 }
 
 /// Returns the full name of a record as text, if it is a relative path that stays inside the archive.
-fn check_name(raw: &[u8], limits: &Limits) -> Result<String, ArchiveError> {
+fn check_name(raw: &[u8], limits: &ArchiveLimits) -> Result<String, ArchiveError> {
     if raw.len() > limits.name_bytes {
         return Err(limit(format!("a record's name is longer than {} bytes", limits.name_bytes)));
     }
     let shown = || quoted(&String::from_utf8_lossy(raw));
     let refuse =
-        |why: &str| ArchiveError::new(Code::RecordName, format!("the record name {} {why}", shown()));
+        |why: &str| ArchiveError::new(ArchiveCode::RecordName, format!("the record name {} {why}", shown()));
     let name = std::str::from_utf8(raw).map_err(|_| refuse("is not UTF-8"))?;
     if name.starts_with('/') {
         return Err(refuse("is absolute"));
@@ -435,7 +447,7 @@ fn check_overlaps(spans: &mut [(Range<u64>, usize)], raw: &[(String, Record)]) -
     for pair in spans.windows(2) {
         let [(before, _), (span, index)] = pair else { continue };
         if span.start < before.end {
-            let error = ArchiveError::new(Code::Overlap, "the record overlaps another record");
+            let error = ArchiveError::new(ArchiveCode::Overlap, "the record overlaps another record");
             return Err(error.in_record(&raw[*index].0).at(span.start));
         }
     }
@@ -449,12 +461,12 @@ fn strip_top_folder(
 ) -> Result<(String, Vec<Record>), ArchiveError> {
     let outside = |name: &str| {
         ArchiveError::new(
-            Code::RecordName,
+            ArchiveCode::RecordName,
             format!("the record {} is outside of the archive's folder", quoted(name)),
         )
     };
     let Some((first, _)) = raw.first() else {
-        return Err(ArchiveError::new(Code::Directory, "the archive has no records"));
+        return Err(ArchiveError::new(ArchiveCode::Directory, "the archive has no records"));
     };
     if flat.is_none() && raw.iter().any(|(name, _)| name == FLAT_PROGRAM) {
         return Err(exported_program());
@@ -473,7 +485,7 @@ fn strip_top_folder(
         if inside.is_empty() || inside.ends_with('/') {
             if record.size != 0 {
                 let message = format!("the folder {} has content", quoted(&full));
-                return Err(ArchiveError::new(Code::RecordName, message));
+                return Err(ArchiveError::new(ArchiveCode::RecordName, message));
             }
             continue;
         }
@@ -486,7 +498,7 @@ fn strip_top_folder(
 /// Returns the error for an exported program where another kind of archive is expected.
 pub(crate) fn exported_program() -> ArchiveError {
     ArchiveError::new(
-        Code::Value,
+        ArchiveCode::Value,
         "this is an exported program (`torch.export.save`), not a module or weights",
     )
 }
@@ -498,16 +510,19 @@ fn sort_names(records: &[Record]) -> Result<Vec<u32>, ArchiveError> {
     for pair in order.windows(2) {
         let (a, b) = (&records[pair[0] as usize], &records[pair[1] as usize]);
         if a.name == b.name {
-            return Err(ArchiveError::new(Code::Duplicate, "two records have this name").in_record(&a.name));
+            return Err(
+                ArchiveError::new(ArchiveCode::Duplicate, "two records have this name").in_record(&a.name)
+            );
         }
     }
     Ok(order)
 }
 
 fn broken_directory(error: &rawzip::Error, directory: u64) -> ArchiveError {
-    ArchiveError::new(Code::Directory, format!("the central directory is damaged: {error}")).at(directory)
+    ArchiveError::new(ArchiveCode::Directory, format!("the central directory is damaged: {error}"))
+        .at(directory)
 }
 
 fn limit(message: String) -> ArchiveError {
-    ArchiveError::new(Code::Limit, message)
+    ArchiveError::new(ArchiveCode::Limit, message)
 }

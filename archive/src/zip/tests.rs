@@ -1,7 +1,7 @@
 //! Tests of the reader against the writer, against files of PyTorch, and against damaged files.
 
 use super::*;
-use crate::{Code, Limits};
+use crate::{ArchiveCode, ArchiveLimits};
 
 const LSTM: &[u8] = include_bytes!("../../tests/data/lstm.pt");
 
@@ -14,10 +14,10 @@ fn small() -> Vec<u8> {
 }
 
 fn open(bytes: &[u8]) -> Result<ZipReader<'_>, crate::ArchiveError> {
-    ZipReader::open(bytes, &Limits::default())
+    ZipReader::open(bytes, &ArchiveLimits::default())
 }
 
-fn refused(bytes: &[u8], code: Code) {
+fn refused(bytes: &[u8], code: ArchiveCode) {
     let e = open(bytes).expect_err("refused");
     assert_eq!(e.code(), code, "{e}");
 }
@@ -39,7 +39,7 @@ fn written_files_read_back() {
     assert_eq!(&*zip.read(code).expect("whole"), "x = 1\n".repeat(100).as_bytes());
     let data = zip.require("data/0").expect("it was written");
     assert_eq!(data.data_range().start % 64, 0);
-    assert_eq!(zip.require("nope").expect_err("it was not").code(), Code::Missing);
+    assert_eq!(zip.require("nope").expect_err("it was not").code(), ArchiveCode::Missing);
     assert_eq!(bytes, small());
 }
 
@@ -49,12 +49,14 @@ fn only_a_reader_that_expects_a_flat_container_opens_one() {
     w.store("program.json", b"{}").expect("the memory suffices");
     w.store("extra_files/a", b"1").expect("the memory suffices");
     let bytes = w.finish().expect("the memory suffices");
-    refused(&bytes, Code::RecordName);
-    let zip = ZipReader::open_flat_or_rooted(&bytes, "program.json", &Limits::default()).expect("flat");
+    refused(&bytes, ArchiveCode::RecordName);
+    let zip =
+        ZipReader::open_flat_or_rooted(&bytes, "program.json", &ArchiveLimits::default()).expect("flat");
     assert_eq!(zip.top_folder(), "");
     assert!(zip.find("program.json").is_some() && zip.find("extra_files/a").is_some());
     let rooted = small();
-    let zip = ZipReader::open_flat_or_rooted(&rooted, "program.json", &Limits::default()).expect("rooted");
+    let zip =
+        ZipReader::open_flat_or_rooted(&rooted, "program.json", &ArchiveLimits::default()).expect("rooted");
     assert!(zip.top_folder() == "net" && zip.find("version").is_some());
 }
 
@@ -62,12 +64,12 @@ fn only_a_reader_that_expects_a_flat_container_opens_one() {
 fn exported_programs_are_recognized_where_modules_are_expected() {
     let mut w = ZipWriter::flat(Vec::new());
     w.store("serialized_exported_program.json", b"{}").expect("the memory suffices");
-    refused(&w.finish().expect("the memory suffices"), Code::Value);
+    refused(&w.finish().expect("the memory suffices"), ArchiveCode::Value);
     let mut w = ZipWriter::new(Vec::new(), "archive");
     w.store("archive_format", b"pt2").expect("the memory suffices");
     let bytes = w.finish().expect("the memory suffices");
-    let error = crate::Archive::open(&bytes, &Limits::default()).expect_err("no module");
-    assert_eq!(error.code(), Code::Value);
+    let error = crate::Archive::open(&bytes, &ArchiveLimits::default()).expect_err("no module");
+    assert_eq!(error.code(), ArchiveCode::Value);
 }
 
 #[test]
@@ -98,8 +100,8 @@ fn many_records_need_zip64() {
         w.store(&format!("data/{n}"), b"").expect("the memory suffices");
     }
     let bytes = w.finish().expect("the memory suffices");
-    refused(&bytes, Code::Limit);
-    let zip = ZipReader::open(&bytes, &Limits::trusted()).expect("an archive");
+    refused(&bytes, ArchiveCode::Limit);
+    let zip = ZipReader::open(&bytes, &ArchiveLimits::trusted()).expect("an archive");
     assert_eq!(zip.records().len(), 70_000);
     assert!(zip.find("data/69999").is_some());
 }
@@ -107,17 +109,17 @@ fn many_records_need_zip64() {
 #[test]
 fn bytes_around_the_archive_are_refused() {
     let bytes = small();
-    refused(b"", Code::NotZip);
-    refused(&[b'x'; 4096], Code::NotZip);
-    refused(&[&bytes[..], b"junk"].concat(), Code::NotZip);
-    refused(&[b"junk", &bytes[..]].concat(), Code::Directory);
-    refused(&bytes[..bytes.len() - 1], Code::NotZip);
+    refused(b"", ArchiveCode::NotZip);
+    refused(&[b'x'; 4096], ArchiveCode::NotZip);
+    refused(&[&bytes[..], b"junk"].concat(), ArchiveCode::NotZip);
+    refused(&[b"junk", &bytes[..]].concat(), ArchiveCode::Directory);
+    refused(&bytes[..bytes.len() - 1], ArchiveCode::NotZip);
     let mut comment = bytes.clone();
     let at = comment.len() - 2;
     comment[at] = 2;
-    refused(&comment, Code::NotZip);
+    refused(&comment, ArchiveCode::NotZip);
     comment.extend_from_slice(b"hi");
-    refused(&comment, Code::NotZip);
+    refused(&comment, ArchiveCode::NotZip);
 }
 
 #[test]
@@ -131,17 +133,17 @@ fn contradicting_headers_are_refused() {
     let local = find(&bytes, b"net/data/0", 0);
     let central = find(&bytes, b"net/data/0", 1) - 46;
     let end = bytes.len() - 22;
-    refused(&with(local, b'm'), Code::LocalHeader);
-    refused(&with(local - 30 + 6, 0), Code::LocalHeader);
-    refused(&with(local - 30 + 8, 8), Code::LocalHeader);
-    refused(&with(central + 16, bytes[central + 16] ^ 1), Code::LocalHeader);
-    refused(&with(central + 24, 99), Code::Directory);
-    refused(&with(central + 8, 9), Code::Encrypted);
-    refused(&with(central + 10, 12), Code::Compression);
-    refused(&with(central + 42, 1), Code::LocalHeader);
-    refused(&with(central, b'Q'), Code::Directory);
-    refused(&with(end + 10, 2), Code::Directory);
-    refused(&with(end + 4, 1), Code::Directory);
+    refused(&with(local, b'm'), ArchiveCode::LocalHeader);
+    refused(&with(local - 30 + 6, 0), ArchiveCode::LocalHeader);
+    refused(&with(local - 30 + 8, 8), ArchiveCode::LocalHeader);
+    refused(&with(central + 16, bytes[central + 16] ^ 1), ArchiveCode::LocalHeader);
+    refused(&with(central + 24, 99), ArchiveCode::Directory);
+    refused(&with(central + 8, 9), ArchiveCode::Encrypted);
+    refused(&with(central + 10, 12), ArchiveCode::Compression);
+    refused(&with(central + 42, 1), ArchiveCode::LocalHeader);
+    refused(&with(central, b'Q'), ArchiveCode::Directory);
+    refused(&with(end + 10, 2), ArchiveCode::Directory);
+    refused(&with(end + 4, 1), ArchiveCode::Directory);
 }
 
 #[test]
@@ -150,17 +152,17 @@ fn record_names_cannot_leave_the_archive() {
         let mut w = ZipWriter::new(Vec::new(), "net");
         w.store(name, b"").expect("the memory suffices");
         let bytes = w.finish().expect("the memory suffices");
-        refused(&bytes, Code::RecordName);
+        refused(&bytes, ArchiveCode::RecordName);
     }
     let mut w = ZipWriter::new(Vec::new(), "");
     w.store("etc/passwd", b"").expect("the memory suffices");
-    refused(&w.finish().expect("the memory suffices"), Code::RecordName);
+    refused(&w.finish().expect("the memory suffices"), ArchiveCode::RecordName);
     let mut twice = ZipWriter::new(Vec::new(), "net");
     twice.store("a", b"1").expect("the memory suffices");
     twice.store("a", b"2").expect("the memory suffices");
-    refused(&twice.finish().expect("the memory suffices"), Code::Duplicate);
-    let limits = Limits { name_bytes: 3, ..Limits::default() };
-    assert_eq!(ZipReader::open(&small(), &limits).expect_err("long names").code(), Code::Limit);
+    refused(&twice.finish().expect("the memory suffices"), ArchiveCode::Duplicate);
+    let limits = ArchiveLimits { name_bytes: 3, ..ArchiveLimits::default() };
+    assert_eq!(ZipReader::open(&small(), &limits).expect_err("long names").code(), ArchiveCode::Limit);
 }
 
 #[test]
@@ -173,7 +175,7 @@ fn overlapping_records_are_refused() {
     let central = find(&bytes, b"n/b", 1) - 46;
     bytes[central + 42..central + 46].copy_from_slice(&[0; 4]);
     bytes[central + 48] = b'a';
-    refused(&bytes, Code::Overlap);
+    refused(&bytes, ArchiveCode::Overlap);
 }
 
 #[test]
@@ -184,13 +186,13 @@ fn checksums_are_verified_on_read() {
     changed[data.start] ^= 1;
     let zip = open(&changed).expect("headers are fine");
     let record = zip.find("data/0").expect("it is there");
-    assert_eq!(zip.read(record).expect_err("damaged").code(), Code::Checksum);
+    assert_eq!(zip.read(record).expect_err("damaged").code(), ArchiveCode::Checksum);
     let code = open(&bytes).expect("an archive").find("code/a.py").expect("it is there").data_range();
     let mut changed = bytes.clone();
     changed[code.start] = 7;
     let zip = open(&changed).expect("headers are fine");
     let record = zip.find("code/a.py").expect("it is there");
-    assert_eq!(zip.read(record).expect_err("damaged").code(), Code::Inflate);
+    assert_eq!(zip.read(record).expect_err("damaged").code(), ArchiveCode::Inflate);
 }
 
 #[test]
@@ -200,17 +202,18 @@ fn zip_bombs_are_not_inflated() {
     let bytes = w.finish().expect("the memory suffices");
     let zip = open(&bytes).expect("headers are fine");
     let record = zip.find("data/0").expect("it is there");
-    assert_eq!(zip.read(record).expect_err("a bomb").code(), Code::Limit);
+    assert_eq!(zip.read(record).expect_err("a bomb").code(), ArchiveCode::Limit);
     for ratio in [0, 1, 1000] {
-        let zip = ZipReader::open(&bytes, &Limits { ratio, ..Limits::default() }).expect("headers are fine");
+        let zip = ZipReader::open(&bytes, &ArchiveLimits { ratio, ..ArchiveLimits::default() })
+            .expect("headers are fine");
         let record = zip.find("data/0").expect("it is there");
-        assert_eq!(zip.read(record).expect_err("a bomb").code(), Code::Limit, "{ratio}");
+        assert_eq!(zip.read(record).expect_err("a bomb").code(), ArchiveCode::Limit, "{ratio}");
     }
-    let limits = Limits { ratio: 5000, inflated_bytes: 12 << 20, ..Limits::default() };
+    let limits = ArchiveLimits { ratio: 5000, inflated_bytes: 12 << 20, ..ArchiveLimits::default() };
     let zip = ZipReader::open(&bytes, &limits).expect("headers are fine");
     let record = zip.find("data/0").expect("it is there");
     assert_eq!(zip.read(record).expect("within bounds").len(), 8 << 20);
-    assert_eq!(zip.read(record).expect_err("together too much").code(), Code::Limit);
+    assert_eq!(zip.read(record).expect_err("together too much").code(), ArchiveCode::Limit);
 }
 
 /// A wrong size in both directory and descriptor is detected when inflating.
@@ -225,7 +228,7 @@ fn wrong_sizes_are_refused() {
         changed[descriptor + 12..descriptor + 16].copy_from_slice(&size.to_le_bytes());
         let zip = open(&changed).expect("headers agree");
         let record = zip.find("code/a.py").expect("it is there");
-        assert_eq!(zip.read(record).expect_err("a lie").code(), Code::Inflate, "{size}");
+        assert_eq!(zip.read(record).expect_err("a lie").code(), ArchiveCode::Inflate, "{size}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-use crate::{ArchiveError, Code};
+use crate::{ArchiveCode, ArchiveError};
 
 const ALIGNMENT: u64 = 64;
 const LOCAL_HEADER: u64 = 30;
@@ -116,8 +116,9 @@ impl<W: Write> ZipWriter<W> {
         let at = self.at;
         let packed = data.len() as u64;
         let name_len = self.prefix.len() + name.len();
-        let name_len = u16::try_from(name_len)
-            .map_err(|_| ArchiveError::new(Code::RecordName, "a record's name is too long for the format"))?;
+        let name_len = u16::try_from(name_len).map_err(|_| {
+            ArchiveError::new(ArchiveCode::RecordName, "a record's name is too long for the format")
+        })?;
         let mut head = Vec::with_capacity(256);
         head.extend_from_slice(b"PK\x03\x04");
         head.extend_from_slice(&version_needed(method).to_le_bytes());
@@ -237,5 +238,5 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn io_failed(error: io::Error) -> ArchiveError {
-    ArchiveError::new(Code::Io, format!("cannot write: {error}"))
+    ArchiveError::new(ArchiveCode::Io, format!("cannot write: {error}"))
 }

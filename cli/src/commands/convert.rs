@@ -48,7 +48,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = with_files(&setup.session()?, false);
-    let limits = flambeau::archive::Limits::default();
+    let limits = flambeau::archive::ArchiveLimits::default();
     let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
     if !from_source && is_exported_file(&args.input, &limits).map_err(Error::from)? {

@@ -11,7 +11,7 @@ use crate::setup::{Setup, control};
 use crate::skipped::{LeftOut, Run};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
-use flambeau::archive::Code;
+use flambeau::archive::ArchiveCode;
 use flambeau::ir::{Symbol, ValueId, nearest};
 use flambeau::rewrite::{Manager, RewriteTrace, TraceEvent};
 use flambeau::{Compilation, Error, Execution, Fault, Graph};
@@ -129,7 +129,7 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
 
 /// Returns all sections.
 fn sections() -> impl Iterator<Item = String> {
-    let archives = Code::ALL.iter().map(|c| format!("{c} {}", c.title()));
+    let archives = ArchiveCode::ALL.iter().map(|c| format!("{c} {}", c.title()));
     SECTIONS.split("\n## ").skip(1).map(|p| p.trim_end().to_owned()).chain(archives)
 }
 

@@ -1,7 +1,7 @@
 //! `flambeau export`: makes an exported program of a function or module, by a run on example arguments.
 
 use crate::commands::convert::{exported, version_named};
-use crate::exported::{Form, print};
+use crate::exported::{ExportedForm, print};
 use crate::inputs::InputArgs;
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
@@ -38,6 +38,6 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let exported = exported(&entry, &args.examples, &args.dynamic)?;
     match &args.output {
         Some(path) => Ok(exported.save(path, version)?),
-        None => print(exported.model().clone(), Form::Program, &session, PrintOptions::default()),
+        None => print(exported.model().clone(), ExportedForm::Program, &session, PrintOptions::default()),
     }
 }

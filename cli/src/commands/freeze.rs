@@ -1,8 +1,10 @@
 //! `flambeau freeze`: folds a module's weights and settings into its code.
 
+use crate::output::usage;
 use crate::program::with_files;
 use crate::setup::Setup;
 use anyhow::Result;
+use flambeau::Fault;
 use std::path::PathBuf;
 
 /// Arguments of `freeze`.
@@ -25,6 +27,11 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         module.eval();
     }
     let preserve: Vec<&str> = args.preserve.iter().map(String::as_str).collect();
-    program.freeze(&preserve)?.save(&args.output)?;
+    let frozen = program.freeze(&preserve).map_err(|error| match error.fault {
+        // A name that the module does not have.
+        Fault::Misuse => usage(error),
+        _ => error.into(),
+    })?;
+    frozen.save(&args.output)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use flambeau::analysis::Analyses;
 use flambeau::ir::text::PrintOptions;
 use flambeau::rewrite::log::Log;
-use flambeau::rewrite::manager::{Checks, Manager, Report};
+use flambeau::rewrite::manager::{Checks, Manager, PipelineReport};
 use flambeau::{Error, Session};
 use serde_json::{Value, json};
 
@@ -158,7 +158,7 @@ fn list(session: &Session) -> Result<()> {
 }
 
 /// Returns the report of each pass as JSON.
-fn passes(report: &Report) -> Vec<Value> {
+fn passes(report: &PipelineReport) -> Vec<Value> {
     let one = |p: &flambeau::rewrite::manager::PassReport| {
         let edits = p.edits.map(|e| {
             json!({

@@ -8,7 +8,7 @@ use crate::program::ProgramArgs;
 use crate::setup::Setup;
 use anyhow::{Context, Result};
 use flambeau::Session;
-use flambeau::frontend::ssa::Stage;
+use flambeau::frontend::ssa::SsaStage;
 use flambeau::ir::text::PrintOptions;
 
 /// Arguments of `print`.
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     inputs: InputArgs,
     /// The form to print; the default is `graph`, and `program` for exported programs.
     #[arg(long = "as", value_enum)]
-    form: Option<Form>,
+    form: Option<PrintForm>,
     /// For source: print the graphs after a stage of compilation.
     #[arg(long, value_name = "NAME")]
     stage: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
+enum PrintForm {
     /// The graph, in PyTorch's format.
     Graph,
     /// For exported programs: the graph as Python source, with signature and ranges.
@@ -59,13 +59,13 @@ enum Form {
     Bailouts,
 }
 
-impl Form {
+impl PrintForm {
     /// Returns the form of a specialized program, if it is one.
     fn specialized(self) -> Option<Specialized> {
         match self {
-            Form::Profiled => Some(Specialized::Profiled),
-            Form::Optimized => Some(Specialized::Optimized),
-            Form::Bailouts => Some(Specialized::Bailouts),
+            PrintForm::Profiled => Some(Specialized::Profiled),
+            PrintForm::Optimized => Some(Specialized::Optimized),
+            PrintForm::Bailouts => Some(Specialized::Bailouts),
             _ => None,
         }
     }
@@ -75,19 +75,19 @@ impl Form {
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let options = PrintOptions { locations: args.locations, exact: args.exact, ..setup.print };
     let session = setup.session()?;
-    if let Some(model) = exported::model(&args.program, &session, args.form == Some(Form::Ir))? {
+    if let Some(model) = exported::model(&args.program, &session, args.form == Some(PrintForm::Ir))? {
         let form = match args.form {
-            None | Some(Form::Program) => exported::Form::Program,
-            Some(Form::Graph) => exported::Form::Graph,
-            Some(Form::Ir) => exported::Form::Ir,
-            Some(Form::Dot) => exported::Form::Dot,
+            None | Some(PrintForm::Program) => exported::ExportedForm::Program,
+            Some(PrintForm::Graph) => exported::ExportedForm::Graph,
+            Some(PrintForm::Ir) => exported::ExportedForm::Ir,
+            Some(PrintForm::Dot) => exported::ExportedForm::Dot,
             Some(_) => {
                 return Err(misuse("an exported program is printed as `program`, `graph`, `ir` or `dot`"));
             }
         };
         return exported::print(model, form, &session, options);
     }
-    let form = args.form.unwrap_or(Form::Graph);
+    let form = args.form.unwrap_or(PrintForm::Graph);
     if let Some(form) = form.specialized() {
         output::text(plans::text(form, &args.program, &args.inputs, &session, options)?)?;
         return Ok(());
@@ -98,13 +98,13 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     match form {
-        Form::Program => return Err(misuse("only exported programs are printed as `program`")),
-        Form::Graph | Form::Ir => output::text(graph_text(graph, options)?)?,
-        Form::Code => output::text(entry.code()?)?,
-        Form::Bytecode => output::text(entry.bytecode()?)?,
-        Form::Dot => output::text(graph.to_dot())?,
-        Form::Profiled | Form::Optimized | Form::Bailouts => {}
-        Form::Stats => {
+        PrintForm::Program => return Err(misuse("only exported programs are printed as `program`")),
+        PrintForm::Graph | PrintForm::Ir => output::text(graph_text(graph, options)?)?,
+        PrintForm::Code => output::text(entry.code()?)?,
+        PrintForm::Bytecode => output::text(entry.bytecode()?)?,
+        PrintForm::Dot => output::text(graph.to_dot())?,
+        PrintForm::Profiled | PrintForm::Optimized | PrintForm::Bailouts => {}
+        PrintForm::Stats => {
             let stats = graph.statistics();
             output::line(format_args!(
                 "{} nodes, {} values, {} blocks, depth {}",
@@ -120,8 +120,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 
 /// Prints the graphs of a source after one stage of compilation.
 fn stages(args: &Args, session: &Session, name: &str) -> Result<()> {
-    let Some(stage) = Stage::ALL.into_iter().find(|s| s.name() == name) else {
-        let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
+    let Some(stage) = SsaStage::ALL.into_iter().find(|s| s.name() == name) else {
+        let names: Vec<&str> = SsaStage::ALL.iter().map(|s| s.name()).collect();
         return Err(unknown("stage", name, &names));
     };
     let text = String::from_utf8(args.program.bytes()?)

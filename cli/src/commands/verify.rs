@@ -1,4 +1,4 @@
-//! `flambeau verify`: checks a program and shows its errors.
+//! `flambeau verify`: checks a program, or one of its entries, and shows its errors.
 
 use crate::exported;
 use crate::output;
@@ -32,9 +32,15 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let program = args.program.load(&session)?;
     let unit = program.unit();
     let mut nodes = 0;
-    let names = program.entries();
+    let names = match &args.program.entry {
+        Some(name) => vec![name.clone()],
+        None => program.entries(),
+    };
     for name in &names {
-        let entry = program.entry(name)?;
+        let entry = match args.program.entry {
+            Some(_) => args.program.pick(&program)?,
+            None => program.entry(name)?,
+        };
         verify_with(entry.graph(), &**unit).map_err(flambeau::Error::from)?;
         nodes += entry.graph().node_count();
     }

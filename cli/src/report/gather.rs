@@ -1,6 +1,6 @@
 //! Gathers the data that `info` shows about a file.
 
-use super::{MissingRow, ModuleRow, OperatorRow, Report, TensorRow};
+use super::{FileReport, MissingRow, ModuleRow, OperatorRow, TensorRow};
 use anyhow::{Context, Result};
 use flambeau::exec::Kernel;
 use flambeau::ir::module::AttributeKind;
@@ -13,10 +13,10 @@ use std::path::Path;
 const VALUE: usize = 60;
 
 /// Returns the report on the file at `path`.
-pub(crate) fn report(session: &Session, path: &Path) -> Result<Report> {
+pub(crate) fn report(session: &Session, path: &Path) -> Result<FileReport> {
     let bytes = std::fs::metadata(path).with_context(|| format!("reading {}", path.display()))?.len();
-    let limits = flambeau::archive::Limits::default();
-    let empty = Report {
+    let limits = flambeau::archive::ArchiveLimits::default();
+    let empty = FileReport {
         file: path.display().to_string(),
         kind: String::new(),
         bytes,
@@ -31,7 +31,7 @@ pub(crate) fn report(session: &Session, path: &Path) -> Result<Report> {
     if !flambeau::archive::has_code_file(path, &limits).map_err(flambeau::Error::from)? {
         let weights = session.load_weights(path)?;
         let tensors = weights.iter().map(|(name, t)| TensorRow::new(name.clone(), t, "tensor")).collect();
-        return Ok(Report { kind: "tensors by name".to_owned(), tensors, ..empty });
+        return Ok(FileReport { kind: "tensors by name".to_owned(), tensors, ..empty });
     }
     let program = session.load_archive(path)?;
     let kind = format!(
@@ -39,7 +39,7 @@ pub(crate) fn report(session: &Session, path: &Path) -> Result<Report> {
         program.archive_name(),
         program.archive_version().unwrap_or_default()
     );
-    Ok(Report {
+    Ok(FileReport {
         kind,
         modules: program.module().map(|m| modules(&m)).unwrap_or_default(),
         methods: methods(&program),

@@ -11,7 +11,7 @@ use flambeau::Tensor;
 use serde_json::Value;
 
 /// All data about a file.
-pub(crate) struct Report {
+pub(crate) struct FileReport {
     /// The file's name.
     pub(crate) file: String,
     /// Format of the file, with properties of the whole file.
@@ -82,7 +82,7 @@ pub(crate) struct MissingRow {
     pub(crate) problem: String,
 }
 
-impl Report {
+impl FileReport {
     /// Returns whether the program uses an operator or function that cannot be run.
     pub(crate) fn has_missing(&self) -> bool {
         !self.missing.is_empty() || self.operators.iter().any(|o| o.missing_at.is_some())

@@ -1,13 +1,13 @@
 //! Formats a report as text.
 
-use super::{ModuleRow, Report, TensorRow};
+use super::{FileReport, ModuleRow, TensorRow};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Maximum number of modules shown without `--all`.
 const MODULES: usize = 40;
 
-pub(super) fn json(report: &Report) -> Value {
+pub(super) fn json(report: &FileReport) -> Value {
     let tensor = |t: &TensorRow| json!({"name": t.name, "dtype": t.dtype, "shape": t.sizes, "kind": t.role});
     let tensors = |rows: &[TensorRow]| rows.iter().map(tensor).collect::<Vec<_>>();
     let attribute =
@@ -40,14 +40,14 @@ pub(super) fn json(report: &Report) -> Value {
     })
 }
 
-pub(super) fn text(report: &Report, all: bool) -> String {
+pub(super) fn text(report: &FileReport, all: bool) -> String {
     let mut out = format!("{}: {}, {}\n", report.file, report.kind, counted(report.bytes as usize, "byte"));
     // Writing to a string cannot fail.
     let _ = write_parts(&mut out, report, all);
     out
 }
 
-fn write_parts(out: &mut String, report: &Report, all: bool) -> std::fmt::Result {
+fn write_parts(out: &mut String, report: &FileReport, all: bool) -> std::fmt::Result {
     let shown = if all { usize::MAX } else { MODULES };
     for module in report.modules.iter().take(shown) {
         write_module(out, module, all)?;
@@ -95,7 +95,7 @@ fn write_parts(out: &mut String, report: &Report, all: bool) -> std::fmt::Result
 }
 
 /// Returns the numbers of operators: used ones and, if there are any, ones without a kernel and unregistered ones.
-fn operator_summary(report: &Report) -> String {
+fn operator_summary(report: &FileReport) -> String {
     let mut text = format!("{} used", counted(report.operators.len(), "operator"));
     let without_kernel = report.operators.iter().filter(|o| o.missing_at.is_some()).count();
     if without_kernel > 0 {

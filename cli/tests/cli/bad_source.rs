@@ -124,7 +124,7 @@ fn programs_that_fail() {
     refused(&["run", &big, "--memory", "10"], &["limit reached", "line 2"]);
     let endless =
         source("endless", "def f():\n    i = 0\n    while i >= 0:\n        i += 1 - 1\n    return i\n");
-    refused(&["run", &endless, "--fuel", "1000"], &["limit reached"]);
+    refused(&["run", &endless, "--fuel", "1000"], &["limit reached", "line 3"]);
     let divides = source("divides", "def f(a: int):\n    return 1 // a, 1 % a\n");
     refused(&["run", &divides, "-a", "a=0"], &["X0002"]);
     assert_eq!(accepted(&["run", &divides, "-a", "a=1", "--text"]), "(1, 0)\n");

@@ -1,6 +1,6 @@
 //! Every documented exit code, and suggestions for unknown names. `own_command` tests code 3, because it has defects.
 
-use super::{accepted, file, refused, run_in, wrong};
+use super::{accepted, data, file, refused, run_in, wrong};
 
 const SOURCE: &str = "def first(x: Tensor, scale: float = 1.0):
     return torch.relu(x) * scale
@@ -12,6 +12,7 @@ def second(x: Tensor):
 #[test]
 fn command_line_errors_exit_with_2_and_suggest_names() {
     let f = file("exit_codes", "f.py", SOURCE);
+    let module = data("archive/tests/data/lstm.pt");
     let g = file("exit_codes", "g.ir", "graph(%value : int):\n  return (%value)\n");
     for (args, near) in [
         (&["prnt", &f][..], "'print'"),
@@ -32,6 +33,8 @@ fn command_line_errors_exit_with_2_and_suggest_names() {
         (&["explain", &g, "--value", "%vlaue"], "did you mean `%value`?"),
         (&["explain", &g, "--alias", "%value,%vaule"], "did you mean `%value`?"),
         (&["convert", &f, "out.pt", "-e", "secnd"], "did you mean `second`?"),
+        (&["verify", &f, "-e", "secnd"], "did you mean `second`?"),
+        (&["freeze", &module, "out.pt", "--preserve", "nope"], "no attribute `nope`"),
     ] {
         wrong(args, &[near]);
     }

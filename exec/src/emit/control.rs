@@ -2,10 +2,10 @@
 
 use super::moves::Move;
 use super::{Emit, Loc, kind_of, operand};
-use crate::bytecode::{Opcode, Operand, Site, Work};
+use crate::bytecode::{CallSite, Opcode, Operand, SiteOp};
 use crate::intrinsic::{ScalarKind, ScalarOp};
 use flambeau_ir::value::IValue;
-use flambeau_ir::{BlockId, NodeId, Prim, ValueId};
+use flambeau_ir::{BlockId, NodeId, ValueId};
 
 /// A construct whose blocks are being emitted.
 pub(super) struct Open {
@@ -146,7 +146,7 @@ impl Emit<'_> {
 
     pub(super) fn begin_grad(&mut self, node: NodeId) {
         let operands = self.site_operands(node, 0);
-        let site = self.add_site(Site { work: Work::Nothing, node, operands, dests: 0..0 });
+        let site = self.add_site(CallSite { work: SiteOp::Nothing, node, operands, dests: 0..0 });
         let any = self.words.take(None);
         self.push(node, Opcode::AnyDefined, any, site, 0);
         let to_else = self.jump_if(node, Cond::Word(any), false, 0);
@@ -287,15 +287,16 @@ impl Emit<'_> {
         }
         self.parallel(ret, moves);
         let counts = graph.use_count(graph.result(graph.param(block), 0)) != 0;
+        // The jumps belong to the loop, which has a location: they fail when a limit is reached.
         let exit = match body.max {
             None if !counts => {
-                self.jump_if(ret, cond, true, body.top);
+                self.jump_if(node, cond, true, body.top);
                 None
             }
             max => {
-                let exit = self.jump_if(ret, cond, false, 0);
+                let exit = self.jump_if(node, cond, false, 0);
                 let limit = max.unwrap_or_else(|| self.known_word(i64::MAX as u64));
-                self.next(ret, body.trip, limit, body.top);
+                self.next(node, body.trip, limit, body.top);
                 exit
             }
         };
@@ -305,7 +306,6 @@ impl Emit<'_> {
         for jump in body.exits.iter().copied().chain(exit) {
             self.patch(Some(jump));
         }
-        debug_assert!(graph.is_prim(node, Prim::Loop));
     }
 
     /// Returns the register of a word that is a known constant.
@@ -386,7 +386,7 @@ impl Emit<'_> {
         let ret = graph.ret(block);
         if graph.owner(block).is_none() {
             let operands = self.site_operands(ret, 0);
-            let site = self.add_site(Site { work: Work::Nothing, node: ret, operands, dests: 0..0 });
+            let site = self.add_site(CallSite { work: SiteOp::Nothing, node: ret, operands, dests: 0..0 });
             self.push(ret, Opcode::Ret, site, 0, 0);
             return;
         }

@@ -15,10 +15,10 @@ mod pairs;
 mod regs;
 mod tasks;
 
-use crate::bailout::Failures;
-use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
+use crate::bailout::BailoutFailures;
+use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, SiteOp};
 use crate::callees::Callees;
-use crate::counter::Counter;
+use crate::counter::NodeCounter;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
@@ -92,13 +92,13 @@ pub(crate) struct Emit<'g> {
     temps: Vec<Loc>,
     instrs: Vec<Instr>,
     nodes: Vec<NodeId>,
-    sites: Vec<Site>,
+    sites: Vec<CallSite>,
     operands: Vec<Operand>,
     scalars: Vec<u64>,
     word_of: HashMap<u64, u32, FxBuildHasher>,
     constants: Vec<IValue>,
     params: Vec<Operand>,
-    counters: Vec<Counter>,
+    counters: Vec<NodeCounter>,
     opens: Vec<Open>,
     /// The last jump target: the instruction there must not be combined with the one before it.
     label: u32,
@@ -152,7 +152,7 @@ impl Code {
     pub fn emit(verified: Verified, function: Symbol, callees: &dyn Callees) -> Code {
         let mut emit = Emit::new(verified.graph(), callees);
         emit.run();
-        let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, Work::BailOut(_));
+        let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, SiteOp::BailOut(_));
         let bailouts = (0..emit.sites.len() as u32).filter(is_bailout).collect();
         Code {
             graph: Arc::clone(verified.graph()),
@@ -175,7 +175,7 @@ impl Code {
             params: emit.params,
             declared: declared(verified.graph()),
             bailouts,
-            failed: Failures::default(),
+            failed: BailoutFailures::default(),
             counters: emit.counters,
         }
     }
@@ -394,13 +394,13 @@ impl<'g> Emit<'g> {
         start..self.operands.len() as u32
     }
 
-    fn add_site(&mut self, site: Site) -> u32 {
+    fn add_site(&mut self, site: CallSite) -> u32 {
         self.sites.push(site);
         self.sites.len() as u32 - 1
     }
 
     /// Emits a node as a call: operands from the `skip`th, then the constants `more`.
-    fn call_site(&mut self, node: NodeId, op: Opcode, work: Work, skip: usize, more: Vec<IValue>) {
+    fn call_site(&mut self, node: NodeId, op: Opcode, work: SiteOp, skip: usize, more: Vec<IValue>) {
         let mut operands = self.site_operands(node, skip);
         for value in more {
             self.constants.push(value);
@@ -409,7 +409,7 @@ impl<'g> Emit<'g> {
         }
         let graph = self.graph;
         let dests = self.site_dests(graph.results(node));
-        let site = self.add_site(Site { work, node, operands, dests });
+        let site = self.add_site(CallSite { work, node, operands, dests });
         self.push(node, op, site, 0, 0);
     }
 

@@ -4,8 +4,8 @@ use super::moves::Move;
 use super::tasks::is_wait;
 use super::{Emit, Loc, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Forked, Instr, Opcode, Work};
-use crate::counter::Counter;
+use crate::bytecode::{Forked, Instr, Opcode, SiteOp};
+use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
@@ -55,7 +55,7 @@ impl Emit<'_> {
         let found = found.and_then(|kernel| Ok((kernel, resolve::defaults(graph, node)?)));
         let (kernel, defaults) =
             found.unwrap_or_else(|error| (Kernel::new(move |_| Err(error.clone())), Vec::new()));
-        self.call_site(node, Opcode::Op, Work::Kernel(kernel), 0, defaults);
+        self.call_site(node, Opcode::Op, SiteOp::Kernel(kernel), 0, defaults);
         self.read(node);
         self.fast(node);
     }
@@ -97,44 +97,44 @@ impl Emit<'_> {
             Prim::GetAttr if self.get_slot(node) => {}
             Prim::SetAttr if self.set_slot(node) => {}
             Prim::CallFunction => match resolve::callee(self.graph, node) {
-                Ok(name) => self.call(node, Work::Function(name), 1),
+                Ok(name) => self.call(node, SiteOp::Function(name), 1),
                 Err(error) => self.failing(node, error),
             },
             Prim::CallMethod => match resolve::name_attr(self.graph, node) {
                 Ok(name) => self.call(node, self.static_method(node, name), 0),
                 Err(error) => self.failing(node, error),
             },
-            Prim::Enter => self.call(node, Work::Enter, 0),
-            Prim::Exit => self.call(node, Work::Exit, 0),
+            Prim::Enter => self.call(node, SiteOp::Enter, 0),
+            Prim::Exit => self.call(node, SiteOp::Exit, 0),
             Prim::Profile if self.graph.operand_count(node) == 0 && self.graph.result_count(node) == 0 => {
                 let counter = self.counters.len() as u32;
-                self.counters.push(Counter::new(node));
+                self.counters.push(NodeCounter::new(node));
                 self.push(node, Opcode::Count, counter, 0, 0);
             }
-            Prim::AwaitableWait => self.call(node, Work::Await, 0),
+            Prim::AwaitableWait => self.call(node, SiteOp::Await, 0),
             prim if structural::is_control(prim) => self.with_subgraph(node, prim),
-            prim => self.call_site(node, Opcode::Op, Work::Prim(prim), 0, Vec::new()),
+            prim => self.call_site(node, Opcode::Op, SiteOp::Prim(prim), 0, Vec::new()),
         }
     }
 
-    fn call(&mut self, node: NodeId, work: Work, skip: usize) {
+    fn call(&mut self, node: NodeId, work: SiteOp, skip: usize) {
         self.call_site(node, Opcode::Call, work, skip, Vec::new());
     }
 
     /// Emits a call that returns `error` when it is executed.
     fn failing(&mut self, node: NodeId, error: crate::KernelError) {
-        let work = Work::Kernel(Kernel::new(move |_| Err(error.clone())));
+        let work = SiteOp::Kernel(Kernel::new(move |_| Err(error.clone())));
         self.call_site(node, Opcode::Op, work, 0, Vec::new());
     }
 
     /// Returns the function of a method if the class is statically known. Methods of interfaces are resolved at the
     /// call.
-    fn static_method(&self, node: NodeId, name: Symbol) -> Work {
+    fn static_method(&self, node: NodeId, name: Symbol) -> SiteOp {
         let class = self.graph.operands(node).next().map(|v| self.graph.ty(v));
         let function = class
             .filter(|c| matches!(c.kind(), TypeKind::Class(_)))
             .and_then(|class| self.callees.method(class, name));
-        function.map_or(Work::Method(name), Work::Function)
+        function.map_or(SiteOp::Method(name), SiteOp::Function)
     }
 
     fn with_subgraph(&mut self, node: NodeId, prim: Prim) {
@@ -145,24 +145,24 @@ impl Emit<'_> {
         };
         let result = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
         let work = match prim {
-            Prim::Fork => Work::Fork(Box::new(Forked {
+            Prim::Fork => SiteOp::Fork(Box::new(Forked {
                 body,
                 code: OnceLock::new(),
                 elem: result.future_elem().unwrap_or(Type::ANY),
                 concurrent: self.tasks.concurrent.contains(node),
             })),
             Prim::BailOut => {
-                let work = Work::BailOut(Box::new(Bailout::new(body, result)));
+                let work = SiteOp::BailOut(Box::new(Bailout::new(body, result)));
                 return self.call_site(node, Opcode::BailOut, work, 0, Vec::new());
             }
-            Prim::FusionGroup => match crate::fused::Group::compile(&body) {
+            Prim::FusionGroup => match crate::fused::FusedGroup::compile(&body) {
                 Some(group) => {
-                    let work = Work::Fused(Box::new(group));
+                    let work = SiteOp::Fused(Box::new(group));
                     return self.call_site(node, Opcode::Fused, work, 0, Vec::new());
                 }
-                None => Work::Subgraph(body, OnceLock::new()),
+                None => SiteOp::Subgraph(body, OnceLock::new()),
             },
-            _ => Work::Subgraph(body, OnceLock::new()),
+            _ => SiteOp::Subgraph(body, OnceLock::new()),
         };
         self.call(node, work, 0);
     }

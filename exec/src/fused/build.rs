@@ -1,6 +1,6 @@
 //! Builds a tile program from a pointwise subgraph, using the [`Pointwise`] formulas of its operators.
 
-use super::program::{Chunk, Expression, Input, Program};
+use super::program::{Chunk, Expression, TileInput, TileProgram};
 use crate::pointwise::{Pointwise, TileArg, TileBuilder, TileVal};
 use flambeau_ir::attr::names;
 use flambeau_ir::{Graph, IValue, NodeId, OpKind, Prim, Type, ValueId};
@@ -14,12 +14,12 @@ struct Build<'g> {
     graph: &'g Graph,
     builder: TileBuilder,
     values: HashMap<ValueId, TileArg, FxBuildHasher>,
-    inputs: Vec<Input>,
+    inputs: Vec<TileInput>,
     chunks: Vec<Chunk>,
     pieces: u32,
 }
 
-pub(super) fn build(graph: &Graph) -> Option<Program> {
+pub(super) fn build(graph: &Graph) -> Option<TileProgram> {
     let mut build = Build {
         graph,
         builder: TileBuilder::new(),
@@ -33,7 +33,7 @@ pub(super) fn build(graph: &Graph) -> Option<Program> {
         if !(ty.is_tensor() || ty == Type::FLOAT || ty == Type::INT || ty == Type::NUMBER) {
             return None;
         }
-        build.input(input, Input::Arg(i as u32));
+        build.input(input, TileInput::Arg(i as u32));
     }
     for node in graph.nodes(graph.root()) {
         build.node(node)?;
@@ -52,11 +52,15 @@ pub(super) fn build(graph: &Graph) -> Option<Program> {
         outputs.push(value);
     }
     build.masks_stay_inside()?;
-    Program::of(&Expression { steps: build.builder.steps(), outputs: &outputs }, build.inputs, build.chunks)
+    TileProgram::of(
+        &Expression { steps: build.builder.steps(), outputs: &outputs },
+        build.inputs,
+        build.chunks,
+    )
 }
 
 impl Build<'_> {
-    fn input(&mut self, value: ValueId, input: Input) {
+    fn input(&mut self, value: ValueId, input: TileInput) {
         self.values.insert(value, TileArg::Lanes(TileVal::Input(self.inputs.len() as u32)));
         self.inputs.push(input);
     }
@@ -100,7 +104,7 @@ impl Build<'_> {
         }
         self.chunks.push(Chunk { arg, chunks, dim });
         for result in graph.results(node) {
-            self.input(result, Input::Piece(self.pieces));
+            self.input(result, TileInput::Piece(self.pieces));
             self.pieces += 1;
         }
         Some(())

@@ -7,7 +7,7 @@
 
 use crate::pointwise::TileOp;
 use flambeau_tensor::math::Real;
-use flambeau_tensor::simd::{self, Sets};
+use flambeau_tensor::simd::{self, InstructionSets};
 use std::marker::PhantomData;
 
 /// Lanes per group. Every loop of this module processes a multiple of this number.
@@ -67,9 +67,9 @@ impl<L: Lane, T: Real> Sweep<'_, L, T> {
     }
 }
 
-impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
+impl<L: Lane, T: Real> simd::Multiversioned for Sweep<'_, L, T> {
     type Output = ();
-    const SETS: Sets = Sets::All;
+    const SETS: InstructionSets = InstructionSets::All;
 
     #[inline(always)]
     fn run(self) {

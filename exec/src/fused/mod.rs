@@ -16,16 +16,16 @@ use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
-use program::{Input, Program};
+use program::{TileInput, TileProgram};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use tile::TilePool;
 
 /// A compiled fused group.
-pub(crate) struct Group {
+pub(crate) struct FusedGroup {
     graph: Arc<Graph>,
     code: OnceLock<Arc<Code>>,
-    program: Program,
+    program: TileProgram,
     f32_tiles: TilePool<f32>,
     f64_tiles: TilePool<f64>,
 }
@@ -44,11 +44,11 @@ enum Lane {
     Number(f64),
 }
 
-impl Group {
+impl FusedGroup {
     /// Compiles a subgraph; returns `None` if it contains an operator without a formula.
-    pub(crate) fn compile(graph: &Arc<Graph>) -> Option<Group> {
+    pub(crate) fn compile(graph: &Arc<Graph>) -> Option<FusedGroup> {
         let program = build::build(graph)?;
-        Some(Group {
+        Some(FusedGroup {
             graph: Arc::clone(graph),
             code: OnceLock::new(),
             program,
@@ -102,7 +102,7 @@ impl Group {
     }
 
     /// Computes a group of one block, if its tensors are rows of one shape; returns whether they are. This takes a
-    /// fraction of the time of [`Group::sweep`], which divides larger groups into blocks.
+    /// fraction of the time of [`FusedGroup::sweep`], which divides larger groups into blocks.
     fn run_small<T: Real>(
         &self,
         pool: &TilePool<T>,
@@ -149,8 +149,8 @@ impl Group {
     fn collect<'a>(&self, args: &'a [IValue], pieces: &'a [Tensor], lanes: &mut Lanes<'a>) -> bool {
         for input in &self.program.inputs {
             let tensor = match *input {
-                Input::Piece(i) => &pieces[i as usize],
-                Input::Arg(i) => match args.get(i as usize) {
+                TileInput::Piece(i) => &pieces[i as usize],
+                TileInput::Arg(i) => match args.get(i as usize) {
                     Some(IValue::Tensor(t)) => t,
                     Some(IValue::Float(x)) => {
                         lanes.sources.push(Lane::Number(*x));

@@ -4,7 +4,7 @@ use crate::pointwise::{TileOp, TileStep, TileVal};
 
 /// The source of an input's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Input {
+pub(super) enum TileInput {
     /// An argument of the group.
     Arg(u32),
     /// A piece of a chunk, numbered across all chunks.
@@ -42,9 +42,9 @@ pub(super) struct Step {
 
 /// A tile program.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct TileProgram {
     pub(super) chunks: Vec<Chunk>,
-    pub(super) inputs: Vec<Input>,
+    pub(super) inputs: Vec<TileInput>,
     pub(super) constants: Vec<f64>,
     pub(super) steps: Vec<Step>,
     /// Per output, the number of the output that holds its value: its own, or an earlier one that is the same value.
@@ -60,10 +60,14 @@ pub(super) struct Expression<'a> {
     pub(super) outputs: &'a [TileVal],
 }
 
-impl Program {
+impl TileProgram {
     /// Assigns tiles to steps, reusing a tile after the last use of its value. Returns `None` if an output is not the
     /// result of a step.
-    pub(super) fn of(expression: &Expression<'_>, inputs: Vec<Input>, chunks: Vec<Chunk>) -> Option<Program> {
+    pub(super) fn of(
+        expression: &Expression<'_>,
+        inputs: Vec<TileInput>,
+        chunks: Vec<Chunk>,
+    ) -> Option<TileProgram> {
         let steps = expression.steps;
         let mut last = vec![0usize; steps.len()];
         for (i, step) in steps.iter().enumerate() {
@@ -81,7 +85,7 @@ impl Program {
             let Slot::Output(at) = *slot else { return None };
             outputs.push(at);
         }
-        let mut program = Program {
+        let mut program = TileProgram {
             chunks,
             inputs,
             constants: Vec::new(),

@@ -5,7 +5,7 @@
 
 use super::Lane;
 use super::lanes::{self, GROUP};
-use super::program::{Program, Slot, Step};
+use super::program::{Slot, Step, TileProgram};
 use flambeau_tensor::loops::blockwise_len;
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -36,7 +36,7 @@ pub(super) enum Lent<'a, T> {
 impl<T: Real> TilePool<T> {
     /// Returns a free buffer set. Its lock is held for the whole run; that cannot deadlock, because a run executes no
     /// program code.
-    pub(super) fn acquire(&self, program: &Program) -> Lent<'_, T> {
+    pub(super) fn acquire(&self, program: &TileProgram) -> Lent<'_, T> {
         match self.0.iter().find_map(Mutex::try_lock) {
             Some(free) => {
                 Lent::Pooled(MutexGuard::map(free, |tiles| tiles.get_or_insert_with(|| Tiles::new(program))))
@@ -56,7 +56,7 @@ impl<T> Lent<'_, T> {
 }
 
 impl<T: Real> Tiles<T> {
-    fn new(program: &Program) -> Self {
+    fn new(program: &TileProgram) -> Self {
         let n =
             program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
         let mut tiles = Tiles { buffers: vec![vec![T::ZERO; blockwise_len::<T>()]; n] };
@@ -67,7 +67,7 @@ impl<T: Real> Tiles<T> {
     }
 
     /// Fills the tiles of broadcast numbers, for blocks of at most `block` elements.
-    pub(super) fn begin(&mut self, program: &Program, sources: &[Lane], block: usize) {
+    pub(super) fn begin(&mut self, program: &TileProgram, sources: &[Lane], block: usize) {
         for (i, source) in sources.iter().enumerate() {
             if let Lane::Number(x) = source {
                 let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))];
@@ -77,7 +77,13 @@ impl<T: Real> Tiles<T> {
     }
 
     /// Runs one block: `ins` has a slice per tensor input, `outs` a slice per output.
-    pub(super) fn run(&mut self, program: &Program, sources: &[Lane], ins: &[&[T]], outs: &mut [&mut [T]]) {
+    pub(super) fn run(
+        &mut self,
+        program: &TileProgram,
+        sources: &[Lane],
+        ins: &[&[T]],
+        outs: &mut [&mut [T]],
+    ) {
         let n = outs.first().map_or(0, |o| o.len());
         let direct = n.is_multiple_of(GROUP);
         let padded = n.next_multiple_of(GROUP);
@@ -108,7 +114,7 @@ impl<T: Real> Tiles<T> {
 
 /// Returns the index of a slot's buffer.
 #[inline(always)]
-fn buffer_index(program: &Program, slot: Slot) -> usize {
+fn buffer_index(program: &TileProgram, slot: Slot) -> usize {
     let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
     match slot {
         Slot::Tile(i) => i as usize,
@@ -120,7 +126,7 @@ fn buffer_index(program: &Program, slot: Slot) -> usize {
 
 /// The state of a block while its steps run.
 struct Block<'b, 'i, 'o, T: Real> {
-    program: &'b Program,
+    program: &'b TileProgram,
     sources: &'b [Lane],
     buffers: &'b mut [Vec<T>],
     ins: &'b [&'i [T]],

@@ -2,7 +2,7 @@
 //! numbers at the limits of their range, long lists.
 
 use crate::sample::Gen;
-use flambeau_analysis::shape::{Dims, Fact, Operand, Range, Strides, Symbols, TensorFact};
+use flambeau_analysis::shape::{Dims, Fact, OperandFact, Range, Strides, Symbols, TensorFact};
 use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{FunctionSchema, Type};
@@ -40,7 +40,7 @@ pub(super) fn operands(
     schema: &FunctionSchema,
     symbols: &mut Symbols,
     g: &mut Gen<'_>,
-) -> Vec<Operand<'static>> {
+) -> Vec<OperandFact<'static>> {
     let n = match g.below(12) {
         0 => g.below(schema.args.len() + 1),
         1 => schema.args.len() + 1,
@@ -50,7 +50,7 @@ pub(super) fn operands(
     (0..n).map(|i| operand(ty(i), symbols, g)).collect()
 }
 
-fn operand(ty: Type, symbols: &mut Symbols, g: &mut Gen<'_>) -> Operand<'static> {
+fn operand(ty: Type, symbols: &mut Symbols, g: &mut Gen<'_>) -> OperandFact<'static> {
     let fact = if g.one_in(8) { any(symbols, g, 2) } else { of_type(ty, symbols, g) };
     let constant = match ty.unwrap_optional().kind() {
         TypeKind::Str => Some(IValue::str(g.pick::<&str>(STRINGS))),
@@ -66,7 +66,7 @@ fn operand(ty: Type, symbols: &mut Symbols, g: &mut Gen<'_>) -> Operand<'static>
         (_, TypeKind::Number) => *g.pick(&[Type::INT, Type::FLOAT, Type::BOOL, Type::COMPLEX, Type::NUMBER]),
         _ => ty,
     };
-    Operand { fact: Cow::Owned(fact), ty: if g.one_in(10) { Type::ANY } else { actual }, constant }
+    OperandFact { fact: Cow::Owned(fact), ty: if g.one_in(10) { Type::ANY } else { actual }, constant }
 }
 
 fn of_type(ty: Type, symbols: &mut Symbols, g: &mut Gen<'_>) -> Fact {

@@ -5,7 +5,7 @@
 
 use crate::sample::Gen;
 use flambeau_analysis::shape::{
-    Dtype, Fact, Operand, Range, Shape, ShapeCx, Symbols, TensorFact, Valuation, conclude,
+    Dtype, Fact, OperandFact, Range, ResultShapes, ShapeCx, Symbols, TensorFact, Valuation, conclude,
 };
 use flambeau_ir::types::Dim;
 use flambeau_ir::value::IValue;
@@ -90,8 +90,8 @@ impl<'a, 'b> Forgetting<'a, 'b> {
         t
     }
 
-    fn operand(&mut self, value: &IValue, declared: Type) -> Operand<'static> {
-        let mut operand = Operand::of(value);
+    fn operand(&mut self, value: &IValue, declared: Type) -> OperandFact<'static> {
+        let mut operand = OperandFact::of(value);
         match self.g.below(6) {
             0 | 1 => {}
             2 => {
@@ -126,19 +126,19 @@ impl Forecast {
     /// Predicts the results of a call from exact facts of the arguments.
     #[must_use]
     pub fn of_all(registry: &Registry, id: OpId, args: &[IValue]) -> Forecast {
-        let operands = args.iter().map(Operand::of).collect();
+        let operands = args.iter().map(OperandFact::of).collect();
         Forecast::from_operands(registry, id, operands, Symbols::new(), Valuation::new())
     }
 
     fn from_operands(
         registry: &Registry,
         id: OpId,
-        operands: Vec<Operand<'static>>,
+        operands: Vec<OperandFact<'static>>,
         mut symbols: Symbols,
         valuation: Valuation,
     ) -> Forecast {
         let schema = registry.schema(id);
-        let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));
+        let (shape, dtype) = (registry.facet::<ResultShapes>(id), registry.facet::<Dtype>(id));
         let premises: Vec<_> = operands.iter().map(|o| (&o.fact, o.constant.is_some())).collect();
         let premises = format!("{premises:?} (where {valuation:?})");
         let mut cx = ShapeCx::new(Some(schema), operands, &mut symbols);

@@ -1,4 +1,4 @@
-//! Tests facts against runs: the `Shape` and `Dtype` rules of operators, and the conclusions [`Shapes`] draws from them
+//! Tests facts against runs: the `ResultShapes` and `Dtype` rules of operators, and the conclusions [`Shapes`] draws from them
 //! about whole programs.
 //!
 //! A rule is sound if every result of a call is covered by the fact predicted for it, whichever part of the operands'
@@ -20,16 +20,16 @@ pub use watch::{Watched, watch, watch_partial};
 
 use crate::kernel::Kernel;
 use crate::sample::Gen;
-use flambeau_analysis::shape::{Dtype, Shape, ShapeCx, Symbols, conclude};
+use flambeau_analysis::shape::{Dtype, ResultShapes, ShapeCx, Symbols, conclude};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
-use flambeau_tensor::Budget;
+use flambeau_tensor::MemoryBudget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Number of trials per operator.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct TrialCount {
     /// Calls with sampled arguments.
     pub samples: u64,
     /// Calls with boundary arguments.
@@ -42,9 +42,9 @@ pub struct Effort {
     pub seed: u64,
 }
 
-impl Default for Effort {
+impl Default for TrialCount {
     fn default() -> Self {
-        Effort { samples: 4, borders: 10, parts: 2, arbitrary: 16, seed: 1 }
+        TrialCount { samples: 4, borders: 10, parts: 2, arbitrary: 16, seed: 1 }
     }
 }
 
@@ -69,12 +69,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const KEPT: usize = 3;
 
 /// Tests the rules of all operators for which `chosen` returns true.
-pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: Effort) -> Vec<FactTrial> {
+pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: TrialCount) -> Vec<FactTrial> {
     registry.ids().filter(|&id| chosen(id)).map(|id| try_operator(registry, id, effort)).collect()
 }
 
 /// Tests the rules of one operator.
-pub fn try_operator(registry: &Registry, id: OpId, effort: Effort) -> FactTrial {
+pub fn try_operator(registry: &Registry, id: OpId, effort: TrialCount) -> FactTrial {
     let operator = registry.schema(id).full_name();
     let mut trial = FactTrial { operator, checked: 0, raised: 0, failures: Vec::new() };
     let mut seeds = Gen::from_seed(effort.seed.wrapping_mul(0x9E37_79B9) ^ id.index() as u64);
@@ -115,7 +115,7 @@ impl FactTrial {
         let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
             return self.fail(format!("a rule panics on {shown}"));
         };
-        let run = || Budget::new(MEMORY).run(|| arguments::call(registry, id, args));
+        let run = || MemoryBudget::new(MEMORY).run(|| arguments::call(registry, id, args));
         match catch_unwind(AssertUnwindSafe(run)) {
             Err(_) => self.fail(format!("the kernel panics on {shown}")),
             Ok(None | Some(Err(_))) => self.raised += 1,
@@ -134,7 +134,7 @@ impl FactTrial {
     /// Evaluates the rules on arbitrary facts, which need not fit the schema.
     fn arbitrary(&mut self, registry: &Registry, id: OpId, g: &mut Gen<'_>) {
         let schema = registry.schema(id);
-        let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));
+        let (shape, dtype) = (registry.facet::<ResultShapes>(id), registry.facet::<Dtype>(id));
         if shape.is_none() && dtype.is_none() {
             return;
         }

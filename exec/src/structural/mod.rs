@@ -15,7 +15,7 @@ pub use types::{fits_inputs, fits_tensor, is_refined};
 
 use crate::callees::Callees;
 use crate::error::{Fault, KernelError};
-use crate::kernel::{KernelCx, KernelResult, Site};
+use crate::kernel::{CallOrigin, KernelCx, KernelResult};
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::{Future, IValue, PrintStyle, Task, print_value};
@@ -154,8 +154,8 @@ pub fn one_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
 /// Returns the node that is being run.
 fn current_node<'a>(cx: &KernelCx<'a>) -> Result<(&'a Graph, NodeId), KernelError> {
     match cx.site() {
-        Site::Node(graph, node) => Ok((graph, node)),
-        Site::Schema(_) => Err(KernelError::internal("a structural operator outside a graph")),
+        CallOrigin::Node(graph, node) => Ok((graph, node)),
+        CallOrigin::Schema(_) => Err(KernelError::internal("a structural operator outside a graph")),
     }
 }
 

@@ -5,9 +5,9 @@
 //! gradients then have a history of their own, which a further walk differentiates.
 
 use super::history::{self, Edge, Node, NodeKind, OpCall, WalkMode};
-use super::linear::{self, Linear};
+use super::linear::{self, LinearMap};
 use super::region::Geometry;
-use super::{Derivative, Formula, Input, Tape, record};
+use super::{Derivative, Formula, FormulaInput, Tape, record};
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::IValue;
@@ -27,7 +27,7 @@ struct PendingNode {
 /// requires it. Only nodes between the outputs and the inputs are visited.
 ///
 /// # Errors
-/// Returns `Unsupported` if a gradient reaches an operator without a known derivative. Returns `Input` if a tensor that
+/// Returns `Unsupported` if a gradient reaches an operator without a known derivative. Returns `FormulaInput` if a tensor that
 /// a formula reads was modified or released after it was saved, or if an output does not require a gradient.
 pub fn gradients(
     tape: &Tape,
@@ -36,19 +36,19 @@ pub fn gradients(
     mode: WalkMode,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
-    let origin = |t: &Tensor| history::edge(t).map(|edge| (edge.node.id, edge.output));
-    let wanted: Vec<Option<Origin>> = inputs.iter().map(origin).collect();
+    let node_output = |t: &Tensor| history::gradient_edge(t).map(|edge| (edge.node.id, edge.output));
+    let wanted: Vec<Option<NodeOutput>> = inputs.iter().map(node_output).collect();
     gradients_at(tape, outputs, &wanted, mode, host)
 }
 
 /// The id of a node, and one of its outputs.
-type Origin = (u64, usize);
+type NodeOutput = (u64, usize);
 
 /// Returns the gradients that arrive at outputs of nodes.
 fn gradients_at(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
-    wanted: &[Option<Origin>],
+    wanted: &[Option<NodeOutput>],
     mode: WalkMode,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
@@ -68,7 +68,7 @@ fn gradients_at(
     })
 }
 
-/// Accumulates gradients into the leaves that `outputs` depend on (see [`gathered`]), for given gradients of the
+/// Accumulates gradients into the leaves that `outputs` depend on (see [`accumulated_grad`]), for given gradients of the
 /// outputs. As in [`gradients`], the walk is recorded only if `mode` requires it.
 ///
 /// # Errors
@@ -81,35 +81,39 @@ pub fn backward(
 ) -> Result<(), ExecError> {
     on_host(tape, mode, host, |host| {
         Walk::new(tape, mode, outputs)?.run(host, &mut |node, grads| match (&node.kind, grads.first()) {
-            (NodeKind::Leaf(leaf), Some(Some(grad))) => gather(leaf, grad, mode),
+            (NodeKind::Leaf(leaf), Some(Some(grad))) => accumulate(leaf, grad, mode),
             _ => Ok(()),
         })
     })
 }
 
 /// Adds a gradient to the gradient accumulated in a leaf.
-fn gather(leaf: &Weak<history::Gathered>, grad: &Tensor, mode: WalkMode) -> Result<(), KernelError> {
+fn accumulate(
+    leaf: &Weak<history::AccumulatedGrad>,
+    grad: &Tensor,
+    mode: WalkMode,
+) -> Result<(), KernelError> {
     // The leaf tensor was dropped, so its gradient is unobservable.
-    let Some(gathered) = leaf.upgrade() else { return Ok(()) };
-    let mut gathered = gathered.0.lock();
-    match &*gathered {
-        Some(before) if mode.create_graph => *gathered = Some(linear::sum(before, grad, true)?),
+    let Some(accumulated_grad) = leaf.upgrade() else { return Ok(()) };
+    let mut accumulated_grad = accumulated_grad.0.lock();
+    match &*accumulated_grad {
+        Some(before) if mode.create_graph => *accumulated_grad = Some(linear::sum(before, grad, true)?),
         // Accumulate in place: the gradient may already be shared with the program.
         Some(before) => before.copy_(&linear::sum(before, grad, false)?)?,
-        None if mode.create_graph => *gathered = Some(grad.clone()),
-        None => *gathered = Some(grad.clone_data()?),
+        None if mode.create_graph => *accumulated_grad = Some(grad.clone()),
+        None => *accumulated_grad = Some(grad.clone_data()?),
     }
     Ok(())
 }
 
 /// Returns the gradient accumulated in a tensor, if it is a leaf of a recorded graph.
-pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
-    history::gathered(tensor)
+pub fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
+    history::accumulated_grad(tensor)
 }
 
 /// Removes the gradient accumulated in a tensor.
-pub fn clear_gathered(tensor: &Tensor) {
-    history::clear_gathered(tensor);
+pub fn clear_accumulated_grad(tensor: &Tensor) {
+    history::clear_accumulated_grad(tensor);
 }
 
 /// Makes a tensor a leaf that requires no gradient, dropping its history.
@@ -122,12 +126,12 @@ pub fn detach(tensor: &Tensor) -> Result<(), KernelError> {
 
 /// Whether a tensor was not produced by a recorded operator.
 pub fn is_leaf(tensor: &Tensor) -> bool {
-    history::edge(tensor).is_none_or(|edge| history::is_leaf(&edge))
+    history::gradient_edge(tensor).is_none_or(|edge| history::is_leaf(&edge))
 }
 
 /// Whether a gradient can propagate from a tensor.
 pub fn is_recorded(tensor: &Tensor) -> bool {
-    history::edge(tensor).is_some()
+    history::gradient_edge(tensor).is_some()
 }
 
 /// Runs a walk with the tape set on the host if the walk is recorded, and with no tape otherwise.
@@ -156,7 +160,7 @@ impl<'t> Walk<'t> {
     fn new(tape: &'t Tape, mode: WalkMode, outputs: &[(Tensor, Tensor)]) -> Result<Walk<'t>, ExecError> {
         let mut walk = Walk { tape, mode, pending: BTreeMap::new(), visited: None, began: 0 };
         for (output, grad) in outputs {
-            let edge = history::edge(output).ok_or_else(|| {
+            let edge = history::gradient_edge(output).ok_or_else(|| {
                 let message = "element 0 of tensors does not require grad and does not have a grad_fn";
                 ExecError::of(&KernelError::input(message))
             })?;
@@ -168,7 +172,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Restricts the walk to nodes from which one of the wanted nodes can be reached.
-    fn restrict_to(&mut self, wanted: &[Option<Origin>]) {
+    fn restrict_to(&mut self, wanted: &[Option<NodeOutput>]) {
         let wanted: Vec<u64> = wanted.iter().flatten().map(|(id, _)| *id).collect();
         // No node depends on one with a greater id.
         let Some(&first) = wanted.iter().min() else {
@@ -242,7 +246,7 @@ impl<'t> Walk<'t> {
         grads: &[Option<Tensor>],
     ) -> Result<(), ExecError> {
         for (output, grad) in outputs.iter().zip(grads) {
-            if let (Some(edge), Some(grad)) = (output.as_ref().and_then(history::edge), grad) {
+            if let (Some(edge), Some(grad)) = (output.as_ref().and_then(history::gradient_edge), grad) {
                 self.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
             }
         }
@@ -298,16 +302,17 @@ impl<'t> Walk<'t> {
                 let call = Call { walk: self, node, call };
                 call.back_of_write(&grad, (base, view), *target, host)
             }
-            (NodeKind::Flat, Some(grad)) => {
+            (NodeKind::ZeroDerivative, Some(grad)) => {
                 let mut sent: Sent<'_> = node.edges[0].iter().map(|edge| (edge, grad.clone())).collect();
                 for edge in node.edges[1..].iter().flatten().filter(|edge| self.visits(&edge.node)) {
                     sent.push((edge, edge.geometry.zeros().map_err(|e| ExecError::of(&e))?));
                 }
                 Ok(sent)
             }
-            (NodeKind::Sum | NodeKind::Flat | NodeKind::Linear(_) | NodeKind::Write { .. }, None) => {
-                Ok(Sent::new())
-            }
+            (
+                NodeKind::Sum | NodeKind::ZeroDerivative | NodeKind::Linear(_) | NodeKind::Write { .. },
+                None,
+            ) => Ok(Sent::new()),
         }
     }
 }
@@ -328,12 +333,12 @@ impl<'n> Call<'_, 'n> {
         self.call.arg_edges[arg].of(self.node.call_edges())
     }
 
-    /// Whether the walk visits the origin of an argument.
+    /// Whether the walk visits the gradient edge of an argument.
     fn needs(self, arg: usize) -> bool {
         self.edges(arg).iter().flatten().any(|edge| self.walk.visits(&edge.node))
     }
 
-    fn input(self, input: Input, grads: &[Option<Tensor>]) -> Result<IValue, ExecError> {
+    fn input(self, input: FormulaInput, grads: &[Option<Tensor>]) -> Result<IValue, ExecError> {
         let record = self.walk.mode.create_graph;
         self.call.input(self.node, input, grads, record).map_err(|e| ExecError::of(&e))
     }
@@ -349,7 +354,7 @@ impl<'n> Call<'_, 'n> {
     ) -> Result<Sent<'n>, ExecError> {
         let fail = |e: KernelError| ExecError::of(&e);
         let record = self.walk.mode.create_graph;
-        let read = Linear::view(base.clone(), view.clone());
+        let read = LinearMap::view(base.clone(), view.clone());
         let part = read.apply(grad, record).map_err(fail)?;
         // Gradients that reach the previous version of the view belong to its region of the previous base.
         let old = self.edges(target).first().and_then(Option::as_ref).map(|edge| edge.node.id);
@@ -357,7 +362,7 @@ impl<'n> Call<'_, 'n> {
         let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
             back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
         if let Some(edge) = self.node.edges[0].as_ref().filter(|edge| self.walk.visits(&edge.node)) {
-            let erase = Linear::Erase { base: base.clone(), view: view.clone() };
+            let erase = LinearMap::Erase { base: base.clone(), view: view.clone() };
             let mut whole = erase.apply(grad, record).map_err(fail)?;
             for (_, grad) in to_view {
                 let region = linear::fit(grad, view, record)
@@ -433,7 +438,7 @@ impl<'n> Call<'_, 'n> {
     /// that have formulas, so the depth is that of compositions; `NESTED` stops a body that contains itself.
     fn through_body(
         self,
-        inputs: &[Input],
+        inputs: &[FormulaInput],
         grads: &[Option<Tensor>],
         host: &mut Host,
     ) -> Result<Sent<'n>, ExecError> {
@@ -442,10 +447,10 @@ impl<'n> Call<'_, 'n> {
             let message = format!("the body of `{}` contains itself", self.call.name);
             return Err(ExecError::of(&KernelError::internal(message)));
         }
-        let mut leaves: Vec<(&Edge, Option<Origin>)> = Vec::new();
+        let mut leaves: Vec<(&Edge, Option<NodeOutput>)> = Vec::new();
         let mut args = Vec::new();
         for input in inputs {
-            let Input::Arg(arg) = *input else { continue };
+            let FormulaInput::Arg(arg) = *input else { continue };
             // The history of the arguments is that of their leaves, below.
             let value = self.call.input(self.node, *input, grads, false).map_err(|e| ExecError::of(&e))?;
             let mut edges = self.edges(arg).iter();
@@ -466,9 +471,9 @@ impl<'n> Call<'_, 'n> {
             .into_iter()
             .zip(grads)
             .filter_map(|(result, grad)| Some((result, grad.clone()?)))
-            .filter(|(result, _)| history::edge(result).is_some())
+            .filter(|(result, _)| history::gradient_edge(result).is_some())
             .collect();
-        let (edges, leaves): (Vec<&Edge>, Vec<Option<Origin>>) = leaves.into_iter().unzip();
+        let (edges, leaves): (Vec<&Edge>, Vec<Option<NodeOutput>>) = leaves.into_iter().unzip();
         let found = gradients_at(&inner, &outputs, &leaves, mode, host)?;
         Ok(edges.into_iter().zip(found).filter_map(|(edge, grad)| Some((edge, grad?))).collect())
     }
@@ -493,18 +498,18 @@ fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut Sent<'n>) {
 const NESTED: usize = 16;
 
 /// Prepares an argument of a body: each tensor that requires a gradient becomes a new node, at which the inner walk
-/// ends. In a recorded walk that node depends on the origin of the argument, otherwise it is a leaf.
+/// ends. In a recorded walk that node depends on the gradient edge of the argument, otherwise it is a leaf.
 fn with_leaves<'n>(
     value: &IValue,
     edges: &mut std::slice::Iter<'n, Option<Edge>>,
     create_graph: bool,
-    leaves: &mut Vec<(&'n Edge, Option<Origin>)>,
+    leaves: &mut Vec<(&'n Edge, Option<NodeOutput>)>,
 ) -> IValue {
     history::connected(value, &mut || {
         let edge = edges.next()?.as_ref()?;
         let kind = if create_graph { NodeKind::Sum } else { NodeKind::Leaf(Weak::new()) };
-        let origin = create_graph.then(|| edge.clone());
-        let node = Node::new(kind, vec![origin]);
+        let edge_of_argument = create_graph.then(|| edge.clone());
+        let node = Node::new(kind, vec![edge_of_argument]);
         leaves.push((edge, Some((node.id, 0))));
         Some(Edge { node, output: 0, geometry: edge.geometry.clone() })
     })

@@ -54,7 +54,7 @@ struct SavedCall {
     args: Vec<IValue>,
     captures: Vec<IValue>,
     /// Saved tensors with their versions.
-    kept: Vec<(Tensor, u64)>,
+    saved_versions: Vec<(Tensor, u64)>,
 }
 
 /// A call that has run, for [`record_graph`].
@@ -76,20 +76,20 @@ pub fn record_graph(
     sources: &[Tensor],
     call: RecordedCall<'_>,
 ) {
-    let edges: Vec<Option<Edge>> = sources.iter().map(history::edge).collect();
+    let edges: Vec<Option<Edge>> = sources.iter().map(history::gradient_edge).collect();
     if outputs.iter().all(Option::is_none) || edges.iter().all(Option::is_none) {
         return;
     }
-    let mut kept = Vec::new();
-    let captures = call.captures.iter().map(|value| without_history(value, &mut kept)).collect();
+    let mut saved_versions = Vec::new();
+    let captures = call.captures.iter().map(|value| without_history(value, &mut saved_versions)).collect();
     // Sources are read again by a recorded walk.
-    kept.extend(sources.iter().map(|t| {
+    saved_versions.extend(sources.iter().map(|t| {
         let alias = t.alias();
         let version = alias.version();
         (alias, version)
     }));
     let args = call.args.iter().map(|value| without_history(value, &mut Vec::new()));
-    let saved = SavedCall { args: args.collect(), captures, kept };
+    let saved = SavedCall { args: args.collect(), captures, saved_versions };
     let call = GraphCall {
         derivative,
         outputs: outputs.iter().map(Option::is_some).collect(),
@@ -163,7 +163,9 @@ impl GraphCall {
     fn check(&self) -> Result<(Vec<IValue>, Vec<IValue>), ExecError> {
         let saved = self.saved.lock();
         let Some(saved) = &*saved else { return Err(ExecError::of(&history::released())) };
-        if let Some((tensor, version)) = saved.kept.iter().find(|(t, version)| t.version() != *version) {
+        if let Some((tensor, version)) =
+            saved.saved_versions.iter().find(|(t, version)| t.version() != *version)
+        {
             let error = KernelError::input(format!(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: \
                  a tensor {:?} is at version {}; expected version {version} instead",

@@ -1,9 +1,10 @@
-//! Autograd metadata of tensors: the graph of recorded operations, and the relation between views and bases.
+//! Autograd metadata of tensors ([`AutogradMeta`]), and the graph of recorded operations that their gradient edges lead to.
+//! The metadata of a view ([`ViewMeta`]) refers to its base; a write to either changes the gradient edges of both.
 
 use super::graph::GraphCall;
-use super::linear::Linear;
+use super::linear::LinearMap;
 use super::region::Geometry;
-use super::{Derivative, Input};
+use super::{Derivative, FormulaInput};
 use crate::error::KernelError;
 use flambeau_ir::OpId;
 use flambeau_ir::value::{Generator, IValue, List};
@@ -17,24 +18,24 @@ use parking_lot::Mutex;
 pub(super) struct Node {
     pub(super) id: u64,
     pub(super) kind: NodeKind,
-    /// Origins of the tensors the operation read; `None` for those that require no gradient.
+    /// Gradient edges of the tensors that the operation read; `None` for those that require no gradient.
     pub(super) edges: Vec<Option<Edge>>,
 }
 
 pub(super) enum NodeKind {
     /// A tensor that requires a gradient. The accumulated gradient is owned by the tensor, not by the node: a program
     /// may record a write to the gradient, whose history then contains nodes that depend on this one.
-    Leaf(Weak<Gathered>),
+    Leaf(Weak<AccumulatedGrad>),
     /// An operator.
     Op(OpCall),
     /// A linear map of the single tensor it depends on: a view of a base, or a step of a recorded backward walk.
-    Linear(Linear),
+    Linear(LinearMap),
     /// A call of a function with a differentiated graph.
     Graph(GraphCall),
     /// The sum of the tensors it depends on. With one edge: another handle of a tensor.
     Sum,
     /// The tensor of the first edge, as a function with derivative zero of the other edges' tensors.
-    Flat,
+    ZeroDerivative,
     /// A write through a view. The first edge is the base's; the others are those of the call, without the view's own.
     Write { base: Geometry, view: Geometry, call: OpCall, target: usize },
 }
@@ -65,8 +66,8 @@ pub(super) struct Saved {
     pub(super) results: Vec<IValue>,
     /// Arguments of which formulas read only sizes and types, as zeros of that shape.
     pub(super) shapes: Vec<(usize, IValue)>,
-    /// Saved tensors with their versions at that time.
-    pub(super) kept: Vec<(Tensor, u64)>,
+    /// Saved tensors with the values of their version counters when they were saved.
+    pub(super) saved_versions: Vec<(Tensor, u64)>,
     /// Whether saved tensors were released.
     pub(super) is_released: bool,
 }
@@ -111,7 +112,7 @@ impl OpCall {
         if saved.is_released {
             return Err(released());
         }
-        match saved.kept.iter().find(|(tensor, version)| tensor.version() != *version) {
+        match saved.saved_versions.iter().find(|(tensor, version)| tensor.version() != *version) {
             None => Ok(()),
             Some((tensor, version)) => Err(KernelError::input(format!(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: \
@@ -128,7 +129,7 @@ impl OpCall {
     pub(super) fn release(&self) {
         let is_body = matches!(self.derivative.as_deref(), Some(Derivative::Body { .. }));
         let mut saved = self.saved.lock();
-        if !saved.kept.is_empty() && !is_body {
+        if !saved.saved_versions.is_empty() && !is_body {
             *saved = Saved { is_released: true, ..Saved::default() };
         }
     }
@@ -138,21 +139,21 @@ impl OpCall {
     pub(super) fn input(
         &self,
         node: &Arc<Node>,
-        input: Input,
+        input: FormulaInput,
         grads: &[Option<Tensor>],
         recorded: bool,
     ) -> Result<IValue, KernelError> {
         let saved = self.saved.lock();
         Ok(match input {
-            Input::Arg(i) if recorded => self.connected_arg(node, i, &saved.args[i]),
-            Input::Arg(i) => saved.args[i].clone(),
-            Input::Like(i) => {
+            FormulaInput::Arg(i) if recorded => self.connected_arg(node, i, &saved.args[i]),
+            FormulaInput::Arg(i) => saved.args[i].clone(),
+            FormulaInput::Like(i) => {
                 let found = saved.shapes.iter().find(|(arg, _)| *arg == i);
                 found.map_or(IValue::None, |(_, zeros)| zeros.clone())
             }
-            Input::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
-            Input::Result(i) => saved.results[i].clone(),
-            Input::Grad(i) => IValue::Tensor(match grads.get(i) {
+            FormulaInput::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
+            FormulaInput::Result(i) => saved.results[i].clone(),
+            FormulaInput::Grad(i) => IValue::Tensor(match grads.get(i) {
                 Some(Some(grad)) => grad.clone(),
                 _ => self.outputs[i].zeros()?,
             }),
@@ -186,11 +187,11 @@ impl OpCall {
     }
 }
 
-/// Returns a value in which each tensor is an alias whose origin is the next edge.
+/// Returns a value in which each tensor is an alias whose gradient edge is the next one that `next` returns.
 pub(super) fn connected(value: &IValue, next: &mut dyn FnMut() -> Option<Edge>) -> IValue {
     match value {
         IValue::Tensor(t) => match next() {
-            Some(edge) => IValue::Tensor(with_origin(t, edge)),
+            Some(edge) => IValue::Tensor(with_gradient_edge(t, edge)),
             None => value.clone(),
         },
         IValue::List(list) if list.read().iter().any(|item| item.is_tensor()) => {
@@ -220,10 +221,10 @@ pub(super) fn connected(value: &IValue, next: &mut dyn FnMut() -> Option<Edge>) 
     }
 }
 
-/// Returns an alias of a tensor whose origin is `edge`.
-pub(super) fn with_origin(tensor: &Tensor, edge: Edge) -> Tensor {
+/// Returns an alias of a tensor with the gradient edge `edge`.
+pub(super) fn with_gradient_edge(tensor: &Tensor, edge: Edge) -> Tensor {
     let alias = tensor.alias();
-    set_memory(&alias, Memory { from: Some(edge), view: None, gathered: None });
+    set_meta(&alias, AutogradMeta { gradient_edge: Some(edge), view: None, grad: None });
     alias.set_requires_grad(true);
     alias
 }
@@ -271,84 +272,88 @@ impl Drop for Node {
 
 /// The gradient accumulated in a leaf.
 #[derive(Default)]
-pub(super) struct Gathered(pub(super) Mutex<Option<Tensor>>);
+pub(super) struct AccumulatedGrad(pub(super) Mutex<Option<Tensor>>);
 
-impl Drop for Gathered {
+impl Drop for AccumulatedGrad {
     /// Drops chains of gradients in a loop: a gradient may itself be a leaf with an accumulated gradient, and so on.
     fn drop(&mut self) {
         let mut next = self.0.get_mut().take();
         while let Some(tensor) = next {
-            let slot = if tensor.is_only_handle() { tensor.set_autograd(None) } else { None };
-            let slot = slot.and_then(|slot| slot.downcast::<Slot>().ok()).and_then(Arc::into_inner);
-            let gathered = slot.and_then(|slot| slot.0.into_inner().gathered).and_then(Arc::into_inner);
-            next = gathered.and_then(|gathered| gathered.0.lock().take());
+            let meta = if tensor.is_only_handle() { tensor.set_autograd(None) } else { None };
+            let meta = meta.and_then(|meta| meta.downcast::<MetaCell>().ok()).and_then(Arc::into_inner);
+            let grad = meta.and_then(|meta| meta.0.into_inner().grad).and_then(Arc::into_inner);
+            next = grad.and_then(|grad| grad.0.lock().take());
         }
     }
 }
 
-/// Autograd metadata attached to a tensor.
+/// The object attached to a tensor that holds its metadata.
 #[derive(Default)]
-struct Slot(Mutex<Memory>);
+struct MetaCell(Mutex<AutogradMeta>);
 
+/// Autograd metadata of a tensor.
 #[derive(Default, Clone)]
-struct Memory {
-    from: Option<Edge>,
-    view: Option<View>,
+struct AutogradMeta {
+    /// The node and output that computed the tensor; `None` if it requires no gradient, or is a leaf that no operation
+    /// has read.
+    gradient_edge: Option<Edge>,
+    /// The metadata of a view; `None` if the tensor is a base.
+    view: Option<ViewMeta>,
     /// The accumulated gradient, if the tensor is a leaf.
-    gathered: Option<Arc<Gathered>>,
+    grad: Option<Arc<AccumulatedGrad>>,
 }
 
 /// The metadata of a view.
 #[derive(Clone)]
-struct View {
+struct ViewMeta {
     base: Tensor,
-    /// Id of the base's node at the time `from` was computed; 0 if it had none.
-    seen: u64,
+    /// Id of the base's node when the view's gradient edge was computed; 0 if the base had none.
+    base_node: u64,
 }
 
-fn memory(tensor: &Tensor) -> Memory {
-    let slot = tensor.autograd().and_then(|slot| slot.downcast::<Slot>().ok());
-    slot.map(|slot| slot.0.lock().clone()).unwrap_or_default()
+fn meta(tensor: &Tensor) -> AutogradMeta {
+    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok());
+    cell.map(|cell| cell.0.lock().clone()).unwrap_or_default()
 }
 
-fn set_memory(tensor: &Tensor, memory: Memory) {
-    let found = tensor.autograd().and_then(|slot| slot.downcast::<Slot>().ok());
-    match found {
-        Some(slot) => *slot.0.lock() = memory,
-        None => drop(tensor.set_autograd(Some(Arc::new(Slot(Mutex::new(memory)))))),
+fn set_meta(tensor: &Tensor, meta: AutogradMeta) {
+    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok());
+    match cell {
+        Some(cell) => *cell.0.lock() = meta,
+        None => drop(tensor.set_autograd(Some(Arc::new(MetaCell(Mutex::new(meta)))))),
     }
 }
 
-/// Returns the origin of a tensor that requires a gradient. The edge of a view is recomputed if its base has changed.
-pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
-    let mut own = memory(tensor);
+/// Returns the gradient edge of a tensor that requires a gradient. The edge of a view is recomputed if its base was written.
+pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
+    let mut own = meta(tensor);
     if let Some(view) = &mut own.view {
-        let base = edge(&view.base);
-        let now = base.as_ref().map_or(0, |edge| edge.node.id);
-        if now != view.seen {
-            view.seen = now;
-            own.from = base.map(|base| view_edge(base, tensor));
-            tensor.set_requires_grad(own.from.is_some());
-            set_memory(tensor, own.clone());
+        let base = gradient_edge(&view.base);
+        let base_node = base.as_ref().map_or(0, |edge| edge.node.id);
+        if base_node != view.base_node {
+            view.base_node = base_node;
+            own.gradient_edge = base.map(|base| view_edge(base, tensor));
+            tensor.set_requires_grad(own.gradient_edge.is_some());
+            set_meta(tensor, own.clone());
         }
-        if own.from.is_some() || now != 0 {
-            return own.from;
+        if own.gradient_edge.is_some() || base_node != 0 {
+            return own.gradient_edge;
         }
     }
-    if own.from.is_none() && tensor.requires_grad() {
-        let gathered = Arc::<Gathered>::default();
-        own.from = Some(Edge {
-            node: Node::new(NodeKind::Leaf(Arc::downgrade(&gathered)), Vec::new()),
+    if own.gradient_edge.is_none() && tensor.requires_grad() {
+        let grad = Arc::<AccumulatedGrad>::default();
+        own.gradient_edge = Some(Edge {
+            node: Node::new(NodeKind::Leaf(Arc::downgrade(&grad)), Vec::new()),
             output: 0,
             geometry: Geometry::of(tensor),
         });
-        own.gathered = Some(gathered);
+        own.grad = Some(grad);
         // A view of a base without gradient becomes a leaf: the base is irrelevant, since views of this tensor are
         // views of a leaf.
         own.view = None;
-        set_memory(tensor, own.clone());
+        set_meta(tensor, own.clone());
     }
-    own.from
+    own.gradient_edge
 }
 
 /// Whether an edge refers to a leaf: a tensor that requires a gradient and is not a recorded result.
@@ -357,30 +362,30 @@ pub(super) fn is_leaf(edge: &Edge) -> bool {
 }
 
 /// Returns the gradient accumulated in a leaf.
-pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
-    memory(tensor).gathered?.0.lock().clone()
+pub(super) fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
+    meta(tensor).grad?.0.lock().clone()
 }
 
 /// Removes the gradient accumulated in a leaf.
-pub(super) fn clear_gathered(tensor: &Tensor) {
-    let gathered = memory(tensor).gathered.and_then(|gathered| gathered.0.lock().take());
-    drop(gathered);
+pub(super) fn clear_accumulated_grad(tensor: &Tensor) {
+    let grad = meta(tensor).grad.and_then(|grad| grad.0.lock().take());
+    drop(grad);
 }
 
 fn view_edge(base: Edge, view: &Tensor) -> Edge {
     linear_edge(base, Geometry::of(view))
 }
 
-/// Returns the origin of a view with this geometry.
+/// Returns the gradient edge of a view with this geometry.
 fn linear_edge(base: Edge, view: Geometry) -> Edge {
-    let kind = NodeKind::Linear(Linear::view(base.geometry.clone(), view.clone()));
+    let kind = NodeKind::Linear(LinearMap::view(base.geometry.clone(), view.clone()));
     Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry: view }
 }
 
 /// Returns the base of a view; the tensor itself if it is not a view.
 pub(super) fn base(tensor: &Tensor) -> Tensor {
     let mut base = tensor.clone();
-    while let Some(view) = memory(&base).view {
+    while let Some(view) = meta(&base).view {
         base = view.base;
     }
     base
@@ -388,8 +393,8 @@ pub(super) fn base(tensor: &Tensor) -> Tensor {
 
 /// Registers a new tensor as result `output` of `node`.
 pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
-    let from = Some(Edge { node: Arc::clone(node), output, geometry: Geometry::of(tensor) });
-    set_memory(tensor, Memory { from, view: memory(tensor).view, gathered: None });
+    let gradient_edge = Some(Edge { node: Arc::clone(node), output, geometry: Geometry::of(tensor) });
+    set_meta(tensor, AutogradMeta { gradient_edge, view: meta(tensor).view, grad: None });
     tensor.set_requires_grad(true);
 }
 
@@ -399,11 +404,11 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     if base.ptr_eq(tensor) {
         return;
     }
-    let from = edge(&base);
-    let seen = from.as_ref().map_or(0, |edge| edge.node.id);
-    tensor.set_requires_grad(from.is_some());
-    let from = from.map(|base| view_edge(base, tensor));
-    set_memory(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
+    let base_edge = gradient_edge(&base);
+    let base_node = base_edge.as_ref().map_or(0, |edge| edge.node.id);
+    tensor.set_requires_grad(base_edge.is_some());
+    let gradient_edge = base_edge.map(|base| view_edge(base, tensor));
+    set_meta(tensor, AutogradMeta { gradient_edge, view: Some(ViewMeta { base, base_node }), grad: None });
 }
 
 /// Drops the history of a tensor.
@@ -411,10 +416,10 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
 /// # Errors
 /// Returns an input error if the tensor is a view, because its history is that of its base.
 pub(super) fn detach(tensor: &Tensor) -> Result<(), KernelError> {
-    if memory(tensor).view.is_some() {
+    if meta(tensor).view.is_some() {
         return Err(KernelError::input("Can't detach views in-place. Use detach() instead."));
     }
-    set_memory(tensor, Memory { gathered: memory(tensor).gathered, ..Memory::default() });
+    set_meta(tensor, AutogradMeta { grad: meta(tensor).grad, ..AutogradMeta::default() });
     tensor.set_requires_grad(false);
     Ok(())
 }
@@ -423,16 +428,16 @@ pub(super) fn detach(tensor: &Tensor) -> Result<(), KernelError> {
 pub(super) fn update_view(tensor: &Tensor, base: &Tensor) {
     if !base.ptr_eq(tensor) {
         set_view(tensor, base);
-    } else if let Some(before) = edge(tensor) {
+    } else if let Some(before) = gradient_edge(tensor) {
         set_result(tensor, &view_edge(before, tensor).node, 0);
     }
 }
 
 /// Registers that `node` wrote to the memory of `tensor`, a view, and so produced a new version of its base.
-pub(super) fn rewrite_base(tensor: &Tensor, node: &Arc<Node>) {
+pub(super) fn rebase_history(tensor: &Tensor, node: &Arc<Node>) {
     set_result(&base(tensor), node, 0);
     // Recomputes the view's edge from that of the base.
-    let _ = edge(tensor);
+    let _ = gradient_edge(tensor);
 }
 
 #[cfg(test)]
@@ -444,20 +449,20 @@ mod tests {
         Tensor::zeros(&[1], DType::F32).expect("small")
     }
 
-    /// Creates a node that depends on the origin of `tensor`.
+    /// Creates a node that depends on the gradient edge of `tensor`.
     fn step(tensor: &Tensor) -> Arc<Node> {
-        Node::new(NodeKind::Sum, vec![edge(tensor)])
+        Node::new(NodeKind::Sum, vec![gradient_edge(tensor)])
     }
 
     fn leaf() -> Tensor {
         let leaf = tensor();
         leaf.set_requires_grad(true);
-        assert!(is_leaf(&edge(&leaf).expect("a leaf")));
+        assert!(is_leaf(&gradient_edge(&leaf).expect("a leaf")));
         leaf
     }
 
-    fn gather(leaf: &Tensor, grad: Tensor) {
-        *memory(leaf).gathered.expect("a leaf").0.lock() = Some(grad);
+    fn accumulate(leaf: &Tensor, grad: Tensor) {
+        *meta(leaf).grad.expect("a leaf").0.lock() = Some(grad);
     }
 
     /// Runs `work` on a stack that is too small for a deep recursion.
@@ -472,7 +477,7 @@ mod tests {
     fn a_long_history_is_dropped_in_a_loop() {
         on_a_small_stack(|| {
             let result = leaf();
-            let first = Arc::downgrade(&edge(&result).expect("a leaf").node);
+            let first = Arc::downgrade(&gradient_edge(&result).expect("a leaf").node);
             for _ in 0..LONG {
                 let node = step(&result);
                 set_result(&result, &node, 0);
@@ -490,10 +495,10 @@ mod tests {
             let mut last = first.clone();
             for _ in 0..LONG / 10 {
                 let grad = leaf();
-                gather(&last, grad.clone());
+                accumulate(&last, grad.clone());
                 last = grad;
             }
-            let node = Arc::downgrade(&edge(&last).expect("a leaf").node);
+            let node = Arc::downgrade(&gradient_edge(&last).expect("a leaf").node);
             drop(first);
             assert_eq!(node.strong_count(), 1, "a referenced node stays");
             drop(last);
@@ -505,9 +510,9 @@ mod tests {
     fn a_gradient_that_came_from_its_leaf_is_freed() {
         let (leaf, grad) = (leaf(), tensor());
         let storage = grad.storage().clone();
-        gather(&leaf, grad.clone());
+        accumulate(&leaf, grad.clone());
         set_result(&grad, &step(&leaf), 0);
-        let node = Arc::downgrade(&edge(&grad).expect("recorded").node);
+        let node = Arc::downgrade(&gradient_edge(&grad).expect("recorded").node);
         drop(grad);
         assert!(node.strong_count() > 0);
         drop(leaf);
@@ -518,7 +523,7 @@ mod tests {
     fn no_tensor_is_a_view_of_itself() {
         let base = leaf();
         let view = base.alias();
-        let node = Arc::downgrade(&edge(&base).expect("a leaf").node);
+        let node = Arc::downgrade(&gradient_edge(&base).expect("a leaf").node);
         set_view(&view, &base);
         set_view(&base, &view);
         drop((base, view));

@@ -2,7 +2,7 @@
 //!
 //! The backward walk applies these maps between the formulas of operators: it sums gradients, reverses broadcasting,
 //! and moves gradients between a view and its base. Each map has an adjoint among them, so a walk that is recorded
-//! ([`Linear::apply`] with `record`) can itself be differentiated, to any order.
+//! ([`LinearMap::apply`] with `record`) can itself be differentiated, to any order.
 
 use super::history::{self, Edge, Node, NodeKind};
 use super::region::{self, Geometry};
@@ -12,7 +12,7 @@ use flambeau_tensor::Tensor;
 
 /// A linear map from one tensor to another.
 #[derive(Clone, Debug)]
-pub(super) enum Linear {
+pub(super) enum LinearMap {
     /// Sums over broadcast dimensions and converts the dtype: from the first geometry to the second.
     Fit(Geometry, Geometry),
     /// Expands to sizes and converts the dtype: the adjoint of `Fit`.
@@ -29,29 +29,29 @@ pub(super) enum Linear {
     Erase { base: Geometry, view: Geometry },
 }
 
-impl Linear {
+impl LinearMap {
     /// The map that reads a view of a base.
-    pub(super) fn view(base: Geometry, view: Geometry) -> Linear {
+    pub(super) fn view(base: Geometry, view: Geometry) -> LinearMap {
         let copies = base.copies();
-        Linear::Transfer { from: base, to: view, copies }
+        LinearMap::Transfer { from: base, to: view, copies }
     }
 
-    pub(super) fn adjoint(&self) -> Linear {
+    pub(super) fn adjoint(&self) -> LinearMap {
         match self.clone() {
-            Linear::Fit(from, to) => Linear::Widen(to, from),
-            Linear::Widen(from, to) => Linear::Fit(to, from),
-            Linear::Transfer { from, to, copies } => Linear::Transfer { from: to, to: from, copies },
-            erase @ Linear::Erase { .. } => erase,
+            LinearMap::Fit(from, to) => LinearMap::Widen(to, from),
+            LinearMap::Widen(from, to) => LinearMap::Fit(to, from),
+            LinearMap::Transfer { from, to, copies } => LinearMap::Transfer { from: to, to: from, copies },
+            erase @ LinearMap::Erase { .. } => erase,
         }
     }
 
     /// Applies the map. If `record` is set and the tensor has a history, the result gets one.
     pub(super) fn apply(&self, tensor: &Tensor, record: bool) -> Result<Tensor, KernelError> {
         let result = match self {
-            Linear::Fit(_, to) => to.fit(tensor.clone())?,
-            Linear::Widen(_, to) => to.widen(tensor)?,
-            Linear::Transfer { from, to, copies } => region::transfer(tensor, from, to, *copies)?,
-            Linear::Erase { base, view } => region::erase(tensor, base, view)?,
+            LinearMap::Fit(_, to) => to.fit(tensor.clone())?,
+            LinearMap::Widen(_, to) => to.widen(tensor)?,
+            LinearMap::Transfer { from, to, copies } => region::transfer(tensor, from, to, *copies)?,
+            LinearMap::Erase { base, view } => region::erase(tensor, base, view)?,
         };
         if record && !result.ptr_eq(tensor) {
             attach(&result, NodeKind::Linear(self.clone()), &[tensor]);
@@ -71,12 +71,13 @@ pub(super) fn sum(a: &Tensor, b: &Tensor, record: bool) -> Result<Tensor, Kernel
 
 /// Returns a gradient as a function of tensors on which it depends with derivative zero.
 pub(super) fn flat(grad: &Tensor, of: &[Option<Edge>]) -> Tensor {
-    let edges: Vec<Option<Edge>> = std::iter::once(history::edge(grad)).chain(of.iter().cloned()).collect();
+    let edges: Vec<Option<Edge>> =
+        std::iter::once(history::gradient_edge(grad)).chain(of.iter().cloned()).collect();
     if edges[1..].iter().all(Option::is_none) {
         return grad.clone();
     }
     let result = grad.alias();
-    history::set_result(&result, &Node::new(NodeKind::Flat, edges), 0);
+    history::set_result(&result, &Node::new(NodeKind::ZeroDerivative, edges), 0);
     result
 }
 
@@ -85,12 +86,12 @@ pub(super) fn fit(grad: Tensor, to: &Geometry, record: bool) -> Result<Tensor, K
     if to.fits(&grad) {
         return Ok(grad);
     }
-    Linear::Fit(Geometry::of(&grad), to.clone()).apply(&grad, record)
+    LinearMap::Fit(Geometry::of(&grad), to.clone()).apply(&grad, record)
 }
 
 /// Registers `result` as the result of a map of `operands`, if one of them has a history.
 fn attach(result: &Tensor, kind: NodeKind, operands: &[&Tensor]) {
-    let edges: Vec<_> = operands.iter().map(|t| history::edge(t)).collect();
+    let edges: Vec<_> = operands.iter().map(|t| history::gradient_edge(t)).collect();
     if edges.iter().any(Option::is_some) {
         history::set_result(result, &Node::new(kind, edges), 0);
     }

@@ -33,7 +33,9 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
-pub use backward::{backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded};
+pub use backward::{
+    accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf, is_recorded,
+};
 pub use graph::{ArgSources, GraphDerivative, RecordedCall, record_graph, record_view};
 pub use history::WalkMode;
 pub(crate) use record::call;
@@ -72,7 +74,7 @@ impl Facet for RecordingQuery {
 
 /// An input of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum FormulaInput {
     /// The gradient of a result; zeros if the result received none.
     Grad(usize),
     /// An argument as it was before the call.
@@ -89,7 +91,7 @@ pub struct Formula {
     /// Positions of the arguments (tensors or lists of tensors). For several arguments the formula returns a tuple.
     pub args: Vec<usize>,
     /// Inputs of the formula in the order [`Derivatives::apply`] expects; `None` if the arguments receive no gradient.
-    pub inputs: Option<Vec<Input>>,
+    pub inputs: Option<Vec<FormulaInput>>,
     /// Whether the gradient is constant in pieces of the arguments, so that its derivatives with respect to them are
     /// zero.
     pub is_piecewise: bool,
@@ -107,7 +109,7 @@ pub enum Derivative {
     /// That of a body which computes the same results; the body is formula 0.
     Body {
         /// Inputs of the body, all of them arguments.
-        inputs: Vec<Input>,
+        inputs: Vec<FormulaInput>,
         /// Whether the body draws random numbers, so that the rerun must reproduce the generator state.
         draws: bool,
     },

@@ -2,7 +2,7 @@
 
 use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall, Saved};
 use super::region::{self, Geometry};
-use super::{Derivative, Input, Tape};
+use super::{Derivative, FormulaInput, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
 use flambeau_ir::schema::{AliasInfo, Argument};
@@ -32,11 +32,11 @@ fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
     match value {
         IValue::List(list) => {
             let items: Vec<IValue> = list.read().iter().collect();
-            edges.extend(items.iter().map(|v| v.as_tensor().and_then(history::edge)));
+            edges.extend(items.iter().map(|v| v.as_tensor().and_then(history::gradient_edge)));
             ArgEdges { start, list: Some(items.len()) }
         }
         _ => {
-            edges.push(value.as_tensor().and_then(history::edge));
+            edges.push(value.as_tensor().and_then(history::gradient_edge));
             ArgEdges { start, list: None }
         }
     }
@@ -132,7 +132,7 @@ impl Before {
     }
 
     /// Returns the inputs of the formulas of all arguments that require a gradient.
-    fn wanted(&self) -> Vec<Input> {
+    fn wanted(&self) -> Vec<FormulaInput> {
         match self.derivative.as_deref() {
             Some(Derivative::Body { inputs, .. }) => inputs.clone(),
             Some(Derivative::Formulas(formulas)) => {
@@ -148,10 +148,10 @@ impl Before {
 
     fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
         for input in self.wanted() {
-            if let Input::Like(i) = input {
+            if let FormulaInput::Like(i) = input {
                 self.shapes.push((i, zeros_like(&self.args[i])?));
             }
-            let Input::Arg(i) = input else { continue };
+            let FormulaInput::Arg(i) = input else { continue };
             self.saved[i] = match &self.args[i] {
                 // The call overwrites this argument, so its value is copied.
                 IValue::Tensor(t) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
@@ -170,7 +170,7 @@ impl Before {
         }
         let mut saved = vec![IValue::None; results.len()];
         for input in self.wanted() {
-            if let Input::Result(i) = input {
+            if let FormulaInput::Result(i) = input {
                 saved[i] = without_history(&results[i], &mut notes);
             }
         }
@@ -178,7 +178,7 @@ impl Before {
             args: std::mem::take(&mut self.saved),
             results: saved,
             shapes: std::mem::take(&mut self.shapes),
-            kept: notes,
+            saved_versions: notes,
             is_released: false,
         };
         OpCall {
@@ -250,7 +250,7 @@ fn check_target(before: &Before, schema: &FunctionSchema, target: usize) -> Kern
         ));
     }
     let base = history::base(tensor);
-    if !base.ptr_eq(tensor) && history::edge(&base).as_ref().is_some_and(history::is_leaf) {
+    if !base.ptr_eq(tensor) && history::gradient_edge(&base).as_ref().is_some_and(history::is_leaf) {
         return Err(KernelError::input(
             "a view of a leaf Variable that requires grad is being used in an in-place operation.",
         ));
@@ -345,9 +345,9 @@ fn written(
         history::set_result(&tensor, &node, 0);
         return Ok(());
     }
-    let mut edges = vec![history::edge(&base)];
+    let mut edges = vec![history::gradient_edge(&base)];
     edges.append(&mut before.edges);
     let kind = NodeKind::Write { base: Geometry::of(&base), view: Geometry::of(&tensor), call, target };
-    history::rewrite_base(&tensor, &Node::new(kind, edges));
+    history::rebase_history(&tensor, &Node::new(kind, edges));
     Ok(())
 }

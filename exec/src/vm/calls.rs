@@ -3,7 +3,7 @@
 use super::dispatch::Exit;
 use super::tasks::{Ended, Settled};
 use super::{After, Frame, MAX_UNWINDING, Vm, burn, steps};
-use crate::bytecode::{Code, Work};
+use crate::bytecode::{Code, SiteOp};
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
@@ -125,13 +125,13 @@ impl Vm {
             steps::gather(&code, site, s, v, args);
         }
         let target = match &site.work {
-            Work::Function(name) => self.code(*name),
-            Work::Method(name) => self.method(args, *name),
-            Work::Enter => {
+            SiteOp::Function(name) => self.code(*name),
+            SiteOp::Method(name) => self.method(args, *name),
+            SiteOp::Enter => {
                 frame.entered.extend(args.first().cloned());
                 self.method(args, Symbol::new("__enter__"))
             }
-            Work::Exit => {
+            SiteOp::Exit => {
                 if let Some(object) = frame.entered.pop() {
                     args.clear();
                     args.push(object);
@@ -139,13 +139,13 @@ impl Vm {
                 args.resize(4, IValue::None);
                 self.method(args, Symbol::new("__exit__"))
             }
-            Work::Subgraph(body, cell) => self.subgraph(body, cell, code.function),
-            Work::Fork(forked) => self.subgraph(&forked.body, &forked.code, code.function),
-            Work::Await => return self.wait_for(frame, at, args, max_depth),
+            SiteOp::Subgraph(body, cell) => self.subgraph(body, cell, code.function),
+            SiteOp::Fork(forked) => self.subgraph(&forked.body, &forked.code, code.function),
+            SiteOp::Await => return self.wait_for(frame, at, args, max_depth),
             _ => Err(KernelError::internal("a call site without a callee")),
         };
         let after = match &site.work {
-            Work::Fork(forked) => After::Future(at, Future::new(forked.elem)),
+            SiteOp::Fork(forked) => After::Future(at, Future::new(forked.elem)),
             _ => After::Results(at),
         };
         self.enter(frame, target, args, after, max_depth)
@@ -180,7 +180,7 @@ impl Vm {
     ) -> Result<Next, (Frame, KernelError)> {
         let code = Arc::clone(&frame.code);
         let target = match &code.sites[at as usize].work {
-            Work::Fused(group) => self.subgraph(group.graph(), group.code(), code.function),
+            SiteOp::Fused(group) => self.subgraph(group.graph(), group.code(), code.function),
             _ => Err(KernelError::internal("a site without a group")),
         };
         self.enter(frame, target, args, After::Results(at), max_depth)

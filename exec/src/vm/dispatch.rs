@@ -39,7 +39,7 @@ enum Pause {
 }
 
 /// The scalar registers of a frame.
-trait Words {
+trait ScalarRegisters {
     fn get(&self, register: u32) -> u64;
     fn set(&mut self, register: u32, word: u64);
 
@@ -55,7 +55,7 @@ trait Words {
 }
 
 /// A frame of any size, with bounds checks.
-impl Words for [u64] {
+impl ScalarRegisters for [u64] {
     #[inline(always)]
     fn get(&self, register: u32) -> u64 {
         self[register as usize]
@@ -68,7 +68,7 @@ impl Words for [u64] {
 }
 
 /// A frame of at most 256 words: no index is out of bounds, so there is no bounds check.
-impl Words for [u64; WINDOW] {
+impl ScalarRegisters for [u64; WINDOW] {
     #[inline(always)]
     fn get(&self, register: u32) -> u64 {
         self[register as u8 as usize]
@@ -130,7 +130,12 @@ macro_rules! dispatch {
 /// Executes scalar instructions and jumps until it reaches another instruction. A separate function, because its state
 /// is small enough to stay in machine registers.
 #[inline(never)]
-fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel: &mut u64) -> Pause {
+fn scalars<S: ScalarRegisters + ?Sized>(
+    instrs: &[Instr],
+    at: &mut usize,
+    s: &mut S,
+    fuel: &mut u64,
+) -> Pause {
     let mut pc = *at;
     let mut left = *fuel;
     // Leaves the loop with its state written back. `pause!(Pause::Other)` expands to

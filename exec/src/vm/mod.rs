@@ -31,15 +31,15 @@ use std::sync::Arc;
 type Codes = HashMap<Symbol, Arc<Code>, FxBuildHasher>;
 
 /// The functions of a program, compiled at their first call. Shared by the machines that run the program.
-pub struct Program {
+pub struct CompiledProgram {
     callees: Arc<dyn Callees>,
     codes: RwLock<Codes>,
 }
 
-impl Program {
+impl CompiledProgram {
     /// Creates a program from functions and classes.
-    pub fn new(callees: Arc<dyn Callees>) -> Arc<Program> {
-        Arc::new(Program { callees, codes: RwLock::new(HashMap::default()) })
+    pub fn new(callees: Arc<dyn Callees>) -> Arc<CompiledProgram> {
+        Arc::new(CompiledProgram { callees, codes: RwLock::new(HashMap::default()) })
     }
 
     /// Returns the functions and classes.
@@ -117,7 +117,7 @@ fn window(code: &Code) -> usize {
 
 /// A virtual machine for one run at a time.
 pub struct Vm {
-    program: Arc<Program>,
+    program: Arc<CompiledProgram>,
     cache: Codes,
     words: Vec<u64>,
     values: Vec<IValue>,
@@ -138,7 +138,7 @@ impl Vm {
     pub const RECYCLED: usize = 256 << 20;
 
     /// Creates a machine for a program.
-    pub fn new(program: Arc<Program>) -> Vm {
+    pub fn new(program: Arc<CompiledProgram>) -> Vm {
         Vm {
             program,
             cache: HashMap::default(),
@@ -156,12 +156,12 @@ impl Vm {
 
     /// Creates a machine that recycles at most `bytes` of memory of its freed tensors, and as much again of results
     /// dropped by callers. [`Vm::new`] uses [`Vm::RECYCLED`].
-    pub fn with_recycled(program: Arc<Program>, bytes: usize) -> Vm {
+    pub fn with_recycled(program: Arc<CompiledProgram>, bytes: usize) -> Vm {
         Vm { recycler: Some(Recycler::new(bytes)), ..Vm::new(program) }
     }
 
     /// Returns the program.
-    pub fn program(&self) -> &Arc<Program> {
+    pub fn program(&self) -> &Arc<CompiledProgram> {
         &self.program
     }
 

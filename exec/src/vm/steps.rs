@@ -1,7 +1,7 @@
 //! Steps of instructions on values: operands, kernels, lists, object slots.
 
 use super::Env;
-use crate::bytecode::{Code, Instr, Opcode, Operand, OperandSource, Site, Work};
+use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, OperandSource, SiteOp};
 use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
@@ -140,7 +140,7 @@ pub(super) fn unbox(
 #[inline]
 pub(super) fn gather<'a>(
     code: &Code,
-    site: &Site,
+    site: &CallSite,
     s: &[u64],
     v: &mut [IValue],
     args: &'a mut Vec<IValue>,
@@ -176,7 +176,7 @@ fn push_copy(value: &IValue, args: &mut Vec<IValue>) {
 #[inline]
 pub(super) fn scatter(
     code: &Code,
-    site: &Site,
+    site: &CallSite,
     results: &mut Rets,
     s: &mut [u64],
     v: &mut [IValue],
@@ -203,7 +203,7 @@ pub(super) fn scatter(
 }
 
 #[cold]
-fn wrong_count(code: &Code, site: &Site, found: usize) -> KernelError {
+fn wrong_count(code: &Code, site: &CallSite, found: usize) -> KernelError {
     let (name, wanted) = (code.graph.op_name(site.node), site.dests.len());
     KernelError::internal(format!("`{name}` returned {found} results; expected {wanted}"))
 }
@@ -232,10 +232,10 @@ pub(super) fn op(
     }
     env.rets.clear();
     let start = env.host.start_timing();
-    let place = crate::kernel::Site::Node(&code.graph, site.node);
+    let place = crate::kernel::CallOrigin::Node(&code.graph, site.node);
     let mut cx = KernelCx::new(&mut *args, env.rets, place, env.host);
     let done = match &site.work {
-        Work::Kernel(kernel) => match cx.host().poll() {
+        SiteOp::Kernel(kernel) => match cx.host().poll() {
             Ok(()) if cx.host().tape().is_some() => match code.graph.op(site.node).row() {
                 Some(row) => tape::call(kernel, row, code.graph.registry().schema(row), &mut cx),
                 None => kernel.call(&mut cx),
@@ -243,7 +243,7 @@ pub(super) fn op(
             Ok(()) => kernel.call(&mut cx),
             Err(error) => Err(error),
         },
-        Work::Prim(prim) => structural::run(*prim, &mut cx, &**env.callees),
+        SiteOp::Prim(prim) => structural::run(*prim, &mut cx, &**env.callees),
         _ => Err(KernelError::internal("a site without a kernel")),
     };
     // Free dead arguments before anything else runs.
@@ -304,7 +304,9 @@ pub(super) fn fused(
     gather(code, site, s, v, env.args);
     env.rets.clear();
     env.host.poll()?;
-    let Work::Fused(group) = &site.work else { return Err(KernelError::internal("a site without a group")) };
+    let SiteOp::Fused(group) = &site.work else {
+        return Err(KernelError::internal("a site without a group"));
+    };
     // A recorded run records the operators of the group.
     if env.host.tape().is_some() {
         return Ok(false);

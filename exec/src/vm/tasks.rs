@@ -1,6 +1,6 @@
 //! Concurrent tasks of a run: fork, suspension, join.
 //!
-//! A task that the emitter found isolated (`emit/tasks.rs`) is a [`Job`]: a machine of its own with one suspended frame.
+//! A task that the emitter found isolated (`emit/tasks.rs`) is a [`ScheduledTask`]: a machine of its own with one suspended frame.
 //! Jobs wait in the queue of a [`Crew`], which belongs to the machine of a run and is shared by the machines of its tasks.
 //! Threads of the process run jobs in the order of their forks, at most one less than the number of threads of the run;
 //! the thread of the run takes jobs itself whenever it has to wait. A job that waits for a future that is not complete
@@ -22,13 +22,13 @@
 
 use super::dispatch::Exit;
 use super::{After, Frame, Vm, steps};
-use crate::bytecode::Work;
+use crate::bytecode::SiteOp;
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::{Rets, panic_message};
 use crate::protections::Protections;
 use flambeau_ir::value::{Future, IValue};
-use flambeau_tensor::{Budget, threads};
+use flambeau_tensor::{MemoryBudget, threads};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -101,10 +101,10 @@ pub(super) enum Settled {
 }
 
 /// A task that is ready to run or suspended.
-struct Job {
+struct ScheduledTask {
     vm: Vm,
     host: Host,
-    budget: Option<Budget>,
+    budget: Option<MemoryBudget>,
     next: Option<Box<Suspended>>,
     future: Future,
     end: Arc<Mutex<Option<End>>>,
@@ -122,7 +122,7 @@ pub(super) struct Crew {
 
 #[derive(Default)]
 struct Ready {
-    jobs: VecDeque<Box<Job>>,
+    jobs: VecDeque<Box<ScheduledTask>>,
     /// Number of pool threads that run jobs of this crew or were invited to.
     helpers: usize,
     /// Number of threads that wait for a change.
@@ -183,7 +183,7 @@ impl Vm {
 
     /// Whether the call of a site starts a concurrent task.
     pub(super) fn starts_task(&self, frame: &Frame, at: u32, host: &Host) -> bool {
-        let Work::Fork(forked) = &frame.code.sites[at as usize].work else { return false };
+        let SiteOp::Fork(forked) = &frame.code.sites[at as usize].work else { return false };
         forked.concurrent
             && (self.tasks.seed.is_some() || threads::count() > 1)
             && host.is_plain()
@@ -201,7 +201,7 @@ impl Vm {
         fuel: &mut u64,
     ) -> Result<Frame, (Frame, KernelError)> {
         let code = Arc::clone(&frame.code);
-        let Work::Fork(forked) = &code.sites[at as usize].work else {
+        let SiteOp::Fork(forked) = &code.sites[at as usize].work else {
             return Err((frame, KernelError::internal("a site without a task")));
         };
         let target = match self.subgraph(&forked.body, &forked.code, code.function) {
@@ -227,11 +227,11 @@ impl Vm {
         let (future, end) = (Future::new(forked.elem), Arc::new(Mutex::new(None)));
         let fork = ForkSite { depth: self.frames.len(), pc: frame.pc };
         self.tasks.pending.push_back(Pending { fork, future: future.clone(), end: Arc::clone(&end) });
-        crew.push(Box::new(Job {
+        crew.push(Box::new(ScheduledTask {
             vm,
             fuel: task_host.fuel(),
             host: task_host,
-            budget: Budget::active(),
+            budget: MemoryBudget::active(),
             next: Some(Box::new(Suspended { frame: first, left: None })),
             future: future.clone(),
             end,
@@ -363,7 +363,7 @@ impl Vm {
 
 impl Crew {
     /// Adds a job to the queue and invites a thread of the pool if the run may use another.
-    fn push(self: &Arc<Self>, job: Box<Job>) {
+    fn push(self: &Arc<Self>, job: Box<ScheduledTask>) {
         let mut ready = self.ready.lock();
         ready.jobs.push_back(job);
         let invites = ready.random.is_none() && ready.helpers + 1 < self.threads;
@@ -378,7 +378,7 @@ impl Crew {
     }
 
     /// Returns the next job: the first, or a random one.
-    fn pop(ready: &mut Ready) -> Option<Box<Job>> {
+    fn pop(ready: &mut Ready) -> Option<Box<ScheduledTask>> {
         if let Some(state) = &mut ready.random
             && !ready.jobs.is_empty()
         {
@@ -441,7 +441,7 @@ impl Crew {
     }
 
     /// Runs a job until it ends or waits.
-    fn run(self: &Arc<Self>, mut job: Box<Job>) {
+    fn run(self: &Arc<Self>, mut job: Box<ScheduledTask>) {
         match threads::with(self.threads, || job.advance()) {
             Ok(Ended::Parked(suspended, future)) => {
                 job.next = Some(suspended);
@@ -454,8 +454,8 @@ impl Crew {
     }
 
     /// Completes the future of a job.
-    fn finish(&self, job: Box<Job>, result: Result<IValue, ExecError>) {
-        let Job { mut vm, mut host, future, end, fuel, .. } = *job;
+    fn finish(&self, job: Box<ScheduledTask>, result: Result<IValue, ExecError>) {
+        let ScheduledTask { mut vm, mut host, future, end, fuel, .. } = *job;
         let limit = result.as_ref().err().filter(|error| error.fault == Fault::Limit).cloned();
         let used = if fuel == u64::MAX { 0 } else { fuel.saturating_sub(host.fuel()) };
         *end.lock() = Some(End { fuel: used, protections: host.take_protections(), limit });
@@ -471,7 +471,7 @@ impl Crew {
     }
 }
 
-impl Job {
+impl ScheduledTask {
     /// Drives the job's frames until they end or wait.
     fn advance(&mut self) -> Result<Ended, ExecError> {
         let Some(Suspended { frame, left }) = self.next.take().map(|next| *next) else {

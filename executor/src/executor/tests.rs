@@ -1,8 +1,8 @@
 //! Tests of the executor with an optimizer that returns graphs as they are and defers every job.
 
 use super::*;
-use crate::optimizer::Stage;
-use flambeau_exec::vm::Program;
+use crate::optimizer::CompileStage;
+use flambeau_exec::vm::CompiledProgram;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Registry, Source};
 
@@ -10,10 +10,10 @@ use flambeau_ir::{CompilationUnit, Registry, Source};
 #[derive(Default)]
 struct Deferred(Mutex<Vec<CompileJob>>);
 
-impl Optimizer for Deferred {
+impl StageRunner for Deferred {
     type Error = std::convert::Infallible;
 
-    fn optimize(&self, graph: &Graph, _: Stage) -> Result<Graph, Self::Error> {
+    fn optimize(&self, graph: &Graph, _: CompileStage) -> Result<Graph, Self::Error> {
         Ok(graph.clone())
     }
 
@@ -35,9 +35,9 @@ impl Calls {
         let source = Source::new("test.ir", "graph(%x : int):\n  return (%x)\n");
         let graph = Arc::new(parse_graph(&source, &Registry::empty()).unwrap());
         Calls {
-            executor: Arc::new(Executor::new(graph, Settings::default())),
+            executor: Arc::new(Executor::new(graph, ExecutorSettings::default())),
             cache: PlanCache::new(),
-            machine: Vm::new(Program::new(Arc::new(CompilationUnit::new()))),
+            machine: Vm::new(CompiledProgram::new(Arc::new(CompilationUnit::new()))),
             jobs: Deferred::default(),
         }
     }
@@ -71,11 +71,11 @@ fn calls_go_on_while_a_job_waits() {
     let mut calls = Calls::new();
     assert_eq!([calls.call(), calls.call()], [Err(true); 2]);
     let job = calls.take_job();
-    assert_eq!(job.stage(), Stage::Profiled);
+    assert_eq!(job.stage(), CompileStage::Profiled);
     job.run(&calls.jobs).unwrap();
     assert_eq!([calls.call(), calls.call(), calls.call()], [Ok(RunMode::Profiled); 3]);
     let job = calls.take_job();
-    assert_eq!(job.stage(), Stage::Specialized);
+    assert_eq!(job.stage(), CompileStage::Specialized);
     job.run(&calls.jobs).unwrap();
     assert_eq!([calls.call(), calls.call()], [Ok(RunMode::Specialized); 2]);
     assert_eq!(calls.executor.plans().len(), 1);

@@ -7,8 +7,8 @@
 use crate::codes::SchemaEnum;
 use std::collections::BTreeMap;
 
-use flambeau_archive::pickle::{CallId, Value, ValueId};
-use flambeau_archive::{Archive, ByteOrder, Tensors};
+use flambeau_archive::pickle::{CallId, PickleId, Value};
+use flambeau_archive::{Archive, ByteOrder, TensorLoader};
 use flambeau_tensor::{DType, Layout, Storage, Tensor, TensorError};
 
 use super::Container;
@@ -36,7 +36,7 @@ pub(super) fn saved_constants(container: &Container<'_>, record: &str) -> Res<Ma
 /// Reads a dict of tensors, the root of the file of `torch.save` in a record.
 fn saved_tensors(container: &Container<'_>, record: &str) -> Res<Map<Tensor>> {
     saved(container, record, |pickle, root, made| {
-        let wrong = |id: ValueId, what: &str| {
+        let wrong = |id: PickleId, what: &str| {
             let message = format!("expected a dict of tensors by name, found {what}");
             ExportError::new(ExportCode::Weight, message).at(pickle.offset(id) as usize)
         };
@@ -74,7 +74,7 @@ fn saved_tensor(container: &Container<'_>, record: &str) -> Res<Tensor> {
 fn saved<T>(
     container: &Container<'_>,
     record: &str,
-    build: impl FnOnce(&flambeau_archive::pickle::Pickle, ValueId, &mut Tensors<'_>) -> Res<T>,
+    build: impl FnOnce(&flambeau_archive::pickle::Pickle, PickleId, &mut TensorLoader<'_>) -> Res<T>,
 ) -> Res<T> {
     let within = |e: ExportError| match e.record() {
         Some(inner) if inner != record => {
@@ -93,7 +93,7 @@ fn saved<T>(
     let bytes = shared.as_ref().map_or(&*bytes, |mapped| mapped.bytes());
     let archive = Archive::open(bytes, limits).map_err(|e| within(e.into()))?;
     let pickle = archive.pickle("data.pkl").map_err(|e| within(e.into()))?;
-    let mut made = Tensors::new(archive.zip(), "data", archive.byte_order(), shared.clone(), limits);
+    let mut made = TensorLoader::new(archive.zip(), "data", archive.byte_order(), shared.clone(), limits);
     build(&pickle, pickle.root(), &mut made).map_err(|e| within(e.in_record("data.pkl")))
 }
 
@@ -172,7 +172,7 @@ fn row(reader: &mut Reader, json: &mut JsonReader<'_>) -> Res<Row> {
 struct RawTensors<'c, 'a> {
     container: &'c Container<'a>,
     folder: &'static str,
-    storages: Tensors<'c>,
+    storages: TensorLoader<'c>,
     /// Zeros in place of empty records, by record and size in bytes.
     zeros: BTreeMap<(String, usize), Storage>,
     zero_bytes_left: u64,
@@ -182,7 +182,7 @@ impl<'c, 'a> RawTensors<'c, 'a> {
     fn new(container: &'c Container<'a>, folder: &'static str) -> Self {
         let mapping = container.mapping.clone();
         let limits = &container.archive_limits;
-        let storages = Tensors::new(&container.zip, folder, ByteOrder::Little, mapping, limits);
+        let storages = TensorLoader::new(&container.zip, folder, ByteOrder::Little, mapping, limits);
         let zero_bytes_left = container.limits.zero_bytes;
         RawTensors { container, folder, storages, zeros: BTreeMap::new(), zero_bytes_left }
     }
@@ -246,7 +246,7 @@ fn supported(meta: &TensorMeta) -> Res<DType> {
     use crate::model::Layout as Kind;
     let unsupported = |what: &str| {
         let message = format!("tensors of {what} are not supported");
-        Err(ExportError::new(ExportCode::Archive(flambeau_archive::Code::TensorKind), message))
+        Err(ExportError::new(ExportCode::Archive(flambeau_archive::ArchiveCode::TensorKind), message))
     };
     match meta.dtype.dtype() {
         _ if meta.layout != Kind::Strided => unsupported(&format!("layout {}", meta.layout.name())),

@@ -11,7 +11,7 @@
 //! | `auto_functionalized` | a call of the operator on copies of the operands that it writes |
 
 use crate::codes::SchemaEnum;
-use flambeau_ir::{IValue, Prim, Role, Type, ValueId};
+use flambeau_ir::{IValue, LoweringRole, Prim, Type, ValueId};
 use flambeau_tensor as tensor;
 
 use super::{Lowering, Res};
@@ -195,13 +195,13 @@ impl<'m> Lowering<'m> {
     /// Returns the size of the first dimension.
     fn length(&mut self, tensor: ValueId) -> Res<ValueId> {
         let dim = self.int(0);
-        self.role_value(Role::Size, &[tensor, dim], Type::INT)
+        self.role_value(LoweringRole::Size, &[tensor, dim], Type::INT)
     }
 
     /// Returns slice `index` of a tensor along its first dimension.
     fn slice(&mut self, tensor: ValueId, index: ValueId) -> Res<ValueId> {
         let dim = self.int(0);
-        self.role_value(Role::Select, &[tensor, dim, index], Type::TENSOR)
+        self.role_value(LoweringRole::Select, &[tensor, dim, index], Type::TENSOR)
     }
 
     /// Inserts an empty list of tensors.
@@ -210,12 +210,12 @@ impl<'m> Lowering<'m> {
     }
 
     fn append(&mut self, list: ValueId, item: ValueId) -> Res<()> {
-        self.role(Role::Append, &[list, item], &[Type::list(Type::TENSOR)]).map(drop)
+        self.role(LoweringRole::Append, &[list, item], &[Type::list(Type::TENSOR)]).map(drop)
     }
 
     fn stacked(&mut self, list: ValueId) -> Res<ValueId> {
         let dim = self.int(0);
-        self.role_value(Role::Stack, &[list, dim], Type::TENSOR)
+        self.role_value(LoweringRole::Stack, &[list, dim], Type::TENSOR)
     }
 
     /// Lowers a loop over slices: the body maps carried values, slices and captured values to the next carried values
@@ -300,10 +300,10 @@ impl<'m> Lowering<'m> {
         operands: &[ValueId],
     ) -> Res<Vec<ValueId>> {
         let enabled = self.argument(enabled, Type::BOOL)?;
-        let before = self.role_value(Role::GradEnabled, &[], Type::BOOL)?;
-        self.role(Role::SetGradEnabled, &[enabled], &[])?;
+        let before = self.role_value(LoweringRole::GradEnabled, &[], Type::BOOL)?;
+        self.role(LoweringRole::SetGradEnabled, &[enabled], &[])?;
         let results = self.inline(body, operands)?;
-        self.role(Role::SetGradEnabled, &[before], &[])?;
+        self.role(LoweringRole::SetGradEnabled, &[before], &[])?;
         Ok(results)
     }
 
@@ -369,7 +369,7 @@ impl<'m> Lowering<'m> {
             if schema.args[index].is_write() {
                 if self.graph.ty(value).is_tensor() {
                     let format = self.constant(IValue::None, Type::NONE);
-                    value = self.role_value(Role::Clone, &[value, format], Type::TENSOR)?;
+                    value = self.role_value(LoweringRole::Clone, &[value, format], Type::TENSOR)?;
                 }
                 written.push(value);
             }

@@ -2,7 +2,7 @@
 //!
 //! Every node of the model becomes a call of the operator that its target names; the registry's schema gives the order of
 //! the parameters and the defaults. Python functions on symbolic numbers and the few operators that control flow needs are
-//! found by facets ([`PythonFunction`](flambeau_ir::PythonFunction), [`Role`](flambeau_ir::Role)), so this crate names no
+//! found by facets ([`PythonFunction`](flambeau_ir::PythonFunction), [`LoweringRole`](flambeau_ir::LoweringRole)), so this crate names no
 //! operator. Higher-order operators become `prim::If` and `prim::Loop`, or their subgraph is inlined. A subgraph sees only
 //! its operands, so each has a table of names of its own.
 //!
@@ -24,7 +24,8 @@ pub use metadata::{Metadata, NodeOrigin, ValueMeta};
 pub use signature::{InputSource, OutputTarget};
 
 use flambeau_ir::{
-    At, BlockId, Editor, Graph, IValue, LocId, NodeId, OpId, PythonFunction, Registry, Role, Type, ValueId,
+    At, BlockId, Editor, Graph, IValue, LocId, LoweringRole, NodeId, OpId, PythonFunction, Registry, Type,
+    ValueId,
 };
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -73,7 +74,7 @@ pub fn lower(model: &ProgramModel, registry: &Arc<Registry>) -> Result<Lowered, 
 /// The operators that the lowering needs by their meaning.
 struct Operators {
     python: HashMap<&'static str, Vec<OpId>, FxBuildHasher>,
-    roles: HashMap<Role, OpId, FxBuildHasher>,
+    roles: HashMap<LoweringRole, OpId, FxBuildHasher>,
 }
 
 impl Operators {
@@ -82,7 +83,7 @@ impl Operators {
         for (id, functions) in registry.column::<PythonFunction>().iter() {
             functions.0.iter().for_each(|name| python.entry(*name).or_default().push(id));
         }
-        let roles = registry.column::<Role>().iter().map(|(id, role)| (*role, id)).collect();
+        let roles = registry.column::<LoweringRole>().iter().map(|(id, role)| (*role, id)).collect();
         Operators { python, roles }
     }
 }
@@ -207,7 +208,7 @@ impl<'m> Lowering<'m> {
     }
 
     /// Inserts a node of the operator with a role.
-    fn role(&mut self, role: Role, operands: &[ValueId], results: &[Type]) -> Res<NodeId> {
+    fn role(&mut self, role: LoweringRole, operands: &[ValueId], results: &[Type]) -> Res<NodeId> {
         let op = self.operators.roles.get(&role).copied().ok_or_else(|| {
             let message = format!("no registered operator has the role {role:?}");
             ExportError::new(ExportCode::Operator, message)
@@ -216,7 +217,7 @@ impl<'m> Lowering<'m> {
     }
 
     /// Inserts a node of the operator with a role and returns its result.
-    fn role_value(&mut self, role: Role, operands: &[ValueId], result: Type) -> Res<ValueId> {
+    fn role_value(&mut self, role: LoweringRole, operands: &[ValueId], result: Type) -> Res<ValueId> {
         let node = self.role(role, operands, &[result])?;
         Ok(self.graph.result(node, 0))
     }

@@ -1,9 +1,10 @@
 //! Nodes that call an operator or a Python function.
 
-use flambeau_ir::schema::{Arg, Call, FunctionSchema, match_call, match_one};
+use flambeau_ir::schema::{ArgInfo, FunctionSchema, SchemaCall, match_call, match_one};
 use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{
-    AutocastPolicy, CallValues, Converter, IValue, NodeId, OpId, Prim, Role, Symbol, Type, ValueId,
+    AutocastPolicy, CallValues, IValue, ImplicitConversion, LoweringRole, NodeId, OpId, Prim, Symbol, Type,
+    ValueId,
 };
 use flambeau_tensor::Tensor;
 
@@ -109,10 +110,10 @@ impl<'m> Lowering<'m> {
                 AutocastPolicy::Reduced => {
                     let dtype = self.int(dtype);
                     let operands = [value, no, yes, dtype, dtype];
-                    self.role_value(Role::ToReducedPrecision, &operands, Type::TENSOR)?
+                    self.role_value(LoweringRole::ToReducedPrecision, &operands, Type::TENSOR)?
                 }
                 AutocastPolicy::Full => {
-                    self.role_value(Role::ToFullPrecision, &[value, no, yes], Type::TENSOR)?
+                    self.role_value(LoweringRole::ToFullPrecision, &[value, no, yes], Type::TENSOR)?
                 }
             };
             cast.push((index, value));
@@ -164,11 +165,11 @@ impl<'m> Lowering<'m> {
                 keywords.push((argument.name, value));
             }
         }
-        let of_type = |graph: &flambeau_ir::Graph, value: ValueId| Arg::from(graph.ty(value));
-        let args: Vec<Arg> = positional.iter().map(|&v| of_type(&self.graph, v)).collect();
-        let kwargs: Vec<(Symbol, Arg)> =
+        let of_type = |graph: &flambeau_ir::Graph, value: ValueId| ArgInfo::from(graph.ty(value));
+        let args: Vec<ArgInfo> = positional.iter().map(|&v| of_type(&self.graph, v)).collect();
+        let kwargs: Vec<(Symbol, ArgInfo)> =
             keywords.iter().map(|&(name, v)| (name, of_type(&self.graph, v))).collect();
-        let call = Call { receiver: None, args: &args, kwargs: &kwargs };
+        let call = SchemaCall { receiver: None, args: &args, kwargs: &kwargs };
         let matched = match_one(schema, call, true, &NoClasses)
             .map_err(|(_, why)| unfit(format!("{}: {why}", schema.full_name())))?;
         let keywords: Vec<ValueId> = keywords.into_iter().map(|(_, value)| value).collect();
@@ -227,8 +228,8 @@ impl<'m> Lowering<'m> {
         };
         let registry = std::sync::Arc::clone(&self.registry);
         let schemas: Vec<&FunctionSchema> = ops.iter().map(|&op| registry.schema(op)).collect();
-        let given: Vec<Arg> = args.iter().map(|&v| Arg::from(self.graph.ty(v))).collect();
-        let call = Call { receiver: None, args: &given, kwargs: &[] };
+        let given: Vec<ArgInfo> = args.iter().map(|&v| ArgInfo::from(self.graph.ty(v))).collect();
+        let call = SchemaCall { receiver: None, args: &given, kwargs: &[] };
         let types: Vec<String> = args.iter().map(|&v| self.graph.ty(v).to_string()).collect();
         let mismatch = |_| unfit(format!("{} is not defined for {}", quoted(name), types.join(", ")));
         let matched = match_call(&schemas, call, &NoClasses).map_err(mismatch)?;
@@ -309,8 +310,8 @@ impl<'m> Lowering<'m> {
             return Ok(value);
         }
         let converter = match output {
-            Argument::SymInt(_) => Converter::NumberToInt,
-            Argument::SymFloat(_) => Converter::NumberToFloat,
+            Argument::SymInt(_) => ImplicitConversion::NumberToInt,
+            Argument::SymFloat(_) => ImplicitConversion::NumberToFloat,
             Argument::SymBool(_) => {
                 let zero = self.constant(IValue::Int(0), Type::NUMBER);
                 return self.function("_operator.ne", &[value, zero]);
@@ -325,7 +326,7 @@ impl<'m> Lowering<'m> {
     pub(super) fn condition(&mut self, value: ValueId) -> Res<ValueId> {
         let ty = self.graph.ty(value);
         if ty.is_tensor() {
-            return self.role_value(Role::ToBool, &[value], Type::BOOL);
+            return self.role_value(LoweringRole::ToBool, &[value], Type::BOOL);
         }
         match ty.kind() {
             TypeKind::Bool => Ok(value),

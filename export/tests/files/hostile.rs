@@ -183,7 +183,7 @@ fn a_pickle_that_calls_a_function_is_refused() {
     }
     let bytes = container("", all.iter().map(|(n, b)| (n.as_str(), b.as_slice())));
     let error = open(&bytes).map(drop).expect_err("refused");
-    assert_eq!(error.code(), ExportCode::Archive(flambeau_archive::Code::Global));
+    assert_eq!(error.code(), ExportCode::Archive(flambeau_archive::ArchiveCode::Global));
     assert_eq!(error.record(), Some("serialized_state_dict.pt:data.pkl"));
     // Example inputs are never read, so the same pickle does no harm there.
     let mut all = records(recorded("layers").bytes);

@@ -10,7 +10,7 @@
 use super::{Res, refused};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::shape::{
-    Dim, Expr, Fact, Operand, Range, Shape, ShapeCx, Strides, Symbols, TensorFact, infer,
+    Dim, Expr, Fact, OperandFact, Range, ResultShapes, ShapeCx, Strides, Symbols, TensorFact, infer,
 };
 use flambeau_export::ExportError;
 use flambeau_export::expr::{ExprId, Exprs, Func};
@@ -462,7 +462,7 @@ impl Sizes {
             return Ok(());
         }
         let schema = registry.schema(op);
-        let facts: Vec<Operand<'static>> = operands
+        let facts: Vec<OperandFact<'static>> = operands
             .iter()
             .enumerate()
             .map(|(i, value)| {
@@ -470,7 +470,7 @@ impl Sizes {
                 let items = lists.get(i).and_then(Option::as_deref);
                 let fact = Cow::Owned(self.fact(value, dim, items));
                 let constant = (dim.is_none() && items.is_none()).then(|| value.clone());
-                Operand { fact, ty: value.type_of(), constant }
+                OperandFact { fact, ty: value.type_of(), constant }
             })
             .collect();
         let mut sources = Vec::new();
@@ -479,7 +479,7 @@ impl Sizes {
         for (index, result) in results.iter().enumerate() {
             let fact = {
                 let mut cx = ShapeCx::new(Some(schema), facts.iter().cloned(), &mut self.symbols);
-                infer(registry.facet::<Shape>(op), registry.facet::<Dtype>(op), index, &mut cx)
+                infer(registry.facet::<ResultShapes>(op), registry.facet::<Dtype>(op), index, &mut cx)
             };
             match (result, fact) {
                 (IValue::Tensor(tensor), fact) if by_contents => {

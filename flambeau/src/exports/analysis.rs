@@ -7,13 +7,13 @@
 pub use flambeau_analysis::{
     AliasDb, Analyses, Analysis, AnalysisCx, AnalysisSet, CallGraph, ConstantOwner, Dominance, Dtype,
     ErrorOrder, Exposure, LiveWriters, Liveness, MemorySet, Motion, MovePlan, NestedEffects, Obstacle,
-    STANDARD, Shape, Shapes, StandardAnalysis, Stats, Update, WriteOrder,
+    ResultShapes, STANDARD, Shapes, StandardAnalysis, Stats, Update, WriteOrder,
 };
 
 /// Rules for shapes and dtypes, and the facts that they take and return.
 pub mod shape {
     pub use flambeau_analysis::shape::{
-        Arg, Dim, Dims, Dtype, Expr, Fact, Operand, Range, Shape, ShapeCx, Shapes, Strides, Symbols,
-        TensorFact, axis, broadcast_dims, wrap,
+        ArgFact, Dim, Dims, Dtype, Expr, Fact, OperandFact, Range, ResultShapes, ShapeCx, Shapes, Strides,
+        Symbols, TensorFact, axis, broadcast_dims, wrap,
     };
 }

@@ -4,28 +4,29 @@
 //! to test it on. A [`Host`] provides the output, limits and random numbers of a run.
 
 pub use flambeau_exec::{
-    CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel, KernelCx, KernelError,
-    KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, Site, TileArg, TileBuilder, TileOp,
-    TileVal, Tolerance, TraceEntry,
+    CallOrigin, CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel, KernelCx,
+    KernelError, KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, TileArg, TileBuilder,
+    TileOp, TileVal, Tolerance, TraceEntry,
 };
 
 /// Tests of the claims that shape and dtype rules make about results.
 pub mod soundness {
     pub use flambeau_exec::soundness::{
-        Effort, FactTrial, Forecast, Forgetting, Watched, try_facts, try_operator, watch, watch_partial,
+        FactTrial, Forecast, Forgetting, TrialCount, Watched, try_facts, try_operator, watch, watch_partial,
     };
 }
 
 /// Recording of a run for differentiation.
 pub mod tape {
     pub use flambeau_exec::tape::{
-        Tape, WalkMode, backward, clear_gathered, detach, gathered, gradients, is_leaf, is_recorded,
+        Tape, WalkMode, accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf,
+        is_recorded,
     };
 }
 
 /// Random generation of tensors and lists for samples.
 pub mod sample {
     pub use flambeau_exec::sample::{
-        ALL_FLOATS, COMPLEXES, Elements, FLOATS, INTS, NUMBERS, broadcastable, shape, tensor,
+        ALL_FLOATS, COMPLEXES, ElementDistribution, FLOATS, INTS, NUMBERS, broadcastable, shape, tensor,
     };
 }

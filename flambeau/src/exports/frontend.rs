@@ -1,9 +1,9 @@
 //! Settings of compilation: bounds, and the resolution of free names.
 
-pub use flambeau_frontend::{Limits, NativeResolver, Resolver, Sugar, host_object};
+pub use flambeau_frontend::{FrontendLimits, NativeResolver, Resolver, Sugar, host_object};
 
 /// The stages of compilation.
 pub mod ssa {
     pub use flambeau_frontend::emit::StageText;
-    pub use flambeau_frontend::ssa::Stage;
+    pub use flambeau_frontend::ssa::SsaStage;
 }

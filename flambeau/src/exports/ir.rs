@@ -5,11 +5,11 @@
 //! [`Prim`].
 
 pub use flambeau_ir::{
-    AliasRule, At, Attr, AttrSet, BlockId, CallArg, Change, Column, CompilationUnit, Converter, Diagnostic,
-    Doc, Editor, Effects, Facet, Fault, FunctionSchema, Graph, GraphId, HostOp, IValue, IfView, InplaceOf,
-    InsertError, Journal, LocId, LoopView, MemoryTransfer, Name, NodeId, NodeMap, NodeSet, Op, OpDef, OpId,
-    OpKind, Operands, Origin, Prim, Registry, RegistryBuilder, RegistryError, Revision, ScalarOverload,
-    Source, SourceRange, Stale, Symbol, Type, Use, ValueId, ValueMap, ValueSet, WalkStep, nearest,
+    AliasRule, At, Attr, AttrSet, BlockId, CallArg, Change, Column, CompilationUnit, Diagnostic, Doc, Editor,
+    Effects, Facet, Fault, FunctionSchema, Graph, GraphId, HostOp, IValue, IfView, ImplicitConversion,
+    InplaceOf, InsertError, Journal, LocId, LoopView, MemoryTransfer, NodeId, NodeMap, NodeSet, Op, OpDef,
+    OpId, OpKind, Operands, Origin, Prim, Registry, RegistryBuilder, RegistryError, Revision, ScalarOverload,
+    Source, SourceRange, Stale, Symbol, Type, Use, ValueId, ValueMap, ValueName, ValueSet, WalkStep, nearest,
 };
 
 /// Names of attributes.

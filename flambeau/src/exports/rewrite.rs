@@ -4,9 +4,10 @@
 //! the changes of each pass. A [`Patch`] is a list of edits that is applied as a whole.
 
 pub use flambeau_rewrite::{
-    AlwaysView, Checks, Configure, Control, Cost, Elements, Exactness, Level, Log, Manager, OnRequest,
-    Options, Pass, PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned,
-    Report, RewriteTrace, RuleSet, Rulebook, Rules, Schedule, TraceEvent, Verdict, Vocabulary,
+    AlwaysView, BisectResult, Checks, Configure, ContainerOp, Control, Cost, EditPlan, Exactness, Log,
+    LogLevel, Manager, OnRequest, Pass, PassCx, PassEntry, PassError, PassLibrary, PassOptions, Patch,
+    Pipeline, PipelineError, PipelineReport, Planned, RewriteTrace, RuleSet, Rulebook, Rules, Schedule,
+    TraceEvent, Vocabulary,
 };
 
 /// Derivatives stated by operators.
@@ -17,18 +18,18 @@ pub mod autodiff {
 /// Control of pipelines: fuel, time limit, bisection of faulty rewrites.
 pub mod control {
     pub use flambeau_rewrite::Deadline;
-    pub use flambeau_rewrite::control::{Control, Fuel, LimitError, Spent, Verdict, bisect};
+    pub use flambeau_rewrite::control::{BisectResult, Control, Fuel, LimitError, Spent, bisect};
 }
 
 /// Log output of passes.
 pub mod log {
-    pub use flambeau_rewrite::log::{Level, Log, Sink, Stderr};
+    pub use flambeau_rewrite::log::{Log, LogLevel, LogSink, Stderr};
 }
 
 /// Running pipelines.
 pub mod manager {
     pub use flambeau_rewrite::manager::{
-        Capture, Checks, Edits, Manager, PassReport, PipelineError, Report, reproducer,
+        Capture, Checks, Edits, Manager, PassReport, PipelineError, PipelineReport, reproducer,
     };
 }
 
@@ -38,6 +39,6 @@ pub mod rules {
 
     /// Tests of rules: the reference evaluator runs both sides on random inputs.
     pub mod trial {
-        pub use flambeau_rewrite::rules::trial::{Effort, Trial, try_rules};
+        pub use flambeau_rewrite::rules::trial::{Trial, TrialLimits, try_rules};
     }
 }

@@ -9,7 +9,7 @@ pub use flambeau_tensor::{
 /// Comparison of whole tensors.
 pub mod compare {
     pub use flambeau_tensor::compare::{
-        Mismatch, bitwise_equal, close, equal, equal_nan, max_abs_diff, mismatch,
+        ElementMismatch, bitwise_equal, close, equal, equal_nan, max_abs_diff, mismatch,
     };
 }
 

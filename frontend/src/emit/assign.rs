@@ -8,18 +8,18 @@ use super::fun::{Cx, Res};
 use super::sugar::Sugar;
 use crate::span::Span;
 use crate::trampoline::Task;
-use crate::tree::{Op, TreeId, TreeKind};
+use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// Returns the in-place operator of an augmented assignment to a tensor or list, if there is one.
-pub(crate) fn in_place(op: Op) -> Option<&'static str> {
+pub(crate) fn in_place(op: SyntaxOp) -> Option<&'static str> {
     Some(match op {
-        Op::Add => "aten::add_",
-        Op::Sub => "aten::sub_",
-        Op::Mul => "aten::mul_",
-        Op::Div => "aten::div_",
-        Op::Mod => "aten::fmod_",
-        Op::LShift => "aten::__ilshift__",
-        Op::RShift => "aten::__irshift__",
+        SyntaxOp::Add => "aten::add_",
+        SyntaxOp::Sub => "aten::sub_",
+        SyntaxOp::Mul => "aten::mul_",
+        SyntaxOp::Div => "aten::div_",
+        SyntaxOp::Mod => "aten::fmod_",
+        SyntaxOp::LShift => "aten::__ilshift__",
+        SyntaxOp::RShift => "aten::__irshift__",
         _ => return None,
     })
 }
@@ -160,7 +160,7 @@ impl<'a> Cx<'a> {
     pub(crate) async fn augment(
         &self,
         tree: TreeId,
-        op: Op,
+        op: SyntaxOp,
         current: ValueId,
         value: TreeId,
     ) -> Res<ValueId> {
@@ -171,7 +171,7 @@ impl<'a> Cx<'a> {
     pub(crate) async fn augment_value(
         &self,
         span: Span,
-        op: Op,
+        op: SyntaxOp,
         current: ValueId,
         rhs: ValueId,
     ) -> Res<ValueId> {
@@ -185,11 +185,11 @@ impl<'a> Cx<'a> {
                 .with_unit(|u| u.class(ty).is_some_and(|c| c.methods.contains_key(&Symbol::new(&own))));
             return self.operate(span, name, if has { &own } else { method }, &[current, rhs]).await;
         }
-        let list = ty.list_elem().is_some() && matches!(op, Op::Add | Op::Mul);
+        let list = ty.list_elem().is_some() && matches!(op, SyntaxOp::Add | SyntaxOp::Mul);
         if let Some(in_place) = in_place(op).filter(|_| ty.is_tensor() || list) {
             return self.builtin(span, in_place, &[current, rhs]);
         }
-        if op == Op::Mod && !ty.is_tensor() && ty != Type::STR {
+        if op == SyntaxOp::Mod && !ty.is_tensor() && ty != Type::STR {
             return self.builtin(span, "aten::fmod", &[current, rhs]);
         }
         self.builtin(span, name, &[current, rhs])

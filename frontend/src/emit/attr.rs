@@ -5,8 +5,8 @@ use flambeau_ir::types::{ClassEnv, TypeKind};
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
-use super::known::Owner;
-use super::matching::Args;
+use super::known::BuiltinType;
+use super::matching::CallArgs;
 use super::sugar::{Special, Sugar};
 use super::types::TypeReader;
 use crate::span::Span;
@@ -134,12 +134,12 @@ impl<'a> Cx<'a> {
         if ty.is_tensor() && name == "tolist" {
             return Ok(Sugar::Special(Special::ToList));
         }
-        let known = self.session.value_member(Owner::of(ty), name);
+        let known = self.session.value_member(BuiltinType::of(ty), name);
         if let Some(dtype) = known.cast {
             return Ok(Sugar::Custom(std::rc::Rc::new(TensorCast { value, dtype })));
         }
         if let Some(op) = known.property {
-            let args = Args { positional: vec![self.given(value)], ..Args::default() };
+            let args = CallArgs { positional: vec![self.given(value)], ..CallArgs::default() };
             return self.call_builtin(span, op, &args).map(Sugar::Value);
         }
         match ty.kind() {
@@ -265,7 +265,7 @@ impl<'a> Cx<'a> {
             Some(Found::Method) => Some(Sugar::Method(value, symbol)),
             Some(Found::Constant(constant)) => Some(Sugar::Constant(constant)),
             Some(Found::Getter(getter)) => {
-                Some(self.call_method(span, value, getter, Args::default()).await?)
+                Some(self.call_method(span, value, getter, CallArgs::default()).await?)
             }
             Some(Found::Static(function)) => Some(Sugar::Function(function)),
             None => None,
@@ -338,7 +338,7 @@ impl<'a> Cx<'a> {
             let Some(setter) = setter else {
                 return self.fail(span, format!("Tried to set read-only attribute: {name}"));
             };
-            let args = Args { positional: vec![self.given(value)], ..Args::default() };
+            let args = CallArgs { positional: vec![self.given(value)], ..CallArgs::default() };
             self.call_method(span, target, setter, args).await?;
             return Ok(());
         }

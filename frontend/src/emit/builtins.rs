@@ -8,7 +8,7 @@ use std::sync::Arc;
 use flambeau_ir::{Source, Symbol};
 
 use super::fun::SourceFile;
-use super::session::{Overload, Session};
+use super::session::{CompileSession, Overload};
 use crate::tree::TreeId;
 
 /// Namespaces and the sources of their overloads.
@@ -38,7 +38,7 @@ const CLASSES: &str = include_str!("../library/classes.py");
 const SCALARS: [&str; 3] = ["float", "int", "complex"];
 
 /// Compiles all overloads of `name` that are written in TorchScript.
-pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Overload> {
+pub(crate) fn compile(session: &CompileSession<'_>, name: Symbol) -> Vec<Overload> {
     let text = SOURCES.iter().find(|(ns, _)| *ns == name.ns()).map_or("", |(_, text)| text);
     let header = format!("def {}(", name.base());
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn flags(full: &str) -> &'static [(&'static str, usize)] {
 }
 
 /// Returns the source and definition of the library function `torch.nn.functional.x` or `torch.x`.
-pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFile>, TreeId)> {
+pub(crate) fn library(session: &CompileSession<'_>, full: &str) -> Option<(Arc<SourceFile>, TreeId)> {
     let definition = super::library::definition(full)?;
     let file = SourceFile::new(Source::new(definition.file, definition.text.as_str()), &session.limits);
     let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
@@ -75,7 +75,10 @@ pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFi
 }
 
 /// Returns the qualified name, source and definition of the library class `torch.x`.
-pub(crate) fn library_class(session: &Session<'_>, full: &str) -> Option<(Symbol, Arc<SourceFile>, TreeId)> {
+pub(crate) fn library_class(
+    session: &CompileSession<'_>,
+    full: &str,
+) -> Option<(Symbol, Arc<SourceFile>, TreeId)> {
     let name = full.strip_prefix("torch.")?;
     let header = format!("class {name}:");
     let definition = CLASSES.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;

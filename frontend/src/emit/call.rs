@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::builtins;
 use super::deep_compile;
 use super::fun::{Cx, Res};
-use super::matching::Args;
+use super::matching::CallArgs;
 use super::sugar::Sugar;
 use crate::span::Span;
 use crate::tree::TreeId;
@@ -35,17 +35,17 @@ impl<'a> Cx<'a> {
     }
 
     /// Compiles the arguments of a call.
-    async fn arguments(&self, tree: TreeId) -> Res<Args> {
+    async fn arguments(&self, tree: TreeId) -> Res<CallArgs> {
         self.arguments_after(tree, 0).await
     }
 
     /// Compiles the arguments of a call without the first `skip` positional ones.
-    async fn arguments_after(&self, tree: TreeId, skip: usize) -> Res<Args> {
+    async fn arguments_after(&self, tree: TreeId, skip: usize) -> Res<CallArgs> {
         let inputs = self.list(self.ast().child(tree, 1)).split_off(skip);
         let attributes = self.list(self.ast().child(tree, 2));
         let values = self.values(&inputs).await?;
         let mut args =
-            Args { positional: values.iter().map(|&v| self.given(v)).collect(), ..Args::default() };
+            CallArgs { positional: values.iter().map(|&v| self.given(v)).collect(), ..CallArgs::default() };
         for attribute in attributes {
             let value = self.eval(self.ast().child(attribute, 0), None).await?;
             args.keywords.push((self.symbol(attribute), self.given(value)));
@@ -54,7 +54,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Compiles a call of `callee`.
-    pub(crate) async fn call(&self, span: Span, callee: Sugar, mut args: Args) -> Res<Sugar> {
+    pub(crate) async fn call(&self, span: Span, callee: Sugar, mut args: CallArgs) -> Res<Sugar> {
         match callee {
             Sugar::Builtin(name, receiver) => {
                 args.receiver = receiver.map(|v| self.given(v));
@@ -132,7 +132,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Calls a builtin operator. Some operators are evaluated at compile time or have their own typing rule.
-    fn builtin_call(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+    fn builtin_call(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<ValueId> {
         if name == "aten::is_scripting" {
             self.at(span);
             return Ok(self.constant(true));
@@ -155,7 +155,7 @@ impl<'a> Cx<'a> {
         self.call_builtin(span, name, args)
     }
 
-    fn cast(&self, span: Span, op: Symbol, ty: Type, args: &Args) -> Res<ValueId> {
+    fn cast(&self, span: Span, op: Symbol, ty: Type, args: &CallArgs) -> Res<ValueId> {
         if args.positional.is_empty() && args.keywords.is_empty() {
             let zero = match ty {
                 Type::INT => IValue::Int(0),
@@ -186,7 +186,7 @@ impl<'a> Cx<'a> {
     // --- functions and methods -------------------------------------------------------------------------------------
 
     /// Returns the definition of a library function that the constant flags of the call select.
-    fn flagged(&self, span: Span, name: Symbol, args: &Args) -> Res<Symbol> {
+    fn flagged(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<Symbol> {
         let Some(full) = name.as_str().strip_prefix("__torch__.") else { return Ok(name) };
         let mut chosen = full.to_owned();
         for (flag, at) in builtins::flags(full) {
@@ -201,7 +201,7 @@ impl<'a> Cx<'a> {
         Ok(self.session.library_function(&chosen).unwrap_or(name))
     }
 
-    pub(crate) async fn call_function(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+    pub(crate) async fn call_function(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<ValueId> {
         let schema = self.function_schema(span, name).await?;
         self.call_compiled(span, name, &schema, args)
     }
@@ -212,7 +212,7 @@ impl<'a> Cx<'a> {
         span: Span,
         name: Symbol,
         schema: &FunctionSchema,
-        args: &Args,
+        args: &CallArgs,
     ) -> Res<ValueId> {
         let (mut operands, result) = self.match_function(span, schema, args)?;
         let function = self.value_with(
@@ -251,7 +251,7 @@ impl<'a> Cx<'a> {
         span: Span,
         object: ValueId,
         name: Symbol,
-        mut args: Args,
+        mut args: CallArgs,
     ) -> Res<Sugar> {
         let ty = self.ty(object);
         self.complete(ty)?;
@@ -288,7 +288,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Compiles `C(...)`: creates an object and calls `__init__`.
-    async fn construct(&self, span: Span, ty: Type, args: Args) -> Res<ValueId> {
+    async fn construct(&self, span: Span, ty: Type, args: CallArgs) -> Res<ValueId> {
         self.complete(ty)?;
         self.at(span);
         let object = self.value(Prim::CreateObject, &[], ty);
@@ -303,7 +303,7 @@ impl<'a> Cx<'a> {
         Ok(object)
     }
 
-    fn named_tuple(&self, span: Span, ty: Type, args: &Args) -> Res<ValueId> {
+    fn named_tuple(&self, span: Span, ty: Type, args: &CallArgs) -> Res<ValueId> {
         let Some(tuple) = ty.as_tuple() else { return self.fail(span, "this is not a tuple") };
         let Some(named) = &tuple.named else { return self.fail(span, "this tuple has no names") };
         let schema = FunctionSchema {
@@ -330,7 +330,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Compiles `E("message")`.
-    fn exception(&self, span: Span, class: Symbol, args: &Args) -> Res<Sugar> {
+    fn exception(&self, span: Span, class: Symbol, args: &CallArgs) -> Res<Sugar> {
         if !args.keywords.is_empty() {
             return self.fail(span, format!("{} takes no keyword arguments", last_part(class)));
         }

@@ -19,19 +19,19 @@ use rustc_hash::FxBuildHasher;
 
 use super::deep_compile;
 use super::fun::{Res, SourceFile};
-use super::session::Session;
+use super::session::CompileSession;
 use super::types::TypeReader;
 use crate::tree::TreeId;
 use crate::view;
 
 struct Declaring<'s> {
-    session: &'s Session<'s>,
+    session: &'s CompileSession<'s>,
     file: &'s Arc<SourceFile>,
     name: Symbol,
 }
 
 pub(crate) fn declare(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     name: Symbol,
     file: &Arc<SourceFile>,
     tree: TreeId,
@@ -86,7 +86,7 @@ impl Decorated {
 
 /// Checks that the decorators of a definition have a meaning here.
 pub(super) fn check_decorators(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     file: &Arc<SourceFile>,
     decorators: &[TreeId],
     kind: Decorated,
@@ -330,7 +330,7 @@ fn default_text(value: &IValue) -> Option<String> {
 }
 
 /// Reads the literal of a field's default value of type `ty`. A type in IR text can have any text as a default.
-pub(crate) fn default_of(session: &Session<'_>, text: &str, ty: Type) -> Option<IValue> {
+pub(crate) fn default_of(session: &CompileSession<'_>, text: &str, ty: Type) -> Option<IValue> {
     let source = Source::new("<default>", text);
     let parsed = crate::parse_expression(&source.text, &session.limits);
     let (root, valid) = (parsed.root, parsed.problems.is_empty());

@@ -8,7 +8,7 @@ use super::env::Binding;
 use super::fun::{Cx, Res};
 use crate::span::Span;
 use crate::trampoline::Task;
-use crate::tree::{Op, TreeId, TreeKind};
+use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// Types of variables refined by a condition, for the case that it is true and the case that it is false.
 #[derive(Clone, Debug, Default)]
@@ -70,12 +70,12 @@ impl<'a> Cx<'a> {
 
     fn condition_task(self, tree: TreeId) -> Task<'a, Res<Condition>> {
         match (self.kind(tree), self.ast().op(tree)) {
-            (TreeKind::BinOp, Some(op @ (Op::And | Op::Or))) => {
-                Box::pin(async move { self.short_circuit(tree, op == Op::Or).await })
+            (TreeKind::BinOp, Some(op @ (SyntaxOp::And | SyntaxOp::Or))) => {
+                Box::pin(async move { self.short_circuit(tree, op == SyntaxOp::Or).await })
             }
-            (TreeKind::UnaryOp, Some(Op::Not)) => Box::pin(async move { self.negation(tree).await }),
-            (TreeKind::BinOp, Some(op @ (Op::Is | Op::IsNot))) => {
-                Box::pin(async move { self.identity(tree, op == Op::Is).await })
+            (TreeKind::UnaryOp, Some(SyntaxOp::Not)) => Box::pin(async move { self.negation(tree).await }),
+            (TreeKind::BinOp, Some(op @ (SyntaxOp::Is | SyntaxOp::IsNot))) => {
+                Box::pin(async move { self.identity(tree, op == SyntaxOp::Is).await })
             }
             _ => Box::pin(async move { self.plain_condition(tree).await }),
         }

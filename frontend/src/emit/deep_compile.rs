@@ -10,8 +10,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::env::Binding;
 use super::fun::{Cx, Fun, Res, Returns, SourceFile};
-use super::matching::{Args, Given};
-use super::session::{Session, context};
+use super::matching::{CallArgs, CallArgument};
+use super::session::{CompileSession, context};
 use super::sugar::Sugar;
 use super::types::TypeReader;
 use crate::span::Span;
@@ -22,7 +22,7 @@ use crate::view;
 
 /// Returns the declared schema of a function; the result type is `Tensor` if it has no annotation.
 pub(crate) fn declared_schema(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     name: Symbol,
     file: &Arc<SourceFile>,
     def: TreeId,
@@ -37,7 +37,7 @@ pub(crate) fn declared_schema(
 
 /// Compiles a declared function, or returns it if it is compiled already.
 pub(crate) fn function<'a>(
-    session: &'a Session<'a>,
+    session: &'a CompileSession<'a>,
     trampoline: &'a Trampoline<'a>,
     name: Symbol,
 ) -> Task<'a, Res<Arc<Function>>> {
@@ -53,7 +53,7 @@ pub(crate) fn function<'a>(
 }
 
 async fn body<'a>(
-    session: &'a Session<'a>,
+    session: &'a CompileSession<'a>,
     trampoline: &'a Trampoline<'a>,
     name: Symbol,
     file: Arc<SourceFile>,
@@ -203,7 +203,7 @@ pub(crate) fn operator_task<'a>(
     outer: Cx<'a>,
     span: Span,
     callee: Sugar,
-    args: Args,
+    args: CallArgs,
 ) -> Task<'a, Res<Closure>> {
     Box::pin(async move {
         let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), outer.fun.name, 1);
@@ -211,7 +211,7 @@ pub(crate) fn operator_task<'a>(
         cx.fun.env.borrow_mut().push(cx.block());
         cx.at(span);
         let mut captured = Vec::new();
-        let mut capture = |given: Given| {
+        let mut capture = |given: CallArgument| {
             let ty = outer.ty(given.value);
             let value = match outer.known(given.value) {
                 Some(constant) => cx.edit(|e| e.constant_of(constant, ty)),
@@ -220,9 +220,9 @@ pub(crate) fn operator_task<'a>(
                     cx.edit(|e| e.add_input(ty))
                 }
             };
-            Given { value, ..given }
+            CallArgument { value, ..given }
         };
-        let inner = Args {
+        let inner = CallArgs {
             receiver: args.receiver.map(&mut capture),
             positional: args.positional.into_iter().map(&mut capture).collect(),
             keywords: args.keywords.into_iter().map(|(name, given)| (name, capture(given))).collect(),

@@ -9,36 +9,36 @@ use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::env::Binding;
 use super::fun::{Cx, Res};
-use super::matching::Args;
+use super::matching::CallArgs;
 use super::names;
 use super::sugar::{Range, Sugar};
 use crate::span::Span;
 use crate::trampoline::Task;
-use crate::tree::{Op, TreeId, TreeKind};
+use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// Returns the builtin operator and the method name of a binary operator.
-pub(crate) fn binary(op: Op) -> Option<(&'static str, &'static str)> {
+pub(crate) fn binary(op: SyntaxOp) -> Option<(&'static str, &'static str)> {
     Some(match op {
-        Op::Add => ("aten::add", "__add__"),
-        Op::Sub => ("aten::sub", "__sub__"),
-        Op::Mul => ("aten::mul", "__mul__"),
-        Op::Div => ("aten::div", "__truediv__"),
-        Op::FloorDiv => ("aten::floordiv", "__floordiv__"),
-        Op::Mod => ("aten::remainder", "__mod__"),
-        Op::MatMul => ("aten::matmul", "__matmul__"),
-        Op::Pow => ("aten::pow", "__pow__"),
-        Op::LShift => ("aten::__lshift__", "__lshift__"),
-        Op::RShift => ("aten::__rshift__", "__rshift__"),
-        Op::BitAnd => ("aten::__and__", "__and__"),
-        Op::BitOr => ("aten::__or__", "__or__"),
-        Op::BitXor => ("aten::__xor__", "__xor__"),
-        Op::Eq => ("aten::eq", "__eq__"),
-        Op::NotEq => ("aten::ne", "__ne__"),
-        Op::Lt => ("aten::lt", "__lt__"),
-        Op::Le => ("aten::le", "__le__"),
-        Op::Gt => ("aten::gt", "__gt__"),
-        Op::Ge => ("aten::ge", "__ge__"),
-        Op::In => ("aten::__contains__", "__contains__"),
+        SyntaxOp::Add => ("aten::add", "__add__"),
+        SyntaxOp::Sub => ("aten::sub", "__sub__"),
+        SyntaxOp::Mul => ("aten::mul", "__mul__"),
+        SyntaxOp::Div => ("aten::div", "__truediv__"),
+        SyntaxOp::FloorDiv => ("aten::floordiv", "__floordiv__"),
+        SyntaxOp::Mod => ("aten::remainder", "__mod__"),
+        SyntaxOp::MatMul => ("aten::matmul", "__matmul__"),
+        SyntaxOp::Pow => ("aten::pow", "__pow__"),
+        SyntaxOp::LShift => ("aten::__lshift__", "__lshift__"),
+        SyntaxOp::RShift => ("aten::__rshift__", "__rshift__"),
+        SyntaxOp::BitAnd => ("aten::__and__", "__and__"),
+        SyntaxOp::BitOr => ("aten::__or__", "__or__"),
+        SyntaxOp::BitXor => ("aten::__xor__", "__xor__"),
+        SyntaxOp::Eq => ("aten::eq", "__eq__"),
+        SyntaxOp::NotEq => ("aten::ne", "__ne__"),
+        SyntaxOp::Lt => ("aten::lt", "__lt__"),
+        SyntaxOp::Le => ("aten::le", "__le__"),
+        SyntaxOp::Gt => ("aten::gt", "__gt__"),
+        SyntaxOp::Ge => ("aten::ge", "__ge__"),
+        SyntaxOp::In => ("aten::__contains__", "__contains__"),
         _ => return None,
     })
 }
@@ -304,7 +304,7 @@ impl<'a> Cx<'a> {
         }
         let mut lhs = self.eval(a, None).await?;
         let mut rhs = self.eval(b, None).await?;
-        if self.ast().op(tree) == Some(Op::In) {
+        if self.ast().op(tree) == Some(SyntaxOp::In) {
             std::mem::swap(&mut lhs, &mut rhs);
         }
         if name == "aten::remainder" && self.ty(lhs) == Type::STR {
@@ -327,7 +327,7 @@ impl<'a> Cx<'a> {
         let number = |tree| match ast.kind(tree) {
             TreeKind::Const => Some(super::types::number(ast.leaf(tree))),
             TreeKind::Var if self.lookup_only(tree).is_none() => names::constant(ast.name(tree)),
-            TreeKind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+            TreeKind::UnaryOp if ast.op(tree) == Some(SyntaxOp::Neg) => {
                 let inner = ast.child(tree, 0);
                 let infinite = ast.kind(inner) == TreeKind::Var && self.lookup_only(inner).is_none();
                 let value = infinite.then(|| names::constant(ast.name(inner))).flatten()?;
@@ -336,8 +336,8 @@ impl<'a> Cx<'a> {
             _ => None,
         };
         let negative = match ast.op(tree)? {
-            Op::Add => false,
-            Op::Sub => true,
+            SyntaxOp::Add => false,
+            SyntaxOp::Sub => true,
             _ => return None,
         };
         match (number(ast.child(tree, 0))?, number(ast.child(tree, 1))?) {
@@ -366,7 +366,7 @@ impl<'a> Cx<'a> {
             && self.ty(object).as_class().is_some()
         {
             let given = args[1..].iter().map(|&v| self.given(v)).collect();
-            let args = Args { positional: given, ..Args::default() };
+            let args = CallArgs { positional: given, ..CallArgs::default() };
             let called = self.call_method(span, object, Symbol::new(method), args).await?;
             return self.as_value(span, called);
         }
@@ -377,9 +377,9 @@ impl<'a> Cx<'a> {
         let span = self.span(tree);
         let operand = self.ast().child(tree, 0);
         let (name, method) = match self.ast().op(tree) {
-            Some(Op::Neg) => ("aten::neg", "__neg__"),
-            Some(Op::Invert) => ("aten::bitwise_not", "__invert__"),
-            Some(Op::Pos) => {
+            Some(SyntaxOp::Neg) => ("aten::neg", "__neg__"),
+            Some(SyntaxOp::Invert) => ("aten::bitwise_not", "__invert__"),
+            Some(SyntaxOp::Pos) => {
                 // Unary plus is the identity on numbers and tensors.
                 let value = self.eval(operand, None).await?;
                 let ty = self.ty(value);

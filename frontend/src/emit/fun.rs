@@ -14,7 +14,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, Op, Prim, Symbol, Type, ValueId};
 
 use super::env::Env;
-use super::session::Session;
+use super::session::CompileSession;
 use crate::parse::Parsed;
 use crate::span::Span;
 use crate::trampoline::{Task, Trampoline};
@@ -34,7 +34,7 @@ pub struct SourceFile {
 
 impl SourceFile {
     /// Parses a source.
-    pub fn new(source: Arc<Source>, limits: &crate::Limits) -> Arc<Self> {
+    pub fn new(source: Arc<Source>, limits: &crate::FrontendLimits) -> Arc<Self> {
         let parsed = crate::parse(&source.text, limits);
         Arc::new(SourceFile { source, parsed })
     }
@@ -101,7 +101,7 @@ pub(crate) struct Fun {
 /// Context of all compilation steps of one function.
 #[derive(Clone)]
 pub(crate) struct Cx<'a> {
-    pub(crate) session: &'a Session<'a>,
+    pub(crate) session: &'a CompileSession<'a>,
     pub(crate) trampoline: &'a Trampoline<'a>,
     pub(crate) fun: Rc<Fun>,
 }
@@ -109,7 +109,12 @@ pub(crate) struct Cx<'a> {
 impl Fun {
     /// Creates an empty function. Reserves 2/3 of a node and of an operand for each of `trees` syntax trees, which most
     /// functions do not exceed.
-    pub(crate) fn new(session: &Session<'_>, file: Arc<SourceFile>, name: Symbol, trees: usize) -> Self {
+    pub(crate) fn new(
+        session: &CompileSession<'_>,
+        file: Arc<SourceFile>,
+        name: Symbol,
+        trees: usize,
+    ) -> Self {
         let mut graph = Graph::new(Arc::clone(session.registry()));
         graph.reserve(trees * 2 / 3, trees * 2 / 3);
         graph.keep_journal(false);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use flambeau_ir::{Diagnostic, HostOp, Prim, Symbol, Type, ValueId};
 
 use super::fun::Cx;
-use super::matching::Args;
+use super::matching::CallArgs;
 use super::scope::Scope;
 use super::sugar::{Sugar, SugaredValue};
 use crate::span::Span;
@@ -64,7 +64,7 @@ impl Cx<'_> {
     }
 
     /// Calls a host object.
-    pub(super) fn call_host(&self, span: Span, callee: ValueId, args: &Args) -> ValueId {
+    pub(super) fn call_host(&self, span: Span, callee: ValueId, args: &CallArgs) -> ValueId {
         let operands: Vec<ValueId> = [callee]
             .into_iter()
             .chain(args.positional.iter().map(|g| g.value))

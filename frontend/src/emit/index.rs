@@ -5,10 +5,10 @@ use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::assign::in_place;
 use super::fun::{Cx, Res};
-use super::matching::Args;
+use super::matching::CallArgs;
 use super::sugar::Sugar;
 use crate::span::Span;
-use crate::tree::{Op, TreeId, TreeKind};
+use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// One element of a subscript.
 enum Part {
@@ -124,7 +124,7 @@ impl<'a> Cx<'a> {
         bounds: [Option<ValueId>; 3],
     ) -> Res<ValueId> {
         self.at(span);
-        let mut args = Args::default();
+        let mut args = CallArgs::default();
         args.positional.push(self.given(value));
         if let Some(dim) = dim {
             let dim = self.constant(dim);
@@ -289,7 +289,7 @@ impl<'a> Cx<'a> {
             // As in TorchScript, truth values in a list are the positions 0 and 1, not a mask.
             self.at(span);
             let dtype = self.constant(super::names::constant("torch.int64").unwrap_or(IValue::None));
-            let args = Args {
+            let args = CallArgs {
                 receiver: None,
                 positional: vec![self.given(index)],
                 keywords: vec![(Symbol::new("dtype"), self.given(dtype))],
@@ -373,7 +373,7 @@ impl<'a> Cx<'a> {
             Type::NUMBER => self.builtin(span, "aten::Float", &[value])?,
             _ => value,
         };
-        let args = Args {
+        let args = CallArgs {
             receiver: None,
             positional: vec![self.given(value)],
             keywords: vec![
@@ -385,7 +385,13 @@ impl<'a> Cx<'a> {
     }
 
     /// Compiles `container[subscripts] op= value`.
-    pub(crate) async fn augment_item(&self, tree: TreeId, op: Op, target: TreeId, value: TreeId) -> Res<()> {
+    pub(crate) async fn augment_item(
+        &self,
+        tree: TreeId,
+        op: SyntaxOp,
+        target: TreeId,
+        value: TreeId,
+    ) -> Res<()> {
         let span = self.span(tree);
         let container = self.eval(self.ast().child(target, 0), None).await?;
         let parts = self.parts(target, container).await?;

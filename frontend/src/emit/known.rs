@@ -9,35 +9,35 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::names;
-use super::session::Session;
+use super::session::CompileSession;
 use super::sugar::Sugar;
 
 /// Builtin types whose members have their own tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Owner {
+pub(crate) enum BuiltinType {
     Tensor,
     Device,
     Complex,
     Other,
 }
 
-impl Owner {
+impl BuiltinType {
     pub(crate) fn of(ty: Type) -> Self {
         match ty.kind() {
-            TypeKind::Tensor(_) => Owner::Tensor,
-            TypeKind::Device => Owner::Device,
-            TypeKind::Complex => Owner::Complex,
-            _ => Owner::Other,
+            TypeKind::Tensor(_) => BuiltinType::Tensor,
+            TypeKind::Device => BuiltinType::Device,
+            TypeKind::Complex => BuiltinType::Complex,
+            _ => BuiltinType::Other,
         }
     }
 
     /// Returns the key of the type in the tables.
     fn name(self) -> &'static str {
         match self {
-            Owner::Tensor => "Tensor",
-            Owner::Device => "Device",
-            Owner::Complex => "complex",
-            Owner::Other => "",
+            BuiltinType::Tensor => "Tensor",
+            BuiltinType::Device => "Device",
+            BuiltinType::Complex => "complex",
+            BuiltinType::Other => "",
         }
     }
 }
@@ -60,10 +60,10 @@ pub(crate) struct ValueMember {
 pub(crate) struct KnownNames {
     globals: HashMap<Symbol, Option<Sugar>, FxBuildHasher>,
     members: HashMap<(Symbol, Symbol), Option<Sugar>, FxBuildHasher>,
-    values: HashMap<(Owner, Symbol), ValueMember, FxBuildHasher>,
+    values: HashMap<(BuiltinType, Symbol), ValueMember, FxBuildHasher>,
 }
 
-impl Session<'_> {
+impl CompileSession<'_> {
     /// Looks up a global name of the language.
     pub(crate) fn global(&self, name: Symbol) -> Option<Sugar> {
         let mut known = self.known_names.borrow_mut();
@@ -90,13 +90,13 @@ impl Session<'_> {
     }
 
     /// Looks up a member of a value of a builtin type.
-    pub(crate) fn value_member(&self, owner: Owner, name: Symbol) -> ValueMember {
+    pub(crate) fn value_member(&self, owner: BuiltinType, name: Symbol) -> ValueMember {
         let mut known = self.known_names.borrow_mut();
         *known.values.entry((owner, name)).or_insert_with(|| {
             let text = name.as_str();
             let operator = Symbol::new(&format!("aten::{text}"));
             ValueMember {
-                cast: if owner == Owner::Tensor { names::tensor_cast(text) } else { None },
+                cast: if owner == BuiltinType::Tensor { names::tensor_cast(text) } else { None },
                 property: names::property(owner.name(), text).map(Symbol::new),
                 operator,
                 is_known: !self.registry().overloads(operator).is_empty(),

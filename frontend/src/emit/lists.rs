@@ -5,7 +5,7 @@ use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 use std::rc::Rc;
 
 use super::fun::{Cx, LoopStatus, Res};
-use super::matching::Args;
+use super::matching::CallArgs;
 use super::sugar::{Range, Sugar};
 use crate::span::Span;
 use crate::tree::{TreeId, TreeKind};
@@ -546,7 +546,7 @@ impl<'a> Cx<'a> {
                 _ => {
                     let value = self.eval(input, hint).await?;
                     let name = Symbol::new("aten::dict");
-                    let args = Args { positional: vec![self.given(value)], ..Args::default() };
+                    let args = CallArgs { positional: vec![self.given(value)], ..CallArgs::default() };
                     self.call_builtin(span, name, &args)?
                 }
             };

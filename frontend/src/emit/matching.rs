@@ -3,13 +3,13 @@
 //! [`flambeau_ir::schema::match_call`] matches on types alone; this file turns its result into nodes.
 
 use flambeau_ir::schema::{
-    Arg, Call, CallError, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
+    ArgInfo, CallError, CandidateFailure, FunctionSchema, MatchedSchema, SchemaCall, match_call, match_one,
 };
 use flambeau_ir::types::is_subtype;
 use flambeau_ir::{CallValues, IValue, Op, Operands, Prim, Symbol, Type, ValueId, device_of, nearest};
 
 use super::fun::{Cx, Res};
-use super::overloads::{NoTarget, Shape, Target};
+use super::overloads::{CallShape, Candidate, NoTarget};
 use crate::span::Span;
 
 /// Maximum number of candidates listed in the message of a failed match.
@@ -17,33 +17,33 @@ const CANDIDATES: usize = 5;
 
 /// An argument of a call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct CallArgument {
     pub(crate) value: ValueId,
     pub(crate) ty: Type,
     /// True for a literal `[]` whose element type is not determined yet.
     pub(crate) empty_list: bool,
 }
 
-impl Given {
-    fn arg(self) -> Arg {
-        Arg { ty: self.ty, empty_list: self.empty_list, inferred: false }
+impl CallArgument {
+    fn arg(self) -> ArgInfo {
+        ArgInfo { ty: self.ty, empty_list: self.empty_list, inferred: false }
     }
 }
 
 /// The arguments of a call.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Args {
+pub(crate) struct CallArgs {
     /// Bound to the parameter `self`, at any position.
-    pub(crate) receiver: Option<Given>,
-    pub(crate) positional: Vec<Given>,
-    pub(crate) keywords: Vec<(Symbol, Given)>,
+    pub(crate) receiver: Option<CallArgument>,
+    pub(crate) positional: Vec<CallArgument>,
+    pub(crate) keywords: Vec<(Symbol, CallArgument)>,
 }
 
-impl Args {
+impl CallArgs {
     /// Returns the parts of the call that overload resolution depends on.
-    fn shape(&self) -> Shape {
-        Shape {
-            receiver: self.receiver.map(Given::arg),
+    fn shape(&self) -> CallShape {
+        CallShape {
+            receiver: self.receiver.map(CallArgument::arg),
             args: self.positional.iter().map(|g| g.arg()).collect(),
             kwargs: self.keywords.iter().map(|(n, g)| (*n, g.arg())).collect(),
         }
@@ -52,7 +52,7 @@ impl Args {
 
 /// Returns the text of a schema that accepts the call as written. The result type is unknown and is given as `Tensor`,
 /// which is the most common case.
-fn as_called(name: Symbol, args: &Args) -> String {
+fn as_called(name: Symbol, args: &CallArgs) -> String {
     let in_order = args.receiver.iter().chain(&args.positional);
     let mut params: Vec<String> =
         in_order.enumerate().map(|(i, given)| format!("{} a{i}", given.ty)).collect();
@@ -63,8 +63,8 @@ fn as_called(name: Symbol, args: &Args) -> String {
 
 impl Cx<'_> {
     /// Wraps a value as an argument.
-    pub(crate) fn given(&self, value: ValueId) -> Given {
-        self.read(|g| Given {
+    pub(crate) fn given(&self, value: ValueId) -> CallArgument {
+        self.read(|g| CallArgument {
             value,
             ty: g.ty(value),
             empty_list: g.is_prim(g.def(value), Prim::EmptyListLiteral),
@@ -72,7 +72,7 @@ impl Cx<'_> {
     }
 
     /// Inserts the conversions and defaults of a matched call; returns its operands.
-    fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &Args) -> Operands {
+    fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &CallArgs) -> Operands {
         let positional: Operands = args.positional.iter().map(|g| g.value).collect();
         let keywords: Operands = args.keywords.iter().map(|(_, g)| g.value).collect();
         let receiver = args.receiver.map(|g| g.value);
@@ -102,7 +102,7 @@ impl Cx<'_> {
             vararg: false,
             varret: false,
         };
-        let call = Call { args: &[given.arg()], ..Call::default() };
+        let call = SchemaCall { args: &[given.arg()], ..SchemaCall::default() };
         match match_one(&schema, call, true, self.session) {
             Ok(matched) => self.edit(|e| e.convert(value, &matched.params[0].conversions)),
             Err(_) => value,
@@ -115,7 +115,8 @@ impl Cx<'_> {
 
     /// Calls the overload of operator `name` that matches the arguments.
     pub(crate) fn builtin(&self, span: Span, name: &str, args: &[ValueId]) -> Res<ValueId> {
-        let args = Args { positional: args.iter().map(|&v| self.given(v)).collect(), ..Args::default() };
+        let args =
+            CallArgs { positional: args.iter().map(|&v| self.given(v)).collect(), ..CallArgs::default() };
         self.call_builtin(span, Symbol::new(name), &args)
     }
 
@@ -124,7 +125,7 @@ impl Cx<'_> {
         &self,
         span: Span,
         schema: &FunctionSchema,
-        args: &Args,
+        args: &CallArgs,
     ) -> Res<(Operands, Type)> {
         match match_call(&[schema], args.shape().call(), self.session) {
             Ok(matched) => {
@@ -137,7 +138,7 @@ impl Cx<'_> {
     }
 
     /// Calls the overload of operator `name` that matches; packs several results into a tuple.
-    pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+    pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<ValueId> {
         if let Some(function) = self.over_objects(span, name, args)? {
             let compiled = self.session.compile(function)?;
             return self.call_compiled(span, function, &compiled.schema, args);
@@ -153,9 +154,9 @@ impl Cx<'_> {
         let returns = &chosen.matched.returns;
         let operands = self.apply(schema, &chosen.matched, args);
         match (&chosen.target, chosen.row) {
-            (Target::Structural(prim, _), _) => Ok(self.packed(*prim, &operands, schema, returns)),
-            (Target::Row(id), row) => Ok(self.packed(row.unwrap_or(*id), &operands, schema, returns)),
-            (Target::Written(function), _) => {
+            (Candidate::Structural(prim, _), _) => Ok(self.packed(*prim, &operands, schema, returns)),
+            (Candidate::Row(id), row) => Ok(self.packed(row.unwrap_or(*id), &operands, schema, returns)),
+            (Candidate::Written(function), _) => {
                 let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
                 match results.map(|r| r.first().copied()) {
                     Ok(Some(value)) => Ok(value),
@@ -171,7 +172,7 @@ impl Cx<'_> {
         &self,
         span: Span,
         name: Symbol,
-        args: &Args,
+        args: &CallArgs,
         why: &CallError,
     ) -> Box<flambeau_ir::Diagnostic> {
         let mut problem = self.mismatch(span, name, why);
@@ -186,7 +187,7 @@ impl Cx<'_> {
 
     fn mismatch(&self, span: Span, name: Symbol, why: &CallError) -> Box<flambeau_ir::Diagnostic> {
         let ranked = why.ranked();
-        let describe = |failure: &Failure| {
+        let describe = |failure: &CandidateFailure| {
             let reason = failure.mismatch.to_string();
             reason.trim().replace('\n', " ")
         };
@@ -211,7 +212,7 @@ impl Cx<'_> {
         &self,
         span: Span,
         name: Symbol,
-        args: &Args,
+        args: &CallArgs,
     ) -> Box<flambeau_ir::Diagnostic> {
         let Some(base) = name.as_str().strip_prefix("aten::") else {
             let range = self.fun.file.range(span);
@@ -236,7 +237,7 @@ impl Cx<'_> {
     }
 
     /// Returns the library function that implements an operator over a list of objects.
-    fn over_objects(&self, span: Span, name: Symbol, args: &Args) -> Res<Option<Symbol>> {
+    fn over_objects(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<Option<Symbol>> {
         let list = args.receiver.as_ref().or(args.positional.first());
         let Some(elem) = list.and_then(|list| list.ty.list_elem()) else { return Ok(None) };
         super::sorting::over_objects(self.session, name, elem)

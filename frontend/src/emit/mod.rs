@@ -1,6 +1,6 @@
 //! Emitter: syntax trees to graphs.
 //!
-//! A [`Session`] compiles functions and methods into a compilation unit. A name is looked up in this order: variables of
+//! A [`CompileSession`] compiles functions and methods into a compilation unit. A name is looked up in this order: variables of
 //! the function, the [`Resolver`], functions and types of the unit, builtins of the language. The compile-time meaning of
 //! a name is a [`Sugar`]. The result is SSA ([`crate::ssa`]).
 
@@ -38,7 +38,7 @@ pub(crate) use names::structural;
 pub(crate) use overloads::callable_overloads;
 pub use scope::Scope;
 pub use session::{
-    NativeResolver, Overload, Resolver, Session, StageText, compile, compile_sources, compile_stages,
+    CompileSession, NativeResolver, Overload, Resolver, StageText, compile, compile_sources, compile_stages,
     compile_with,
 };
 pub use sugar::{Range, Special, Sugar, SugaredValue};

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flambeau_ir::module::Function;
-use flambeau_ir::schema::{Arg, Call, CallError, FunctionSchema, MatchedSchema, match_call};
+use flambeau_ir::schema::{ArgInfo, CallError, FunctionSchema, MatchedSchema, SchemaCall, match_call};
 use flambeau_ir::types::Mutability;
 use flambeau_ir::{Diagnostic, OpId, Prim, Registry, Symbol};
 use hashbrown::HashMap;
@@ -16,19 +16,19 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use super::fun::Res;
-use super::session::{Overload, Session};
+use super::session::{CompileSession, Overload};
 
 /// The parts of a call that overload resolution depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
-    pub(crate) receiver: Option<Arg>,
-    pub(crate) args: SmallVec<[Arg; 4]>,
-    pub(crate) kwargs: SmallVec<[(Symbol, Arg); 2]>,
+pub(crate) struct CallShape {
+    pub(crate) receiver: Option<ArgInfo>,
+    pub(crate) args: SmallVec<[ArgInfo; 4]>,
+    pub(crate) kwargs: SmallVec<[(Symbol, ArgInfo); 2]>,
 }
 
-impl Shape {
-    pub(crate) fn call(&self) -> Call<'_> {
-        Call { receiver: self.receiver, args: &self.args, kwargs: &self.kwargs }
+impl CallShape {
+    pub(crate) fn call(&self) -> SchemaCall<'_> {
+        SchemaCall { receiver: self.receiver, args: &self.args, kwargs: &self.kwargs }
     }
 
     /// Returns true if the resolution of this shape cannot change during the compilation.
@@ -41,7 +41,7 @@ impl Shape {
 
 /// A candidate for a call of an operator.
 #[derive(Clone)]
-pub(crate) enum Target {
+pub(crate) enum Candidate {
     /// A registered overload.
     Row(OpId),
     /// A function whose graph replaces the call.
@@ -49,12 +49,12 @@ pub(crate) enum Target {
     Structural(Prim, Rc<FunctionSchema>),
 }
 
-impl Target {
+impl Candidate {
     pub(crate) fn schema<'t>(&'t self, registry: &'t Registry) -> &'t FunctionSchema {
         match self {
-            Target::Row(id) => registry.schema(*id),
-            Target::Written(function) => &function.schema,
-            Target::Structural(_, schema) => schema,
+            Candidate::Row(id) => registry.schema(*id),
+            Candidate::Written(function) => &function.schema,
+            Candidate::Structural(_, schema) => schema,
         }
     }
 }
@@ -62,7 +62,7 @@ impl Target {
 /// All candidates of an operator name, in matching order: registered overloads or their replacements, then further
 /// overloads written in TorchScript, then structural operators.
 pub(crate) struct Candidates {
-    targets: Vec<Target>,
+    targets: Vec<Candidate>,
     /// The canonical operator, if the name is a synonym.
     canonical: Option<Symbol>,
     /// False while the overloads written in TorchScript are being compiled and are missing here.
@@ -70,7 +70,7 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    fn of(session: &Session<'_>, name: Symbol) -> Res<Self> {
+    fn of(session: &CompileSession<'_>, name: Symbol) -> Res<Self> {
         let registry = session.registry();
         let canonical = registry.canonical(name);
         // A synonym without overloads of its own is resolved as its canonical operator.
@@ -78,16 +78,16 @@ impl Candidates {
         let written = session.script_builtins(name)?;
         let complete = written.is_some();
         let written = written.unwrap_or_default();
-        let function = |o: &Overload| Target::Written(Arc::clone(&o.function));
+        let function = |o: &Overload| Candidate::Written(Arc::clone(&o.function));
         let row = |id: OpId| {
             let overload = registry.schema(id).overload;
             let instead = written.iter().find(|o| o.replaces == Some(overload));
-            instead.map_or(Target::Row(id), function)
+            instead.map_or(Candidate::Row(id), function)
         };
-        let mut targets: Vec<Target> = callable_overloads(registry, name).map(row).collect();
+        let mut targets: Vec<Candidate> = callable_overloads(registry, name).map(row).collect();
         targets.extend(written.iter().filter(|o| o.replaces.is_none()).map(function));
         let structural = super::names::structural(name);
-        targets.extend(structural.map(|(prim, schema)| Target::Structural(prim, Rc::new(schema))));
+        targets.extend(structural.map(|(prim, schema)| Candidate::Structural(prim, Rc::new(schema))));
         Ok(Candidates { targets, canonical, complete })
     }
 
@@ -95,14 +95,14 @@ impl Candidates {
         self.targets.is_empty()
     }
 
-    fn choose(&self, shape: &Shape, session: &Session<'_>) -> Result<Chosen, CallError> {
+    fn choose(&self, shape: &CallShape, session: &CompileSession<'_>) -> Result<Chosen, CallError> {
         let registry = session.registry();
         let schemas: SmallVec<[&FunctionSchema; 16]> =
             self.targets.iter().map(|t| t.schema(registry)).collect();
         let matched = match_call(&schemas, shape.call(), session)?;
         let target = self.targets[matched.schema].clone();
         let row = match target {
-            Target::Row(id) => {
+            Candidate::Row(id) => {
                 let first =
                     self.canonical.and_then(|name| same_overload(registry, name, registry.schema(id)));
                 Some(first.unwrap_or(id))
@@ -115,7 +115,7 @@ impl Candidates {
 
 /// The overload chosen for a call, and the mapping of the arguments to its schema.
 pub(crate) struct Chosen {
-    pub(crate) target: Target,
+    pub(crate) target: Candidate,
     /// The overload to emit, if it is a registered one. For a synonym it is the overload of the canonical operator.
     pub(crate) row: Option<OpId>,
     pub(crate) matched: MatchedSchema,
@@ -125,7 +125,7 @@ pub(crate) struct Chosen {
 #[derive(Default)]
 pub(crate) struct Overloads {
     candidates: HashMap<Symbol, Rc<Candidates>, FxBuildHasher>,
-    chosen: HashMap<(Symbol, Shape), Rc<Chosen>, FxBuildHasher>,
+    chosen: HashMap<(Symbol, CallShape), Rc<Chosen>, FxBuildHasher>,
 }
 
 /// Reasons why no overload was chosen.
@@ -138,7 +138,7 @@ pub(crate) enum NoTarget {
     Lost(Box<Diagnostic>),
 }
 
-impl Session<'_> {
+impl CompileSession<'_> {
     /// Returns all candidates for an operator name.
     pub(crate) fn candidates(&self, name: Symbol) -> Res<Rc<Candidates>> {
         if let Some(known) = self.overloads.borrow().candidates.get(&name) {
@@ -152,7 +152,7 @@ impl Session<'_> {
     }
 
     /// Resolves a call to an overload.
-    pub(crate) fn choose(&self, name: Symbol, shape: Shape) -> Result<Rc<Chosen>, NoTarget> {
+    pub(crate) fn choose(&self, name: Symbol, shape: CallShape) -> Result<Rc<Chosen>, NoTarget> {
         let key = (name, shape);
         if let Some(known) = self.overloads.borrow().chosen.get(&key) {
             return Ok(Rc::clone(known));

@@ -3,7 +3,7 @@
 use flambeau_ir::{Diagnostic, IValue, Op, Symbol, Type, ValueId};
 
 use super::fun::Cx;
-use super::matching::Args;
+use super::matching::CallArgs;
 use crate::span::Span;
 
 /// The insertion point in the function being compiled.
@@ -47,7 +47,7 @@ impl<'c> Scope<'c> {
         positional: &[ValueId],
         keywords: &[(Symbol, ValueId)],
     ) -> Result<ValueId, Box<Diagnostic>> {
-        let args = Args {
+        let args = CallArgs {
             receiver: None,
             positional: positional.iter().map(|&v| self.cx.given(v)).collect(),
             keywords: keywords.iter().map(|&(n, v)| (n, self.cx.given(v))).collect(),

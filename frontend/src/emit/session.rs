@@ -1,7 +1,7 @@
 //! A compilation: translates sources into a compilation unit.
 //!
 //! Functions and methods are declared first and compiled when their signature is needed, or at the end by
-//! [`Session::finish`]. The order of definitions in a source therefore does not matter. A function whose signature is
+//! [`CompileSession::finish`]. The order of definitions in a source therefore does not matter. A function whose signature is
 //! needed during its own compilation is recursive, which TorchScript does not support.
 
 use std::cell::RefCell;
@@ -25,8 +25,8 @@ use super::fun::{Cx, Res, SourceFile};
 use super::known::KnownNames;
 use super::overloads::Overloads;
 use super::sugar::Sugar;
-use crate::Limits;
-use crate::ssa::Stage;
+use crate::FrontendLimits;
+use crate::ssa::SsaStage;
 use crate::trampoline::{Trampoline, run};
 use crate::tree::{TreeId, TreeKind};
 use crate::view;
@@ -76,7 +76,7 @@ pub trait Resolver {
     /// # Errors
     ///
     /// Returns a diagnostic if the definition of the class is invalid.
-    fn complete(&self, session: &Session<'_>, ty: Type) -> Result<(), Box<Diagnostic>> {
+    fn complete(&self, session: &CompileSession<'_>, ty: Type) -> Result<(), Box<Diagnostic>> {
         let _ = (session, ty);
         Ok(())
     }
@@ -113,16 +113,16 @@ pub struct StageText {
     /// The name of the function.
     pub function: Symbol,
     /// The stage.
-    pub stage: Stage,
+    pub stage: SsaStage,
     /// The text of the graph.
     pub text: String,
 }
 
 /// One compilation.
-pub struct Session<'s> {
+pub struct CompileSession<'s> {
     registry: Arc<Registry>,
     resolver: &'s dyn Resolver,
-    pub(crate) limits: Limits,
+    pub(crate) limits: FrontendLimits,
     pub(crate) unit: RefCell<CompilationUnit>,
     declared: RefCell<IndexMap<Symbol, Declared, FxBuildHasher>>,
     /// Overloads written in TorchScript, by operator name; `None` while they are being compiled.
@@ -135,10 +135,10 @@ pub struct Session<'s> {
     types: RefCell<HashMap<Symbol, Type, FxBuildHasher>>,
 }
 
-impl<'s> Session<'s> {
+impl<'s> CompileSession<'s> {
     /// Creates a session with an empty unit.
-    pub fn new(registry: Arc<Registry>, resolver: &'s dyn Resolver, limits: Limits) -> Self {
-        Session {
+    pub fn new(registry: Arc<Registry>, resolver: &'s dyn Resolver, limits: FrontendLimits) -> Self {
+        CompileSession {
             registry,
             resolver,
             limits,
@@ -153,12 +153,12 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Enables recording of the graph text after each stage, for [`Session::stages`].
+    /// Enables recording of the graph text after each stage, for [`CompileSession::stages`].
     pub fn keep_stages(&mut self) {
         self.stages = Some(RefCell::default());
     }
 
-    /// Returns the texts recorded since [`Session::keep_stages`].
+    /// Returns the texts recorded since [`CompileSession::keep_stages`].
     pub fn stages(&self) -> Vec<StageText> {
         self.stages.as_ref().map(|s| s.borrow().clone()).unwrap_or_default()
     }
@@ -190,7 +190,7 @@ impl<'s> Session<'s> {
         self.types.borrow().get(&name).copied()
     }
 
-    /// Returns the names set with [`Session::name_type`], sorted.
+    /// Returns the names set with [`CompileSession::name_type`], sorted.
     pub(crate) fn type_names(&self) -> Vec<Symbol> {
         let mut names: Vec<Symbol> = self.types.borrow().keys().copied().collect();
         names.sort();
@@ -202,7 +202,7 @@ impl<'s> Session<'s> {
         self.declare_as(name, file, def, self_type, false);
     }
 
-    /// Like [`Session::declare`]; a detached function is not added to the unit.
+    /// Like [`CompileSession::declare`]; a detached function is not added to the unit.
     pub(crate) fn declare_as(
         &self,
         name: Symbol,
@@ -321,7 +321,7 @@ impl<'s> Session<'s> {
         if broken.is_empty() { Ok(()) } else { Err(broken) }
     }
 
-    /// Records problems of `function` for [`Session::finish`]. A problem of a common callee can reach several
+    /// Records problems of `function` for [`CompileSession::finish`]. A problem of a common callee can reach several
     /// functions; it is recorded once, with the longest chain of calls. Problems of detached functions are dropped: an
     /// operator overload that does not compile, because an operator it needs is missing, is no overload.
     pub(crate) fn report(&self, function: Symbol, problems: impl IntoIterator<Item = Diagnostic>) {
@@ -432,7 +432,7 @@ impl<'s> Session<'s> {
         self.unit.borrow().function(name).cloned()
     }
 
-    pub(crate) fn look(&self, name: Symbol, stage: Stage, graph: &flambeau_ir::Graph) {
+    pub(crate) fn look(&self, name: Symbol, stage: SsaStage, graph: &flambeau_ir::Graph) {
         // Operator overloads are not functions of the program.
         if let Some(stages) = self.stages.as_ref().filter(|_| name.ns().is_empty()) {
             stages.borrow_mut().push(StageText { function: name, stage, text: graph.to_string() });
@@ -460,7 +460,7 @@ impl<'s> Session<'s> {
     }
 }
 
-impl ClassEnv for Session<'_> {
+impl ClassEnv for CompileSession<'_> {
     fn interface_methods(&self, interface: Type) -> Option<Vec<Symbol>> {
         self.unit.borrow().interface_methods(interface)
     }
@@ -484,7 +484,7 @@ impl ClassEnv for Session<'_> {
 
 /// Creates the context for compiling `fun`.
 pub(crate) fn context<'a>(
-    session: &'a Session<'a>,
+    session: &'a CompileSession<'a>,
     trampoline: &'a Trampoline<'a>,
     fun: super::fun::Fun,
 ) -> Cx<'a> {
@@ -499,7 +499,7 @@ pub(crate) fn context<'a>(
 pub fn compile(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,
-    limits: &Limits,
+    limits: &FrontendLimits,
 ) -> Result<CompilationUnit, Vec<Diagnostic>> {
     compile_with(source, registry, &NativeResolver, limits)
 }
@@ -513,7 +513,7 @@ pub fn compile_with(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,
     resolver: &dyn Resolver,
-    limits: &Limits,
+    limits: &FrontendLimits,
 ) -> Result<CompilationUnit, Vec<Diagnostic>> {
     compile_sources(std::slice::from_ref(source), registry, resolver, limits)
 }
@@ -528,9 +528,9 @@ pub fn compile_sources(
     sources: &[Arc<flambeau_ir::Source>],
     registry: &Arc<Registry>,
     resolver: &dyn Resolver,
-    limits: &Limits,
+    limits: &FrontendLimits,
 ) -> Result<CompilationUnit, Vec<Diagnostic>> {
-    let session = Session::new(Arc::clone(registry), resolver, *limits);
+    let session = CompileSession::new(Arc::clone(registry), resolver, *limits);
     for source in sources {
         session.declare_source(&SourceFile::new(Arc::clone(source), limits))?;
     }
@@ -546,10 +546,10 @@ pub fn compile_sources(
 pub fn compile_stages(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,
-    limits: &Limits,
+    limits: &FrontendLimits,
 ) -> Result<Vec<StageText>, Vec<Diagnostic>> {
     let file = SourceFile::new(Arc::clone(source), limits);
-    let mut session = Session::new(Arc::clone(registry), &NativeResolver, *limits);
+    let mut session = CompileSession::new(Arc::clone(registry), &NativeResolver, *limits);
     session.keep_stages();
     session.declare_source(&file)?;
     session.finish()?;

@@ -9,7 +9,7 @@ use flambeau_ir::types::{ClassEnv, TypeKind};
 use flambeau_ir::{FunctionSchema, Source, Symbol, Type};
 
 use super::fun::SourceFile;
-use super::session::Session;
+use super::session::CompileSession;
 
 /// Source of the sorting functions for an `Element` compared by `a < b`, and of functions that raise `Reason`.
 const LIBRARY: &str = include_str!("../library/sorting.py");
@@ -37,7 +37,7 @@ enum Order {
 
 /// Returns the library function that implements `op` for lists of `elem`, or `None` if `elem` contains no objects.
 pub(crate) fn over_objects(
-    session: &Session<'_>,
+    session: &CompileSession<'_>,
     op: Symbol,
     elem: Type,
 ) -> Result<Option<Symbol>, TooManyParts> {
@@ -49,7 +49,7 @@ pub(crate) fn over_objects(
 }
 
 /// Declares the instance of library function `base` for element type `elem`, unless it exists; returns its name.
-fn declared(session: &Session<'_>, base: &str, elem: Type, order: &Order) -> Option<Symbol> {
+fn declared(session: &CompileSession<'_>, base: &str, elem: Type, order: &Order) -> Option<Symbol> {
     let name = Symbol::new(&format!("{}__{base}", qualified(elem)));
     if session.has_function(name) {
         return Some(name);
@@ -84,7 +84,7 @@ fn qualified(elem: Type) -> String {
 
 /// Returns how elements of a type are compared, or `None` if the type contains no objects or contains a part that the
 /// kernels cannot compare either.
-fn order(session: &Session<'_>, elem: Type) -> Result<Option<Order>, TooManyParts> {
+fn order(session: &CompileSession<'_>, elem: Type) -> Result<Option<Order>, TooManyParts> {
     // The stack yields the parts of nested tuples in comparison order.
     let (mut tests, mut objects) = (Vec::new(), false);
     let mut todo = vec![(String::new(), elem)];
@@ -125,7 +125,7 @@ fn order(session: &Session<'_>, elem: Type) -> Result<Option<Order>, TooManyPart
 }
 
 /// Returns true if the class has a method that compares two of its objects.
-fn is_ordered(session: &Session<'_>, class: Type) -> bool {
+fn is_ordered(session: &CompileSession<'_>, class: Type) -> bool {
     let schema = ClassEnv::method(session, class, Symbol::new(ORDER));
     let fits =
         |s: &FunctionSchema| s.args.len() == 2 && s.args[1].ty == class && s.return_type() == Type::BOOL;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use flambeau_ir::verify::verify;
 use flambeau_ir::{
-    CompilationUnit, Converter, Diagnostic, Fault, OpDef, Registry, RegistryBuilder, Source, Symbol,
+    CompilationUnit, Diagnostic, Fault, ImplicitConversion, OpDef, Registry, RegistryBuilder, Source, Symbol,
 };
 
-use super::{NativeResolver, Session, SourceFile};
-use crate::Limits;
+use super::{CompileSession, NativeResolver, SourceFile};
+use crate::FrontendLimits;
 
 /// Operators for small programs, in the order that determines overload precedence.
 const OPS: [&str; 42] = [
@@ -58,13 +58,13 @@ const OPS: [&str; 42] = [
 
 fn registry() -> Arc<Registry> {
     let mut builder = RegistryBuilder::new();
-    builder.add(OPS.map(OpDef::new)).facet("aten::Int.Scalar", Converter::NumberToInt);
+    builder.add(OPS.map(OpDef::new)).facet("aten::Int.Scalar", ImplicitConversion::NumberToInt);
     builder.build().unwrap()
 }
 
 fn compile(src: &str) -> Result<CompilationUnit, Vec<Diagnostic>> {
-    let file = SourceFile::new(Source::new("<string>", src), &Limits::default());
-    let session = Session::new(registry(), &NativeResolver, Limits::default());
+    let file = SourceFile::new(Source::new("<string>", src), &FrontendLimits::default());
+    let session = CompileSession::new(registry(), &NativeResolver, FrontendLimits::default());
     session.declare_source(&file)?;
     session.finish()?;
     let unit = session.into_unit();
@@ -194,13 +194,13 @@ fn functions_may_be_called_before_their_definition() {
 #[test]
 fn every_stage_can_be_inspected() {
     let src = "def f(n: int):\n  while n > 0:\n    n = n - 1\n    if n == 5:\n      break\n  return n\n";
-    let file = SourceFile::new(Source::new("<string>", src), &Limits::default());
-    let mut session = Session::new(registry(), &NativeResolver, Limits::default());
+    let file = SourceFile::new(Source::new("<string>", src), &FrontendLimits::default());
+    let mut session = CompileSession::new(registry(), &NativeResolver, FrontendLimits::default());
     session.keep_stages();
     session.declare_source(&file).unwrap();
     session.finish().unwrap();
     let stages = session.stages();
-    assert_eq!(stages.len(), crate::ssa::Stage::ALL.len());
+    assert_eq!(stages.len(), crate::ssa::SsaStage::ALL.len());
     assert!(stages[0].text.contains("prim::BreakStmt") && stages[0].text.contains("prim::Store"));
     assert!(!stages[6].text.contains("prim::BreakStmt") && !stages[6].text.contains("prim::Store"));
 }

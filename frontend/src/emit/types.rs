@@ -7,9 +7,9 @@ use flambeau_ir::schema::Argument;
 use flambeau_ir::{Diagnostic, Fault, FunctionSchema, IValue, Symbol, Type};
 
 use super::fun::{Res, SourceFile};
-use super::session::Session;
+use super::session::CompileSession;
 use crate::span::Span;
-use crate::tree::{Ast, Leaf, Op, TreeId, TreeKind};
+use crate::tree::{Ast, Leaf, SyntaxOp, TreeId, TreeKind};
 use crate::view;
 
 /// Maximum nesting of annotations: that of types.
@@ -17,7 +17,7 @@ const DEPTH: u32 = Type::MAX_DEPTH;
 
 /// Reads the annotations of one source.
 pub(crate) struct TypeReader<'s> {
-    pub(crate) session: &'s Session<'s>,
+    pub(crate) session: &'s CompileSession<'s>,
     pub(crate) file: &'s Arc<SourceFile>,
 }
 
@@ -124,7 +124,7 @@ impl TypeReader<'_> {
             }
             TreeKind::StringLiteral => self.quoted(tree),
             TreeKind::Subscript => self.generic(tree, depth),
-            TreeKind::BinOp if ast.op(tree) == Some(Op::BitOr) => {
+            TreeKind::BinOp if ast.op(tree) == Some(SyntaxOp::BitOr) => {
                 let (a, b) = (
                     self.read_at(ast.child(tree, 0), depth + 1)?,
                     self.read_at(ast.child(tree, 1), depth + 1)?,
@@ -342,7 +342,7 @@ impl TypeReader<'_> {
                 let elem = items.first().map_or(Type::TENSOR, IValue::type_of);
                 list_of(elem, items)
             }
-            TreeKind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+            TreeKind::UnaryOp if ast.op(tree) == Some(SyntaxOp::Neg) => {
                 match self.literal(ast.child(tree, 0), depth + 1)? {
                     IValue::Int(v) => IValue::Int(v.wrapping_neg()),
                     IValue::Float(v) => IValue::Float(-v),

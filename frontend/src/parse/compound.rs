@@ -1,7 +1,7 @@
 //! Headers of compound statements: functions with their signatures, classes, `for`, `with`.
 
 use super::expr::Mode;
-use super::stmt::{Block, Owner};
+use super::stmt::{Block, BlockOwner};
 use super::{Parser, Res};
 use crate::lex::Tok;
 use crate::span::{ProblemKind, Span};
@@ -47,7 +47,7 @@ impl Parser<'_> {
             self.expect(Tok::RParen, "after the bases")?;
         }
         let bases = self.list(&bases);
-        self.body(blocks, Owner::Class { name, bases, decorators }, start)
+        self.body(blocks, BlockOwner::Class { name, bases, decorators }, start)
     }
 
     fn def_rest(&mut self, blocks: &mut Vec<Block>, start: u32, name: Leaf, decorators: TreeId) -> Res<()> {
@@ -77,7 +77,7 @@ impl Parser<'_> {
         let span = self.span_from(decl_start);
         let decl = self.decl(span, params, result);
         self.pos = resume;
-        let owner = Owner::Def { name, decl, decorators };
+        let owner = BlockOwner::Def { name, decl, decorators };
         if resume == colon {
             return self.body(blocks, owner, start);
         }
@@ -194,7 +194,7 @@ impl Parser<'_> {
         let iterable = self.expression_in(Mode::Tuple)?;
         let targets = self.list(&[target]);
         let iterables = self.list(&[iterable]);
-        self.body(blocks, Owner::For { targets, iterables }, start)
+        self.body(blocks, BlockOwner::For { targets, iterables }, start)
     }
 
     pub(super) fn with_header(&mut self, blocks: &mut Vec<Block>) -> Res<()> {
@@ -210,6 +210,6 @@ impl Parser<'_> {
             }
         }
         let items = self.list(&items);
-        self.body(blocks, Owner::With { items }, start)
+        self.body(blocks, BlockOwner::With { items }, start)
     }
 }

@@ -12,7 +12,7 @@ use super::{Parser, Res};
 use crate::lex::{Tok, Token};
 use crate::literal;
 use crate::span::{ProblemKind, Span};
-use crate::tree::{Leaf, Op, TreeId, TreeKind};
+use crate::tree::{Leaf, SyntaxOp, TreeId, TreeKind};
 
 /// Context of an expression, which determines the tokens that end it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,31 +39,31 @@ const UNARY: u8 = 12;
 const POWER: u8 = 13;
 
 /// Returns the operator and the binding power of an infix token.
-fn infix(kind: Tok) -> Option<(Op, u8)> {
+fn infix(kind: Tok) -> Option<(SyntaxOp, u8)> {
     Some(match kind {
-        Tok::Or => (Op::Or, 2),
-        Tok::And => (Op::And, 3),
-        Tok::In => (Op::In, COMPARE),
-        Tok::Is => (Op::Is, COMPARE),
-        Tok::EqEq => (Op::Eq, COMPARE),
-        Tok::NotEq => (Op::NotEq, COMPARE),
-        Tok::Lt => (Op::Lt, COMPARE),
-        Tok::Le => (Op::Le, COMPARE),
-        Tok::Gt => (Op::Gt, COMPARE),
-        Tok::Ge => (Op::Ge, COMPARE),
-        Tok::Pipe => (Op::BitOr, 6),
-        Tok::Caret => (Op::BitXor, 7),
-        Tok::Amp => (Op::BitAnd, 8),
-        Tok::Shl => (Op::LShift, 9),
-        Tok::Shr => (Op::RShift, 9),
-        Tok::Plus => (Op::Add, 10),
-        Tok::Minus => (Op::Sub, 10),
-        Tok::Star => (Op::Mul, 11),
-        Tok::Slash => (Op::Div, 11),
-        Tok::DoubleSlash => (Op::FloorDiv, 11),
-        Tok::Percent => (Op::Mod, 11),
-        Tok::At => (Op::MatMul, 11),
-        Tok::DoubleStar => (Op::Pow, POWER),
+        Tok::Or => (SyntaxOp::Or, 2),
+        Tok::And => (SyntaxOp::And, 3),
+        Tok::In => (SyntaxOp::In, COMPARE),
+        Tok::Is => (SyntaxOp::Is, COMPARE),
+        Tok::EqEq => (SyntaxOp::Eq, COMPARE),
+        Tok::NotEq => (SyntaxOp::NotEq, COMPARE),
+        Tok::Lt => (SyntaxOp::Lt, COMPARE),
+        Tok::Le => (SyntaxOp::Le, COMPARE),
+        Tok::Gt => (SyntaxOp::Gt, COMPARE),
+        Tok::Ge => (SyntaxOp::Ge, COMPARE),
+        Tok::Pipe => (SyntaxOp::BitOr, 6),
+        Tok::Caret => (SyntaxOp::BitXor, 7),
+        Tok::Amp => (SyntaxOp::BitAnd, 8),
+        Tok::Shl => (SyntaxOp::LShift, 9),
+        Tok::Shr => (SyntaxOp::RShift, 9),
+        Tok::Plus => (SyntaxOp::Add, 10),
+        Tok::Minus => (SyntaxOp::Sub, 10),
+        Tok::Star => (SyntaxOp::Mul, 11),
+        Tok::Slash => (SyntaxOp::Div, 11),
+        Tok::DoubleSlash => (SyntaxOp::FloorDiv, 11),
+        Tok::Percent => (SyntaxOp::Mod, 11),
+        Tok::At => (SyntaxOp::MatMul, 11),
+        Tok::DoubleStar => (SyntaxOp::Pow, POWER),
         _ => return None,
     })
 }
@@ -131,10 +131,10 @@ impl Parser<'_> {
                 self.frames.push(Frame::Format { start, items, raw: false });
                 return self.format_start();
             }
-            Tok::Minus => return self.prefix(Op::Neg, UNARY),
-            Tok::Plus => return self.prefix(Op::Pos, UNARY),
-            Tok::Tilde => return self.prefix(Op::Invert, UNARY),
-            Tok::Not => return self.prefix(Op::Not, NOT),
+            Tok::Minus => return self.prefix(SyntaxOp::Neg, UNARY),
+            Tok::Plus => return self.prefix(SyntaxOp::Pos, UNARY),
+            Tok::Tilde => return self.prefix(SyntaxOp::Invert, UNARY),
+            Tok::Not => return self.prefix(SyntaxOp::Not, NOT),
             Tok::Star => {
                 self.next();
                 return self.push_frame(Frame::Star { start });
@@ -162,7 +162,7 @@ impl Parser<'_> {
         Ok(Next::Value(self.ast.add(atom, token.span(), leaf, &[])))
     }
 
-    fn prefix(&mut self, op: Op, bp: u8) -> Res<Next> {
+    fn prefix(&mut self, op: SyntaxOp, bp: u8) -> Res<Next> {
         let start = self.next().start;
         self.push_frame(Frame::Prefix { op, start, bp })
     }
@@ -172,7 +172,7 @@ impl Parser<'_> {
         let token = self.next();
         let tight = matches!(self.peek(), Tok::DoubleStar | Tok::Dot | Tok::LBracket | Tok::LParen);
         let minus = match self.frames.last() {
-            Some(&Frame::Prefix { op: Op::Neg, start, .. }) if !tight => Some(start),
+            Some(&Frame::Prefix { op: SyntaxOp::Neg, start, .. }) if !tight => Some(start),
             _ => None,
         };
         if let Some(start) = minus {
@@ -314,16 +314,16 @@ impl Parser<'_> {
             Tok::Not if self.peek_after() == Tok::In => {
                 self.next();
                 self.next();
-                return self.infix(value, Op::In, COMPARE, true);
+                return self.infix(value, SyntaxOp::In, COMPARE, true);
             }
             _ => {}
         }
         if let Some((op, bp)) = infix(token.kind)
-            && !(op == Op::In && self.in_target())
+            && !(op == SyntaxOp::In && self.in_target())
         {
             self.next();
-            if op == Op::Is && self.eat(Tok::Not) {
-                return self.infix(value, Op::IsNot, bp, false);
+            if op == SyntaxOp::Is && self.eat(Tok::Not) {
+                return self.infix(value, SyntaxOp::IsNot, bp, false);
             }
             return self.infix(value, op, bp, false);
         }
@@ -346,7 +346,7 @@ impl Parser<'_> {
         Ok(Next::Value(self.ast.add(TreeKind::Select, span, leaf, &[value])))
     }
 
-    fn infix(&mut self, value: TreeId, op: Op, bp: u8, negated: bool) -> Res<Next> {
+    fn infix(&mut self, value: TreeId, op: SyntaxOp, bp: u8, negated: bool) -> Res<Next> {
         // All operators but `**` are left-associative. So are comparisons, as in TorchScript and unlike Python.
         let lhs = self.reduce_above(value, if bp == POWER { bp } else { bp - 1 });
         self.push_frame(Frame::Infix { op, negated, lhs, bp })
@@ -379,7 +379,7 @@ impl Parser<'_> {
                 let span = self.ast.span(lhs).to(end);
                 let mut tree = self.ast.add(TreeKind::BinOp, span, Leaf::Op(op), &[lhs, value]);
                 if negated {
-                    tree = self.ast.add(TreeKind::UnaryOp, span, Leaf::Op(Op::Not), &[tree]);
+                    tree = self.ast.add(TreeKind::UnaryOp, span, Leaf::Op(SyntaxOp::Not), &[tree]);
                 }
                 tree
             }

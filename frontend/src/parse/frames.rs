@@ -2,7 +2,7 @@
 
 use super::brackets::{Comprehension, Index};
 use super::expr::{Mode, TERNARY};
-use crate::tree::{Name, Op, TreeId};
+use crate::tree::{NameId, SyntaxOp, TreeId};
 
 /// An unfinished construct. `items` is the start of its elements in `Parser::scratch`.
 pub(super) enum Frame {
@@ -12,7 +12,7 @@ pub(super) enum Frame {
         comma: bool,
     },
     Prefix {
-        op: Op,
+        op: SyntaxOp,
         start: u32,
         bp: u8,
     },
@@ -20,7 +20,7 @@ pub(super) enum Frame {
         start: u32,
     },
     Infix {
-        op: Op,
+        op: SyntaxOp,
         negated: bool,
         lhs: TreeId,
         bp: u8,
@@ -50,7 +50,7 @@ pub(super) enum Frame {
         callee: TreeId,
         items: usize,
         keywords: usize,
-        keyword: Option<(Name, u32)>,
+        keyword: Option<(NameId, u32)>,
     },
     Index(Index),
     Comp(Comprehension),

@@ -17,7 +17,7 @@ mod frames;
 mod stmt;
 
 use crate::lex::{Tok, Token, lex};
-use crate::limits::Limits;
+use crate::limits::FrontendLimits;
 use crate::span::{Problem, ProblemKind, Span};
 use crate::tree::{Ast, Leaf, TreeId, TreeKind};
 
@@ -33,7 +33,7 @@ pub struct Parsed {
 }
 
 /// Parses a whole source.
-pub fn parse(src: &str, limits: &Limits) -> Parsed {
+pub fn parse(src: &str, limits: &FrontendLimits) -> Parsed {
     let mut problems = Vec::new();
     let tokens = lex(src, limits, &mut problems);
     let mut parser = Parser::new(src, &tokens, limits, problems);
@@ -42,7 +42,7 @@ pub fn parse(src: &str, limits: &Limits) -> Parsed {
 }
 
 /// Parses one expression, such as a type annotation given as text.
-pub fn parse_expression(src: &str, limits: &Limits) -> Parsed {
+pub fn parse_expression(src: &str, limits: &FrontendLimits) -> Parsed {
     let mut problems = Vec::new();
     let tokens = lex(src, limits, &mut problems);
     let mut parser = Parser::new(src, &tokens, limits, problems);
@@ -64,7 +64,7 @@ pub(crate) struct Parser<'a> {
     src: &'a str,
     tokens: &'a [Token],
     pos: usize,
-    limits: &'a Limits,
+    limits: &'a FrontendLimits,
     problems: Vec<Problem>,
     ast: Ast,
     /// The shared tree for absent children.
@@ -79,7 +79,7 @@ pub(crate) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(src: &'a str, tokens: &'a [Token], limits: &'a Limits, problems: Vec<Problem>) -> Self {
+    fn new(src: &'a str, tokens: &'a [Token], limits: &'a FrontendLimits, problems: Vec<Problem>) -> Self {
         let mut ast = Ast::with_capacity(tokens.len());
         let nothing = ast.add(TreeKind::Nothing, Span::default(), Leaf::None, &[]);
         Parser {

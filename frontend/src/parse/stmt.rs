@@ -8,18 +8,18 @@ use super::expr::Mode;
 use super::{Failed, Parser, Res};
 use crate::lex::Tok;
 use crate::span::Span;
-use crate::tree::{Leaf, Op, TreeId, TreeKind};
+use crate::tree::{Leaf, SyntaxOp, TreeId, TreeKind};
 
 /// A compound statement whose body is being read.
 pub(super) struct Block {
-    pub(super) owner: Owner,
+    pub(super) owner: BlockOwner,
     pub(super) start: u32,
     /// Start of its statements in `Parser::scratch`.
     base: usize,
 }
 
 /// The statement that owns a block.
-pub(super) enum Owner {
+pub(super) enum BlockOwner {
     Module,
     /// A body whose header had a problem: parsed for further problems, then discarded.
     Skipped,
@@ -55,21 +55,21 @@ pub(super) enum Owner {
 }
 
 /// Returns the operator of an augmented assignment.
-fn augmented(kind: Tok) -> Option<Op> {
+fn augmented(kind: Tok) -> Option<SyntaxOp> {
     Some(match kind {
-        Tok::PlusAssign => Op::Add,
-        Tok::MinusAssign => Op::Sub,
-        Tok::StarAssign => Op::Mul,
-        Tok::SlashAssign => Op::Div,
-        Tok::DoubleSlashAssign => Op::FloorDiv,
-        Tok::PercentAssign => Op::Mod,
-        Tok::AtAssign => Op::MatMul,
-        Tok::DoubleStarAssign => Op::Pow,
-        Tok::ShlAssign => Op::LShift,
-        Tok::ShrAssign => Op::RShift,
-        Tok::AmpAssign => Op::BitAnd,
-        Tok::PipeAssign => Op::BitOr,
-        Tok::CaretAssign => Op::BitXor,
+        Tok::PlusAssign => SyntaxOp::Add,
+        Tok::MinusAssign => SyntaxOp::Sub,
+        Tok::StarAssign => SyntaxOp::Mul,
+        Tok::SlashAssign => SyntaxOp::Div,
+        Tok::DoubleSlashAssign => SyntaxOp::FloorDiv,
+        Tok::PercentAssign => SyntaxOp::Mod,
+        Tok::AtAssign => SyntaxOp::MatMul,
+        Tok::DoubleStarAssign => SyntaxOp::Pow,
+        Tok::ShlAssign => SyntaxOp::LShift,
+        Tok::ShrAssign => SyntaxOp::RShift,
+        Tok::AmpAssign => SyntaxOp::BitAnd,
+        Tok::PipeAssign => SyntaxOp::BitOr,
+        Tok::CaretAssign => SyntaxOp::BitXor,
         _ => return None,
     })
 }
@@ -77,7 +77,7 @@ fn augmented(kind: Tok) -> Option<Op> {
 impl Parser<'_> {
     pub(super) fn module(&mut self) -> TreeId {
         let mut blocks = Vec::new();
-        self.open(&mut blocks, Owner::Module, 0);
+        self.open(&mut blocks, BlockOwner::Module, 0);
         while self.peek() != Tok::Eof && self.problems.len() < self.limits.max_problems() {
             match self.peek() {
                 Tok::Dedent => {
@@ -91,7 +91,7 @@ impl Parser<'_> {
                         Span::new(start, start),
                         "unexpected indentation",
                     );
-                    self.open(&mut blocks, Owner::Skipped, start);
+                    self.open(&mut blocks, BlockOwner::Skipped, start);
                 }
                 Tok::Newline => {
                     self.next();
@@ -128,11 +128,11 @@ impl Parser<'_> {
         }
         self.eat(Tok::Newline);
         if self.eat(Tok::Indent) {
-            self.open(blocks, Owner::Skipped, start);
+            self.open(blocks, BlockOwner::Skipped, start);
         }
     }
 
-    pub(super) fn open(&mut self, blocks: &mut Vec<Block>, owner: Owner, start: u32) {
+    pub(super) fn open(&mut self, blocks: &mut Vec<Block>, owner: BlockOwner, start: u32) {
         blocks.push(Block { owner, start, base: self.scratch.len() });
     }
 
@@ -143,7 +143,7 @@ impl Parser<'_> {
                 return;
             }
             let Some(block) = blocks.pop() else { return };
-            if matches!(block.owner, Owner::If { .. }) && matches!(self.peek(), Tok::Elif | Tok::Else) {
+            if matches!(block.owner, BlockOwner::If { .. }) && matches!(self.peek(), Tok::Elif | Tok::Else) {
                 let body = self.list_from(block.base);
                 if self.otherwise(blocks, &block, body).is_err() {
                     self.skip_line(blocks);
@@ -152,7 +152,7 @@ impl Parser<'_> {
             }
             let Some(tree) = self.finish_block(&block) else { return };
             self.scratch.push(tree);
-            if !matches!(blocks.last(), Some(Block { owner: Owner::Else { implicit: true, .. }, .. })) {
+            if !matches!(blocks.last(), Some(Block { owner: BlockOwner::Else { implicit: true, .. }, .. })) {
                 return;
             }
         }
@@ -165,7 +165,7 @@ impl Parser<'_> {
         }
         self.eat(Tok::Newline);
         if self.eat(Tok::Indent) {
-            self.open(blocks, Owner::Skipped, start);
+            self.open(blocks, BlockOwner::Skipped, start);
         }
     }
 
@@ -178,44 +178,44 @@ impl Parser<'_> {
         let span = Span::new(block.start, end.max(block.start));
         let nothing = Leaf::None;
         Some(match block.owner {
-            Owner::Module | Owner::Skipped => return None,
-            Owner::Def { name, decl, decorators } => {
+            BlockOwner::Module | BlockOwner::Skipped => return None,
+            BlockOwner::Def { name, decl, decorators } => {
                 self.ast.add(TreeKind::Def, span, name, &[decl, body, decorators])
             }
-            Owner::Class { name, bases, decorators } => {
+            BlockOwner::Class { name, bases, decorators } => {
                 self.ast.add(TreeKind::ClassDef, span, name, &[bases, body, decorators])
             }
-            Owner::If { cond } => {
+            BlockOwner::If { cond } => {
                 let no_else = self.list(&[]);
                 self.ast.add(TreeKind::If, span, nothing, &[cond, body, no_else])
             }
-            Owner::Else { cond, then_body, .. } => {
+            BlockOwner::Else { cond, then_body, .. } => {
                 self.ast.add(TreeKind::If, span, nothing, &[cond, then_body, body])
             }
-            Owner::While { cond } => self.ast.add(TreeKind::While, span, nothing, &[cond, body]),
-            Owner::For { targets, iterables } => {
+            BlockOwner::While { cond } => self.ast.add(TreeKind::While, span, nothing, &[cond, body]),
+            BlockOwner::For { targets, iterables } => {
                 self.ast.add(TreeKind::For, span, nothing, &[targets, iterables, body])
             }
-            Owner::With { items } => self.ast.add(TreeKind::With, span, nothing, &[items, body]),
+            BlockOwner::With { items } => self.ast.add(TreeKind::With, span, nothing, &[items, body]),
         })
     }
 
     /// Parses `elif` or `else` after the first branch of an `if`.
     fn otherwise(&mut self, blocks: &mut Vec<Block>, block: &Block, then_body: TreeId) -> Res<()> {
-        let Owner::If { cond } = block.owner else { return Err(Failed) };
+        let BlockOwner::If { cond } = block.owner else { return Err(Failed) };
         let token = self.next();
         let implicit = token.kind == Tok::Elif;
-        self.open(blocks, Owner::Else { cond, then_body, implicit }, block.start);
+        self.open(blocks, BlockOwner::Else { cond, then_body, implicit }, block.start);
         if implicit {
             let cond = self.expression()?;
-            self.body(blocks, Owner::If { cond }, token.start)
+            self.body(blocks, BlockOwner::If { cond }, token.start)
         } else {
             self.body_of_open()
         }
     }
 
     /// Parses the colon after a header and the body: a block, or statements on the same line.
-    pub(super) fn body(&mut self, blocks: &mut Vec<Block>, owner: Owner, start: u32) -> Res<()> {
+    pub(super) fn body(&mut self, blocks: &mut Vec<Block>, owner: BlockOwner, start: u32) -> Res<()> {
         self.open(blocks, owner, start);
         self.check_nesting(blocks.len())?;
         self.body_of_open()
@@ -242,12 +242,12 @@ impl Parser<'_> {
             Tok::If => {
                 self.next();
                 let cond = self.expression()?;
-                self.body(blocks, Owner::If { cond }, token.start)
+                self.body(blocks, BlockOwner::If { cond }, token.start)
             }
             Tok::While => {
                 self.next();
                 let cond = self.expression()?;
-                self.body(blocks, Owner::While { cond }, token.start)
+                self.body(blocks, BlockOwner::While { cond }, token.start)
             }
             Tok::For => self.for_header(blocks),
             Tok::With => self.with_header(blocks),

@@ -3,20 +3,20 @@
 use super::*;
 
 fn sexpr(src: &str) -> String {
-    let parsed = parse(src, &Limits::default());
+    let parsed = parse(src, &FrontendLimits::default());
     assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
     parsed.ast.sexpr(parsed.root)
 }
 
 /// Parses an expression and returns its s-expression.
 fn expr(src: &str) -> String {
-    let parsed = parse_expression(src, &Limits::default());
+    let parsed = parse_expression(src, &FrontendLimits::default());
     assert!(parsed.problems.is_empty(), "{src}: {:?}", parsed.problems);
     parsed.ast.sexpr(parsed.root).replace("(Var a)", "a").replace("(Var b)", "b").replace("(Var c)", "c")
 }
 
 fn problems(src: &str) -> Vec<(ProblemKind, String, String)> {
-    parse(src, &Limits::default())
+    parse(src, &FrontendLimits::default())
         .problems
         .into_iter()
         .map(|p| (p.kind, src[p.span.start as usize..p.span.end as usize].to_string(), p.message))
@@ -227,31 +227,31 @@ fn deep_nesting_is_safe() {
         ("2 ** ", ""),
     ] {
         let src = format!("x = {}a{}\n", open.repeat(n), close.repeat(n));
-        let parsed = parse(&src, &Limits::default());
+        let parsed = parse(&src, &FrontendLimits::default());
         assert!(parsed.problems.is_empty(), "{open}");
         assert!(!parsed.ast.sexpr(parsed.root).is_empty());
     }
     let src = format!("x = a{}\n", ".b".repeat(n));
-    assert!(parse(&src, &Limits::default()).problems.is_empty());
+    assert!(parse(&src, &FrontendLimits::default()).problems.is_empty());
     let src = format!("x = a{}\n", " + b".repeat(n));
-    assert!(parse(&src, &Limits::default()).problems.is_empty());
+    assert!(parse(&src, &FrontendLimits::default()).problems.is_empty());
     // Chains that stay on the parser's stack while many tokens ask for the innermost bracket.
     for part in ["a if b else ", "not not not a in b in c or ", "a in b if c else "] {
         let src = format!("x = {}a{}\n", part.repeat(n), " in b".repeat(n));
-        assert!(parse(&src, &Limits::default()).problems.is_empty(), "{part}");
+        assert!(parse(&src, &FrontendLimits::default()).problems.is_empty(), "{part}");
     }
     let src = format!("x = {}a{}\n", "not ".repeat(n), " in b".repeat(n));
-    assert!(parse(&src, &Limits::default()).problems.is_empty());
-    let limits = Limits { nesting: 1000, ..Limits::default() };
+    assert!(parse(&src, &FrontendLimits::default()).problems.is_empty());
+    let limits = FrontendLimits { nesting: 1000, ..FrontendLimits::default() };
     let src = format!("x = {}a{}\n", "(".repeat(n), ")".repeat(n));
     assert_eq!(parse(&src, &limits).problems[0].kind, ProblemKind::Limit);
-    assert!(parse(&"(".repeat(n), &Limits::default()).problems.len() < 3);
+    assert!(parse(&"(".repeat(n), &FrontendLimits::default()).problems.len() < 3);
 }
 
 #[test]
 fn reported_errors_are_limited() {
     for limit in [0, 1, 7] {
-        let limits = Limits { problems: limit, ..Limits::default() };
+        let limits = FrontendLimits { problems: limit, ..FrontendLimits::default() };
         for src in
             ["$".repeat(100_000), "x = )\n".repeat(1000), "$ x = )\n".repeat(1000), "f'}' ".repeat(1000)]
         {
@@ -264,7 +264,7 @@ fn reported_errors_are_limited() {
 #[test]
 fn sizes_of_functions() {
     let parsed = |src: &str| {
-        let parsed = parse(src, &Limits::default());
+        let parsed = parse(src, &FrontendLimits::default());
         assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
         parsed
     };
@@ -319,9 +319,9 @@ fn deep_blocks_are_safe() {
     }
     src.push_str(&" ".repeat(2000));
     src.push_str("pass\n");
-    assert!(parse(&src, &Limits::default()).problems.is_empty());
+    assert!(parse(&src, &FrontendLimits::default()).problems.is_empty());
     let chain = format!("if a: pass\n{}", "elif b: pass\n".repeat(100_000));
-    assert!(parse(&chain, &Limits::default()).problems.is_empty());
+    assert!(parse(&chain, &FrontendLimits::default()).problems.is_empty());
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn long_files_are_linear() {
     let file = |n: usize| (0..n).fold(String::from("def f(a):\n"), |s, i| s + &line(i));
     let time = |src: &str| {
         let start = std::time::Instant::now();
-        assert!(parse(src, &Limits::default()).problems.is_empty());
+        assert!(parse(src, &FrontendLimits::default()).problems.is_empty());
         start.elapsed().as_secs_f64()
     };
     let (small, large) = (file(10_000), file(100_000));
@@ -344,7 +344,7 @@ fn any_bytes_give_at_most_errors() {
     for i in 0..src.len() {
         for junk in ["", "(", ")", "\n", ":", "\"", "\\", "é", "for ", "= ", ", "] {
             let text = format!("{}{junk}{}", &src[..i], &src[(i + 1).min(src.len())..]);
-            let parsed = parse(&text, &Limits::default());
+            let parsed = parse(&text, &FrontendLimits::default());
             for p in &parsed.problems {
                 assert!(p.span.end as usize <= text.len() && p.span.start <= p.span.end, "{text}: {p:?}");
             }

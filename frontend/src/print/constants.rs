@@ -13,7 +13,7 @@ use super::{Printer, Res, unprintable};
 
 /// The values that source refers to as `CONSTANTS.cN`.
 #[derive(Default)]
-pub(super) struct Constants {
+pub(super) struct ConstantTable {
     values: Vec<IValue>,
     index: HashTable<usize>,
 }
@@ -40,7 +40,7 @@ fn same(a: &IValue, b: &IValue) -> bool {
     }
 }
 
-impl Constants {
+impl ConstantTable {
     /// Returns the index of a constant in the table; adds the constant if it is new.
     fn number(&mut self, value: &IValue) -> usize {
         let hash = fingerprint(value);

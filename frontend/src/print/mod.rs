@@ -31,14 +31,14 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-use crate::Limits;
-use crate::emit::{Resolver, Session, SourceFile, Sugar};
-use constants::Constants;
+use crate::FrontendLimits;
+use crate::emit::{CompileSession, Resolver, SourceFile, Sugar};
+use constants::ConstantTable;
 use marks::Marks;
 pub use marks::SourceMap;
 use names::LocalNames;
 pub use names::is_identifier;
-use types::TypeNames;
+use types::PrintedTypeNames;
 
 /// Result of printing.
 pub(crate) type Res<T> = Result<T, Box<Diagnostic>>;
@@ -64,8 +64,8 @@ pub enum Receiver {
 /// State shared by the files of one program.
 pub struct Printer<'u> {
     unit: &'u CompilationUnit,
-    constants: Constants,
-    types: TypeNames,
+    constants: ConstantTable,
+    types: PrintedTypeNames,
     needed: IndexSet<Definition, FxBuildHasher>,
     /// The module of functions with an unqualified name. Set when files are written, because each definition needs a
     /// module.
@@ -82,7 +82,7 @@ pub struct File {
 
 /// A printed program.
 #[derive(Debug, Default)]
-pub struct Printed {
+pub struct PrintedProgram {
     /// By module (`__torch__.net`): the text and its source map, in order of first reference.
     pub files: IndexMap<String, (String, SourceMap), FxBuildHasher>,
     /// The values of `CONSTANTS.c0`, `CONSTANTS.c1` and so on.
@@ -94,8 +94,8 @@ impl<'u> Printer<'u> {
     pub fn new(unit: &'u CompilationUnit) -> Self {
         Printer {
             unit,
-            constants: Constants::default(),
-            types: TypeNames::default(),
+            constants: ConstantTable::default(),
+            types: PrintedTypeNames::default(),
             needed: IndexSet::default(),
             home: None,
         }
@@ -179,7 +179,7 @@ impl File {
 /// The source of one function with the constants and types that it references. As a [`Resolver`] it resolves these
 /// names, so the source can be compiled again in the unit of the function.
 #[derive(Debug)]
-pub struct Code {
+pub struct FunctionSource {
     /// The source.
     pub text: String,
     /// The values of `CONSTANTS.c0`, `CONSTANTS.c1` and so on.
@@ -188,7 +188,7 @@ pub struct Code {
     pub types: IndexMap<Symbol, Type, FxBuildHasher>,
 }
 
-impl Code {
+impl FunctionSource {
     /// Compiles the source in the unit of the original function.
     ///
     /// # Errors
@@ -198,14 +198,14 @@ impl Code {
         &self,
         unit: &CompilationUnit,
         registry: &Arc<Registry>,
-        limits: &Limits,
+        limits: &FrontendLimits,
     ) -> Result<Arc<Function>, Vec<Diagnostic>> {
         let file = SourceFile::new(Source::new("printed.py", self.text.clone()), limits);
         let problems = file.diagnostics();
         if !problems.is_empty() {
             return Err(problems);
         }
-        let session = Session::new(Arc::clone(registry), self, *limits);
+        let session = CompileSession::new(Arc::clone(registry), self, *limits);
         session.with_unit(|all| *all = unit.clone());
         // The unit already has a function of the original name.
         let name = Symbol::new("__printed__");
@@ -215,7 +215,7 @@ impl Code {
     }
 }
 
-impl Resolver for Code {
+impl Resolver for FunctionSource {
     fn value(&self, name: &str) -> Option<Sugar> {
         let number = name.strip_prefix("CONSTANTS.c")?.parse::<usize>().ok()?;
         self.constants.get(number).cloned().map(Sugar::Constant)
@@ -239,7 +239,7 @@ pub fn code(
     unit: &CompilationUnit,
     function: &Function,
     receiver: Receiver,
-) -> Result<Code, Box<Diagnostic>> {
+) -> Result<FunctionSource, Box<Diagnostic>> {
     let mut printer = Printer::new(unit);
     let mut file = File::new();
     printer.function(&mut file, function, receiver, 0)?;
@@ -251,7 +251,7 @@ pub fn code(
             types.insert(name, ty);
         }
     }
-    Ok(Code { text: file.text, constants: printer.constants.into_values(), types })
+    Ok(FunctionSource { text: file.text, constants: printer.constants.into_values(), types })
 }
 
 /// Prints `roots` and all definitions they reference, one file per module.
@@ -262,7 +262,7 @@ pub fn code(
 pub fn program(
     unit: &CompilationUnit,
     roots: impl IntoIterator<Item = Definition>,
-) -> Result<Printed, Box<Diagnostic>> {
+) -> Result<PrintedProgram, Box<Diagnostic>> {
     let mut printer = Printer { home: Some("__torch__"), ..Printer::new(unit) };
     let mut files: IndexMap<String, File, FxBuildHasher> = IndexMap::default();
     roots.into_iter().for_each(|root| printer.need(root));
@@ -277,7 +277,7 @@ pub fn program(
     }
     let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_source_map()));
     let files = files.into_iter().map(written).collect();
-    Ok(Printed { files, constants: printer.constants.into_values() })
+    Ok(PrintedProgram { files, constants: printer.constants.into_values() })
 }
 
 /// Creates the error for a construct without a source form.

@@ -1,12 +1,12 @@
 //! Forms of operator calls that resolve to the overload of the printed node.
 //!
 //! Source calls an operator by its name, and the compiler selects the first overload that accepts the arguments. Which
-//! one that is depends on the arguments that are written and on those that are written by name. A [`Form`] is checked
+//! one that is depends on the arguments that are written and on those that are written by name. A [`WrittenOperands`] is checked
 //! with the compiler's own matching: [`form`] tries PyTorch's form first, then forms with more operands, then forms with
 //! operands by name. Some overloads have no form: an earlier overload accepts all their arguments (`aten::pow.int`
 //! those of `aten::pow.int_to_int`), or the compiler never selects them (`aten::view.dtype`).
 
-use flambeau_ir::schema::{Arg, Call, FunctionSchema, match_call};
+use flambeau_ir::schema::{ArgInfo, FunctionSchema, SchemaCall, match_call};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{Graph, IValue, NodeId, OpId, Symbol, ValueId};
 use smallvec::SmallVec;
@@ -15,14 +15,14 @@ use crate::emit::callable_overloads;
 
 /// The operands of a call that are written, in order: the first `written` ones, then the last `outs` ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct WrittenOperands {
     written: usize,
     outs: usize,
     /// Operands from this one on are written by name, and before it those that have to be.
     positional: usize,
 }
 
-impl Form {
+impl WrittenOperands {
     /// Returns the operands to write, each with the parameter name to write before it.
     pub(super) fn operands(
         self,
@@ -46,14 +46,16 @@ pub(super) fn form(
     node: NodeId,
     schema: Option<&FunctionSchema>,
     classes: &dyn ClassEnv,
-) -> Option<Form> {
+) -> Option<WrittenOperands> {
     let given = g.operand_count(node);
-    let Some(schema) = schema else { return Some(Form { written: given, outs: 0, positional: given }) };
+    let Some(schema) = schema else {
+        return Some(WrittenOperands { written: given, outs: 0, positional: given });
+    };
     let (least, most, outs) = necessary(g, node, schema);
-    let longer = (least..=most).map(|n| Form { written: n, outs, positional: n });
-    let named = (0..most).rev().map(|n| Form { written: most, outs, positional: n });
+    let longer = (least..=most).map(|n| WrittenOperands { written: n, outs, positional: n });
+    let named = (0..most).rev().map(|n| WrittenOperands { written: most, outs, positional: n });
     let Some(own) = g.op(node).row() else {
-        return Some(Form { written: least, outs, positional: least });
+        return Some(WrittenOperands { written: least, outs, positional: least });
     };
     longer.chain(named).find(|&form| resolved(g, node, schema, form, classes) == Some(own))
 }
@@ -81,12 +83,12 @@ fn resolved(
     g: &Graph,
     node: NodeId,
     schema: &FunctionSchema,
-    form: Form,
+    form: WrittenOperands,
     classes: &dyn ClassEnv,
 ) -> Option<OpId> {
     let registry = g.registry();
-    let types: SmallVec<[Arg; 8]> = g.operands(node).map(|v| as_read(g, v)).collect();
-    let (mut args, mut kwargs) = (SmallVec::<[Arg; 8]>::new(), SmallVec::<[(Symbol, Arg); 4]>::new());
+    let types: SmallVec<[ArgInfo; 8]> = g.operands(node).map(|v| as_read(g, v)).collect();
+    let (mut args, mut kwargs) = (SmallVec::<[ArgInfo; 8]>::new(), SmallVec::<[(Symbol, ArgInfo); 4]>::new());
     for (i, name) in form.operands(Some(schema), types.len()) {
         match name {
             Some(name) => kwargs.push((name, types[i])),
@@ -95,13 +97,13 @@ fn resolved(
     }
     let overloads: SmallVec<[OpId; 16]> = callable_overloads(registry, schema.name).collect();
     let schemas: SmallVec<[&FunctionSchema; 16]> = overloads.iter().map(|&id| registry.schema(id)).collect();
-    let call = Call { receiver: None, args: &args, kwargs: &kwargs };
+    let call = SchemaCall { receiver: None, args: &args, kwargs: &kwargs };
     match_call(&schemas, call, classes).ok().map(|matched| overloads[matched.schema])
 }
 
 /// Returns an operand as the compiler sees it: a literal has the type of its value, which may be narrower than the type
 /// of the constant in the graph.
-fn as_read(g: &Graph, value: ValueId) -> Arg {
+fn as_read(g: &Graph, value: ValueId) -> ArgInfo {
     let is_literal = |c: &IValue| {
         matches!(
             c,
@@ -123,7 +125,7 @@ mod tests {
     use flambeau_ir::module::Function;
     use flambeau_ir::{At, CompilationUnit, Graph, IValue, OpDef, RegistryBuilder, Symbol, Type};
 
-    use crate::Limits;
+    use crate::FrontendLimits;
     use crate::print::{Receiver, code};
 
     const OPS: [&str; 5] = [
@@ -159,7 +161,7 @@ mod tests {
             Ok(printed) => printed,
             Err(problem) => return problem.message,
         };
-        let again = printed.compile(&unit, &registry, &Limits::default()).unwrap().graph.clone();
+        let again = printed.compile(&unit, &registry, &FrontendLimits::default()).unwrap().graph.clone();
         assert!(again.nodes_deep().any(|n| again.op(n).row() == Some(op)), "{}", printed.text);
         printed.text.lines().nth(1).unwrap_or_default().trim().to_owned()
     }

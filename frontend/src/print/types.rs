@@ -12,7 +12,7 @@ use super::{Definition, Printer};
 
 /// The names assigned to types so far.
 #[derive(Default)]
-pub(super) struct TypeNames {
+pub(super) struct PrintedTypeNames {
     names: HashMap<Type, Symbol, FxBuildHasher>,
     used: HashSet<Symbol, FxBuildHasher>,
     mangled: u64,
@@ -29,7 +29,7 @@ fn declared_name(ty: Type) -> Option<Symbol> {
     }
 }
 
-impl TypeNames {
+impl PrintedTypeNames {
     /// Returns the name of a type in the text; assigns one at the first call.
     pub(super) fn name(&mut self, ty: Type) -> Option<Symbol> {
         if let Some(&name) = self.names.get(&ty) {

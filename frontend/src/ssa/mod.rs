@@ -2,7 +2,7 @@
 //!
 //! The emitter writes variables as `prim::Store` and `prim::Load`, exits (`break`, `continue`, `return`) as statements,
 //! and loop conditions as second blocks of the loops. The result of this module is SSA form: only `prim::If` and
-//! `prim::Loop` carry control flow. The conversion runs in [`Stage`]s; the graph can be inspected after each. No stage
+//! `prim::Loop` carry control flow. The conversion runs in [`SsaStage`]s; the graph can be inspected after each. No stage
 //! recurses on the nesting of blocks.
 
 mod canonical;
@@ -24,7 +24,7 @@ pub(crate) use scopes::{Defined, Scopes};
 
 /// The stages of the conversion, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Stage {
+pub enum SsaStage {
     /// As emitted: variables, exit statements, loop conditions as second blocks.
     Emitted,
     /// Variables that cross `if` and loop boundaries are stored and loaded there.
@@ -43,30 +43,30 @@ pub enum Stage {
     Tidy,
 }
 
-impl Stage {
+impl SsaStage {
     /// All stages, in order.
-    pub const ALL: [Stage; 8] = [
-        Stage::Emitted,
-        Stage::ControlFlow,
-        Stage::Continuations,
-        Stage::Conditions,
-        Stage::Values,
-        Stage::Exits,
-        Stage::Canonical,
-        Stage::Tidy,
+    pub const ALL: [SsaStage; 8] = [
+        SsaStage::Emitted,
+        SsaStage::ControlFlow,
+        SsaStage::Continuations,
+        SsaStage::Conditions,
+        SsaStage::Values,
+        SsaStage::Exits,
+        SsaStage::Canonical,
+        SsaStage::Tidy,
     ];
 
     /// Returns the name of the stage for the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Stage::Emitted => "emitted",
-            Stage::ControlFlow => "control-flow",
-            Stage::Continuations => "continuations",
-            Stage::Conditions => "conditions",
-            Stage::Values => "values",
-            Stage::Exits => "exits",
-            Stage::Canonical => "canonical",
-            Stage::Tidy => "tidy",
+            SsaStage::Emitted => "emitted",
+            SsaStage::ControlFlow => "control-flow",
+            SsaStage::Continuations => "continuations",
+            SsaStage::Conditions => "conditions",
+            SsaStage::Values => "values",
+            SsaStage::Exits => "exits",
+            SsaStage::Canonical => "canonical",
+            SsaStage::Tidy => "tidy",
         }
     }
 }
@@ -105,25 +105,25 @@ impl Control {
 /// # Errors
 ///
 /// Returns a node that has a result of type `Type::OVERFLOW` (nested too deeply or too large).
-pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) -> Result<(), NodeId> {
-    look(Stage::Emitted, graph);
+pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(SsaStage, &Graph)) -> Result<(), NodeId> {
+    look(SsaStage::Emitted, graph);
     let control = variables::cross_control_flow(graph)?;
-    look(Stage::ControlFlow, graph);
+    look(SsaStage::ControlFlow, graph);
     if control.leaves_loops {
         loops::carry_continuations(graph);
     }
-    look(Stage::Continuations, graph);
+    look(SsaStage::Continuations, graph);
     loops::inline_conditions(graph, &control);
-    look(Stage::Conditions, graph);
+    look(SsaStage::Conditions, graph);
     variables::erase(graph);
-    look(Stage::Values, graph);
+    look(SsaStage::Values, graph);
     let structured = control.is_structured(graph);
     if structured {
         exits::return_at_the_end(graph, &control);
     } else if control.leaves_loops || !control.returns.is_empty() {
         exits::transform(graph);
     }
-    look(Stage::Exits, graph);
+    look(SsaStage::Exits, graph);
     if structured {
         canonical::count_loops(graph, &control.loops);
     } else {
@@ -132,9 +132,9 @@ pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) ->
     if !control.loops.is_empty() || !control.branches.is_empty() {
         widen::widen(graph);
     }
-    look(Stage::Canonical, graph);
+    look(SsaStage::Canonical, graph);
     clean::tidy(graph);
-    look(Stage::Tidy, graph);
+    look(SsaStage::Tidy, graph);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use super::{Control, Defined, Scopes};
 use crate::emit::is_meaningful;
 
 /// A block on the traversal stack.
-struct Level {
+struct OpenBlock {
     /// Index of the block among the blocks of its owner.
     index: usize,
     /// The next node to visit.
@@ -96,7 +96,7 @@ pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
     let mut scopes: Scopes<Type> = Scopes::default();
     let mut variables = Variables::default();
     scopes.push();
-    let mut stack = vec![Level { index: 0, cursor: first_node(g, g.root()), first: None }];
+    let mut stack = vec![OpenBlock { index: 0, cursor: first_node(g, g.root()), first: None }];
     while let Some(level) = stack.last_mut() {
         let node = level.cursor;
         match g.prim(node) {
@@ -118,7 +118,7 @@ pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
                 if index + 1 < blocks {
                     let cursor = first_node(g, g.block(owner, index + 1));
                     scopes.push();
-                    stack.push(Level { index: index + 1, cursor, first: Some(defined) });
+                    stack.push(OpenBlock { index: index + 1, cursor, first: Some(defined) });
                 } else {
                     outer.cursor = g.next(owner).expect("invariant: a block ends in prim::Return");
                 }
@@ -142,7 +142,7 @@ pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
                 if g.block_count(node) > 0 {
                     let cursor = first_node(g, g.block(node, 0));
                     scopes.push();
-                    stack.push(Level { index: 0, cursor, first: None });
+                    stack.push(OpenBlock { index: 0, cursor, first: None });
                     continue;
                 }
             }

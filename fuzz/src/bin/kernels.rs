@@ -4,7 +4,7 @@
 //! reports it and continues after it. `--case` runs one case of a seed in this process, for a debugger.
 
 use anyhow::{Context, Result, bail};
-use flambeau_fuzz::kernels::{KernelFuzzer, Verdict};
+use flambeau_fuzz::kernels::{CaseVerdict, KernelFuzzer};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ fn work() -> Result<bool> {
         println!("{}", fuzzer.describe(number));
         let verdict = fuzzer.check(number);
         println!("{verdict:?}");
-        return Ok(!matches!(verdict, Verdict::Failed(_)));
+        return Ok(!matches!(verdict, CaseVerdict::Failed(_)));
     }
     match &options.worker {
         Some((file, first)) => cases(&options, file, *first),
@@ -138,12 +138,12 @@ fn cases(options: &Options, file: &Path, first: u64) -> Result<bool> {
         counts.write(file)?;
         let number = counts.next;
         match fuzzer.check(number) {
-            Verdict::Checked { reference } => {
+            CaseVerdict::Checked { reference } => {
                 counts.checked += 1;
                 counts.referred += u64::from(reference);
             }
-            Verdict::Refused => counts.refused += 1,
-            Verdict::Failed(why) => {
+            CaseVerdict::Refused => counts.refused += 1,
+            CaseVerdict::Failed(why) => {
                 counts.failed += 1;
                 println!("FAILED {}\n  {why}\n  {}", fuzzer.describe(number), options.again(number));
             }

@@ -2,9 +2,9 @@
 //! them.
 
 use super::missing;
-use super::usage::{Use, without_condition};
+use super::usage::{OperandUse, without_condition};
 use flambeau_analysis::shape::Fact;
-use flambeau_analysis::{AliasDb, Analyses, Shape};
+use flambeau_analysis::{AliasDb, Analyses, ResultShapes};
 use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
 use flambeau_exec::{Fault, KernelError};
 use flambeau_ir::{CompilationUnit, Effects, Graph, IValue, NodeId, Prim, ValueId, ValueMap};
@@ -100,7 +100,7 @@ impl ContinuedRun {
         let facts = self.facts_about_results(graph, node, &operands);
         if let Some(id) = graph.op(node).row() {
             let schema = graph.registry().schema(id);
-            let kept = graph.registry().facet::<Shape>(id).and_then(|shape| shape.keeps(Some(schema)));
+            let kept = graph.registry().facet::<ResultShapes>(id).and_then(|shape| shape.keeps(Some(schema)));
             for (i, (arg, value)) in schema.args.iter().zip(operands).enumerate() {
                 if arg.is_write() {
                     self.resized.extend(value.identity().filter(|_| kept != Some(i)));
@@ -143,19 +143,25 @@ impl ContinuedRun {
         }
     }
 
-    /// Returns the effects of a node and its nested nodes. A called function of the program has those of its nodes.
+    /// Returns the effects of a node and of nested nodes that may run: the branch of a known condition, no body of a loop
+    /// without iterations. A called function of the program has the effects of its nodes.
     pub(super) fn effects(&self, graph: &Graph, node: NodeId, calls: u32) -> Effects {
-        let nested = graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block));
-        std::iter::once(node).chain(nested).fold(Effects::PURE, |all, inner| {
-            let callee =
-                graph.is_prim(inner, Prim::CallFunction).then(|| self.callee(graph, inner)).flatten();
-            match callee.filter(|_| calls > 0) {
+        let mut all = Effects::PURE;
+        let mut pending = vec![node];
+        while let Some(node) = pending.pop() {
+            let callee = graph.is_prim(node, Prim::CallFunction).then(|| self.callee(graph, node)).flatten();
+            all = match callee.filter(|_| calls > 0) {
                 Some(body) => {
                     body.nodes(body.root()).fold(all, |all, n| all | self.effects(&body, n, calls - 1))
                 }
-                None => all | graph.effects(inner),
-            }
-        })
+                None => all | graph.effects(node),
+            };
+            let taken = graph.as_if(node).and_then(|branch| branch.taken(graph));
+            let is_skipped = graph.as_loop(node).is_some_and(|body| body.trip_count(graph) == Some(0));
+            let blocks = graph.blocks(node).filter(|&b| !is_skipped && taken.is_none_or(|t| t == b));
+            pending.extend(blocks.flat_map(|block| graph.nodes(block)));
+        }
+        all
     }
 
     fn callee(&self, graph: &Graph, call: NodeId) -> Option<Arc<Graph>> {
@@ -201,8 +207,8 @@ impl ErrorPolicy for ContinuedRun {
             return Ok(None);
         }
         match self.usage(graph, node, operands) {
-            Use::Moves => Ok(None),
-            Use::Computes => {
+            OperandUse::Moves => Ok(None),
+            OperandUse::Computes => {
                 let facts = self.facts_about_results(graph, node, operands);
                 let answers = facts.iter().enumerate();
                 let answers: Vec<Option<IValue>> = answers
@@ -224,7 +230,7 @@ impl ErrorPolicy for ContinuedRun {
                         .collect(),
                 ))
             }
-            Use::Ends => {
+            OperandUse::Ends => {
                 let causes = self.causes(&operands[..1]);
                 if let Some(owner) = graph.owner(graph.parent(node)) {
                     self.leave_out_writes(graph, owner, defined, &causes);
@@ -244,7 +250,7 @@ impl ErrorPolicy for ContinuedRun {
                 }
                 Ok(Some(outputs))
             }
-            Use::Needs => Err(self.end(operands)),
+            OperandUse::Needs => Err(self.end(operands)),
         }
     }
 

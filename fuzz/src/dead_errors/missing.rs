@@ -6,8 +6,8 @@
 //! like any other. A query is answered if its result is a constant by the rules of its operator, whatever the missing
 //! operands are.
 
-use flambeau_analysis::shape::{Dim, Fact, Operand, ShapeCx, Symbols, TensorFact, conclude};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::shape::{Dim, Fact, OperandFact, ShapeCx, Symbols, TensorFact, conclude};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_ir::value::{HostObject, HostValue};
 use flambeau_ir::{Graph, IValue, NodeId, ValueId};
 use std::any::Any;
@@ -49,10 +49,10 @@ pub(super) fn results(
     let by_type = |v: ValueId| Fact::of_type(graph.ty(v).erase_shapes());
     let Some(row) = graph.op(node).row() else { return graph.results(node).map(by_type).collect() };
     let registry = graph.registry();
-    let (shape, dtype) = (registry.facet::<Shape>(row), registry.facet::<Dtype>(row));
+    let (shape, dtype) = (registry.facet::<ResultShapes>(row), registry.facet::<Dtype>(row));
     let operands = graph.operands(node).zip(operands).map(|(v, value)| match is_missing(value) {
-        false => Operand::of(value),
-        true => Operand { fact: Cow::Owned(fact_about(value, resized)), ty: graph.ty(v), constant: None },
+        false => OperandFact::of(value),
+        true => OperandFact { fact: Cow::Owned(fact_about(value, resized)), ty: graph.ty(v), constant: None },
     });
     let mut symbols = Symbols::new();
     let mut cx = ShapeCx::new(Some(registry.schema(row)), operands, &mut symbols);

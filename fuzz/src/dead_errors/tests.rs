@@ -52,6 +52,29 @@ fn an_unread_write_may_lose_its_error() {
     assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
 }
 
+#[test]
+fn a_branch_that_never_runs_has_no_effect() {
+    let text = "graph(%x : Tensor):
+  %f : bool = prim::Constant[value=0]()
+  %y : Tensor = aten::mm(%x, %x)
+  %c : bool = aten::is_nonzero(%y)
+   = prim::If(%c)
+    block0():
+       = prim::If(%f)
+        block0():
+          %w : Tensor = aten::remainder_(%x, %x)
+          -> ()
+        block1():
+          -> ()
+      -> ()
+    block1():
+      -> ()
+  return (%x)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(ends(&text.replace("[value=0]", "[value=1]")), [""; 0], "the branch runs");
+}
+
 /// A list is also counted without its elements if they were appended.
 #[test]
 fn appended_elements_need_not_be_computed() {

@@ -2,10 +2,10 @@
 
 use super::continued::{ContinuedRun, MAX_CALLS};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};
-use flambeau_rewrite::Elements;
+use flambeau_rewrite::ContainerOp;
 
 /// The effect of missing operands on a node.
-pub(super) enum Use {
+pub(super) enum OperandUse {
     /// The node only moves the operands, or runs a body, which is checked itself.
     Moves,
     /// The node cannot run without the operands, so its results are missing too.
@@ -18,59 +18,59 @@ pub(super) enum Use {
 
 impl ContinuedRun {
     /// Returns how a node uses operands of which some are missing or contain missing values.
-    pub(super) fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
+    pub(super) fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> OperandUse {
         let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
         let is_itself = || operands.iter().any(|v| self.is_unwritten(v));
         let is_needed = |node: NodeId| self.effects(graph, node, MAX_CALLS).has_side_effects();
-        let by_effects = || if is_needed(node) { Use::Needs } else { Use::Computes };
+        let by_effects = || if is_needed(node) { OperandUse::Needs } else { OperandUse::Computes };
         match graph.op(node).kind() {
             OpKind::Prim(prim) => {
                 match prim {
                     Prim::TupleConstruct | Prim::ListConstruct | Prim::CallFunction | Prim::Fork => {
-                        Use::Moves
+                        OperandUse::Moves
                     }
                     Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::ListUnpack => {
-                        if is_itself() { Use::Computes } else { Use::Moves }
+                        if is_itself() { OperandUse::Computes } else { OperandUse::Moves }
                     }
                     Prim::DictConstruct => {
                         let lacks_key = operands.iter().step_by(2).any(|key| self.is_missing(key));
-                        if lacks_key { Use::Computes } else { Use::Moves }
+                        if lacks_key { OperandUse::Computes } else { OperandUse::Moves }
                     }
-                    Prim::UncheckedCast | Prim::Annotate => Use::Moves,
+                    Prim::UncheckedCast | Prim::Annotate => OperandUse::Moves,
                     // The first output of a loop's body is the condition. The operands of a loop are the number of
                     // iterations, the condition, and the carried values.
                     Prim::Return => {
                         let owner = graph.owner(graph.parent(node)).filter(|&n| graph.is_prim(n, Prim::Loop));
                         match owner {
-                            Some(owner) if is_missing(0) && is_needed(owner) => Use::Needs,
-                            Some(_) if is_missing(0) => Use::Ends,
-                            _ => Use::Moves,
+                            Some(owner) if is_missing(0) && is_needed(owner) => OperandUse::Needs,
+                            Some(_) if is_missing(0) => OperandUse::Ends,
+                            _ => OperandUse::Moves,
                         }
                     }
                     Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
-                    Prim::Loop => Use::Moves,
-                    prim if prim.runs_subgraph() => Use::Moves,
+                    Prim::Loop => OperandUse::Moves,
+                    prim if prim.runs_subgraph() => OperandUse::Moves,
                     _ => by_effects(),
                 }
             }
             // A task's result may be missing if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
                 if is_itself() {
-                    Use::Needs
+                    OperandUse::Needs
                 } else {
-                    Use::Moves
+                    OperandUse::Moves
                 }
             }
-            OpKind::Row(id) => match graph.registry().facet::<Elements>(id).and_then(stored_element) {
-                Some(None) if is_itself() => Use::Computes,
-                Some(None) => Use::Moves,
+            OpKind::Row(id) => match graph.registry().facet::<ContainerOp>(id).and_then(stored_element) {
+                Some(None) if is_itself() => OperandUse::Computes,
+                Some(None) => OperandUse::Moves,
                 // The list and the position must be known.
                 Some(Some(element)) => {
                     let others = operands.iter().enumerate().filter(|&(i, _)| i != element);
                     if others.into_iter().any(|(_, v)| self.is_unwritten(v)) {
                         by_effects()
                     } else {
-                        Use::Moves
+                        OperandUse::Moves
                     }
                 }
                 None => by_effects(),
@@ -106,16 +106,16 @@ pub(super) fn without_condition(
 
 /// Returns the position of the operand that an operator stores in a list; `Some(None)` if it only counts or moves elements,
 /// without a look at them, and `None` for operators that are judged by their effects.
-fn stored_element(what: &Elements) -> Option<Option<usize>> {
+fn stored_element(what: &ContainerOp) -> Option<Option<usize>> {
     match what {
-        Elements::Count
-        | Elements::Item
-        | Elements::Slice
-        | Elements::Concat
-        | Elements::Copy
-        | Elements::Value => Some(None),
-        Elements::Append => Some(Some(1)),
-        Elements::Insert | Elements::Replace => Some(Some(2)),
+        ContainerOp::Count
+        | ContainerOp::Item
+        | ContainerOp::Slice
+        | ContainerOp::Concat
+        | ContainerOp::Copy
+        | ContainerOp::Value => Some(None),
+        ContainerOp::Append => Some(Some(1)),
+        ContainerOp::Insert | ContainerOp::Replace => Some(Some(2)),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Arguments of a case: ranks, sizes, element types, special values, and sharing of memory.
 
 use flambeau_exec::Gen;
-use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_ir::types::TensorType;
 use flambeau_ir::{IValue, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -67,7 +67,7 @@ impl CaseProperties {
     fn fresh(&self, g: &mut Gen<'_>) -> Tensor {
         let sizes = if g.one_in(4) { sample::broadcastable(g, &self.sizes) } else { self.sizes.clone() };
         let dtype = if g.one_in(8) { *g.pick(DTYPES) } else { self.dtype };
-        let elements = Elements { special: self.special, ..Elements::default() };
+        let elements = ElementDistribution { special: self.special, ..ElementDistribution::default() };
         if self.special && g.one_in(3) {
             extremes(g, &sizes, dtype)
         } else {

@@ -7,7 +7,7 @@
 //! division among threads), so it is a reference for the other paths.
 
 use super::layouts::InputLayout;
-use super::run::{self, Near, Outcome, Way};
+use super::run::{self, KernelOutcome, Near, Way};
 use flambeau_exec::{Gen, Sample};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
@@ -101,7 +101,7 @@ fn call(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     let way =
         Way { layout: InputLayout::RowMajor, isa: simd::limit_isa(Isa::Avx512), threads: 1, twice: false };
     match run::call(registry, op, args, way, &mut Gen::from_seed(0)) {
-        Outcome::Results(results) => Some(results),
+        KernelOutcome::Results(results) => Some(results),
         _ => None,
     }
 }

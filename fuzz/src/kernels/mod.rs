@@ -28,7 +28,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
 use flambeau_tensor::{DType, Tensor};
 use layouts::InputLayout;
-use run::{Near, Outcome, Way};
+use run::{KernelOutcome, Near, Way};
 use sizes::Sizes;
 use std::sync::Arc;
 use templates::{Draw, TEMPLATES};
@@ -70,7 +70,7 @@ const LAYOUT_DEPENDENT: &[(&str, &str)] = &[
 
 /// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CaseVerdict {
     /// All comparisons agree.
     Checked {
         /// Whether one of them was with a reference, or with single elements.
@@ -205,9 +205,9 @@ impl KernelFuzzer {
     }
 
     /// Checks case number `number`.
-    pub fn check(&mut self, number: u64) -> Verdict {
+    pub fn check(&mut self, number: u64) -> CaseVerdict {
         let mut g = self.gen_of(number);
-        let Some(case) = self.draw(&mut g) else { return Verdict::Refused };
+        let Some(case) = self.draw(&mut g) else { return CaseVerdict::Refused };
         let verdict = self.check_case(case, &mut g);
         flambeau_tensor::simd::limit_isa(self.isas[0]);
         verdict
@@ -220,7 +220,7 @@ impl KernelFuzzer {
         format!("{}({})", self.registry.schema(case.op).full_name(), shown.join(", "))
     }
 
-    fn check_case(&mut self, mut case: Case, g: &mut Gen<'_>) -> Verdict {
+    fn check_case(&mut self, mut case: Case, g: &mut Gen<'_>) -> CaseVerdict {
         let registry = Arc::clone(&self.registry);
         if g.one_in(4) {
             repeat_slices(&registry, &mut case, g);
@@ -228,11 +228,11 @@ impl KernelFuzzer {
         let Case { op, args, whole } = &case;
         let name = registry.schema(*op).full_name();
         let base = Way { layout: InputLayout::RowMajor, isa: self.isas[0], threads: 1, twice: false };
-        let fail = |what: &str, how: String| Verdict::Failed(format!("{what}: {how}"));
+        let fail = |what: &str, how: String| CaseVerdict::Failed(format!("{what}: {how}"));
         let want = match run::call(&registry, *op, args, base, g) {
-            Outcome::Results(results) => results,
-            Outcome::Refused(_) => return Verdict::Refused,
-            Outcome::Defect(text) => return fail("contiguous arguments", text),
+            KernelOutcome::Results(results) => results,
+            KernelOutcome::Refused(_) => return CaseVerdict::Refused,
+            KernelOutcome::Defect(text) => return fail("contiguous arguments", text),
         };
         let reference = match self.against_reference(&name, &case, &want, g) {
             Ok(reference) => reference,
@@ -260,15 +260,15 @@ impl KernelFuzzer {
         }
         for (what, way, near) in ways {
             let got = match run::call(&registry, case.op, args, way, g) {
-                Outcome::Results(results) => results,
-                Outcome::Refused(text) if way.layout == InputLayout::RowMajor => {
+                KernelOutcome::Results(results) => results,
+                KernelOutcome::Refused(text) if way.layout == InputLayout::RowMajor => {
                     return fail(what, format!("refuses arguments that it accepted before: {text}"));
                 }
-                Outcome::Refused(_) if shows || registry.schema(*op).is_mutable() => continue,
-                Outcome::Refused(text) => {
+                KernelOutcome::Refused(_) if shows || registry.schema(*op).is_mutable() => continue,
+                KernelOutcome::Refused(text) => {
                     return fail(what, format!("refuses arguments that it accepted before: {text}"));
                 }
-                Outcome::Defect(text) => return fail(what, text),
+                KernelOutcome::Defect(text) => return fail(what, text),
             };
             if shows {
                 continue;
@@ -277,7 +277,7 @@ impl KernelFuzzer {
                 return fail(what, how);
             }
         }
-        Verdict::Checked { reference }
+        CaseVerdict::Checked { reference }
     }
 
     /// Compares results with a reference implementation, or with the operator on single elements. Returns whether there

@@ -5,14 +5,14 @@ use flambeau_exec::{Gen, Host, Kernel};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{AliasRule, OpId, Registry};
 use flambeau_tensor::simd::{self, Isa};
-use flambeau_tensor::{Budget, DType, Fault, Tensor, threads};
+use flambeau_tensor::{DType, Fault, MemoryBudget, Tensor, threads};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Limit on the bytes of the tensors of one call.
 const MEMORY: usize = 512 << 20;
 
 /// Outcome of a call.
-pub(super) enum Outcome {
+pub(super) enum KernelOutcome {
     /// Results, followed by the arguments that the call may have written.
     Results(Vec<IValue>),
     /// The operator refuses the arguments.
@@ -43,9 +43,17 @@ pub(super) fn instruction_sets() -> Vec<Isa> {
 }
 
 /// Calls an operator on copies of the arguments.
-pub(super) fn call(registry: &Registry, op: OpId, args: &[IValue], way: Way, g: &mut Gen<'_>) -> Outcome {
+pub(super) fn call(
+    registry: &Registry,
+    op: OpId,
+    args: &[IValue],
+    way: Way,
+    g: &mut Gen<'_>,
+) -> KernelOutcome {
     let schema = registry.schema(op);
-    let Some(kernel) = registry.facet::<Kernel>(op) else { return Outcome::Refused("no kernel".into()) };
+    let Some(kernel) = registry.facet::<Kernel>(op) else {
+        return KernelOutcome::Refused("no kernel".into());
+    };
     let written = written(registry, op, args);
     let given: Vec<IValue> = args
         .iter()
@@ -60,7 +68,7 @@ pub(super) fn call(registry: &Registry, op: OpId, args: &[IValue], way: Way, g: 
         })
         .collect();
     simd::limit_isa(way.isa);
-    let budget = Budget::new(MEMORY);
+    let budget = MemoryBudget::new(MEMORY);
     let once = || {
         let mut args = given.clone();
         threads::with(way.threads, || budget.run(|| kernel.call_on(schema, &mut args, &mut Host::quiet())))
@@ -74,15 +82,15 @@ pub(super) fn call(registry: &Registry, op: OpId, args: &[IValue], way: Way, g: 
     match result {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
-            Outcome::Defect(format!("panics: {}", text.unwrap_or_default()))
+            KernelOutcome::Defect(format!("panics: {}", text.unwrap_or_default()))
         }
         Ok(Err(error)) if matches!(error.fault(), Fault::Internal) => {
-            Outcome::Defect(format!("reports an internal error: {error}"))
+            KernelOutcome::Defect(format!("reports an internal error: {error}"))
         }
-        Ok(Err(error)) => Outcome::Refused(error.to_string()),
+        Ok(Err(error)) => KernelOutcome::Refused(error.to_string()),
         Ok(Ok(mut results)) => {
             results.extend(written.iter().map(|&i| given[i].clone()));
-            Outcome::Results(results)
+            KernelOutcome::Results(results)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that alias analysis predicted all observed sharing and writes.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::observe::host;
 use crate::sharing::Sharing;
@@ -25,13 +25,13 @@ impl Oracle for AliasTruth {
         "alias".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
-        let mut outcome = Outcome::Rejected("the program fails");
+    fn check(&self, case: &Case) -> CheckOutcome {
+        let mut outcome = CheckOutcome::Rejected("the program fails");
         for sharing in Sharing::ALL {
             let Some(shared) = sharing.apply(case) else { continue };
             match check(&shared) {
-                Outcome::Failed(why) => return Outcome::Failed(format!("{sharing:?}: {why}")),
-                Outcome::Checked => outcome = Outcome::Checked,
+                CheckOutcome::Failed(why) => return CheckOutcome::Failed(format!("{sharing:?}: {why}")),
+                CheckOutcome::Checked => outcome = CheckOutcome::Checked,
                 _ => {}
             }
         }
@@ -39,7 +39,7 @@ impl Oracle for AliasTruth {
     }
 }
 
-fn check(case: &Case) -> Outcome {
+fn check(case: &Case) -> CheckOutcome {
     let g = &case.graph;
     let alias = AliasDb::new(g);
     let (open, shows) = observed(g);
@@ -53,12 +53,12 @@ fn check(case: &Case) -> Outcome {
     })));
     let run = reference::run(&Arc::new(open), case.inputs.clone(), &*case.unit, &mut host);
     if run.is_err() {
-        return Outcome::Rejected("the program fails");
+        return CheckOutcome::Rejected("the program fails");
     }
     let watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
     match watch.unpredicted(g, &alias) {
-        Some(why) => Outcome::Failed(format!("{why}\n{g}\n{}", alias.dump(g))),
-        None => Outcome::Checked,
+        Some(why) => CheckOutcome::Failed(format!("{why}\n{g}\n{}", alias.dump(g))),
+        None => CheckOutcome::Checked,
     }
 }
 

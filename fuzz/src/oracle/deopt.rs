@@ -12,15 +12,16 @@
 //! Generated programs have few values whose sizes depend on numbers, so the same is done with a program that first
 //! narrows a tensor to the length in a new argument, and also returns that length as the tensor has it.
 
-use super::{Oracle, Outcome, RAISED};
+use super::{CheckOutcome, Oracle, RAISED};
 use crate::case::{Case, deep_copy};
 use crate::dead_errors::allowed_observations;
 use crate::observe::{self, Observation, Precision};
 use crate::planted::PlanBug;
-use flambeau_exec::vm::{Program, Vm};
+use flambeau_exec::vm::{CompiledProgram, Vm};
 use flambeau_exec::{ExecError, Fault, Host};
 use flambeau_executor::{
-    CallOutcome, Executor, Optimizer, PIPELINES, Pipelines, PlanCache, RunMode, Settings, Stage,
+    CallOutcome, CompileStage, Executor, ExecutorSettings, PIPELINES, Pipelines, PlanCache, RunMode,
+    StageRunner,
 };
 use flambeau_ir::{At, Graph, IValue, Type};
 use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
@@ -40,14 +41,14 @@ enum Way {
 impl Way {
     const ALL: [Way; 2] = [Way::Sessions, Way::EveryGuard];
 
-    fn settings(self) -> Settings {
+    fn settings(self) -> ExecutorSettings {
         match self {
-            Way::Sessions => Settings::default(),
-            Way::EveryGuard => Settings {
+            Way::Sessions => ExecutorSettings::default(),
+            Way::EveryGuard => ExecutorSettings {
                 max_failures: u32::MAX,
                 hot_continuation: 2,
                 max_compilations: u32::MAX,
-                ..Settings::default()
+                ..ExecutorSettings::default()
             },
         }
     }
@@ -113,23 +114,25 @@ impl Oracle for PlansAgree {
         "deopt".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let outcome = self.check_one(case);
         match narrowed(case) {
-            Some(narrowed) if !matches!(outcome, Outcome::Failed(_)) => match self.check_one(&narrowed) {
-                Outcome::Failed(why) => Outcome::Failed(format!(
-                    "{why}\nof the program that narrows a tensor:\n{}",
-                    narrowed.to_text()
-                )),
-                _ => outcome,
-            },
+            Some(narrowed) if !matches!(outcome, CheckOutcome::Failed(_)) => {
+                match self.check_one(&narrowed) {
+                    CheckOutcome::Failed(why) => CheckOutcome::Failed(format!(
+                        "{why}\nof the program that narrows a tensor:\n{}",
+                        narrowed.to_text()
+                    )),
+                    _ => outcome,
+                }
+            }
             _ => outcome,
         }
     }
 }
 
 impl PlansAgree {
-    fn check_one(&self, case: &Case) -> Outcome {
+    fn check_one(&self, case: &Case) -> CheckOutcome {
         let variant = |change: fn(&IValue) -> IValue| Case {
             inputs: case.inputs.iter().map(change).collect(),
             ..case.clone()
@@ -138,14 +141,14 @@ impl PlansAgree {
         let subjects: Vec<Subject<'_>> =
             [case, &other, &longer].into_iter().filter_map(Subject::new).collect();
         if subjects.is_empty() {
-            return Outcome::Rejected("a limit ends the run");
+            return CheckOutcome::Rejected("a limit ends the run");
         }
-        let mut outcome = Outcome::Checked;
+        let mut outcome = CheckOutcome::Checked;
         for way in Way::ALL {
             match self.check_way(case, way, &subjects) {
                 Ok(0) => {}
-                Ok(_) => outcome = Outcome::Changed,
-                Err(why) => return Outcome::Failed(why),
+                Ok(_) => outcome = CheckOutcome::Changed,
+                Err(why) => return CheckOutcome::Failed(why),
             }
         }
         outcome
@@ -160,7 +163,7 @@ impl PlansAgree {
         let mut runs = Runs {
             executor: Arc::new(Executor::new(Arc::clone(&case.graph), way.settings())),
             cache: PlanCache::new(),
-            machine: Vm::new(Program::new(case.unit.clone())),
+            machine: Vm::new(CompiledProgram::new(case.unit.clone())),
             optimizer: Stages { stages: stages.map_err(|e| e.to_string())?, planted: self.planted },
             plans: 0,
         };
@@ -213,12 +216,12 @@ struct Stages {
     planted: Option<PlanBug>,
 }
 
-impl Optimizer for Stages {
+impl StageRunner for Stages {
     type Error = Box<PipelineError>;
 
-    fn optimize(&self, graph: &Graph, stage: Stage) -> Result<Graph, Self::Error> {
+    fn optimize(&self, graph: &Graph, stage: CompileStage) -> Result<Graph, Self::Error> {
         let mut graph = self.stages.optimize(graph, stage)?;
-        if let Some(bug) = self.planted.filter(|_| stage == Stage::Specialized) {
+        if let Some(bug) = self.planted.filter(|_| stage == CompileStage::Specialized) {
             bug.plant(&mut graph);
         }
         Ok(graph)
@@ -375,7 +378,7 @@ mod tests {
         let mut with_failures = 0;
         for number in 0..12 {
             let before = oracle.failures();
-            if let Outcome::Failed(why) = oracle.check(&campaign.case(number)) {
+            if let CheckOutcome::Failed(why) = oracle.check(&campaign.case(number)) {
                 panic!("case {number}: {why}");
             }
             with_failures += u32::from(oracle.failures() > before);

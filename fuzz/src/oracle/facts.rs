@@ -1,6 +1,6 @@
 //! Checks that observed values satisfy the claims of shape propagation.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::observe::host;
 use flambeau_exec::Gen;
@@ -18,7 +18,7 @@ impl Oracle for FactsHold {
         "facts".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let unit = &*case.unit;
         let mut claims = 0;
         for part in 0..=PARTS {
@@ -28,10 +28,10 @@ impl Oracle for FactsHold {
                 _ => watch_partial(&case.graph, args, unit, &mut host(), &mut Gen::from_seed(part)),
             };
             if let Some(why) = wrong {
-                return Outcome::Failed(why);
+                return CheckOutcome::Failed(why);
             }
             claims += more;
         }
-        if claims == 0 { Outcome::Rejected("nothing is claimed") } else { Outcome::Checked }
+        if claims == 0 { CheckOutcome::Rejected("nothing is claimed") } else { CheckOutcome::Checked }
     }
 }

@@ -7,7 +7,7 @@
 //! have a gradient must be the same; elements may differ by rounding. Programs that cannot be recorded, or whose gradients
 //! are not finite, are rejected.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::observe;
 use crate::planted::GradBug;
@@ -47,50 +47,52 @@ impl Oracle for GradientsAgree {
         "grad".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let wrt: Vec<usize> =
             (0..case.inputs.len()).filter(|i| is_differentiable(&case.inputs[*i])).collect();
         if wrt.is_empty() {
-            return Outcome::Rejected("no argument has a gradient");
+            return CheckOutcome::Rejected("no argument has a gradient");
         }
         let truth = match derived(&self.tape, case, &wrt) {
             Ok(truth) if truth.is_finite() => truth,
-            Ok(_) => return Outcome::Rejected("a gradient is not finite"),
-            Err(error) if error.fault == Fault::Internal => return Outcome::Failed(error.to_string()),
-            Err(_) => return Outcome::Rejected("the call cannot be recorded"),
+            Ok(_) => return CheckOutcome::Rejected("a gradient is not finite"),
+            Err(error) if error.fault == Fault::Internal => return CheckOutcome::Failed(error.to_string()),
+            Err(_) => return CheckOutcome::Rejected("the call cannot be recorded"),
         };
         if self.planted.is_none() {
             match derived(&self.graphs, case, &wrt) {
                 Ok(found) => {
                     if let Err(why) = truth.agrees(&found) {
-                        return Outcome::Failed(format!("an entry that runs differentiated graphs: {why}"));
+                        return CheckOutcome::Failed(format!(
+                            "an entry that runs differentiated graphs: {why}"
+                        ));
                     }
                 }
-                Err(error) if error.fault == Fault::Limit => return Outcome::Timeout,
+                Err(error) if error.fault == Fault::Limit => return CheckOutcome::Timeout,
                 Err(error) => {
-                    return Outcome::Failed(format!("only the differentiated graph fails: {error}"));
+                    return CheckOutcome::Failed(format!("only the differentiated graph fails: {error}"));
                 }
             }
         }
         // Two arguments that are one tensor have one recorded gradient, and two by graphs.
         let tensors: Vec<&Tensor> = wrt.iter().filter_map(|i| case.inputs[*i].as_tensor()).collect();
         if tensors.iter().enumerate().any(|(i, t)| tensors[..i].iter().any(|other| t.shares_storage(other))) {
-            return Outcome::Checked;
+            return CheckOutcome::Checked;
         }
         match self.by_graphs(case, &wrt, &truth) {
             Ok(outcome) => outcome,
-            Err(why) => Outcome::Failed(format!("differentiated graphs: {why}")),
+            Err(why) => CheckOutcome::Failed(format!("differentiated graphs: {why}")),
         }
     }
 }
 
 impl GradientsAgree {
     /// Runs the graphs of the case's derivative.
-    fn by_graphs(&self, case: &Case, wrt: &[usize], truth: &Derived) -> Result<Outcome, String> {
+    fn by_graphs(&self, case: &Case, wrt: &[usize], truth: &Derived) -> Result<CheckOutcome, String> {
         let gradient = match self.tape.differentiate(&case.graph, wrt) {
             Ok(gradient) => gradient,
             Err(error) if error.fault == Fault::Internal => return Err(error.to_string()),
-            Err(_) => return Ok(Outcome::Checked),
+            Err(_) => return Ok(CheckOutcome::Checked),
         };
         let Gradient { forward, mut backward, conditional, outputs, results, captures } = gradient;
         let seeds = outputs.len();
@@ -116,7 +118,7 @@ impl GradientsAgree {
                     let weights = seed(&tensor).map_err(|error| error.to_string())?;
                     args.push(IValue::Tensor(weights));
                 }
-                Some(_) => return Ok(Outcome::Checked),
+                Some(_) => return Ok(CheckOutcome::Checked),
                 None if depends => return Err("a result is not where its type says".to_owned()),
                 None => args.push(IValue::None),
             }
@@ -127,7 +129,7 @@ impl GradientsAgree {
             let found = found.as_tensor().cloned();
             same(want.as_ref(), found.as_ref()).map_err(|why| format!("argument {}: {why}", wrt[i]))?;
         }
-        Ok(Outcome::Changed)
+        Ok(CheckOutcome::Changed)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks that the journal is complete: its records of inserted, erased and replaced entities match the difference.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use flambeau_ir::verify::verify;
 use flambeau_ir::{Change, Graph, NodeId, Prim};
@@ -13,7 +13,7 @@ impl Oracle for JournalReplay {
         "journal".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let mut g: Graph = (*case.graph).clone();
         let since = g.journal().revision();
         let before: Vec<NodeId> = g.nodes_deep().collect();
@@ -31,20 +31,22 @@ impl Oracle for JournalReplay {
             }
         }
         let after: Vec<NodeId> = g.nodes_deep().collect();
-        let Some(changes) = g.journal().since(since) else { return Outcome::Rejected("the journal wrapped") };
+        let Some(changes) = g.journal().since(since) else {
+            return CheckOutcome::Rejected("the journal wrapped");
+        };
         let erased: Vec<NodeId> =
             changes.filter_map(|c| if let Change::Erased(n) = c { Some(*n) } else { None }).collect();
         let gone: Vec<NodeId> = before.iter().copied().filter(|n| !after.contains(n)).collect();
         if erased.len() != gone.len() || !gone.iter().all(|n| erased.contains(n)) {
-            return Outcome::Failed(format!(
+            return CheckOutcome::Failed(format!(
                 "{} nodes are gone, the journal says {}",
                 gone.len(),
                 erased.len()
             ));
         }
         match verify(&g) {
-            Ok(_) => Outcome::Checked,
-            Err(e) => Outcome::Failed(format!("moving constants to the front broke the graph: {e}")),
+            Ok(_) => CheckOutcome::Checked,
+            Err(e) => CheckOutcome::Failed(format!("moving constants to the front broke the graph: {e}")),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Checks that the machine and the reference evaluator agree: on one thread, and if the program forks tasks, under forced
 //! interleavings of its tasks and on several threads.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::observe::{self, Observation, Precision};
 use flambeau_exec::bytecode::Code;
-use flambeau_exec::vm::{Program, Vm};
+use flambeau_exec::vm::{CompiledProgram, Vm};
 use flambeau_ir::Prim;
 use flambeau_tensor::threads;
 use std::sync::Arc;
@@ -21,45 +21,45 @@ impl Oracle for MachineAgrees {
         "machine".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let want = observe::by_reference(&case.graph, case);
         if want.reached_limit() {
-            return Outcome::Rejected("a limit ends the run");
+            return CheckOutcome::Rejected("a limit ends the run");
         }
         let code = match Code::compile(&case.graph, &*case.unit) {
             Ok(code) => Arc::new(code),
-            Err(e) => return Outcome::Failed(format!("does not compile: {e}")),
+            Err(e) => return CheckOutcome::Failed(format!("does not compile: {e}")),
         };
-        let mut vm = Vm::new(Program::new(case.unit.clone()));
+        let mut vm = Vm::new(CompiledProgram::new(case.unit.clone()));
         // Runs twice: a reused machine must not depend on the previous run.
         for _ in 0..2 {
             let got = observe::run(case, |inputs, host| vm.run(&code, inputs, host));
             if let Err(why) = observe::same(&want, &got, Precision::Bits) {
-                return Outcome::Failed(why);
+                return CheckOutcome::Failed(why);
             }
         }
         match case.graph.nodes_deep().any(|n| case.graph.is_prim(n, Prim::Fork)) {
             true => tasks_agree(case, &code, &mut vm, &want),
-            false => Outcome::Checked,
+            false => CheckOutcome::Checked,
         }
     }
 }
 
 /// Runs the program with its tasks in other orders.
-fn tasks_agree(case: &Case, code: &Arc<Code>, vm: &mut Vm, want: &Observation) -> Outcome {
+fn tasks_agree(case: &Case, code: &Arc<Code>, vm: &mut Vm, want: &Observation) -> CheckOutcome {
     for seed in 0..INTERLEAVINGS {
         vm.force_interleaving(Some(seed));
         let got = observe::run(case, |inputs, host| vm.run(code, inputs, host));
         if let Err(why) = observe::same(want, &got, Precision::Bits) {
-            return Outcome::Failed(format!("interleaving {seed}: {why}"));
+            return CheckOutcome::Failed(format!("interleaving {seed}: {why}"));
         }
     }
     vm.force_interleaving(None);
     for count in [2, 4] {
         let got = threads::with(count, || observe::run(case, |inputs, host| vm.run(code, inputs, host)));
         if let Err(why) = observe::same(want, &got, Precision::Bits) {
-            return Outcome::Failed(format!("{count} threads: {why}"));
+            return CheckOutcome::Failed(format!("{count} threads: {why}"));
         }
     }
-    Outcome::Checked
+    CheckOutcome::Checked
 }

@@ -4,7 +4,7 @@
 //! checks that a program prints as the same text twice:
 //!
 //! ```
-//! use flambeau_fuzz::{Campaign, Case, Oracle, Outcome};
+//! use flambeau_fuzz::{Campaign, Case, Oracle, CheckOutcome};
 //! use std::time::Duration;
 //!
 //! struct PrintsOnce;
@@ -14,10 +14,10 @@
 //!         "prints-once".into()
 //!     }
 //!
-//!     fn check(&self, case: &Case) -> Outcome {
+//!     fn check(&self, case: &Case) -> CheckOutcome {
 //!         match case.graph.to_string() == case.graph.to_string() {
-//!             true => Outcome::Checked,
-//!             false => Outcome::Failed("two texts".into()),
+//!             true => CheckOutcome::Checked,
+//!             false => CheckOutcome::Failed("two texts".into()),
 //!         }
 //!     }
 //! }
@@ -54,7 +54,7 @@ use crate::case::Case;
 
 /// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The property was tested and holds.
     Checked,
     /// The property was tested and holds, and the tested pass changed the program.
@@ -73,5 +73,5 @@ pub trait Oracle: Send + Sync {
     fn name(&self) -> String;
 
     /// Checks a case.
-    fn check(&self, case: &Case) -> Outcome;
+    fn check(&self, case: &Case) -> CheckOutcome;
 }

@@ -13,7 +13,7 @@
 //! A pass may also declare classes of errors that it removes as PyTorch's pass does ([`Pipeline::removed_errors`]). A
 //! program that ends in such an error continues after the pass, so that only its prints up to the error are compared.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::dead_errors::allowed_observations;
 use crate::observe::{self, Observation, Precision};
@@ -116,14 +116,14 @@ impl Oracle for PassKeeps {
         format!("pass:{}", self.name)
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let want = observe::by_reference(&case.graph, case);
         if want.reached_limit() {
-            return Outcome::Rejected("a limit ends the run");
+            return CheckOutcome::Rejected("a limit ends the run");
         }
         let (graph, changed) = match self.apply(case) {
             Ok(applied) => applied,
-            Err(why) => return Outcome::Failed(why),
+            Err(why) => return CheckOutcome::Failed(why),
         };
         // Passes that lower tuples at the interface of the program change its signature.
         let flat = tuples_at_border(&graph) != tuples_at_border(&case.graph);
@@ -133,7 +133,7 @@ impl Oracle for PassKeeps {
         };
         let want = if flat { flattened(want) } else { want };
         let Err(why) = self.compare(&want, &got) else {
-            return if changed { Outcome::Changed } else { Outcome::Checked };
+            return if changed { CheckOutcome::Changed } else { CheckOutcome::Checked };
         };
         if want
             .end
@@ -141,34 +141,34 @@ impl Oracle for PassKeeps {
             .is_err_and(|e| self.pipeline.removed_errors().any(|start| e.message.starts_with(start)))
             && got.printed.starts_with(&want.printed)
         {
-            return Outcome::Rejected("the pass removes the error, as PyTorch's does");
+            return CheckOutcome::Rejected("the pass removes the error, as PyTorch's does");
         }
         // Lowering gives an error for operations that the kernels here do not support, where the original program would
         // be wrong; and a program that one of them ends may run without the view that the kernel does not support.
         if [&want, &got].iter().any(|seen| seen.end.as_ref().is_err_and(|e| e.fault == Fault::Unsupported)) {
-            return Outcome::Rejected("an operator is not supported");
+            return CheckOutcome::Rejected("an operator is not supported");
         }
         // Where a task fails, the run may succeed.
         if want.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
             let as_seen = |seen| if flat { flattened(seen) } else { seen };
             let allowed = allowed_observations(case);
             if allowed.has_unsupported {
-                return Outcome::Rejected("an operator is not supported");
+                return CheckOutcome::Rejected("an operator is not supported");
             }
             let seen = allowed.observations;
             // Without its errors the program may have no end.
             let has_no_end = seen.iter().any(Observation::reached_limit);
             if seen.into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {
-                return Outcome::Changed;
+                return CheckOutcome::Changed;
             }
             if has_no_end {
-                return Outcome::Rejected("a limit ends the run");
+                return CheckOutcome::Rejected("a limit ends the run");
             }
         }
         if self.pipeline.exactness() > Exactness::Exact && is_ill_conditioned(case, &want) {
-            return Outcome::Rejected("small changes of the arguments change the results");
+            return CheckOutcome::Rejected("small changes of the arguments change the results");
         }
-        Outcome::Failed(format!("{why}\nafter the pipeline:\n{graph}"))
+        CheckOutcome::Failed(format!("{why}\nafter the pipeline:\n{graph}"))
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
     use flambeau_ir::Source;
     use flambeau_ir::text::parse_graph;
 
-    fn outcome(pass: &str, text: &str, inputs: Vec<IValue>) -> Outcome {
+    fn outcome(pass: &str, text: &str, inputs: Vec<IValue>) -> CheckOutcome {
         let session = session();
         let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
         PassKeeps::new(pass, session.pipeline(pass).unwrap()).check(&Case::new(graph, inputs))
@@ -282,7 +282,10 @@ mod tests {
     #[test]
     fn a_tuple_of_one_element_is_unpacked() {
         let text = "graph(%t : (Tensor)):\n  %x : Tensor = prim::TupleUnpack(%t)\n  return (%x)\n";
-        assert_eq!(outcome("lower_all_tuples", text, vec![IValue::tuple(vec![numbers()])]), Outcome::Changed);
+        assert_eq!(
+            outcome("lower_all_tuples", text, vec![IValue::tuple(vec![numbers()])]),
+            CheckOutcome::Changed
+        );
     }
 
     #[test]
@@ -293,7 +296,10 @@ mod tests {
   return (%t)
 ";
         let stated = outcome("remove_mutation", text, vec![numbers()]);
-        assert!(matches!(stated, Outcome::Rejected(why) if why.contains("removes the error")), "{stated:?}");
+        assert!(
+            matches!(stated, CheckOutcome::Rejected(why) if why.contains("removes the error")),
+            "{stated:?}"
+        );
         let pipeline = |name: &str| session().pipeline(name).unwrap();
         assert_eq!(pipeline("default").removed_errors().count(), 0);
         assert_ne!(pipeline("dce,remove_mutation").removed_errors().count(), 0);

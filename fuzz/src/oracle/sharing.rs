@@ -1,6 +1,6 @@
 //! Checks that a pipeline preserves the meaning of a program whose arguments and constants share memory.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::dead_errors::allowed_observations;
 use crate::observe::{self, Observation, Precision};
@@ -8,7 +8,7 @@ use crate::sharing::Sharing;
 use flambeau_analysis::Analyses;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::reference;
-use flambeau_exec::vm::{Program, Vm};
+use flambeau_exec::vm::{CompiledProgram, Vm};
 use flambeau_ir::Graph;
 use flambeau_rewrite::control::Control;
 use flambeau_rewrite::manager::Manager;
@@ -35,12 +35,12 @@ impl AliasedInputsAgree {
         AliasedInputsAgree { name: name.to_owned(), pipeline }
     }
 
-    fn check_aliasing(&self, case: &Case, sharing: Sharing) -> Outcome {
-        const TOO_FEW: Outcome = Outcome::Rejected("too few tensors");
+    fn check_aliasing(&self, case: &Case, sharing: Sharing) -> CheckOutcome {
+        const TOO_FEW: CheckOutcome = CheckOutcome::Rejected("too few tensors");
         let Some(before) = sharing.apply(case) else { return TOO_FEW };
         let want = run_reference(&before.graph, &before);
         if want.end.is_err() {
-            return Outcome::Rejected("the program fails");
+            return CheckOutcome::Rejected("the program fails");
         }
         let precision = match self.pipeline.exactness() {
             Exactness::Exact => Precision::Bits,
@@ -55,7 +55,7 @@ impl AliasedInputsAgree {
             let mut manager = Manager::new().unit(&fresh.unit);
             match manager.run_with(&mut graph, &self.pipeline, &mut analyses, &mut control) {
                 Ok(report) => changed |= report.changed(),
-                Err(e) => return Outcome::Failed(format!("the pipeline fails: {e}")),
+                Err(e) => return CheckOutcome::Failed(format!("the pipeline fails: {e}")),
             }
             let got = run(&Arc::new(graph.clone()), &fresh);
             if let Err(why) = observe::same(&want, &got, precision) {
@@ -64,13 +64,15 @@ impl AliasedInputsAgree {
                 let allowed = allowed_observations(&again);
                 let agrees = |seen| observe::same(seen, &got, precision).is_ok();
                 if allowed.has_unsupported || allowed.observations.iter().any(agrees) {
-                    return Outcome::Rejected("a task fails");
+                    return CheckOutcome::Rejected("a task fails");
                 }
                 let before = &before.graph;
-                return Outcome::Failed(format!("{evaluator}: {why}\nbefore:\n{before}\nafter:\n{graph}"));
+                return CheckOutcome::Failed(format!(
+                    "{evaluator}: {why}\nbefore:\n{before}\nafter:\n{graph}"
+                ));
             }
         }
-        if changed { Outcome::Changed } else { Outcome::Checked }
+        if changed { CheckOutcome::Changed } else { CheckOutcome::Checked }
     }
 }
 
@@ -81,7 +83,7 @@ fn run_reference(graph: &Arc<Graph>, case: &Case) -> Observation {
 fn machine(graph: &Arc<Graph>, case: &Case) -> Observation {
     observe::run_on(case.inputs.clone(), |inputs, host| {
         let code = Code::compile(graph, &*case.unit).map_err(|e| flambeau_exec::ExecError::of(&e))?;
-        Vm::new(Program::new(case.unit.clone())).run(&Arc::new(code), inputs, host)
+        Vm::new(CompiledProgram::new(case.unit.clone())).run(&Arc::new(code), inputs, host)
     })
 }
 
@@ -90,13 +92,13 @@ impl Oracle for AliasedInputsAgree {
         format!("sharing:{}", self.name)
     }
 
-    fn check(&self, case: &Case) -> Outcome {
-        let mut outcome = Outcome::Rejected("too few tensors");
+    fn check(&self, case: &Case) -> CheckOutcome {
+        let mut outcome = CheckOutcome::Rejected("too few tensors");
         for sharing in Sharing::ALL.into_iter().filter(|&way| way != Sharing::Disjoint) {
             match self.check_aliasing(case, sharing) {
-                Outcome::Failed(why) => return Outcome::Failed(format!("{sharing:?}: {why}")),
-                Outcome::Changed => outcome = Outcome::Changed,
-                Outcome::Checked if outcome != Outcome::Changed => outcome = Outcome::Checked,
+                CheckOutcome::Failed(why) => return CheckOutcome::Failed(format!("{sharing:?}: {why}")),
+                CheckOutcome::Changed => outcome = CheckOutcome::Changed,
+                CheckOutcome::Checked if outcome != CheckOutcome::Changed => outcome = CheckOutcome::Checked,
                 _ => {}
             }
         }

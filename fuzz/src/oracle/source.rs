@@ -1,11 +1,11 @@
 //! Checks that a graph printed as source compiles to a program with the same meaning, and that repeated printing and
 //! compiling reaches a fixpoint.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use crate::dead_errors::allowed_observations;
 use crate::observe::{self, Observation, Precision};
-use flambeau_frontend::{Limits, print};
+use flambeau_frontend::{FrontendLimits, print};
 use flambeau_ir::module::Function;
 use flambeau_ir::{CompilationUnit, IValue, Symbol};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn round_trip(unit: &CompilationUnit, function: &Function) -> Result<(String, Ar
             false => e.message,
         }
     })?;
-    let compiled = printed.compile(unit, function.graph.registry(), &Limits::default());
+    let compiled = printed.compile(unit, function.graph.registry(), &FrontendLimits::default());
     match compiled {
         Ok(compiled) => Ok((printed.text, compiled)),
         Err(problems) => {
@@ -67,7 +67,7 @@ impl Oracle for SourceRoundTrip {
         "source".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let function = Function::of_graph(Symbol::new("f"), Arc::clone(&case.graph));
         let checked = round_trip(&case.unit, &function).and_then(|(_, first)| {
             check_convergence(&case.unit, &first)?;
@@ -75,17 +75,17 @@ impl Oracle for SourceRoundTrip {
         });
         let first = match checked {
             Ok(first) => first,
-            Err(why) if why == NO_FORM => return Outcome::Rejected("a node has no source form"),
-            Err(why) => return Outcome::Failed(why),
+            Err(why) if why == NO_FORM => return CheckOutcome::Rejected("a node has no source form"),
+            Err(why) => return CheckOutcome::Failed(why),
         };
         let mut want = observe::by_reference(&case.graph, case);
         let mut got = observe::by_reference(&first.graph, &case.with_graph(first.graph.clone()));
         if want.end.is_err() || got.end.is_err() {
             // Compilation drops unused operators, so errors may differ.
-            return Outcome::Rejected("a run fails");
+            return CheckOutcome::Rejected("a run fails");
         }
         (want.end, got.end) = (want.end.map(flat), got.end.map(flat));
-        let Err(why) = observe::same(&want, &got, Precision::Bits) else { return Outcome::Checked };
+        let Err(why) = observe::same(&want, &got, Precision::Bits) else { return CheckOutcome::Checked };
         // The run of a program with tasks does not fail where a task does, so its errors are compared here.
         let is_admitted = |mut seen: Observation| {
             seen.end = seen.end.map(flat);
@@ -93,11 +93,11 @@ impl Oracle for SourceRoundTrip {
         };
         let allowed = allowed_observations(case);
         if allowed.has_unsupported {
-            return Outcome::Rejected("an operator is not supported");
+            return CheckOutcome::Rejected("an operator is not supported");
         }
         match allowed.observations.into_iter().any(is_admitted) {
-            true => Outcome::Checked,
-            false => Outcome::Failed(why),
+            true => CheckOutcome::Checked,
+            false => CheckOutcome::Failed(why),
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use flambeau_ir::text::parse_graph;
     use flambeau_tensor::Tensor;
 
-    fn outcome(text: &str) -> Outcome {
+    fn outcome(text: &str) -> CheckOutcome {
         let session = session();
         let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
         let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
@@ -132,7 +132,7 @@ with prim::fork_0 = graph(%a : Tensor):
       -> (%go, %d)
   return (%r)
 ";
-        assert_eq!(outcome(text), Outcome::Checked);
+        assert_eq!(outcome(text), CheckOutcome::Checked);
     }
 
     #[test]
@@ -147,7 +147,7 @@ with prim::fork_0 = graph(%a : Tensor):
       -> (%go, %d)
   return (%r)
 ";
-        assert_eq!(outcome(text), Outcome::Checked);
+        assert_eq!(outcome(text), CheckOutcome::Checked);
     }
 
     #[test]
@@ -167,7 +167,7 @@ with prim::fork_0 = graph(%a : Tensor, %b : Tensor):
   %r : Tensor = aten::sub(%b, %a, %one)
   return (%r)
 ";
-        assert_eq!(outcome(text), Outcome::Checked);
+        assert_eq!(outcome(text), CheckOutcome::Checked);
     }
 
     #[test]
@@ -184,7 +184,7 @@ with prim::fork_0 = graph(%a : Tensor, %b : Tensor):
       -> ()
   return (%x)
 ";
-        assert_eq!(outcome(text), Outcome::Rejected("a run fails"));
+        assert_eq!(outcome(text), CheckOutcome::Rejected("a run fails"));
     }
 
     #[test]
@@ -199,7 +199,7 @@ with prim::fork_0 = graph(%a : Tensor):
   %r : Tensor = aten::add(%a, %a, %one)
   return (%r)
 ";
-        assert_eq!(outcome(text), Outcome::Checked);
+        assert_eq!(outcome(text), CheckOutcome::Checked);
     }
 
     /// A write to memory that a lazy conjugate also views is not supported. Without the unneeded conjugate it is.
@@ -217,7 +217,7 @@ with prim::fork_0 = graph(%a : Tensor):
   %r : Tensor = aten::zero_(%a)
   return (%r)
 ";
-        assert_eq!(outcome(text), Outcome::Rejected("an operator is not supported"));
+        assert_eq!(outcome(text), CheckOutcome::Rejected("an operator is not supported"));
     }
 
     #[test]
@@ -233,7 +233,7 @@ with prim::fork_0 = graph(%a : Tensor):
       -> (%yes)
   return (%x)
 ";
-        assert_eq!(outcome(text), Outcome::Checked);
+        assert_eq!(outcome(text), CheckOutcome::Checked);
     }
 
     #[test]
@@ -246,6 +246,6 @@ with prim::fork_0 = graph():
   %r : int = aten::pow(%two, %two)
   return (%r)
 ";
-        assert!(matches!(outcome(text), Outcome::Rejected(_)), "{:?}", outcome(text));
+        assert!(matches!(outcome(text), CheckOutcome::Rejected(_)), "{:?}", outcome(text));
     }
 }

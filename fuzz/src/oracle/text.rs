@@ -1,6 +1,6 @@
 //! Checks that a graph printed exactly parses to the same text.
 
-use super::{Oracle, Outcome};
+use super::{CheckOutcome, Oracle};
 use crate::case::Case;
 use flambeau_ir::Source;
 use flambeau_ir::text::{PrintOptions, parse_graph};
@@ -14,18 +14,22 @@ impl Oracle for TextRoundTrip {
         "text".into()
     }
 
-    fn check(&self, case: &Case) -> Outcome {
+    fn check(&self, case: &Case) -> CheckOutcome {
         let options = PrintOptions { exact: true, ..PrintOptions::default() };
         let text = case.graph.to_text(options);
         let source = Source::new("case.ir", text.clone());
         let read = match parse_graph(&source, case.graph.registry()) {
             Ok(g) => g,
-            Err(e) => return Outcome::Failed(format!("does not read back: {}", e.render())),
+            Err(e) => return CheckOutcome::Failed(format!("does not read back: {}", e.render())),
         };
         if let Err(e) = verify(&read) {
-            return Outcome::Failed(format!("does not verify when read back: {e}"));
+            return CheckOutcome::Failed(format!("does not verify when read back: {e}"));
         }
         let again = read.to_text(options);
-        if again == text { Outcome::Checked } else { Outcome::Failed(format!("reads back as\n{again}")) }
+        if again == text {
+            CheckOutcome::Checked
+        } else {
+            CheckOutcome::Failed(format!("reads back as\n{again}"))
+        }
     }
 }

@@ -10,8 +10,10 @@
 use super::Editor;
 use crate::id::{NodeId, ValueId};
 use crate::nearest::nearest;
-use crate::op::{Converter, OpId, Prim};
-use crate::schema::{Arg, Binding, Call, CallError, Conversion, FunctionSchema, MatchedSchema, match_call};
+use crate::op::{ImplicitConversion, OpId, Prim};
+use crate::schema::{
+    ArgInfo, Binding, CallError, Conversion, FunctionSchema, MatchedSchema, SchemaCall, match_call,
+};
 use crate::symbol::Symbol;
 use crate::types::{NoClasses, Type};
 use crate::value::IValue;
@@ -74,7 +76,7 @@ pub struct CallValues<'a> {
     pub receiver: Option<ValueId>,
     /// The values of the arguments by position.
     pub positional: &'a [ValueId],
-    /// The values of the arguments by name, in the order of [`Call::kwargs`].
+    /// The values of the arguments by name, in the order of [`SchemaCall::kwargs`].
     pub keywords: &'a [ValueId],
 }
 
@@ -83,7 +85,7 @@ impl Editor<'_> {
     /// results are packed into a tuple, as in source.
     ///
     /// # Errors
-    /// Returns [`InsertError::Unknown`] if no operator has the name, and [`InsertError::Mismatch`] if no overload
+    /// Returns [`InsertError::Unknown`] if no operator has the name, and [`InsertError::SchemaMismatch`] if no overload
     /// accepts the arguments. In both cases the graph is unchanged except for inserted constants.
     ///
     /// ```
@@ -133,10 +135,11 @@ impl Editor<'_> {
         }
         let positional: Operands = args.iter().map(|arg| self.argument(arg)).collect();
         let keywords: Operands = kwargs.iter().map(|(_, arg)| self.argument(arg)).collect();
-        let types = |values: &[ValueId]| values.iter().map(|&v| self.arg(v)).collect::<SmallVec<[Arg; 8]>>();
+        let types =
+            |values: &[ValueId]| values.iter().map(|&v| self.arg(v)).collect::<SmallVec<[ArgInfo; 8]>>();
         let named = kwargs.iter().map(|(name, _)| Symbol::new(name)).zip(types(&keywords));
-        let named: SmallVec<[(Symbol, Arg); 4]> = named.collect();
-        let call = Call { receiver: None, args: &types(&positional), kwargs: &named };
+        let named: SmallVec<[(Symbol, ArgInfo); 4]> = named.collect();
+        let call = SchemaCall { receiver: None, args: &types(&positional), kwargs: &named };
         let schemas: SmallVec<[&FunctionSchema; 8]> = rows.iter().map(|&id| registry.schema(id)).collect();
         let matched =
             match_call(&schemas, call, &NoClasses).map_err(|why| InsertError::Mismatch { name, why })?;
@@ -154,10 +157,10 @@ impl Editor<'_> {
     }
 
     /// Describes a value for schema matching.
-    fn arg(&self, value: ValueId) -> Arg {
+    fn arg(&self, value: ValueId) -> ArgInfo {
         let g = &*self.graph;
         let empty_list = g.is_prim(g.def(value), Prim::EmptyListLiteral);
-        Arg { ty: g.ty(value), empty_list, inferred: false }
+        ArgInfo { ty: g.ty(value), empty_list, inferred: false }
     }
 
     /// Inserts the defaults, packed lists and conversions of a matched call and returns its operands.
@@ -215,23 +218,23 @@ impl Editor<'_> {
                         items.iter().zip(parts).map(|(&v, steps)| self.convert(v, steps)).collect();
                     self.tuple(&items)
                 }
-                Conversion::FloatImplicit => self.converted(Converter::TensorToFloat, value),
-                Conversion::ComplexImplicit => self.converted(Converter::TensorToComplex, value),
-                Conversion::IntImplicit => self.converted(Converter::TensorToInt, value),
-                Conversion::ScalarImplicit => self.converted(Converter::TensorToNumber, value),
-                Conversion::ToFloat => self.converted(Converter::to_float(from), value),
-                Conversion::ToComplex => self.converted(Converter::NumberToComplex, value),
-                Conversion::ToInt => self.converted(Converter::to_int(from), value),
+                Conversion::FloatImplicit => self.converted(ImplicitConversion::TensorToFloat, value),
+                Conversion::ComplexImplicit => self.converted(ImplicitConversion::TensorToComplex, value),
+                Conversion::IntImplicit => self.converted(ImplicitConversion::TensorToInt, value),
+                Conversion::ScalarImplicit => self.converted(ImplicitConversion::TensorToNumber, value),
+                Conversion::ToFloat => self.converted(ImplicitConversion::to_float(from), value),
+                Conversion::ToComplex => self.converted(ImplicitConversion::NumberToComplex, value),
+                Conversion::ToInt => self.converted(ImplicitConversion::to_int(from), value),
                 Conversion::StrToDevice => match device_of(self.graph.constant(value)) {
                     Some(device) => self.constant(device),
-                    None => self.converted(Converter::StrToDevice, value),
+                    None => self.converted(ImplicitConversion::StrToDevice, value),
                 },
             };
         }
         value
     }
 
-    fn converted(&mut self, converter: Converter, value: ValueId) -> ValueId {
+    fn converted(&mut self, converter: ImplicitConversion, value: ValueId) -> ValueId {
         let op = self.graph.registry().converter(converter);
         self.value(op, &[value], converter.result())
     }

@@ -12,12 +12,12 @@ const MAX_DEPTH: usize = 16;
 /// Cached union of the effects of all nodes of a graph, with the revision it was computed at: `(revision + 1) << 16 |
 /// effects`, or 0 if nothing is cached.
 #[derive(Default)]
-pub(super) struct Summary(AtomicU64);
+pub(super) struct EffectsCache(AtomicU64);
 
-impl Clone for Summary {
+impl Clone for EffectsCache {
     /// Returns an empty cache, since the cloned graph has its own journal.
     fn clone(&self) -> Self {
-        Summary::default()
+        EffectsCache::default()
     }
 }
 

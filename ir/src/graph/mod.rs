@@ -32,7 +32,7 @@ mod tests;
 
 pub use iter::{BlockNodes, DeepNodes, Walk, WalkStep};
 pub use mark_live::{LiveNodes, MarkLive};
-pub use names::Name;
+pub use names::ValueName;
 pub use operand::Use;
 pub use side::{NodeMap, NodeSet, TrackedNodeMap, TrackedValueMap, ValueMap, ValueSet};
 pub use structured::{IfView, LoopView};
@@ -79,7 +79,7 @@ pub(crate) struct ValueRow {
     first_use: u32,
     last_use: u32,
     n_uses: u32,
-    name: Name,
+    name: ValueName,
 }
 
 /// A block: its `prim::Param`, its `prim::Return`, and the node that owns it ([`NONE`] for the root).
@@ -104,7 +104,7 @@ pub struct Graph {
     pub(crate) attrs: AttrTable,
     pub(crate) locs: LocTable,
     pub(crate) journal: Journal,
-    summary: effects::Summary,
+    summary: effects::EffectsCache,
 }
 
 impl Graph {
@@ -124,7 +124,7 @@ impl Graph {
             attrs: AttrTable::new(),
             locs: LocTable::new(),
             journal,
-            summary: effects::Summary::default(),
+            summary: effects::EffectsCache::default(),
         };
         g.root = g.raw_new_block(NONE);
         g

@@ -16,9 +16,9 @@ const NAMED: u32 = 1 << 31;
 
 /// The printed name of a value without the percent sign: `7` or `x.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Name(u32);
+pub struct ValueName(u32);
 
-impl Name {
+impl ValueName {
     /// Returns the number of an unnamed value.
     pub fn number(self) -> Option<u32> {
         (self.0 & NAMED == 0).then_some(self.0)
@@ -29,12 +29,12 @@ impl Name {
         (self.0 & NAMED != 0).then(|| Symbol::from_raw(self.0 & !NAMED))
     }
 
-    fn named(symbol: Symbol) -> Name {
-        Name(symbol.raw() | NAMED)
+    fn named(symbol: Symbol) -> ValueName {
+        ValueName(symbol.raw() | NAMED)
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ValueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.symbol() {
             Some(symbol) => f.write_str(symbol.as_str()),
@@ -43,7 +43,7 @@ impl fmt::Display for Name {
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for ValueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "%{self}")
     }
@@ -71,14 +71,14 @@ impl NameTable {
         }
     }
 
-    pub(super) fn fresh(&mut self) -> Name {
-        let name = Name(self.next_number);
+    pub(super) fn fresh(&mut self) -> ValueName {
+        let name = ValueName(self.next_number);
         self.next_number += 1;
         assert!(self.next_number < NAMED, "graph too large: 2^31 names given out");
         name
     }
 
-    pub(super) fn release(&mut self, name: Name, value: u32) {
+    pub(super) fn release(&mut self, name: ValueName, value: u32) {
         if name.symbol().is_some()
             && let Ok(entry) = self.owner.find_entry(hash(name), |&v| v == value)
         {
@@ -107,7 +107,7 @@ impl NameTable {
     }
 }
 
-fn hash(name: Name) -> u64 {
+fn hash(name: ValueName) -> u64 {
     FxBuildHasher.hash_one(name)
 }
 
@@ -147,7 +147,7 @@ fn split_suffix(text: &str) -> (&str, Option<u64>) {
 
 impl Graph {
     /// Returns the name a value is printed with.
-    pub fn name(&self, value: ValueId) -> Name {
+    pub fn name(&self, value: ValueId) -> ValueName {
         self.values.get(value).name
     }
 
@@ -162,21 +162,21 @@ impl Graph {
     }
 
     fn slot_with_name(&self, symbol: Symbol) -> Option<u32> {
-        let name = Name::named(symbol);
+        let name = ValueName::named(symbol);
         self.names.owner.find(hash(name), |&v| self.values.at(v).name == name).copied()
     }
 
     /// Assigns a debug name to a value. The caller has released the value's old name, and no other value has the new
     /// one.
     fn assign_name(&mut self, value: u32, symbol: Symbol) {
-        let name = Name::named(symbol);
+        let name = ValueName::named(symbol);
         self.values.at_mut(value).name = name;
         let values = &self.values;
         self.names.owner.insert_unique(hash(name), value, |&v| hash(values.at(v).name));
     }
 
     pub(crate) fn raw_set_name(&mut self, value: u32, symbol: Symbol) {
-        let wanted = Name::named(symbol);
+        let wanted = ValueName::named(symbol);
         let current = self.values.at(value).name;
         if current == wanted {
             return;
@@ -193,7 +193,7 @@ impl Graph {
     fn displace(&mut self, symbol: Symbol) {
         if let Some(older) = self.slot_with_name(symbol) {
             let moved = self.next_free_name(symbol);
-            self.names.release(Name::named(symbol), older);
+            self.names.release(ValueName::named(symbol), older);
             self.assign_name(older, moved);
         }
     }
@@ -237,7 +237,7 @@ impl Graph {
     pub(crate) fn raw_set_number(&mut self, value: u32, number: u32) {
         let current = self.values.at(value).name;
         self.names.release(current, value);
-        self.values.at_mut(value).name = Name(number & !NAMED);
+        self.values.at_mut(value).name = ValueName(number & !NAMED);
         self.names.next_number = self.names.next_number.max((number & !NAMED) + 1);
     }
 

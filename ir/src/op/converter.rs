@@ -8,7 +8,7 @@ use crate::types::{Type, TypeKind};
 /// Schema matching ([`crate::schema::match_call`]) decides which conversion an argument needs. The registry maps the
 /// conversion to its operator ([`super::Registry::converter`]), which has one argument and one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Converter {
+pub enum ImplicitConversion {
     /// A zero-dimensional tensor to a float.
     TensorToFloat,
     /// A zero-dimensional tensor to a complex number.
@@ -31,32 +31,44 @@ pub enum Converter {
     StrToDevice,
 }
 
-impl Facet for Converter {
+impl Facet for ImplicitConversion {
     const NAME: &'static str = "converter";
 }
 
-impl Converter {
+impl ImplicitConversion {
     /// Number of conversions.
-    pub(crate) const COUNT: usize = Converter::StrToDevice as usize + 1;
+    pub(crate) const COUNT: usize = ImplicitConversion::StrToDevice as usize + 1;
 
     /// Returns the conversion of a number or bool of type `from` to a float.
-    pub(crate) fn to_float(from: Type) -> Converter {
-        if matches!(from.kind(), TypeKind::Bool) { Converter::BoolToFloat } else { Converter::NumberToFloat }
+    pub(crate) fn to_float(from: Type) -> ImplicitConversion {
+        if matches!(from.kind(), TypeKind::Bool) {
+            ImplicitConversion::BoolToFloat
+        } else {
+            ImplicitConversion::NumberToFloat
+        }
     }
 
     /// Returns the conversion of a number or bool of type `from` to an int.
-    pub(crate) fn to_int(from: Type) -> Converter {
-        if matches!(from.kind(), TypeKind::Bool) { Converter::BoolToInt } else { Converter::NumberToInt }
+    pub(crate) fn to_int(from: Type) -> ImplicitConversion {
+        if matches!(from.kind(), TypeKind::Bool) {
+            ImplicitConversion::BoolToInt
+        } else {
+            ImplicitConversion::NumberToInt
+        }
     }
 
     /// Returns the type of the result.
     pub fn result(self) -> Type {
         match self {
-            Converter::TensorToFloat | Converter::BoolToFloat | Converter::NumberToFloat => Type::FLOAT,
-            Converter::TensorToComplex | Converter::NumberToComplex => Type::COMPLEX,
-            Converter::TensorToInt | Converter::BoolToInt | Converter::NumberToInt => Type::INT,
-            Converter::TensorToNumber => Type::NUMBER,
-            Converter::StrToDevice => Type::DEVICE,
+            ImplicitConversion::TensorToFloat
+            | ImplicitConversion::BoolToFloat
+            | ImplicitConversion::NumberToFloat => Type::FLOAT,
+            ImplicitConversion::TensorToComplex | ImplicitConversion::NumberToComplex => Type::COMPLEX,
+            ImplicitConversion::TensorToInt
+            | ImplicitConversion::BoolToInt
+            | ImplicitConversion::NumberToInt => Type::INT,
+            ImplicitConversion::TensorToNumber => Type::NUMBER,
+            ImplicitConversion::StrToDevice => Type::DEVICE,
         }
     }
 }

@@ -17,7 +17,7 @@ mod registry;
 mod scalar_overload;
 
 pub use alias_rule::AliasRule;
-pub use converter::Converter;
+pub use converter::ImplicitConversion;
 pub use effects::Effects;
 pub use facet::{Column, Doc, Facet};
 pub use host::HostOp;
@@ -25,7 +25,7 @@ pub(crate) use host::scalar_args;
 pub use inplace_of::InplaceOf;
 pub use prim::Prim;
 pub use prim_effects::MemoryTransfer;
-pub use python_function::{AutocastPolicy, PythonFunction, Role};
+pub use python_function::{AutocastPolicy, LoweringRole, PythonFunction};
 pub use registry::{OpDef, Registry, RegistryBuilder, RegistryError};
 pub use scalar_overload::ScalarOverload;
 

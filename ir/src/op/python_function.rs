@@ -2,7 +2,7 @@
 //!
 //! Programs traced from Python call functions of Python on their symbolic numbers: `operator.add`, `math.trunc`. An
 //! operator that computes such a function on numbers of its parameter types states it ([`PythonFunction`]). Lowerings of
-//! control flow need a few operators by their meaning: one operator states each [`Role`].
+//! control flow need a few operators by their meaning: one operator states each [`LoweringRole`].
 
 use super::Facet;
 
@@ -17,7 +17,7 @@ impl Facet for PythonFunction {
 
 /// The meaning of an operator for lowerings of control flow. One operator has each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum LoweringRole {
     /// `(tensor, dim) -> int`: a size.
     Size,
     /// `(tensor, dim, index) -> tensor`: a slice without that dimension, a view.
@@ -55,6 +55,6 @@ impl Facet for AutocastPolicy {
     const NAME: &'static str = "autocast";
 }
 
-impl Facet for Role {
+impl Facet for LoweringRole {
     const NAME: &'static str = "role";
 }

@@ -1,7 +1,9 @@
 //! The operator registry: rows are operator overloads, columns are facets. Immutable after construction, and shared.
 
 use super::facet::Cells;
-use super::{AliasRule, Column, Converter, Effects, Facet, InplaceOf, Op, OpId, OpKind, Prim, inplace_of};
+use super::{
+    AliasRule, Column, Effects, Facet, ImplicitConversion, InplaceOf, Op, OpId, OpKind, Prim, inplace_of,
+};
 use crate::schema::{AliasInfo, Argument, FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
 use hashbrown::{HashMap, HashSet};
@@ -32,13 +34,13 @@ pub struct OpDef {
 
 enum Head {
     /// The schema is part of the definition.
-    Schema(Box<Given>),
+    Schema(Box<DeclaredSchema>),
     /// The schema is the declared one with this name and overload.
     Named(Symbol, Symbol),
 }
 
 /// The text of a schema and the result of parsing it.
-struct Given {
+struct DeclaredSchema {
     text: String,
     schema: Result<FunctionSchema, SchemaParseError>,
 }
@@ -46,7 +48,7 @@ struct Given {
 impl OpDef {
     /// Creates a definition with this schema. [`RegistryBuilder::build`] reports errors in the schema.
     pub fn new(schema: &str) -> Self {
-        let given = Given { text: schema.to_owned(), schema: FunctionSchema::parse(schema) };
+        let given = DeclaredSchema { text: schema.to_owned(), schema: FunctionSchema::parse(schema) };
         let head = Head::Schema(Box::new(given));
         OpDef { head, puts: Vec::new(), optional: false }
     }
@@ -280,7 +282,7 @@ impl RegistryBuilder {
             return Err(errors);
         }
         let converters: Vec<_> =
-            registry.column::<Converter>().iter().map(|(id, &c)| (c as usize, id)).collect();
+            registry.column::<ImplicitConversion>().iter().map(|(id, &c)| (c as usize, id)).collect();
         for (converter, id) in converters {
             registry.converters[converter] = Some(id);
         }
@@ -343,7 +345,7 @@ impl Making {
                 None => return self.errors.push(RegistryError::Undeclared(format!("{name}.{overload}"))),
             },
             Head::Schema(given) => {
-                let Given { text, schema } = *given;
+                let DeclaredSchema { text, schema } = *given;
                 let schema = match schema {
                     Ok(schema) => Box::new(schema),
                     Err(error) => return self.errors.push(RegistryError::Schema { text, error }),
@@ -388,8 +390,8 @@ pub struct Registry {
     by_name: HashMap<Symbol, SmallVec<[OpId; 2]>, FxBuildHasher>,
     by_full: HashMap<(Symbol, Symbol), OpId, FxBuildHasher>,
     columns: Columns,
-    /// By [`Converter`]: the row that performs the conversion.
-    converters: [Option<OpId>; Converter::COUNT],
+    /// By [`ImplicitConversion`]: the row that performs the conversion.
+    converters: [Option<OpId>; ImplicitConversion::COUNT],
     /// The canonical operator of each name that is a synonym.
     synonyms: HashMap<Symbol, Symbol, FxBuildHasher>,
     /// The in-place variant of each operator that has one, derived on first use from [`InplaceOf`].
@@ -460,7 +462,7 @@ impl Registry {
 
     /// Returns the operator that performs an implicit conversion: the row with that facet. Without such a row, returns
     /// an unknown operator named after the conversion, which the verifier reports.
-    pub fn converter(&self, converter: Converter) -> Op {
+    pub fn converter(&self, converter: ImplicitConversion) -> Op {
         match self.converters[converter as usize] {
             Some(id) => id.into(),
             None => Op::unknown(Symbol::new(&format!("convert::{converter:?}"))),

@@ -8,7 +8,7 @@ use crate::types::{NoClasses, Type, VarMismatch, is_subtype_why};
 /// The reason why one schema does not match a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Mismatch {
+pub enum SchemaMismatch {
     /// An argument has the wrong type.
     Type {
         /// The parameter.
@@ -61,7 +61,7 @@ pub enum Mismatch {
 
 /// A candidate schema with the reason why it does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct CandidateFailure {
     /// The index of the candidate.
     pub schema: usize,
     /// The candidate's text.
@@ -69,27 +69,27 @@ pub struct Failure {
     /// Number of parameters matched before the failure.
     pub matched_params: usize,
     /// The reason.
-    pub mismatch: Mismatch,
+    pub mismatch: SchemaMismatch,
 }
 
 /// The reasons why no candidate matches a call: one failure per candidate, in order of the candidates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct CallError {
     /// The failures.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<CandidateFailure>,
 }
 
 impl CallError {
     /// Returns the failures, ordered by descending number of matched parameters.
     #[must_use]
-    pub fn ranked(&self) -> Vec<&Failure> {
-        let mut ranked: Vec<&Failure> = self.failures.iter().collect();
+    pub fn ranked(&self) -> Vec<&CandidateFailure> {
+        let mut ranked: Vec<&CandidateFailure> = self.failures.iter().collect();
         ranked.sort_by_key(|f| std::cmp::Reverse(f.matched_params));
         ranked
     }
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Type { param, expected, wanted, found, inferred } => {
@@ -140,7 +140,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CandidateFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{}:\n{}", self.text, self.mismatch)
     }

@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::failure::{CallError, Failure, Mismatch};
+use super::failure::{CallError, CandidateFailure, SchemaMismatch};
 use super::{Argument, FunctionSchema};
 use crate::symbol::Symbol;
 use crate::types::{ClassEnv, Type, TypeBindings, TypeKind, is_subtype, match_type_variables};
 
 /// The properties of an argument that matching uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Arg {
+pub struct ArgInfo {
     /// The argument's type.
     pub ty: Type,
     /// Whether the argument is a literal `[]` without declared element type, which matches any list.
@@ -26,7 +26,7 @@ pub struct Arg {
     pub inferred: bool,
 }
 
-impl From<Type> for Arg {
+impl From<Type> for ArgInfo {
     fn from(ty: Type) -> Self {
         Self { ty, empty_list: false, inferred: false }
     }
@@ -34,13 +34,13 @@ impl From<Type> for Arg {
 
 /// A call to match.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Call<'a> {
+pub struct SchemaCall<'a> {
     /// The receiver of a method call, bound to the parameter named `self`.
-    pub receiver: Option<Arg>,
+    pub receiver: Option<ArgInfo>,
     /// Positional arguments.
-    pub args: &'a [Arg],
+    pub args: &'a [ArgInfo],
     /// Keyword arguments.
-    pub kwargs: &'a [(Symbol, Arg)],
+    pub kwargs: &'a [(Symbol, ArgInfo)],
 }
 
 /// The source of a parameter's value.
@@ -134,7 +134,7 @@ pub struct MatchedSchema {
 /// Returns the reason of each candidate if none matches.
 pub fn match_call(
     schemas: &[&FunctionSchema],
-    call: Call<'_>,
+    call: SchemaCall<'_>,
     env: &dyn ClassEnv,
 ) -> Result<MatchedSchema, CallError> {
     let passes: &[bool] = if schemas.len() == 1 { &[true] } else { &[false, true] };
@@ -151,7 +151,7 @@ pub fn match_call(
     // Format the schemas only if no candidate matches, since most calls fail for some candidates first.
     let failures = failures
         .into_iter()
-        .map(|(i, matched_params, mismatch)| Failure {
+        .map(|(i, matched_params, mismatch)| CandidateFailure {
             schema: i,
             text: schemas[i].to_string(),
             matched_params,
@@ -167,11 +167,11 @@ pub fn match_call(
 /// Returns the number of parameters matched before the failure, and the reason.
 pub fn match_one(
     schema: &FunctionSchema,
-    call: Call<'_>,
+    call: SchemaCall<'_>,
     convert: bool,
     env: &dyn ClassEnv,
-) -> Result<MatchedSchema, (usize, Mismatch)> {
-    let mut matcher = Matcher {
+) -> Result<MatchedSchema, (usize, SchemaMismatch)> {
+    let mut matcher = SchemaMatcher {
         schema,
         call,
         convert,
@@ -191,14 +191,16 @@ pub fn match_one(
     let mut returns = Vec::with_capacity(schema.returns.len());
     for result in &schema.returns {
         let ty = bound.apply(result.ty);
-        returns.push(ty.ok_or((params.len(), Mismatch::Unbound { formal: result.ty, actual: Type::NONE }))?);
+        returns.push(
+            ty.ok_or((params.len(), SchemaMismatch::Unbound { formal: result.ty, actual: Type::NONE }))?,
+        );
     }
     Ok(MatchedSchema { schema: 0, params, extra, returns, bound })
 }
 
-struct Matcher<'a> {
+struct SchemaMatcher<'a> {
     schema: &'a FunctionSchema,
-    call: Call<'a>,
+    call: SchemaCall<'a>,
     convert: bool,
     env: &'a dyn ClassEnv,
     bound: TypeBindings,
@@ -206,11 +208,11 @@ struct Matcher<'a> {
     used: usize,
     /// Bit set of keyword arguments used so far. Keyword arguments beyond the first 128 do not match.
     used_kwargs: u128,
-    receiver: Option<Arg>,
+    receiver: Option<ArgInfo>,
 }
 
-impl Matcher<'_> {
-    fn param(&mut self, i: usize) -> Result<ParamMatch, Mismatch> {
+impl SchemaMatcher<'_> {
+    fn param(&mut self, i: usize) -> Result<ParamMatch, SchemaMismatch> {
         let param = &self.schema.args[i];
         if param.name == "self"
             && let Some(receiver) = self.receiver.take()
@@ -227,12 +229,12 @@ impl Matcher<'_> {
         }
         if let Some(at) = self.keyword(param.name) {
             if self.used_kwargs & (1 << at) != 0 {
-                return Err(Mismatch::SpecifiedTwice(self.call.kwargs[at].0));
+                return Err(SchemaMismatch::SpecifiedTwice(self.call.kwargs[at].0));
             }
             self.used_kwargs |= 1 << at;
             return self.single(param, self.call.kwargs[at].1, Binding::Keyword(at));
         }
-        let Some(default) = &param.default else { return Err(Mismatch::NotProvided(param.name)) };
+        let Some(default) = &param.default else { return Err(SchemaMismatch::NotProvided(param.name)) };
         // A default always matches its parameter; matching it only binds type variables.
         let _ = match_type_variables(param.ty, default.type_of(), &mut self.bound, self.env);
         let ty = self.bound.apply(param.ty).unwrap_or(param.ty);
@@ -263,7 +265,7 @@ impl Matcher<'_> {
         (!is_list).then_some(elem)
     }
 
-    fn rest(&mut self, param: &Argument, elem: Type) -> Result<ParamMatch, Mismatch> {
+    fn rest(&mut self, param: &Argument, elem: Type) -> Result<ParamMatch, SchemaMismatch> {
         let range = self.used..self.call.args.len();
         let item = Argument::new(Symbol::new("<varargs>"), elem);
         let mut conversions = Vec::with_capacity(range.len());
@@ -275,13 +277,18 @@ impl Matcher<'_> {
         Ok(ParamMatch { binding, conversions: Conversions::new(), ty: param.ty })
     }
 
-    fn single(&mut self, param: &Argument, arg: Arg, binding: Binding) -> Result<ParamMatch, Mismatch> {
+    fn single(
+        &mut self,
+        param: &Argument,
+        arg: ArgInfo,
+        binding: Binding,
+    ) -> Result<ParamMatch, SchemaMismatch> {
         let (conversions, ty) = self.fit(param, arg)?;
         Ok(ParamMatch { binding, conversions, ty })
     }
 
     /// Returns the conversions from an argument to a parameter, and the parameter's type with variables bound.
-    fn fit(&mut self, param: &Argument, arg: Arg) -> Result<(Conversions, Type), Mismatch> {
+    fn fit(&mut self, param: &Argument, arg: ArgInfo) -> Result<(Conversions, Type), SchemaMismatch> {
         if arg.ty == param.ty && !arg.empty_list {
             return Ok((Conversions::new(), param.ty));
         }
@@ -295,15 +302,20 @@ impl Matcher<'_> {
             arg = Type::list(arg.ty).into();
         }
         if let Err(why) = match_type_variables(param.ty, arg.ty, &mut self.bound, self.env) {
-            return Err(Mismatch::Variables { param: param.name, formal: param.ty, actual: arg.ty, why });
+            return Err(SchemaMismatch::Variables {
+                param: param.name,
+                formal: param.ty,
+                actual: arg.ty,
+                why,
+            });
         }
-        let unbound = Mismatch::Unbound { formal: param.ty, actual: arg.ty };
+        let unbound = SchemaMismatch::Unbound { formal: param.ty, actual: arg.ty };
         let wanted = self.bound.apply(param.ty).ok_or(unbound)?;
         let got = convert(wanted, arg, self.convert, self.env, &mut conversions);
         if is_subtype(got, wanted, self.env) {
             return Ok((conversions, wanted));
         }
-        Err(Mismatch::Type {
+        Err(SchemaMismatch::Type {
             param: param.name,
             expected: param.ty,
             wanted,
@@ -313,21 +325,21 @@ impl Matcher<'_> {
     }
 
     /// Checks that every argument was used; returns the indices of positional arguments beyond the parameters.
-    fn finish(&mut self) -> Result<Range<usize>, Mismatch> {
+    fn finish(&mut self) -> Result<Range<usize>, SchemaMismatch> {
         if self.receiver.is_some() {
-            return Err(Mismatch::ReceiverUnused);
+            return Err(SchemaMismatch::ReceiverUnused);
         }
         let given = self.call.args.len();
         if !self.schema.vararg && self.used < given {
-            return Err(Mismatch::TooMany { used: self.used, given });
+            return Err(SchemaMismatch::TooMany { used: self.used, given });
         }
         for (i, (name, _)) in self.call.kwargs.iter().enumerate() {
             if i >= 128 || self.used_kwargs & (1 << i) == 0 {
                 let known = self.schema.args.iter().any(|a| a.name == *name);
                 return Err(if known {
-                    Mismatch::KeywordTwice(*name)
+                    SchemaMismatch::KeywordTwice(*name)
                 } else {
-                    Mismatch::KeywordUnknown(*name)
+                    SchemaMismatch::KeywordUnknown(*name)
                 });
             }
         }
@@ -346,7 +358,7 @@ fn convertible_to_list(actual: Type, list: Type, env: &dyn ClassEnv) -> Option<T
 
 /// Appends the conversions from `arg` towards `wanted` and returns the resulting type. The recursion is bounded by the
 /// depth of types.
-fn convert(wanted: Type, arg: Arg, numbers: bool, env: &dyn ClassEnv, steps: &mut Conversions) -> Type {
+fn convert(wanted: Type, arg: ArgInfo, numbers: bool, env: &dyn ClassEnv, steps: &mut Conversions) -> Type {
     if let TypeKind::Optional(inner) = wanted.kind()
         && arg.ty.optional_elem().is_none()
         && arg.ty != Type::NONE
@@ -420,9 +432,10 @@ mod tests {
     fn call(texts: &[&str], args: &[Type], kwargs: &[(&str, Type)]) -> Result<MatchedSchema, CallError> {
         let schemas = schemas(texts);
         let refs: Vec<&FunctionSchema> = schemas.iter().collect();
-        let args: Vec<Arg> = args.iter().map(|&t| t.into()).collect();
-        let kwargs: Vec<(Symbol, Arg)> = kwargs.iter().map(|&(n, t)| (Symbol::new(n), t.into())).collect();
-        match_call(&refs, Call { receiver: None, args: &args, kwargs: &kwargs }, &NoClasses)
+        let args: Vec<ArgInfo> = args.iter().map(|&t| t.into()).collect();
+        let kwargs: Vec<(Symbol, ArgInfo)> =
+            kwargs.iter().map(|&(n, t)| (Symbol::new(n), t.into())).collect();
+        match_call(&refs, SchemaCall { receiver: None, args: &args, kwargs: &kwargs }, &NoClasses)
     }
 
     fn steps(m: &MatchedSchema) -> Vec<Conversion> {
@@ -463,9 +476,10 @@ mod tests {
         assert!(
             matches!(&m.params[0].binding, Binding::Varargs { conversions, .. } if conversions[0][..] == [IntImplicit])
         );
-        let empty = Arg { empty_list: true, ..Type::LIST_TENSOR.into() };
+        let empty = ArgInfo { empty_list: true, ..Type::LIST_TENSOR.into() };
         let schema = &schemas(&zeros)[0];
-        let m = match_one(schema, Call { args: &[empty], ..Call::default() }, false, &NoClasses).unwrap();
+        let m = match_one(schema, SchemaCall { args: &[empty], ..SchemaCall::default() }, false, &NoClasses)
+            .unwrap();
         assert_eq!(m.params[0].conversions[..], [Conversion::EmptyList(Type::INT)]);
     }
 

@@ -15,9 +15,9 @@ mod recorded;
 
 pub use alias::{AliasInfo, AliasSet};
 pub use exact::{accepts_types, resolve_exact};
-pub use failure::{CallError, Failure, Mismatch};
+pub use failure::{CallError, CandidateFailure, SchemaMismatch};
 pub use matching::{
-    Arg, Binding, Call, Conversion, Conversions, MatchedSchema, ParamMatch, match_call, match_one,
+    ArgInfo, Binding, Conversion, Conversions, MatchedSchema, ParamMatch, SchemaCall, match_call, match_one,
 };
 pub use parse::{SchemaParseError, unquote};
 

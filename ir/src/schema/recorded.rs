@@ -1,6 +1,6 @@
 //! Comparison with PyTorch's overload choices and conversions, recorded for many calls.
 
-use super::{Arg, Binding, Call, Conversion, FunctionSchema, MatchedSchema, match_call};
+use super::{ArgInfo, Binding, Conversion, FunctionSchema, MatchedSchema, SchemaCall, match_call};
 use crate::symbol::Symbol;
 use crate::types::{NoClasses, NoNames, Type, read_annotation};
 
@@ -11,9 +11,9 @@ const RECORDED: &str = include_str!("../../../tests/oracle/overloads.txt");
 /// overload.
 const BLOCKED: [&str; 3] = ["aten::view.dtype", "aten::max.unary_out", "aten::min.unary_out"];
 
-fn arg(text: &str) -> Arg {
+fn arg(text: &str) -> ArgInfo {
     match text {
-        "[]" => Arg { empty_list: true, ..Type::LIST_TENSOR.into() },
+        "[]" => ArgInfo { empty_list: true, ..Type::LIST_TENSOR.into() },
         _ => read_annotation(text, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}")).into(),
     }
 }
@@ -78,7 +78,7 @@ fn overloads_agree_with_pytorch() {
         let candidates: Vec<&FunctionSchema> =
             schemas.iter().filter(|s| !BLOCKED.contains(&s.full_name().as_str())).collect();
         let found =
-            match_call(&candidates, Call { receiver: None, args: &args, kwargs: &kwargs }, &NoClasses);
+            match_call(&candidates, SchemaCall { receiver: None, args: &args, kwargs: &kwargs }, &NoClasses);
         let (name, steps) = match &found {
             Ok(m) => (candidates[m.schema].to_string(), planned(m)),
             Err(_) => ("-".to_owned(), String::new()),

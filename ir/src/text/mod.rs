@@ -12,4 +12,4 @@ mod tests;
 mod values;
 
 pub use parse::{ReadLimits, parse_graph, parse_graph_with};
-pub use print::{Line, PrintOptions};
+pub use print::{PrintOptions, PrintedLine};

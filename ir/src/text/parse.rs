@@ -7,7 +7,7 @@
 
 use super::attrs;
 use super::lex::{Cursor, Read};
-use super::resolve::{OpName, Resolver};
+use super::resolve::{OpName, TextResolver};
 use crate::attr::{Attr, AttrsId, names};
 use crate::diag::{Diagnostic, Fault};
 use crate::edit::{At, Editor};
@@ -67,7 +67,7 @@ pub fn parse_graph_with(
     if source.text.len() > limits.text.min(u32::MAX as usize) {
         return Err(cursor.fault(Fault::Limit, "T002", "the text is longer than the limit allows", 0, 1));
     }
-    let mut resolver = Resolver::new(registry);
+    let mut resolver = TextResolver::new(registry);
     let main = Reader::new(registry, source, limits).graph(&mut cursor, &mut resolver)?;
     read_listings(&mut cursor, &mut resolver, registry, source, limits, main)
 }
@@ -83,7 +83,7 @@ struct Open {
 /// Parses the `with … = graph(…)` listings (in preorder) and attaches each graph to the node that refers to it.
 fn read_listings(
     cursor: &mut Cursor<'_>,
-    resolver: &mut Resolver<'_>,
+    resolver: &mut TextResolver<'_>,
     registry: &Arc<Registry>,
     source: &Arc<Source>,
     limits: ReadLimits,
@@ -200,7 +200,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn graph(mut self, c: &mut Cursor<'t>, resolver: &mut Resolver<'_>) -> Read<Open> {
+    fn graph(mut self, c: &mut Cursor<'t>, resolver: &mut TextResolver<'_>) -> Read<Open> {
         if !c.eat_word("graph") {
             return Err(c.expected("`graph(`"));
         }
@@ -292,7 +292,7 @@ impl<'t> Reader<'t> {
         Ok(Result_ { name, at, ty })
     }
 
-    fn node(&mut self, c: &mut Cursor<'t>, block: BlockId, resolver: &mut Resolver<'_>) -> Read<NodeId> {
+    fn node(&mut self, c: &mut Cursor<'t>, block: BlockId, resolver: &mut TextResolver<'_>) -> Read<NodeId> {
         let start = c.at;
         let mut results: SmallVec<[Result_<'t>; 4]> = SmallVec::new();
         if c.peek() == b'%' {

@@ -32,7 +32,7 @@ pub struct PrintOptions {
 
 /// A line of printed text, for tools that refer to nodes.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct PrintedLine {
     /// The node on the line.
     pub node: NodeId,
     /// Byte offset of the start of the line.
@@ -50,7 +50,7 @@ impl Graph {
     }
 
     /// Returns the graph's text with the line of each node. Nodes of subgraphs are not included.
-    pub fn to_text_with_lines(&self, options: PrintOptions) -> (String, Vec<Line>) {
+    pub fn to_text_with_lines(&self, options: PrintOptions) -> (String, Vec<PrintedLine>) {
         let mut p = Printer::new(options);
         p.lines = Some(Vec::new());
         p.listing(self);
@@ -74,7 +74,7 @@ struct Printer {
     options: PrintOptions,
     out: String,
     types: HashMap<Type, Box<str>, FxBuildHasher>,
-    lines: Option<Vec<Line>>,
+    lines: Option<Vec<PrintedLine>>,
 }
 
 /// A subgraph to be listed, with the operator and number of its name.
@@ -144,7 +144,7 @@ impl Printer {
                     self.node(g, node, 2 * level, &mut listings);
                     let end = self.out.len() - 1;
                     if let Some(lines) = &mut self.lines {
-                        lines.push(Line { node, start, end });
+                        lines.push(PrintedLine { node, start, end });
                     }
                     level += usize::from(g.block_count(node) > 0);
                 }

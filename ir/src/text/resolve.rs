@@ -27,7 +27,7 @@ struct Group<'r> {
     memo: SmallVec<[(SmallVec<[Type; 6]>, Option<Type>, Op); 2]>,
 }
 
-pub(super) struct Resolver<'r> {
+pub(super) struct TextResolver<'r> {
     registry: &'r Arc<Registry>,
     names: HashMap<Box<str>, OpName, FxBuildHasher>,
     groups: Vec<Group<'r>>,
@@ -35,9 +35,9 @@ pub(super) struct Resolver<'r> {
 
 const MEMO: usize = 8;
 
-impl<'r> Resolver<'r> {
+impl<'r> TextResolver<'r> {
     pub(super) fn new(registry: &'r Arc<Registry>) -> Self {
-        Resolver { registry, names: HashMap::default(), groups: Vec::new() }
+        TextResolver { registry, names: HashMap::default(), groups: Vec::new() }
     }
 
     pub(super) fn name(&mut self, text: &str) -> OpName {

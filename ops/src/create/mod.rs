@@ -7,7 +7,7 @@ mod windows;
 use crate::autograd::require_grad;
 use crate::support::{Computed, OutputLayout, edited, fresh, in_range, op};
 use flambeau_analysis::shape::{ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::value::ListItems;
@@ -336,8 +336,9 @@ fn by_size() -> Vec<OpDef> {
                 false => Dtype::named_or(1, Dtype::fixed(DEFAULT_FLOAT)),
             };
             let (name, overload) = name.split_once('.').unwrap_or((name, ""));
-            let facts =
-                |d: OpDef| d.with(effects).with(Shape::of_size(0)).with(dtype()).with(fixed_args(sample));
+            let facts = |d: OpDef| {
+                d.with(effects).with(ResultShapes::of_size(0)).with(dtype()).with(fixed_args(sample))
+            };
             op(name, overload, doc).out("out").options_at(1 + usize::from(full)).facts(facts).one(f)
         })
         .collect()
@@ -397,7 +398,7 @@ fn by_example() -> Vec<OpDef> {
             args.extend(full.then_some(IValue::Float(1.5)));
             let facts = |d: OpDef| {
                 d.with(if name.contains("empty") { Effects::RANDOM } else { Effects::PURE })
-                    .with(if like { Shape::same_as(0) } else { Shape::of_size(1) })
+                    .with(if like { ResultShapes::same_as(0) } else { ResultShapes::of_size(1) })
                     .with(Dtype::named_or(dtype_at, Dtype::same_as(0)))
                     .with(Sample::tensors(1).floats().then(args.clone()).exact().not_differentiable())
             };
@@ -446,7 +447,7 @@ fn from_values() -> Vec<OpDef> {
             };
             OpDef::overload(name, o)
                 .with(Doc("A tensor of rank 0."))
-                .with(Shape::scalar())
+                .with(ResultShapes::scalar())
                 .with(Dtype::named_or(1, Dtype::of_number(0)))
                 .with(fixed_args(sample))
                 .with(fresh(of_number))
@@ -456,7 +457,7 @@ fn from_values() -> Vec<OpDef> {
         OpDef::named(name)
             .with(Doc("A tensor from nested lists of numbers."))
             .with(Effects::RAISES)
-            .with(Shape::from(nested))
+            .with(ResultShapes::from(nested))
             .with(Dtype::named_or(1, Dtype::from(|cx| default_of(cx.ty(0)?))))
             .with(fixed_args(|| vec![size(&[1, 2, 3])]))
             .with(fresh(of_list))
@@ -464,7 +465,7 @@ fn from_values() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::as_tensor")
             .with(Doc("The tensor itself, or a copy in another dtype."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::named_or(1, Dtype::same_as(0)))
             .with(Sample::tensors(1).floats().exact())
             .with(fresh(|cx| {
@@ -474,7 +475,7 @@ fn from_values() -> Vec<OpDef> {
     defs.extend(["Scalar", "bool"].into_iter().map(|o| {
         OpDef::overload("prim::NumToTensor", o)
             .with(Doc("A number as a tensor of rank 0."))
-            .with(Shape::scalar())
+            .with(ResultShapes::scalar())
             .with(Dtype::holding(0))
             .with(Sample::by_schema().exact().not_differentiable())
             .with(fresh(num_to_tensor))
@@ -506,7 +507,7 @@ fn conversions() -> Vec<OpDef> {
             };
             OpDef::named(name)
                 .with(Doc("The tensor itself, or a copy in another dtype or layout."))
-                .with(Shape::same_as(0))
+                .with(ResultShapes::same_as(0))
                 .with(dtype)
                 .with(Sample::tensors(1).floats().then(args).exact())
                 .with(fresh(f))
@@ -516,7 +517,7 @@ fn conversions() -> Vec<OpDef> {
         defs.push(
             OpDef::named(name)
                 .with(Doc("The tensor in the dtype of another."))
-                .with(Shape::same_as(0))
+                .with(ResultShapes::same_as(0))
                 .with(Dtype::same_as(1))
                 .with(Sample::tensors(2).floats().mixed_dtypes())
                 .with(fresh(f)),
@@ -525,7 +526,7 @@ fn conversions() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::cpu")
             .with(Doc("The tensor itself: all tensors are on the CPU."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().exact())
             .with(fresh(|cx| Ok(cx.tensor(0)?.clone()))),
@@ -533,7 +534,7 @@ fn conversions() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::clone")
             .with(Doc("A copy."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().exact())
             .with(fresh(clone_of)),
@@ -541,7 +542,7 @@ fn conversions() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::_to_copy")
             .with(Doc("A copy, perhaps in another dtype or memory format."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::named_or(1, Dtype::same_as(0)))
             .with(Sample::tensors(1).floats().then([number(DType::F64)]).exact())
             .with(fresh(to_copy)),
@@ -567,7 +568,7 @@ fn casts() -> Vec<OpDef> {
             debug_assert!(dtype.category() != Category::Complex);
             OpDef::overload(&format!("aten::_cast_{name}"), "")
                 .with(Doc("The tensor in a fixed dtype."))
-                .with(Shape::same_as(0))
+                .with(ResultShapes::same_as(0))
                 .with(Dtype::fixed(dtype))
                 .with(Sample::tensors(1).floats().range(0.0, 5.0).exact())
                 .with(fresh(move |cx| cast_copy(cx.tensor(0)?, dtype)))
@@ -605,7 +606,8 @@ fn writes() -> Vec<OpDef> {
     rows.into_iter()
         .map(|(name, doc, f)| {
             let sample = Sample::tensors(if name.ends_with("Tensor") { 2 } else { 1 });
-            let def = OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(Dtype::same_as(0));
+            let def =
+                OpDef::named(name).with(Doc(doc)).with(ResultShapes::same_as(0)).with(Dtype::same_as(0));
             def.with(sample.floats().exact().not_differentiable()).with(edited(f))
         })
         .collect()
@@ -613,7 +615,7 @@ fn writes() -> Vec<OpDef> {
 
 /// `zero`, `fill` and `copy`: functional variants of the in-place writes.
 fn written() -> Vec<OpDef> {
-    let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
+    let same = |d: OpDef| d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0));
     let one = || Sample::tensors(1).floats().exact().not_differentiable();
     let doc = "A tensor with the size and dtype of another and all elements 0.";
     let mut defs = op("zero", "", doc)
@@ -645,7 +647,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(windows::family());
     let facts = |d: OpDef| {
         let sample = Sample::tensors(1).floats().exact().not_differentiable();
-        d.with(Shape::same_as(0)).with(Dtype::fixed(DType::C32)).with(sample)
+        d.with(ResultShapes::same_as(0)).with(Dtype::fixed(DType::C32)).with(sample)
     };
     defs.extend(op("chalf", "", "The tensor as complex numbers of f16.").facts(facts).one(chalf));
     defs.extend(parts::family());

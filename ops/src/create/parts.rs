@@ -3,7 +3,7 @@
 use super::{check_device, fixed_args, size};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::TensorFact;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
@@ -79,8 +79,8 @@ fn vander(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Shape with an additional last dimension: the size in argument 1, or that of the last dimension.
-fn powers_shape() -> Shape {
-    Shape::from(|cx| {
+fn powers_shape() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let mut dims = cx.take_dims(0)?;
         if dims.is_empty() {
             dims.push(Dim::Known(1));
@@ -153,7 +153,7 @@ fn numbers(n: usize) -> Sample {
 pub(super) fn family() -> Vec<OpDef> {
     let complex = |d: OpDef| {
         let dtype = Dtype::from(|cx| Some(cx.dtype(0)?.to_complex()));
-        d.with(Shape::broadcast([0, 1])).with(dtype).with(numbers(2))
+        d.with(ResultShapes::broadcast([0, 1])).with(dtype).with(numbers(2))
     };
     let doc = "Complex numbers from real and imaginary parts.";
     let mut defs = op("complex", "", doc).facts(complex).one(|cx| paired(cx, false));
@@ -171,7 +171,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let strided = || vec![size(&[2, 3]), size(&[1, 2])];
     let facts = |d: OpDef| {
         let dtype = Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT));
-        d.with(Effects::RANDOM).with(Shape::strided(0)).with(dtype).with(fixed_args(strided))
+        d.with(Effects::RANDOM).with(ResultShapes::strided(0)).with(dtype).with(fixed_args(strided))
     };
     defs.extend(op("empty_strided", "", doc).options_at(2).facts(facts).one(empty_strided));
     let facts = |d: OpDef| {
@@ -180,14 +180,17 @@ pub(super) fn family() -> Vec<OpDef> {
             [vec![IValue::Tensor(x)], strided()].concat()
         });
         let dtype = Dtype::named_or(3, Dtype::same_as(0));
-        d.with(Effects::RANDOM).with(Shape::strided(1)).with(dtype).with(sample.exact().not_differentiable())
+        d.with(Effects::RANDOM)
+            .with(ResultShapes::strided(1))
+            .with(dtype)
+            .with(sample.exact().not_differentiable())
     };
     defs.extend(op("new_empty_strided", "", doc).options_at(3).facts(facts).one(new_empty_strided));
     let doc = "A tensor with a given order of dimensions in memory and unspecified elements (here 0).";
     let facts = |d: OpDef| {
         let sample = fixed_args(|| vec![size(&[2, 3]), size(&[1, 0])]);
         let dtype = Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT));
-        d.with(Effects::RANDOM).with(Shape::strided(0)).with(dtype).with(sample)
+        d.with(Effects::RANDOM).with(ResultShapes::strided(0)).with(dtype).with(sample)
     };
     defs.extend(op("empty_permuted", "", doc).options_at(2).facts(facts).one(empty_permuted));
     defs

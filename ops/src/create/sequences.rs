@@ -3,7 +3,7 @@
 use super::{check_device, default_dtype, fixed_args};
 use crate::support::{Computed, in_range, op};
 use flambeau_analysis::shape::{ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::{IValue, OpDef};
@@ -169,11 +169,12 @@ fn between() -> Vec<OpDef> {
         };
         let sample = fixed_args(args);
         let dtype = move |at: usize| Dtype::named_or(at, float_of(&[0, 1]));
-        let facts = |d: OpDef| d.with(Shape::of_size(2)).with(dtype(3)).with(sample.clone());
+        let facts = |d: OpDef| d.with(ResultShapes::of_size(2)).with(dtype(3)).with(sample.clone());
         let doc = "`steps` numbers from `start` to `end`, both included.";
         defs.extend(op("linspace", overload, doc).options_at(3).facts(facts).one(linspace));
-        let facts =
-            |d: OpDef| d.with(Shape::of_size(2)).with(dtype(4)).with(sample.clone().tolerance(1e-5, 1e-6));
+        let facts = |d: OpDef| {
+            d.with(ResultShapes::of_size(2)).with(dtype(4)).with(sample.clone().tolerance(1e-5, 1e-6))
+        };
         let doc = "Powers of a base, `steps` of them, from `start` to `end`.";
         defs.extend(op("logspace", overload, doc).options_at(4).facts(facts).one(logspace));
     }
@@ -182,7 +183,7 @@ fn between() -> Vec<OpDef> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let int = IValue::Int;
-    let unknown = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+    let unknown = || ResultShapes::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
     let doc = "Numbers from `start` to `end` (excluded) in steps of `step`.";
     // The dtype argument follows the numbers.
     let with = |numbers: usize, args: fn() -> Vec<IValue>| {
@@ -219,7 +220,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(between());
     let dtype = |i: usize| Dtype::named_or(i, Dtype::fixed(DEFAULT_FLOAT));
     let matrix = |rows: usize, columns: usize| {
-        Shape::from(move |cx| {
+        ResultShapes::from(move |cx| {
             let size = [cx.int(rows), cx.int(columns)].map(|d| d.unwrap_or(Dim::Unknown));
             Some(TensorFact::contiguous(size.map(|d| cx.size_or_fresh(d))))
         })
@@ -232,7 +233,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(row.options_at(2).facts(facts).one(|cx| eye(cx, cx.int(0)?, cx.int(1)?, 2)));
     let facts = |d: OpDef| {
         let sample = fixed_args(|| vec![IValue::Float(1.5)]);
-        d.with(Shape::scalar()).with(Dtype::named_or(1, float_of(&[0]))).with(sample)
+        d.with(ResultShapes::scalar()).with(Dtype::named_or(1, float_of(&[0]))).with(sample)
     };
     let row = op("scalar_tensor", "", "A number as a tensor of rank 0.");
     defs.extend(row.options_at(1).facts(facts).one(scalar_tensor));

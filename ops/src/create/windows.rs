@@ -3,7 +3,7 @@
 use super::{check_device, fixed_args};
 use crate::compute::computing;
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::DEFAULT_FLOAT;
@@ -197,7 +197,7 @@ pub(super) fn family() -> Vec<OpDef> {
             all[..=more].to_vec()
         };
         let facts = |d: OpDef| {
-            d.with(Shape::of_size(0))
+            d.with(ResultShapes::of_size(0))
                 .with(Dtype::named_or(more + 1, Dtype::fixed(DType::F32)))
                 .with(fixed_args(args).tolerance(1e-6, 1e-7))
         };

@@ -3,9 +3,9 @@
 
 use super::{Chain, Lengths, Order, Sides, complex_dtype, existing, facts, half, points};
 use crate::support::{Computed, op};
-use flambeau_analysis::Shape;
+use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::{Dims, wrap};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -13,8 +13,8 @@ use flambeau_tensor::DType;
 use flambeau_tensor::fft::FftKind;
 
 /// Shape: the sizes of argument 0, with a different last transformed dimension.
-fn shape(sides: Sides) -> Shape {
-    Shape::dims(move |cx| {
+fn shape(sides: Sides) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let (mut dims, which) = (cx.take_dims(0)?, cx.known_ints(1));
         let Some(which) = which else { return Some(Dims::from_elem(Dim::Unknown, dims.len())) };
         let Some(&last) = which.last() else { return Some(dims) };
@@ -71,7 +71,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let facts = move |d: OpDef| {
             let dtype = if sides == Sides::RealIn { DType::F32 } else { DType::C64 };
             let sample = Sample::args(move |g| {
-                let x = IValue::Tensor(sample::tensor(g, &[3, 4], dtype, &Elements::default()));
+                let x = IValue::Tensor(sample::tensor(g, &[3, 4], dtype, &ElementDistribution::default()));
                 let last = match sides {
                     Sides::RealOut => IValue::Int(6),
                     _ => IValue::Bool(g.flag()),

@@ -10,8 +10,8 @@ mod short;
 use crate::shape::rolled;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, wrap};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -279,7 +279,7 @@ fn facts(d: OpDef, sides: Sides) -> OpDef {
     let sample = Sample::args(|g| {
         let sizes = [g.int(2, 4), g.int(2, 5)];
         let kind = *g.pick(sample::FLOATS);
-        vec![IValue::Tensor(sample::tensor(g, &sizes, kind, &Elements::default()))]
+        vec![IValue::Tensor(sample::tensor(g, &sizes, kind, &ElementDistribution::default()))]
     });
     d.with(dtype).with(sample.tolerance(1e-4, 1e-5))
 }
@@ -304,8 +304,8 @@ fn transformed(cx: &mut ShapeCx<'_>, sides: Sides, size: Dim, asked: Option<Dim>
 }
 
 /// Shape of a transform over one dimension: `(self, n, dim, norm)`.
-fn shape_over_one(sides: Sides) -> Shape {
-    Shape::dims(move |cx| {
+fn shape_over_one(sides: Sides) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
         let at = cx.wrap(2, dims.len());
         let (Some(at), Some(default)) = (at.filter(|&at| at < dims.len()), cx.is_none(1)) else {
@@ -318,8 +318,8 @@ fn shape_over_one(sides: Sides) -> Shape {
 }
 
 /// Shape of a transform over several dimensions: `(self, s, dim, norm)`.
-fn shape_over_many(sides: Sides) -> Shape {
-    Shape::dims(move |cx| {
+fn shape_over_many(sides: Sides) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
         let rank = dims.len();
         let Some((which, asked)) = lengths(cx, rank) else {
@@ -396,7 +396,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(low::family());
     for (name, onesided) in [("fft_fftfreq", false), ("fft_rfftfreq", true)] {
         let facts = |d: OpDef| {
-            let shape = Shape::dims(move |cx| {
+            let shape = ResultShapes::dims(move |cx| {
                 let n = cx.number(0);
                 Some([if onesided { half(cx, n) } else { n }])
             });
@@ -409,7 +409,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     }
     for (name, back) in [("fft_fftshift", false), ("fft_ifftshift", true)] {
         let facts = |d: OpDef| {
-            d.with(Shape::like(0)).with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(1, 3))
+            d.with(ResultShapes::like(0)).with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(1, 3))
         };
         let doc = "Dimensions rotated by half their length: zero frequency moved to the center, or back.";
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| shift(cx, back)));

@@ -3,8 +3,8 @@
 use super::{Order, Step, half, hermitian, real};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::ShapeCx;
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -307,7 +307,7 @@ fn flag_or_complex(cx: &ShapeCx<'_>, flag: usize, of_complex: bool) -> Option<bo
 
 /// Facts of a short-time transform: argument `center` determines whether the signal is padded; the flags start at `at`.
 fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
-    let shape = Shape::dims(move |cx| {
+    let shape = ResultShapes::dims(move |cx| {
         // One row of frames per signal, without batch for a single signal.
         let mut dims = cx.lead(0, 1)?;
         let (n, step, one) = (cx.number(1), hop(cx), Dim::Known(1));
@@ -331,7 +331,7 @@ fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
 
 /// Facts of an inverse short-time transform.
 fn istft_facts(d: OpDef) -> OpDef {
-    let shape = Shape::dims(|cx| {
+    let shape = ResultShapes::dims(|cx| {
         let mut dims = cx.lead(0, 2)?;
         let (n, step, count) = (cx.number(1), hop(cx), cx.size(0, -1));
         dims.push(match cx.is_none(8)? {
@@ -357,7 +357,7 @@ pub(super) fn family() -> Vec<OpDef> {
     // No window; then the padding arguments, if any; for real input, `return_complex` must be given.
     let sampled = |d: OpDef, widened: Vec<IValue>| {
         let args = move |g: &mut flambeau_exec::Gen<'_>| {
-            let x = sample::tensor(g, &[2, 24], DType::F32, &Elements::default());
+            let x = sample::tensor(g, &[2, 24], DType::F32, &ElementDistribution::default());
             let mut args = vec![IValue::Tensor(x), IValue::Int(8), IValue::None, IValue::None, IValue::None];
             args.extend(widened.iter().cloned());
             args.extend([IValue::Bool(false), IValue::None, IValue::Bool(false)]);
@@ -371,7 +371,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("stft", "center", doc).facts(centered).one(stft_center));
     let doc = "The inverse short-time Fourier transform.";
     let spectrum = |g: &mut flambeau_exec::Gen<'_>| {
-        let x = sample::tensor(g, &[2, 5, 7], DType::C64, &Elements::default());
+        let x = sample::tensor(g, &[2, 5, 7], DType::C64, &ElementDistribution::default());
         vec![IValue::Tensor(x), IValue::Int(8)]
     };
     defs.extend(

@@ -4,7 +4,7 @@ use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, made, wrapped};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef, Type};
@@ -275,7 +275,7 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         let row = row.facts(|d| {
             let sample = made(|g| vec![data(g, &[3, 4]), list(vec![below(g, &[2], 3), below(g, &[2], 4)])]);
-            d.with(Shape::from(picked)).with(Dtype::same_as(0)).with(sample)
+            d.with(ResultShapes::from(picked)).with(Dtype::same_as(0)).with(sample)
         });
         defs.extend(row.one(index));
     }
@@ -298,7 +298,7 @@ pub(super) fn family() -> Vec<OpDef> {
         vec![data(g, &[3, 4]), super::mask(g, &[2]), indices]
     };
     let sample = made(move |g| [args(g), vec![IValue::Float(1.5)]].concat());
-    let sizes = || Shape::from(|cx| picked_by(cx, 2));
+    let sizes = || ResultShapes::from(|cx| picked_by(cx, 2));
     let row = op("_unsafe_masked_index", "", doc)
         .facts(|d| d.with(sizes()).with(Dtype::same_as(0)).with(sample.clone()));
     defs.extend(row.one(masked_index));

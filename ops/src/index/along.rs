@@ -5,7 +5,7 @@ use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::pointwise::product_of;
 use crate::support::{Computed, OutputLayout, in_range, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
@@ -170,8 +170,8 @@ fn rows(g: &mut Gen<'_>) -> Vec<IValue> {
 }
 
 /// Shape: the sizes, with the number of indices along the dimension.
-fn selected() -> Shape {
-    Shape::from(|cx| {
+fn selected() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let mut dims = cx.take_dims(0)?;
         let count = match cx.take_dims(2)?[..] {
             [] => Dim::Known(1),

@@ -4,7 +4,7 @@ use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, longs, made, mask, wrapped};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, positions, read_at, write_at};
@@ -157,7 +157,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let indices = |d: OpDef| {
         let sample = made(|g| vec![data(g, &[2, 3])]).not_differentiable();
         // Their number depends on the elements.
-        let rows = Shape::from(|cx| {
+        let rows = ResultShapes::from(|cx| {
             let rank = cx.rank(0)? as i64;
             Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(rank)]))
         });
@@ -174,7 +174,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "Indices of the first `size` nonzero elements, filled up with rows of `fill_value`.";
     let sample = || made(|g| vec![data(g, &[2, 3]), IValue::Int(4)]).not_differentiable();
     let sized = || {
-        Shape::from(|cx| {
+        ResultShapes::from(|cx| {
             let (rank, size) = (cx.rank(0)? as i64, cx.int(1).unwrap_or(Dim::Unknown));
             Some(TensorFact::of_dims([cx.size_or_fresh(size), Dim::Known(rank)]))
         })
@@ -187,7 +187,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let sample = || made(|g| vec![data(g, &[3, 4]), below(g, &[2, 2], 12)]);
     defs.extend(
         op("take", "", "Elements by index into the flattened tensor.")
-            .facts(|d| d.with(Shape::like(1)).with(Dtype::same_as(0)).with(sample()))
+            .facts(|d| d.with(ResultShapes::like(1)).with(Dtype::same_as(0)).with(sample()))
             .one(take),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), below(g, &[2, 2], 12), data(g, &[2, 2])]);
@@ -197,7 +197,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .editing(put),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), mask(g, &[4])]);
-    let vector = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+    let vector = || ResultShapes::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
     defs.extend(
         op("masked_select", "", "The elements where a mask is true, as a vector.")
             .facts(|d| d.with(vector()).with(Dtype::same_as(0)).with(sample()))
@@ -210,7 +210,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "",
             "The tensor with the first elements of a source written where a mask is true.",
         )
-        .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample()))
+        .facts(|d| d.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample()))
         .one(masked_scattered),
     );
     defs

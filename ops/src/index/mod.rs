@@ -15,8 +15,8 @@ mod views;
 pub(crate) use along::rows_of;
 pub(crate) use scatter::add_along;
 
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{Elements, tensor};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{ElementDistribution, tensor};
 use flambeau_exec::{Fault, Gen, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
@@ -77,12 +77,12 @@ fn wrapped(op: &str, indices: &[i64], dim: usize, bound: i64) -> Result<Vec<usiz
 
 /// Adds the facts of operators whose result has shape and dtype of argument 0.
 fn like_self(def: OpDef) -> OpDef {
-    def.with(Shape::same_as(0)).with(Dtype::same_as(0))
+    def.with(ResultShapes::same_as(0)).with(Dtype::same_as(0))
 }
 
 /// Draws an f32 tensor.
 fn data(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
-    IValue::Tensor(tensor(g, sizes, DType::F32, &Elements::default()))
+    IValue::Tensor(tensor(g, sizes, DType::F32, &ElementDistribution::default()))
 }
 
 /// Draws indices below `bound`.

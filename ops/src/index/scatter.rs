@@ -4,7 +4,7 @@ use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, longs, made, within};
 use crate::support::{Computed, OutputLayout, in_range, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
@@ -176,8 +176,8 @@ fn and_mode(args: Vec<IValue>, mode: &str) -> Vec<IValue> {
 
 /// Shape: the index's size along the dimension, the broadcast sizes elsewhere; without a dimension, the index's number
 /// of elements.
-fn taken() -> Shape {
-    Shape::from(|cx| {
+fn taken() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let (x, index) = (cx.take_dims(0)?, cx.take_dims(1)?);
         if cx.is_none(2)? {
             return Some(TensorFact::of_dims([cx.symbols.product(&index)]));
@@ -194,7 +194,7 @@ fn taken() -> Shape {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("gather", "", "An element along a dimension for every element of an index.")
-        .facts(|d| d.with(Shape::like(2)).with(Dtype::same_as(0)).with(made(indexed)))
+        .facts(|d| d.with(ResultShapes::like(2)).with(Dtype::same_as(0)).with(made(indexed)))
         .one(gather);
     let doc = "An element along a dimension for every element of an index; the other sizes broadcast.";
     let args = |g: &mut Gen<'_>| vec![data(g, &[3, 4]), below(g, &[3, 2], 4), IValue::Int(1)];

@@ -5,7 +5,7 @@ use crate::join::cat;
 use crate::pointwise::Number;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
@@ -195,7 +195,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let lengths = || IValue::Tensor(Tensor::from_slice(&[1i64, 0, 2], &[3]).expect("invariant: a vector"));
     let sample = Sample::args(move |g| vec![data(g, &[3, 2]), IValue::str("prod"), lengths()]);
     let doc = "Segments of rows, each reduced to one row.";
-    let rank = || Shape::from(|cx| Some(TensorFact::of_dims(cx.fresh_dims(cx.rank(0)?))));
+    let rank = || ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.fresh_dims(cx.rank(0)?))));
     let facts =
         |d: OpDef| d.with(rank()).with(Dtype::same_as(0)).with(sample.clone().exact().not_differentiable());
     let mut defs = op("segment_reduce", "", doc).facts(facts).one(segment_reduce);
@@ -209,7 +209,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "Tensors split into chunks, padded with zeros and concatenated.";
     // The dimensions before `dim`, the number of chunks, and the size of a chunk.
     let chunks = || {
-        Shape::from(|cx| {
+        ResultShapes::from(|cx| {
             let (at, count) = (cx.known_int(1)?, cx.int(2)?);
             let first = cx.elements(0)?.first()?.as_tensor()?.dims.clone()?;
             let mut dims: Dims = first.get(..usize::try_from(at).ok()?)?.into();

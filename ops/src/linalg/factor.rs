@@ -6,7 +6,7 @@ use super::{
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::ShapeCx;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -304,22 +304,22 @@ fn qr_facts(mode: fn(&ShapeCx<'_>) -> Option<Mode>) -> [Known; 2] {
         None => Dim::Unknown,
     };
     let (q, r) = (
-        Shape::per_matrix(0, move |cx, m, n| [m, side(cx, m, n)]),
-        Shape::per_matrix(0, move |cx, m, n| [side(cx, m, n), n]),
+        ResultShapes::per_matrix(0, move |cx, m, n| [m, side(cx, m, n)]),
+        ResultShapes::per_matrix(0, move |cx, m, n| [side(cx, m, n), n]),
     );
-    let q = Shape::from(move |cx| match mode(cx)? {
-        Mode::OnlyR => Shape::nothing().result(0, cx),
+    let q = ResultShapes::from(move |cx| match mode(cx)? {
+        Mode::OnlyR => ResultShapes::nothing().result(0, cx),
         _ => q.result(0, cx),
     });
     [(q, Dtype::same_as(0)), (r, Dtype::same_as(0))]
 }
 
 /// Shapes of `P`, `L` and `U`.
-fn lu_facts() -> [Shape; 3] {
+fn lu_facts() -> [ResultShapes; 3] {
     [
-        Shape::per_matrix(0, |_, m, _| [m, m]),
-        Shape::per_matrix(0, |cx, m, n| [m, cx.symbols.min(m, n)]),
-        Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n), n]),
+        ResultShapes::per_matrix(0, |_, m, _| [m, m]),
+        ResultShapes::per_matrix(0, |cx, m, n| [m, cx.symbols.min(m, n)]),
+        ResultShapes::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n), n]),
     ]
 }
 
@@ -332,12 +332,12 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("linalg_lu_factor", "", doc).facts(factored).several(lu_factor);
     defs.extend(op("linalg_lu_factor_ex _lu_with_info", "", doc).facts(with_code).several(lu_factor_ex));
     let doc = "`P`, `L` and `U` with `A = P L U`.";
-    let three = |d: OpDef| one(d).with(Shape::results(lu_facts())).with(Dtype::same_as(0));
+    let three = |d: OpDef| one(d).with(ResultShapes::results(lu_facts())).with(Dtype::same_as(0));
     defs.extend(op("linalg_lu", "", doc).facts(three).several(linalg_lu));
     let unpack = |d: OpDef| {
         let [p, l, u] = lu_facts();
-        let wanted = [Shape::wanted(3, p), Shape::wanted(2, l), Shape::wanted(2, u)];
-        d.with(Shape::results(wanted)).with(Dtype::same_as(0)).with(Sample::args(|g| {
+        let wanted = [ResultShapes::wanted(3, p), ResultShapes::wanted(2, l), ResultShapes::wanted(2, u)];
+        d.with(ResultShapes::results(wanted)).with(Dtype::same_as(0)).with(Sample::args(|g| {
             let pivots =
                 Tensor::from_slice(&[2i32, 3, 3], &[3]).expect("invariant: three elements of one row");
             vec![drawn(g, &[3, 3], false), IValue::Tensor(pivots)]
@@ -357,7 +357,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("linalg_householder_product orgqr", "", doc).facts(with_tau).one(householder));
     let doc = "A matrix multiplied by a product of Householder reflections.";
     let product = || {
-        Shape::dims(|cx| {
+        ResultShapes::dims(|cx| {
             let mut dims = cx.lead(0, 2)?;
             dims.extend([cx.size(2, -2), cx.size(2, -1)]);
             Some(dims)
@@ -373,7 +373,7 @@ pub(super) fn family() -> Vec<OpDef> {
 fn reflected(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g| {
         let dtype = *g.pick(flambeau_exec::sample::FLOATS);
-        let elements = flambeau_exec::sample::Elements { lo: -1.0, hi: 1.0, ..Default::default() };
+        let elements = flambeau_exec::sample::ElementDistribution { lo: -1.0, hi: 1.0, ..Default::default() };
         sizes.iter().map(|s| IValue::Tensor(flambeau_exec::sample::tensor(g, s, dtype, &elements))).collect()
     })
     .tolerance(1e-3, 1e-4)

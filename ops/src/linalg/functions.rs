@@ -2,7 +2,7 @@
 
 use super::{Empty, matrices, square, wide_dtype};
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::KernelCx;
 use flambeau_ir::OpDef;
 use flambeau_tensor::linalg::{batches, each, exponential, joined_rows};
@@ -23,6 +23,7 @@ fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "The exponential of a matrix.";
-    let facts = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], false));
+    let facts =
+        |d: OpDef| d.with(ResultShapes::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], false));
     op("linalg_matrix_exp matrix_exp", "", doc).facts(facts).one(matrix_exp)
 }

@@ -4,7 +4,7 @@ use super::{
     Empty, batch_of_system, integers, matrix_sizes, numbers, results, solutions, together, wide_dtype,
 };
 use crate::support::{Several, op, total};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix, batches, check_matrices, each, joined, svd};
@@ -95,11 +95,11 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
 }
 
 /// Shape of a result that only some drivers compute: a number, or the singular values, per matrix; otherwise empty.
-fn by_method(methods: &'static [&'static [u8]], values: bool) -> Shape {
-    Shape::dims(move |cx| {
+fn by_method(methods: &'static [&'static [u8]], values: bool) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let method = if cx.is_none(3)? { b"gelsy" } else { cx.text(3)? };
         if !methods.contains(&method) {
-            return Shape::nothing().result(0, cx)?.as_tensor()?.dims.clone();
+            return ResultShapes::nothing().result(0, cx)?.as_tensor()?.dims.clone();
         }
         let mut dims = batch_of_system(cx)?;
         let (m, n) = (cx.size(0, -2), cx.size(0, -1));
@@ -114,7 +114,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let known = [
             (solutions(|cx, _| cx.size(0, -1)), Dtype::same_as(0)),
             // Empty if any matrix is rank-deficient.
-            (Shape::any(), real()),
+            (ResultShapes::any(), real()),
             (by_method(&[b"gelsy", b"gelsd", b"gelss"], false), Dtype::fixed(DType::I64)),
             (by_method(&[b"gelsd", b"gelss"], true), real()),
         ];

@@ -14,8 +14,8 @@ mod triangle;
 
 use crate::support::Computed;
 use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{Gen, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -138,12 +138,12 @@ fn lower_of<F: Field>(a: &Matrix<F>, upper: bool) -> Matrix<F> {
 }
 
 /// Facts of one result.
-type Known = (Shape, Dtype);
+type Known = (ResultShapes, Dtype);
 
 /// Adds the facts of all results.
 fn results<const N: usize>(def: OpDef, all: [Known; N]) -> OpDef {
-    let (shapes, dtypes): (Vec<Shape>, Vec<Dtype>) = all.into_iter().unzip();
-    def.with(Shape::results(shapes)).with(Dtype::results(dtypes))
+    let (shapes, dtypes): (Vec<ResultShapes>, Vec<Dtype>) = all.into_iter().unzip();
+    def.with(ResultShapes::results(shapes)).with(Dtype::results(dtypes))
 }
 
 /// Facts: a matrix of the same size for each one of argument 0.
@@ -152,13 +152,13 @@ fn matrix() -> Known {
 }
 
 /// The sizes of argument 0; strides are unknown, because results may be column-major.
-fn as_large() -> Shape {
-    Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
+fn as_large() -> ResultShapes {
+    ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
 }
 
 /// Facts: a number for each matrix of argument 0.
 fn number(dtype: Dtype) -> Known {
-    (Shape::per_matrix(0, |_, _, _| []), dtype)
+    (ResultShapes::per_matrix(0, |_, _, _| []), dtype)
 }
 
 /// Facts: an error code (`info`) for each matrix of argument 0.
@@ -168,7 +168,7 @@ fn code() -> Known {
 
 /// Facts: `min(m, n)` numbers for each matrix of argument 0.
 fn diagonal(dtype: Dtype) -> Known {
-    (Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]), dtype)
+    (ResultShapes::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]), dtype)
 }
 
 /// Converts matrices to column-major layout.
@@ -181,7 +181,7 @@ fn by_columns(x: &Tensor) -> Computed {
 
 /// Facts: a number per column for each square matrix of argument 0.
 fn columns(dtype: Dtype) -> Known {
-    (Shape::per_matrix(0, |_, _, n| [n]), dtype)
+    (ResultShapes::per_matrix(0, |_, _, n| [n]), dtype)
 }
 
 /// Whether argument 1 is a batch of vectors instead of matrices.
@@ -204,8 +204,8 @@ fn batch_of_system(cx: &mut ShapeCx<'_>) -> Option<Dims> {
 }
 
 /// Shape of the solutions of linear systems; `rows` returns the number of unknowns.
-fn solutions(rows: fn(&ShapeCx<'_>, bool) -> Dim) -> Shape {
-    Shape::dims(move |cx| {
+fn solutions(rows: fn(&ShapeCx<'_>, bool) -> Dim) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let vector = is_vector(cx)?;
         let mut dims = batch_of_system(cx)?;
         dims.push(rows(cx, vector));
@@ -217,7 +217,12 @@ fn solutions(rows: fn(&ShapeCx<'_>, bool) -> Dim) -> Shape {
 /// Draws a matrix; symmetric positive definite if `positive`.
 fn drawn(g: &mut Gen<'_>, sizes: &[i64], positive: bool) -> IValue {
     let dtype = *g.pick(sample::FLOATS);
-    let x = sample::tensor(g, sizes, dtype, &Elements { lo: -1.0, hi: 1.0, ..Elements::default() });
+    let x = sample::tensor(
+        g,
+        sizes,
+        dtype,
+        &ElementDistribution { lo: -1.0, hi: 1.0, ..ElementDistribution::default() },
+    );
     if !positive {
         return IValue::Tensor(x);
     }

@@ -3,7 +3,7 @@
 use super::{numbers, spectrum::singular_values};
 use crate::reduce::{check_identity, norm_dtype};
 use crate::support::{Computed, op, total};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -247,7 +247,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let dims = || IValue::ints(vec![0, 1]);
     let doc = "The norm of elements as one vector.";
     let reduced = |d: OpDef| {
-        d.with(Shape::reduce(2, 3)).with(Dtype::named_or(4, Dtype::same_as(0)).then(DType::to_real))
+        d.with(ResultShapes::reduce(2, 3)).with(Dtype::named_or(4, Dtype::same_as(0)).then(DType::to_real))
     };
     let plain = |d: OpDef| reduced(d).with(x());
     let mut defs = op("linalg_vector_norm", "", doc).facts(plain).one(vector_norm);
@@ -268,15 +268,15 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let doc = "The sum of singular values.";
     let last_two = || {
-        Shape::dims(|cx| {
+        ResultShapes::dims(|cx| {
             let kept = if cx.bool(1)? { 2 } else { 0 };
             Some(cx.lead(0, 2)?.into_iter().chain(std::iter::repeat_n(Dim::Known(1), kept)))
         })
     };
-    let real = |d: OpDef, shape: Shape| d.with(shape).with(Dtype::real_of(0));
+    let real = |d: OpDef, shape: ResultShapes| d.with(shape).with(Dtype::real_of(0));
     let of_matrix = |d: OpDef| real(d, last_two()).with(matrix());
     defs.extend(op("nuclear_norm", "", doc).facts(of_matrix).one(nuclear));
-    let of_dims = |d: OpDef| real(d, Shape::reduce(1, 2)).with(x().then([dims()]));
+    let of_dims = |d: OpDef| real(d, ResultShapes::reduce(1, 2)).with(x().then([dims()]));
     defs.extend(op("nuclear_norm", "dim", doc).facts(of_dims).one(nuclear_dim));
     defs
 }

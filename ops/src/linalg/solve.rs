@@ -6,7 +6,7 @@ use super::{
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, wrap};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, joined_rows, lu};
@@ -332,7 +332,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let solution = || (solutions(|cx, vector| cx.size(1, if vector { -1 } else { -2 })), same());
     // Shapes of results per matrix, for the broadcast batch of both arguments.
     let of_system = |sides: usize| {
-        Shape::dims(move |cx| {
+        ResultShapes::dims(move |cx| {
             let (n, mut dims) = (cx.size(0, -1), cx.take_dims(0)?);
             dims.truncate(dims.len().checked_sub(2)?);
             dims.extend(std::iter::repeat_n(n, sides));
@@ -353,7 +353,8 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("linalg_inv_ex", "", doc).out("inverse").facts(with_code).several(inv_ex));
     let factors = |first: bool| {
         move |d: OpDef| {
-            let shape = if first { Shape::matrices_with(0, 1) } else { Shape::matrices_with(2, 0) };
+            let shape =
+                if first { ResultShapes::matrices_with(0, 1) } else { ResultShapes::matrices_with(2, 0) };
             d.with(shape).with(Dtype::same_as(0)).with(Sample::args(move |g| {
                 let a = super::drawn(g, &[3, 3], true);
                 let b = a.clone();
@@ -389,7 +390,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("linalg_tensorinv", "", doc)
             .facts(|d| {
-                let turned = Shape::dims(|cx| {
+                let turned = ResultShapes::dims(|cx| {
                     let (mut dims, first) = (cx.take_dims(0)?, usize::try_from(cx.known_int(1)?).ok()?);
                     let rank = dims.len();
                     dims.rotate_left(first.min(rank));
@@ -401,7 +402,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let doc = "The solution of `tensordot(A, X) = B`.";
     let maps = |d: OpDef| {
-        let shape = Shape::dims(|cx| {
+        let shape = ResultShapes::dims(|cx| {
             let (mut dims, known) = (cx.take_dims(0)?, cx.rank(1)?);
             if !cx.is_none(2)? {
                 dims = moved_to_end(dims, &cx.known_ints(2)?)?;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -216,17 +216,22 @@ fn eigvals(cx: &KernelCx<'_>) -> Computed {
 
 /// Thresholds below which a singular value counts as zero: absolute, and relative to the largest.
 #[derive(Clone)]
-struct Limits {
+struct RankTolerance {
     /// Batch sizes, broadcast with the thresholds.
     lead: Vec<i64>,
     absolute: Vec<f64>,
     relative: Vec<f64>,
 }
 
-impl Limits {
+impl RankTolerance {
     /// Creates thresholds from arguments that are tensors, broadcast over the batch, or missing. The default relative
     /// threshold applies only without an absolute one.
-    fn of(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, op: &str) -> Result<Limits, KernelError> {
+    fn of(
+        x: &Tensor,
+        atol: Option<Tensor>,
+        rtol: Option<Tensor>,
+        op: &str,
+    ) -> Result<RankTolerance, KernelError> {
         let (m, n) = matrix_sizes(x, op)?;
         let mut lead = flambeau_tensor::broadcast_shapes(&x.sizes()[..x.rank() - 2], &[])?;
         for t in [&atol, &rtol].into_iter().flatten() {
@@ -253,7 +258,7 @@ impl Limits {
                 absolute.iter().map(|&a| if a > 0.0 { 0.0 } else { default }).collect()
             }
         };
-        Ok(Limits { lead: lead.to_vec(), absolute, relative })
+        Ok(RankTolerance { lead: lead.to_vec(), absolute, relative })
     }
 
     fn at(&self, i: usize, largest: f64) -> f64 {
@@ -278,7 +283,7 @@ fn limit(cx: &KernelCx<'_>, i: usize) -> Result<Option<Tensor>, KernelError> {
 }
 
 /// Returns the number of singular values above the thresholds, per matrix. They are computed in the tensor's precision.
-fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
+fn rank_of(x: &Tensor, limits: &RankTolerance, hermitian: bool) -> Computed {
     let op = "linalg.matrix_rank";
     let lead = &limits.lead;
     let x = &super::expanded(x, lead)?;
@@ -315,7 +320,7 @@ fn rank_tol(cx: &KernelCx<'_>) -> Computed {
         return empty_ranks(x, &[limit(cx, 1)?], true);
     }
     let zero = Some(Tensor::scalar(Scalar::Int(0), DType::F64)?);
-    let limits = Limits::of(x, limit(cx, 1)?, zero, "torch.linalg.matrix_rank")?;
+    let limits = RankTolerance::of(x, limit(cx, 1)?, zero, "torch.linalg.matrix_rank")?;
     rank_of(x, &limits, cx.boolean(2)?)
 }
 
@@ -325,7 +330,7 @@ fn rank_limits(cx: &KernelCx<'_>) -> Computed {
     if x.numel() == 0 {
         return empty_ranks(x, &[limit(cx, 1)?, limit(cx, 2)?], !cx.arg(2)?.is_none());
     }
-    let limits = Limits::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.matrix_rank")?;
+    let limits = RankTolerance::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.matrix_rank")?;
     rank_of(x, &limits, cx.boolean(3)?)
 }
 
@@ -335,7 +340,7 @@ pub(super) fn not_converged(op: &str) -> KernelError {
 }
 
 /// Returns the pseudo-inverse: singular values above the thresholds are inverted, the others dropped.
-fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
+fn pinv_of(x: &Tensor, limits: &RankTolerance, hermitian: bool) -> Computed {
     let op = "linalg.pinv";
     let (m, n) = matrix_sizes(x, op)?;
     if hermitian {
@@ -376,7 +381,7 @@ fn pinv_rcond(cx: &KernelCx<'_>) -> Computed {
     if x.numel() == 0 {
         return empty_inverse(x);
     }
-    let limits = Limits::of(x, None, limit(cx, 1)?, "torch.linalg.pinv")?;
+    let limits = RankTolerance::of(x, None, limit(cx, 1)?, "torch.linalg.pinv")?;
     let hermitian = cx.n_args() > 2 && matches!(cx.arg(2)?, IValue::Bool(true));
     pinv_of(x, &limits, hermitian)
 }
@@ -387,7 +392,7 @@ fn pinv_limits(cx: &KernelCx<'_>) -> Computed {
     if x.numel() == 0 {
         return empty_inverse(x);
     }
-    let limits = Limits::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.pinv")?;
+    let limits = RankTolerance::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.pinv")?;
     pinv_of(x, &limits, cx.boolean(3)?)
 }
 
@@ -441,16 +446,16 @@ fn regular_inverse(x: &Tensor) -> Computed {
 }
 
 /// Shapes of `U`, singular values and `V*`; `full` returns whether `U` and `V` are square.
-fn svd_shapes(full: fn(&ShapeCx<'_>) -> Option<bool>) -> [Shape; 3] {
+fn svd_shapes(full: fn(&ShapeCx<'_>) -> Option<bool>) -> [ResultShapes; 3] {
     let side = move |cx: &mut ShapeCx<'_>, whole: Dim, other: Dim| match full(cx) {
         Some(true) => whole,
         Some(false) => cx.symbols.min(whole, other),
         None => Dim::Unknown,
     };
     [
-        Shape::per_matrix(0, move |cx, m, n| [m, side(cx, m, n)]),
+        ResultShapes::per_matrix(0, move |cx, m, n| [m, side(cx, m, n)]),
         diagonal(Dtype::real_of(0)).0,
-        Shape::per_matrix(0, move |cx, m, n| [side(cx, n, m), n]),
+        ResultShapes::per_matrix(0, move |cx, m, n| [side(cx, n, m), n]),
     ]
 }
 
@@ -467,8 +472,8 @@ fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
 }
 
 /// Shape: a number for each matrix and threshold. Empty matrices are not broadcast with the thresholds.
-fn counts(limits: &'static [usize]) -> Shape {
-    Shape::dims(move |cx| {
+fn counts(limits: &'static [usize]) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let widened = limited_batch(cx, limits)?;
         let own = cx.take_dims(0)?;
         let filled = own.iter().all(|&size| cx.symbols.range(size).min > 0);
@@ -477,8 +482,8 @@ fn counts(limits: &'static [usize]) -> Shape {
 }
 
 /// Shape: the transposed matrices, broadcast with the thresholds.
-fn inverses(limits: &'static [usize]) -> Shape {
-    Shape::dims(move |cx| {
+fn inverses(limits: &'static [usize]) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let mut lead = limited_batch(cx, limits)?;
         // Empty matrices are not broadcast with the thresholds.
         let own = cx.take_dims(0)?;
@@ -498,15 +503,15 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "Singular value decomposition.";
     let same = || Dtype::same_as(0);
     let real = || Dtype::real_of(0);
-    let three = |d: OpDef, shapes: [Shape; 3]| {
-        any(d).with(Shape::results(shapes)).with(Dtype::results([same(), real(), same()]))
+    let three = |d: OpDef, shapes: [ResultShapes; 3]| {
+        any(d).with(ResultShapes::results(shapes)).with(Dtype::results([same(), real(), same()]))
     };
     let full = |cx: &ShapeCx<'_>| cx.bool(1);
     let bases = |d: OpDef| three(d, svd_shapes(full));
     let mut defs = op("linalg_svd", "", doc).out("U").facts(bases).several(linalg_svd);
     let bases = |d: OpDef| {
         let [u, s, vh] = svd_shapes(full);
-        three(d, [Shape::wanted(2, u), s, Shape::wanted(2, vh)])
+        three(d, [ResultShapes::wanted(2, u), s, ResultShapes::wanted(2, vh)])
     };
     defs.extend(op("_linalg_svd", "", doc).out("U").facts(bases).several(svd_only));
     let bases = |d: OpDef| {
@@ -515,7 +520,7 @@ pub(super) fn family() -> Vec<OpDef> {
             (Some(false), _) | (_, Some(false)) => Some(true),
             (some, vectors) => some.and(vectors).map(|_| false),
         });
-        let v = Shape::per_matrix(0, |cx, m, n| {
+        let v = ResultShapes::per_matrix(0, |cx, m, n| {
             let least = cx.symbols.min(m, n);
             let narrow = cx.either(1, least, n);
             [n, cx.either(2, narrow, n)]
@@ -529,7 +534,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let pair = |d: OpDef| results(symmetric(d), [columns(real()), matrix()]);
     defs.extend(op("linalg_eigh", "", doc).out("eigvals").facts(pair).several(linalg_eigh));
     let pair = |d: OpDef| {
-        let vectors = Shape::wanted(2, matrix().0);
+        let vectors = ResultShapes::wanted(2, matrix().0);
         results(symmetric(d), [columns(real()), (vectors, same())])
     };
     defs.extend(op("_linalg_eigh", "", doc).out("eigenvalues").facts(pair).several(eigh_only));

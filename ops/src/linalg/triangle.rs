@@ -5,7 +5,7 @@ use super::{
     matrix, matrix_sizes, results, square, together, wide_dtype,
 };
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Matrix, batches, cholesky, each, joined, ldl, ldl_solve, triangular};
@@ -269,7 +269,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("linalg_cholesky_ex", "", doc).out("L").facts(with_code).several(cholesky_ex));
     let doc = "The solution of `L L* X = B`.";
     let factor_last = |d: OpDef| {
-        d.with(Shape::matrices_with(0, 1)).with(same()).with(Sample::args(|g| {
+        d.with(ResultShapes::matrices_with(0, 1)).with(same()).with(Sample::args(|g| {
             let l = super::drawn(g, &[3, 3], true);
             let dtype = l.as_tensor().map_or(DType::F32, Tensor::dtype);
             let b = flambeau_exec::sample::tensor(g, &[3, 2], dtype, &Default::default());
@@ -286,7 +286,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("linalg_ldl_factor_ex", "", doc).facts(factored).several(ldl_factor_ex));
     let doc = "The solution of `L D L^T X = B`.";
     let ldl_args = |d: OpDef| {
-        d.with(Shape::matrices_with(2, 0)).with(same()).with(Sample::args(|g| {
+        d.with(ResultShapes::matrices_with(2, 0)).with(same()).with(Sample::args(|g| {
             let x = super::drawn(g, &[3, 3], true);
             let b = x.clone();
             let pivots =
@@ -302,10 +302,13 @@ pub(super) fn family() -> Vec<OpDef> {
             vec![a.clone(), a, IValue::Bool(g.flag())]
         }))
     };
-    let last = |d: OpDef| two(d).with(Shape::matrices_with(1, 0)).with(same());
+    let last = |d: OpDef| two(d).with(ResultShapes::matrices_with(1, 0)).with(same());
     defs.extend(op("linalg_solve_triangular", "", doc).facts(last).one(solve_triangular));
     let both = |d: OpDef| {
-        results(two(d), [(Shape::matrices_with(0, 1), same()), (Shape::matrices_with(1, 0), same())])
+        results(
+            two(d),
+            [(ResultShapes::matrices_with(0, 1), same()), (ResultShapes::matrices_with(1, 0), same())],
+        )
     };
     defs.extend(op("triangular_solve", "", doc).out("X").facts(both).several(triangular_solve));
     defs

@@ -3,7 +3,7 @@
 
 use super::{nothing, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
-use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_analysis::{Dtype, ResultShapes, shape::TensorFact};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::{binary_in, unary};
@@ -51,8 +51,8 @@ fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// The shape of argument 0 with a dimension of half the size.
-fn halved() -> Shape {
-    Shape::from(|cx| {
+fn halved() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let mut dims = cx.take_dims(0)?;
         let Some(at) = cx.wrap(1, dims.len()) else {
             return Some(TensorFact::of_dims(cx.fresh_dims(dims.len())));
@@ -72,7 +72,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .out("output")
             .output_layout(OutputLayout::RowMajor)
             .facts(|d| {
-                d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+                d.with(ResultShapes::results([ResultShapes::same_as(0), ResultShapes::same_as(0)]))
                     .with(Dtype::same_as(0))
                     .with(Sample::tensors(1).floats())
             })
@@ -81,7 +81,9 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_prelu_kernel", "", "`x` if positive, else `weight * x`.")
             .facts(|d| {
-                d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(Sample::tensors(2).floats())
+                d.with(ResultShapes::broadcast([0, 1]))
+                    .with(Dtype::same_as(0))
+                    .with(Sample::tensors(2).floats())
             })
             .one(prelu_kernel),
     );

@@ -9,7 +9,7 @@ use crate::output_layout::OutputLayout;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
@@ -294,8 +294,8 @@ fn weights(cx: &mut ShapeCx<'_>, positions: ArgPositions, masks: &[usize]) -> Op
 }
 
 /// Shapes of the result and the weights.
-fn shapes(positions: ArgPositions) -> [Shape; 2] {
-    let result = Shape::dims(move |cx| {
+fn shapes(positions: ArgPositions) -> [ResultShapes; 2] {
+    let result = ResultShapes::dims(move |cx| {
         let masks: Vec<usize> =
             [Some(positions.mask), positions.dropout_mask].into_iter().flatten().collect();
         let (weights, values) = (weights(cx, positions, &masks)?, batch(cx, 2, positions)?);
@@ -304,7 +304,7 @@ fn shapes(positions: ArgPositions) -> [Shape; 2] {
         dims.extend([rows[0], cx.size(2, -1)]);
         Some(dims)
     });
-    [result, Shape::dims(move |cx| weights(cx, positions, &[positions.mask]))]
+    [result, ResultShapes::dims(move |cx| weights(cx, positions, &[positions.mask]))]
 }
 
 pub(super) fn family() -> Vec<OpDef> {
@@ -323,7 +323,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| {
                 let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
                 let positions = ArgPositions { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
-                d.with(Shape::results(shapes(positions)))
+                d.with(ResultShapes::results(shapes(positions)))
                     .with(Dtype::same_as(0))
                     .with(Effects::RANDOM)
                     .with(sample)
@@ -340,14 +340,14 @@ pub(super) fn family() -> Vec<OpDef> {
             let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
             let positions = ArgPositions { mask: 5, dropout_mask: None, shared_heads: None };
             let [result, _] = shapes(positions);
-            let sums = Shape::dims(move |cx| {
+            let sums = ResultShapes::dims(move |cx| {
                 let mut dims = weights(cx, positions, &[positions.mask])?;
                 dims.pop();
                 Some(dims)
             });
             let wide = |d| if matches!(d, DType::F16 | DType::BF16) { DType::F32 } else { d };
             let dtypes = Dtype::results([Dtype::same_as(0), Dtype::same_as(0).then(wide)]);
-            d.with(Shape::results([result, sums])).with(dtypes).with(Effects::RANDOM).with(sample)
+            d.with(ResultShapes::results([result, sums])).with(dtypes).with(Effects::RANDOM).with(sample)
         })
         .several(flash),
     );
@@ -356,14 +356,14 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| {
                 let heads: fn() -> Vec<IValue> = || vec![IValue::Int(2)];
                 let part = || {
-                    Shape::dims(|cx| {
+                    ResultShapes::dims(|cx| {
                         let (three, heads) = (cx.size(0, 2), cx.number(2));
                         let width = cx.symbols.floor_div(three, Dim::Known(3));
                         let each = cx.symbols.floor_div(width, heads);
                         Some([cx.size(0, 0), heads, cx.size(0, 1), each])
                     })
                 };
-                d.with(Shape::results([part(), part(), part()]))
+                d.with(ResultShapes::results([part(), part(), part()]))
                     .with(Dtype::same_as(0))
                     .with(sized(&[&[2, 3, 12], &[12]], Box::new(heads)))
             })

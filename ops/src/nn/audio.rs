@@ -118,7 +118,7 @@ fn changing(f: impl Fn(&KernelCx<'_>) -> Result<(), KernelError> + Send + Sync +
 
 fn sample(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g: &mut Gen<'_>| {
-        let elements = flambeau_exec::sample::Elements { lo: 0.5, hi: 1.0, ..Default::default() };
+        let elements = flambeau_exec::sample::ElementDistribution { lo: 0.5, hi: 1.0, ..Default::default() };
         sizes
             .iter()
             .map(|s| IValue::Tensor(flambeau_exec::sample::tensor(g, s, DType::F32, &elements)))
@@ -132,7 +132,7 @@ pub(super) fn family() -> Vec<OpDef> {
     vec![
         OpDef::new("torchaudio::_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs) -> Tensor")
             .with(Doc("Waveforms filtered by recursive (IIR) filters, one per channel."))
-            .with(flambeau_analysis::Shape::same_as(0))
+            .with(flambeau_analysis::ResultShapes::same_as(0))
             .with(flambeau_analysis::Dtype::same_as(0))
             .with(sample(&[&[2, 2, 6], &[2, 3], &[2, 3]]))
             .with(fresh(lfilter)),

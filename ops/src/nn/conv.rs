@@ -1,9 +1,9 @@
 //! Convolutions under all their names, with numeric or named paddings, batched or unbatched.
 
-use super::{Args, int_lists, nothing, sized};
+use super::{SampleArgs, int_lists, nothing, sized};
 use crate::support::{Computed, OutputLayout, fitting, op};
 use flambeau_analysis::Dtype;
-use flambeau_analysis::Shape;
+use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_exec::kernel::Ints;
 use flambeau_exec::{KernelCx, KernelError};
@@ -235,20 +235,20 @@ const FORWARD: ArgPositions =
     ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(6), output: None };
 
 /// Shape rule of a convolution.
-fn shape(positions: ArgPositions) -> Shape {
-    Shape::dims(move |cx| sizes(cx, positions))
+fn shape(positions: ArgPositions) -> ResultShapes {
+    ResultShapes::dims(move |cx| sizes(cx, positions))
 }
 
 /// Like [`shape`], where an argument determines whether the convolution is transposed.
-fn shape_of_general() -> Shape {
+fn shape_of_general() -> ResultShapes {
     let positions =
         |output| ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(8), output };
-    Shape::either(6, shape(positions(Some(7))), shape(positions(None)))
+    ResultShapes::either(6, shape(positions(Some(7))), shape(positions(None)))
 }
 
 /// Like [`shape`], with a named padding.
-fn shape_of_worded() -> Shape {
-    Shape::dims(|cx| {
+fn shape_of_worded() -> ResultShapes {
+    ResultShapes::dims(|cx| {
         let x = cx.take_dims(0)?;
         let w = cx.take_dims(1).filter(|_| cx.text(4) == Some(b"same"));
         let Some(w) = w else { return Some(cx.fresh_dims(x.len())) };
@@ -313,8 +313,9 @@ fn spatial() -> Vec<OpDef> {
     .enumerate()
     {
         let space = i + 1;
-        let sample =
-            |sizes: [&'static [&'static [i64]]; 3], args: Args| sized(sizes[i], args).tolerance(1e-4, 1e-4);
+        let sample = |sizes: [&'static [&'static [i64]]; 3], args: SampleArgs| {
+            sized(sizes[i], args).tolerance(1e-4, 1e-4)
+        };
         defs.extend(
             op(name, "", doc)
                 .facts(|d| {
@@ -353,7 +354,7 @@ fn spatial() -> Vec<OpDef> {
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = spatial();
     let doc = "Convolution, transposed or not.";
-    let flags = |n: usize| -> Args {
+    let flags = |n: usize| -> SampleArgs {
         Box::new(move || {
             let list = || IValue::ints(vec![1, 1]);
             let mut args = vec![list(), list(), list(), IValue::Bool(false), list(), IValue::Int(1)];
@@ -387,7 +388,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("mkldnn_convolution", "", doc)
             .facts(|d| {
-                let args: Args = Box::new(|| {
+                let args: SampleArgs = Box::new(|| {
                     let list = || IValue::ints(vec![1, 1]);
                     vec![list(), list(), list(), IValue::Int(1)]
                 });
@@ -405,7 +406,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("conv_tbc", "", "A convolution over the first dimension, which is time.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let one = Dim::Known(1);
                     let (time, taps, padding) = (cx.size(0, 0), cx.size(1, 0), cx.number(3));
                     Some([cx.symbols.windows(time, taps, one, padding, one), cx.size(0, 1), cx.size(1, 2)])

@@ -5,7 +5,7 @@
 
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
 use flambeau_tensor::conv::{ConvSpec, convolution};
@@ -154,7 +154,7 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named(name)
             .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
             // The mask may leave out any result, so nothing is known of one.
-            .with(Shape::from(|_| None::<Fact>))
+            .with(ResultShapes::from(|_| None::<Fact>))
             .with(Dtype::from(|_| None))
             .with(sample(sizes))
             .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))

@@ -4,7 +4,7 @@
 //! image and group computes the result.
 
 use crate::support::{Computed, fresh};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Scalar, Tensor, matmul, threads};
@@ -163,7 +163,7 @@ pub(super) fn family() -> Vec<OpDef> {
              groups, SymInt offset_groups, bool use_mask) -> Tensor",
         )
         .with(Doc("Deformable convolution: the kernel taps are displaced by offsets and weighted by a mask."))
-        .with(Shape::dims(|cx| Some([cx.size(0, 0), cx.size(1, 0), cx.size(2, 2), cx.size(2, 3)])))
+        .with(ResultShapes::dims(|cx| Some([cx.size(0, 0), cx.size(1, 0), cx.size(2, 2), cx.size(2, 3)])))
         .with(Dtype::same_as(0))
         .with(sample.tolerance(1e-4, 1e-4).not_differentiable())
         .with(fresh(deform_conv2d)),

@@ -5,7 +5,7 @@ use crate::pointwise::{no_bools, product_of, quotient_of};
 use crate::reduce::{check_identity, vector_norm};
 use crate::support::{Computed, op, same_dtypes, total};
 use flambeau_analysis::shape::Dims;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -208,7 +208,7 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
 
 /// Shape rule: a number for each pair of rows.
 fn pairs(d: OpDef) -> OpDef {
-    let shape = Shape::dims(|cx| {
+    let shape = ResultShapes::dims(|cx| {
         let (a, b) = (cx.lead(0, 2)?, cx.lead(1, 2)?);
         let mut dims = cx.broadcast(&[&a, &b])?;
         dims.extend([cx.size(0, -2), cx.size(1, -2)]);
@@ -221,7 +221,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let two = |sizes: &'static [&'static [i64]]| sized(sizes, nothing()).tolerance(1e-4, 1e-5);
     let mut defs = op("pairwise_distance", "", "Norms of differences along the last dimension.")
         .facts(|d| {
-            let shape = Shape::dims(|cx| {
+            let shape = ResultShapes::dims(|cx| {
                 let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
                 let mut dims = cx.broadcast(&[&a, &b])?;
                 let keep = cx.bool(4)?;
@@ -237,7 +237,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("cosine_similarity", "", "Cosines of the angles between vectors along a dimension.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
                     let mut dims = cx.broadcast(&[&a, &b])?;
                     match cx.wrap(2, dims.len()) {
@@ -265,7 +265,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("pdist _pdist_forward", "", "Distances between all pairs of rows.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let n = cx.size(0, 0);
                     let others = cx.symbols.sub(n, Dim::Known(1));
                     let ordered = cx.symbols.mul(n, others);

@@ -3,7 +3,7 @@
 use crate::pointwise::Number;
 use crate::random::{drawn, generator, with_engine};
 use crate::support::{Computed, OutputLayout, Several, kernel, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::Generator;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
@@ -176,13 +176,13 @@ pub(super) fn family() -> Vec<OpDef> {
     ] {
         let facts = |d: OpDef| {
             let sample = Sample::tensors(1).floats().rank(2, 3).then(flags(true)).not_differentiable();
-            d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+            d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
         };
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| dropout(cx, Kind { channels, alpha })));
     }
     let facts = |d: OpDef| {
         let sample = Sample::tensors(1).floats().then(flags(true)).not_differentiable();
-        d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+        d.with(ResultShapes::results([ResultShapes::same_as(0), ResultShapes::same_as(0)]))
             .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::Bool)]))
             .with(sample)
     };
@@ -192,7 +192,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::native_dropout_backward")
             .with(Doc("The scaled gradient of the kept elements."))
-            .with(Shape::broadcast([0, 1]))
+            .with(ResultShapes::broadcast([0, 1]))
             .with(Dtype::float_promote([0, 1]))
             .with(Sample::tensors(2).floats().then([IValue::Float(2.0)]))
             .with(crate::support::fresh(|cx| {
@@ -207,7 +207,9 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let bounds = || [IValue::Float(0.125), IValue::Float(0.25)];
     let facts = |d: OpDef| {
-        d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(Sample::tensors(1).floats().then(bounds()))
+        d.with(ResultShapes::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().then(bounds()))
     };
     defs.extend(
         op("rrelu", "", "`x` if positive, else `x` times a slope, random in training.")
@@ -224,7 +226,7 @@ pub(super) fn family() -> Vec<OpDef> {
     for (i, (name, target)) in noisy.into_iter().enumerate() {
         let def = OpDef::named(name)
             .with(Doc("The randomized leaky ReLU; the slopes are written into `noise`."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(rrelu_with_noise(target));
         defs.push(match i {
             0 => def.with(Dtype::same_as(0)).with(two()),
@@ -236,9 +238,9 @@ pub(super) fn family() -> Vec<OpDef> {
         op("rrelu_with_noise_functional", "", "The randomized leaky ReLU, and its slopes.")
             .facts(|d| {
                 // In evaluation the slopes are unchanged.
-                let slopes = Shape::either(4, Shape::same_as(0), Shape::same_as(1));
+                let slopes = ResultShapes::either(4, ResultShapes::same_as(0), ResultShapes::same_as(1));
                 let of_slopes = Dtype::from(|cx| cx.dtype(if cx.bool(4)? { 0 } else { 1 }));
-                d.with(Shape::results([Shape::same_as(0), slopes]))
+                d.with(ResultShapes::results([ResultShapes::same_as(0), slopes]))
                     .with(Dtype::results([Dtype::same_as(0), of_slopes]))
                     .with(two())
             })

@@ -2,7 +2,7 @@
 
 use crate::support::{Computed, OutputLayout, Several, kernel, op};
 use flambeau_analysis::shape::{Fact, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
@@ -238,7 +238,7 @@ fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
 
 /// Shapes of the results: a row per bag; the bag of each index; the size of each bag; for maxima, the index of each
 /// element of a bag's row.
-fn bag_shapes() -> Shape {
+fn bag_shapes() -> ResultShapes {
     fn count(cx: &mut ShapeCx<'_>) -> Dim {
         let starts = cx.size(2, 0);
         // With `include_last_offset`, the last offset is the end.
@@ -246,14 +246,14 @@ fn bag_shapes() -> Shape {
         let fewer = cx.symbols.max(fewer, Dim::Known(0));
         cx.either(7, fewer, starts)
     }
-    let each = || Shape::dims(|cx| Some([count(cx)]));
-    let rows = || Shape::dims(|cx| Some([count(cx), cx.size(0, 1)]));
-    let last = Shape::from(move |cx| match cx.known_int(4) {
+    let each = || ResultShapes::dims(|cx| Some([count(cx)]));
+    let rows = || ResultShapes::dims(|cx| Some([count(cx), cx.size(0, 1)]));
+    let last = ResultShapes::from(move |cx| match cx.known_int(4) {
         Some(2) => rows().result(0, cx),
         Some(_) => each().result(0, cx),
         None => Some(Fact::any_tensor()),
     });
-    Shape::results([rows(), Shape::ranked(1), each(), last])
+    ResultShapes::results([rows(), ResultShapes::ranked(1), each(), last])
 }
 
 fn bags() -> Vec<OpDef> {
@@ -303,7 +303,9 @@ fn bags() -> Vec<OpDef> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("embedding", "", "Rows of a table by index.")
-        .facts(|d| d.with(Shape::lookup(0, 1)).with(Dtype::same_as(0)).with(Sample::args(table(&[2, 2]))))
+        .facts(|d| {
+            d.with(ResultShapes::lookup(0, 1)).with(Dtype::same_as(0)).with(Sample::args(table(&[2, 2])))
+        })
         .one(embedding);
     defs.extend(bags());
     let limits = || [IValue::Float(1.0), IValue::Float(2.0)];
@@ -312,7 +314,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .output_layout(OutputLayout::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(table(&[2])).then(limits());
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+                d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
             })
             .one(renormed),
     );
@@ -326,7 +328,7 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named("aten::one_hot")
             .with(Doc("One-hot encoding: a row of zeros with a one at each index."))
             .with(Effects::RAISES)
-            .with(Shape::dims(|cx| {
+            .with(ResultShapes::dims(|cx| {
                 let mut dims = cx.take_dims(0)?;
                 // -1 means the largest index plus one.
                 let count = cx.number(1);

@@ -8,8 +8,8 @@ use super::softmax::{masked_shape, masked_softmax, softmax};
 use crate::pointwise::gelu_of;
 use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::Dims;
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::Elements;
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::ElementDistribution;
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample, sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -97,8 +97,8 @@ fn attention(cx: &KernelCx<'_>) -> Several {
 }
 
 /// Shapes of the result and the weights of multi-head attention.
-fn attention_shapes() -> Shape {
-    let result = Shape::dims(|cx| {
+fn attention_shapes() -> ResultShapes {
+    let result = ResultShapes::dims(|cx| {
         let mut dims = [Dim::Unknown; 3];
         if cx.is_none(9) == Some(true) {
             let batches = [cx.size(0, 0), cx.size(1, 0), cx.size(2, 0)];
@@ -109,7 +109,7 @@ fn attention_shapes() -> Shape {
         let bias = cx.take_dims(8)?;
         cx.broadcast(&[&dims, &bias])
     });
-    let per_head = Shape::dims(|cx| {
+    let per_head = ResultShapes::dims(|cx| {
         let batches = [cx.size(0, 0), cx.size(1, 0)];
         let batch = cx.broadcast(&[&batches[..1], &batches[1..]])?[0];
         let mut dims = Dims::from_slice(&[batch, cx.number(4), cx.size(0, 1), cx.size(1, 1)]);
@@ -123,8 +123,8 @@ fn attention_shapes() -> Shape {
         Some(dims)
     });
     // Weights that are not requested are undefined.
-    let weights = Shape::from(move |cx| if cx.bool(10)? { per_head.result(0, cx) } else { None });
-    Shape::results([result, weights])
+    let weights = ResultShapes::from(move |cx| if cx.bool(10)? { per_head.result(0, cx) } else { None });
+    ResultShapes::results([result, weights])
 }
 
 /// Like [`attention`]; the second result is undefined if the weights are not requested.
@@ -188,7 +188,7 @@ fn relu(x: &Tensor) -> Computed {
 }
 
 fn tensors(g: &mut Gen<'_>, sizes: &[&[i64]]) -> Vec<IValue> {
-    let elements = Elements { lo: -1.0, hi: 1.0, ..Elements::default() };
+    let elements = ElementDistribution { lo: -1.0, hi: 1.0, ..ElementDistribution::default() };
     sizes.iter().map(|s| IValue::Tensor(sample::tensor(g, s, DType::F32, &elements))).collect()
 }
 
@@ -212,7 +212,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_transformer_encoder_layer_fwd", "", "A transformer encoder layer.")
             .facts(|d| {
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(close(Sample::args(|g| {
+                d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(close(Sample::args(|g| {
                     let mut args = tensors(g, &[&[2, 3, 4]]);
                     args.extend([4, 2].map(IValue::Int));
                     args.extend(tensors(g, QKV));

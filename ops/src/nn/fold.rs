@@ -3,7 +3,7 @@
 use super::{int_lists, sized};
 use crate::pointwise::Number;
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
@@ -183,7 +183,7 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("im2col", "", "Patches of images as columns.")
         .facts(|d| {
-            let shape = Shape::dims(|cx| {
+            let shape = ResultShapes::dims(|cx| {
                 let mut dims = cx.lead(0, 3)?;
                 let (mut rows, mut columns) = (cx.size(0, -3), Dim::Known(1));
                 for d in 0..2 {
@@ -205,7 +205,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("col2im", "", "Columns of patches summed into images.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let mut dims = cx.lead(0, 2)?;
                     let (rows, patch) = (cx.size(0, -2), [cx.along(2, 0), cx.along(2, 1)]);
                     let patch = cx.symbols.product(&patch);

@@ -1,8 +1,8 @@
 //! Sampling of images at the points of a grid (`grid_sampler`), and affine grids.
 
-use super::{Args, ranged, sized};
+use super::{SampleArgs, ranged, sized};
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -330,7 +330,7 @@ fn affine_grid(cx: &KernelCx<'_>) -> Computed {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let flags = || -> Args { Box::new(|| vec![IValue::Int(0), IValue::Int(0), IValue::Bool(false)]) };
+    let flags = || -> SampleArgs { Box::new(|| vec![IValue::Int(0), IValue::Int(0), IValue::Bool(false)]) };
     const FLAT: &[&[i64]] = &[&[1, 2, 4, 3], &[1, 2, 3, 2]];
     const DEEP: &[&[i64]] = &[&[1, 2, 3, 4, 3], &[1, 2, 2, 2, 3]];
     let mut defs = Vec::new();
@@ -342,7 +342,7 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(names, "", "Images interpolated at the points of a grid.")
                 .facts(|d| {
-                    let shape = Shape::dims(|cx| {
+                    let shape = ResultShapes::dims(|cx| {
                         // The grid's points in space, for every channel.
                         let mut dims = cx.lead(1, 1).filter(|dims| !dims.is_empty())?;
                         dims.insert(1, cx.size(0, 1));
@@ -355,11 +355,11 @@ pub(super) fn family() -> Vec<OpDef> {
                 .one(move |cx| grid_sampler(cx, space)),
         );
     }
-    let args = || -> Args { Box::new(|| vec![IValue::ints(vec![2, 1, 3, 4]), IValue::Bool(false)]) };
+    let args = || -> SampleArgs { Box::new(|| vec![IValue::ints(vec![2, 1, 3, 4]), IValue::Bool(false)]) };
     defs.extend(
         op("affine_grid_generator", "", "The images of a regular grid under affine maps.")
             .facts(|d| {
-                let shape = Shape::dims(|cx| {
+                let shape = ResultShapes::dims(|cx| {
                     let mut dims = cx.ints(1).filter(|size| size.len() > 2)?;
                     dims.remove(1);
                     dims.push(Dim::Known(dims.len() as i64 - 1));

@@ -2,7 +2,7 @@
 
 use super::{nothing, sized};
 use crate::support::{Computed, op, same_dtypes};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
 use flambeau_tensor::{Scalar, Tensor, matmul};
@@ -47,7 +47,7 @@ pub(super) fn family() -> Vec<OpDef> {
     op("bilinear", "", "`x1 W x2 + b`, a matrix per element of the result.")
         .facts(|d| {
             let sample = sized(&[&[2, 3], &[2, 4], &[5, 3, 4], &[5]], nothing());
-            let shape = Shape::dims(|cx| {
+            let shape = ResultShapes::dims(|cx| {
                 let mut dims = cx.lead(0, 1)?;
                 dims.push(cx.size(2, 0));
                 Some(dims)

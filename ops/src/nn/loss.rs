@@ -4,12 +4,12 @@
 //! (f64 for f64).
 
 use super::distance::pairwise;
-use super::{Args, nothing, ranged, sized};
+use super::{SampleArgs, nothing, ranged, sized};
 use crate::output_layout::{elementwise_layout, relayout};
 use crate::pointwise::formula::{Formula, formulas, n};
 use crate::pointwise::{difference_of, no_bools, product_of, sum_of};
 use crate::support::{Computed, cast_error, fitting, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary, unary_in};
@@ -41,9 +41,9 @@ fn reduced_of_steps<const N: usize>(
 }
 
 /// The broadcast shape of operands without the last dimension, along which vectors are compared.
-fn vectors(operands: &'static [usize]) -> Shape {
-    let whole = Shape::broadcast(operands);
-    Shape::dims(move |cx| {
+fn vectors(operands: &'static [usize]) -> ResultShapes {
+    let whole = ResultShapes::broadcast(operands);
+    ResultShapes::dims(move |cx| {
         let mut dims = whole.result(0, cx)?.as_tensor()?.dims.clone()?;
         dims.pop();
         Some(dims)
@@ -493,7 +493,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let facts = |sample: fn() -> flambeau_exec::Sample, reduction: usize| {
         move |d: OpDef| {
-            let shape = Shape::loss(reduction, Shape::broadcast([0, 1]));
+            let shape = ResultShapes::loss(reduction, ResultShapes::broadcast([0, 1]));
             d.with(shape).with(floats([0, 1])).with(sample())
         }
     };
@@ -532,7 +532,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(with_logits),
     );
     let poisson: fn() -> flambeau_exec::Sample = || {
-        let args: Args =
+        let args: SampleArgs =
             Box::new(|| vec![IValue::Bool(true), IValue::Bool(true), IValue::Float(1e-8), IValue::Int(1)]);
         ranged(TWO, 0.1, 3.0, args).tolerance(1e-4, 1e-5)
     };
@@ -553,18 +553,22 @@ pub(super) fn family() -> Vec<OpDef> {
             "",
             "Margin ranking loss: violation of the order of two inputs given by the target.",
         )
-        .facts(|d| d.with(Shape::loss(4, Shape::broadcast([0, 1, 2]))).with(floats([0, 1, 2])).with(three()))
+        .facts(|d| {
+            d.with(ResultShapes::loss(4, ResultShapes::broadcast([0, 1, 2])))
+                .with(floats([0, 1, 2]))
+                .with(three())
+        })
         .one(margin_ranking_loss),
     );
     defs.extend(
         op("cosine_embedding_loss", "", "Cosine embedding loss: one minus the cosine where the target is 1, else the cosine beyond a margin.")
             .facts(|d| {
-                let elements = Shape::dims(|cx| {
+                let elements = ResultShapes::dims(|cx| {
                     let (a, b, target) = (cx.lead(0, 1)?, cx.lead(1, 1)?, cx.take_dims(2)?);
                     cx.broadcast(&[&a, &b, &target])
                 });
                 let sample = sized(&[&[2, 3], &[2, 3], &[2]], nothing()).tolerance(1e-4, 1e-5);
-                d.with(Shape::loss(4, elements)).with(floats([0, 1])).with(sample)
+                d.with(ResultShapes::loss(4, elements)).with(floats([0, 1])).with(sample)
             })
             .one(cosine_embedding_loss),
     );
@@ -576,7 +580,7 @@ pub(super) fn family() -> Vec<OpDef> {
         )
         .facts(|d| {
             let sample = sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5);
-            d.with(Shape::loss(7, vectors(&[0, 1, 2]))).with(floats([0, 1, 2])).with(sample)
+            d.with(ResultShapes::loss(7, vectors(&[0, 1, 2]))).with(floats([0, 1, 2])).with(sample)
         })
         .one(triplet_margin_loss),
     );

@@ -4,7 +4,7 @@ use super::loss::reduced;
 use super::opt_values;
 use super::softmax::softmax;
 use crate::support::{Computed, Several, op, total};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
@@ -321,8 +321,8 @@ fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut G
 
 /// The shape of an unreduced cross entropy. Classes are dimension 1, or the only dimension; a target of the same rank
 /// holds probabilities.
-fn without_classes() -> Shape {
-    Shape::dims(|cx| {
+fn without_classes() -> ResultShapes {
+    ResultShapes::dims(|cx| {
         let (mut x, target) = (cx.take_dims(0)?, cx.take_dims(1)?);
         if target.len() + 1 == x.len() {
             return Some(target);
@@ -337,8 +337,8 @@ fn without_classes() -> Shape {
 }
 
 /// The shape of one element per row of a matrix, or a scalar for a vector.
-fn per_row() -> Shape {
-    Shape::dims(|cx| {
+fn per_row() -> ResultShapes {
+    ResultShapes::dims(|cx| {
         let rows = (cx.rank(0)? > 1).then(|| cx.size(0, 0));
         Some(rows)
     })
@@ -349,13 +349,13 @@ pub(super) fn family() -> Vec<OpDef> {
     let flat = || Sample::args(with_classes(&[3, 4], &[3])).tolerance(1e-4, 1e-5);
     let deep = || Sample::args(with_classes(&[2, 3, 2, 2], &[2, 2, 2])).tolerance(1e-4, 1e-5);
     let doc = "Negative log likelihood: minus the entry of the target's class.";
-    let facts = |shape: fn() -> Shape, sample: fn() -> Sample| {
+    let facts = |shape: fn() -> ResultShapes, sample: fn() -> Sample| {
         move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample())
     };
-    let by_target: fn() -> Shape = || Shape::loss(3, Shape::same_as(1));
+    let by_target: fn() -> ResultShapes = || ResultShapes::loss(3, ResultShapes::same_as(1));
     defs.extend(op("nll_loss nll_loss_nd", "", doc).facts(facts(by_target, flat)).one(nll_loss));
     defs.extend(op("nll_loss2d", "", doc).facts(facts(by_target, deep)).one(nll_loss));
-    let with_weights = || Shape::results([by_target(), Shape::scalar()]);
+    let with_weights = || ResultShapes::results([by_target(), ResultShapes::scalar()]);
     let rest = || [IValue::None, IValue::Int(1), IValue::Int(-100)];
     defs.extend(
         op("nll_loss_forward", "", doc)
@@ -371,12 +371,12 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("cross_entropy_loss", "", "Cross entropy: minus the logarithm of the target's softmax.")
-            .facts(facts(|| Shape::loss(3, without_classes()), flat))
+            .facts(facts(|| ResultShapes::loss(3, without_classes()), flat))
             .one(cross_entropy),
     );
     defs.extend(
         op("multi_margin_loss", "", "Multi-class margin loss: violations of a margin to the target class.")
-            .facts(facts(|| Shape::loss(5, per_row()), flat))
+            .facts(facts(|| ResultShapes::loss(5, per_row()), flat))
             .one(multi_margin_loss),
     );
     let labels = || {
@@ -391,14 +391,15 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "Multi-label margin loss: violations of a margin to the target classes.";
     defs.extend(
         op("multilabel_margin_loss", "", doc)
-            .facts(facts(|| Shape::loss(2, per_row()), labels))
+            .facts(facts(|| ResultShapes::loss(2, per_row()), labels))
             .one(|cx| Ok(multilabel_margin(cx)?.swap_remove(0))),
     );
     defs.extend(
         op("multilabel_margin_loss_forward", "", doc)
             .out("output")
             .facts(|d| {
-                let shape = Shape::results([Shape::loss(2, per_row()), Shape::same_as(1)]);
+                let shape =
+                    ResultShapes::results([ResultShapes::loss(2, per_row()), ResultShapes::same_as(1)]);
                 d.with(shape).with(Dtype::same_as(0)).with(labels().then([IValue::Int(1)]))
             })
             .several(multilabel_margin),

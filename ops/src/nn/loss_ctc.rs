@@ -5,7 +5,7 @@
 
 use super::loss::reduced;
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -310,13 +310,13 @@ pub(super) fn family() -> Vec<OpDef> {
             |d: OpDef| d.with(Dtype::same_as(0)).with(Sample::args(sample(tensors)).tolerance(1e-4, 1e-5));
         let reduced = |d: OpDef| {
             // Without a batch dimension there is one loss.
-            let elements = Shape::dims(|cx| Some((cx.rank(0)? == 3).then(|| cx.size(0, 1))));
-            facts(d).with(Shape::loss(5, elements))
+            let elements = ResultShapes::dims(|cx| Some((cx.rank(0)? == 3).then(|| cx.size(0, 1))));
+            facts(d).with(ResultShapes::loss(5, elements))
         };
         let facts = |d: OpDef| {
-            let table = Shape::dims(|cx| Some([cx.size(0, 1), cx.size(0, 0), Dim::Unknown]));
-            let losses = Shape::dims(|cx| Some([cx.size(0, 1)]));
-            facts(d).with(Shape::results([losses, table]))
+            let table = ResultShapes::dims(|cx| Some([cx.size(0, 1), cx.size(0, 0), Dim::Unknown]));
+            let losses = ResultShapes::dims(|cx| Some([cx.size(0, 1)]));
+            facts(d).with(ResultShapes::results([losses, table]))
         };
         defs.extend(op("ctc_loss", overload, doc).facts(reduced).one(ctc_loss));
         let (overload, out) = if tensors { ("Tensor", "Tensor_out") } else { ("", "out") };
@@ -324,7 +324,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let doc = "The gradient of the connectionist temporal classification loss.";
         let facts = |d: OpDef| {
             let sample = Sample::args(back_sample(tensors)).tolerance(1e-4, 1e-5).not_differentiable();
-            d.with(Dtype::same_as(1)).with(Shape::same_as(1)).with(sample)
+            d.with(Dtype::same_as(1)).with(ResultShapes::same_as(1)).with(sample)
         };
         let back = op("_ctc_loss_backward", overload, doc).out(out).if_declared();
         defs.extend(back.facts(facts).one(backward));

@@ -30,23 +30,23 @@ mod shuffle;
 mod softmax;
 mod vision;
 
-use flambeau_exec::sample::Elements;
+use flambeau_exec::sample::ElementDistribution;
 use flambeau_exec::{KernelError, Sample, sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Element, Tensor};
 
 /// Sample arguments after the tensors.
-pub(super) type Args = Box<dyn Fn() -> Vec<IValue> + Send + Sync>;
+pub(super) type SampleArgs = Box<dyn Fn() -> Vec<IValue> + Send + Sync>;
 
 /// Samples of tensors with the given sizes, followed by other arguments.
-pub(super) fn sized(sizes: &'static [&'static [i64]], then: Args) -> Sample {
+pub(super) fn sized(sizes: &'static [&'static [i64]], then: SampleArgs) -> Sample {
     ranged(sizes, -3.0, 3.0, then)
 }
 
 /// Like [`sized`], with elements between two numbers.
-pub(super) fn ranged(sizes: &'static [&'static [i64]], lo: f64, hi: f64, then: Args) -> Sample {
+pub(super) fn ranged(sizes: &'static [&'static [i64]], lo: f64, hi: f64, then: SampleArgs) -> Sample {
     Sample::args(move |g| {
-        let elements = Elements { lo, hi, ..Elements::default() };
+        let elements = ElementDistribution { lo, hi, ..ElementDistribution::default() };
         let mut args: Vec<IValue> =
             sizes.iter().map(|s| IValue::Tensor(sample::tensor(g, s, DType::F32, &elements))).collect();
         args.extend(then());
@@ -55,12 +55,12 @@ pub(super) fn ranged(sizes: &'static [&'static [i64]], lo: f64, hi: f64, then: A
 }
 
 /// No further arguments.
-pub(super) fn nothing() -> Args {
+pub(super) fn nothing() -> SampleArgs {
     Box::new(Vec::new)
 }
 
 /// Lists of integers as arguments.
-pub(super) fn int_lists(lists: &'static [&'static [i64]]) -> Args {
+pub(super) fn int_lists(lists: &'static [&'static [i64]]) -> SampleArgs {
     Box::new(move || lists.iter().map(|l| IValue::ints(l.to_vec())).collect())
 }
 

@@ -3,7 +3,7 @@
 //! Sequences are sorted by decreasing length, so every step is a prefix of the batch.
 
 use crate::support::{Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -121,7 +121,7 @@ fn int_tensor(values: &[i64]) -> IValue {
 pub(super) fn family() -> Vec<OpDef> {
     let facts = |d: OpDef| {
         let draw = |g: &mut Gen<'_>| vec![draw(g, &[4, 3, 2]), int_tensor(&[4, 2, 1]), IValue::Bool(false)];
-        let steps = Shape::dims(|cx| {
+        let steps = ResultShapes::dims(|cx| {
             let mut dims = cx.take_dims(0)?;
             dims.get(1)?;
             dims.remove(0);
@@ -130,7 +130,7 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         let dtypes = Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
         let sample = Sample::args(draw).exact().not_differentiable();
-        d.with(Shape::results([steps, Shape::ranked(1)])).with(dtypes).with(sample)
+        d.with(ResultShapes::results([steps, ResultShapes::ranked(1)])).with(dtypes).with(sample)
     };
     let doc = "A packed batch from a padded batch of sequences, ordered by time step, and the batch size of each step.";
     let mut defs = op("_pack_padded_sequence", "", doc).facts(facts).several(pack);
@@ -139,7 +139,7 @@ pub(super) fn family() -> Vec<OpDef> {
             let (padding, total) = (IValue::Float(0.5), IValue::Int(-1));
             vec![draw(g, &[7, 2]), int_tensor(&[3, 2, 1, 1]), IValue::Bool(true), padding, total]
         };
-        let padded = Shape::dims(|cx| {
+        let padded = ResultShapes::dims(|cx| {
             let mut dims = cx.take_dims(0).filter(|dims| !dims.is_empty())?;
             let (longest, total) = (cx.size(1, 0), cx.number(4));
             let time = cx.symbols.max(longest, total);
@@ -149,7 +149,7 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         let dtypes = Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
         let sample = Sample::args(draw).exact().not_differentiable();
-        d.with(Shape::results([padded, Shape::ranked(1)])).with(dtypes).with(sample)
+        d.with(ResultShapes::results([padded, ResultShapes::ranked(1)])).with(dtypes).with(sample)
     };
     let doc = "A padded batch from a packed batch of sequences, and the sequences' lengths.";
     defs.extend(op("_pad_packed_sequence", "", doc).facts(facts).several(pad));

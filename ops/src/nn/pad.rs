@@ -2,10 +2,10 @@
 //!
 //! Each mode is an index map per dimension (`flambeau_tensor::remap`).
 
-use super::{Args, sized};
+use super::{SampleArgs, sized};
 use crate::support::{Computed, OutputLayout, in_range, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -196,8 +196,8 @@ fn pad_enum(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Shape rule for a known padding.
-fn shape() -> Shape {
-    Shape::dims(|cx| {
+fn shape() -> ResultShapes {
+    ResultShapes::dims(|cx| {
         let dims = cx.take_dims(0)?;
         match cx.ints(1) {
             Some(pad) => widened(cx, dims, &pad),
@@ -207,8 +207,8 @@ fn shape() -> Shape {
 }
 
 /// Like [`shape`], where a single number may apply to both sides of all spatial dimensions.
-fn shape_in_space(space: usize) -> Shape {
-    Shape::dims(move |cx| {
+fn shape_in_space(space: usize) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let pad: Dims = (0..2 * space).map(|i| cx.along(1, i)).collect();
         let dims = cx.take_dims(0)?;
         widened(cx, dims, &pad)
@@ -272,7 +272,7 @@ fn pad_sequence(cx: &KernelCx<'_>) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let pads = |n: usize| -> Args { Box::new(move || vec![IValue::ints(vec![1; n])]) };
+    let pads = |n: usize| -> SampleArgs { Box::new(move || vec![IValue::ints(vec![1; n])]) };
     let facts =
         |sample: fn() -> Sample| move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample());
     defs.extend(
@@ -335,7 +335,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(
         op("pad_sequence", "", "Sequences of different lengths as one tensor.")
-            .facts(|d| d.with(Shape::from(batch_of)).with(Dtype::same_as(0)).with(sample()))
+            .facts(|d| d.with(ResultShapes::from(batch_of)).with(Dtype::same_as(0)).with(sample()))
             .one(pad_sequence),
     );
     defs

@@ -1,9 +1,10 @@
 //! Pooling: maximum or mean over sliding, adaptive or random (fractional) windows; unpooling and the backward pass of
 //! maxima.
 
-use super::{Args, sized};
+use super::{SampleArgs, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::ElementDistribution;
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -376,8 +377,8 @@ fn unpool(cx: &KernelCx<'_>, space: usize) -> Computed {
 
 /// Shape rule of sliding windows: `(self, kernel_size, stride, padding, …)`, where an empty stride means the kernel
 /// size.
-fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> Shape {
-    Shape::dims(move |cx| {
+fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let mut dims = cx.lead(0, space)?;
         let own_stride = cx.ints(2).map(|stride| !stride.is_empty());
         for d in 0..space {
@@ -407,7 +408,7 @@ fn rounded_up(n: Dim, how: [Dim; 4]) -> Option<Dim> {
 
 const SIZES: [&[&[i64]]; 3] = [&[&[2, 3, 6]], &[&[2, 3, 6, 5]], &[&[1, 2, 4, 5, 4]]];
 
-fn ints(values: &'static [&'static [i64]]) -> Args {
+fn ints(values: &'static [&'static [i64]]) -> SampleArgs {
     super::int_lists(values)
 }
 
@@ -427,13 +428,17 @@ fn back_sample() -> flambeau_exec::Sample {
     .not_differentiable()
 }
 
+/// The dtypes of values and their indices.
+fn indices() -> Dtype {
+    Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)])
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "Gradients added at the positions of the maxima of the windows.";
     let mut defs = op("max_pool2d_with_indices_backward", "", doc)
         .out("grad_input")
-        .facts(|d| d.with(Shape::same_as(1)).with(Dtype::same_as(1)).with(back_sample()))
+        .facts(|d| d.with(ResultShapes::same_as(1)).with(Dtype::same_as(1)).with(back_sample()))
         .one(max_pool_back);
-    let indices = || Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
     for space in 1..=3 {
         // In 3-d, only maxima take the tensor's memory format.
         let [largest, others] = match space {
@@ -450,7 +455,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 .facts(|d| d.with(slid(space, Some(4), 5)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| max_pool(cx, space)),
         );
-        let both = || Shape::results([slid(space, Some(4), 5), slid(space, Some(4), 5)]);
+        let both = || ResultShapes::results([slid(space, Some(4), 5), slid(space, Some(4), 5)]);
         defs.extend(
             op(
                 &format!("{}_with_indices", name("max_pool")),
@@ -475,13 +480,14 @@ pub(super) fn family() -> Vec<OpDef> {
             op(&names, "", "Adaptive average pooling: the means of evenly divided parts.")
                 .output_layout(others)
                 .facts(|d| {
-                    d.with(Shape::resized(space, 1))
+                    d.with(ResultShapes::resized(space, 1))
                         .with(Dtype::same_as(0))
                         .with(sized(SIZES[space - 1], ints(&[&[2]])))
                 })
                 .one(move |cx| adaptive_avg(cx, space)),
         );
-        let both = || Shape::results([Shape::resized(space, 1), Shape::resized(space, 1)]);
+        let both =
+            || ResultShapes::results([ResultShapes::resized(space, 1), ResultShapes::resized(space, 1)]);
         defs.extend(
             op(
                 &name("adaptive_max_pool"),
@@ -492,59 +498,61 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
             .several(move |cx| adaptive_max(cx, space)),
         );
-        if space == 1 {
-            continue;
+        if space > 1 {
+            defs.extend(fractional_and_unpool(space, others));
         }
-        let fractional_sample = move || {
-            flambeau_exec::Sample::args(move |g| {
-                let elements = flambeau_exec::sample::Elements { lo: 0.0, hi: 0.99, ..Default::default() };
-                let sizes = SIZES[space - 1][0];
-                let x = flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
-                let samples = flambeau_exec::sample::tensor(
-                    g,
-                    &[sizes[0], sizes[1], space as i64],
-                    DType::F32,
-                    &elements,
-                );
-                let two = || IValue::ints(vec![2; space]);
-                vec![IValue::Tensor(x), two(), two(), IValue::Tensor(samples)]
-            })
-        };
-        defs.extend(
-            op(
-                &name("fractional_max_pool"),
-                "",
-                "Fractional max pooling: the maxima of windows at random positions.",
-            )
-            .out("output")
-            .facts(|d| {
-                let both = [Shape::resized(space, 2), Shape::resized(space, 2)];
-                d.with(Shape::results(both)).with(indices()).with(fractional_sample())
-            })
-            .several(move |cx| fractional(cx, space)),
-        );
-        let unpool_sample = move || {
-            flambeau_exec::Sample::args(move |g| {
-                let x =
-                    flambeau_exec::sample::tensor(g, SIZES[space - 1][0], DType::F32, &Default::default());
-                let n = x.numel();
-                let plane: i64 = SIZES[space - 1][0][2..].iter().product();
-                let indices = Tensor::from_vec((0..n as i64).map(|i| i % plane).collect(), x.sizes());
-                let mut args = vec![IValue::Tensor(x.clone())];
-                args.extend(indices.ok().map(IValue::Tensor));
-                args.push(IValue::ints(vec![8; space]));
-                if space == 3 {
-                    args.extend([IValue::ints(vec![1; 3]), IValue::ints(vec![0; 3])]);
-                }
-                args
-            })
-        };
-        defs.extend(
-            op(&name("max_unpool"), "", "Elements written to the positions of the maxima, zeros elsewhere.")
-                .output_layout(others)
-                .facts(|d| d.with(Shape::resized(space, 2)).with(Dtype::same_as(0)).with(unpool_sample()))
-                .one(move |cx| unpool(cx, space)),
-        );
     }
+    defs
+}
+
+/// The pooling operators without a 1-d form.
+fn fractional_and_unpool(space: usize, others: OutputLayout) -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let name = |what: &str| format!("{what}{space}d");
+    let fractional_sample = move || {
+        flambeau_exec::Sample::args(move |g| {
+            let elements = ElementDistribution { lo: 0.0, hi: 0.99, ..Default::default() };
+            let sizes = SIZES[space - 1][0];
+            let x = flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
+            let samples =
+                flambeau_exec::sample::tensor(g, &[sizes[0], sizes[1], space as i64], DType::F32, &elements);
+            let two = || IValue::ints(vec![2; space]);
+            vec![IValue::Tensor(x), two(), two(), IValue::Tensor(samples)]
+        })
+    };
+    defs.extend(
+        op(
+            &name("fractional_max_pool"),
+            "",
+            "Fractional max pooling: the maxima of windows at random positions.",
+        )
+        .out("output")
+        .facts(|d| {
+            let both = [ResultShapes::resized(space, 2), ResultShapes::resized(space, 2)];
+            d.with(ResultShapes::results(both)).with(indices()).with(fractional_sample())
+        })
+        .several(move |cx| fractional(cx, space)),
+    );
+    let unpool_sample = move || {
+        flambeau_exec::Sample::args(move |g| {
+            let x = flambeau_exec::sample::tensor(g, SIZES[space - 1][0], DType::F32, &Default::default());
+            let n = x.numel();
+            let plane: i64 = SIZES[space - 1][0][2..].iter().product();
+            let indices = Tensor::from_vec((0..n as i64).map(|i| i % plane).collect(), x.sizes());
+            let mut args = vec![IValue::Tensor(x.clone())];
+            args.extend(indices.ok().map(IValue::Tensor));
+            args.push(IValue::ints(vec![8; space]));
+            if space == 3 {
+                args.extend([IValue::ints(vec![1; 3]), IValue::ints(vec![0; 3])]);
+            }
+            args
+        })
+    };
+    defs.extend(
+        op(&name("max_unpool"), "", "Elements written to the positions of the maxima, zeros elsewhere.")
+            .output_layout(others)
+            .facts(|d| d.with(ResultShapes::resized(space, 2)).with(Dtype::same_as(0)).with(unpool_sample()))
+            .one(move |cx| unpool(cx, space)),
+    );
     defs
 }

@@ -7,7 +7,7 @@ use super::sized;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::value::List;
@@ -417,7 +417,7 @@ fn fused(cx: &KernelCx<'_>, cell: Cell) -> Several {
 
 /// Draws a tensor of small numbers.
 fn small(g: &mut Gen<'_>, sizes: &[i64]) -> Tensor {
-    let elements = flambeau_exec::sample::Elements { lo: -1.0, hi: 1.0, ..Default::default() };
+    let elements = flambeau_exec::sample::ElementDistribution { lo: -1.0, hi: 1.0, ..Default::default() };
     flambeau_exec::sample::tensor(g, sizes, DType::F32, &elements)
 }
 
@@ -475,15 +475,15 @@ fn state_dims(cx: &ShapeCx<'_>, cell: Cell, at: usize, which: usize) -> Option<D
 }
 
 /// Shape rules of the new states, which have the shapes of argument `at`.
-fn states_like(cell: Cell, at: usize) -> Vec<Shape> {
+fn states_like(cell: Cell, at: usize) -> Vec<ResultShapes> {
     let states = if cell == Cell::Lstm { 2 } else { 1 };
-    (0..states).map(|which| Shape::dims(move |cx| state_dims(cx, cell, at, which))).collect()
+    (0..states).map(|which| ResultShapes::dims(move |cx| state_dims(cx, cell, at, which))).collect()
 }
 
 /// Shapes of a network's output and states; the states are argument `at`. The output has the concatenated states of
 /// both directions per step.
-fn net_shapes(cell: Cell, at: usize) -> Shape {
-    let output = Shape::dims(move |cx| {
+fn net_shapes(cell: Cell, at: usize) -> ResultShapes {
+    let output = ResultShapes::dims(move |cx| {
         let mut dims = cx.lead(0, 1)?;
         let width = state_dims(cx, cell, at, 0).and_then(|h| h.last().copied());
         let directions = cx.either(at + 6, Dim::Known(2), Dim::Known(1));
@@ -493,7 +493,7 @@ fn net_shapes(cell: Cell, at: usize) -> Shape {
         dims.push(if layers.min > 0 { width } else { Dim::Unknown });
         Some(dims)
     });
-    Shape::results(std::iter::once(output).chain(states_like(cell, at)))
+    ResultShapes::results(std::iter::once(output).chain(states_like(cell, at)))
 }
 
 pub(super) fn family() -> Vec<OpDef> {
@@ -518,8 +518,9 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op(net, "input", doc).facts(facts(false)).several(move |cx| padded(cx, cell)));
         defs.extend(op(net, "data", doc).facts(facts(true)).several(move |cx| packed(cx, cell)));
         let sample = || Sample::args(move |g| cell_args(g, cell)).tolerance(1e-4, 1e-5).not_differentiable();
-        let facts =
-            |d: OpDef| d.with(Shape::results(states_like(cell, 1))).with(Dtype::same_as(0)).with(sample());
+        let facts = |d: OpDef| {
+            d.with(ResultShapes::results(states_like(cell, 1))).with(Dtype::same_as(0)).with(sample())
+        };
         defs.extend(
             op(single, "", "One step of a recurrent network.")
                 .facts(facts)
@@ -531,7 +532,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_thnn_fused_lstm_cell", "", doc)
             .facts(move |d| {
-                d.with(Shape::results([Shape::same_as(2), Shape::same_as(2)]))
+                d.with(ResultShapes::results([ResultShapes::same_as(2), ResultShapes::same_as(2)]))
                     .with(Dtype::same_as(0))
                     .with(lstm.clone())
             })

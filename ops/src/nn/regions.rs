@@ -6,7 +6,7 @@
 
 use super::vision::corners;
 use crate::support::{Several, several};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -232,8 +232,8 @@ fn sample(extra: &'static [i64]) -> Sample {
 }
 
 /// Shape rule: a grid per region and channel, or per region and group of channels.
-pub(super) fn shape(every_channel: bool) -> Shape {
-    Shape::dims(move |cx| {
+pub(super) fn shape(every_channel: bool) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let (channels, grid) = (cx.size(0, 1), [cx.number(3), cx.number(4)]);
         let cells = if every_channel { Dim::Known(1) } else { cx.symbols.product(&grid) };
         Some([cx.size(1, 0), cx.symbols.floor_div(channels, cells), grid[0], grid[1]])
@@ -271,7 +271,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .map(|(name, more, extra, doc, f)| {
             OpDef::new(&format!("torchvision::{name}({GRID}{more}) -> (Tensor, Tensor)"))
                 .with(flambeau_ir::Doc(doc))
-                .with(Shape::results([shape(name == "roi_pool"), shape(name == "roi_pool")]))
+                .with(ResultShapes::results([shape(name == "roi_pool"), shape(name == "roi_pool")]))
                 .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I32)]))
                 .with(sample(extra))
                 .with(several(f))

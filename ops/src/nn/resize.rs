@@ -3,10 +3,10 @@
 //! Every mode is a choice of weighted taps per dimension (`flambeau_tensor::resample`), or of source positions for the
 //! nearest ones. Source coordinates follow from the sizes, or from an explicit scale.
 
-use super::{Args, sized};
+use super::{SampleArgs, sized};
 use crate::support::{Computed, OutputLayout, op};
-use flambeau_analysis::shape::{Arg, Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::shape::{ArgFact, Dims, ShapeCx};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -345,19 +345,19 @@ fn older(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
 
 /// Shape rule: the spatial dimensions of argument 0 (all but two if `space` is `None`) have explicit sizes, or are
 /// scaled by one or several factors.
-fn asked_sizes(space: Option<usize>, sizes: usize, scales: usize) -> Shape {
-    Shape::dims(move |cx| {
+fn asked_sizes(space: Option<usize>, sizes: usize, scales: usize) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let space = space.or_else(|| cx.rank(0)?.checked_sub(2))?;
         match (cx.is_none(sizes), cx.is_none(scales)) {
-            (Some(false), _) => Shape::resized(space, sizes).result(0, cx)?.as_tensor()?.dims.clone(),
+            (Some(false), _) => ResultShapes::resized(space, sizes).result(0, cx)?.as_tensor()?.dims.clone(),
             (Some(true), Some(false)) => scaled_dims(cx, space, scales.into()),
-            _ => Shape::ranked_as(0).result(0, cx)?.as_tensor()?.dims.clone(),
+            _ => ResultShapes::ranked_as(0).result(0, cx)?.as_tensor()?.dims.clone(),
         }
     })
 }
 
 /// Returns known sizes multiplied by known scales.
-fn scaled_dims(cx: &ShapeCx<'_>, space: usize, scales: Arg) -> Option<Dims> {
+fn scaled_dims(cx: &ShapeCx<'_>, space: usize, scales: ArgFact) -> Option<Dims> {
     let scales = cx.constant(scales).and_then(|value| match value {
         IValue::List(list) => list.to_vec().iter().map(|s| Some(s.as_scalar()?.to_f64())).collect(),
         one => Some(vec![one.as_scalar()?.to_f64()]),
@@ -391,7 +391,7 @@ fn kinds() -> Vec<OpDef> {
         ("_upsample_bicubic2d_aa", 2, Mode::SmoothCubic, true),
     ];
     for (name, space, mode, align) in rows {
-        let args = move |vec: bool| -> Args {
+        let args = move |vec: bool| -> SampleArgs {
             Box::new(move || {
                 let mut args = vec![IValue::ints(vec![5; space])];
                 args.extend(align.then_some(IValue::Bool(false)));
@@ -404,7 +404,9 @@ fn kinds() -> Vec<OpDef> {
         defs.extend(
             op(name, "", doc)
                 .output_layout(OutputLayout::ByChannels)
-                .facts(|d| d.with(Shape::resized(space, 1)).with(Dtype::same_as(0)).with(sample(false)))
+                .facts(|d| {
+                    d.with(ResultShapes::resized(space, 1)).with(Dtype::same_as(0)).with(sample(false))
+                })
                 .one(move |cx| sized_op(cx, space, mode, align)),
         );
         defs.extend(
@@ -424,7 +426,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = kinds();
     let doc = "Spatial dimensions resized by interpolation in a named mode.";
     for overload in ["", "size_list", "scale_list", "size_list_scale_list"] {
-        let args = move || -> Args {
+        let args = move || -> SampleArgs {
             Box::new(move || {
                 let size =
                     if overload.starts_with("size_list") { IValue::ints(vec![5, 6]) } else { IValue::Int(5) };

@@ -1,8 +1,8 @@
 //! Pixel shuffle and channel shuffle.
 
-use super::{Args, sized};
+use super::{SampleArgs, sized};
 use crate::support::{Computed, OutputLayout, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -96,8 +96,8 @@ fn channel_shuffle(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Shape rule: a tensor without elements keeps its sizes.
-fn unshuffled() -> Shape {
-    Shape::dims(|cx| {
+fn unshuffled() -> ResultShapes {
+    ResultShapes::dims(|cx| {
         let sizes = cx.take_dims(0)?;
         let certain = |size: &Dim| cx.symbols.range(*size).min > 0;
         if sizes.contains(&Dim::Known(0)) {
@@ -115,11 +115,11 @@ fn unshuffled() -> Shape {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let by_two = || -> Args { Box::new(|| vec![IValue::Int(2)]) };
+    let by_two = || -> SampleArgs { Box::new(|| vec![IValue::Int(2)]) };
     let mut defs = op("pixel_shuffle", "", "Pixel shuffle: blocks of channels moved into space.")
         .output_layout(OutputLayout::ByChannels)
         .facts(|d| {
-            let shape = Shape::dims(|cx| {
+            let shape = ResultShapes::dims(|cx| {
                 let (mut dims, r) = (cx.lead(0, 3)?, cx.number(1));
                 let square = cx.symbols.mul(r, r);
                 let (c, h, w) = (cx.size(0, -3), cx.size(0, -2), cx.size(0, -1));
@@ -137,7 +137,9 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("channel_shuffle native_channel_shuffle", "", "The channels of all groups interleaved.")
             .output_layout(OutputLayout::ByChannels)
-            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 3]], by_two())))
+            .facts(|d| {
+                d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 3]], by_two()))
+            })
             .one(channel_shuffle),
     );
     defs

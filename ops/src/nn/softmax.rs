@@ -5,7 +5,7 @@
 
 use crate::support::{Computed, OutputLayout, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -242,18 +242,22 @@ pub(super) fn family() -> Vec<OpDef> {
             ("softmax", "_softmax", "special_softmax")
         };
         let facts = |def: OpDef| {
-            def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
+            def.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
         };
         defs.extend(op(long, "int", doc).facts(facts).one(move |cx| in_dtype(cx, log)));
         defs.extend(op(special, "", doc).facts(facts).one(move |cx| in_dtype(cx, log)));
         let facts = |def: OpDef| {
-            def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(along().then([IValue::Bool(false)]))
+            def.with(ResultShapes::same_as(0))
+                .with(Dtype::same_as(0))
+                .with(along().then([IValue::Bool(false)]))
         };
         defs.extend(op(short, "", doc).facts(facts).one(move |cx| plain(cx, log)));
         let facts = |def: OpDef| {
             let sample = Sample::tensors(2).dtypes(&[DType::F32]).rank(1, 3).range(0.0, 1.0);
             let then = [IValue::Int(0), IValue::Int(DType::F32.scalar_type())];
-            def.with(Shape::same_as(0)).with(Dtype::named_or(3, Dtype::same_as(0))).with(sample.then(then))
+            def.with(ResultShapes::same_as(0))
+                .with(Dtype::named_or(3, Dtype::same_as(0)))
+                .with(sample.then(then))
         };
         let name = format!("{short}_backward_data");
         defs.extend(
@@ -263,8 +267,9 @@ pub(super) fn family() -> Vec<OpDef> {
                 .one(move |cx| backward(cx, log)),
         );
     }
-    let facts =
-        |def: OpDef| def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along());
+    let facts = |def: OpDef| {
+        def.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
+    };
     defs.extend(
         op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe),
     );
@@ -275,7 +280,7 @@ pub(super) fn family() -> Vec<OpDef> {
             };
             vec![of(g, DType::F32), of(g, DType::Bool)]
         });
-        let shape = Shape::dims(|cx| {
+        let shape = ResultShapes::dims(|cx| {
             let dims = cx.take_dims(0)?;
             masked_shape(cx, dims, 1, 3)
         });

@@ -2,7 +2,7 @@
 
 use super::regions::{points_along, shape};
 use crate::support::{Computed, fresh};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Layout, Tensor, check_budget, threads};
@@ -148,7 +148,7 @@ pub(super) fn family() -> Vec<OpDef> {
     vec![
         OpDef::new("torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
             .with(Doc("Non-maximum suppression: indices of the kept boxes, by decreasing score."))
-            .with(Shape::ranked(1))
+            .with(ResultShapes::ranked(1))
             .with(Dtype::fixed(DType::I64))
             .with(Sample::args(move |g| vec![boxes(false), tensor(g, &[3]), IValue::Float(0.5)]).not_differentiable())
             .with(fresh(nms)),

@@ -2,7 +2,7 @@
 
 use super::{is_nan, rank};
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
@@ -218,7 +218,7 @@ fn fixed(args: impl Fn() -> Vec<IValue> + Send + Sync + 'static) -> Sample {
 /// Facts: a position for each value of argument `values`, a tensor or a number; argument 2 selects i32.
 fn index_facts(d: OpDef, values: usize) -> OpDef {
     let dtype = Dtype::from(|cx| Some(if cx.bool(2)? { DType::I32 } else { DType::I64 }));
-    d.with(Shape::broadcast([values])).with(dtype)
+    d.with(ResultShapes::broadcast([values])).with(dtype)
 }
 
 /// Dtype of counts, or of sums of the weights in argument 1, which are ignored if there are no elements.
@@ -269,13 +269,15 @@ pub(super) fn family() -> Vec<OpDef> {
             _ => fixed(move || vec![IValue::Float(0.5), boundaries()]),
         };
         let row = op("isin", overload, doc);
-        defs.extend(row.facts(|d| d.with(Shape::like(0)).with(Dtype::bool()).with(sample.clone())).one(isin));
+        defs.extend(
+            row.facts(|d| d.with(ResultShapes::like(0)).with(Dtype::bool()).with(sample.clone())).one(isin),
+        );
     }
     let counted = || {
         fixed(|| vec![IValue::Tensor(Tensor::from_slice(&[1i64, 3, 1], &[3]).expect("invariant: a vector"))])
     };
     let doc = "Number of occurrences of each integer from 0, or sum of their weights.";
-    let facts = |d: OpDef| d.with(Shape::ranked(1)).with(counts_dtype()).with(counted());
+    let facts = |d: OpDef| d.with(ResultShapes::ranked(1)).with(counts_dtype()).with(counted());
     defs.extend(op("bincount", "", doc).facts(facts).one(bincount));
     defs
 }

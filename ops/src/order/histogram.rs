@@ -2,7 +2,7 @@
 
 use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::{Dims, Fact, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::value::List;
@@ -327,16 +327,16 @@ fn more(cx: &mut ShapeCx<'_>, counts: &[Dim]) -> Dims {
 }
 
 /// Shape of the grid of bins.
-fn cells(form: BinsArgument) -> Shape {
-    Shape::dims(move |cx| {
+fn cells(form: BinsArgument) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let edges = form.edges(cx)?;
         Some(edges.into_iter().map(|n| cx.symbols.sub(n, Dim::Known(1))).collect::<Dims>())
     })
 }
 
 /// Shapes of the edges of each dimension.
-fn edge_list(form: BinsArgument) -> Shape {
-    Shape::from(move |cx| {
+fn edge_list(form: BinsArgument) -> ResultShapes {
+    ResultShapes::from(move |cx| {
         let vector = |n: Dim| Fact::Tensor(TensorFact::of_dims([n]));
         Some(match form.edges(cx) {
             Some(edges) => Fact::list(edges.into_iter().map(vector).collect()),
@@ -362,13 +362,15 @@ pub(super) fn family() -> Vec<OpDef> {
     let few = || vec![IValue::Int(4)];
     let mut defs = op("histc", "", doc)
         .facts(|d| {
-            d.with(Shape::dims(|cx| Some([cx.number(1)]))).with(Dtype::same_as(0)).with(plain(&[6], few))
+            d.with(ResultShapes::dims(|cx| Some([cx.number(1)])))
+                .with(Dtype::same_as(0))
+                .with(plain(&[6], few))
         })
         .one(histc);
     let doc = "A histogram: number of elements per bin, and the edges of the bins.";
     let facts = |d: OpDef| {
-        let edges = Shape::dims(|cx| BinsArgument::Count.edges(cx));
-        d.with(Shape::results([cells(BinsArgument::Count), edges]))
+        let edges = ResultShapes::dims(|cx| BinsArgument::Count.edges(cx));
+        d.with(ResultShapes::results([cells(BinsArgument::Count), edges]))
             .with(Dtype::same_as(0))
             .with(plain(&[6], few))
     };
@@ -377,7 +379,7 @@ pub(super) fn family() -> Vec<OpDef> {
         vec![IValue::Tensor(Tensor::from_slice(&[-2.0f32, 0.0, 1.0], &[3]).expect("invariant: a vector"))]
     });
     let facts = |d: OpDef| {
-        let shape = Shape::results([cells(BinsArgument::Edges), Shape::same_as(1)]);
+        let shape = ResultShapes::results([cells(BinsArgument::Edges), ResultShapes::same_as(1)]);
         d.with(shape).with(Dtype::results([Dtype::same_as(0), Dtype::same_as(1)])).with(given.clone())
     };
     defs.extend(op("histogram", "bins_tensor", doc).facts(facts).several(by_edges));
@@ -408,7 +410,7 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.push(
             OpDef::overload("aten::histogramdd", overload)
                 .with(Doc(doc))
-                .with(Shape::results([cells(form), edge_list(form)]))
+                .with(ResultShapes::results([cells(form), edge_list(form)]))
                 .with(Dtype::same_as(0))
                 .with(sample)
                 .with(kernel),

@@ -10,7 +10,7 @@ mod quantile;
 mod sorted;
 mod unique;
 
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, wrap_dim};
@@ -105,8 +105,8 @@ fn check_some(op: &str, x: &Tensor, dim: i64) -> Result<(), flambeau_exec::Kerne
 }
 
 /// Adds facts of operators that return values and their indices.
-fn values_and_indices(def: OpDef, shape: impl Fn() -> Shape) -> OpDef {
-    def.with(Shape::results([shape(), shape()]))
+fn values_and_indices(def: OpDef, shape: impl Fn() -> ResultShapes) -> OpDef {
+    def.with(ResultShapes::results([shape(), shape()]))
         .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
 }
 

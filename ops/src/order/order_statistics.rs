@@ -2,7 +2,7 @@
 
 use super::{Ranked, before, check_some, is_nan, picked, ranked, sample, values_and_indices};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::rows::map_rows;
@@ -108,10 +108,11 @@ fn mode(cx: &KernelCx<'_>) -> Several {
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("kthvalue", "", "The `k`th smallest element along a dimension, and its index.")
         .out("values")
-        .facts(|d| values_and_indices(d, || Shape::reduce(2, 3)).with(sample(vec![IValue::Int(1)])))
+        .facts(|d| values_and_indices(d, || ResultShapes::reduce(2, 3)).with(sample(vec![IValue::Int(1)])))
         .several(kthvalue);
-    let along = |d: OpDef| values_and_indices(d, || Shape::reduce(1, 2)).with(sample(vec![IValue::Int(0)]));
-    let all = |d: OpDef| d.with(Shape::scalar()).with(Dtype::same_as(0)).with(sample(vec![]));
+    let along =
+        |d: OpDef| values_and_indices(d, || ResultShapes::reduce(1, 2)).with(sample(vec![IValue::Int(0)]));
+    let all = |d: OpDef| d.with(ResultShapes::scalar()).with(Dtype::same_as(0)).with(sample(vec![]));
     let doc = "The median (the lower of two); NaN if there is one.";
     defs.extend(op("median", "", doc).facts(all).one(|cx| median_all(cx, false)));
     defs.extend(op("median", "dim", doc).out("dim_values").facts(along).several(|cx| median_dim(cx, false)));

@@ -3,7 +3,7 @@
 use super::{is_nan, sample};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::Dims;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -130,9 +130,9 @@ fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
 }
 
 /// Shape of a reduction, with the dimension of argument 1 (if any) in front.
-fn parts_first() -> Shape {
-    let reduced = Shape::reduce(2, 3);
-    Shape::dims(move |cx| {
+fn parts_first() -> ResultShapes {
+    let reduced = ResultShapes::reduce(2, 3);
+    ResultShapes::dims(move |cx| {
         let parts = if cx.is_number(1) { Dims::new() } else { cx.take_dims(1)? };
         let kept = reduced.result(0, cx)?.as_tensor()?.dims.clone()?;
         Some(parts.into_iter().chain(kept).collect::<Vec<Dim>>())

@@ -2,7 +2,7 @@
 
 use super::{Ranked, before, picked, ranked, sample, values_and_indices};
 use crate::support::{Computed, OutputLayout, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::rows::map_rows;
@@ -83,7 +83,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let int = IValue::Int;
     let yes = IValue::Bool;
     let doc = "The elements sorted along a dimension, and their indices; if `stable`, equal elements keep their order.";
-    let both = |d: OpDef| values_and_indices(d, || Shape::same_as(0));
+    let both = |d: OpDef| values_and_indices(d, || ResultShapes::same_as(0));
     let mut defs = op("sort", "", doc)
         .out("values")
         .output_layout(OutputLayout::AsOperand)
@@ -97,7 +97,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     let doc = "The indices that sort a dimension.";
-    let index_facts = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
+    let index_facts = |d: OpDef| d.with(ResultShapes::same_as(0)).with(Dtype::fixed(DType::I64));
     defs.extend(
         op("argsort", "", doc)
             .output_layout(OutputLayout::AsOperand)
@@ -113,13 +113,13 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("msort", "", "The elements sorted along the first dimension.")
             .output_layout(OutputLayout::AsOperand)
-            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
+            .facts(|d| d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
             .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false, false)?.swap_remove(0))),
     );
     defs.extend(
         op("topk", "", "The `k` largest or smallest elements along a dimension, and their indices.")
             .out("values")
-            .facts(|d| values_and_indices(d, || Shape::narrow(2, 1)).with(sample(vec![int(1)])))
+            .facts(|d| values_and_indices(d, || ResultShapes::narrow(2, 1)).with(sample(vec![int(1)])))
             .several(topk),
     );
     defs

@@ -2,7 +2,7 @@
 
 use super::{Ranked, rank, sample};
 use crate::support::{Several, no_dimensions, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -131,8 +131,8 @@ fn consecutive(cx: &KernelCx<'_>) -> Several {
 }
 
 /// Shape: some of the slices along a dimension.
-fn slices(dim: usize) -> Shape {
-    Shape::dims(move |cx| {
+fn slices(dim: usize) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
         if dims.is_empty() {
             dims.push(Dim::Known(1));
@@ -146,8 +146,8 @@ fn slices(dim: usize) -> Shape {
 }
 
 /// Shape: a number for each slice along a dimension.
-fn slice_count(dim: usize) -> Shape {
-    Shape::dims(move |cx| {
+fn slice_count(dim: usize) -> ResultShapes {
+    ResultShapes::dims(move |cx| {
         let dims = cx.take_dims(0)?;
         let at = cx.wrap(dim, dims.len());
         Some([at.map_or(Dim::Unknown, |at| dims.get(at).copied().unwrap_or(Dim::Known(1)))])
@@ -155,23 +155,23 @@ fn slice_count(dim: usize) -> Shape {
 }
 
 /// Shapes for slices along dimension 3 if it is given, else for elements.
-fn consecutive_shapes() -> Shape {
-    let by_dim = |none: Shape, some: Shape| {
-        Shape::from(move |cx| if cx.is_none(3)? { none.result(0, cx) } else { some.result(0, cx) })
+fn consecutive_shapes() -> ResultShapes {
+    let by_dim = |none: ResultShapes, some: ResultShapes| {
+        ResultShapes::from(move |cx| if cx.is_none(3)? { none.result(0, cx) } else { some.result(0, cx) })
     };
-    let values = by_dim(Shape::ranked(1), slices(3));
-    let classes = by_dim(Shape::wanted(1, Shape::same_as(0)), slice_count(3));
-    let counts = by_dim(Shape::wanted(2, Shape::ranked(1)), Shape::ranked(1));
-    Shape::results([values, classes, counts])
+    let values = by_dim(ResultShapes::ranked(1), slices(3));
+    let classes = by_dim(ResultShapes::wanted(1, ResultShapes::same_as(0)), slice_count(3));
+    let counts = by_dim(ResultShapes::wanted(2, ResultShapes::ranked(1)), ResultShapes::ranked(1));
+    ResultShapes::results([values, classes, counts])
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let vector = || Shape::ranked(1);
+    let vector = || ResultShapes::ranked(1);
     // `inverse` and `counts` are the positions of the flags.
     let facts = |d: OpDef, inverse: usize, counts: Option<usize>| {
-        let classes = Shape::wanted(inverse, Shape::same_as(0));
-        let counts = counts.map(|flag| Shape::wanted(flag, vector()));
-        d.with(Shape::results([Some(vector()), Some(classes), counts].into_iter().flatten()))
+        let classes = ResultShapes::wanted(inverse, ResultShapes::same_as(0));
+        let counts = counts.map(|flag| ResultShapes::wanted(flag, vector()));
+        d.with(ResultShapes::results([Some(vector()), Some(classes), counts].into_iter().flatten()))
     };
     let dtypes = |n: usize| {
         let mut all = vec![Dtype::same_as(0)];
@@ -179,7 +179,8 @@ pub(super) fn family() -> Vec<OpDef> {
         Dtype::results(all)
     };
     // For slices along dimension 1.
-    let of_slices = |d: OpDef| d.with(Shape::results([slices(1), slice_count(1), vector()])).with(dtypes(3));
+    let of_slices =
+        |d: OpDef| d.with(ResultShapes::results([slices(1), slice_count(1), vector()])).with(dtypes(3));
     let yes = IValue::Bool;
     let dim = || IValue::Int(0);
     let doc =

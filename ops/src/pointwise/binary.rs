@@ -6,7 +6,7 @@ use super::number::{Number, Whole, floor_div, remainder};
 use super::pairs::{in_place, number_first};
 use crate::compute::computing;
 use crate::support::{Computed, in_range, with_variants};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::{OutputHint, binary_in, test_in, unary_in};
@@ -582,7 +582,8 @@ fn decorate(def: OpDef, overload: &str, facts: Facts) -> OpDef {
     let numeric = overload.contains("Scalar");
     let def =
         if facts.float { def.with(Dtype::float_promote([0, 1])) } else { def.with(Dtype::promote([0, 1])) };
-    let def = if numeric { def.with(Shape::same_as(0)) } else { def.with(Shape::broadcast([0, 1])) };
+    let def =
+        if numeric { def.with(ResultShapes::same_as(0)) } else { def.with(ResultShapes::broadcast([0, 1])) };
     let sample = if numeric { Sample::tensors(1) } else { Sample::tensors(2).broadcast() };
     let sample = if facts.positive { sample.floats().range(0.5, 3.0) } else { sample.floats() };
     let sample = if numeric { sample.then([flambeau_ir::IValue::Float(1.5)]) } else { sample };
@@ -605,7 +606,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let doc = "`self / other`, rounded by `rounding_mode`: `None`, `trunc` or `floor`.";
         all.extend(with_variants(name, overload, doc, div_mode, |def| {
             let numeric = overload.starts_with("Scalar");
-            let shape = if numeric { Shape::same_as(0) } else { Shape::broadcast([0, 1]) };
+            let shape = if numeric { ResultShapes::same_as(0) } else { ResultShapes::broadcast([0, 1]) };
             let sample = if numeric {
                 Sample::tensors(1).then([flambeau_ir::IValue::Float(1.5)])
             } else {
@@ -622,7 +623,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let doc = "`max(self + alpha * other, 0)`.";
         all.extend(with_variants("aten::_add_relu", overload, doc, add_relu, |def| {
             let numeric = overload == "Scalar";
-            let shape = if numeric { Shape::same_as(0) } else { Shape::broadcast([0, 1]) };
+            let shape = if numeric { ResultShapes::same_as(0) } else { ResultShapes::broadcast([0, 1]) };
             let sample = if numeric {
                 Sample::tensors(1).then([flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Int(1)])
             } else {
@@ -648,11 +649,12 @@ pub(super) fn family() -> Vec<OpDef> {
         },
         |def| {
             let sample = Sample::args(|g| {
-                let elements = flambeau_exec::sample::Elements { lo: 0.5, hi: 3.0, ..Default::default() };
+                let elements =
+                    flambeau_exec::sample::ElementDistribution { lo: 0.5, hi: 3.0, ..Default::default() };
                 let y = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &elements);
                 vec![flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Tensor(y)]
             });
-            def.with(Shape::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
+            def.with(ResultShapes::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
         },
     ));
     let doc = "A number raised to the power of each element.";
@@ -661,7 +663,7 @@ pub(super) fn family() -> Vec<OpDef> {
             let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());
             vec![flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Tensor(x)]
         });
-        def.with(Shape::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
+        def.with(ResultShapes::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
     }));
     all
 }

@@ -4,7 +4,7 @@ use super::binary::{Other, apply, compare};
 use super::pairs::in_place;
 use crate::compute::computing;
 use crate::support::{Computed, with_variants};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::Float;
@@ -221,7 +221,11 @@ fn defs(&(name, overloads, doc, f, tile): &Row, to_bool: bool) -> Vec<OpDef> {
         with_variants(name, overload, doc, f, |def| {
             let numeric = overload.contains("Scalar");
             let def = if to_bool { def.with(Dtype::bool()) } else { def.with(Dtype::promote([0, 1])) };
-            let def = if numeric { def.with(Shape::same_as(0)) } else { def.with(Shape::broadcast([0, 1])) };
+            let def = if numeric {
+                def.with(ResultShapes::same_as(0))
+            } else {
+                def.with(ResultShapes::broadcast([0, 1]))
+            };
             let sample = if numeric { Sample::tensors(1) } else { Sample::tensors(2).broadcast() };
             let sample = if to_bool { sample.numbers() } else { sample.ints().range(0.0, 5.0) };
             let sample = if numeric { sample.then([IValue::Int(2)]) } else { sample };

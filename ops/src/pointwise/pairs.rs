@@ -4,8 +4,8 @@ use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
 use crate::compute::computing;
 use crate::support::{Computed, InPlaceRules, fresh, inplace_by, into_out, into_outputs, op};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary};
@@ -55,12 +55,13 @@ pub(super) fn pairs(
         let facts = |d: OpDef| {
             let dtype = dtype.clone();
             let shape = match (first_is_number, second_is_number) {
-                (true, _) => Shape::same_as(1),
-                (_, true) => Shape::same_as(0),
-                _ => Shape::broadcast([0, 1]),
+                (true, _) => ResultShapes::same_as(1),
+                (_, true) => ResultShapes::same_as(0),
+                _ => ResultShapes::broadcast([0, 1]),
             };
             let draw = Sample::args(move |g| {
-                let elements = Elements { lo: range.0, hi: range.1, ..Elements::default() };
+                let elements =
+                    ElementDistribution { lo: range.0, hi: range.1, ..ElementDistribution::default() };
                 let full = sample::shape(g, 0, 3);
                 let kind = *g.pick(&elements.dtypes);
                 let tensor = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
@@ -300,7 +301,7 @@ pub(super) fn in_place(
 ) -> OpDef {
     OpDef::overload(name, overload)
         .with(Doc("In place: the result replaces the first argument's elements."))
-        .with(Shape::same_as(0))
+        .with(ResultShapes::same_as(0))
         .with(Dtype::same_as(0))
         .with(inplace_by(InPlaceRules::of(name, overload), f))
 }
@@ -310,7 +311,7 @@ fn promotes() -> Dtype {
 }
 
 fn two_floats(d: OpDef) -> OpDef {
-    d.with(Shape::broadcast([0, 1])).with(Sample::tensors(2).broadcast().floats())
+    d.with(ResultShapes::broadcast([0, 1])).with(Sample::tensors(2).broadcast().floats())
 }
 
 type Named = (&'static str, &'static str, fn(&KernelCx<'_>) -> Computed);
@@ -392,7 +393,8 @@ fn ints_from(
             let facts = move |d: OpDef| {
                 let sample = if numeric {
                     Sample::args(|g| {
-                        let elements = Elements { lo: 0.0, hi: 5.0, ..Elements::default() };
+                        let elements =
+                            ElementDistribution { lo: 0.0, hi: 5.0, ..ElementDistribution::default() };
                         vec![
                             IValue::Int(5),
                             IValue::Tensor(sample::tensor(g, &[2, 3], DType::I32, &elements)),
@@ -401,7 +403,7 @@ fn ints_from(
                 } else {
                     Sample::tensors(2).broadcast().ints().range(0.0, 9.0)
                 };
-                let shape = if numeric { Shape::same_as(1) } else { Shape::broadcast([0, 1]) };
+                let shape = if numeric { ResultShapes::same_as(1) } else { ResultShapes::broadcast([0, 1]) };
                 d.with(shape).with(promotes()).with(sample.exact().not_differentiable())
             };
             op(name, overload, doc).facts(facts).one(move |cx| f(Pair::of(cx)?))

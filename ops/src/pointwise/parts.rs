@@ -2,7 +2,7 @@
 
 use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::TensorFact;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::unary;
@@ -27,7 +27,7 @@ fn views() -> impl Iterator<Item = OpDef> {
     ["aten::conj", "aten::_conj"].into_iter().map(|name| {
         let sample = Sample::tensors(1).rank(2, 2).not_differentiable().dtypes(&[DType::C64, DType::C128]);
         let doc = Doc("The complex conjugate; a real tensor is returned unchanged.");
-        let sizes = Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)));
+        let sizes = ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)));
         let def = OpDef::named(name).with(doc).with(sizes).with(Dtype::same_as(0));
         def.with(sample).with(kernel(|cx| {
             let result = conj(cx, cx.tensor(0)?)?;
@@ -67,7 +67,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = views().collect();
     let doc = "Rounded to a number of decimal places, ties to even.";
     let decimals = |d: OpDef| {
-        d.with(Shape::same_as(0))
+        d.with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().then([IValue::Int(1)]).not_differentiable())
     };
@@ -75,7 +75,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("special_round", "", doc).facts(decimals).one(round_decimals));
     let doc = "Mantissas and exponents of two.";
     let facts = |d: OpDef| {
-        d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+        d.with(ResultShapes::results([ResultShapes::same_as(0), ResultShapes::same_as(0)]))
             .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I32)]))
             .with(Sample::tensors(1).floats().not_differentiable())
     };

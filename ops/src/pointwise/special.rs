@@ -6,7 +6,7 @@
 
 use super::pairs::{Pair, in_place, pairs};
 use crate::support::{Computed, OutputLayout, fresh, into_out, into_outputs, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::{binary_in, unary_in};
@@ -81,7 +81,7 @@ fn check(dtype: DType, f16_support: F16Support, name: &'static str) -> Result<DT
 }
 
 fn of_floats(d: OpDef) -> OpDef {
-    d.with(Shape::same_as(0))
+    d.with(ResultShapes::same_as(0))
         .with(Dtype::float_promote([0]))
         .with(Sample::tensors(1).floats().range(0.05, 0.95))
 }
@@ -294,7 +294,7 @@ fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn gammas() -> Vec<OpDef> {
-    let floats = |d: OpDef, at: usize| d.with(Shape::same_as(at)).with(Dtype::float_promote([at]));
+    let floats = |d: OpDef, at: usize| d.with(ResultShapes::same_as(at)).with(Dtype::float_promote([at]));
     let doc = "Derivative `n` of the digamma function.";
     let facts = |d: OpDef| {
         let sample = Sample::args(|g| {

@@ -5,7 +5,7 @@ use super::number::Number;
 use super::unary::{ByPieces, Tabulated};
 use crate::compute::computing;
 use crate::support::{Computed, in_range, with_variants, with_variants_named};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
@@ -457,7 +457,7 @@ fn activations() -> Vec<OpDef> {
                 "aten::logit" | "aten::special_logit" => Dtype::float_promote([0]),
                 _ => Dtype::same_as(0),
             };
-            def.with(Shape::same_as(0)).with(dtype).with(sample)
+            def.with(ResultShapes::same_as(0)).with(dtype).with(sample)
         }));
     }
     all
@@ -476,8 +476,8 @@ fn bounds() -> Vec<OpDef> {
                 };
                 // Tensor bounds broadcast with the elements, and either may be missing.
                 let def = match overload.is_empty() {
-                    true => def.with(Shape::same_as(0)),
-                    false => def.with(Shape::broadcast(0..operands)),
+                    true => def.with(ResultShapes::same_as(0)),
+                    false => def.with(ResultShapes::broadcast(0..operands)),
                 };
                 def.with(Dtype::promote(0..operands)).with(sample)
             }));
@@ -508,8 +508,11 @@ fn selections() -> Vec<OpDef> {
                         _ => vec![condition, number.clone(), number],
                     }
                 });
-                let shape =
-                    if overload == "Scalar" { Shape::same_as(0) } else { Shape::broadcast([0, 1, 2]) };
+                let shape = if overload == "Scalar" {
+                    ResultShapes::same_as(0)
+                } else {
+                    ResultShapes::broadcast([0, 1, 2])
+                };
                 def.with(shape).with(Dtype::promote([1, 2])).with(sample)
             },
         ));
@@ -529,7 +532,7 @@ fn selections() -> Vec<OpDef> {
                 };
                 vec![IValue::Tensor(x), IValue::Tensor(mask), value]
             });
-            def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+            def.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
         }));
     }
     all
@@ -538,7 +541,7 @@ fn selections() -> Vec<OpDef> {
 pub(super) fn family() -> Vec<OpDef> {
     let three = |dtype: fn() -> Dtype| {
         move |def: OpDef| {
-            def.with(Shape::broadcast([0, 1, 2]))
+            def.with(ResultShapes::broadcast([0, 1, 2]))
                 .with(dtype())
                 .with(Sample::tensors(3).broadcast().floats().range(0.5, 3.0))
         }
@@ -552,7 +555,7 @@ pub(super) fn family() -> Vec<OpDef> {
     all.extend(with_variants("aten::lerp", "Tensor", doc, lerp, common));
     all.extend(with_variants("aten::lerp", "Scalar", doc, lerp, |def| {
         let sample = Sample::tensors(2).floats().then([IValue::Float(0.25)]);
-        def.with(Shape::broadcast([0, 1])).with(Dtype::common([0, 1])).with(sample)
+        def.with(ResultShapes::broadcast([0, 1])).with(Dtype::common([0, 1])).with(sample)
     }));
     all.extend(activations());
     all.extend(bounds());
@@ -560,7 +563,7 @@ pub(super) fn family() -> Vec<OpDef> {
     all.push(
         OpDef::named("aten::prelu")
             .with(flambeau_ir::Doc("`x` if positive, else `weight * x`, one weight per channel."))
-            .with(Shape::same_as(0))
+            .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().rank(1, 1).then([IValue::Tensor(
                 Tensor::scalar(Scalar::Float(0.25), DType::F32).expect("invariant: one element can be made"),

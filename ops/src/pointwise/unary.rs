@@ -5,7 +5,7 @@ use super::number::{Number, quotient};
 use crate::compute::computing;
 use crate::support::{Computed, with_variants};
 use crate::synonyms::canonical;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
 use flambeau_exec::{KernelCx, Sample};
 use flambeau_ir::OpDef;
@@ -452,7 +452,7 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
         };
         let sample = Sample::tensors(1).range(0.05, 0.95);
         let sample = if name == "aten::bitwise_not" { sample.ints() } else { sample.floats() };
-        let def = def.with(Shape::same_as(0)).with(sample);
+        let def = def.with(ResultShapes::same_as(0)).with(sample);
         match tile {
             Some(op) => def.with(Pointwise::unary(op)),
             None => def,

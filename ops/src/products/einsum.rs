@@ -8,8 +8,8 @@
 use crate::pointwise::product_of;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact, wrap};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
@@ -289,7 +289,7 @@ fn einsum_of_sublists(cx: &KernelCx<'_>) -> Computed {
 
 /// `(self, other, dims_self, dims_other)`.
 fn tensordot(cx: &KernelCx<'_>) -> Computed {
-    let (a, b, da, db) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?, cx.ints(3)?);
+    let (mut a, mut b, da, db) = (cx.tensor(0)?.clone(), cx.tensor(1)?.clone(), cx.ints(2)?, cx.ints(3)?);
     let wrong = |what: String| KernelError::input(what);
     if da.len() != db.len() {
         return Err(wrong("both dimension lists should have same length".to_owned()));
@@ -313,6 +313,13 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
         if let Some((dim, _)) = taken.into_iter().find(|(d, side)| matches!(side[*d], Label::Letter(_))) {
             return Err(wrong(format!("dim {dim} appears multiple times in the list of dims")));
         }
+        // A dimension that meets one of size 1 is summed, in the dtype of the operand.
+        let sum = |x: &Tensor, dim: usize| reduce::sum(x, Some(&[dim as i64]), true, Some(x.dtype()));
+        if n == 1 && m != 1 {
+            a = sum(&a, i)?;
+        } else if m == 1 && n != 1 {
+            b = sum(&b, j)?;
+        }
         left[i] = Label::Letter(i as u8);
         right[j] = Label::Letter(i as u8);
     }
@@ -325,8 +332,8 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
         .filter(|(l, _)| open(l))
         .map(|(_, n)| *n)
         .collect();
-    let a = Term { x: a.clone(), labels: left }.squeezed()?;
-    let b = Term { x: b.clone(), labels: right }.squeezed()?;
+    let a = Term { x: a, labels: left }.squeezed()?;
+    let b = Term { x: b, labels: right }.squeezed()?;
     let product = multiply(a, b, &output, |l| output.contains(&l))?;
     let order: Vec<i64> =
         output.iter().filter_map(|l| product.labels.iter().position(|m| m == l).map(|d| d as i64)).collect();
@@ -368,25 +375,27 @@ fn left_over(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "Products summed over named dimensions.";
     let draw = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
-        sample::tensor(g, sizes, DType::F32, &Elements::default())
+        sample::tensor(g, sizes, DType::F32, &ElementDistribution::default())
     };
     let facts = |d: OpDef| {
-        d.with(Shape::from(named)).with(Dtype::of_inexact(1)).with(Sample::args(move |g| {
+        d.with(ResultShapes::from(named)).with(Dtype::of_inexact(1)).with(Sample::args(move |g| {
             let tensors = vec![draw(g, &[2, 3]), draw(g, &[3, 4])];
             vec![IValue::str("ij,jk->ki"), IValue::List(List::from_tensors(tensors))]
         }))
     };
     let mut defs = op("einsum", "", doc).facts(facts).one(einsum);
     let facts = |d: OpDef| {
-        d.with(Shape::from(|_| None::<TensorFact>)).with(Dtype::of_inexact(0)).with(Sample::args(move |g| {
-            let (a, b) = (draw(g, &[2, 3]), draw(g, &[3, 4]));
-            vec![IValue::Tensor(a), IValue::ints(vec![0, 1]), IValue::Tensor(b), IValue::ints(vec![1, 2])]
-        }))
+        d.with(ResultShapes::from(|_| None::<TensorFact>)).with(Dtype::of_inexact(0)).with(Sample::args(
+            move |g| {
+                let (a, b) = (draw(g, &[2, 3]), draw(g, &[3, 4]));
+                vec![IValue::Tensor(a), IValue::ints(vec![0, 1]), IValue::Tensor(b), IValue::ints(vec![1, 2])]
+            },
+        ))
     };
     defs.extend(op("einsum", "sublist", doc).without_out().facts(facts).one(einsum_of_sublists));
     let doc = "The sum of products over pairs of dimensions.";
     let facts = |d: OpDef| {
-        d.with(Shape::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
+        d.with(ResultShapes::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
             let (a, b) = (draw(g, &[2, 3, 4]), draw(g, &[4, 3, 2]));
             vec![IValue::Tensor(a), IValue::Tensor(b), IValue::ints(vec![1, 2]), IValue::ints(vec![1, 0])]
         }))

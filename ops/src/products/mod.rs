@@ -6,7 +6,7 @@ mod vectors;
 use crate::compute::computing;
 use crate::pointwise::product_of;
 use crate::support::{Computed, fitting, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
@@ -135,7 +135,7 @@ fn linear(cx: &KernelCx<'_>) -> Computed {
 /// Samples: tensors of the given sizes.
 fn sized(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g: &mut Gen<'_>| {
-        let elements = flambeau_exec::sample::Elements::default();
+        let elements = flambeau_exec::sample::ElementDistribution::default();
         sizes
             .iter()
             .map(|s| IValue::Tensor(flambeau_exec::sample::tensor(g, s, DType::F32, &elements)))
@@ -150,7 +150,7 @@ struct Row {
     name: &'static str,
     doc: &'static str,
     run: Run,
-    shape: fn() -> Shape,
+    shape: fn() -> ResultShapes,
     dtype: fn() -> Dtype,
     sizes: &'static [&'static [i64]],
 }
@@ -160,7 +160,7 @@ const ROWS: &[Row] = &[
         name: "aten::mm",
         doc: "Product of two matrices.",
         run: mm,
-        shape: || Shape::matmul(0, 1),
+        shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3, 4]],
     },
@@ -168,7 +168,7 @@ const ROWS: &[Row] = &[
         name: "aten::bmm",
         doc: "Products of two batches of matrices.",
         run: bmm,
-        shape: || Shape::matmul(0, 1),
+        shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[2, 3, 4]],
     },
@@ -176,7 +176,7 @@ const ROWS: &[Row] = &[
         name: "aten::mv",
         doc: "Product of a matrix and a vector.",
         run: mv,
-        shape: || Shape::matmul(0, 1),
+        shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3]],
     },
@@ -184,7 +184,7 @@ const ROWS: &[Row] = &[
         name: "aten::dot",
         doc: "Product of two vectors.",
         run: dot,
-        shape: Shape::scalar,
+        shape: ResultShapes::scalar,
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[3], &[3]],
     },
@@ -192,7 +192,7 @@ const ROWS: &[Row] = &[
         name: "aten::matmul aten::linalg_matmul",
         doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
         run: any_rank,
-        shape: || Shape::matmul(0, 1),
+        shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[3, 4]],
     },
@@ -200,7 +200,7 @@ const ROWS: &[Row] = &[
         name: "aten::addmm",
         doc: "`beta * self + alpha * (mat1 @ mat2)`.",
         run: addmm,
-        shape: || Shape::matmul(1, 2),
+        shape: || ResultShapes::matmul(1, 2),
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[4], &[2, 3], &[3, 4]],
     },
@@ -208,7 +208,7 @@ const ROWS: &[Row] = &[
         name: "aten::baddbmm",
         doc: "`beta * self + alpha * (batch1 @ batch2)`.",
         run: baddbmm,
-        shape: || Shape::matmul(1, 2),
+        shape: || ResultShapes::matmul(1, 2),
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2, 2, 4], &[2, 2, 3], &[2, 3, 4]],
     },
@@ -216,7 +216,7 @@ const ROWS: &[Row] = &[
         name: "aten::addmv",
         doc: "`beta * self + alpha * (mat @ vec)`.",
         run: addmv,
-        shape: || Shape::matmul(1, 2),
+        shape: || ResultShapes::matmul(1, 2),
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2], &[2, 3], &[3]],
     },
@@ -224,7 +224,7 @@ const ROWS: &[Row] = &[
         name: "aten::outer",
         doc: "The outer product of two vectors.",
         run: outer,
-        shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
+        shape: || ResultShapes::from(|_| None::<flambeau_analysis::shape::Fact>),
         dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
     },
@@ -232,7 +232,7 @@ const ROWS: &[Row] = &[
         name: "aten::ger",
         doc: "The outer product of two vectors.",
         run: outer,
-        shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
+        shape: || ResultShapes::from(|_| None::<flambeau_analysis::shape::Fact>),
         dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
     },
@@ -240,7 +240,7 @@ const ROWS: &[Row] = &[
         name: "aten::linear",
         doc: "`input @ weight.T + bias`.",
         run: linear,
-        shape: || Shape::linear(0, 1),
+        shape: || ResultShapes::linear(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[4, 3], &[4]],
     },

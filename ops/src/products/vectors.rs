@@ -6,8 +6,8 @@ use crate::linalg::{Empty, wide_dtype};
 use crate::pointwise::{difference_of, product_of};
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
-use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::sample::{self, Elements};
+use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
@@ -336,18 +336,18 @@ fn sized(sizes: &'static [&'static [i64]]) -> Sample {
 }
 
 fn draw(g: &mut Gen<'_>, sizes: &[i64]) -> Tensor {
-    sample::tensor(g, sizes, DType::F32, &Elements::default())
+    sample::tensor(g, sizes, DType::F32, &ElementDistribution::default())
 }
 
 type Run = fn(&KernelCx<'_>) -> Computed;
 
-fn both() -> Shape {
-    Shape::broadcast([0, 1])
+fn both() -> ResultShapes {
+    ResultShapes::broadcast([0, 1])
 }
 
 /// Shape: the broadcast sizes without the dimension in argument 2.
-fn along_summed() -> Shape {
-    Shape::from(|cx| {
+fn along_summed() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
         let mut dims = broadcast_dims(&[&x, &y], cx.symbols)?;
         let at = cx.axis(2, dims.len())?;
@@ -357,8 +357,8 @@ fn along_summed() -> Shape {
 }
 
 /// Shape of a matrix: two sizes, each given as `(operand, dimension)`.
-fn matrix_of(rows: (usize, usize), columns: (usize, usize)) -> Shape {
-    Shape::from(move |cx| {
+fn matrix_of(rows: (usize, usize), columns: (usize, usize)) -> ResultShapes {
+    ResultShapes::from(move |cx| {
         let rows = cx.take_dims(rows.0)?.get(rows.1).copied()?;
         let columns = cx.take_dims(columns.0)?.get(columns.1).copied()?;
         Some(TensorFact::of_dims([rows, columns]))
@@ -399,12 +399,12 @@ fn chain_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 }
 
 /// Names, documentation, function, shape rule, sample sizes, dtype of the result.
-const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], fn() -> Dtype)] = &[
+const ROWS: &[(&str, &str, Run, fn() -> ResultShapes, &[&[i64]], fn() -> Dtype)] = &[
     (
         "vdot",
         "The dot product of two vectors, the first one conjugated.",
         vdot,
-        Shape::scalar,
+        ResultShapes::scalar,
         &[&[3], &[3]],
         || Dtype::promote([0]),
     ),
@@ -420,7 +420,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], fn() -> Dtype)] = &[
         "inner",
         "Products of vectors along the last dimensions.",
         inner,
-        || Shape::from(inner_dims),
+        || ResultShapes::from(inner_dims),
         &[&[2, 3], &[4, 3]],
         || Dtype::promote([0, 1]),
     ),
@@ -436,7 +436,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], fn() -> Dtype)] = &[
         "kron",
         "The Kronecker product.",
         kron,
-        || Shape::from(kron_dims),
+        || ResultShapes::from(kron_dims),
         &[&[2, 3], &[3, 2]],
         || Dtype::promote_alike([0, 1]),
     ),
@@ -472,7 +472,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("addbmm", "", doc).facts(sums).resizing().one(addbmm));
     let doc = "The product of a chain of matrices.";
     let list = |d: OpDef| {
-        d.with(Shape::from(chain_dims)).with(Dtype::same_as(0)).with(Sample::args(|g| {
+        d.with(ResultShapes::from(chain_dims)).with(Dtype::same_as(0)).with(Sample::args(|g| {
             let all = vec![draw(g, &[2, 3]), draw(g, &[3, 4]), draw(g, &[4, 2])];
             vec![IValue::List(List::from_tensors(all))]
         }))
@@ -482,7 +482,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "A power of a square matrix; negative powers are those of its inverse.";
     let power = |d: OpDef| {
         // Inverses are column-major, so the strides are unknown.
-        d.with(Shape::dims(|cx| cx.take_dims(0))).with(Dtype::same_as(0)).with(
+        d.with(ResultShapes::dims(|cx| cx.take_dims(0))).with(Dtype::same_as(0)).with(
             Sample::args(|g| vec![IValue::Tensor(draw(g, &[3, 3])), IValue::Int(g.int(-2, 4))])
                 .tolerance(1e-3, 1e-3),
         )

@@ -2,7 +2,7 @@
 
 use super::dims_sample;
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
@@ -34,17 +34,17 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(name, "", doc)
                 .out("all_out")
-                .facts(|d| d.with(Shape::scalar()).with(dtype()).with(sample()))
+                .facts(|d| d.with(ResultShapes::scalar()).with(dtype()).with(sample()))
                 .one(move |cx| Ok(f(cx.tensor(0)?, None, false)?)),
         );
         let along = || sample().rank(1, 3).then([IValue::Int(0)]);
         defs.extend(
             op(name, "dim", doc)
                 .out("out")
-                .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype()).with(along()))
+                .facts(|d| d.with(ResultShapes::reduce(1, 2)).with(dtype()).with(along()))
                 .one(move |cx| Ok(f(cx.tensor(0)?, Some(&[cx.int(1)?]), cx.boolean(2)?)?)),
         );
-        let sizes = || super::over_named(Shape::reduce(1, 2));
+        let sizes = || super::over_named(ResultShapes::reduce(1, 2));
         let facts = |d: OpDef| d.with(sizes()).with(dtype()).with(dims_sample());
         defs.extend(
             op(name, "dims", doc)

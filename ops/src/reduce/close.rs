@@ -1,7 +1,7 @@
 //! Comparison of tensors: equal or close.
 
 use crate::support::{Computed, kernel, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, OpDef};
 use flambeau_tensor::loops::binary;
@@ -75,7 +75,7 @@ fn equal(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
 pub(super) fn family() -> Vec<OpDef> {
     let two = || Sample::tensors(2).floats().exact().not_differentiable();
     let mut defs = op("isclose", "", "Whether elements are within `atol + rtol * |other|` of each other.")
-        .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::bool()).with(two()))
+        .facts(|d| d.with(ResultShapes::broadcast([0, 1])).with(Dtype::bool()).with(two()))
         .one(isclose);
     defs.push(
         OpDef::named("aten::allclose")

@@ -3,7 +3,7 @@
 use crate::pointwise::{difference_of, product_of, quotient_of};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::unary;
@@ -177,7 +177,7 @@ fn unweighted(cx: &ShapeCx<'_>) -> Option<DType> {
 pub(super) fn family() -> Vec<OpDef> {
     let matrix = |d: OpDef| {
         let sample = Sample::tensors(1).floats().rank(2, 2).not_differentiable();
-        d.with(Shape::from(between_rows)).with(Dtype::from(unweighted)).with(sample)
+        d.with(ResultShapes::from(between_rows)).with(Dtype::from(unweighted)).with(sample)
     };
     let mut defs = op("cov", "", "Covariance of the rows of a matrix.").facts(matrix).one(cov);
     defs.extend(op("corrcoef", "", "Correlation of the rows of a matrix.").facts(matrix).one(corrcoef));

@@ -2,7 +2,7 @@
 
 use super::one_dim;
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
 use flambeau_tensor::math::{Float, Real, complex};
@@ -72,13 +72,14 @@ pub(super) fn family() -> Vec<OpDef> {
     let rows: [(&str, &'static str, Sum); 2] =
         [("cumsum", "Cumulative sum.", reduce::cumsum), ("cumprod", "Cumulative product.", reduce::cumprod)];
     for (name, doc, f) in rows {
-        let facts =
-            |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::sum_of(0))).with(one_dim());
+        let facts = |d: OpDef| {
+            d.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::sum_of(0))).with(one_dim())
+        };
         let row = op(name, "", doc).facts(facts).typed_at(2);
         defs.extend(row.one(move |cx| Ok(f(cx.tensor(0)?, cx.int(1)?, cx.opt_dtype(2)?)?)));
     }
     let both = |d: OpDef| {
-        d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+        d.with(ResultShapes::results([ResultShapes::same_as(0), ResultShapes::same_as(0)]))
             .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
             .with(one_dim())
     };
@@ -86,7 +87,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("cummax", "", doc).facts(both).several(|cx| extremes(cx, true, "cummax_cpu")));
     let doc = "The cumulative minimum, and its index.";
     defs.extend(op("cummin", "", doc).facts(both).several(|cx| extremes(cx, false, "cummin_cpu")));
-    let facts = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(one_dim());
+    let facts = |d: OpDef| d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(one_dim());
     let doc = "The logarithm of the cumulative sum of exponentials.";
     defs.extend(op("logcumsumexp", "", doc).facts(facts).one(logcumsumexp));
     defs

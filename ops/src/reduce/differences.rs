@@ -4,7 +4,7 @@ use crate::join::cat;
 use crate::pointwise::{difference_of, product_of, sum_of};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::{Promotion, to_float};
@@ -166,8 +166,8 @@ fn shorter(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 
 /// Shape for `(y, x or dx, dim)`: the dimension is removed, or shorter by one for cumulative sums. Coordinates of rank
 /// above 1 are broadcast, so the shape is unknown.
-fn area_dims(step_by_step: bool) -> Shape {
-    Shape::from(move |cx| {
+fn area_dims(step_by_step: bool) -> ResultShapes {
+    ResultShapes::from(move |cx| {
         let mut dims = cx.take_dims(0)?;
         if !cx.is_number(1) && cx.rank(1)? > 1 {
             return None;
@@ -210,7 +210,7 @@ fn area_dtype(at_once: bool) -> Dtype {
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Sample::tensors(1).floats().rank(1, 3);
     let mut defs = op("diff", "", "Differences of adjacent elements along a dimension, `n` times.")
-        .facts(|d| d.with(Shape::from(shorter)).with(joined()).with(vector()))
+        .facts(|d| d.with(ResultShapes::from(shorter)).with(joined()).with(vector()))
         .one(diff);
     let same = || Sample::tensors(2).floats().rank(1, 2);
     let number = || vector().then([IValue::Float(0.5)]);

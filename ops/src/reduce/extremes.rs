@@ -2,7 +2,7 @@
 
 use super::{dims_sample, one_dim};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Fault, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce, wrap_dim};
@@ -85,7 +85,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("amin", "min", "The smallest element.", reduce::amin, "min_all"),
     ];
     for (name, short, doc, f, kernel) in rows {
-        let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::same_as(0)).with(dims_sample());
+        let facts = |d: OpDef| d.with(ResultShapes::reduce(1, 2)).with(Dtype::same_as(0)).with(dims_sample());
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| {
             let dims = cx.ints(1)?;
             let dims = (!dims.is_empty()).then_some(&dims[..]);
@@ -93,14 +93,14 @@ pub(super) fn family() -> Vec<OpDef> {
         }));
         let facts = |d: OpDef| {
             let sample = Sample::tensors(1).floats().rank(1, 3);
-            d.with(Shape::scalar()).with(Dtype::same_as(0)).with(sample)
+            d.with(ResultShapes::scalar()).with(Dtype::same_as(0)).with(sample)
         };
         let row = op(short, "", doc).out("unary_out").facts(facts);
         defs.extend(row.one(move |cx| of_all(cx.tensor(0)?, f, kernel)));
     }
     let doc = "The maxima or minima along a dimension, and their indices.";
     let both = |d: OpDef| {
-        d.with(Shape::results([Shape::reduce(1, 2), Shape::reduce(1, 2)]))
+        d.with(ResultShapes::results([ResultShapes::reduce(1, 2), ResultShapes::reduce(1, 2)]))
             .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
             .with(one_dim())
     };
@@ -112,18 +112,19 @@ pub(super) fn family() -> Vec<OpDef> {
     let rows: [(&str, ArgReduction, &'static str); 2] =
         [("argmax", reduce::argmax, "argmax_cpu"), ("argmin", reduce::argmin, "argmin_cpu")];
     for (name, f, kernel) in rows {
-        let facts =
-            |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::fixed(DType::I64)).with(one_dim().exact());
+        let facts = |d: OpDef| {
+            d.with(ResultShapes::reduce(1, 2)).with(Dtype::fixed(DType::I64)).with(one_dim().exact())
+        };
         let row = op(name, "", "The index of the maximum or minimum.").facts(facts);
         defs.extend(row.one(move |cx| arg_reduction(cx, f, kernel)));
     }
     let doc = "The smallest and the largest element.";
     let some = || Sample::tensors(1).floats().rank(1, 3).exact();
     let dtypes = || Dtype::results([Dtype::same_as(0), Dtype::same_as(0)]);
-    let shapes = || Shape::results([Shape::reduce(1, 2), Shape::reduce(1, 2)]);
+    let shapes = || ResultShapes::results([ResultShapes::reduce(1, 2), ResultShapes::reduce(1, 2)]);
     let row = op("aminmax", "", doc).facts(|d| d.with(shapes()).with(dtypes()).with(some()));
     defs.extend(row.several(|cx| aminmax(cx, cx.opt_int(1)?, cx.boolean(2)?)));
-    let single = || Shape::results([Shape::scalar(), Shape::scalar()]);
+    let single = || ResultShapes::results([ResultShapes::scalar(), ResultShapes::scalar()]);
     let row = op("_aminmax", "", doc).facts(|d| d.with(single()).with(dtypes()).with(some()));
     defs.extend(row.several(|cx| aminmax(cx, None, false)));
     let sample = || some().then([IValue::Int(0)]);

@@ -13,7 +13,7 @@ mod variance;
 
 pub(crate) use norms::{check_identity, norm_dtype, vector_norm};
 
-use flambeau_analysis::Shape;
+use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::{Fact, TensorFact};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
@@ -38,8 +38,8 @@ pub(crate) fn family() -> Vec<OpDef> {
 type Reduction = fn(&Tensor, Option<&[i64]>, bool, Option<DType>) -> Result<Tensor, TensorError>;
 
 /// Shape of a reduction over the dimensions in argument 1, where an empty list reduces nothing.
-fn over_named(reduced: Shape) -> Shape {
-    Shape::from(move |cx| match cx.ints(1) {
+fn over_named(reduced: ResultShapes) -> ResultShapes {
+    ResultShapes::from(move |cx| match cx.ints(1) {
         Some(dims) if dims.is_empty() => Some(Fact::Tensor(TensorFact::of_dims(cx.take_dims(0)?))),
         _ => reduced.result(0, cx),
     })

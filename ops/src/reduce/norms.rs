@@ -3,7 +3,7 @@
 use super::dims_sample;
 use crate::pointwise::{difference_of, product_of};
 use crate::support::{Computed, OutputLayout, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
@@ -205,7 +205,7 @@ fn logsumexp(cx: &KernelCx<'_>) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "The `p`-norm of the elements: the root of the sum of their `p`th powers.";
-    let all = |d: OpDef| d.with(Shape::scalar());
+    let all = |d: OpDef| d.with(ResultShapes::scalar());
     // Magnitudes are real.
     let named = |at: usize| Dtype::from(move |cx| cx.dtype_arg(at)?.map(DType::to_real));
     let one = || Sample::tensors(1).floats().rank(1, 3).not_differentiable();
@@ -224,7 +224,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .out("out")
             .facts(|d| {
                 let sample = one().then([IValue::Float(2.0), dims()]);
-                d.with(Shape::reduce(2, 3)).with(Dtype::real_of(0)).with(sample)
+                d.with(ResultShapes::reduce(2, 3)).with(Dtype::real_of(0)).with(sample)
             })
             .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, Some(&cx.ints(2)?), cx.boolean(3)?, None)),
     );
@@ -233,7 +233,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .out("dtype_out")
             .facts(|d| {
                 let args = [IValue::Float(2.0), dims(), IValue::Bool(true), single()];
-                d.with(Shape::reduce(2, 3)).with(named(4)).with(one().then(args))
+                d.with(ResultShapes::reduce(2, 3)).with(named(4)).with(one().then(args))
             })
             .one(|cx| {
                 let dtype = Some(cx.dtype(4)?);
@@ -242,7 +242,8 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let row =
         op("frobenius_norm", "dim", "The root of the sum of squared magnitudes over dimensions.").out("out");
-    let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::real_of(0)).with(one().then([dims()]));
+    let facts =
+        |d: OpDef| d.with(ResultShapes::reduce(1, 2)).with(Dtype::real_of(0)).with(one().then([dims()]));
     defs.extend(
         row.facts(facts).one(|cx| vector_norm(cx.tensor(0)?, 2.0, Some(&cx.ints(1)?), cx.boolean(2)?, None)),
     );
@@ -262,12 +263,12 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("renorm", "", "The tensor with slices along a dimension scaled down to a maximal norm.")
             .output_layout(OutputLayout::RowMajor)
-            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(matrix().then(args())))
+            .facts(|d| d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(matrix().then(args())))
             .one(renorm),
     );
     defs.extend(
         op("logsumexp special_logsumexp", "", "The logarithm of the sum of exponentials.")
-            .facts(|d| d.with(Shape::reduce(1, 2)).with(Dtype::float_promote([0])).with(dims_sample()))
+            .facts(|d| d.with(ResultShapes::reduce(1, 2)).with(Dtype::float_promote([0])).with(dims_sample()))
             .one(logsumexp),
     );
     defs

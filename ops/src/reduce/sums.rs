@@ -2,7 +2,7 @@
 
 use super::{Reduction, dims_sample, one_dim};
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary, unary_in};
@@ -139,14 +139,14 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     let mut defs = Vec::new();
     for row in &rows {
-        let all = op(row.name, "", row.doc)
-            .out(row.out[0])
-            .facts(|d| d.with(Shape::scalar()).with(dtype(row.name, 1)).with(Sample::tensors(1).floats()));
+        let all = op(row.name, "", row.doc).out(row.out[0]).facts(|d| {
+            d.with(ResultShapes::scalar()).with(dtype(row.name, 1)).with(Sample::tensors(1).floats())
+        });
         defs.extend(all.one(over_all(row.f)));
         let sample = || if row.dims == "dim_int" { one_dim() } else { dims_sample() };
         let dims = op(row.name, row.dims, row.doc)
             .out(row.out[1])
-            .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype(row.name, 3)).with(sample()));
+            .facts(|d| d.with(ResultShapes::reduce(1, 2)).with(dtype(row.name, 3)).with(sample()));
         // The mean checks the operand's own dtype first.
         let dims = if row.name == "mean" { dims } else { dims.typed_at(3) };
         defs.extend(dims.one(over_dims(row.f)));
@@ -156,13 +156,13 @@ pub(super) fn family() -> Vec<OpDef> {
         ("nanmean", "Mean of the elements that are not NaN.", nanmean),
     ];
     for (name, doc, f) in nan {
-        let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(dtype(name, 3)).with(dims_sample());
+        let facts = |d: OpDef| d.with(ResultShapes::reduce(1, 2)).with(dtype(name, 3)).with(dims_sample());
         let row = op(name, "", doc).facts(facts);
         defs.extend(if name == "nansum" { row.typed_at(3) } else { row }.one(over_dims(f)));
     }
     let doc = "The number of elements that are not zero.";
     // Neither variant has `keepdim`.
-    let counted = |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::fixed(DType::I64));
+    let counted = |d: OpDef| d.with(ResultShapes::reduce(1, 2)).with(Dtype::fixed(DType::I64));
     defs.extend(op("count_nonzero", "", doc).facts(|d| counted(d).with(one_dim().exact())).one(|cx| {
         let dim = cx.opt_int(1)?;
         Ok(reduce::count_nonzero(cx.tensor(0)?, dim.as_ref().map(std::slice::from_ref))?)
@@ -173,13 +173,13 @@ pub(super) fn family() -> Vec<OpDef> {
     let sample = || Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![1])]);
     defs.extend(
         op("sum_to_size", "", "The sum over the dimensions along which a given size would be broadcast.")
-            .facts(|d| d.with(Shape::to_size(1)).with(floating()).with(sample()))
+            .facts(|d| d.with(ResultShapes::to_size(1)).with(floating()).with(sample()))
             .one(sum_to_size),
     );
     let matrix = || Sample::tensors(1).floats().rank(2, 2);
     defs.extend(
         op("trace", "", "The sum of a matrix's diagonal.")
-            .facts(|d| d.with(Shape::scalar()).with(Dtype::sum_of(0)).with(matrix()))
+            .facts(|d| d.with(ResultShapes::scalar()).with(Dtype::sum_of(0)).with(matrix()))
             .one(trace),
     );
     defs

@@ -5,7 +5,7 @@
 
 use super::dims_sample;
 use crate::support::{Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::{binary, unary};
@@ -126,14 +126,14 @@ pub(super) fn family() -> Vec<OpDef> {
         for overload in ["", "dim", "correction"] {
             let (take_root, with_mean) = (name.contains("std"), name.contains("mean"));
             let facts = |def: OpDef| {
-                let (shape, sample): (fn() -> Shape, Sample) = match overload {
-                    "" => (Shape::scalar, Sample::tensors(1).floats().rank(1, 3)),
-                    _ => (|| Shape::reduce(1, 3), dims_sample()),
+                let (shape, sample): (fn() -> ResultShapes, Sample) = match overload {
+                    "" => (ResultShapes::scalar, Sample::tensors(1).floats().rank(1, 3)),
+                    _ => (|| ResultShapes::reduce(1, 3), dims_sample()),
                 };
                 let def = def.with(sample.not_differentiable());
                 match with_mean {
                     true => def
-                        .with(Shape::results([shape(), shape()]))
+                        .with(ResultShapes::results([shape(), shape()]))
                         .with(Dtype::results([Dtype::real_of(0), Dtype::same_as(0)])),
                     false => def.with(shape()).with(Dtype::real_of(0)),
                 }

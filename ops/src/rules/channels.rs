@@ -1,33 +1,33 @@
 //! Facets for passes: operators that are linear or affine per channel.
 
 use flambeau_ir::{IValue, RegistryBuilder};
-use flambeau_rewrite::facets::{ChannelAffine, ChannelLinear, Slices};
+use flambeau_rewrite::facets::{ChannelAffine, ChannelLinear, ChannelSlices};
 
 /// Adds the facets.
 pub(super) fn add(builder: &mut RegistryBuilder) {
     for (op, slices) in CONVOLUTIONS {
         builder.facet(op, ChannelLinear { weight: 1, bias: 2, slices: *slices, batched: true });
     }
-    let product = ChannelLinear { weight: 1, bias: 2, slices: Slices::First, batched: false };
+    let product = ChannelLinear { weight: 1, bias: 2, slices: ChannelSlices::First, batched: false };
     builder.facet("aten::linear", product);
     builder.facet("aten::batch_norm", ChannelAffine(batch_norm));
 }
 
 /// Convolutions with arguments `(input, weight, bias, …)`.
-const CONVOLUTIONS: &[(&str, Slices)] = &[
-    ("aten::conv1d", Slices::First),
-    ("aten::conv1d.padding", Slices::First),
-    ("aten::conv2d", Slices::First),
-    ("aten::conv2d.padding", Slices::First),
-    ("aten::conv3d", Slices::First),
-    ("aten::conv3d.padding", Slices::First),
-    ("aten::_convolution_mode", Slices::First),
-    ("aten::conv_transpose1d", Slices::Second { groups: 6 }),
-    ("aten::conv_transpose2d.input", Slices::Second { groups: 6 }),
-    ("aten::conv_transpose3d.input", Slices::Second { groups: 6 }),
-    ("aten::convolution", Slices::Either { second: 6, groups: 8 }),
-    ("aten::_convolution", Slices::Either { second: 6, groups: 8 }),
-    ("aten::_convolution.deprecated", Slices::Either { second: 6, groups: 8 }),
+const CONVOLUTIONS: &[(&str, ChannelSlices)] = &[
+    ("aten::conv1d", ChannelSlices::First),
+    ("aten::conv1d.padding", ChannelSlices::First),
+    ("aten::conv2d", ChannelSlices::First),
+    ("aten::conv2d.padding", ChannelSlices::First),
+    ("aten::conv3d", ChannelSlices::First),
+    ("aten::conv3d.padding", ChannelSlices::First),
+    ("aten::_convolution_mode", ChannelSlices::First),
+    ("aten::conv_transpose1d", ChannelSlices::Second { groups: 6 }),
+    ("aten::conv_transpose2d.input", ChannelSlices::Second { groups: 6 }),
+    ("aten::conv_transpose3d.input", ChannelSlices::Second { groups: 6 }),
+    ("aten::convolution", ChannelSlices::Either { second: 6, groups: 8 }),
+    ("aten::_convolution", ChannelSlices::Either { second: 6, groups: 8 }),
+    ("aten::_convolution.deprecated", ChannelSlices::Either { second: 6, groups: 8 }),
 ];
 
 /// Returns scale and shift per channel for `(input, weight, bias, mean, var, training, momentum, eps, …)`. Batch

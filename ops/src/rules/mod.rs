@@ -6,9 +6,9 @@
 mod channels;
 
 use flambeau_ir::{RegistryBuilder, ScalarOverload};
-use flambeau_rewrite::facets::Chunk;
-use flambeau_rewrite::facets::Role;
-use flambeau_rewrite::{AlwaysView, Cost, Elements, OnRequest, Rules};
+use flambeau_rewrite::facets::ChunkOp;
+use flambeau_rewrite::facets::OpRole;
+use flambeau_rewrite::{AlwaysView, ContainerOp, Cost, OnRequest, Rules};
 
 /// Adds rules, roles and costs.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
@@ -19,7 +19,7 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         .facet("aten::mul.int", Rules::file("scalars.rules", include_str!("scalars.rules")))
         .facet("aten::dim", Rules::file("questions.rules", include_str!("questions.rules")))
         .facet("aten::addmm", OnRequest(Rules::file("forms.rules", include_str!("forms.rules"))))
-        .facet("aten::chunk", Chunk);
+        .facet("aten::chunk", ChunkOp);
     channels::add(builder);
     for (op, role) in ROLES {
         builder.facet(op, *role);
@@ -39,28 +39,28 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
 }
 
 /// Roles by which passes find operators.
-const ROLES: &[(&str, Role)] = &[
-    ("aten::add.int", Role::Sum),
-    ("aten::sub.int", Role::Difference),
-    ("aten::mul.int", Role::Product),
-    ("aten::__round_to_zero_floordiv.int", Role::Quotient),
-    ("aten::eq.int", Role::Equal),
-    ("aten::ne.int", Role::Unequal),
-    ("aten::__not__", Role::Not),
-    ("aten::add.Tensor", Role::ScaledSum),
-    ("aten::mm", Role::MatrixProduct),
-    ("aten::wait", Role::Wait),
-    ("aten::dim", Role::Rank),
-    ("aten::relu", Role::Activation),
-    ("aten::relu6", Role::Activation),
-    ("aten::sigmoid", Role::Activation),
-    ("aten::tanh", Role::Activation),
-    ("aten::silu", Role::Activation),
-    ("aten::hardtanh", Role::Activation),
-    ("aten::hardsigmoid", Role::Activation),
-    ("aten::hardswish", Role::Activation),
-    ("aten::leaky_relu", Role::Activation),
-    ("aten::elu", Role::Activation),
+const ROLES: &[(&str, OpRole)] = &[
+    ("aten::add.int", OpRole::Sum),
+    ("aten::sub.int", OpRole::Difference),
+    ("aten::mul.int", OpRole::Product),
+    ("aten::__round_to_zero_floordiv.int", OpRole::Quotient),
+    ("aten::eq.int", OpRole::Equal),
+    ("aten::ne.int", OpRole::Unequal),
+    ("aten::__not__", OpRole::Not),
+    ("aten::add.Tensor", OpRole::ScaledSum),
+    ("aten::mm", OpRole::MatrixProduct),
+    ("aten::wait", OpRole::Wait),
+    ("aten::dim", OpRole::Rank),
+    ("aten::relu", OpRole::Activation),
+    ("aten::relu6", OpRole::Activation),
+    ("aten::sigmoid", OpRole::Activation),
+    ("aten::tanh", OpRole::Activation),
+    ("aten::silu", OpRole::Activation),
+    ("aten::hardtanh", OpRole::Activation),
+    ("aten::hardsigmoid", OpRole::Activation),
+    ("aten::hardswish", OpRole::Activation),
+    ("aten::leaky_relu", OpRole::Activation),
+    ("aten::elu", OpRole::Activation),
 ];
 
 /// Operators whose result is a new tensor over the memory of their operand in every call.
@@ -93,65 +93,65 @@ const ALWAYS_VIEWS: &[&str] = &[
 ];
 
 /// Effect of operators on the elements of lists and dictionaries.
-const ELEMENTS: &[(&str, Elements)] = &[
-    ("aten::len.t", Elements::Count),
-    ("aten::len.Dict_str", Elements::Count),
-    ("aten::len.Dict_int", Elements::Count),
-    ("aten::len.Dict_bool", Elements::Count),
-    ("aten::__getitem__.t", Elements::Item),
-    ("aten::__getitem__.Dict_str", Elements::Value),
-    ("aten::__getitem__.Dict_int", Elements::Value),
-    ("aten::__getitem__.Dict_bool", Elements::Value),
-    ("aten::slice.t", Elements::Slice),
-    ("aten::add.t", Elements::Concat),
-    ("aten::list.t", Elements::Copy),
-    ("aten::append.t", Elements::Append),
-    ("aten::insert.t", Elements::Insert),
-    ("aten::_set_item.t", Elements::Replace),
-    ("aten::mul.left_t", Elements::Repeat),
-    ("aten::copy.t", Elements::Copy),
-    ("aten::add_.t", Elements::Extend),
-    ("aten::extend.t", Elements::Extend),
-    ("aten::Delete.t", Elements::Delete),
-    ("aten::pop.t", Elements::Pop),
-    ("aten::clear.t", Elements::Clear),
-    ("aten::reverse.t", Elements::Reverse),
-    ("aten::_set_item.str", Elements::Replace),
-    ("aten::__contains__.str", Elements::Contains),
-    ("aten::get.str", Elements::Get),
-    ("aten::get.default_str", Elements::Get),
-    ("aten::keys.str", Elements::Keys),
-    ("aten::values.str", Elements::Values),
-    ("aten::items.str", Elements::Items),
-    ("aten::clear.str", Elements::Clear),
-    ("aten::Delete.Dict_str", Elements::Delete),
-    ("aten::pop.Dict_str", Elements::Pop),
-    ("aten::copy.Dict_str", Elements::Copy),
-    ("aten::dict.Dict_str", Elements::Copy),
-    ("aten::_set_item.int", Elements::Replace),
-    ("aten::__contains__.int", Elements::Contains),
-    ("aten::get.int", Elements::Get),
-    ("aten::get.default_int", Elements::Get),
-    ("aten::keys.int", Elements::Keys),
-    ("aten::values.int", Elements::Values),
-    ("aten::items.int", Elements::Items),
-    ("aten::clear.int", Elements::Clear),
-    ("aten::Delete.Dict_int", Elements::Delete),
-    ("aten::pop.Dict_int", Elements::Pop),
-    ("aten::copy.Dict_int", Elements::Copy),
-    ("aten::dict.Dict_int", Elements::Copy),
-    ("aten::_set_item.bool", Elements::Replace),
-    ("aten::__contains__.bool", Elements::Contains),
-    ("aten::get.bool", Elements::Get),
-    ("aten::get.default_bool", Elements::Get),
-    ("aten::keys.bool", Elements::Keys),
-    ("aten::values.bool", Elements::Values),
-    ("aten::items.bool", Elements::Items),
-    ("aten::clear.bool", Elements::Clear),
-    ("aten::Delete.Dict_bool", Elements::Delete),
-    ("aten::pop.Dict_bool", Elements::Pop),
-    ("aten::copy.Dict_bool", Elements::Copy),
-    ("aten::dict.Dict_bool", Elements::Copy),
+const ELEMENTS: &[(&str, ContainerOp)] = &[
+    ("aten::len.t", ContainerOp::Count),
+    ("aten::len.Dict_str", ContainerOp::Count),
+    ("aten::len.Dict_int", ContainerOp::Count),
+    ("aten::len.Dict_bool", ContainerOp::Count),
+    ("aten::__getitem__.t", ContainerOp::Item),
+    ("aten::__getitem__.Dict_str", ContainerOp::Value),
+    ("aten::__getitem__.Dict_int", ContainerOp::Value),
+    ("aten::__getitem__.Dict_bool", ContainerOp::Value),
+    ("aten::slice.t", ContainerOp::Slice),
+    ("aten::add.t", ContainerOp::Concat),
+    ("aten::list.t", ContainerOp::Copy),
+    ("aten::append.t", ContainerOp::Append),
+    ("aten::insert.t", ContainerOp::Insert),
+    ("aten::_set_item.t", ContainerOp::Replace),
+    ("aten::mul.left_t", ContainerOp::Repeat),
+    ("aten::copy.t", ContainerOp::Copy),
+    ("aten::add_.t", ContainerOp::Extend),
+    ("aten::extend.t", ContainerOp::Extend),
+    ("aten::Delete.t", ContainerOp::Delete),
+    ("aten::pop.t", ContainerOp::Pop),
+    ("aten::clear.t", ContainerOp::Clear),
+    ("aten::reverse.t", ContainerOp::Reverse),
+    ("aten::_set_item.str", ContainerOp::Replace),
+    ("aten::__contains__.str", ContainerOp::Contains),
+    ("aten::get.str", ContainerOp::Get),
+    ("aten::get.default_str", ContainerOp::Get),
+    ("aten::keys.str", ContainerOp::Keys),
+    ("aten::values.str", ContainerOp::Values),
+    ("aten::items.str", ContainerOp::Items),
+    ("aten::clear.str", ContainerOp::Clear),
+    ("aten::Delete.Dict_str", ContainerOp::Delete),
+    ("aten::pop.Dict_str", ContainerOp::Pop),
+    ("aten::copy.Dict_str", ContainerOp::Copy),
+    ("aten::dict.Dict_str", ContainerOp::Copy),
+    ("aten::_set_item.int", ContainerOp::Replace),
+    ("aten::__contains__.int", ContainerOp::Contains),
+    ("aten::get.int", ContainerOp::Get),
+    ("aten::get.default_int", ContainerOp::Get),
+    ("aten::keys.int", ContainerOp::Keys),
+    ("aten::values.int", ContainerOp::Values),
+    ("aten::items.int", ContainerOp::Items),
+    ("aten::clear.int", ContainerOp::Clear),
+    ("aten::Delete.Dict_int", ContainerOp::Delete),
+    ("aten::pop.Dict_int", ContainerOp::Pop),
+    ("aten::copy.Dict_int", ContainerOp::Copy),
+    ("aten::dict.Dict_int", ContainerOp::Copy),
+    ("aten::_set_item.bool", ContainerOp::Replace),
+    ("aten::__contains__.bool", ContainerOp::Contains),
+    ("aten::get.bool", ContainerOp::Get),
+    ("aten::get.default_bool", ContainerOp::Get),
+    ("aten::keys.bool", ContainerOp::Keys),
+    ("aten::values.bool", ContainerOp::Values),
+    ("aten::items.bool", ContainerOp::Items),
+    ("aten::clear.bool", ContainerOp::Clear),
+    ("aten::Delete.Dict_bool", ContainerOp::Delete),
+    ("aten::pop.Dict_bool", ContainerOp::Pop),
+    ("aten::copy.Dict_bool", ContainerOp::Copy),
+    ("aten::dict.Dict_bool", ContainerOp::Copy),
 ];
 
 /// Costs of operators other than one pass over memory, in tenths of such a pass.
@@ -185,7 +185,7 @@ const COSTS: &[(&str, u32)] = &[
 mod tests {
     use flambeau_ir::Source;
     use flambeau_ir::text::parse_graph;
-    use flambeau_rewrite::rules::trial::{Effort, try_rules};
+    use flambeau_rewrite::rules::trial::{TrialLimits, try_rules};
     use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
     use flambeau_rewrite::{RuleSet, Vocabulary};
 
@@ -199,7 +199,7 @@ mod tests {
         let asked =
             RuleSet::on_request(&registry, &Vocabulary::standard()).expect("rules on request are right");
         let mut wrong = String::new();
-        let trials = [&rules, &asked].map(|set| try_rules(&registry, set, Effort::default()));
+        let trials = [&rules, &asked].map(|set| try_rules(&registry, set, TrialLimits::default()));
         for trial in trials.iter().flatten() {
             if let Some(failure) = &trial.failure {
                 wrong += &format!("{} ({}) fails on\n{failure}\n\n", trial.rule, trial.instance);
@@ -227,7 +227,7 @@ rule copies [exact]: contiguous(%x) => %x
 ";
         let mut rules = RuleSet::new();
         rules.add(&Source::new("wrong.rules", text), &registry, &Vocabulary::standard()).expect("they read");
-        let trials = try_rules(&registry, &rules, Effort::default());
+        let trials = try_rules(&registry, &rules, TrialLimits::default());
         let wrong: Vec<&str> =
             trials.iter().filter(|t| t.failure.is_some()).map(|t| t.rule.as_str()).collect();
         assert_eq!(wrong, ["first", "form", "order", "removes", "copies"]);

@@ -4,7 +4,7 @@ use super::arith::{complex, float, int, numbers};
 use crate::support::kernel;
 use flambeau_exec::{KernelError, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::value::Str;
-use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
+use flambeau_ir::{Doc, Effects, IValue, ImplicitConversion, OpDef};
 use flambeau_tensor::Scalar;
 use num_complex::Complex;
 
@@ -29,27 +29,27 @@ fn from_scalar() -> Vec<OpDef> {
     let lossy = |what: &str| KernelError::input(format!("a complex number cannot be converted to {what}"));
     vec![
         plain("aten::Float.Scalar", "A number as a float; the real part of a complex one.")
-            .with(Converter::NumberToFloat)
+            .with(ImplicitConversion::NumberToFloat)
             .with(kernel(move |cx| {
                 cx.ret(IValue::Float(cx.scalar(0)?.to_f64()));
                 Ok(())
             })),
-        plain("aten::Int.Scalar", "A number truncated to an integer.").with(Converter::NumberToInt).with(
-            kernel(move |cx| {
+        plain("aten::Int.Scalar", "A number truncated to an integer.")
+            .with(ImplicitConversion::NumberToInt)
+            .with(kernel(move |cx| {
                 match cx.scalar(0)? {
                     Scalar::Complex(_) => return Err(lossy("an int")),
                     x => cx.ret(int(x)),
                 }
                 Ok(())
-            }),
-        ),
-        plain("aten::Complex.Scalar", "A number as a complex number.").with(Converter::NumberToComplex).with(
-            kernel(|cx| {
+            })),
+        plain("aten::Complex.Scalar", "A number as a complex number.")
+            .with(ImplicitConversion::NumberToComplex)
+            .with(kernel(|cx| {
                 let z = complex(cx.scalar(0)?);
                 cx.ret(IValue::complex(z));
                 Ok(())
-            }),
-        ),
+            })),
     ]
 }
 
@@ -137,8 +137,8 @@ pub(super) fn family() -> Vec<OpDef> {
         .map(|&(name, overload, op, doc)| {
             let def = OpDef::overload(name, overload).with(Doc(doc)).intrinsic(op).with(numbers().exact());
             match op {
-                ScalarOp::BToF => def.with(Converter::BoolToFloat),
-                ScalarOp::BToI => def.with(Converter::BoolToInt),
+                ScalarOp::BToF => def.with(ImplicitConversion::BoolToFloat),
+                ScalarOp::BToI => def.with(ImplicitConversion::BoolToInt),
                 _ => def,
             }
         })

@@ -5,7 +5,7 @@ use crate::index::rows_of;
 use crate::join::{at_least, cat, matrix_or_more, vector_or_more};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, broadcast_shapes, check_budget};
@@ -205,16 +205,16 @@ fn unflatten_all(cx: &KernelCx<'_>) -> Several {
 
 pub(super) fn family() -> Vec<OpDef> {
     let elements = |d: OpDef| d.with(Dtype::from(|cx| crate::join::joined_dtype(cx.elements(0)?)));
-    let flat = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+    let flat = || ResultShapes::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
     // A row per combination, with one element of every vector.
     let choices = || {
-        Shape::from(|cx| match cx.elements(0)?.len() {
+        ResultShapes::from(|cx| match cx.elements(0)?.len() {
             1 => Some(TensorFact::of_dims([cx.fresh_size()])),
             n => Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(n as i64)])),
         })
     };
     let rows = || {
-        Shape::from(|cx| match cx.known_int(1)? {
+        ResultShapes::from(|cx| match cx.known_int(1)? {
             0 => Some(TensorFact::of_dims([Dim::Known(0)])),
             n => Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(n)])),
         })
@@ -222,11 +222,11 @@ pub(super) fn family() -> Vec<OpDef> {
     let pair = || tensors(&[&[2, 3], &[2, 3]]);
     let vectors = || tensors(&[&[2], &[3]]);
     let mut defs = op("dstack", "", "Tensors concatenated along the third dimension.")
-        .facts(|d| elements(d).with(Shape::cat_lifted(0, solid_or_more, |_| 2)).with(pair()))
+        .facts(|d| elements(d).with(ResultShapes::cat_lifted(0, solid_or_more, |_| 2)).with(pair()))
         .one(dstack);
     defs.extend(
         op("column_stack", "", "Vectors as columns and matrices, concatenated horizontally.")
-            .facts(|d| elements(d).with(Shape::cat_lifted(0, column, |_| 1)).with(pair()))
+            .facts(|d| elements(d).with(ResultShapes::cat_lifted(0, column, |_| 1)).with(pair()))
             .one(column_stack),
     );
     let doc = "Vectors broadcast to a grid, each along its own dimension.";
@@ -249,7 +249,7 @@ pub(super) fn family() -> Vec<OpDef> {
     for (name, rank) in [("atleast_1d", 1usize), ("atleast_2d", 2), ("atleast_3d", 3)] {
         let doc = "The tensor with dimensions of size 1 added, up to one, two or three.";
         let lift = [vector_or_more, matrix_or_more, solid_or_more][rank - 1];
-        let shape = move || Shape::from(move |cx| Some(TensorFact::of_dims(lift(cx.take_dims(0)?))));
+        let shape = move || ResultShapes::from(move |cx| Some(TensorFact::of_dims(lift(cx.take_dims(0)?))));
         let facts = |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample(1, vec![]));
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| at_least_of(cx.tensor(0)?, rank)));
         let facts = |d: OpDef| d.with(tensors(&[&[2, 1], &[3], &[]]));
@@ -282,7 +282,7 @@ pub(super) fn family() -> Vec<OpDef> {
 
 /// Draws a list of two vectors, of sizes 2 and 3.
 fn vectors_of(g: &mut flambeau_exec::Gen<'_>) -> Vec<IValue> {
-    let elements = flambeau_exec::sample::Elements::default();
+    let elements = flambeau_exec::sample::ElementDistribution::default();
     let one =
         |g: &mut flambeau_exec::Gen<'_>, n| flambeau_exec::sample::tensor(g, &[n], DType::F32, &elements);
     vec![IValue::List(flambeau_ir::value::List::from_tensors(vec![one(g, 2), one(g, 3)]))]

@@ -4,7 +4,7 @@ use super::{sample, tensors};
 use crate::join::matrix_or_more;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
@@ -157,7 +157,9 @@ fn blocks(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 
 pub(super) fn family() -> Vec<OpDef> {
     let same = |shape: fn(&mut ShapeCx<'_>) -> Option<TensorFact>, rank: usize, args: Vec<IValue>| {
-        move |d: OpDef| d.with(Shape::from(shape)).with(Dtype::same_as(0)).with(sample(rank, args.clone()))
+        move |d: OpDef| {
+            d.with(ResultShapes::from(shape)).with(Dtype::same_as(0)).with(sample(rank, args.clone()))
+        }
     };
     let doc = "The last dimension as the diagonal of two new ones, zeros elsewhere.";
     let mut defs =
@@ -167,8 +169,9 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "A vector as the diagonal of a matrix; the diagonal of a matrix as a vector.";
     defs.extend(op("diag", "", doc).facts(same(either, 1, vec![])).one(diag));
     let doc = "A block diagonal matrix of matrices.";
-    let facts =
-        |d: OpDef| d.with(Shape::from(blocks)).with(Dtype::promote([0])).with(tensors(&[&[2, 3], &[2], &[]]));
+    let facts = |d: OpDef| {
+        d.with(ResultShapes::from(blocks)).with(Dtype::promote([0])).with(tensors(&[&[2, 3], &[2], &[]]))
+    };
     defs.extend(op("block_diag", "", doc).facts(facts).one(block_diag));
     let doc = "In place: the diagonal filled with a number.";
     let facts = |d: OpDef| {

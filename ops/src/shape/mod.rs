@@ -31,7 +31,7 @@ fn sample(rank: usize, args: Vec<IValue>) -> Sample {
 /// Samples: a list of tensors of these sizes.
 fn tensors(sizes: &'static [&'static [i64]]) -> Sample {
     Sample::args(move |g| {
-        let elements = flambeau_exec::sample::Elements::default();
+        let elements = flambeau_exec::sample::ElementDistribution::default();
         let all = sizes
             .iter()
             .map(|sizes| flambeau_exec::sample::tensor(g, sizes, DType::F32, &elements))

@@ -4,7 +4,7 @@ use super::sample;
 use crate::index::rows_of;
 use crate::support::{Computed, OutputLayout, kernel, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, axis};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
@@ -214,7 +214,7 @@ fn interleaved(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
+    let same = |d: OpDef| d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0));
     let both = || IValue::ints(vec![0, 1]);
     let mut defs = op("flip", "", "Dimensions in reverse order of elements.")
         .output_layout(OutputLayout::AsOperand)
@@ -246,7 +246,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("rot90", "", "Rotation by quarter turns in the plane of two dimensions.")
-            .facts(|d| d.with(Shape::from(turned)).with(Dtype::same_as(0)).with(sample(2, vec![])))
+            .facts(|d| d.with(ResultShapes::from(turned)).with(Dtype::same_as(0)).with(sample(2, vec![])))
             .one(rot90),
     );
     let doc = "Slices along a dimension, each repeated several times.";
@@ -256,13 +256,13 @@ pub(super) fn family() -> Vec<OpDef> {
         let times = if overload == "self_int" { IValue::Int(2) } else { counts() };
         let facts = move |d: OpDef| {
             let sample = sample(2, vec![times.clone(), IValue::Int(1)]);
-            d.with(Shape::from(interleaved)).with(Dtype::same_as(0)).with(sample)
+            d.with(ResultShapes::from(interleaved)).with(Dtype::same_as(0)).with(sample)
         };
         defs.extend(op("repeat_interleave", overload, doc).facts(facts).one(repeat_interleave));
     }
     let facts = |d: OpDef| {
         let sample = flambeau_exec::Sample::args(move |_| vec![counts()]).exact().not_differentiable();
-        let vector = Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+        let vector = ResultShapes::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
         d.with(vector).with(Dtype::same_as(0)).with(sample)
     };
     let doc = "Repeats index `i` as often as the `i`th number specifies.";
@@ -271,7 +271,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::_shape_as_tensor")
             .with(Doc("The sizes, as a tensor."))
-            .with(Shape::from(|cx| Some(TensorFact::of_dims([Dim::Known(cx.rank(0)? as i64)]))))
+            .with(ResultShapes::from(|cx| Some(TensorFact::of_dims([Dim::Known(cx.rank(0)? as i64)]))))
             .with(Dtype::fixed(DType::I64))
             .with(sample(2, vec![]))
             .with(kernel(|cx| {

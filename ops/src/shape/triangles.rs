@@ -3,7 +3,7 @@
 use super::sample;
 use crate::support::{Computed, OutputLayout, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, positions, write_at};
@@ -68,8 +68,9 @@ fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let same =
-        |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(2, vec![IValue::Int(-1)]));
+    let same = |d: OpDef| {
+        d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample(2, vec![IValue::Int(-1)]))
+    };
     let mut defs = op("tril", "", "The lower triangular part of matrices.")
         .output_layout(OutputLayout::RowMajor)
         .facts(same)
@@ -85,7 +86,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let sized = || {
         Sample::args(|_| vec![IValue::Int(3), IValue::Int(2), IValue::Int(0)]).exact().not_differentiable()
     };
-    let pairs = || Shape::from(|cx| Some(TensorFact::of_dims([Dim::Known(2), cx.fresh_size()])));
+    let pairs = || ResultShapes::from(|cx| Some(TensorFact::of_dims([Dim::Known(2), cx.fresh_size()])));
     let facts = |d: OpDef| d.with(pairs()).with(Dtype::named_or(3, Dtype::fixed(DType::I64))).with(sized());
     let doc = "Rows and columns of the elements of a lower triangle.";
     defs.extend(op("tril_indices", "", doc).options_at(3).facts(facts).one(|cx| indices(cx, true)));

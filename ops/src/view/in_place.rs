@@ -3,45 +3,47 @@
 use super::One;
 use crate::support::kernel;
 use flambeau_analysis::shape::TensorFact;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::Tensor;
 
 /// Operators that change the tensor's metadata like a functional view operator.
-const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
-    ("aten::t_", "In place: a matrix transposed.", Shape::transpose_last, |cx| Ok(cx.tensor(0)?.t()?)),
-    ("aten::transpose_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
-    ("aten::swapaxes_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
-    ("aten::swapdims_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+const IN_PLACE: &[(&str, &str, fn() -> ResultShapes, One)] = &[
+    ("aten::t_", "In place: a matrix transposed.", ResultShapes::transpose_last, |cx| {
+        Ok(cx.tensor(0)?.t()?)
+    }),
+    ("aten::transpose_", EXCHANGED, || ResultShapes::transpose(1, 2), exchanged),
+    ("aten::swapaxes_", EXCHANGED, || ResultShapes::transpose(1, 2), exchanged),
+    ("aten::swapdims_", EXCHANGED, || ResultShapes::transpose(1, 2), exchanged),
     (
         "aten::squeeze_.dims",
         "In place: without those of the given dimensions whose size is 1.",
-        || Shape::squeeze(Some(1.into())),
+        || ResultShapes::squeeze(Some(1.into())),
         |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
     ),
     (
         "aten::squeeze_",
         "In place: without dimensions of size 1.",
-        || Shape::squeeze(None),
+        || ResultShapes::squeeze(None),
         |cx| Ok(cx.tensor(0)?.squeeze_all()),
     ),
     (
         "aten::squeeze_.dim",
         "In place: without a dimension, if its size is 1.",
-        || Shape::squeeze(Some(1.into())),
+        || ResultShapes::squeeze(Some(1.into())),
         |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
     ),
     (
         "aten::unsqueeze_",
         "In place: with a dimension of size 1.",
-        || Shape::unsqueeze(1),
+        || ResultShapes::unsqueeze(1),
         |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
     ),
     (
         "aten::as_strided_",
         "In place: any size and strides on the storage.",
-        || Shape::strided(1),
+        || ResultShapes::strided(1),
         |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
     ),
 ];
@@ -90,14 +92,14 @@ pub(super) fn family() -> Vec<OpDef> {
         def.with(changing(run))
     }));
     // Operators without a functional view operator have their own samples.
-    let own = |name: &str, doc: &'static str, shape: Shape, sample: Sample, kernel: Kernel| {
+    let own = |name: &str, doc: &'static str, shape: ResultShapes, sample: Sample, kernel: Kernel| {
         let sample = sample.floats().exact().not_differentiable();
         OpDef::named(name).with(Doc(doc)).with(shape).with(Dtype::same_as(0)).with(sample).with(kernel)
     };
     defs.push(own(
         "aten::resize_",
         "In place: another size, elements kept in storage order.",
-        Shape::strided(1),
+        ResultShapes::strided(1),
         // Not larger than before: additional elements would be uninitialized.
         Sample::tensors(1).then([IValue::ints(vec![1, 0])]),
         changing(|cx| resized(cx.tensor(0)?, &cx.ints(1)?)),
@@ -106,14 +108,16 @@ pub(super) fn family() -> Vec<OpDef> {
         "aten::resize_as_",
         "In place: the size of another tensor.",
         // A tensor that already has the size keeps its strides.
-        Shape::from(|cx| Some(TensorFact { dims: cx.tensor(1)?.dims.clone(), ..TensorFact::default() })),
+        ResultShapes::from(|cx| {
+            Some(TensorFact { dims: cx.tensor(1)?.dims.clone(), ..TensorFact::default() })
+        }),
         Sample::tensors(2),
         changing(|cx| resized(cx.tensor(0)?, cx.tensor(1)?.sizes())),
     ));
     defs.push(own(
         "aten::set_.source_Tensor",
         "In place: the storage, sizes and strides of another tensor.",
-        Shape::like(1),
+        ResultShapes::like(1),
         Sample::tensors(2),
         kernel(set_to),
     ));

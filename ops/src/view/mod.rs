@@ -6,7 +6,7 @@ mod pieces;
 mod single;
 
 use crate::support::op;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
@@ -44,7 +44,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         op("lift", "", "A copy.")
             .facts(|d| {
                 let sample = exact_sample(1, vec![]).not_differentiable();
-                d.with(Shape::like(0)).with(Dtype::same_as(0)).with(sample)
+                d.with(ResultShapes::like(0)).with(Dtype::same_as(0)).with(sample)
             })
             .one(|cx| Ok(cx.tensor(0)?.clone_data()?)),
     );

@@ -2,7 +2,7 @@
 
 use super::{COPIED, copying, exact_sample, index_zero, ints};
 use crate::support::{kernel, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -25,7 +25,7 @@ struct Pieces {
     names: &'static str,
     doc: &'static str,
     run: Many,
-    shape: fn() -> Shape,
+    shape: fn() -> ResultShapes,
     /// Sizes of sample tensors, if the arguments require them.
     sizes: Option<[i64; 2]>,
     args: fn() -> Vec<IValue>,
@@ -36,7 +36,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::chunk",
         doc: "At most `chunks` pieces along `dim`, all but the last of one size.",
         run: |cx| Ok(cx.tensor(0)?.chunk(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::chunk(1, 2),
+        shape: || ResultShapes::chunk(1, 2),
         sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
@@ -44,7 +44,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::split.Tensor",
         doc: "Pieces of `split_size` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::split(1, 2),
+        shape: || ResultShapes::split(1, 2),
         sizes: None,
         args: || vec![IValue::Int(1), IValue::Int(0)],
     },
@@ -52,7 +52,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::split.sizes aten::split_with_sizes aten::split",
         doc: "Pieces of the given sizes along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
-        shape: || Shape::split(1, 2),
+        shape: || ResultShapes::split(1, 2),
         sizes: Some([3, 2]),
         args: || vec![ints(&[1, 2]), IValue::Int(-2)],
     },
@@ -60,7 +60,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.sections",
         doc: "`sections` pieces along `dim`; the first ones are larger by one if the size is not divisible.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
-        shape: Shape::tensors,
+        shape: ResultShapes::tensors,
         sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
@@ -68,7 +68,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.indices",
         doc: "Pieces between the given positions along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
-        shape: Shape::tensors,
+        shape: ResultShapes::tensors,
         sizes: None,
         args: || vec![ints(&[1]), IValue::Int(0)],
     },
@@ -93,7 +93,7 @@ const PIECES: &[Pieces] = &[
                 ))),
             }
         },
-        shape: Shape::tensors,
+        shape: ResultShapes::tensors,
         sizes: None,
         args: || vec![IValue::Tensor(index_zero(&[1])), IValue::Int(0)],
     },
@@ -104,7 +104,7 @@ const PIECES: &[Pieces] = &[
             0 => Err(too_few("hsplit", 1)),
             rank => split_along(cx, i64::from(rank > 1), "hsplit"),
         },
-        shape: Shape::tensors,
+        shape: ResultShapes::tensors,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -115,7 +115,7 @@ const PIECES: &[Pieces] = &[
             0 | 1 => Err(too_few("vsplit", 2)),
             _ => split_along(cx, 0, "vsplit"),
         },
-        shape: Shape::tensors,
+        shape: ResultShapes::tensors,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -126,7 +126,7 @@ const PIECES: &[Pieces] = &[
             0..=2 => Err(too_few("dsplit", 3)),
             _ => split_along(cx, 2, "dsplit"),
         },
-        shape: Shape::tensors,
+        shape: ResultShapes::tensors,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -134,7 +134,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::unbind.int",
         doc: "All slices along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
-        shape: || Shape::unbind(1),
+        shape: || ResultShapes::unbind(1),
         sizes: None,
         args: || vec![IValue::Int(0)],
     },

@@ -4,7 +4,7 @@ use super::{COPIED, One, copying, exact_sample, index_zero, ints};
 use crate::pointwise::conj;
 use crate::support::{fresh, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
@@ -14,7 +14,7 @@ struct Row {
     names: &'static str,
     doc: &'static str,
     run: One,
-    shape: fn() -> Shape,
+    shape: fn() -> ResultShapes,
     elements: Elements,
     rank: usize,
     args: fn() -> Vec<IValue>,
@@ -45,13 +45,13 @@ impl Elements {
 }
 
 /// The sizes of operand 0; strides differ.
-fn sizes_only() -> Shape {
-    Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
+fn sizes_only() -> ResultShapes {
+    ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
 }
 
 /// The sizes of operand 0, with an unknown last dimension.
-fn last_unknown() -> Shape {
-    Shape::from(|cx| {
+fn last_unknown() -> ResultShapes {
+    ResultShapes::from(|cx| {
         let mut dims = cx.take_dims(0)?;
         if let Some(last) = dims.last_mut() {
             *last = cx.fresh_size();
@@ -89,7 +89,7 @@ const ROWS: &[Row] = &[
         names: "aten::select.int",
         doc: "The slice at `index` along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.select(dim0(cx)?, cx.int(2)?)?),
-        shape: || Shape::select(1),
+        shape: || ResultShapes::select(1),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(0)],
@@ -98,7 +98,7 @@ const ROWS: &[Row] = &[
         names: "aten::slice.Tensor",
         doc: "Positions `start` to `end` along `dim`, every `step`th.",
         run: |cx| Ok(cx.tensor(0)?.slice(dim0(cx)?, opt_int(cx, 2)?, opt_int(cx, 3)?, cx.int(4)?)?),
-        shape: || Shape::slice(1, 2, 3, 4),
+        shape: || ResultShapes::slice(1, 2, 3, 4),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(1), IValue::Int(0), IValue::Int(2), IValue::Int(1)],
@@ -107,7 +107,7 @@ const ROWS: &[Row] = &[
         names: "aten::narrow",
         doc: "`length` positions from `start` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.narrow(dim0(cx)?, cx.int(2)?, cx.int(3)?)?),
-        shape: || Shape::narrow(1, 3),
+        shape: || ResultShapes::narrow(1, 3),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(0), IValue::Int(1)],
@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
         names: "aten::transpose.int aten::swapaxes aten::swapdims",
         doc: "Two dimensions exchanged.",
         run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::transpose(1, 2),
+        shape: || ResultShapes::transpose(1, 2),
         elements: Elements::Kept,
         rank: 3,
         args: || vec![IValue::Int(0), IValue::Int(2)],
@@ -125,7 +125,7 @@ const ROWS: &[Row] = &[
         names: "aten::t",
         doc: "A matrix transposed; vectors are unchanged.",
         run: |cx| Ok(cx.tensor(0)?.t()?),
-        shape: Shape::transpose_last,
+        shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 2,
         args: none,
@@ -138,7 +138,7 @@ const ROWS: &[Row] = &[
             let order: Vec<i64> = (0..x.rank() as i64).rev().collect();
             Ok(x.permute(&order)?)
         },
-        shape: Shape::reversed,
+        shape: ResultShapes::reversed,
         elements: Elements::Kept,
         rank: 3,
         args: none,
@@ -150,7 +150,7 @@ const ROWS: &[Row] = &[
             number if number.rank() == 0 => Ok(number.clone()),
             x => Ok(x.transpose(-2, -1)?),
         },
-        shape: Shape::transpose_last,
+        shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 3,
         args: none,
@@ -159,7 +159,7 @@ const ROWS: &[Row] = &[
         names: "aten::permute",
         doc: "The dimensions in another order.",
         run: |cx| Ok(cx.tensor(0)?.permute(&cx.ints(1)?)?),
-        shape: || Shape::permute(1),
+        shape: || ResultShapes::permute(1),
         elements: Elements::Kept,
         rank: 3,
         args: || vec![ints(&[2, 0, 1])],
@@ -168,7 +168,7 @@ const ROWS: &[Row] = &[
         names: "aten::movedim.int aten::moveaxis.int",
         doc: "A dimension moved to another position.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?),
-        shape: || Shape::moved(1, 2),
+        shape: || ResultShapes::moved(1, 2),
         elements: Elements::Kept,
         rank: 3,
         args: || vec![IValue::Int(0), IValue::Int(2)],
@@ -177,7 +177,7 @@ const ROWS: &[Row] = &[
         names: "aten::movedim.intlist aten::moveaxis.intlist",
         doc: "Dimensions moved to other positions.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?),
-        shape: || Shape::moved(1, 2),
+        shape: || ResultShapes::moved(1, 2),
         elements: Elements::Kept,
         rank: 3,
         args: || vec![ints(&[0]), ints(&[2])],
@@ -186,7 +186,7 @@ const ROWS: &[Row] = &[
         names: "aten::expand aten::broadcast_to",
         doc: "Broadcast to a size; -1 keeps a dimension.",
         run: |cx| Ok(cx.tensor(0)?.expand(&cx.ints(1)?)?),
-        shape: || Shape::expand(1),
+        shape: || ResultShapes::expand(1),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![ints(&[2, -1, -1])],
@@ -195,7 +195,7 @@ const ROWS: &[Row] = &[
         names: "aten::expand_as",
         doc: "Broadcast to the size of `other`.",
         run: |cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?),
-        shape: || Shape::dims(|cx| cx.take_dims(1)),
+        shape: || ResultShapes::dims(|cx| cx.take_dims(1)),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
@@ -204,7 +204,7 @@ const ROWS: &[Row] = &[
         names: "aten::squeeze",
         doc: "A view without dimensions of size 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze_all()),
-        shape: || Shape::squeeze(None),
+        shape: || ResultShapes::squeeze(None),
         elements: Elements::Kept,
         rank: 2,
         args: none,
@@ -213,7 +213,7 @@ const ROWS: &[Row] = &[
         names: "aten::squeeze.dim",
         doc: "Without a dimension, if its size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
-        shape: || Shape::squeeze(Some(1.into())),
+        shape: || ResultShapes::squeeze(Some(1.into())),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0)],
@@ -222,7 +222,7 @@ const ROWS: &[Row] = &[
         names: "aten::squeeze.dims",
         doc: "Without those of the given dimensions whose size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
-        shape: || Shape::squeeze(Some(1.into())),
+        shape: || ResultShapes::squeeze(Some(1.into())),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![ints(&[0])],
@@ -231,7 +231,7 @@ const ROWS: &[Row] = &[
         names: "aten::unsqueeze",
         doc: "A view with a dimension of size 1 inserted at `dim`.",
         run: |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
-        shape: || Shape::unsqueeze(1),
+        shape: || ResultShapes::unsqueeze(1),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(1)],
@@ -240,7 +240,7 @@ const ROWS: &[Row] = &[
         names: "aten::view aten::_unsafe_view",
         doc: "A view with another shape; an error if the strides do not allow it.",
         run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
-        shape: || Shape::reshape(1),
+        shape: || ResultShapes::reshape(1),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1])],
@@ -249,7 +249,7 @@ const ROWS: &[Row] = &[
         names: "aten::view_as",
         doc: "A view with the shape of `other`.",
         run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
-        shape: || Shape::dims(|cx| cx.take_dims(1)),
+        shape: || ResultShapes::dims(|cx| cx.take_dims(1)),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
@@ -267,7 +267,7 @@ const ROWS: &[Row] = &[
         names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
         run: reshaped,
-        shape: || Shape::reshape(1),
+        shape: || ResultShapes::reshape(1),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1])],
@@ -276,7 +276,7 @@ const ROWS: &[Row] = &[
         names: "aten::reshape_as",
         doc: "The shape of `other`: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?),
-        shape: || Shape::dims(|cx| cx.take_dims(1)),
+        shape: || ResultShapes::dims(|cx| cx.take_dims(1)),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
@@ -285,7 +285,7 @@ const ROWS: &[Row] = &[
         names: "aten::flatten.using_ints",
         doc: "Dimensions `start_dim` to `end_dim` merged into one.",
         run: |cx| Ok(cx.tensor(0)?.flatten(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::flatten(1, 2),
+        shape: || ResultShapes::flatten(1, 2),
         elements: Elements::Kept,
         rank: 3,
         args: || vec![IValue::Int(1), IValue::Int(-1)],
@@ -295,7 +295,7 @@ const ROWS: &[Row] = &[
         doc: "All dimensions flattened into one.",
         run: |cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?),
         shape: || {
-            Shape::from(|cx| {
+            ResultShapes::from(|cx| {
                 let dims = cx.take_dims(0)?;
                 Some(TensorFact::of_dims([cx.symbols.product(&dims)]))
             })
@@ -308,7 +308,7 @@ const ROWS: &[Row] = &[
         names: "aten::unflatten.int",
         doc: "One dimension split into several.",
         run: |cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?),
-        shape: || Shape::unflatten(1, 2),
+        shape: || ResultShapes::unflatten(1, 2),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), ints(&[-1, 1])],
@@ -317,7 +317,7 @@ const ROWS: &[Row] = &[
         names: "aten::diagonal",
         doc: "The diagonal of two dimensions, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
-        shape: || Shape::diagonal(1, 2, 3),
+        shape: || ResultShapes::diagonal(1, 2, 3),
         elements: Elements::Kept,
         rank: 2,
         args: none,
@@ -326,7 +326,7 @@ const ROWS: &[Row] = &[
         names: "aten::unfold",
         doc: "Windows of `size` elements at distance `step`, as a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
-        shape: || Shape::windows(1, 2, 3),
+        shape: || ResultShapes::windows(1, 2, 3),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(1), IValue::Int(1)],
@@ -335,7 +335,7 @@ const ROWS: &[Row] = &[
         names: "aten::as_strided",
         doc: "A view of the storage with any size and strides.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
-        shape: || Shape::strided(1),
+        shape: || ResultShapes::strided(1),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1]), ints(&[1])],
@@ -345,7 +345,7 @@ const ROWS: &[Row] = &[
         doc: "Complex numbers as pairs along a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.view_as_real()?),
         shape: || {
-            Shape::from(|cx| {
+            ResultShapes::from(|cx| {
                 let mut dims = cx.take_dims(0)?;
                 dims.push(Dim::Known(2));
                 Some(TensorFact::of_dims(dims))
@@ -360,7 +360,7 @@ const ROWS: &[Row] = &[
         doc: "Pairs along the last dimension as complex numbers.",
         run: |cx| Ok(cx.tensor(0)?.view_as_complex()?),
         shape: || {
-            Shape::from(|cx| {
+            ResultShapes::from(|cx| {
                 let mut dims = cx.take_dims(0)?;
                 dims.pop()?;
                 Some(TensorFact::of_dims(dims))
@@ -374,7 +374,7 @@ const ROWS: &[Row] = &[
         names: "aten::detach aten::alias aten::lift_fresh prim::data",
         doc: "A view of the same elements, detached from the gradient graph.",
         run: |cx| Ok(cx.tensor(0)?.alias()),
-        shape: || Shape::same_as(0),
+        shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 1,
         args: none,
@@ -383,7 +383,7 @@ const ROWS: &[Row] = &[
         names: "aten::contiguous",
         doc: "The tensor itself if it has the requested layout, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?),
-        shape: || Shape::same_as(0),
+        shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 2,
         args: none,
@@ -397,7 +397,7 @@ const ROWS: &[Row] = &[
             }
             x => Ok(x.clone()),
         },
-        shape: || Shape::same_as(0),
+        shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 1,
         args: none,
@@ -406,7 +406,7 @@ const ROWS: &[Row] = &[
         names: "aten::resolve_conj aten::resolve_neg",
         doc: "The tensor itself: conjugation and negation are never lazy.",
         run: |cx| Ok(cx.tensor(0)?.clone()),
-        shape: || Shape::same_as(0),
+        shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 1,
         args: none,
@@ -415,7 +415,7 @@ const ROWS: &[Row] = &[
         names: "aten::linalg_diagonal",
         doc: "The diagonals of matrices, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
-        shape: || Shape::diagonal(1, 2, 3),
+        shape: || ResultShapes::diagonal(1, 2, 3),
         elements: Elements::Kept,
         rank: 3,
         args: none,
@@ -448,7 +448,7 @@ const ROWS: &[Row] = &[
         names: "aten::mH aten::mH.a aten::adjoint",
         doc: "Matrices transposed and conjugated.",
         run: adjoint,
-        shape: Shape::transpose_last,
+        shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 2,
         args: none,
@@ -462,7 +462,7 @@ const ROWS: &[Row] = &[
                 "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
             ))),
         },
-        shape: Shape::transpose_last,
+        shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 2,
         args: none,
@@ -477,7 +477,7 @@ const ROWS: &[Row] = &[
             }
             Ok(cx.tensor(0)?.narrow(dim0(cx)?, start.item()?.to_i64(), cx.int(3)?)?)
         },
-        shape: || Shape::narrow(1, 3),
+        shape: || ResultShapes::narrow(1, 3),
         elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Tensor(index_zero(&[])), IValue::Int(1)],
@@ -486,7 +486,7 @@ const ROWS: &[Row] = &[
         names: "aten::_reshape_alias",
         doc: "A view with another shape and given strides.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?),
-        shape: || Shape::strided(1),
+        shape: || ResultShapes::strided(1),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1]), ints(&[1])],

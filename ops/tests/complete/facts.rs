@@ -1,12 +1,12 @@
-//! Soundness and totality of `Shape` and `Dtype` rules of every operator, on sampled and boundary arguments, with
+//! Soundness and totality of `ResultShapes` and `Dtype` rules of every operator, on sampled and boundary arguments, with
 //! complete or partial facts.
 //!
 //! `FLAMBEAU_TRIALS` multiplies the calls per operator, `FLAMBEAU_OPS` selects operators by a substring of the name,
 //! `FLAMBEAU_SEED` is the seed.
 
-use flambeau_analysis::Shape;
+use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::{Dim, TensorFact};
-use flambeau_exec::soundness::{Effort, try_operator};
+use flambeau_exec::soundness::{TrialCount, try_operator};
 use flambeau_exec::{Kernel, KernelError, Sample};
 use flambeau_ir::{OpDef, RegistryBuilder};
 use flambeau_tensor::reduce;
@@ -20,8 +20,8 @@ fn claims_of_rules_hold() {
     let registry = flambeau_ops::registry();
     let times = number("FLAMBEAU_TRIALS").unwrap_or(1);
     let wanted = std::env::var("FLAMBEAU_OPS").unwrap_or_default();
-    let base = Effort { seed: number("FLAMBEAU_SEED").unwrap_or(1), ..Effort::default() };
-    let effort = Effort {
+    let base = TrialCount { seed: number("FLAMBEAU_SEED").unwrap_or(1), ..TrialCount::default() };
+    let effort = TrialCount {
         samples: base.samples * times,
         borders: base.borders * times,
         arbitrary: base.arbitrary * times,
@@ -42,7 +42,7 @@ fn claims_of_rules_hold() {
 }
 
 /// Tests an operator that sums all elements (or returns them, with `keep`) with a given shape rule.
-fn planted(shape: Shape) -> Vec<String> {
+fn planted(shape: ResultShapes) -> Vec<String> {
     let op = OpDef::new("planted::total(Tensor self, bool keep) -> Tensor")
         .with(shape)
         .with(Kernel::new(|cx| {
@@ -56,14 +56,14 @@ fn planted(shape: Shape) -> Vec<String> {
     builder.add([op]);
     let registry = builder.build().expect("one operator");
     let id = registry.lookup("planted::total").expect("it was added");
-    try_operator(&registry, id, Effort::default()).failures
+    try_operator(&registry, id, TrialCount::default()).failures
 }
 
 #[test]
 fn a_wrong_rank_is_detected() {
-    let right = || Shape::either(1, Shape::like(0), Shape::scalar());
+    let right = || ResultShapes::either(1, ResultShapes::like(0), ResultShapes::scalar());
     assert_eq!(planted(right()), Vec::<String>::new());
-    let off = Shape::from(move |cx| {
+    let off = ResultShapes::from(move |cx| {
         let mut fact = right().result(0, cx)?.as_tensor()?.clone();
         let dims = fact.dims.as_mut()?;
         dims.insert(0, Dim::Known(1));
@@ -74,6 +74,6 @@ fn a_wrong_rank_is_detected() {
 
 #[test]
 fn a_panicking_rule_is_detected() {
-    let indexing = Shape::from(|cx| cx.dims(0).map(|dims| TensorFact::of_dims([dims[0]])));
+    let indexing = ResultShapes::from(|cx| cx.dims(0).map(|dims| TensorFact::of_dims([dims[0]])));
     assert!(planted(indexing).iter().any(|f| f.contains("a rule panics")));
 }

@@ -12,7 +12,7 @@ use flambeau_ir::schema::{FunctionSchema, accepts_types};
 use flambeau_ir::types::NoClasses;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Effects, OpId, Registry, Type};
-use flambeau_tensor::{Budget, Fault};
+use flambeau_tensor::{Fault, MemoryBudget};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn offence(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> O
         return Some("its shape rule panics".to_owned());
     };
     let mut given = args.to_vec();
-    let budget = Budget::new(MEMORY);
+    let budget = MemoryBudget::new(MEMORY);
     let call = || budget.run(|| kernel.call_on(schema, &mut given, &mut Host::quiet()));
     match catch_unwind(AssertUnwindSafe(call)) {
         Err(_) => Some("panics".to_owned()),

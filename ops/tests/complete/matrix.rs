@@ -1,6 +1,6 @@
 //! The matrix of operators and facts: facts that every operator with a kernel must have, and checks that they are true.
 
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::soundness::{is_variant, sample};
 use flambeau_exec::tape::{NoDerivatives, Tape};
 use flambeau_exec::{Gen, Host, Kernel, KernelError, Rets, Sample};
@@ -294,8 +294,9 @@ impl std::io::Write for Listener {
 
 /// Operators whose facets are incomplete, each with the check that must detect it.
 fn liars() -> Vec<(OpDef, &'static str)> {
-    let tensor =
-        |name: &str| OpDef::new(name).with(Doc("Lies.")).with(Shape::same_as(0)).with(Dtype::same_as(0));
+    let tensor = |name: &str| {
+        OpDef::new(name).with(Doc("Lies.")).with(ResultShapes::same_as(0)).with(Dtype::same_as(0))
+    };
     let sample = || Sample::tensors(1).floats();
     let draws = Kernel::new(|cx| {
         let value =
@@ -366,7 +367,7 @@ fn is_stated(trial: &mut Trial<'_>) {
     let tensors = registry.schema(id).returns.iter().any(|r| r.ty == Type::TENSOR);
     let variant = is_variant(registry, id);
     for (fact, asked, stated, what) in [
-        ("sizes", tensors, registry.facet::<Shape>(id).is_some(), "no rule says what they are"),
+        ("sizes", tensors, registry.facet::<ResultShapes>(id).is_some(), "no rule says what they are"),
         ("dtype", tensors, registry.facet::<Dtype>(id).is_some(), "no rule says what it is"),
         ("doc", true, registry.facet::<Doc>(id).is_some(), "is missing"),
         ("sample", !variant, registry.facet::<Sample>(id).is_some(), "is missing"),

@@ -4,7 +4,7 @@ use flambeau_exec::soundness::{hostile, sample};
 use flambeau_exec::{Gen, Host, Kernel, KernelError};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry, Symbol, Type};
-use flambeau_tensor::{Budget, DType, Tensor, compare};
+use flambeau_tensor::{DType, MemoryBudget, Tensor, compare};
 
 /// The overload of `target` with the argument types of a row.
 fn counterpart(registry: &Registry, target: Symbol, id: OpId) -> Option<OpId> {
@@ -19,7 +19,7 @@ fn counterpart(registry: &Registry, target: Symbol, id: OpId) -> Option<OpId> {
 fn outcome(registry: &Registry, id: OpId, mut args: Vec<IValue>) -> Result<Vec<IValue>, KernelError> {
     let kernel = registry.facet::<Kernel>(id).expect("both have kernels");
     let call = || kernel.call_on(registry.schema(id), &mut args, &mut Host::quiet());
-    let given = Budget::new(64 << 20).run(call)?;
+    let given = MemoryBudget::new(64 << 20).run(call)?;
     Ok(given.into_iter().collect())
 }
 

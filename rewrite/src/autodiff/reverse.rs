@@ -14,7 +14,7 @@
 
 use super::activity::{Activity, is_cast};
 use super::{Named, NotDifferentiable, concrete_value};
-use crate::facets::Elements;
+use crate::facets::ContainerOp;
 use flambeau_exec::Pointwise;
 use flambeau_ir::{BlockId, Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
@@ -507,7 +507,7 @@ impl<'a> Reverse<'a> {
 /// Whether a node reads an element of a list of tensors.
 pub(super) fn is_element(g: &Graph, node: NodeId) -> bool {
     let Some(row) = g.op(node).row() else { return false };
-    g.registry().facet::<Elements>(row) == Some(&Elements::Item)
+    g.registry().facet::<ContainerOp>(row) == Some(&ContainerOp::Item)
         && g.ty(g.operand(node, 0)).list_elem().is_some_and(Type::is_tensor)
 }
 

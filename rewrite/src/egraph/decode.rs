@@ -6,9 +6,9 @@
 //! change which values it shares memory with and the change could be observed.
 
 use super::extract::Choice;
-use super::language::{ENode, Head};
+use super::language::{ENode, NodeHead};
 use super::saturate::canonical;
-use super::window::Window;
+use super::window::EGraphWindow;
 use crate::patch::{Patch, Planned};
 use crate::rules::sharing::Sharing;
 use egg::Id;
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 pub(crate) struct Decoder<'d, 'a> {
     graph: &'a Graph,
     sharing: &'d mut Sharing<'a>,
-    window: &'d Window,
+    window: &'d EGraphWindow,
     choice: &'d Choice,
     /// The first member that computes each canonical e-node.
     original: HashMap<ENode, u32, FxBuildHasher>,
@@ -38,7 +38,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
     pub(crate) fn new(
         graph: &'a Graph,
         sharing: &'d mut Sharing<'a>,
-        window: &'d Window,
+        window: &'d EGraphWindow,
         choice: &'d Choice,
     ) -> Self {
         let mut original = HashMap::default();
@@ -144,25 +144,25 @@ impl<'d, 'a> Decoder<'d, 'a> {
         let anchor = self.window.members[at as usize].node;
         let (place, loc) = (At::before(anchor), self.graph.loc(anchor));
         let planned = match node.head {
-            Head::Leaf(n) => {
+            NodeHead::Leaf(n) => {
                 let leaf = self.window.leaves[n as usize];
                 self.note(class, leaf.available_from, self.sharing.resolve(leaf.value));
                 return Some(());
             }
-            Head::Constant(n) => {
+            NodeHead::Constant(n) => {
                 let (value, ty) = self.window.egraph.analysis.constants[n as usize].clone();
                 let planned = patch.constant(place, value, ty, loc);
                 self.sharing.plan(planned, Prim::Constant.into(), &[], ty);
                 planned
             }
-            Head::List(_) | Head::Op(_) => {
+            NodeHead::List(_) | NodeHead::Op(_) => {
                 let children: Option<SmallVec<[Planned; 4]>> =
                     node.children.iter().map(|&k| child(&self.built, k, at)).collect();
                 let children = children?;
                 let (op, ty): (Op, Type) = match node.head {
-                    Head::Op(id) => (id.into(), self.result_type(class, id)),
-                    Head::List(ty) => (Prim::ListConstruct.into(), ty.0),
-                    Head::Leaf(_) | Head::Constant(_) => return None,
+                    NodeHead::Op(id) => (id.into(), self.result_type(class, id)),
+                    NodeHead::List(ty) => (Prim::ListConstruct.into(), ty.0),
+                    NodeHead::Leaf(_) | NodeHead::Constant(_) => return None,
                 };
                 let planned = patch.insert(place, op, &children, Vec::new(), ty, loc);
                 self.sharing.plan(planned, op, &children, ty);
@@ -187,7 +187,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
 }
 
 /// Member `index` as a canonical node of the e-graph.
-pub(crate) fn member_node(window: &Window, graph: &Graph, index: usize) -> ENode {
+pub(crate) fn member_node(window: &EGraphWindow, graph: &Graph, index: usize) -> ENode {
     let member = window.members[index];
     let head = window.heads[index];
     let children = graph.operands(member.node).map(|v| window.ids[&v]).collect();

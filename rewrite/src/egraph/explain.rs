@@ -1,8 +1,8 @@
 //! Explanations of extracted terms: the rules that transform a value's original term into the chosen one, in order.
 
-use super::language::{ENode, Head};
-use super::window::Window;
-use super::{Inputs, Limits, extract::Choice};
+use super::language::{ENode, NodeHead};
+use super::window::EGraphWindow;
+use super::{Inputs, SaturationLimits, extract::Choice};
 use crate::rules::RuleSet;
 use egg::{Id, RecExpr, TreeTerm};
 use flambeau_analysis::{AliasDb, Analyses, Shapes};
@@ -53,7 +53,7 @@ pub fn explain(
     graph: &Graph,
     analyses: &mut Analyses,
     rules: &RuleSet,
-    limits: &Limits,
+    limits: &SaturationLimits,
     value: ValueId,
 ) -> Option<Explanation> {
     let (graph, (db, shapes)) = analyses.with::<(AliasDb, Shapes)>(graph);
@@ -68,7 +68,7 @@ pub fn explain(
 /// The proof that a value's chosen term equals its original one. Returns `None` if they are the same or a term has more
 /// than [`MAX_TERM`] nodes. The window must have been built with explanations enabled.
 pub(crate) fn prove(
-    window: &mut Window,
+    window: &mut EGraphWindow,
     choice: &Choice,
     graph: &Graph,
     value: ValueId,
@@ -79,7 +79,7 @@ pub(crate) fn prove(
         return None;
     }
     let proof = window.egraph.explain_equivalence(&before, &after);
-    let words = Words { graph, window };
+    let words = ENodePrinter { graph, window };
     Some(Explanation {
         before: words.print(&before),
         after: words.print(&after),
@@ -88,21 +88,21 @@ pub(crate) fn prove(
 }
 
 /// Printer for e-nodes: leaves are printed by value name, constants by value.
-struct Words<'r> {
+struct ENodePrinter<'r> {
     graph: &'r Graph,
-    window: &'r Window,
+    window: &'r EGraphWindow,
 }
 
-impl Words<'_> {
+impl ENodePrinter<'_> {
     fn label(&self, node: &ENode) -> String {
         match node.head {
-            Head::Leaf(n) => format!("%{}", self.graph.name(self.window.leaves[n as usize].value)),
-            Head::Constant(n) => match &self.window.egraph.analysis.constants[n as usize].0 {
+            NodeHead::Leaf(n) => format!("%{}", self.graph.name(self.window.leaves[n as usize].value)),
+            NodeHead::Constant(n) => match &self.window.egraph.analysis.constants[n as usize].0 {
                 IValue::Tensor(_) => "a tensor".to_owned(),
                 other => other.to_string(),
             },
-            Head::List(_) => "list".to_owned(),
-            Head::Op(id) => self.graph.registry().schema(id).full_name(),
+            NodeHead::List(_) => "list".to_owned(),
+            NodeHead::Op(id) => self.graph.registry().schema(id).full_name(),
         }
     }
 
@@ -191,7 +191,7 @@ fn term<K: Copy + Eq + std::hash::Hash>(
     Some(expr)
 }
 
-fn original(window: &Window, graph: &Graph, value: ValueId) -> Option<RecExpr<ENode>> {
+fn original(window: &EGraphWindow, graph: &Graph, value: ValueId) -> Option<RecExpr<ENode>> {
     let members: HashMap<ValueId, usize, FxBuildHasher> =
         window.members.iter().enumerate().map(|(i, m)| (m.value, i)).collect();
     term(value, |v| match members.get(&v) {
@@ -203,7 +203,7 @@ fn original(window: &Window, graph: &Graph, value: ValueId) -> Option<RecExpr<EN
     })
 }
 
-fn chosen(window: &Window, choice: &Choice, value: ValueId) -> Option<RecExpr<ENode>> {
+fn chosen(window: &EGraphWindow, choice: &Choice, value: ValueId) -> Option<RecExpr<ENode>> {
     let root = window.egraph.find(*window.ids.get(&value)?);
     term(root, |class| {
         let node = choice.node(class)?;

@@ -7,7 +7,7 @@
 //! e-node.
 
 use super::facts::Knowledge;
-use super::language::{ENode, Head};
+use super::language::{ENode, NodeHead};
 use super::saturate::canonical;
 use crate::facets::Cost;
 use egg::{EGraph, Id, Language};
@@ -64,10 +64,10 @@ impl Costs<'_> {
 
     fn of(&self, node: &ENode) -> u64 {
         match node.head {
-            Head::Leaf(_) => 0,
-            Head::Constant(_) => 1,
-            Head::List(_) => 2,
-            Head::Op(id) => self.of_op(id),
+            NodeHead::Leaf(_) => 0,
+            NodeHead::Constant(_) => 1,
+            NodeHead::List(_) => 2,
+            NodeHead::Op(id) => self.of_op(id),
         }
     }
 }
@@ -148,7 +148,7 @@ fn solution(
 ) -> Option<Solution> {
     let mut needs: HashMap<Id, u64, FxBuildHasher> = HashMap::default();
     let mut last = match node.head {
-        Head::Leaf(n) => available_from(n),
+        NodeHead::Leaf(n) => available_from(n),
         _ => 0,
     };
     for &child in node.children() {

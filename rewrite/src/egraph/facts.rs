@@ -1,19 +1,19 @@
 //! E-class analysis: the type with shapes and the constant of every class of the e-graph.
 //!
-//! Facts of a new e-node come from the operator's `Shape` and `Dtype` rules. When two classes merge, the facts of both
+//! Facts of a new e-node come from the operator's `ResultShapes` and `Dtype` rules. When two classes merge, the facts of both
 //! hold for the result. The facts can contradict each other for two reasons. Either the class has no value, because
 //! every run of the block raises (`dot` of a `Float` and a `Long`: the facts of the two operands imply different
 //! element types of the product), or a rule is wrong. The e-graph cannot distinguish the two, and in both cases
 //! extraction is meaningless. So the first contradiction ends the search and the window stays unchanged.
 //! [`crate::rules::trial`] finds wrong rules.
 
-use super::language::{ENode, Head};
+use super::language::{ENode, NodeHead};
 use crate::rules::contradiction::contradiction;
 use crate::rules::rule::{fits, same_constant};
-use crate::rules::vocabulary::Fact;
+use crate::rules::vocabulary::TermFact;
 use egg::{DidMerge, EGraph, Id};
 use flambeau_analysis::shape;
-use flambeau_analysis::shape::{Dtype, Operand, Shape, ShapeCx, Symbols, TensorFact, infer};
+use flambeau_analysis::shape::{Dtype, OperandFact, ResultShapes, ShapeCx, Symbols, TensorFact, infer};
 use flambeau_ir::{IValue, Registry, Type};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -74,14 +74,14 @@ impl Knowledge {
     }
 
     /// The view of a class that rule conditions get.
-    pub(crate) fn fact(&self, facts: &ClassFacts) -> Fact<'_> {
-        Fact::Value { ty: facts.ty, constant: facts.constant.map(|c| &self.constants[c as usize].0) }
+    pub(crate) fn fact(&self, facts: &ClassFacts) -> TermFact<'_> {
+        TermFact::Value { ty: facts.ty, constant: facts.constant.map(|c| &self.constants[c as usize].0) }
     }
 
-    fn operand(&self, facts: &ClassFacts) -> Operand<'static> {
+    fn operand(&self, facts: &ClassFacts) -> OperandFact<'static> {
         let constant = facts.constant.map(|c| self.constants[c as usize].0.clone());
         let fact = constant.as_ref().map_or_else(|| shape::Fact::of_type(facts.ty), shape::Fact::of);
-        Operand { fact: Cow::Owned(fact), ty: facts.ty, constant }
+        OperandFact { fact: Cow::Owned(fact), ty: facts.ty, constant }
     }
 }
 
@@ -106,17 +106,17 @@ impl egg::Analysis<ENode> for Knowledge {
     fn make(egraph: &mut EGraph<ENode, Self>, enode: &ENode, _id: Id) -> ClassFacts {
         let rule = egraph.analysis.rule;
         let (ty, constant) = match enode.head {
-            Head::Leaf(n) => (egraph.analysis.leaves[n as usize], None),
-            Head::Constant(n) => (egraph.analysis.constants[n as usize].1, Some(n)),
-            Head::List(ty) => (ty.0, constant_list(egraph, ty.0, &enode.children)),
-            Head::Op(id) => {
-                let operands: Vec<Operand<'static>> =
+            NodeHead::Leaf(n) => (egraph.analysis.leaves[n as usize], None),
+            NodeHead::Constant(n) => (egraph.analysis.constants[n as usize].1, Some(n)),
+            NodeHead::List(ty) => (ty.0, constant_list(egraph, ty.0, &enode.children)),
+            NodeHead::Op(id) => {
+                let operands: Vec<OperandFact<'static>> =
                     enode.children.iter().map(|&k| egraph.analysis.operand(&egraph[k].data)).collect();
                 let registry = Arc::clone(&egraph.analysis.registry);
                 let schema = registry.schema(id);
                 let declared = schema.returns.first().map_or(Type::ANY, |r| r.ty);
                 let mut cx = ShapeCx::new(Some(schema), operands, &mut egraph.analysis.symbols);
-                let fact = infer(registry.facet::<Shape>(id), registry.facet::<Dtype>(id), 0, &mut cx);
+                let fact = infer(registry.facet::<ResultShapes>(id), registry.facet::<Dtype>(id), 0, &mut cx);
                 (fact.refine(declared), None)
             }
         };

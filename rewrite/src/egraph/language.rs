@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The head of an e-node: everything except its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Head {
+pub enum NodeHead {
     /// An opaque value of the program, by index.
     Leaf(u32),
     /// A constant, by index.
@@ -39,20 +39,20 @@ impl Ord for ListType {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ENode {
     /// The head.
-    pub head: Head,
+    pub head: NodeHead,
     /// The classes of its operands.
     pub children: SmallVec<[Id; 4]>,
 }
 
 impl ENode {
     /// A node without operands.
-    pub(crate) fn leaf(head: Head) -> Self {
+    pub(crate) fn leaf(head: NodeHead) -> Self {
         ENode { head, children: SmallVec::new() }
     }
 }
 
 impl egg::Language for ENode {
-    type Discriminant = (Head, usize);
+    type Discriminant = (NodeHead, usize);
 
     fn discriminant(&self) -> Self::Discriminant {
         (self.head, self.children.len())
@@ -74,10 +74,10 @@ impl egg::Language for ENode {
 impl fmt::Display for ENode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.head {
-            Head::Leaf(n) => write!(f, "leaf{n}"),
-            Head::Constant(n) => write!(f, "const{n}"),
-            Head::List(_) => f.write_str("list"),
-            Head::Op(id) => write!(f, "{id:?}"),
+            NodeHead::Leaf(n) => write!(f, "leaf{n}"),
+            NodeHead::Constant(n) => write!(f, "const{n}"),
+            NodeHead::List(_) => f.write_str("list"),
+            NodeHead::Op(id) => write!(f, "{id:?}"),
         }
     }
 }

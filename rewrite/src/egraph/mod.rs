@@ -13,13 +13,13 @@ pub mod language;
 pub mod saturate;
 mod window;
 
-pub use saturate::{Limits, Stop};
+pub use saturate::{SaturationLimits, StopReason};
 
 use crate::control::Planted;
-use crate::log::Level;
+use crate::log::LogLevel;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::Patch;
-use crate::pipeline::{Options, PassEntry};
+use crate::pipeline::{PassEntry, PassOptions};
 use crate::rules::eligible::Eligible;
 use crate::rules::sharing::Sharing;
 use crate::rules::{Exactness, RuleSet, Rulebook, Selection};
@@ -37,7 +37,7 @@ pub struct Saturate {
     /// The selected rules.
     pub select: Selection,
     /// The bounds on saturation.
-    pub limits: Limits,
+    pub limits: SaturationLimits,
 }
 
 impl Saturate {
@@ -46,8 +46,8 @@ impl Saturate {
         PassEntry::made(OPTIONS, move |options| Saturate::configure(options, &book))
     }
 
-    fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
-        let mut limits = Limits::default();
+    fn configure(options: &PassOptions, book: &Arc<Rulebook>) -> Result<Self, String> {
+        let mut limits = SaturationLimits::default();
         let slots = [
             ("nodes", &mut limits.nodes),
             ("iterations", &mut limits.iterations),
@@ -107,7 +107,7 @@ impl Pass for Saturate {
                 proofs.extend(done.iter().map(|&(n, _)| graph.result(n, 0)).map(prove).map(as_text));
             }
             rewrites.extend(done);
-            capped += u64::from(stop == Stop::Nodes);
+            capped += u64::from(stop == StopReason::Nodes);
         }
         let mut steps = 0;
         let mut proofs = proofs.into_iter();
@@ -127,9 +127,9 @@ impl Pass for Saturate {
             }
         }
         for found in contradictions {
-            cx.log(Level::Debug, |_| left_alone(rules, &found));
+            cx.log(LogLevel::Debug, |_| left_alone(rules, &found));
         }
-        cx.log(Level::Debug, |_| format!("{} edits planned, {capped} windows cut short", patch.len()));
+        cx.log(LogLevel::Debug, |_| format!("{} edits planned, {capped} windows cut short", patch.len()));
         if !patch.is_empty() {
             cx.apply(patch)?;
         }
@@ -159,11 +159,16 @@ pub(crate) struct Inputs<'a> {
     pub(crate) shapes: &'a Shapes,
     /// The graph's symbols; the symbol table of every window extends them.
     symbols: Arc<Symbols>,
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a SaturationLimits,
 }
 
 impl<'a> Inputs<'a> {
-    pub(crate) fn new(graph: &'a Graph, db: &'a AliasDb, shapes: &'a Shapes, limits: &'a Limits) -> Self {
+    pub(crate) fn new(
+        graph: &'a Graph,
+        db: &'a AliasDb,
+        shapes: &'a Shapes,
+        limits: &'a SaturationLimits,
+    ) -> Self {
         Inputs { graph, db, shapes, symbols: Arc::new(shapes.symbols().clone()), limits }
     }
 
@@ -196,7 +201,7 @@ impl<'a> Inputs<'a> {
         ignore_conditions: bool,
         counts: &mut [u64],
         explain: bool,
-    ) -> Result<(window::Window, extract::Choice, Stop), facts::Contradiction> {
+    ) -> Result<(window::EGraphWindow, extract::Choice, StopReason), facts::Contradiction> {
         let mut window = window::build(self.graph, self.shapes, &self.symbols, nodes, explain);
         let mut applied = vec![0; counts.len()];
         let stop =
@@ -345,7 +350,8 @@ mod tests {
         let graph = read(&registry, BEFORE);
         let rules = &Selection::default().rules(&registry).unwrap().rules;
         let value = graph.value_named(flambeau_ir::Symbol::new("e")).unwrap();
-        let why = explain::explain(&graph, &mut Analyses::new(), rules, &Limits::default(), value).unwrap();
+        let why = explain::explain(&graph, &mut Analyses::new(), rules, &SaturationLimits::default(), value)
+            .unwrap();
         let names: Vec<&str> = why.steps.iter().map(|s| s.rule.as_str()).collect();
         assert_eq!(why.after, "toy::relu(%x)");
         for rule in ["toy/relu-relu", "toy/t-t", "toy/mul-one"] {
@@ -390,7 +396,7 @@ mod tests {
         );
         let before = graph.to_string();
         let value = graph.value_named(flambeau_ir::Symbol::new("m")).unwrap();
-        let limits = Limits::default();
+        let limits = SaturationLimits::default();
         let (mut analyses, mut control) = (Analyses::new(), crate::control::Control::new());
         assert!(explain::explain(&graph, &mut analyses, rules, &limits, value).is_none());
         let (seen, (db, shapes)) = analyses.with::<(AliasDb, Shapes)>(&graph);

@@ -3,7 +3,7 @@
 //! compares the time limit of its run between windows; exceeding it is an error.
 
 use super::facts::{ClassFacts, Contradiction, Knowledge};
-use super::language::{ENode, Head, ListType};
+use super::language::{ENode, ListType, NodeHead};
 use crate::rules::rule::{Instance, Pat, RuleSet, fits, literal_for, literal_matches, right_side};
 use egg::{EGraph, ENodeOrVar, Id, Language, Pattern, RecExpr, Searcher, Subst, Var};
 use flambeau_ir::{IValue, Type};
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Bounds of one saturation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SaturationLimits {
     /// Maximum number of e-nodes.
     pub nodes: usize,
     /// Maximum number of rounds over all rules.
@@ -23,15 +23,15 @@ pub struct Limits {
     pub window: usize,
 }
 
-impl Default for Limits {
+impl Default for SaturationLimits {
     fn default() -> Self {
-        Limits { nodes: 4_000, iterations: 8, matches_per_rule: 1_000, window: 400 }
+        SaturationLimits { nodes: 4_000, iterations: 8, matches_per_rule: 1_000, window: 400 }
     }
 }
 
 /// The reason why a saturation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stop {
+pub enum StopReason {
     /// No rule adds anything new.
     Saturated,
     /// The maximum number of rounds is reached.
@@ -42,18 +42,18 @@ pub enum Stop {
 
 /// The left sides of a rule set, compiled at first use. Each set has its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Matchers(OnceLock<Arc<[Matcher]>>);
+pub(crate) struct Matchers(OnceLock<Arc<[RuleMatcher]>>);
 
 impl Matchers {
     /// The matchers of all instances of the set, in order.
-    fn of(&self, instances: &[Instance]) -> &[Matcher] {
+    fn of(&self, instances: &[Instance]) -> &[RuleMatcher] {
         self.0.get_or_init(|| instances.iter().map(matcher).collect())
     }
 }
 
 /// A rule's left side as an egg pattern, with the checks that egg patterns cannot express.
 #[derive(Clone, Debug)]
-struct Matcher {
+struct RuleMatcher {
     pattern: Pattern<ENode>,
     /// Pattern variables that stand for literals.
     literals: Vec<(Var, IValue)>,
@@ -61,7 +61,7 @@ struct Matcher {
     vars: Vec<(u16, Var)>,
 }
 
-fn matcher(instance: &Instance) -> Matcher {
+fn matcher(instance: &Instance) -> RuleMatcher {
     let mut ast: RecExpr<ENodeOrVar<ENode>> = RecExpr::default();
     let (mut literals, mut vars) = (Vec::new(), Vec::new());
     // Operands precede their users; subexpressions of the right side follow the root of the left side.
@@ -83,18 +83,18 @@ fn matcher(instance: &Instance) -> Matcher {
             }
             Pat::Op(op, args) => {
                 let children = args.iter().map(|&a| ids[usize::from(a)]).collect();
-                ast.add(ENodeOrVar::ENode(ENode { head: Head::Op(*op), children }))
+                ast.add(ENodeOrVar::ENode(ENode { head: NodeHead::Op(*op), children }))
             }
             Pat::List(elem, items) => {
                 let children = items.iter().map(|&a| ids[usize::from(a)]).collect();
-                let head = Head::List(ListType(Type::list(*elem)));
+                let head = NodeHead::List(ListType(Type::list(*elem)));
                 ast.add(ENodeOrVar::ENode(ENode { head, children }))
             }
             Pat::Compute(..) => unreachable!("invariant: computed constants occur on the right side only"),
         };
         ids.push(id);
     }
-    Matcher { pattern: Pattern::new(ast), literals, vars }
+    RuleMatcher { pattern: Pattern::new(ast), literals, vars }
 }
 
 /// Applies rules to an e-graph. Adds the number of applications of each rule to `counts`.
@@ -104,10 +104,10 @@ fn matcher(instance: &Instance) -> Matcher {
 pub(crate) fn saturate(
     egraph: &mut EGraph<ENode, Knowledge>,
     rules: &RuleSet,
-    limits: &Limits,
+    limits: &SaturationLimits,
     ignore_conditions: bool,
     counts: &mut [u64],
-) -> Result<Stop, Contradiction> {
+) -> Result<StopReason, Contradiction> {
     let matchers = rules.matchers.of(rules.instances());
     take_contradiction(egraph)?;
     for _ in 0..limits.iterations {
@@ -122,7 +122,7 @@ pub(crate) fn saturate(
             if egraph.total_number_of_nodes() >= limits.nodes {
                 egraph.analysis.rule = None;
                 egraph.rebuild();
-                return take_contradiction(egraph).map(|()| Stop::Nodes);
+                return take_contradiction(egraph).map(|()| StopReason::Nodes);
             }
             let (m, instance) = (&matchers[i], &rules.instances()[i]);
             let rule = instance.rule;
@@ -137,10 +137,10 @@ pub(crate) fn saturate(
         egraph.rebuild();
         take_contradiction(egraph)?;
         if !changed {
-            return Ok(Stop::Saturated);
+            return Ok(StopReason::Saturated);
         }
     }
-    Ok(Stop::Iterations)
+    Ok(StopReason::Iterations)
 }
 
 fn take_contradiction(egraph: &mut EGraph<ENode, Knowledge>) -> Result<(), Contradiction> {
@@ -150,7 +150,7 @@ fn take_contradiction(egraph: &mut EGraph<ENode, Knowledge>) -> Result<(), Contr
 fn apply(
     egraph: &mut EGraph<ENode, Knowledge>,
     rules: &RuleSet,
-    (instance, m): (&Instance, &Matcher),
+    (instance, m): (&Instance, &RuleMatcher),
     class: Id,
     subst: &Subst,
     ignore_conditions: bool,
@@ -194,11 +194,11 @@ fn instantiate(
             Pat::Literal(value, ty) => add_constant(egraph, value, *ty),
             Pat::Op(op, args) => {
                 let children = made(&ids, args);
-                egraph.add(ENode { head: Head::Op(*op), children })
+                egraph.add(ENode { head: NodeHead::Op(*op), children })
             }
             Pat::List(elem, items) => {
                 let children = made(&ids, items);
-                egraph.add(ENode { head: Head::List(ListType(Type::list(*elem))), children })
+                egraph.add(ENode { head: NodeHead::List(ListType(Type::list(*elem))), children })
             }
             Pat::Compute(function, args, ty) => {
                 let children = made(&ids, args);
@@ -221,10 +221,10 @@ fn instantiate(
 pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue, formal: Type) -> Id {
     if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
         let children = list.to_vec().iter().map(|v| add_constant(egraph, v, elem)).collect();
-        return egraph.add(ENode { head: Head::List(ListType(Type::list(elem))), children });
+        return egraph.add(ENode { head: NodeHead::List(ListType(Type::list(elem))), children });
     }
     let number = egraph.analysis.constant(value, value.type_of());
-    egraph.add(ENode::leaf(Head::Constant(number)))
+    egraph.add(ENode::leaf(NodeHead::Constant(number)))
 }
 
 /// The e-node with canonical operand classes.

@@ -5,7 +5,7 @@
 //! members of a block could share an e-graph; windows bound its size.
 
 use super::facts::{Knowledge, meet};
-use super::language::{ENode, Head, ListType};
+use super::language::{ENode, ListType, NodeHead};
 use crate::rules::eligible::Eligible;
 use egg::{EGraph, Id};
 use flambeau_analysis::Shapes;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// A node of the program that is part of the e-graph.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
+pub(crate) struct WindowNode {
     pub(crate) node: NodeId,
     pub(crate) value: ValueId,
     /// The class at the time of insertion; not canonical after merges.
@@ -32,11 +32,11 @@ pub(crate) struct LeafValue {
 }
 
 /// A window of a block as an e-graph.
-pub(crate) struct Window {
-    pub(crate) members: Vec<Member>,
+pub(crate) struct EGraphWindow {
+    pub(crate) members: Vec<WindowNode>,
     pub(crate) leaves: Vec<LeafValue>,
     /// The head of each member.
-    pub(crate) heads: Vec<Head>,
+    pub(crate) heads: Vec<NodeHead>,
     /// The classes of members and of leaf operands at the time of insertion.
     pub(crate) ids: HashMap<ValueId, Id, FxBuildHasher>,
     pub(crate) egraph: EGraph<ENode, Knowledge>,
@@ -56,12 +56,12 @@ pub(crate) fn build(
     symbols: &Arc<Symbols>,
     nodes: &[NodeId],
     explain: bool,
-) -> Window {
+) -> EGraphWindow {
     let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), Symbols::over(symbols)));
     if explain {
         egraph = egraph.with_explanations_enabled();
     }
-    let mut window = Window {
+    let mut window = EGraphWindow {
         members: Vec::new(),
         leaves: Vec::new(),
         heads: Vec::new(),
@@ -76,11 +76,11 @@ pub(crate) fn build(
         let value = graph.result(node, 0);
         let ty = shapes.refined_type(graph, value);
         let head = match graph.op(node).row() {
-            Some(id) => Head::Op(id),
+            Some(id) => NodeHead::Op(id),
             None if graph.is_prim(node, Prim::ListConstruct) => {
-                Head::List(ListType(graph.ty(value).erase_shapes()))
+                NodeHead::List(ListType(graph.ty(value).erase_shapes()))
             }
-            None => Head::Constant(window.constant(graph, value)),
+            None => NodeHead::Constant(window.constant(graph, value)),
         };
         let id = window.egraph.add(ENode { head, children });
         let mut facts = window.egraph[id].data.clone();
@@ -88,13 +88,13 @@ pub(crate) fn build(
         window.egraph.set_analysis_data(id, facts);
         window.ids.insert(value, id);
         window.heads.push(head);
-        window.members.push(Member { node, value, id });
+        window.members.push(WindowNode { node, value, id });
     }
     window.egraph.rebuild();
     window
 }
 
-impl Window {
+impl EGraphWindow {
     fn constant(&mut self, graph: &Graph, value: ValueId) -> u32 {
         let constant = graph.constant(value).unwrap_or_default();
         self.egraph.analysis.constant(&constant, graph.ty(value))
@@ -108,12 +108,12 @@ impl Window {
         let outer = graph.is_prim(graph.def(value), Prim::Constant) && !graph.ty(value).is_mutable();
         let id = if outer {
             let number = self.constant(graph, value);
-            self.egraph.add(ENode::leaf(Head::Constant(number)))
+            self.egraph.add(ENode::leaf(NodeHead::Constant(number)))
         } else {
             let number = self.leaves.len() as u32;
             self.leaves.push(LeafValue { value, available_from: self.members.len() as u32 });
             self.egraph.analysis.leaves.push(shapes.refined_type(graph, value));
-            self.egraph.add(ENode::leaf(Head::Leaf(number)))
+            self.egraph.add(ENode::leaf(NodeHead::Leaf(number)))
         };
         self.ids.insert(value, id);
         id

@@ -4,7 +4,7 @@
 //! group.
 
 use super::{Bounds, SmallNodes, Surroundings};
-use flambeau_analysis::alias::Span;
+use flambeau_analysis::alias::MoveBounds;
 use flambeau_ir::{BlockId, Graph, NodeId, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
@@ -26,7 +26,7 @@ pub(super) struct Group<'a> {
 pub(super) struct Scratch {
     nodes: Vec<NodeId>,
     /// For members with restricted positions: the adjacent writes and events.
-    spans: Vec<(NodeId, Span)>,
+    spans: Vec<(NodeId, MoveBounds)>,
     set: SmallNodes,
     /// The number of uses of each value by nodes of the group.
     takes: Map<ValueId, u32>,

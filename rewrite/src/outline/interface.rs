@@ -13,22 +13,22 @@ use rustc_hash::FxBuildHasher;
 
 /// The confirmed types of values.
 #[derive(Default)]
-pub(super) struct Interface {
+pub(super) struct ConfirmedTypes {
     /// Values whose confirmed type differs from the declared one.
     weaker: HashMap<ValueId, Type, FxBuildHasher>,
 }
 
-impl Interface {
+impl ConfirmedTypes {
     /// Compares all declared types with the facts of shape analysis, which is needed only if a declared type states
     /// more than the kind of a value.
-    pub(super) fn of_graph(cx: &mut PassCx<'_>) -> Interface {
+    pub(super) fn of_graph(cx: &mut PassCx<'_>) -> ConfirmedTypes {
         let g = cx.graph();
         if g.values_in_order().all(|v| g.ty(v) == g.ty(v).erase_shapes()) {
-            return Interface::default();
+            return ConfirmedTypes::default();
         }
         let (g, shapes) = cx.with::<Shapes>();
         let confirmed = g.values_in_order().map(|v| (v, shapes.confirmed_type(g, v)));
-        Interface { weaker: confirmed.filter(|&(v, ty)| ty != g.ty(v)).collect() }
+        ConfirmedTypes { weaker: confirmed.filter(|&(v, ty)| ty != g.ty(v)).collect() }
     }
 
     /// Returns the type of the input of a group that stands for a value.

@@ -5,7 +5,7 @@
 //! write nor have side effects. So the numbers of writes and events remain valid, and a group gets the number of the
 //! node it is inserted before.
 
-use flambeau_analysis::alias::{ErrorOrder, Span, WriteOrder};
+use flambeau_analysis::alias::{ErrorOrder, MoveBounds, WriteOrder};
 use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::{Graph, NodeId};
 use hashbrown::HashMap;
@@ -15,7 +15,7 @@ use rustc_hash::FxBuildHasher;
 #[derive(Default)]
 pub(super) struct Positions {
     /// The adjacent writes and events of members; a member without an entry may have any position.
-    spans: HashMap<NodeId, Span, FxBuildHasher>,
+    spans: HashMap<NodeId, MoveBounds, FxBuildHasher>,
     /// `None` if no member has an entry in `spans`.
     numbers: Option<Dominance>,
     /// The number of the node that each group was inserted before.
@@ -48,12 +48,12 @@ impl Positions {
     }
 
     /// Returns the adjacent writes and events of a member, if any.
-    pub(super) fn span(&self, node: NodeId) -> Option<Span> {
+    pub(super) fn span(&self, node: NodeId) -> Option<MoveBounds> {
         self.spans.get(&node).copied()
     }
 
     /// Whether a member with this span may be moved directly before `at`.
-    pub(super) fn allows(&self, span: Span, at: NodeId) -> bool {
+    pub(super) fn allows(&self, span: MoveBounds, at: NodeId) -> bool {
         self.number(at).is_none_or(|number| span.allows(number))
     }
 

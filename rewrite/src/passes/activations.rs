@@ -4,7 +4,7 @@
 //! the operand's element type. Then the write is unobservable.
 
 use super::remove_mutation::is_fresh;
-use crate::facets::Role;
+use crate::facets::OpRole;
 use crate::inplace::{DtypeRules, InplaceVariants};
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::Shapes;
@@ -21,14 +21,14 @@ impl Pass for ActivationsInPlace {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let roles = registry.column::<Role>();
+        let roles = registry.column::<OpRole>();
         let variants = InplaceVariants::new(&registry);
         let (graph, shapes) = cx.with::<Shapes>();
         let dtypes = DtypeRules::new(graph, shapes);
         let found: Vec<(NodeId, OpId)> = graph
             .nodes_deep()
             .filter_map(|node| {
-                let op = graph.op(node).row().filter(|&op| roles.get(op) == Some(&Role::Activation))?;
+                let op = graph.op(node).row().filter(|&op| roles.get(op) == Some(&OpRole::Activation))?;
                 let inplace = variants.inplace(op)?;
                 let operand = graph.operand(node, 0);
                 let def = graph.def(operand);

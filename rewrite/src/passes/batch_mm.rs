@@ -6,7 +6,7 @@
 //! that their errors must not pass ([`ErrorOrder`]). A partial sum with another use is not part of a batch. Results may
 //! differ by rounding.
 
-use crate::facets::Role;
+use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::rules::Exactness;
 use flambeau_analysis::{AliasDb, Dominance, ErrorOrder, WriteOrder};
@@ -40,7 +40,7 @@ impl Pass for BatchMm {
 /// The graph and the analyses that the search reads.
 struct Search<'g> {
     graph: &'g Graph,
-    roles: Column<'g, Role>,
+    roles: Column<'g, OpRole>,
     db: &'g AliasDb,
     dominance: &'g Dominance,
     writes: WriteOrder,
@@ -48,7 +48,7 @@ struct Search<'g> {
 }
 
 impl Search<'_> {
-    fn has_role(&self, node: NodeId, role: Role) -> bool {
+    fn has_role(&self, node: NodeId, role: OpRole) -> bool {
         self.roles.of(self.graph.op(node)) == Some(&role)
     }
 
@@ -67,7 +67,7 @@ impl Search<'_> {
     /// `x + 1 * y`.
     fn is_sum(&self, node: NodeId) -> bool {
         let once = |v| self.graph.constant(v).is_some_and(|c| c.as_int() == Some(1));
-        self.has_role(node, Role::ScaledSum) && self.graph.operands(node).nth(2).is_some_and(once)
+        self.has_role(node, OpRole::ScaledSum) && self.graph.operands(node).nth(2).is_some_and(once)
     }
 }
 
@@ -76,7 +76,7 @@ fn find<T>(cx: &mut PassCx<'_>, in_block: fn(&Search<'_>, BlockId) -> Vec<T>) ->
     let registry = cx.registry();
     let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
     let (writes, errors) = (WriteOrder::new(graph, db, dominance), ErrorOrder::new(graph, db, dominance));
-    let search = Search { graph, roles: registry.column::<Role>(), db, dominance, writes, errors };
+    let search = Search { graph, roles: registry.column::<OpRole>(), db, dominance, writes, errors };
     search.blocks().into_iter().flat_map(|b| in_block(&search, b)).collect()
 }
 
@@ -130,7 +130,7 @@ fn sums_in(search: &Search<'_>, block: BlockId) -> Vec<Sum> {
     let mut parts: HashMap<ValueId, usize, FxBuildHasher> = HashMap::default();
     let mut roots = Vec::new();
     for node in g.nodes(block) {
-        if search.has_role(node, Role::MatrixProduct) {
+        if search.has_role(node, OpRole::MatrixProduct) {
             parts.insert(g.result(node, 0), 1);
         } else if search.is_sum(node) {
             let (a, b) = (g.operand(node, 0), g.operand(node, 1));
@@ -153,7 +153,7 @@ fn products_of(search: &Search<'_>, root: NodeId) -> Vec<NodeId> {
     let mut products = Vec::new();
     let mut open = vec![root];
     while let Some(node) = open.pop() {
-        if search.has_role(node, Role::MatrixProduct) {
+        if search.has_role(node, OpRole::MatrixProduct) {
             products.push(node);
         } else {
             open.extend([1, 0].map(|i| g.def(g.operand(node, i))));
@@ -195,7 +195,7 @@ fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
     let g = search.graph;
     // The results become parts of one product, so none of them may be written.
     let is_product =
-        |&n: &NodeId| search.has_role(n, Role::MatrixProduct) && !search.db.has_output_writers(g, n);
+        |&n: &NodeId| search.has_role(n, OpRole::MatrixProduct) && !search.db.has_output_writers(g, n);
     let products: Vec<NodeId> = g.nodes(block).filter(is_product).collect();
     let mut taken: HashSet<NodeId, FxBuildHasher> = HashSet::default();
     let mut found = Vec::new();

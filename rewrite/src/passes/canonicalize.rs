@@ -2,7 +2,7 @@
 //! ones last, in their original order), and unnamed values are numbered in program order.
 
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use flambeau_ir::{Editor, Graph, NodeId, NodeMap, Prim, WalkStep};
 
 /// See the module documentation.
@@ -35,7 +35,7 @@ impl Pass for Canonicalize {
 impl Configure for Canonicalize {
     const OPTIONS: &'static [&'static str] = &["drop_names"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         Ok(Canonicalize { drop_names: options.flag("drop_names") })
     }
 }

@@ -1,10 +1,10 @@
 //! Replaces a list of chunks that is immediately unpacked by `prim::ConstantChunk`, a node with one result per chunk,
-//! which fusion can look through. The facet [`Chunk`] marks operators that return such lists. Dead code is removed at
+//! which fusion can look through. The facet [`ChunkOp`] marks operators that return such lists. Dead code is removed at
 //! the end. PyTorch's pass also converts constant zero-dimensional tensors to numbers, which changes dtypes. Here the
 //! archive loader restores numbers, and no pass does so.
 
 use super::dce::Dce;
-use crate::facets::Chunk;
+use crate::facets::ChunkOp;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::schedule::Schedule;
@@ -28,7 +28,7 @@ impl Pass for CanonicalizeOps {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let chunks = registry.column::<Chunk>();
+        let chunks = registry.column::<ChunkOp>();
         let (graph, db) = cx.with::<AliasDb>();
         let found: Vec<Found> = graph
             .nodes_deep()

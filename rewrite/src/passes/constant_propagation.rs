@@ -12,10 +12,10 @@
 use super::dce::Dce;
 use crate::control::Planted;
 use crate::deadline::Deadline;
-use crate::log::Level;
+use crate::log::LogLevel;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use crate::schedule::Schedule;
 use flambeau_analysis::AliasDb;
 use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
@@ -39,7 +39,7 @@ pub struct ConstantPropagation {
 impl Configure for ConstantPropagation {
     const OPTIONS: &'static [&'static str] = &["immutable", "escaping"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         let (immutable, escaping) = (options.flag("immutable"), options.flag("escaping"));
         Ok(ConstantPropagation { immutable, escaping, ..Self::default() })
     }
@@ -73,7 +73,7 @@ impl Pass for ConstantPropagation {
         search.run()?;
         let (edits, refused) = (search.edits, search.refused);
         if let Some((count, first)) = refused {
-            cx.log(Level::Debug, |_| {
+            cx.log(LogLevel::Debug, |_| {
                 format!("{count} nodes with constant operands cannot be evaluated and stay; the first error: {first}")
             });
         }

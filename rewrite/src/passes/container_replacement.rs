@@ -1,6 +1,6 @@
 //! Scalar replacement of containers: lists and dictionaries that a block makes and changes are evaluated at compile time.
 //!
-//! A container is replaced if every use of it is an operation of a known kind ([`Elements`]) with constant indices and
+//! A container is replaced if every use of it is an operation of a known kind ([`ContainerOp`]) with constant indices and
 //! keys, an operator that only reads it, or the end of the graph. Then its contents are known at every node: reads become the
 //! elements, writes disappear, and other uses get a container that is constructed there with the contents of that moment. In
 //! contrast to the pass `idioms`, the container may be written, in the block that makes it, and containers may hold others.
@@ -11,7 +11,7 @@
 //! constructed again are bounded.
 
 use super::idioms::{slice, wrap_index};
-use crate::facets::Elements;
+use crate::facets::ContainerOp;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::rules::rule::same_constant;
 use flambeau_ir::{At, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
@@ -38,7 +38,7 @@ impl Pass for ContainerReplacement {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let elements = registry.column::<Elements>();
+        let elements = registry.column::<ContainerOp>();
         let graph = cx.graph();
         let operation = |n: NodeId| elements.of(graph.op(n)).copied();
         let mut walk = Walk::new(graph, &operation);
@@ -190,7 +190,7 @@ enum Edit {
 /// The walk that follows the contents of all containers.
 struct Walk<'g> {
     graph: &'g Graph,
-    operation: &'g dyn Fn(NodeId) -> Option<Elements>,
+    operation: &'g dyn Fn(NodeId) -> Option<ContainerOp>,
     containers: Vec<Container>,
     handles: HashMap<ValueId, usize, FxBuildHasher>,
     edges: Vec<(usize, usize)>,
@@ -200,7 +200,7 @@ struct Walk<'g> {
 }
 
 impl<'g> Walk<'g> {
-    fn new(graph: &'g Graph, operation: &'g dyn Fn(NodeId) -> Option<Elements>) -> Self {
+    fn new(graph: &'g Graph, operation: &'g dyn Fn(NodeId) -> Option<ContainerOp>) -> Self {
         Walk {
             graph,
             operation,
@@ -279,7 +279,7 @@ impl<'g> Walk<'g> {
             let known = !self.containers[held[0].1].is_unknown && self.operate(node, what, &held).is_some();
             if !known {
                 for (index, of) in held {
-                    let reads = !what.writes() && (index == 0 || index == 1 && what == Elements::Concat);
+                    let reads = !what.writes() && (index == 0 || index == 1 && what == ContainerOp::Concat);
                     if reads { self.construct(node, index, of) } else { self.stop(node, of) }
                 }
             }
@@ -383,7 +383,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Evaluates an operation on a container, its first operand; `None` if the outcome is not known.
-    fn operate(&mut self, node: NodeId, what: Elements, held: &[(usize, usize)]) -> Option<()> {
+    fn operate(&mut self, node: NodeId, what: ContainerOp, held: &[(usize, usize)]) -> Option<()> {
         let g = self.graph;
         let of = held[0].1;
         let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
@@ -391,21 +391,21 @@ impl<'g> Walk<'g> {
         let others: Vec<usize> = held[1..].iter().map(|(i, _)| *i).collect();
         let contents = &self.containers[of].contents;
         let found = match what {
-            Elements::Count => Found::Constant(IValue::Int(i64::try_from(contents.len()).ok()?)),
-            Elements::Contains => {
+            ContainerOp::Count => Found::Constant(IValue::Int(i64::try_from(contents.len()).ok()?)),
+            ContainerOp::Contains => {
                 let key = self.key(operand(1)?)?;
                 matches!(contents, Contents::Dict(_)).then_some(())?;
                 Found::Constant(IValue::Bool(contents.position(&key).is_some()))
             }
-            Elements::Item | Elements::Value => {
+            ContainerOp::Item | ContainerOp::Value => {
                 Found::Element(contents.value(contents.position(&constant(1)?)?))
             }
-            Elements::Get => match (contents.position(&self.key(operand(1)?)?), operand(2)) {
+            ContainerOp::Get => match (contents.position(&self.key(operand(1)?)?), operand(2)) {
                 (Some(at), _) => Found::Element(contents.value(at)),
                 (None, Some(default)) => Found::Element(default),
                 (None, None) => Found::Constant(IValue::None),
             },
-            Elements::Slice => {
+            ContainerOp::Slice => {
                 let bound = |i: usize| match constant(i)? {
                     IValue::None => Some(None),
                     value => value.as_int().map(Some),
@@ -413,23 +413,27 @@ impl<'g> Walk<'g> {
                 let step = constant(3)?.as_int()?;
                 Found::New(Contents::List(slice(contents.list()?, bound(1)?, bound(2)?, step)?))
             }
-            Elements::Concat => {
+            ContainerOp::Concat => {
                 let second = self.other(operand(1)?)?;
                 Found::New(Contents::List([&contents.list()?[..], second].concat()))
             }
-            Elements::Repeat => {
+            ContainerOp::Repeat => {
                 let times = usize::try_from(constant(1)?.as_int()?.max(0)).ok()?;
                 let elements = contents.list()?;
                 (elements.len().checked_mul(times)? <= MAX_ELEMENTS).then_some(())?;
                 Found::New(Contents::List(elements.repeat(times)))
             }
-            Elements::Copy => Found::New(contents.clone()),
-            Elements::Keys => Found::New(Contents::List(contents.entries()?.iter().map(|e| e.1).collect())),
-            Elements::Values => Found::New(Contents::List(contents.entries()?.iter().map(|e| e.2).collect())),
-            Elements::Items => Found::Pairs(contents.entries()?.iter().map(|e| (e.1, e.2)).collect()),
+            ContainerOp::Copy => Found::New(contents.clone()),
+            ContainerOp::Keys => {
+                Found::New(Contents::List(contents.entries()?.iter().map(|e| e.1).collect()))
+            }
+            ContainerOp::Values => {
+                Found::New(Contents::List(contents.entries()?.iter().map(|e| e.2).collect()))
+            }
+            ContainerOp::Items => Found::Pairs(contents.entries()?.iter().map(|e| (e.1, e.2)).collect()),
             _ => return self.write(node, what, of, &others),
         };
-        (others.is_empty() || what == Elements::Concat).then_some(())?;
+        (others.is_empty() || what == ContainerOp::Concat).then_some(())?;
         let edit = match found {
             Found::Element(element) => self.read(node, element)?,
             Found::Constant(value) => Edit::Constant(node, value),
@@ -476,7 +480,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Evaluates a write.
-    fn write(&mut self, node: NodeId, what: Elements, of: usize, others: &[usize]) -> Option<()> {
+    fn write(&mut self, node: NodeId, what: ContainerOp, of: usize, others: &[usize]) -> Option<()> {
         let g = self.graph;
         let container = &self.containers[of];
         (g.parent(node) == container.home && !container.has_left).then_some(())?;
@@ -494,7 +498,7 @@ impl<'g> Walk<'g> {
     fn change(
         &mut self,
         node: NodeId,
-        what: Elements,
+        what: ContainerOp,
         of: usize,
         others: &[usize],
         contents: &mut Contents,
@@ -502,37 +506,37 @@ impl<'g> Walk<'g> {
         let g = self.graph;
         let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
         let added = match what {
-            Elements::Append | Elements::Extend => operand(1),
-            Elements::Insert | Elements::Replace => operand(2),
+            ContainerOp::Append | ContainerOp::Extend => operand(1),
+            ContainerOp::Insert | ContainerOp::Replace => operand(2),
             _ => None,
         };
         let is_added = |i: &usize| added == operand(*i);
         let fits =
             contents.len() < MAX_ELEMENTS && !matches!(contents, Contents::Dict(e) if e.len() >= MAX_ENTRIES);
         (fits && others.iter().all(is_added)).then_some(())?;
-        let inner = added.filter(|_| what != Elements::Extend).and_then(|v| self.handles.get(&v).copied());
+        let inner = added.filter(|_| what != ContainerOp::Extend).and_then(|v| self.handles.get(&v).copied());
         (inner != Some(of)).then_some(())?;
         let mut popped = None;
         match (what, &mut *contents) {
-            (Elements::Append, Contents::List(elements)) => elements.push(added?),
-            (Elements::Insert, Contents::List(elements)) => {
+            (ContainerOp::Append, Contents::List(elements)) => elements.push(added?),
+            (ContainerOp::Insert, Contents::List(elements)) => {
                 let len = i64::try_from(elements.len()).ok()?;
                 let at = g.constant(operand(1)?)?.as_int()?;
                 let at = if at < 0 { at.saturating_add(len).max(0) } else { at.min(len) };
                 elements.insert(usize::try_from(at).ok()?, added?);
             }
-            (Elements::Replace, Contents::List(elements)) => {
+            (ContainerOp::Replace, Contents::List(elements)) => {
                 let at = wrap_index(g.constant(operand(1)?)?.as_int()?, elements.len())?;
                 elements[at] = added?;
             }
-            (Elements::Replace, Contents::Dict(entries)) => {
+            (ContainerOp::Replace, Contents::Dict(entries)) => {
                 let (key, value) = (self.key(operand(1)?)?, added?);
                 match entries.iter_mut().find(|(k, ..)| same_constant(k, &key)) {
                     Some(entry) => entry.2 = value,
                     None => entries.push((key, operand(1)?, value)),
                 }
             }
-            (Elements::Extend, Contents::List(elements)) => {
+            (ContainerOp::Extend, Contents::List(elements)) => {
                 let source = *self.handles.get(&added?)?;
                 let other = self.other(added?).filter(|_| source != of)?.to_vec();
                 (elements.len() + other.len() <= MAX_ELEMENTS).then_some(())?;
@@ -541,12 +545,12 @@ impl<'g> Walk<'g> {
                 self.edges.push((source, of));
                 elements.extend(other);
             }
-            (Elements::Delete | Elements::Pop, _) => {
+            (ContainerOp::Delete | ContainerOp::Pop, _) => {
                 let at = match operand(1) {
                     Some(at) => contents.position(&g.constant(at)?)?,
                     None => contents.list()?.len().checked_sub(1)?,
                 };
-                if what == Elements::Pop {
+                if what == ContainerOp::Pop {
                     let value = contents.value(at);
                     fits_result(g, node, value).then_some(())?;
                     popped = Some(value);
@@ -556,9 +560,9 @@ impl<'g> Walk<'g> {
                     Contents::Dict(entries) => drop(entries.remove(at)),
                 }
             }
-            (Elements::Clear, Contents::List(elements)) => elements.clear(),
-            (Elements::Clear, Contents::Dict(entries)) => entries.clear(),
-            (Elements::Reverse, Contents::List(elements)) => elements.reverse(),
+            (ContainerOp::Clear, Contents::List(elements)) => elements.clear(),
+            (ContainerOp::Clear, Contents::Dict(entries)) => entries.clear(),
+            (ContainerOp::Reverse, Contents::List(elements)) => elements.reverse(),
             _ => return None,
         }
         self.edges.extend(inner.map(|inner| (of, inner)));

@@ -8,7 +8,7 @@
 
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::{AliasDb, LiveWriters};
 use flambeau_ir::{BlockId, Editor, Graph, LiveNodes, MarkLive, NodeId, Prim, WalkStep};
 
@@ -23,7 +23,7 @@ pub struct Dce {
 impl Configure for Dce {
     const OPTIONS: &'static [&'static str] = &["side_effects"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         Ok(Dce { side_effects: options.flag("side_effects") })
     }
 }
@@ -45,7 +45,7 @@ impl Pass for Dce {
             mark_writes(&mut marker, graph, db, &writers);
             live = marker.into_live();
         }
-        let plan = Plan::read(cx.graph(), &live);
+        let plan = RemovalPlan::read(cx.graph(), &live);
         let (mut editor, mut fuel) = cx.edit_fuelled();
         // Users precede their operands, so every prefix that the fuel allows yields a valid program.
         for step in plan.steps {
@@ -126,11 +126,11 @@ impl Edit {
 }
 
 /// The removals, users first.
-struct Plan {
+struct RemovalPlan {
     steps: Vec<Edit>,
 }
 
-impl Plan {
+impl RemovalPlan {
     fn read(g: &Graph, live: &LiveNodes) -> Self {
         let mut steps = Vec::new();
         // The nodes to visit in program order; traversed backwards below. A dead node is removed with its blocks, so
@@ -160,7 +160,7 @@ impl Plan {
             let dead = (0..g.result_count(node)).rev().filter(|&i| !live.is_output_live(g, node, i));
             steps.extend(dead.map(|i| Edit::Drop(node, i)));
         }
-        Plan { steps }
+        RemovalPlan { steps }
     }
 }
 

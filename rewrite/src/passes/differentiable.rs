@@ -10,7 +10,7 @@ use crate::autodiff::{self, GradientEntry, GradientTable};
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use crate::schedule::Schedule;
 use flambeau_analysis::{AliasDb, Dominance};
 use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim, Use};
@@ -33,7 +33,7 @@ impl Default for CreateAutodiffSubgraphs {
 impl Configure for CreateAutodiffSubgraphs {
     const OPTIONS: &'static [&'static str] = &["threshold"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         let least = options.number("threshold")?.map_or(2, |n| usize::try_from(n).unwrap_or(usize::MAX));
         Ok(CreateAutodiffSubgraphs { least })
     }
@@ -104,7 +104,7 @@ pub struct InlineAutodiffSubgraphs {
 impl Configure for InlineAutodiffSubgraphs {
     const OPTIONS: &'static [&'static str] = &["threshold"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         let threshold = options.number("threshold")?.map_or(5, |n| usize::try_from(n).unwrap_or(usize::MAX));
         Ok(InlineAutodiffSubgraphs { threshold })
     }

@@ -11,7 +11,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::rules::Exactness;
 use crate::schedule::Schedule;
 use flambeau_analysis::Shapes;
-use flambeau_analysis::shape::Operand;
+use flambeau_analysis::shape::OperandFact;
 use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Registry, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -83,7 +83,7 @@ fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -
     };
     let other = numbers::overload(registry, op, index, Type::is_tensor)?;
     let tensor = Tensor::from_scalars(&[scalar], &[], dtype).ok()?;
-    let as_tensor = Operand::of(&IValue::Tensor(tensor.clone()));
+    let as_tensor = OperandFact::of(&IValue::Tensor(tensor.clone()));
     let same = dtypes.for_all(node, |operands| {
         let mut changed = operands.to_vec();
         changed[index] = as_tensor.clone();

@@ -13,9 +13,9 @@
 //! graph input if that suffices. Programs that the check rejects nearly always fail in the normalization as well, with
 //! a different message. So the pass preserves the meaning of programs exactly only without the option.
 
-use crate::facets::{ChannelAffine, ChannelLinear, Role, Slices};
+use crate::facets::{ChannelAffine, ChannelLinear, ChannelSlices, OpRole};
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use crate::roles;
 use crate::rules::Exactness;
 use flambeau_analysis::alias::AliasDb;
@@ -36,7 +36,7 @@ pub struct FoldChannels {
 impl Configure for FoldChannels {
     const OPTIONS: &'static [&'static str] = &["batched"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         Ok(FoldChannels { batched: options.flag("batched") })
     }
 }
@@ -54,7 +54,7 @@ impl Pass for FoldChannels {
         let registry = cx.registry();
         let (linear, affine) = (registry.column::<ChannelLinear>(), registry.column::<ChannelAffine>());
         let (ranks, differs) =
-            match (roles::find(&registry, Role::Rank), roles::find(&registry, Role::Unequal)) {
+            match (roles::find(&registry, OpRole::Rank), roles::find(&registry, OpRole::Unequal)) {
                 (Ok(rank), Ok(differs)) => (rank, differs),
                 // Without operators for rank and inequality no program contains rank checks, and none can be inserted.
                 _ => return Ok(()),
@@ -230,7 +230,7 @@ struct ChannelLayout {
 
 /// The mapping of weights to `count` channels; `None` if the weights have another number of channels.
 fn channels(
-    slices: Slices,
+    slices: ChannelSlices,
     weight: &Tensor,
     layer: &[Option<IValue>],
     count: usize,
@@ -238,9 +238,9 @@ fn channels(
     let sizes: Vec<usize> = weight.sizes().iter().map(|&s| s as usize).collect();
     let groups = |i: usize| usize::try_from(layer.get(i)?.as_ref()?.as_int()?).ok().filter(|&g| g > 0);
     let groups = match slices {
-        Slices::First => None,
-        Slices::Second { groups: g } => Some(groups(g)?),
-        Slices::Either { second, groups: g } => match layer.get(second)?.as_ref()?.as_bool()? {
+        ChannelSlices::First => None,
+        ChannelSlices::Second { groups: g } => Some(groups(g)?),
+        ChannelSlices::Either { second, groups: g } => match layer.get(second)?.as_ref()?.as_bool()? {
             true => Some(groups(g)?),
             false => None,
         },

@@ -7,7 +7,7 @@
 //! too, detected before the graph grows.
 
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::CallGraph;
 use flambeau_analysis::calls::CalledFunction;
 use flambeau_exec::is_refined;
@@ -32,7 +32,7 @@ impl Default for Inline {
 impl Configure for Inline {
     const OPTIONS: &'static [&'static str] = &["max_nodes"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         let max_nodes = options.number("max_nodes")?.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         Ok(max_nodes.map_or_else(Self::default, |max_nodes| Inline { max_nodes }))
     }

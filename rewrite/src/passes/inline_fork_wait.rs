@@ -6,7 +6,7 @@
 //! their arguments.
 
 use super::inline::checks_arguments;
-use crate::facets::Role;
+use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, Fault, Graph, NodeId, Prim, ValueId};
 
@@ -20,11 +20,11 @@ impl Pass for InlineForkWait {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let roles = registry.column::<Role>();
+        let roles = registry.column::<OpRole>();
         loop {
             let graph = cx.graph();
             let waits = |n: NodeId| {
-                roles.of(graph.op(n)) == Some(&Role::Wait) || graph.is_prim(n, Prim::AwaitableWait)
+                roles.of(graph.op(n)) == Some(&OpRole::Wait) || graph.is_prim(n, Prim::AwaitableWait)
             };
             let forks: Vec<NodeId> = graph
                 .nodes_deep()

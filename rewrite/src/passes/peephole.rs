@@ -7,7 +7,7 @@
 use super::dce::Dce;
 use super::idioms::Idioms;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Options, PassEntry};
+use crate::pipeline::{PassEntry, PassOptions};
 use crate::rules::worklist::OPTIONS;
 use crate::rules::{Exactness, Rewrite, Rulebook};
 use crate::schedule::Schedule;
@@ -26,7 +26,7 @@ const MAX_ROUNDS: u32 = 8;
 impl Peephole {
     /// The pass entry, with the rules of a book.
     pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
-        PassEntry::made(OPTIONS, move |options: &Options| {
+        PassEntry::made(OPTIONS, move |options: &PassOptions| {
             Ok(Peephole { rules: Rewrite::configure(options, &book)? })
         })
     }

@@ -1,7 +1,7 @@
 //! Writes the results of shape analysis into tensor types.
 
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::Shapes;
 use flambeau_ir::types::TensorType;
 use flambeau_ir::{Prim, Type, ValueId};
@@ -16,7 +16,7 @@ pub struct PropagateShapes {
 impl Configure for PropagateShapes {
     const OPTIONS: &'static [&'static str] = &["dtypes"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         Ok(PropagateShapes { dtypes_only: options.flag("dtypes") })
     }
 }

@@ -3,7 +3,7 @@
 //! In the block taken if `x == 3` holds, `x` is the constant 3; also after a branch whose other block only raises.
 //! Conditions made by `and`, `or` and `not`, which are branches with bool results, are decomposed.
 
-use crate::facets::Role;
+use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, BlockId, Column, Editor, Graph, IValue, NodeId, Prim, ValueId};
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ impl Pass for RefineIntegerValues {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let roles = registry.column::<Role>();
+        let roles = registry.column::<OpRole>();
         let graph = cx.graph();
         let found: Vec<Found> = graph
             .nodes_deep()
@@ -80,7 +80,7 @@ impl Found {
     }
 }
 
-fn refinements(g: &Graph, roles: &Column<'_, Role>, node: NodeId) -> Vec<Found> {
+fn refinements(g: &Graph, roles: &Column<'_, OpRole>, node: NodeId) -> Vec<Found> {
     let condition = g.operand(node, 0);
     let mut found = Vec::new();
     for (i, holds) in [true, false].into_iter().enumerate() {
@@ -104,7 +104,7 @@ fn raises(g: &Graph, block: BlockId) -> bool {
 /// The values of integers implied if a condition holds, or if it does not.
 fn facts(
     g: &Graph,
-    roles: &Column<'_, Role>,
+    roles: &Column<'_, OpRole>,
     condition: ValueId,
     holds: bool,
 ) -> SmallVec<[(ValueId, i64); 2]> {
@@ -118,9 +118,9 @@ fn facts(
         }
         let node = g.def(value);
         match roles.of(g.op(node)) {
-            Some(Role::Equal) if holds => facts.extend(equality(g, node)),
-            Some(Role::Unequal) if !holds => facts.extend(equality(g, node)),
-            Some(Role::Not) => stack.push((g.operand(node, 0), !holds)),
+            Some(OpRole::Equal) if holds => facts.extend(equality(g, node)),
+            Some(OpRole::Unequal) if !holds => facts.extend(equality(g, node)),
+            Some(OpRole::Not) => stack.push((g.operand(node, 0), !holds)),
             _ if g.is_prim(node, Prim::If) => stack.extend(through(g, node, value, holds)),
             _ => {}
         }

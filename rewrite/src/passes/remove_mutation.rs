@@ -12,10 +12,10 @@
 //! An in-place operator raises an error if its result does not fit the written tensor. With the option `exact`, only
 //! writes that certainly fit, by facts about dtypes and sizes, are removed, so that no error is removed with them.
 
-use crate::facets::{Elements, Role};
+use crate::facets::{ContainerOp, OpRole};
 use crate::inplace::{DtypeRules, InplaceVariants};
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::Shapes;
 use flambeau_ir::{At, Editor, Graph, NodeId, NodeMap, OpId, Prim, Registry, ValueId, ValueSet};
 use hashbrown::{HashMap, HashSet};
@@ -30,7 +30,7 @@ pub struct RemoveMutation {
     pub lists: bool,
     /// Remove writes to tensors.
     pub tensors: bool,
-    /// Of the writes to tensors, remove only those by [`Role::Activation`]s.
+    /// Of the writes to tensors, remove only those by [`OpRole::Activation`]s.
     pub activations_only: bool,
     /// Of the writes to tensors, remove only those whose result certainly has the dtype and sizes of the written tensor.
     pub exact: bool,
@@ -39,7 +39,7 @@ pub struct RemoveMutation {
 impl Configure for RemoveMutation {
     const OPTIONS: &'static [&'static str] = &["lists", "tensors", "activations", "exact"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         let (lists, tensors) = (options.flag("lists"), options.flag("tensors"));
         let activations_only = options.flag("activations");
         let all = !(lists || tensors || activations_only);
@@ -73,7 +73,7 @@ impl Pass for RemoveMutation {
 // --- lists -----------------------------------------------------------------------------------------------------------
 
 fn lists(cx: &mut PassCx<'_>, registry: &Registry) {
-    let elements = registry.column::<Elements>();
+    let elements = registry.column::<ContainerOp>();
     let graph = cx.graph();
     let made: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::ListConstruct)).collect();
     let (mut editor, mut fuel) = cx.edit_fuelled();
@@ -94,7 +94,7 @@ fn lists(cx: &mut PassCx<'_>, registry: &Registry) {
 fn next_list_write(
     g: &Graph,
     list: NodeId,
-    elements: impl Fn(NodeId) -> Option<Elements>,
+    elements: impl Fn(NodeId) -> Option<ContainerOp>,
 ) -> Option<(NodeId, Vec<ValueId>)> {
     let value = g.result(list, 0);
     let block = g.parent(list);
@@ -116,15 +116,15 @@ fn next_list_write(
     let element = |i: usize| (i < g.operand_count(write)).then(|| g.operand(write, i));
     let index = || g.constant(element(1)?)?.as_int();
     match what {
-        Elements::Append => members.push(element(1)?),
-        Elements::Insert => {
+        ContainerOp::Append => members.push(element(1)?),
+        ContainerOp::Insert => {
             // As in Python, an index beyond an end means that end.
             let len = members.len() as i64;
             let at = index()?;
             let at = if at < 0 { at.saturating_add(len).max(0) } else { at.min(len) };
             members.insert(at as usize, element(2)?);
         }
-        Elements::Replace => {
+        ContainerOp::Replace => {
             let at = super::idioms::wrap_index(index()?, members.len())?;
             members[at] = element(2)?;
         }
@@ -163,11 +163,11 @@ struct Chain {
 
 fn tensors(cx: &mut PassCx<'_>, registry: &Registry, pass: RemoveMutation) {
     let variants = InplaceVariants::new(registry);
-    let roles = registry.column::<Role>();
+    let roles = registry.column::<OpRole>();
     let variant_of = |g: &Graph, n: NodeId| -> Option<OpId> {
         let op = g.op(n).row().filter(|_| g.effects(n).may_write())?;
         let variant = variants.functional(op)?;
-        (!pass.activations_only || roles.get(variant) == Some(&Role::Activation)).then_some(variant)
+        (!pass.activations_only || roles.get(variant) == Some(&OpRole::Activation)).then_some(variant)
     };
     let graph = cx.graph();
     let written: Vec<(NodeId, OpId)> =

@@ -25,7 +25,7 @@ impl Pass for ScalarReplacement {
     const DOC: &'static str = "Replaces the attributes of objects that do not escape by values.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let mut plan = Plan::new(cx.graph());
+        let mut plan = ReplacementPlan::new(cx.graph());
         if plan.objects.is_empty() {
             return Ok(());
         }
@@ -60,7 +60,7 @@ enum Access {
 
 type ByNode<T> = HashMap<NodeId, T, FxBuildHasher>;
 
-struct Plan {
+struct ReplacementPlan {
     objects: Vec<Object>,
     variables: Vec<Variable>,
     accesses: ByNode<Access>,
@@ -70,10 +70,10 @@ struct Plan {
     steps: Vec<WalkStep>,
 }
 
-impl Plan {
+impl ReplacementPlan {
     /// Finds the objects that do not escape, and their attributes.
-    fn new(graph: &Graph) -> Plan {
-        let mut plan = Plan {
+    fn new(graph: &Graph) -> ReplacementPlan {
+        let mut plan = ReplacementPlan {
             objects: Vec::new(),
             variables: Vec::new(),
             accesses: HashMap::default(),
@@ -216,7 +216,7 @@ struct Walk {
 
 /// State of the replacement: the value of each variable that is set, and the open constructs.
 struct Values<'p> {
-    plan: &'p Plan,
+    plan: &'p ReplacementPlan,
     current: Vec<Option<ValueId>>,
     merges: Vec<Merge>,
 }

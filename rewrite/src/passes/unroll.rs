@@ -10,9 +10,9 @@
 //! loop.
 
 use super::dce::Dce;
-use crate::facets::Role;
+use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Configure, PassOptions};
 use crate::roles;
 use crate::schedule::Schedule;
 use flambeau_ir::attr::names;
@@ -42,7 +42,7 @@ const FACTOR: i64 = 8;
 impl Configure for Unroll {
     const OPTIONS: &'static [&'static str] = &["constant", "profiled"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &PassOptions) -> Result<Self, String> {
         Ok(Unroll { constant_only: options.flag("constant"), profiled: options.flag("profiled") })
     }
 }
@@ -112,11 +112,11 @@ struct Ops {
 impl Ops {
     fn find(registry: &Registry) -> Result<Self, PassError> {
         Ok(Ops {
-            sum: roles::find(registry, Role::Sum)?,
-            difference: roles::find(registry, Role::Difference)?,
-            product: roles::find(registry, Role::Product)?,
-            quotient: roles::find(registry, Role::Quotient)?,
-            equal: roles::find(registry, Role::Equal)?,
+            sum: roles::find(registry, OpRole::Sum)?,
+            difference: roles::find(registry, OpRole::Difference)?,
+            product: roles::find(registry, OpRole::Product)?,
+            quotient: roles::find(registry, OpRole::Quotient)?,
+            equal: roles::find(registry, OpRole::Equal)?,
         })
     }
 }

@@ -78,17 +78,17 @@ impl fmt::Display for Exactness {
 }
 
 /// Index of a subexpression of a [`RuleAst`]; operands precede their users.
-pub type ExprId = u16;
+pub type RuleExprId = u16;
 
 /// A subexpression.
 #[derive(Clone, Debug)]
-pub enum Expr {
+pub enum RuleExpr {
     /// A variable, by index.
     Var(u16),
     /// A constant.
     Literal(IValue),
     /// A list constructed from elements.
-    List(Vec<ExprId>),
+    List(Vec<RuleExprId>),
     /// An operator.
     Op {
         /// The qualified name.
@@ -96,7 +96,7 @@ pub enum Expr {
         /// The overload, if the rule names one.
         overload: Option<String>,
         /// Arguments, with names for keyword arguments.
-        args: Vec<(Option<String>, ExprId)>,
+        args: Vec<(Option<String>, RuleExprId)>,
         /// Source range of the operator.
         at: SourceRange,
     },
@@ -105,7 +105,7 @@ pub enum Expr {
         /// The function.
         function: String,
         /// Its arguments: variables and literals.
-        args: Vec<ExprId>,
+        args: Vec<RuleExprId>,
         /// Source range of the call.
         at: SourceRange,
     },
@@ -124,7 +124,7 @@ pub enum ConditionArg {
 
 /// A condition of a rule.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct RuleCondition {
     /// The function.
     pub name: String,
     /// The arguments.
@@ -154,15 +154,15 @@ pub struct RuleAst {
     /// Whether the rule applies in both directions.
     pub both_ways: bool,
     /// The subexpressions of both sides.
-    pub exprs: Vec<Expr>,
+    pub exprs: Vec<RuleExpr>,
     /// The left side.
-    pub left: ExprId,
+    pub left: RuleExprId,
     /// The right side.
-    pub right: ExprId,
+    pub right: RuleExprId,
     /// The variables.
     pub vars: Vec<Variable>,
     /// The conditions.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<RuleCondition>,
     /// Source range of the statement.
     pub at: SourceRange,
 }
@@ -247,7 +247,7 @@ struct Parser<'s> {
     at: usize,
     end: usize,
     namespace: &'s str,
-    exprs: Vec<Expr>,
+    exprs: Vec<RuleExpr>,
     vars: Vec<Variable>,
 }
 
@@ -340,7 +340,7 @@ impl<'s> Parser<'s> {
             let text = format!("`%{}` does not occur on the left side", free.name);
             return Err(self.error_at(text, right_at, self.at));
         }
-        if !matches!(self.exprs[left as usize], Expr::Op { .. }) {
+        if !matches!(self.exprs[left as usize], RuleExpr::Op { .. }) {
             return Err(self.error_at("the left side must be an operator", start, end));
         }
         let mut conditions = Vec::new();
@@ -366,15 +366,15 @@ impl<'s> Parser<'s> {
         })
     }
 
-    fn push(&mut self, expr: Expr) -> Parsed<ExprId> {
+    fn push(&mut self, expr: RuleExpr) -> Parsed<RuleExprId> {
         if self.exprs.len() >= MAX_EXPRS {
             return Err(self.error("the rule is too long"));
         }
         self.exprs.push(expr);
-        Ok((self.exprs.len() - 1) as ExprId)
+        Ok((self.exprs.len() - 1) as RuleExprId)
     }
 
-    fn expr(&mut self, right: bool, depth: usize) -> Parsed<ExprId> {
+    fn expr(&mut self, right: bool, depth: usize) -> Parsed<RuleExprId> {
         if depth > MAX_DEPTH {
             return Err(self.error("the rule is nested too deep"));
         }
@@ -382,7 +382,7 @@ impl<'s> Parser<'s> {
         let start = self.at;
         if self.eat("%") {
             let var = self.variable(right)?;
-            return self.push(Expr::Var(var));
+            return self.push(RuleExpr::Var(var));
         }
         if self.eat("@") {
             let function = self.identifier()?.to_owned();
@@ -392,14 +392,14 @@ impl<'s> Parser<'s> {
             let at = self.range(start, self.at);
             self.expect("(")?;
             let args = self.sequence(")", |p| p.expr(true, depth + 1))?;
-            return self.push(Expr::Compute { function, args, at });
+            return self.push(RuleExpr::Compute { function, args, at });
         }
         if self.eat("[") {
             let items = self.sequence("]", |p| p.expr(right, depth + 1))?;
-            return self.push(Expr::List(items));
+            return self.push(RuleExpr::List(items));
         }
         if let Some(value) = self.literal()? {
-            return self.push(Expr::Literal(value));
+            return self.push(RuleExpr::Literal(value));
         }
         let (name, overload) = self.operator()?;
         let at = self.range(start, self.at);
@@ -408,7 +408,7 @@ impl<'s> Parser<'s> {
             let name = p.keyword();
             Ok((name, p.expr(right, depth + 1)?))
         })?;
-        self.push(Expr::Op { name, overload, args, at })
+        self.push(RuleExpr::Op { name, overload, args, at })
     }
 
     fn sequence<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
@@ -528,7 +528,7 @@ impl<'s> Parser<'s> {
         Ok(Some(value))
     }
 
-    fn condition(&mut self) -> Parsed<Condition> {
+    fn condition(&mut self) -> Parsed<RuleCondition> {
         self.skip();
         let start = self.at;
         let mut name = self.identifier()?;
@@ -560,7 +560,7 @@ impl<'s> Parser<'s> {
                 )),
             }
         })?;
-        Ok(Condition { name: name.to_owned(), args, negated, at: self.range(start, self.at) })
+        Ok(RuleCondition { name: name.to_owned(), args, negated, at: self.range(start, self.at) })
     }
 }
 
@@ -585,7 +585,9 @@ mod tests {
         assert_eq!(rules[0].conditions.len(), 2);
         assert!(rules[0].conditions[1].negated);
         assert!(rules[1].both_ways && rules[1].class == Exactness::Rounding);
-        let Expr::Op { name, overload, args, .. } = &rules[1].exprs[rules[1].left as usize] else { panic!() };
+        let RuleExpr::Op { name, overload, args, .. } = &rules[1].exprs[rules[1].left as usize] else {
+            panic!()
+        };
         assert_eq!((name.as_str(), overload.as_deref(), args.len()), ("o::add", Some("Tensor"), 3));
         assert_eq!(args[2].0.as_deref(), Some("alpha"));
         assert_eq!(rules[2].vars[2], Variable { name: "d".into(), ty: Some("int".into()) });

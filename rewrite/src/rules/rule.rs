@@ -5,8 +5,8 @@
 //! those types. Each valid choice is an [`Instance`]. A rule without an instance is an error, so a misspelt rule is
 //! reported when the rule set is built.
 
-use super::parse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
-use super::vocabulary::{ComputeFn, ConditionFn, Fact, Vocabulary};
+use super::parse::{ConditionArg, Exactness, RuleAst, RuleCondition, RuleExpr, RuleExprId, parse_rules};
+use super::vocabulary::{ComputeFn, ConditionFn, TermFact, Vocabulary};
 #[cfg(feature = "egraph")]
 use crate::egraph::saturate::Matchers;
 use crate::facets::{OnRequest, Rules};
@@ -70,21 +70,21 @@ pub struct Rule {
     pub class: Exactness,
     /// The rule as written.
     pub ast: RuleAst,
-    conditions: Vec<(ConditionFn, Condition)>,
+    conditions: Vec<(ConditionFn, RuleCondition)>,
     functions: Vec<ComputeFn>,
 }
 
 impl Rule {
     /// Whether all conditions hold. `root` is the value being rewritten.
-    pub fn holds<'f>(&self, var: impl Fn(u16) -> Fact<'f>, root: Fact<'f>) -> bool {
+    pub fn holds<'f>(&self, var: impl Fn(u16) -> TermFact<'f>, root: TermFact<'f>) -> bool {
         self.conditions.iter().all(|(f, c)| {
-            let args: SmallVec<[Fact<'_>; 4]> = c
+            let args: SmallVec<[TermFact<'_>; 4]> = c
                 .args
                 .iter()
                 .map(|a| match a {
                     ConditionArg::Var(v) => var(*v),
                     ConditionArg::Root => root,
-                    ConditionArg::Literal(v) => Fact::Literal(v),
+                    ConditionArg::Literal(v) => TermFact::Literal(v),
                 })
                 .collect();
             f(&args).is_some_and(|yes| yes != c.negated)
@@ -92,7 +92,7 @@ impl Rule {
     }
 
     /// Computes a constant of the right side; `None` if the function is not defined for the arguments.
-    pub(crate) fn compute(&self, function: usize, args: &[Fact<'_>]) -> Option<IValue> {
+    pub(crate) fn compute(&self, function: usize, args: &[TermFact<'_>]) -> Option<IValue> {
         (self.functions[function])(args)
     }
 }
@@ -368,7 +368,7 @@ fn resolve(
     }
     let mut functions = Vec::new();
     for e in &ast.exprs {
-        if let Expr::Compute { function, args, at } = e {
+        if let RuleExpr::Compute { function, args, at } = e {
             let Some((arity, f)) = vocabulary.find_function(function) else {
                 return Err(wrong(at, format!("there is no function `@{function}`")));
             };
@@ -377,7 +377,7 @@ fn resolve(
             }
             functions.push(f);
         }
-        if let Expr::Op { name, overload, at, .. } = e
+        if let RuleExpr::Op { name, overload, at, .. } = e
             && candidates(registry, name, overload.as_deref()).is_empty()
         {
             let full = overload.as_ref().map_or_else(|| name.clone(), |o| format!("{name}.{o}"));
@@ -408,12 +408,12 @@ fn candidates(registry: &Registry, name: &str, overload: Option<&str>) -> SmallV
 /// An argument in schema order: from the rule, or the default.
 #[derive(Clone)]
 enum ArgSource {
-    Expr(ExprId),
+    Expr(RuleExprId),
     Default(IValue),
 }
 
 /// The arguments of an operator in a rule, in the order of an overload's schema; `None` if they do not match it.
-fn arrange(args: &[(Option<String>, ExprId)], formals: &[Argument]) -> Option<Vec<ArgSource>> {
+fn arrange(args: &[(Option<String>, RuleExprId)], formals: &[Argument]) -> Option<Vec<ArgSource>> {
     let mut ordered: Vec<Option<ArgSource>> = vec![None; formals.len()];
     for (i, (name, expr)) in args.iter().enumerate() {
         let slot = match name {
@@ -440,20 +440,20 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn sides(&self) -> (ExprId, ExprId) {
+    fn sides(&self) -> (RuleExprId, RuleExprId) {
         if self.reversed { (self.ast.right, self.ast.left) } else { (self.ast.left, self.ast.right) }
     }
 
     /// The subexpressions of a side, users before operands.
-    fn reach(&self, root: ExprId) -> Vec<ExprId> {
+    fn reach(&self, root: RuleExprId) -> Vec<RuleExprId> {
         let (mut found, mut stack) = (Vec::new(), vec![root]);
         while let Some(e) = stack.pop() {
             found.push(e);
             match &self.ast.exprs[e as usize] {
-                Expr::Op { args, .. } => stack.extend(args.iter().rev().map(|a| a.1)),
-                Expr::List(items) => stack.extend(items.iter().rev()),
-                Expr::Compute { args, .. } => stack.extend(args.iter().rev()),
-                Expr::Var(_) | Expr::Literal(_) => {}
+                RuleExpr::Op { args, .. } => stack.extend(args.iter().rev().map(|a| a.1)),
+                RuleExpr::List(items) => stack.extend(items.iter().rev()),
+                RuleExpr::Compute { args, .. } => stack.extend(args.iter().rev()),
+                RuleExpr::Var(_) | RuleExpr::Literal(_) => {}
             }
         }
         found
@@ -461,10 +461,10 @@ impl Search<'_> {
 
     fn run(&self, out: &mut Vec<Instance>, why: &mut String) -> Result<(), String> {
         let (left, right) = self.sides();
-        let ops: Vec<ExprId> = self
+        let ops: Vec<RuleExprId> = self
             .reach(left)
             .into_iter()
-            .filter(|&e| matches!(self.ast.exprs[e as usize], Expr::Op { .. }))
+            .filter(|&e| matches!(self.ast.exprs[e as usize], RuleExpr::Op { .. }))
             .collect();
         let mut bound = Vec::new();
         for v in &self.ast.vars {
@@ -474,7 +474,8 @@ impl Search<'_> {
             });
         }
         // Depth-first search over the choices of overloads, with an explicit stack.
-        let mut stack: Vec<(usize, Vec<Option<Type>>, Vec<(ExprId, OpId)>)> = vec![(0, bound, Vec::new())];
+        let mut stack: Vec<(usize, Vec<Option<Type>>, Vec<(RuleExprId, OpId)>)> =
+            vec![(0, bound, Vec::new())];
         while let Some((at, bound, chosen)) = stack.pop() {
             if out.len() >= MAX_INSTANCES {
                 return Err(format!("more than {MAX_INSTANCES} choices of overloads; name overloads"));
@@ -486,7 +487,7 @@ impl Search<'_> {
                 }
                 continue;
             };
-            let Expr::Op { name, overload, args, .. } = &self.ast.exprs[expr as usize] else { continue };
+            let RuleExpr::Op { name, overload, args, .. } = &self.ast.exprs[expr as usize] else { continue };
             // Pushed in reverse, so that instances come in order of registration.
             for &id in candidates(self.registry, name, overload.as_deref()).iter().rev() {
                 let mut bound = bound.clone();
@@ -501,7 +502,7 @@ impl Search<'_> {
     }
 
     /// Whether an overload accepts the arguments. Narrows the types of variables.
-    fn choose(&self, id: OpId, args: &[(Option<String>, ExprId)], bound: &mut [Option<Type>]) -> bool {
+    fn choose(&self, id: OpId, args: &[(Option<String>, RuleExprId)], bound: &mut [Option<Type>]) -> bool {
         let schema = self.registry.schema(id);
         if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
             return false;
@@ -513,9 +514,9 @@ impl Search<'_> {
         })
     }
 
-    fn narrow(&self, expr: ExprId, formal: Type, bound: &mut [Option<Type>]) -> bool {
+    fn narrow(&self, expr: RuleExprId, formal: Type, bound: &mut [Option<Type>]) -> bool {
         match &self.ast.exprs[expr as usize] {
-            Expr::Var(v) => {
+            RuleExpr::Var(v) => {
                 let slot = &mut bound[*v as usize];
                 let ty = match *slot {
                     None => Some(formal),
@@ -528,23 +529,23 @@ impl Search<'_> {
                 }
                 ty.is_some()
             }
-            Expr::Literal(value) => literal_for(value, formal).is_some(),
-            Expr::List(items) => formal
+            RuleExpr::Literal(value) => literal_for(value, formal).is_some(),
+            RuleExpr::List(items) => formal
                 .unwrap_optional()
                 .list_elem()
                 .is_some_and(|elem| items.iter().all(|&i| self.narrow(i, elem, bound))),
             // Checked after all overloads are chosen.
-            Expr::Op { .. } => true,
-            Expr::Compute { .. } => true,
+            RuleExpr::Op { .. } => true,
+            RuleExpr::Compute { .. } => true,
         }
     }
 
     fn finish(
         &self,
-        left: ExprId,
-        right: ExprId,
+        left: RuleExprId,
+        right: RuleExprId,
         bound: &[Option<Type>],
-        chosen: &[(ExprId, OpId)],
+        chosen: &[(RuleExprId, OpId)],
     ) -> Result<Instance, String> {
         let var_types: Vec<Type> = bound.iter().map(|t| t.unwrap_or(Type::ANY)).collect();
         let mut build =
@@ -569,9 +570,9 @@ impl Search<'_> {
     /// For each expression, the number of computed constants before it.
     fn first_function(&self) -> Vec<usize> {
         let mut n = 0;
-        let each = |e: &Expr| {
+        let each = |e: &RuleExpr| {
             let here = n;
-            n += usize::from(matches!(e, Expr::Compute { .. }));
+            n += usize::from(matches!(e, RuleExpr::Compute { .. }));
             here
         };
         self.ast.exprs.iter().map(each).collect()
@@ -601,22 +602,22 @@ impl Build<'_, '_> {
     /// of other operators are selected by the types of their arguments. The parser bounds the nesting.
     fn expr(
         &mut self,
-        expr: ExprId,
+        expr: RuleExprId,
         formal: Option<Type>,
-        chosen: &[(ExprId, OpId)],
+        chosen: &[(RuleExprId, OpId)],
     ) -> Result<(u16, Type), String> {
         match &self.search.ast.exprs[expr as usize] {
-            Expr::Var(v) => {
+            RuleExpr::Var(v) => {
                 let ty = self.var_types[*v as usize];
                 Ok((self.push(Pat::Var(*v)), ty))
             }
-            Expr::Literal(value) => {
+            RuleExpr::Literal(value) => {
                 let ty = formal.unwrap_or_else(|| value.type_of());
                 let value = literal_for(value, ty).ok_or_else(|| format!("the literal is not a `{ty}`"))?;
                 let own = value.type_of();
                 Ok((self.push(Pat::Literal(value, ty)), own))
             }
-            Expr::List(items) => {
+            RuleExpr::List(items) => {
                 let elem = formal.and_then(|f| f.unwrap_optional().list_elem());
                 let Some(elem) = elem else { return Err("unexpected list".to_owned()) };
                 let mut pats = SmallVec::new();
@@ -629,7 +630,7 @@ impl Build<'_, '_> {
                 }
                 Ok((self.push(Pat::List(elem, pats)), Type::list(elem)))
             }
-            Expr::Compute { args, .. } => {
+            RuleExpr::Compute { args, .. } => {
                 let mut pats = SmallVec::new();
                 for &a in args {
                     pats.push(self.expr(a, None, chosen)?.0);
@@ -638,7 +639,7 @@ impl Build<'_, '_> {
                 let function = self.computed[expr as usize];
                 Ok((self.push(Pat::Compute(function, pats, ty)), ty))
             }
-            Expr::Op { name, overload, args, .. } => {
+            RuleExpr::Op { name, overload, args, .. } => {
                 if let Some(&(_, id)) = chosen.iter().find(|c| c.0 == expr) {
                     return self.op(id, args, chosen);
                 }
@@ -661,8 +662,8 @@ impl Build<'_, '_> {
     fn op(
         &mut self,
         id: OpId,
-        args: &[(Option<String>, ExprId)],
-        chosen: &[(ExprId, OpId)],
+        args: &[(Option<String>, RuleExprId)],
+        chosen: &[(RuleExprId, OpId)],
     ) -> Result<(u16, Type), String> {
         let registry = self.search.registry;
         let schema = registry.schema(id);

@@ -8,7 +8,7 @@ use super::parse::Exactness;
 use super::rule::{Pat, Rule, RuleSet};
 use super::vocabulary::Vocabulary;
 use crate::pass::PassError;
-use crate::pipeline::Options;
+use crate::pipeline::PassOptions;
 use flambeau_ir::{Diagnostic, Fault, OpId, Registry, Source};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -138,7 +138,7 @@ impl Selection {
     }
 
     /// Selects the rules of the registry and of a book that match a pass's options.
-    pub(crate) fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
+    pub(crate) fn configure(options: &PassOptions, book: &Arc<Rulebook>) -> Result<Self, String> {
         let accept = match options.get("accept") {
             None => Exactness::Exact,
             Some(name) => Exactness::parse(name).ok_or_else(|| {

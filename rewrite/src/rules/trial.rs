@@ -22,9 +22,9 @@ use super::contradiction::contradiction;
 use super::parse::Exactness;
 use super::rule::{Instance, Pat, Rule, RuleSet, right_side};
 use super::sharing::may_copy;
-use super::vocabulary::Fact;
+use super::vocabulary::TermFact;
 use flambeau_analysis::{AliasDb, shape};
-use flambeau_exec::sample::{Elements, broadcastable, shape as draw_shape, tensor};
+use flambeau_exec::sample::{ElementDistribution, broadcastable, shape as draw_shape, tensor};
 use flambeau_exec::{ExecError, Gen, Host, reference};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{CompilationUnit, Editor, Graph, IValue, Prim, Registry, Type, ValueId};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// Bounds on the number of attempts.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct TrialLimits {
     /// Maximum number of attempts per instance.
     pub attempts: u64,
     /// An instance passes after this number of attempts that count and as many in which both sides raise.
@@ -42,9 +42,9 @@ pub struct Effort {
     pub seed: u64,
 }
 
-impl Default for Effort {
+impl Default for TrialLimits {
     fn default() -> Self {
-        Effort { attempts: 600, enough: 24, seed: 1 }
+        TrialLimits { attempts: 600, enough: 24, seed: 1 }
     }
 }
 
@@ -87,12 +87,17 @@ impl std::fmt::Display for CounterExample {
 }
 
 /// Tests every instance of the rules of a set.
-pub fn try_rules(registry: &Arc<Registry>, rules: &RuleSet, effort: Effort) -> Vec<Trial> {
+pub fn try_rules(registry: &Arc<Registry>, rules: &RuleSet, effort: TrialLimits) -> Vec<Trial> {
     rules.instances().iter().map(|i| try_instance(registry, rules, i, effort)).collect()
 }
 
 /// Tests one instance.
-pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instance, effort: Effort) -> Trial {
+pub fn try_instance(
+    registry: &Arc<Registry>,
+    rules: &RuleSet,
+    instance: &Instance,
+    effort: TrialLimits,
+) -> Trial {
     let rule = &rules.rules()[instance.rule];
     let mut trial = Trial {
         rule: rule.name.clone(),
@@ -154,7 +159,7 @@ impl Attempt<'_> {
             }
             Err(_) => self.claimed(self.instance.left, &[]),
         };
-        if !self.rule.holds(|v| self.fact(v), Fact::Value { ty: root, constant: None }) {
+        if !self.rule.holds(|v| self.fact(v), TermFact::Value { ty: root, constant: None }) {
             return match left {
                 Ok(_) => refused("a condition does not hold"),
                 Err(error) => refused(&error.message),
@@ -213,9 +218,9 @@ impl Attempt<'_> {
     }
 
     /// The fact that conditions get for a variable. The elements of a tensor are not known when rules are applied.
-    fn fact(&self, v: u16) -> Fact<'_> {
+    fn fact(&self, v: u16) -> TermFact<'_> {
         let i = usize::from(v);
-        Fact::Value { ty: self.types[i], constant: (!self.vars[i].is_tensor()).then_some(&self.vars[i]) }
+        TermFact::Value { ty: self.types[i], constant: (!self.vars[i].is_tensor()).then_some(&self.vars[i]) }
     }
 
     /// The inferred type of a side.
@@ -233,7 +238,7 @@ impl Attempt<'_> {
     /// A contradiction between the inferred types of the two sides, for variables that satisfy the conditions.
     fn claims_differ(&self) -> Option<CounterExample> {
         let left = self.claimed(self.instance.left, &[]);
-        if !self.rule.holds(|v| self.fact(v), Fact::Value { ty: left, constant: None }) {
+        if !self.rule.holds(|v| self.fact(v), TermFact::Value { ty: left, constant: None }) {
             return None;
         }
         let right = self.claimed(self.instance.right, &self.compute()?);
@@ -255,11 +260,11 @@ impl Attempt<'_> {
         let mut found = Vec::new();
         for at in right_side(self.instance, |_| false) {
             if let Pat::Compute(function, args, ty) = &self.instance.pats[usize::from(at)] {
-                let facts: Option<Vec<Fact<'_>>> = args
+                let facts: Option<Vec<TermFact<'_>>> = args
                     .iter()
                     .map(|&a| match &self.instance.pats[usize::from(a)] {
                         Pat::Var(v) => Some(self.fact(*v)),
-                        Pat::Literal(value, _) => Some(Fact::Literal(value)),
+                        Pat::Literal(value, _) => Some(TermFact::Literal(value)),
                         _ => None,
                     })
                     .collect();
@@ -361,7 +366,8 @@ fn draw(instance: &Instance, class: Exactness, g: &mut Gen<'_>) -> Vec<IValue> {
     };
     let rank = full.len();
     let alike = g.below(3) > 0;
-    let elements = Elements { special: class == Exactness::Exact, ..Elements::default() };
+    let elements =
+        ElementDistribution { special: class == Exactness::Exact, ..ElementDistribution::default() };
     let one = |ty: Type, g: &mut Gen<'_>| -> IValue { draw_one(ty, &full, rank, g) };
     instance
         .var_types

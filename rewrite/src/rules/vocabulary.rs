@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 /// The facts about a value, or a literal of a rule.
 #[derive(Clone, Copy)]
-pub enum Fact<'a> {
+pub enum TermFact<'a> {
     /// A value of the program.
     Value {
         /// Its type.
@@ -25,20 +25,20 @@ pub enum Fact<'a> {
     Literal(&'a IValue),
 }
 
-impl<'a> Fact<'a> {
+impl<'a> TermFact<'a> {
     /// Returns the constant, if there is one.
     pub fn constant(self) -> Option<&'a IValue> {
         match self {
-            Fact::Value { constant, .. } => constant,
-            Fact::Literal(v) => Some(v),
+            TermFact::Value { constant, .. } => constant,
+            TermFact::Literal(v) => Some(v),
         }
     }
 
     /// Returns the type.
     pub fn ty(self) -> Type {
         match self {
-            Fact::Value { ty, .. } => ty,
-            Fact::Literal(v) => v.type_of(),
+            TermFact::Value { ty, .. } => ty,
+            TermFact::Literal(v) => v.type_of(),
         }
     }
 
@@ -78,9 +78,9 @@ impl<'a> Fact<'a> {
 }
 
 /// A condition: returns whether it holds, or `None` if the facts do not decide it.
-pub type ConditionFn = fn(&[Fact<'_>]) -> Option<bool>;
+pub type ConditionFn = fn(&[TermFact<'_>]) -> Option<bool>;
 /// A function that computes a constant, or `None` if it is not defined for the arguments.
-pub type ComputeFn = fn(&[Fact<'_>]) -> Option<IValue>;
+pub type ComputeFn = fn(&[TermFact<'_>]) -> Option<IValue>;
 
 /// The conditions and functions that rules may use.
 #[derive(Clone)]
@@ -410,7 +410,7 @@ impl Vocabulary {
     }
 }
 
-fn same_shape(a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
+fn same_shape(a: TermFact<'_>, b: TermFact<'_>) -> Option<bool> {
     let (a, b) = (a.dims()?, b.dims()?);
     if a.len() != b.len() {
         return Some(false);
@@ -427,17 +427,17 @@ fn same_shape(a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
     all
 }
 
-fn wrap(tensor: Fact<'_>, dim: Fact<'_>) -> Option<usize> {
+fn wrap(tensor: TermFact<'_>, dim: TermFact<'_>) -> Option<usize> {
     let (rank, dim) = (tensor.rank()?, dim.int()?);
     let wrapped = if dim < 0 { dim.checked_add(rank)? } else { dim };
     usize::try_from(wrapped).ok().filter(|&d| (d as i64) < rank)
 }
 
-fn dim(tensor: Fact<'_>, dim: Fact<'_>) -> Option<Dim> {
+fn dim(tensor: TermFact<'_>, dim: TermFact<'_>) -> Option<Dim> {
     tensor.dims()?.get(wrap(tensor, dim)?).copied()
 }
 
-fn sizes_are(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
+fn sizes_are(tensor: TermFact<'_>, sizes: TermFact<'_>) -> Option<bool> {
     let (dims, sizes) = (tensor.dims()?, sizes.ints()?);
     if dims.len() != sizes.len() || sizes.iter().filter(|&&n| n == -1).count() > 1 {
         return Some(false);
@@ -456,7 +456,7 @@ fn sizes_are(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
     all
 }
 
-fn expands_to(tensor: Fact<'_>, other: Fact<'_>) -> Option<bool> {
+fn expands_to(tensor: TermFact<'_>, other: TermFact<'_>) -> Option<bool> {
     let (from, to) = (tensor.dims()?, other.dims()?);
     let Some(added) = to.len().checked_sub(from.len()) else { return Some(false) };
     let mut all = Some(true);
@@ -472,7 +472,7 @@ fn expands_to(tensor: Fact<'_>, other: Fact<'_>) -> Option<bool> {
     all
 }
 
-fn can_have_sizes(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
+fn can_have_sizes(tensor: TermFact<'_>, sizes: TermFact<'_>) -> Option<bool> {
     let product = |sizes: &[i64]| sizes.iter().try_fold(1_i64, |n, &size| n.checked_mul(size));
     let (count, sizes) = (product(&tensor.ty().as_tensor()?.concrete_sizes()?)?, sizes.ints()?);
     let known: Vec<i64> = sizes.iter().copied().filter(|&n| n != -1).collect();
@@ -487,11 +487,11 @@ fn can_have_sizes(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
     }
 }
 
-fn device(tensor: Fact<'_>) -> Option<Device> {
+fn device(tensor: TermFact<'_>) -> Option<Device> {
     tensor.ty().as_tensor()?.device
 }
 
-fn is_contiguous(tensor: Fact<'_>) -> Option<bool> {
+fn is_contiguous(tensor: TermFact<'_>) -> Option<bool> {
     let facts = tensor.ty().as_tensor()?;
     let (sizes, strides) = (facts.concrete_sizes()?, facts.concrete_strides()?);
     let mut step = 1;
@@ -512,7 +512,7 @@ fn is_power_of_two(x: f64) -> bool {
         && (-12.0..=12.0).contains(&x.abs().log2())
 }
 
-fn numbers_equal(a: Fact<'_>, b: Fact<'_>) -> bool {
+fn numbers_equal(a: TermFact<'_>, b: TermFact<'_>) -> bool {
     matches!((a.number(), b.number()), (Some(x), Some(y)) if x == y)
 }
 
@@ -533,16 +533,16 @@ fn compose(first: &[i64], second: &[i64]) -> Option<IValue> {
     Some(IValue::ints(second.iter().map(|&d| first[d] as i64).collect::<Vec<_>>()))
 }
 
-fn int_op(args: &[Fact<'_>], f: fn(i64, i64) -> Option<i64>) -> Option<IValue> {
+fn int_op(args: &[TermFact<'_>], f: fn(i64, i64) -> Option<i64>) -> Option<IValue> {
     Some(IValue::Int(f(args[0].int()?, args[1].int()?)?))
 }
 
-fn number_op(args: &[Fact<'_>], f: fn(f64, f64) -> f64) -> Option<IValue> {
+fn number_op(args: &[TermFact<'_>], f: fn(f64, f64) -> f64) -> Option<IValue> {
     Some(IValue::Float(f(args[0].number()?, args[1].number()?)))
 }
 
 /// Whether a tensor has the sizes of the product of two matrices.
-fn is_matrix_shape(of: Fact<'_>, a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
+fn is_matrix_shape(of: TermFact<'_>, a: TermFact<'_>, b: TermFact<'_>) -> Option<bool> {
     let (of, a, b) = (of.dims()?, a.dims()?, b.dims()?);
     let ([rows, columns], [m, _], [_, n]) = (of, a, b) else { return Some(false) };
     let same = |x: &Dim, y: &Dim| match (x, y) {
@@ -553,7 +553,7 @@ fn is_matrix_shape(of: Fact<'_>, a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
     Some(same(rows, m)? && same(columns, n)?)
 }
 
-fn negate(x: Fact<'_>) -> Option<IValue> {
+fn negate(x: TermFact<'_>) -> Option<IValue> {
     match x.constant()? {
         IValue::Int(i) => Some(IValue::Int(i.checked_neg()?)),
         IValue::Float(v) => Some(IValue::Float(-v)),
@@ -562,7 +562,7 @@ fn negate(x: Fact<'_>) -> Option<IValue> {
 }
 
 /// The first of two numbers of the same type if `wanted` accepts their ordering, else the second.
-fn pick(args: &[Fact<'_>], wanted: fn(Ordering) -> bool) -> Option<IValue> {
+fn pick(args: &[TermFact<'_>], wanted: fn(Ordering) -> bool) -> Option<IValue> {
     let (a, b) = (args[0].constant()?, args[1].constant()?);
     let order = match (a, b) {
         (IValue::Int(x), IValue::Int(y)) => x.cmp(y),
@@ -577,39 +577,52 @@ mod tests {
     use super::*;
     use flambeau_ir::types::TensorType;
 
-    fn tensor(dtype: DType, sizes: &[i64]) -> Fact<'static> {
-        Fact::Value { ty: Type::tensor(TensorType::contiguous(dtype, sizes)), constant: None }
+    fn tensor(dtype: DType, sizes: &[i64]) -> TermFact<'static> {
+        TermFact::Value { ty: Type::tensor(TensorType::contiguous(dtype, sizes)), constant: None }
     }
 
     #[test]
     fn words_answer_or_say_they_cannot() {
         let v = Vocabulary::standard();
-        let ask = |name: &str, args: &[Fact<'_>]| (v.find_condition(name).unwrap().1)(args);
-        let unknown = Fact::Value { ty: Type::TENSOR, constant: None };
+        let ask = |name: &str, args: &[TermFact<'_>]| (v.find_condition(name).unwrap().1)(args);
+        let unknown = TermFact::Value { ty: Type::TENSOR, constant: None };
         let a = tensor(DType::F32, &[2, 3]);
         assert_eq!(ask("same_type", &[a, a]), Some(true));
         assert_eq!(ask("same_type", &[a, unknown]), None);
         assert_eq!(ask("same_shape", &[a, tensor(DType::F32, &[3, 2])]), Some(false));
         let sizes = IValue::ints(vec![-1, 3]);
-        assert_eq!(ask("sizes_are", &[a, Fact::Literal(&sizes)]), Some(true));
+        assert_eq!(ask("sizes_are", &[a, TermFact::Literal(&sizes)]), Some(true));
         let minus = IValue::Int(-1);
-        assert_eq!(ask("same_dim", &[a, Fact::Literal(&minus), Fact::Literal(&IValue::Int(1))]), Some(true));
-        let call = |name: &str, args: &[Fact<'_>]| (v.find_function(name).unwrap().1)(args);
+        assert_eq!(
+            ask("same_dim", &[a, TermFact::Literal(&minus), TermFact::Literal(&IValue::Int(1))]),
+            Some(true)
+        );
+        let call = |name: &str, args: &[TermFact<'_>]| (v.find_function(name).unwrap().1)(args);
         let (p, q) = (IValue::ints(vec![1, 2, 0]), IValue::ints(vec![2, 0, -2]));
         assert_eq!(
-            call("compose", &[Fact::Literal(&p), Fact::Literal(&q)]).unwrap().as_list().unwrap().to_ints(),
+            call("compose", &[TermFact::Literal(&p), TermFact::Literal(&q)])
+                .unwrap()
+                .as_list()
+                .unwrap()
+                .to_ints(),
             Some(vec![0, 1, 2])
         );
         let twice = IValue::ints(vec![0, 0, 1]);
-        assert!(call("compose", &[Fact::Literal(&p), Fact::Literal(&twice)]).is_none());
-        let fits = |sizes: &[i64]| ask("can_have_sizes", &[a, Fact::Literal(&IValue::ints(sizes.to_vec()))]);
+        assert!(call("compose", &[TermFact::Literal(&p), TermFact::Literal(&twice)]).is_none());
+        let fits =
+            |sizes: &[i64]| ask("can_have_sizes", &[a, TermFact::Literal(&IValue::ints(sizes.to_vec()))]);
         assert_eq!(
             [&[3, 2][..], &[-1, 6], &[-1, 4], &[-1, 0], &[-6, -1]].map(fits),
             [Some(true), Some(true), Some(false), Some(false), Some(false)]
         );
-        let max =
-            call("max", &[Fact::Literal(&IValue::Int(i64::MAX)), Fact::Literal(&IValue::Int(i64::MAX - 1))]);
+        let max = call(
+            "max",
+            &[TermFact::Literal(&IValue::Int(i64::MAX)), TermFact::Literal(&IValue::Int(i64::MAX - 1))],
+        );
         assert_eq!(max.unwrap().as_int(), Some(i64::MAX));
-        assert!(call("max", &[Fact::Literal(&IValue::Int(1)), Fact::Literal(&IValue::Float(2.0))]).is_none());
+        assert!(
+            call("max", &[TermFact::Literal(&IValue::Int(1)), TermFact::Literal(&IValue::Float(2.0))])
+                .is_none()
+        );
     }
 }

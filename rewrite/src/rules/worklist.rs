@@ -15,11 +15,11 @@ use super::parse::Exactness;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, right_side, same_constant};
 use super::select::{CompiledRules, Rulebook, Selection};
 use super::sharing::Sharing;
-use super::vocabulary::Fact;
+use super::vocabulary::TermFact;
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
-use crate::pipeline::{Options, PassEntry};
+use crate::pipeline::{PassEntry, PassOptions};
 use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{At, Graph, IValue, LocId, NodeId, Op, Prim, Revision, Type, ValueId};
 use smallvec::SmallVec;
@@ -48,7 +48,7 @@ impl Rewrite {
         PassEntry::made(OPTIONS, move |options| Rewrite::configure(options, &book))
     }
 
-    pub(crate) fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
+    pub(crate) fn configure(options: &PassOptions, book: &Arc<Rulebook>) -> Result<Self, String> {
         let sweeps = options.number("sweeps")?.map_or(16, |n| usize::try_from(n).unwrap_or(usize::MAX));
         Ok(Rewrite { select: Selection::configure(options, book)?, sweeps })
     }
@@ -267,9 +267,9 @@ impl<'a> Sweep<'a> {
         let fact = |v: u16| {
             let i = usize::from(v);
             let ty = found.vars[i].map_or(Type::ANY, |b| self.shapes.refined_type(self.graph, b));
-            Fact::Value { ty, constant: constants[i].as_ref() }
+            TermFact::Value { ty, constant: constants[i].as_ref() }
         };
-        let root_fact = Fact::Value { ty: self.shapes.refined_type(self.graph, root), constant: None };
+        let root_fact = TermFact::Value { ty: self.shapes.refined_type(self.graph, root), constant: None };
         if !self.ignore_conditions && !rule.holds(fact, root_fact) {
             return false;
         }
@@ -292,7 +292,7 @@ impl<'a> Sweep<'a> {
         instance: &Instance,
         node: NodeId,
         found: &Match,
-        fact: &impl Fn(u16) -> Fact<'f>,
+        fact: &impl Fn(u16) -> TermFact<'f>,
     ) -> Option<Planned> {
         let rule = &self.rules.rules()[instance.rule];
         let (at, loc) = (At::before(node), self.graph.loc(node));
@@ -310,11 +310,11 @@ impl<'a> Sweep<'a> {
                 Pat::Var(v) => self.sharing.resolve(found.vars[usize::from(*v)]?),
                 Pat::Literal(value, ty) => self.plan_constant(at, loc, value, *ty),
                 Pat::Compute(function, args, ty) => {
-                    let facts: Option<SmallVec<[Fact<'_>; 4]>> = args
+                    let facts: Option<SmallVec<[TermFact<'_>; 4]>> = args
                         .iter()
                         .map(|&a| match &instance.pats[usize::from(a)] {
                             Pat::Var(v) => Some(fact(*v)),
-                            Pat::Literal(value, _) => Some(Fact::Literal(value)),
+                            Pat::Literal(value, _) => Some(TermFact::Literal(value)),
                             _ => None,
                         })
                         .collect();

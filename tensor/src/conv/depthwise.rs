@@ -7,9 +7,9 @@
 use std::mem::MaybeUninit;
 
 use super::planes::{TAIL, Taps};
-use crate::lanes::Stored;
+use crate::lanes::Spilled;
 use crate::matmul::Multiply;
-use crate::simd::{self, Isa, Kernel, Sets, isa};
+use crate::simd::{self, InstructionSets, Isa, Multiversioned, isa};
 
 /// Bytes of the positions that are computed together in registers: eight AVX2 vectors, as many fused multiply-adds as
 /// can be in flight.
@@ -32,7 +32,8 @@ pub(super) struct Depthwise<'a, T> {
 impl<T: Multiply> Depthwise<'_, T> {
     /// Computes the results with the widest vectors of the processor.
     pub(super) fn put(self) {
-        if const { matches!(Sets::of(&[T::DTYPE]), Sets::All) } && isa() == Isa::Avx512 {
+        if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::All) } && isa() == Isa::Avx512
+        {
             simd::run(By::<T, WIDE>(self));
         } else {
             simd::run(By::<T, WIDTH>(self));
@@ -43,9 +44,10 @@ impl<T: Multiply> Depthwise<'_, T> {
 /// Computes a channel, `WIDTH` bytes of positions at a time.
 struct By<'a, T, const WIDTH: usize>(Depthwise<'a, T>);
 
-impl<T: Multiply, const WIDTH: usize> Kernel for By<'_, T, WIDTH> {
+impl<T: Multiply, const WIDTH: usize> Multiversioned for By<'_, T, WIDTH> {
     type Output = ();
-    const SETS: Sets = if WIDTH == WIDE { Sets::Only(Isa::Avx512) } else { Sets::two(T::DTYPE) };
+    const SETS: InstructionSets =
+        if WIDTH == WIDE { InstructionSets::Only(Isa::Avx512) } else { InstructionSets::two(T::DTYPE) };
 
     #[inline(always)]
     fn run(self) {
@@ -69,7 +71,7 @@ impl<T: Multiply> Depthwise<'_, T> {
         let [_, rows, pitch] = taps.plane;
         // Rows are processed as one if few positions are dropped between them.
         let at_once = if pitch <= 2 * width { height } else { 1 };
-        let mut turns = [Stored([T::ZERO; LANES]); 2];
+        let mut turns = [Spilled([T::ZERO; LANES]); 2];
         let layers = out.chunks_exact_mut(height * width).enumerate();
         for (layer, out) in layers {
             let number = layer / taps.g.output[0];
@@ -103,7 +105,7 @@ fn sums<T: Multiply, const LANES: usize>(
     from: &[T],
     kernel: &[T],
     offsets: &[usize],
-    to: &mut Stored<[T; LANES]>,
+    to: &mut Spilled<[T; LANES]>,
 ) {
     let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
@@ -114,7 +116,7 @@ fn sums<T: Multiply, const LANES: usize>(
             sums[l] = sums[l].add_product(operands[l], factor);
         }
     }
-    *to = Stored(sums);
+    *to = Spilled(sums);
 }
 
 /// Stores sums, which start at `column` of rows of `pitch`, by vectors to the remainder of rows of `width`. Returns the

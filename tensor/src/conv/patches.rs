@@ -9,14 +9,14 @@ use std::mem::MaybeUninit;
 use super::{Geometry, volume};
 use crate::matmul::Multiply;
 use crate::scratch::Scratch;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::strided::strided;
 use crate::threads;
 
 /// A matrix with a line per element of a patch and a column per position.
-pub(super) struct Patches<T>(Scratch<MaybeUninit<T>>);
+pub(super) struct PatchMatrix<T>(Scratch<MaybeUninit<T>>);
 
-impl<T: Multiply> Patches<T> {
+impl<T: Multiply> PatchMatrix<T> {
     /// Gathers the patches under `rows` rows of positions from `first` on, with several threads.
     pub(super) fn gather(x: &[T], first: usize, rows: usize, g: &Geometry) -> Self {
         let (depth, n) = (g.channels * volume(g.kernel), rows * g.output[2]);
@@ -24,7 +24,7 @@ impl<T: Multiply> Patches<T> {
         threads::chunks(scratch.elements_mut(), threads::rows(n) * n, |start, to| {
             simd::run(Gather { x, to, line: start / n, first, rows, g });
         });
-        Patches(scratch)
+        PatchMatrix(scratch)
     }
 
     /// Returns the elements, line by line.
@@ -46,9 +46,9 @@ struct Gather<'a, T> {
     g: &'a Geometry,
 }
 
-impl<T: Multiply> Kernel for Gather<'_, T> {
+impl<T: Multiply> Multiversioned for Gather<'_, T> {
     type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::{Geometry, volume};
 use crate::matmul::{Multiply, Offsets, Side, StripSource, Tiling};
 use crate::scratch::Scratch;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::strided::strided;
 use crate::threads;
 
@@ -189,9 +189,9 @@ struct Fill<'a, T> {
     taps: &'a Taps<'a>,
 }
 
-impl<T: Multiply> Kernel for Fill<'_, T> {
+impl<T: Multiply> Multiversioned for Fill<'_, T> {
     type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

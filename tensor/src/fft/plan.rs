@@ -41,20 +41,20 @@ pub(super) enum Rows {
 type Key = (Rows, usize, bool);
 
 /// A transform of rows of one length in one direction.
-pub(super) struct Plan {
+pub(super) struct FftPlan {
     key: Key,
     fft: Arc<dyn Fft<f64>>,
     /// Not for complex rows: [`halves::roots`].
     roots: Vec<C>,
 }
 
-impl Plan {
+impl FftPlan {
     /// Returns a plan for rows of `n` numbers; for real and conjugate-symmetric rows, that of the complex transform of
     /// half the length.
     ///
     /// # Errors
     /// Returns [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory) if the plan may exceed the budget.
-    pub(super) fn of(rows: Rows, n: usize, inverse: bool) -> Result<Arc<Plan>> {
+    pub(super) fn of(rows: Rows, n: usize, inverse: bool) -> Result<Arc<FftPlan>> {
         let key = (rows, n, inverse);
         // The budget decides in the same way whether or not the plan is in the cache.
         let bytes = needed(n);
@@ -68,7 +68,7 @@ impl Plan {
             Rows::Real | Rows::Hermitian => (n / 2, halves::roots(n)),
         };
         let fft = FftPlannerScalar::new().plan_fft(points, direction);
-        let plan = Arc::new(Plan { key, fft, roots });
+        let plan = Arc::new(FftPlan { key, fft, roots });
         CACHE.lock().insert(Arc::clone(&plan), bytes);
         Ok(plan)
     }
@@ -88,7 +88,7 @@ impl Plan {
         &self.roots
     }
 
-    /// Transforms [`Plan::points`] numbers in place: `X[j]` is the sum of `x[k] e^(-2 pi i j k / n)`, with the opposite
+    /// Transforms [`FftPlan::points`] numbers in place: `X[j]` is the sum of `x[k] e^(-2 pi i j k / n)`, with the opposite
     /// sign for an inverse transform, and no factor.
     pub(super) fn run(&self, row: &mut [C], scratch: &mut [C]) {
         self.fft.process_with_scratch(row, scratch);
@@ -123,19 +123,19 @@ static CACHE: Mutex<Cache> = Mutex::new(Cache { plans: Vec::new(), bytes: 0 });
 
 /// Plans with upper bounds of their bytes, the one used last at the end.
 struct Cache {
-    plans: Vec<(Arc<Plan>, usize)>,
+    plans: Vec<(Arc<FftPlan>, usize)>,
     bytes: usize,
 }
 
 impl Cache {
-    fn find(&mut self, key: Key) -> Option<Arc<Plan>> {
+    fn find(&mut self, key: Key) -> Option<Arc<FftPlan>> {
         let at = self.plans.iter().rposition(|(plan, _)| plan.key == key)?;
         self.plans[at..].rotate_left(1);
         self.plans.last().map(|(plan, _)| Arc::clone(plan))
     }
 
     /// Adds a plan and removes those that have not been used for longest, beyond the limits of the cache.
-    fn insert(&mut self, plan: Arc<Plan>, bytes: usize) {
+    fn insert(&mut self, plan: Arc<FftPlan>, bytes: usize) {
         // Another thread may have made the same plan in the meantime.
         if bytes > PLAN_BYTES || self.find(plan.key).is_some() {
             return;
@@ -154,11 +154,11 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Budget;
+    use crate::budget::MemoryBudget;
     use crate::error::TensorError;
 
-    fn plan(n: usize) -> Arc<Plan> {
-        Plan::of(Rows::Complex, n, false).expect("there is no budget")
+    fn plan(n: usize) -> Arc<FftPlan> {
+        FftPlan::of(Rows::Complex, n, false).expect("there is no budget")
     }
 
     #[test]
@@ -180,16 +180,16 @@ mod tests {
 
     #[test]
     fn lengths_beyond_the_budget_are_refused_before_they_are_planned() {
-        Budget::new(1 << 20).run(|| {
-            assert!(Plan::of(Rows::Complex, 4096, false).is_ok());
+        MemoryBudget::new(1 << 20).run(|| {
+            assert!(FftPlan::of(Rows::Complex, 4096, false).is_ok());
             for n in [65_536, 999_983, 1_000_000_007, usize::MAX / 2, usize::MAX] {
                 for rows in [Rows::Complex, Rows::Real] {
-                    let refused = Plan::of(rows, n, true);
+                    let refused = FftPlan::of(rows, n, true);
                     assert!(matches!(refused, Err(TensorError::OutOfMemory { .. })), "{n}");
                 }
             }
         });
-        assert!(Plan::of(Rows::Complex, 1 << 58, false).is_err(), "more than the machine has");
+        assert!(FftPlan::of(Rows::Complex, 1 << 58, false).is_err(), "more than the machine has");
     }
 
     #[test]

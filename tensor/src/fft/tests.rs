@@ -107,7 +107,7 @@ fn planned_again_and_on_several_threads_a_row_has_the_same_bits() {
     assert!(alone.chunks(202).all(|row| row == &alone[..202]));
     assert_eq!(of(4), alone);
     // Enough other lengths that the plan of this one is made again.
-    (1..=200).for_each(|n| drop(Plan::of(Rows::Complex, n, false)));
+    (1..=200).for_each(|n| drop(FftPlan::of(Rows::Complex, n, false)));
     assert_eq!(of(3), alone);
 }
 
@@ -120,7 +120,7 @@ fn large_prime_lengths_take_bounded_time_and_memory() {
     let y = complex::<C>(&x, 0, n, kind(false)).and_then(|y| y.to_vec::<C>()).expect("small");
     let want: Vec<C> = (0..n).map(|k| C::from_polar(1.0, -2.0 * PI * k as f64 / n as f64)).collect();
     close(&y, &want, "an impulse");
-    let budget = crate::Budget::new(8 << 20);
+    let budget = crate::MemoryBudget::new(8 << 20);
     assert!(budget.run(|| complex::<C>(&x, 0, 65_536, kind(false))).is_ok());
     assert!(budget.run(|| complex::<C>(&x, 0, n, kind(false))).is_err(), "its plan may take 16 MB");
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::field::{Field, Matrix};
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// Columns that are reflected at a time: their sums stay in the first-level cache.
 pub(super) const WIDTH: usize = 64;
@@ -26,9 +26,9 @@ struct AddRows<'a, F> {
     terms: &'a [(F, &'a [F])],
 }
 
-impl<F: Field> Kernel for AddRows<'_, F> {
+impl<F: Field> Multiversioned for AddRows<'_, F> {
     type Output = ();
-    const SETS: Sets = Sets::Two;
+    const SETS: InstructionSets = InstructionSets::Two;
 
     #[inline(always)]
     fn run(self) {
@@ -77,9 +77,9 @@ struct ReflectRows<'a, F> {
     v: &'a [F],
 }
 
-impl<F: Field> Kernel for ReflectRows<'_, F> {
+impl<F: Field> Multiversioned for ReflectRows<'_, F> {
     type Output = ();
-    const SETS: Sets = Sets::Two;
+    const SETS: InstructionSets = InstructionSets::Two;
 
     #[inline(always)]
     fn run(self) {
@@ -144,9 +144,9 @@ struct SubtractConjugates<'a, F> {
     v: &'a [F],
 }
 
-impl<F: Field> Kernel for SubtractConjugates<'_, F> {
+impl<F: Field> Multiversioned for SubtractConjugates<'_, F> {
     type Output = ();
-    const SETS: Sets = Sets::Two;
+    const SETS: InstructionSets = InstructionSets::Two;
 
     #[inline(always)]
     fn run(self) {
@@ -190,9 +190,9 @@ struct Rotate<'a> {
     s: f64,
 }
 
-impl Kernel for Rotate<'_> {
+impl Multiversioned for Rotate<'_> {
     type Output = ();
-    const SETS: Sets = Sets::Two;
+    const SETS: InstructionSets = InstructionSets::Two;
 
     #[inline(always)]
     fn run(self) {
@@ -220,9 +220,9 @@ struct SubtractBoth<'a, F> {
     q: F,
 }
 
-impl<F: Field> Kernel for SubtractBoth<'_, F> {
+impl<F: Field> Multiversioned for SubtractBoth<'_, F> {
     type Output = ();
-    const SETS: Sets = Sets::Two;
+    const SETS: InstructionSets = InstructionSets::Two;
 
     #[inline(always)]
     fn run(self) {

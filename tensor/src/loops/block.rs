@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use crate::element::Element;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// Elements per group if an element has four or more bytes.
 pub(super) const WIDE: usize = 16;
@@ -222,7 +222,7 @@ impl<'a> BlockKernel<'a> {
 ///     // `groups` calls `plain` for whole groups, and once more for the rest, padded in `xs` and `ys`
 /// }
 ///
-/// impl<…> Kernel for BinaryCall<'_, A, B, R, F> { … }
+/// impl<…> Multiversioned for BinaryCall<'_, A, B, R, F> { … }
 /// ```
 macro_rules! block_kernel {
     ($(#[$doc:meta])* $name:ident, $kernel:ident, $call:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
@@ -324,9 +324,9 @@ macro_rules! block_kernel {
             }
         }
 
-        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $call<'_, $($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Multiversioned for $call<'_, $($type,)+ R, F> {
             type Output = ();
-            const SETS: Sets = Sets::of(&[$($type::DTYPE),+]);
+            const SETS: InstructionSets = InstructionSets::of(&[$($type::DTYPE),+]);
 
             #[inline(always)]
             fn run(self) {

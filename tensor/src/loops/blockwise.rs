@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::plan::Plan;
+use super::plan::LoopPlan;
 use super::pointwise::flat;
 use crate::access::{LockSet, Locked, ReadFew};
 use crate::bytes;
@@ -83,7 +83,7 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     let layout = match row {
         Some(layout) => layout,
         None => {
-            let plan = plan.insert(Plan::new(Plan::shape(&layouts)?, &layouts));
+            let plan = plan.insert(LoopPlan::new(LoopPlan::shape(&layouts)?, &layouts));
             let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
             let alike =
                 layouts.iter().all(|l| l.sizes() == layout.sizes() && l.strides() == layout.strides());

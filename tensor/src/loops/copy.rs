@@ -8,14 +8,14 @@ use smallvec::smallvec;
 
 use super::drive::{Segments, Walk};
 use super::pack::Pack;
-use super::plan::Plan;
+use super::plan::LoopPlan;
 use super::pointwise::flat;
 use crate::access::{self, Locked, ReadGuards, WriteGuards, Writes};
 use crate::create::bytes_of;
 use crate::dtype::DType;
-use crate::error::{Result, Shape, TensorError};
+use crate::error::{Result, SizesText, TensorError};
 use crate::layout::Layout;
-use crate::lines::{Buffer, Form, Line, LineMut, Target};
+use crate::lines::{Buffer, Line, LineLayout, LineMut, SharedTarget};
 use crate::matmul::Matrix;
 use crate::storage::Storage;
 use crate::strided::{SQUARE, transpose};
@@ -37,8 +37,8 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
         crate::broadcast::broadcast_shapes(target.layout.sizes(), meta.layout.sizes())?;
         return Err(TensorError::shape(format!(
             "output with shape {} doesn't match the broadcast shape {}",
-            Shape::from(target.layout.sizes()),
-            Shape::from(meta.layout.sizes())
+            SizesText::from(target.layout.sizes()),
+            SizesText::from(meta.layout.sizes())
         )));
     }
     if target.layout.numel() == 0 {
@@ -56,7 +56,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let (to, others) = guards.target(target, out.dtype());
     let from = others.bytes(meta, source.dtype());
     let kinds = [source.dtype(), out.dtype()];
-    copy_elements(&Target::over(to), &target.layout, from, &meta.layout, pack, kinds)
+    copy_elements(&SharedTarget::over(to), &target.layout, from, &meta.layout, pack, kinds)
 }
 
 /// As [`copy_fresh`] if either dtype is complex f16, whose elements have the memory layout of pairs of f16.
@@ -90,7 +90,7 @@ pub(crate) fn copied(source: &Tensor, layout: Layout, dtype: DType) -> Result<Te
     let from = guards.bytes(meta, source.dtype());
     let kinds = [source.dtype(), dtype];
     let fill = |layout: &Layout, to: &mut [MaybeUninit<u8>]| {
-        copy_elements(&Target::new(to), layout, from, &meta.layout, pack, kinds)
+        copy_elements(&SharedTarget::new(to), layout, from, &meta.layout, pack, kinds)
     };
     // SAFETY: the layout is dense, which `make_bytes` asserts, and the copy writes every element of it.
     unsafe { access::make_bytes(layout, dtype, fill) }
@@ -99,7 +99,7 @@ pub(crate) fn copied(source: &Tensor, layout: Layout, dtype: DType) -> Result<Te
 /// Writes every element of a target with this layout from the elements of `from`, which begin with the first of
 /// `source`. The source broadcasts to the target. `kinds` are the dtypes of source and target.
 fn copy_elements(
-    target: &Target<'_>,
+    target: &SharedTarget<'_>,
     layout: &Layout,
     from: &[u8],
     source: &Layout,
@@ -114,14 +114,14 @@ fn copy_elements(
         let step = usize::from(source.numel() == layout.numel());
         threads::split(layout.numel(), GRAIN, |part| {
             let n = part.len();
-            let line = Line::new(from, part.start * from_size * step, Form::new(from_size, step, n));
+            let line = Line::new(from, part.start * from_size * step, LineLayout::new(from_size, step, n));
             // SAFETY: aliasing: parts of a split are disjoint, and the target is one row.
-            let to = unsafe { target.line(part.start * to_size, Form::new(to_size, 1, n)) };
+            let to = unsafe { target.line(part.start * to_size, LineLayout::new(to_size, 1, n)) };
             pack.copy(line, to);
         });
         return Ok(());
     }
-    let mut plan = Plan::new(layout.sizes().into(), &[source]);
+    let mut plan = LoopPlan::new(layout.sizes().into(), &[source]);
     plan.insert_first(layout);
     plan.coalesce();
     let walk = Walk::new(&plan, smallvec![to_size, from_size]);
@@ -165,7 +165,7 @@ const CLOSE: usize = 512;
 struct Tiles<'a> {
     /// The walk over the target and the input.
     walk: Walk<'a>,
-    target: &'a Target<'a>,
+    target: &'a SharedTarget<'a>,
     from: &'a [u8],
     pack: Pack,
     converts: bool,
@@ -216,10 +216,13 @@ impl Tiles<'_> {
                 let from = if direct {
                     TileLines { bytes: self.from, at, line: apart }
                 } else {
-                    let form = Form::new(pack.source_size(), 1, lines);
+                    let form = LineLayout::new(pack.source_size(), 1, lines);
                     for r in 0..n {
                         let line = Line::new(self.from, at + r * apart * pack.source_size(), form);
-                        pack.copy(line, LineMut::over(buffer, r * LINE * size, Form::new(size, 1, lines)));
+                        pack.copy(
+                            line,
+                            LineMut::over(buffer, r * LINE * size, LineLayout::new(size, 1, lines)),
+                        );
                     }
                     TileLines { bytes: buffer, at: 0, line: LINE }
                 };
@@ -245,14 +248,14 @@ impl Tiles<'_> {
             return;
         }
         // SAFETY: aliasing: the caller's contract; rows of a tile are disjoint.
-        let row_of = |c: usize| unsafe { self.target.line(to + c * row * size, Form::new(size, 1, n)) };
+        let row_of = |c: usize| unsafe { self.target.line(to + c * row * size, LineLayout::new(size, 1, n)) };
         let paired = if size == size_of::<u32>() { lines & !1 } else { 0 };
         for c in (0..paired).step_by(2) {
             let from = &bytemuck::cast_slice(bytes)[at / size + c..];
             transpose_pair(from, line, [row_of(c), row_of(c + 1)]);
         }
         for c in paired..lines {
-            let column = Line::new(bytes, at + c * size, Form::new(size, line, n));
+            let column = Line::new(bytes, at + c * size, LineLayout::new(size, line, n));
             self.move_only.copy(column, row_of(c));
         }
     }

@@ -15,13 +15,13 @@ use smallvec::SmallVec;
 
 use super::block::BlockKernel;
 use super::pack::Pack;
-use super::plan::Plan;
+use super::plan::LoopPlan;
 use crate::access;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::guard;
 use crate::layout::{Dims, Layout};
-use crate::lines::{Buffer, Form, Line, Target};
+use crate::lines::{Buffer, Line, LineLayout, SharedTarget};
 use crate::scratch::Scratch;
 use crate::tensor::Tensor;
 use crate::threads::{self, GRAIN};
@@ -33,7 +33,7 @@ pub(super) const SHORT: usize = 32;
 
 /// The output of an iteration.
 pub(super) struct Output<'a> {
-    target: Target<'a>,
+    target: SharedTarget<'a>,
     /// Copies blocks of the kernel to the target.
     unpack: Pack,
     /// Whether the kernel may write a row of unit stride in place.
@@ -46,13 +46,13 @@ impl<'a> Output<'a> {
     /// Makes an output of fresh memory for elements of `dtype`; kernels write blocks of `block`.
     fn fresh(bytes: &'a mut [MaybeUninit<u8>], block: DType, dtype: DType) -> Result<Output<'a>> {
         let unpack = Pack::new(block, dtype)?;
-        Ok(Output { target: Target::new(bytes), unpack, direct: block == dtype, written: false })
+        Ok(Output { target: SharedTarget::new(bytes), unpack, direct: block == dtype, written: false })
     }
 
     /// Makes an output of memory that has been written, as [`Output::fresh`].
     pub(super) fn over(bytes: &'a mut [u8], block: DType, dtype: DType) -> Result<Output<'a>> {
         let unpack = Pack::new(block, dtype)?;
-        Ok(Output { target: Target::over(bytes), unpack, direct: block == dtype, written: true })
+        Ok(Output { target: SharedTarget::over(bytes), unpack, direct: block == dtype, written: true })
     }
 
     /// Computes `n` elements, `step` apart, from byte `at` on.
@@ -75,10 +75,10 @@ impl<'a> Output<'a> {
         let size = self.unpack.source_size();
         block.clear();
         block.push(n * size, |own| kernel.run(n, own, inputs));
-        let form = Form::new(self.unpack.target_size(), step, n);
+        let form = LineLayout::new(self.unpack.target_size(), step, n);
         // SAFETY: aliasing: as above.
         let to = unsafe { self.target.line(at, form) };
-        self.unpack.copy(Line::new(block.filled(), 0, Form::new(size, 1, n)), to);
+        self.unpack.copy(Line::new(block.filled(), 0, LineLayout::new(size, 1, n)), to);
     }
 }
 
@@ -122,7 +122,7 @@ impl<'a> Input<'a> {
     /// # Safety
     /// If the input is the output's elements, nothing writes to them while the line is in use.
     #[inline(always)]
-    unsafe fn line<'b>(&'b self, output: &'b Output<'_>, at: usize, form: Form) -> Line<'b> {
+    unsafe fn line<'b>(&'b self, output: &'b Output<'_>, at: usize, form: LineLayout) -> Line<'b> {
         match self.source {
             Source::Bytes(bytes) => Line::new(bytes, at, form),
             // SAFETY: aliasing: the caller's contract. `check` found that the output has been written.
@@ -219,7 +219,7 @@ pub(super) fn in_parts(
 /// How an iteration proceeds.
 pub(super) enum Course<'a> {
     /// By a coalesced plan for the output and the inputs.
-    Plan(&'a Plan),
+    Plan(&'a LoopPlan),
     /// Over one row of the output and of inputs of stride 1, or single elements (stride 0).
     Flat([usize; FLAT]),
 }
@@ -334,8 +334,9 @@ impl Flat<'_> {
                 }
                 let (from, to) = (input.pack.source_size(), input.pack.target_size());
                 // SAFETY: no thread writes these elements: they are of this part, and written after the row was used.
-                let line =
-                    unsafe { input.line(output, done * from * steps[k], Form::new(from, steps[k], count)) };
+                let line = unsafe {
+                    input.line(output, done * from * steps[k], LineLayout::new(from, steps[k], count))
+                };
                 blocks[k].clear();
                 blocks[k].push(count * to, |own| input.pack.fill(line, own));
             }
@@ -354,7 +355,7 @@ impl Flat<'_> {
 
 /// An iteration over the operands of a plan, the output first.
 pub(super) struct Walk<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a LoopPlan,
     /// Bytes per element of each operand.
     sizes: SmallVec<[usize; 4]>,
 }
@@ -385,7 +386,7 @@ impl Position {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(plan: &'a Plan, sizes: SmallVec<[usize; 4]>) -> Walk<'a> {
+    pub(super) fn new(plan: &'a LoopPlan, sizes: SmallVec<[usize; 4]>) -> Walk<'a> {
         assert!(sizes.len() == plan.strides.len(), "invariant: a plan has strides for every operand");
         Walk { plan, sizes }
     }
@@ -419,8 +420,8 @@ impl<'a> Walk<'a> {
 
     /// Returns the form of rows of `n` elements of an operand.
     #[inline(always)]
-    pub(super) fn form(&self, k: usize, n: usize) -> Form {
-        Form::new(self.sizes[k], self.row_step(k), n)
+    pub(super) fn form(&self, k: usize, n: usize) -> LineLayout {
+        LineLayout::new(self.sizes[k], self.row_step(k), n)
     }
 }
 
@@ -472,7 +473,7 @@ struct Run<'a> {
 }
 
 fn drive_plan(
-    plan: &Plan,
+    plan: &LoopPlan,
     output: &Output<'_>,
     inputs: &[Input<'_>],
     longest: usize,
@@ -525,7 +526,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn of(plan: &Plan) -> Segments {
+    pub(super) fn of(plan: &LoopPlan) -> Segments {
         let row = plan.sizes[0] as usize;
         let rows = plan.sizes[1..].iter().product::<i64>() as usize;
         let len = row.min(GRAIN);
@@ -605,7 +606,7 @@ impl Run<'_> {
     unsafe fn gathered(&self, rows: Range<usize>, at_once: usize, blocks: &mut [Buffer<'_>]) {
         let Run { walk, output, inputs, kernel } = self;
         let row = walk.plan.sizes[0] as usize;
-        let forms: SmallVec<[Form; 4]> = (0..walk.sizes.len()).map(|k| walk.form(k, row)).collect();
+        let forms: SmallVec<[LineLayout; 4]> = (0..walk.sizes.len()).map(|k| walk.form(k, row)).collect();
         let (mut reading, mut writing) = (walk.at(rows.start), walk.at(rows.start));
         let Some((out_block, blocks)) = blocks.split_first_mut() else { return };
         let size = output.unpack.source_size();
@@ -627,7 +628,7 @@ impl Run<'_> {
             out_block.clear();
             out_block.push(rows * row * size, |own| kernel.run(rows * row, own, &ready));
             for i in 0..rows {
-                let from = Line::new(out_block.filled(), i * row * size, Form::new(size, 1, row));
+                let from = Line::new(out_block.filled(), i * row * size, LineLayout::new(size, 1, row));
                 // SAFETY: the caller's contract.
                 output.unpack.copy(from, unsafe { output.target.line(writing.at[0], forms[0]) });
                 writing.step(walk);

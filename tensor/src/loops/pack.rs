@@ -8,8 +8,8 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::{Element, cast};
 use crate::error::Result;
-use crate::lines::{Form, Line, LineMut};
-use crate::simd::{self, Kernel, Sets};
+use crate::lines::{Line, LineLayout, LineMut};
+use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// A copy of elements from one dtype to another.
 #[derive(Clone, Copy)]
@@ -93,7 +93,7 @@ impl Pack {
     pub(crate) fn fill<'a>(self, from: Line<'_>, to: &'a mut [MaybeUninit<u8>]) -> &'a mut [u8] {
         let (_, _, n) = from.form();
         assert!(to.len() == n * self.sizes[1], "invariant: a block has as many elements as its source");
-        self.copy(from, LineMut::new(to, 0, Form::new(self.sizes[1], 1, n)));
+        self.copy(from, LineMut::new(to, 0, LineLayout::new(self.sizes[1], 1, n)));
         // SAFETY: the copy wrote `n` contiguous elements, which are all bytes of the block.
         unsafe { to.assume_init_mut() }
     }
@@ -104,12 +104,12 @@ struct Contiguous<'a, S: Element, D: Element> {
     to: &'a mut [MaybeUninit<D::Raw>],
 }
 
-impl<S: Element, D: Element> Kernel for Contiguous<'_, S, D> {
+impl<S: Element, D: Element> Multiversioned for Contiguous<'_, S, D> {
     type Output = ();
     // Limited by memory bandwidth, except for conversions from or to f16 and bf16.
-    const SETS: Sets = match (S::DTYPE, D::DTYPE) {
-        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => Sets::Two,
-        _ => Sets::One,
+    const SETS: InstructionSets = match (S::DTYPE, D::DTYPE) {
+        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => InstructionSets::Two,
+        _ => InstructionSets::One,
     };
 
     #[inline(always)]

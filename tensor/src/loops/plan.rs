@@ -8,14 +8,14 @@ use crate::layout::{Dims, Layout, contiguous_strides};
 
 /// The common shape of operands and their strides in it.
 ///
-/// Dimensions are in the order of the shape until [`Plan::coalesce`] puts the fastest first and merges them.
-pub(crate) struct Plan {
+/// Dimensions are in the order of the shape until [`LoopPlan::coalesce`] puts the fastest first and merges them.
+pub(crate) struct LoopPlan {
     pub(crate) sizes: Dims,
     /// Per operand, one stride per dimension; 0 where the operand is broadcast.
     pub(crate) strides: SmallVec<[Dims; 4]>,
 }
 
-impl Plan {
+impl LoopPlan {
     /// Returns the shape that the layouts broadcast to.
     pub(crate) fn shape(layouts: &[&Layout]) -> Result<Dims> {
         let mut shape = Dims::new();
@@ -26,9 +26,9 @@ impl Plan {
     }
 
     /// Makes the plan for a shape that all layouts broadcast to.
-    pub(crate) fn new(shape: Dims, layouts: &[&Layout]) -> Plan {
+    pub(crate) fn new(shape: Dims, layouts: &[&Layout]) -> LoopPlan {
         let strides = layouts.iter().map(|layout| strides_in(&shape, layout)).collect();
-        Plan { sizes: shape, strides }
+        LoopPlan { sizes: shape, strides }
     }
 
     /// Returns the dimensions ordered by the operands' strides, fastest first. The first operand whose strides differ
@@ -142,14 +142,14 @@ impl Plan {
 /// # Errors
 /// Returns an error if the shapes do not broadcast.
 pub fn layout_after(operands: &[&Layout]) -> Result<Layout> {
-    Plan::new(Plan::shape(operands)?, operands).output_layout(operands)
+    LoopPlan::new(LoopPlan::shape(operands)?, operands).output_layout(operands)
 }
 
 /// Returns the strides of a fresh result whose operands have these strides (0 in dimensions that are broadcast or
 /// indexed).
 #[must_use]
 pub fn strides_after(sizes: &[i64], operands: &[Dims]) -> Dims {
-    Plan { sizes: Dims::from_slice(sizes), strides: operands.iter().cloned().collect() }.dense()
+    LoopPlan { sizes: Dims::from_slice(sizes), strides: operands.iter().cloned().collect() }.dense()
 }
 
 /// Returns the strides of a layout in a shape that it broadcasts to.

@@ -14,13 +14,13 @@ use smallvec::SmallVec;
 
 use super::block::{self, BlockKernel, Closure, Map};
 use super::drive::{self, BLOCK, Course, FLAT, Input, Output};
-use super::plan::Plan;
+use super::plan::LoopPlan;
 use super::repeat::Repeated;
 use crate::access::{LockSet, Locked, ReadGuards, ReadThree, WriteGuards, Writes};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
-use crate::error::{Result, Shape, TensorError};
+use crate::error::{Result, SizesText, TensorError};
 use crate::layout::{Layout, same_sizes};
 use crate::lines::Buffer;
 use crate::tensor::{Meta, Tensor};
@@ -466,7 +466,7 @@ fn fresh(
     {
         return repeated.run(out.dtype, kernel);
     }
-    let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
+    let mut plan = LoopPlan::new(LoopPlan::shape(&layouts)?, &layouts);
     let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
     plan.insert_first(&layout);
     plan.coalesce();
@@ -481,7 +481,7 @@ fn fresh(
 
 /// Returns the index of an input that the iteration would read across its cache lines instead of along them. If it is
 /// large, a transposed copy pays.
-fn crosswise(plan: &Plan, metas: &[&Meta]) -> Option<usize> {
+fn crosswise(plan: &LoopPlan, metas: &[&Meta]) -> Option<usize> {
     if plan.sizes.len() < 2 || plan.sizes[0] < 16 {
         return None;
     }
@@ -588,12 +588,12 @@ fn into(
     }
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
     let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
-    let shape = Plan::shape(&layouts)?;
+    let shape = LoopPlan::shape(&layouts)?;
     if !crate::broadcast::expandable(&shape, target.layout.sizes()) {
         return Err(TensorError::shape(format!(
             "output with shape {} doesn't match the broadcast shape {}",
-            Shape::from(target.layout.sizes()),
-            Shape::from(&shape[..])
+            SizesText::from(target.layout.sizes()),
+            SizesText::from(&shape[..])
         )));
     }
     let mut all: SmallVec<[&Layout; 5]> = SmallVec::from_slice(&[&target.layout]);
@@ -602,7 +602,7 @@ fn into(
     let course = if layouts.len() <= FLAT && flat(&all).is_some() {
         Course::Flat(flat_steps(&layouts, target.layout.numel()))
     } else {
-        let plan = plan.insert(Plan::new(target.layout.sizes().into(), &layouts));
+        let plan = plan.insert(LoopPlan::new(target.layout.sizes().into(), &layouts));
         plan.insert_first(&target.layout);
         plan.coalesce();
         Course::Plan(plan)
@@ -634,5 +634,5 @@ pub(crate) fn like(x: &Tensor) -> Result<Layout> {
     if layout.is_contiguous() {
         return Ok(layout.to_contiguous());
     }
-    Plan::new(layout.sizes().into(), &[layout]).output_layout(&[layout])
+    LoopPlan::new(layout.sizes().into(), &[layout]).output_layout(&[layout])
 }

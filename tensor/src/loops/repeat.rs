@@ -12,7 +12,7 @@ use super::pack::Pack;
 use crate::access::{Locked, ReadGuards};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::lines::{Buffer, Form, Line};
+use crate::lines::{Buffer, Line, LineLayout};
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
 
@@ -90,7 +90,7 @@ impl<'a> Repeated<'a> {
                         // Filled only once, because every block begins with a row.
                         Along::Rows => {
                             while buffer.filled().len() < count * size {
-                                let row = Line::new(shorter, 0, Form::new(size, 1, run));
+                                let row = Line::new(shorter, 0, LineLayout::new(size, 1, run));
                                 buffer.push(run * size, |own| pack.fill(row, own));
                             }
                         }
@@ -100,7 +100,7 @@ impl<'a> Repeated<'a> {
                             let once = run.min(BLOCK);
                             for i in 0..count.div_ceil(run) {
                                 let element =
-                                    Line::new(shorter, (first + i) * size, Form::new(size, 0, once));
+                                    Line::new(shorter, (first + i) * size, LineLayout::new(size, 0, once));
                                 buffer.push(once * size, |own| pack.fill(element, own));
                             }
                         }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::direct::TINY;
 use super::matrix::{Matrix, MatrixMut};
-use super::packed::{self, PrepackedOperands, Shape, is_worth_prepacking};
+use super::packed::{self, PackedShape, PrepackedOperands, is_worth_prepacking};
 use super::product::{Multiply, PART, PARTS, Product, product, tiny_product};
 use super::target::Target;
 use super::tile::Side;
@@ -245,7 +245,11 @@ fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
 fn product_of_prepacked<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, of: [(&Meta, &[T]); 2]) {
     let prepacked = |i: usize, side, m: Matrix<'_, T>| {
         let steps = [m.row_step(), m.column_step()];
-        packed::prepacked(guards, of[i], Shape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps })
+        packed::prepacked(
+            guards,
+            of[i],
+            PackedShape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps },
+        )
     };
     let (left, right) = (prepacked(0, Side::Left, p.a()), prepacked(1, Side::Right, p.b().transpose()));
     let prepacked = PrepackedOperands {

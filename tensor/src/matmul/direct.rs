@@ -14,8 +14,8 @@ use super::product::{Multiply, Product};
 use super::target::Target;
 use super::tile::{multiply_columns, pack};
 use super::vector::{Available, Vector};
-use crate::lanes::{FEW, Few, SIDE, Stored, folded, merge_rows};
-use crate::simd::{self, Kernel, Sets};
+use crate::lanes::{FEW, Few, SIDE, Spilled, folded, merge_rows};
+use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// Number of multiplications up to which a direct loop is faster than packing, for any shape.
 pub(super) const TINY: usize = 6000;
@@ -49,9 +49,9 @@ pub(super) const WIDE: usize = 64;
 /// Small products in tiles of vectors; only for products that are [`is_tiled_by`] the vector's lanes.
 pub(super) struct Tiled<'a, V: Vector, const R: usize, const N: usize>(pub(super) Product<'a, V::Element>);
 
-impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
+impl<V: Vector, const R: usize, const N: usize> Multiversioned for Tiled<'_, V, R, N> {
     type Output = ();
-    const SETS: Sets = Sets::Only(V::ISA);
+    const SETS: InstructionSets = InstructionSets::Only(V::ISA);
 
     #[inline(always)]
     fn run(self) {
@@ -95,8 +95,8 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
 
 /// Computes a product without packing, for any strides.
 pub(super) fn direct<T: Multiply>(p: Product<'_, T>) {
-    // Only integers have `Sets::Two`.
-    if const { matches!(Sets::of(&[T::DTYPE]), Sets::Two) } {
+    // Only integers have `InstructionSets::Two`.
+    if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::Two) } {
         simd::run(ByRows(p))
     } else {
         simd::run(Direct(p))
@@ -107,10 +107,10 @@ pub(super) fn direct<T: Multiply>(p: Product<'_, T>) {
 /// sums do not depend on the order.
 struct ByRows<'a, T>(Product<'a, T>);
 
-impl<T: Multiply> Kernel for ByRows<'_, T> {
+impl<T: Multiply> Multiversioned for ByRows<'_, T> {
     type Output = ();
     // Only AVX-512 multiplies 64-bit integers.
-    const SETS: Sets = Sets::All;
+    const SETS: InstructionSets = InstructionSets::All;
 
     #[inline(always)]
     fn run(self) {
@@ -184,10 +184,10 @@ fn add_rows<T: Multiply>(sums: &mut [T], x: &[T], y: &[T], z: &[T], w: &[T], fac
 /// Small floating-point products, a row of the result at a time.
 struct Direct<'a, T>(Product<'a, T>);
 
-impl<T: Multiply> Kernel for Direct<'_, T> {
+impl<T: Multiply> Multiversioned for Direct<'_, T> {
     type Output = ();
     // For AVX-512 LLVM would turn tiles into gathers.
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -356,7 +356,7 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
             }
         }
     }
-    let Stored(sums) = Stored::new(sums);
+    let Spilled(sums) = Spilled::new(sums);
     for (r, sums) in sums.iter().enumerate() {
         // SAFETY: rows and columns of the tile belong to the result.
         unsafe { to.put(i + r, j, sums) };
@@ -382,7 +382,7 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
                 SHORT..LONG => several::<T, FEW>(a, b, first, buffer),
                 _ => {
                     for (c, few) in buffer.iter_mut().enumerate() {
-                        let Stored([lanes]) = Stored::new(lane_sums::<T, { 4 * FEW }, 1>(a, b, first + c));
+                        let Spilled([lanes]) = Spilled::new(lane_sums::<T, { 4 * FEW }, 1>(a, b, first + c));
                         *few = folded(&lanes, add);
                     }
                     4 * FEW

@@ -1,6 +1,6 @@
 //! Views of matrices in memory, checked when they are made.
 //!
-//! A [`View`] is the start of a slice with sizes and steps; its second parameter is the slice that it borrows. A [`Matrix`]
+//! A [`MatrixView`] is the start of a slice with sizes and steps; its second parameter is the slice that it borrows. A [`Matrix`]
 //! borrows a shared slice and is read, a [`MatrixMut`] borrows an exclusive one, possibly uninitialized, and is written.
 //!
 //! Invariant: every element of a view is in the slice that the view was made of, and no two elements of a [`MatrixMut`]
@@ -59,7 +59,7 @@ impl<T> Pointer for *mut T {
 }
 
 /// A matrix in a borrowed slice of type `S`, with any steps (in elements) between rows and between columns.
-pub(crate) struct View<P, S> {
+pub(crate) struct MatrixView<P, S> {
     start: P,
     rows: usize,
     columns: usize,
@@ -69,10 +69,10 @@ pub(crate) struct View<P, S> {
 }
 
 /// A matrix that is read.
-pub(crate) type Matrix<'a, T> = View<*const T, &'a [T]>;
+pub(crate) type Matrix<'a, T> = MatrixView<*const T, &'a [T]>;
 
 /// A matrix that is written and may be uninitialized. No other reference to its elements exists.
-pub(crate) type MatrixMut<'a, T> = View<*mut T, &'a mut [MaybeUninit<T>]>;
+pub(crate) type MatrixMut<'a, T> = MatrixView<*mut T, &'a mut [MaybeUninit<T>]>;
 
 impl<T> Clone for Matrix<'_, T> {
     #[inline(always)]
@@ -84,14 +84,14 @@ impl<T> Clone for Matrix<'_, T> {
 impl<T> Copy for Matrix<'_, T> {}
 
 // SAFETY: the view represents the slice that it borrows.
-unsafe impl<P, S: Send> Send for View<P, S> {}
+unsafe impl<P, S: Send> Send for MatrixView<P, S> {}
 // SAFETY: as above; a shared view only yields addresses, whose use requires `unsafe`, and slices as `S` does.
-unsafe impl<P, S: Sync> Sync for View<P, S> {}
+unsafe impl<P, S: Sync> Sync for MatrixView<P, S> {}
 
-impl<P: Pointer, S> View<P, S> {
+impl<P: Pointer, S> MatrixView<P, S> {
     #[inline(always)]
     fn from_parts(start: P, [rows, columns]: [usize; 2], [row_step, column_step]: [usize; 2]) -> Self {
-        View { start, rows, columns, row_step, column_step, borrowed: PhantomData }
+        MatrixView { start, rows, columns, row_step, column_step, borrowed: PhantomData }
     }
 
     #[inline(always)]
@@ -126,7 +126,7 @@ impl<P: Pointer, S> View<P, S> {
     /// Returns the transpose.
     #[inline(always)]
     pub(super) fn transpose(self) -> Self {
-        View {
+        MatrixView {
             rows: self.columns,
             columns: self.rows,
             row_step: self.column_step,
@@ -140,7 +140,7 @@ impl<P: Pointer, S> View<P, S> {
     /// # Panics
     /// Panics if the ranges are out of bounds.
     #[inline(always)]
-    fn range<R>(&self, rows: Range<usize>, columns: Range<usize>) -> View<P, R> {
+    fn range<R>(&self, rows: Range<usize>, columns: Range<usize>) -> MatrixView<P, R> {
         assert!(
             rows.start <= rows.end
                 && rows.end <= self.rows
@@ -149,13 +149,13 @@ impl<P: Pointer, S> View<P, S> {
             "invariant: a part lies within its matrix"
         );
         let start = self.element(rows.start, columns.start);
-        View::from_parts(start, [rows.len(), columns.len()], [self.row_step, self.column_step])
+        MatrixView::from_parts(start, [rows.len(), columns.len()], [self.row_step, self.column_step])
     }
 
     /// Returns a view of the same sizes in a slice of elements of half the size, of which every second one belongs to
     /// it.
-    fn every_second<Q: Pointer, R>(&self, start: Q) -> View<Q, R> {
-        View::from_parts(start, [self.rows, self.columns], [2 * self.row_step, 2 * self.column_step])
+    fn every_second<Q: Pointer, R>(&self, start: Q) -> MatrixView<Q, R> {
+        MatrixView::from_parts(start, [self.rows, self.columns], [2 * self.row_step, 2 * self.column_step])
     }
 }
 
@@ -167,7 +167,7 @@ impl<'a, T> Matrix<'a, T> {
     #[inline]
     pub(crate) fn new(slice: &'a [T], sizes: [usize; 2], steps: [usize; 2]) -> Self {
         assert!(fits(slice.len(), sizes, steps), "invariant: a matrix lies within its slice");
-        View::from_parts(slice.as_ptr(), sizes, steps)
+        MatrixView::from_parts(slice.as_ptr(), sizes, steps)
     }
 
     /// Returns a row with contiguous elements.
@@ -215,7 +215,7 @@ impl<'a, T> MatrixMut<'a, T> {
     /// accesses them meanwhile.
     pub(crate) unsafe fn from_raw(start: *mut T, sizes: [usize; 2], steps: [usize; 2]) -> Self {
         debug_assert!(is_non_overlapping(sizes, steps), "invariant: elements of a result do not overlap");
-        View::from_parts(start, sizes, steps)
+        MatrixView::from_parts(start, sizes, steps)
     }
 
     /// Makes a matrix of these sizes (rows, columns) and steps (in elements) that begins at the slice's start.
@@ -226,14 +226,14 @@ impl<'a, T> MatrixMut<'a, T> {
     pub(super) fn new(slice: &'a mut [MaybeUninit<T>], sizes: [usize; 2], steps: [usize; 2]) -> Self {
         assert!(fits(slice.len(), sizes, steps), "invariant: a matrix lies within its slice");
         assert!(is_non_overlapping(sizes, steps), "invariant: elements of a result do not overlap");
-        View::from_parts(slice.as_mut_ptr().cast(), sizes, steps)
+        MatrixView::from_parts(slice.as_mut_ptr().cast(), sizes, steps)
     }
 
     /// Makes a matrix of a whole slice, in rows of `columns` elements.
     #[inline]
     pub(crate) fn of(slice: &'a mut [MaybeUninit<T>], columns: usize) -> Self {
         let rows = slice.len() / columns.max(1);
-        View::from_parts(slice.as_mut_ptr().cast(), [rows, columns], [columns, 1])
+        MatrixView::from_parts(slice.as_mut_ptr().cast(), [rows, columns], [columns, 1])
     }
 
     /// Returns the matrix with a column step of one as a compile-time constant.
@@ -243,7 +243,7 @@ impl<'a, T> MatrixMut<'a, T> {
     #[inline(always)]
     pub(super) fn with_rows_side_by_side(self) -> Self {
         assert!(self.column_step == 1 || self.columns < 2, "invariant: rows of the result are contiguous");
-        View { column_step: 1, ..self }
+        MatrixView { column_step: 1, ..self }
     }
 
     /// Returns a range of rows and columns, which borrows the whole matrix.
@@ -261,7 +261,7 @@ impl<'a, T> MatrixMut<'a, T> {
     where
         T: Send,
     {
-        let View { rows, columns, row_step, column_step, .. } = self;
+        let MatrixView { rows, columns, row_step, column_step, .. } = self;
         let start = SendPtr(self.start);
         let (count, step) = match side {
             Side::Left => (rows, row_step),
@@ -274,7 +274,7 @@ impl<'a, T> MatrixMut<'a, T> {
                 Side::Left => [range.len(), columns],
                 Side::Right => [rows, range.len()],
             };
-            part(range, View::from_parts(start, sizes, [row_step, column_step]));
+            part(range, MatrixView::from_parts(start, sizes, [row_step, column_step]));
         });
     }
 }

@@ -150,7 +150,7 @@ impl<T: Multiply> Operand<'_, T> {
 
 /// The form of a prepacked operand: `count` adjacent matrices of `lanes` by `depth`.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct PackedShape {
     pub(crate) side: Side,
     pub(crate) count: usize,
     pub(crate) lanes: usize,
@@ -169,7 +169,7 @@ pub(crate) struct Shape {
 pub(super) fn prepacked<T: Multiply>(
     guards: &impl Locked,
     (meta, elements): (&Meta, &[T]),
-    s: Shape,
+    s: PackedShape,
 ) -> Option<Arc<Vec<PackedPanels<T>>>> {
     let t = T::TILING?;
     let strip = (t.strip)(s.side);
@@ -182,7 +182,7 @@ pub(super) fn prepacked<T: Multiply>(
         let bytes = s.lanes.next_multiple_of(strip).checked_mul(s.depth)?.checked_mul(size)?;
         let mut all = Vec::with_capacity(s.count);
         for i in 0..s.count {
-            let charge = Charge::take(bytes).ok()?;
+            let charge = Charge::new(bytes).ok()?;
             let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
             let panels = PackedPanels::pack(t, Operand::Strided(from), s.side, s.lanes, s.depth);
             all.push(PackedPanels { _charge: Some(charge), ..panels });

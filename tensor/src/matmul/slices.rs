@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::matrix::{Matrix, MatrixMut};
-use super::packed::{self, Operand, PackedPanels, PrepackedOperands, Shape, StripSource, packed};
+use super::packed::{self, Operand, PackedPanels, PackedShape, PrepackedOperands, StripSource, packed};
 use super::product::{Multiply, Product, product};
 use super::target::Target;
 use super::tile::{Side, Tiling};
@@ -57,7 +57,7 @@ pub(crate) fn prepacked<T: Multiply>(
     let rows = *meta.layout.sizes().first()? as usize / count.max(1);
     let lanes = rows * usize::from(meta.layout.is_contiguous() && t.dtype() == T::DTYPE);
     let depth = meta.layout.numel().checked_div(lanes * count)?;
-    let shape = Shape { side, count, lanes, depth, steps: [depth, 1] };
+    let shape = PackedShape { side, count, lanes, depth, steps: [depth, 1] };
     let guards = ReadGuards::one(&meta.storage);
     let elements = guards.elements::<T>(meta);
     packed::prepacked(&guards, (meta, elements), shape)

@@ -17,8 +17,8 @@ use super::matrix::{Matrix, MatrixMut};
 use super::product::{Multiply, Product};
 use super::target::Target;
 use super::vector::{Available, Registers, Vector};
-use crate::lanes::Stored;
-use crate::simd::{self, Isa, Kernel, Sets, isa};
+use crate::lanes::Spilled;
+use crate::simd::{self, InstructionSets, Isa, Multiversioned, isa};
 use crate::strided::transpose;
 
 /// Rows per strip of the left operand, and vectors per strip of the right one. Their products are the sums of a tile:
@@ -97,7 +97,7 @@ impl<'a> Offsets<'a> {
 }
 
 /// An operation on strips.
-pub(crate) enum Job<'a, T> {
+pub(crate) enum StripOp<'a, T> {
     Multiply(Block<'a, T>),
     /// Packs a matrix into adjacent strips. A row of the matrix is a lane, which is a row or a column of the product; a
     /// column of the matrix is a position of the depth.
@@ -122,7 +122,7 @@ pub(crate) struct Tiling<T> {
     /// Returns the lanes per strip of either side, on this processor.
     pub(crate) strip: fn(Side) -> usize,
     /// Runs a job; all of its output is written. Panics if strips, slices or the target are smaller than the job needs.
-    run: fn(Job<'_, T>),
+    run: fn(StripOp<'_, T>),
     /// As [`super::product`], without packing.
     pub(super) small: fn(Product<'_, T>),
 }
@@ -130,12 +130,12 @@ pub(crate) struct Tiling<T> {
 impl<T: Multiply> Tiling<T> {
     /// Packs a matrix, whose rows are lanes, into strips; `to` has exactly the elements of these strips.
     pub(crate) fn pack<'b>(self, from: Matrix<'_, T>, side: Side, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
-        (self.run)(Job::Pack { from, side, to: &mut *to });
+        (self.run)(StripOp::Pack { from, side, to: &mut *to });
         // SAFETY: packing writes every element of the strips: those of lanes, and the zeros of the padding.
         unsafe { to.assume_init_ref() }
     }
 
-    /// Gathers a strip of columns, as [`Job::Gather`].
+    /// Gathers a strip of columns, as [`StripOp::Gather`].
     pub(crate) fn gather(
         self,
         from: &[T],
@@ -143,12 +143,12 @@ impl<T: Multiply> Tiling<T> {
         runs: &[(usize, usize)],
         to: &mut [MaybeUninit<T>],
     ) {
-        (self.run)(Job::Gather { from, offsets, runs, to });
+        (self.run)(StripOp::Gather { from, offsets, runs, to });
     }
 
     /// Computes the product of strips.
     pub(super) fn multiply(self, block: Block<'_, T>) {
-        (self.run)(Job::Multiply(block));
+        (self.run)(StripOp::Multiply(block));
     }
 }
 
@@ -180,19 +180,19 @@ pub(super) const F32_TILING: Tiling<f32> = tiling();
 pub(super) const F64_TILING: Tiling<f64> = tiling();
 
 /// A job with strips of `R` rows, and of `N` vectors of columns.
-struct Shaped<'a, V: Vector, const R: usize, const N: usize>(Job<'a, V::Element>);
+struct Shaped<'a, V: Vector, const R: usize, const N: usize>(StripOp<'a, V::Element>);
 
-impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
+impl<V: Vector, const R: usize, const N: usize> Multiversioned for Shaped<'_, V, R, N> {
     type Output = ();
-    const SETS: Sets = Sets::Only(V::ISA);
+    const SETS: InstructionSets = InstructionSets::Only(V::ISA);
 
     #[inline(always)]
     fn run(self) {
         match self.0 {
-            Job::Multiply(block) => multiply::<V, R, N>(block, Available::check()),
-            Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
-            Job::Pack { from, side: Side::Left, to } => _ = pack::<V::Element, [V::Element; R]>(from, to),
-            Job::Pack { from, side: Side::Right, to } => _ = pack::<V::Element, [V; N]>(from, to),
+            StripOp::Multiply(block) => multiply::<V, R, N>(block, Available::check()),
+            StripOp::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
+            StripOp::Pack { from, side: Side::Left, to } => _ = pack::<V::Element, [V::Element; R]>(from, to),
+            StripOp::Pack { from, side: Side::Right, to } => _ = pack::<V::Element, [V; N]>(from, to),
         }
     }
 }
@@ -344,7 +344,7 @@ impl<T: Multiply> Tile<'_, T> {
                 return;
             }
             // Stored once to memory, where they can be indexed; the sums themselves stay in registers.
-            let Stored(sums) = Stored::new(sums);
+            let Spilled(sums) = Spilled::new(sums);
             for (r, sums) in sums.iter().enumerate().take(rows) {
                 self.to.put_vectors(i + r, j, sums, columns);
             }
@@ -397,7 +397,7 @@ pub(super) fn pack<'b, T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &'b mut [M
     unsafe { to.assume_init_ref() }
 }
 
-/// As [`Job::Gather`]. Every run is copied as a whole strip: the next run overwrites its end, and the next offset
+/// As [`StripOp::Gather`]. Every run is copied as a whole strip: the next run overwrites its end, and the next offset
 /// overwrites elements beyond the strip. For the last offset only the elements within the strip are written. Writes
 /// every element of `to`.
 ///
@@ -467,7 +467,7 @@ fn edge<T: Multiply>(from: Matrix<'_, T>, strip: usize, start: usize, to: &mut [
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use super::super::vector::Plain;
+    use super::super::vector::PortableVectors;
     use super::*;
 
     /// Compares tiles of a shape, which need no processor features, with a plain sum.
@@ -493,12 +493,16 @@ mod tests {
                 })
                 .collect();
             let left = pack::<f32, [f32; R]>(Matrix::new(&a, [m, k], [k, 1]), &mut left);
-            let right = pack::<f32, [Plain<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
+            let right =
+                pack::<f32, [PortableVectors<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
             let mut c = vec![MaybeUninit::new(f32::NAN); m * n];
             let start = Matrix::new(&start, [m, n], [n, 1]);
             let to = Target::added_to(MatrixMut::of(&mut c, n), start, -1.0, 2.0);
             let (left, right) = (Strips::new(left, R, k), Strips::new(right, strip, k));
-            multiply::<Plain<f32, L>, R, N>(Block { left, right, depth: k, to }, Available::check());
+            multiply::<PortableVectors<f32, L>, R, N>(
+                Block { left, right, depth: k, to },
+                Available::check(),
+            );
             // SAFETY: a product writes every element.
             assert_eq!(unsafe { c.assume_init_ref() }, wanted, "{L}: {m} {k} {n}");
         }
@@ -529,7 +533,7 @@ mod tests {
             let right = vec![1.0f32; 8 * depth];
             let to = Target::fresh(MatrixMut::of(&mut c[..rows * columns], columns), 1.0);
             let block = Block { left, right: Strips::new(&right, 8, depth), depth, to };
-            multiply::<Plain<f32, 4>, 6, 2>(block, Available::check());
+            multiply::<PortableVectors<f32, 4>, 6, 2>(block, Available::check());
         };
         product(12, 8, Strips::new(&elements, width, depth), depth);
         refused("a strip for every lane", || product(13, 8, Strips::new(&elements, width, depth), depth));
@@ -556,7 +560,7 @@ mod tests {
         let mut product = |left: [usize; 2], right: ([usize; 2], [usize; 2]), columns: Range<usize>| {
             let (left, right) = (Matrix::new(&a, left, [3, 1]), Matrix::new(&b, right.0, right.1));
             let to = Target::fresh(MatrixMut::of(&mut c, 6), 1.0);
-            multiply_columns::<Plain<f32, 4>, 6, 2>(left, right, &to, columns, Available::check());
+            multiply_columns::<PortableVectors<f32, 4>, 6, 2>(left, right, &to, columns, Available::check());
         };
         product([5, 3], ([3, 8], [8, 1]), 0..6);
         product([5, 3], ([3, 4], [8, 1]), 4..6);
@@ -572,7 +576,7 @@ mod tests {
         let (planes, strip) = ([1.0f32; 20], 8);
         let mut to = vec![MaybeUninit::new(f32::NAN); 2 * strip];
         let mut gathered = |offsets: &[usize], runs: &[(usize, usize)], len: usize| {
-            gather::<Plain<f32, 4>, 2>(&planes, Offsets::new(offsets), runs, &mut to[..len]);
+            gather::<PortableVectors<f32, 4>, 2>(&planes, Offsets::new(offsets), runs, &mut to[..len]);
         };
         gathered(&[0, 7], &[(0, 0), (3, 5)], 16);
         refused("within its planes", || gathered(&[0, 7], &[(0, 0), (3, 6)], 16));

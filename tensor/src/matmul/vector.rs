@@ -64,16 +64,16 @@ impl<V: Vector> Available<V> {
 
 /// The vectors of an architecture's baseline, as LLVM makes them of an array.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<T, const N: usize>([T; N]);
+pub(super) struct PortableVectors<T, const N: usize>([T; N]);
 
 // SAFETY: an array consists of its elements.
-unsafe impl<T: Multiply, const N: usize> Vector for Plain<T, N> {
+unsafe impl<T: Multiply, const N: usize> Vector for PortableVectors<T, N> {
     type Element = T;
     const ISA: Isa = Isa::Baseline;
 
     #[inline(always)]
     unsafe fn splat(x: T) -> Self {
-        Plain([x; N])
+        PortableVectors([x; N])
     }
 
     #[inline(always)]
@@ -136,13 +136,13 @@ pub(super) trait Registers: Multiply {
 }
 
 impl Registers for f32 {
-    type Baseline = Plain<f32, 4>;
+    type Baseline = PortableVectors<f32, 4>;
     type Avx2 = __m256;
     type Avx512 = __m512;
 }
 
 impl Registers for f64 {
-    type Baseline = Plain<f64, 2>;
+    type Baseline = PortableVectors<f64, 2>;
     type Avx2 = __m256d;
     type Avx512 = __m512d;
 }
@@ -151,12 +151,12 @@ impl Registers for f64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[allow(non_camel_case_types, reason = "the names that x86-64 gives them")]
 mod elsewhere {
-    use super::Plain;
+    use super::PortableVectors;
 
-    pub(super) type __m256 = Plain<f32, 4>;
-    pub(super) type __m256d = Plain<f64, 2>;
-    pub(super) type __m512 = Plain<f32, 4>;
-    pub(super) type __m512d = Plain<f64, 2>;
+    pub(super) type __m256 = PortableVectors<f32, 4>;
+    pub(super) type __m256d = PortableVectors<f64, 2>;
+    pub(super) type __m512 = PortableVectors<f32, 4>;
+    pub(super) type __m512d = PortableVectors<f64, 2>;
 }
 #[cfg(not(target_arch = "x86_64"))]
 use elsewhere::{__m256, __m256d, __m512, __m512d};

@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::element::{Element, cast};
 use crate::error::Result;
 use crate::math::{Float, Real};
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::strided::strided;
 use crate::tensor::Tensor;
 use crate::threads;
@@ -63,13 +63,13 @@ struct IntoRow<'a, T, A, F> {
 /// How an element is accumulated into the result of a window.
 trait Take<T, A>: Copy + Sync {
     /// The instruction sets that the loops are compiled for.
-    const SETS: Sets;
+    const SETS: InstructionSets;
     fn take(self, result: &mut A, element: T);
 }
 
-impl<T: Copy, A, F: Take<T, A>> Kernel for IntoRow<'_, T, A, F> {
+impl<T: Copy, A, F: Take<T, A>> Multiversioned for IntoRow<'_, T, A, F> {
     type Output = ();
-    const SETS: Sets = F::SETS;
+    const SETS: InstructionSets = F::SETS;
 
     #[inline(always)]
     fn run(self) {
@@ -95,7 +95,7 @@ fn larger<T: Real>(a: T, b: T) -> T {
 struct Largest;
 
 impl<T: Real> Take<T, T> for Largest {
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
     #[inline(always)]
     fn take(self, result: &mut T, element: T) {
         *result = larger(*result, element);
@@ -108,9 +108,9 @@ struct LargerRow<'a, T> {
     row: &'a [T],
 }
 
-impl<T: Real> Kernel for LargerRow<'_, T> {
+impl<T: Real> Multiversioned for LargerRow<'_, T> {
     type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -252,7 +252,7 @@ struct Whole;
 struct Parts;
 
 impl Take<i64, i64> for Whole {
-    const SETS: Sets = Sets::One;
+    const SETS: InstructionSets = InstructionSets::One;
     #[inline(always)]
     fn take(self, result: &mut i64, element: i64) {
         *result = result.wrapping_add(element);
@@ -271,7 +271,7 @@ impl<R: Copy, A: Real> Take<R, A> for Parts
 where
     R: Widen<A>,
 {
-    const SETS: Sets = Sets::two(A::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(A::DTYPE);
     #[inline(always)]
     fn take(self, result: &mut A, element: R) {
         *result = *result + element.widen();

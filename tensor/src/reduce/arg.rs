@@ -8,7 +8,7 @@ use crate::error::{Result, TensorError};
 use crate::lanes;
 use crate::layout::wrap_dim;
 use crate::rows::map_rows;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::tensor::Tensor;
 
 /// Elements per block: the extreme value is found block by block, its index by a search afterwards.
@@ -17,10 +17,10 @@ pub(super) const BLOCK: usize = 256;
 /// Finds the extreme element of a row.
 struct Best<'a, T: Element, const LARGEST: bool>(&'a [T::Raw]);
 
-impl<T: Element + PartialOrd, const LARGEST: bool> Kernel for Best<'_, T, LARGEST> {
+impl<T: Element + PartialOrd, const LARGEST: bool> Multiversioned for Best<'_, T, LARGEST> {
     /// The element's index.
     type Output = usize;
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) -> usize {

@@ -3,7 +3,7 @@
 use super::Reducer;
 use crate::element::Element;
 use crate::lanes;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::threads::{self, GRAIN};
 
 /// Elements that are folded in lanes before the lanes are merged: bounds the length of a chain of additions to 64.
@@ -18,10 +18,10 @@ struct Runs<'a, T: Element, F: Reducer<T>> {
     reducer: F,
 }
 
-impl<T: Element, F: Reducer<T>> Kernel for Runs<'_, T, F> {
+impl<T: Element, F: Reducer<T>> Multiversioned for Runs<'_, T, F> {
     type Output = ();
     // Limited by memory bandwidth.
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -150,9 +150,9 @@ struct Rows<'a, T: Element, F: Reducer<T>> {
 /// Running results that are kept in registers while rows are accumulated.
 pub(super) const COLUMNS: usize = 32;
 
-impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
+impl<T: Element, F: Reducer<T>> Multiversioned for Rows<'_, T, F> {
     type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

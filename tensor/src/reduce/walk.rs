@@ -16,7 +16,7 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::lines::{Form, Line, LineMut};
+use crate::lines::{Line, LineLayout, LineMut};
 use crate::loops::Pack;
 use crate::tensor::Tensor;
 use crate::threads::{self, SendPtr};
@@ -214,8 +214,8 @@ impl<'a> Walk<'a> {
     /// Copies `n` elements from `at`, a step apart, to a buffer of as many.
     fn copy(&self, at: i64, step: i64, n: usize, to: &mut [u8]) {
         let (from, size) = (self.pack.source_size(), self.pack.target_size());
-        let line = Line::new(self.bytes, at as usize * from, Form::new(from, step as usize, n));
-        self.pack.copy(line, LineMut::over(to, 0, Form::new(size, 1, n)));
+        let line = Line::new(self.bytes, at as usize * from, LineLayout::new(from, step as usize, n));
+        self.pack.copy(line, LineMut::over(to, 0, LineLayout::new(size, 1, n)));
     }
 }
 

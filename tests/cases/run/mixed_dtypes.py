@@ -71,6 +71,10 @@ def summed(equation: str, x: Tensor):
     return torch.einsum(equation, [x])
 
 
+def summed_first(a: Tensor, b: Tensor):
+    return torch.tensordot(a, b, [[0], [1]])
+
+
 # run: product(full([2, 2, 0], 1.0, f32), full([0], 1.0, f64)) ~= tensor([[0.0, 0.0], [0.0, 0.0]], f64)
 # run: product(full([0], 1.0, f32), full([3, 0, 2], 1.0, f64)) ~= tensor([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], f32)
 # run: product(full([2, 0], 1.0, f32), full([0, 2], 1.0, f64)) raises "expected m1 and m2 to have the same dtype, but got: Float != Double"
@@ -113,3 +117,5 @@ def summed(equation: str, x: Tensor):
 # run: norm_in_singles(tensor([3.0, 4.0], f16)) ~= tensor(5.0, f32)
 # run: summed("iji->j", full([1, 3, 1], 2, i32)) == tensor([2, 2, 2], i64)
 # run: summed("ii->i", full([2, 2], 2, i32)) == tensor([2, 2], i32)
+# run: summed_first(full([2, 1], 200, u8), full([1, 1], 1, u8)) == tensor([[144]], u8)
+# run: summed_first(full([1, 1], 1, u8), full([1, 2], 200, u8)) == tensor([[144]], u8)

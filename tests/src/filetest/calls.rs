@@ -331,7 +331,7 @@ fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call
         }
     }
     let kwargs: Vec<(&str, IValue)> = kwargs.iter().map(|(name, v)| (name.as_str(), v.clone())).collect();
-    let printed = Printed::default();
+    let printed = OutputBuffer::default();
     let mut host = session.host();
     host.set_stdout(printed.clone());
     let end = match entry.call_on(&args, &kwargs, &mut host) {
@@ -350,15 +350,15 @@ fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call
 
 /// An output sink whose text can be read afterwards.
 #[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Vec<u8>>>);
+struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Printed {
+impl OutputBuffer {
     fn text(&self) -> String {
         self.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }
 
-impl std::io::Write for Printed {
+impl std::io::Write for OutputBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.extend_from_slice(bytes);
         Ok(bytes.len())

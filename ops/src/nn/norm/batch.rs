@@ -3,14 +3,14 @@
 //! Sums over a batch run in f64. Running statistics are updated in place.
 
 use super::{first_like_input, stats_dtype};
-use crate::nn::{Args, opt_values, ranged, sized};
+use crate::nn::{SampleArgs, opt_values, ranged, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
-use flambeau_tensor::simd::{self, Kernel, Sets};
+use flambeau_tensor::simd::{self, InstructionSets, Multiversioned};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, reduce, threads};
 
 /// Estimated cost per element, in operations.
@@ -187,9 +187,9 @@ struct Channel<'a, T: Element> {
     plane: usize,
 }
 
-impl<T: Float> Kernel for Channel<'_, T> {
+impl<T: Float> Multiversioned for Channel<'_, T> {
     type Output = (f64, f64);
-    const SETS: Sets = Sets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) -> (f64, f64) {
@@ -383,21 +383,22 @@ const fn keeps_statistics(flag: &'static str) -> AliasRule {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let several = |def: OpDef| def.with(Shape::results([Shape::same_as(0)])).with(first_like_input());
+    let several =
+        |def: OpDef| def.with(ResultShapes::results([ResultShapes::same_as(0)])).with(first_like_input());
     let doc = "Batch normalization: each channel normalized over the batch, or by running statistics.";
-    let flags = |more: &'static [bool]| -> Args {
+    let flags = |more: &'static [bool]| -> SampleArgs {
         Box::new(move || {
             let mut args = batch_args(false);
             args.extend(more.iter().map(|b| IValue::Bool(*b)));
             args
         })
     };
-    let five = |args: Args| ranged(FIVE, 0.5, 2.0, args).tolerance(1e-4, 1e-5);
+    let five = |args: SampleArgs| ranged(FIVE, 0.5, 2.0, args).tolerance(1e-4, 1e-5);
     defs.extend(
         op("batch_norm", "", doc)
             .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
-                let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
+                let d = d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
                 d.with(keeps_statistics("training"))
             })
             .one(batch_norm),
@@ -409,10 +410,10 @@ pub(super) fn family() -> Vec<OpDef> {
             "Instance normalization: each channel of each batch element normalized separately.",
         )
         .facts(|d| {
-            let args: Args = Box::new(|| {
+            let args: SampleArgs = Box::new(|| {
                 vec![IValue::Bool(false), IValue::Float(0.1), IValue::Float(1e-5), IValue::Bool(true)]
             });
-            let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(args));
+            let d = d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(five(args));
             d.with(keeps_statistics("use_input_stats"))
         })
         .one(instance_norm),

@@ -3,10 +3,10 @@
 //! Sums over a row use vector lanes of the computation type.
 
 use super::{first_like_input, stats_dtype};
-use crate::nn::{Args, opt_values, sized};
+use crate::nn::{SampleArgs, opt_values, sized};
 use crate::pointwise::{product_of, quotient};
 use crate::support::{Computed, OutputLayout, Several, op};
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real, complex};
@@ -344,7 +344,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(
         op("layer_norm", "", "Layer normalization over the last dimensions.")
-            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(row()))
+            .facts(|d| d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(row()))
             .one(|cx| Ok(layer_of(cx, false)?.0)),
     );
     defs.extend(
@@ -354,7 +354,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Layer normalization over the last dimensions; means and inverse standard deviations.",
         )
         .facts(|d| {
-            d.with(Shape::results([Shape::same_as(0)]))
+            d.with(ResultShapes::results([ResultShapes::same_as(0)]))
                 .with(first_like_input())
                 .with(row().then([IValue::Float(1e-5)]))
         })
@@ -371,7 +371,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4], DType::F32, &Default::default());
                     vec![IValue::Tensor(x), IValue::ints(vec![4])]
                 });
-                d.with(Shape::same_as(0)).with(Dtype::promote([0, 2])).with(sample)
+                d.with(ResultShapes::same_as(0)).with(Dtype::promote([0, 2])).with(sample)
             })
             .one(rms_norm),
     );
@@ -383,7 +383,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4, 3], DType::F32, &Default::default());
                     vec![IValue::Tensor(x), IValue::Int(2)]
                 });
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-5))
+                d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-5))
             })
             .one(group_norm),
     );
@@ -391,13 +391,15 @@ pub(super) fn family() -> Vec<OpDef> {
         op("native_group_norm", "", "Group normalization; means and inverse standard deviations.")
             .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
-                let args: Args = Box::new(|| {
+                let args: SampleArgs = Box::new(|| {
                     let mut args: Vec<IValue> = [2, 4, 3, 2].into_iter().map(IValue::Int).collect();
                     args.push(IValue::Float(1e-5));
                     args
                 });
                 let sample = sized(&[&[2, 4, 3], &[4], &[4]], args).tolerance(1e-4, 1e-5);
-                d.with(Shape::results([Shape::same_as(0)])).with(first_like_input()).with(sample)
+                d.with(ResultShapes::results([ResultShapes::same_as(0)]))
+                    .with(first_like_input())
+                    .with(sample)
             })
             .several(|cx| {
                 let (n, c, plane) = (cx.int(3)?, cx.int(4)?, cx.int(5)?);

@@ -3,7 +3,7 @@
 use crate::nn::{nothing, ranged};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::Dims;
-use flambeau_analysis::{Dtype, Shape};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
@@ -21,8 +21,8 @@ fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
 }
 
 /// Shape rule of [`norm_except`]: only the dimension in argument 2 (not wrapped) keeps its size.
-fn norms_except() -> Shape {
-    Shape::dims(|cx| {
+fn norms_except() -> ResultShapes {
+    ResultShapes::dims(|cx| {
         let (mut dims, dim) = (cx.take_dims(0)?, cx.known_int(2)?);
         if dim == -1 {
             dims.clear();
@@ -55,7 +55,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let pair = || ranged(&[&[3, 4], &[3, 1]], 0.5, 2.0, nothing());
     defs.extend(
         op("_weight_norm", "", "A weight rescaled to given norms along a dimension.")
-            .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(pair()))
+            .facts(|d| d.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(pair()))
             .one(|cx| Ok(weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?.0)),
     );
     defs.extend(
@@ -65,7 +65,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "A weight rescaled to given norms along a dimension, and its previous norms.",
         )
         .facts(|d| {
-            let shape = Shape::results([Shape::broadcast([0, 1]), norms_except()]);
+            let shape = ResultShapes::results([ResultShapes::broadcast([0, 1]), norms_except()]);
             d.with(shape).with(Dtype::same_as(0)).with(pair())
         })
         .several(|cx| {

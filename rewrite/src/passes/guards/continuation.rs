@@ -8,7 +8,7 @@
 //! Guards are assumptions of the program that the continuation replaces, so they are removed from it. The inputs have
 //! no refined types, because callers do not check them.
 
-use crate::facets::Role;
+use crate::facets::OpRole;
 use crate::pass::PassError;
 use crate::roles;
 use flambeau_ir::{
@@ -26,7 +26,8 @@ pub(super) struct Steps {
 impl Steps {
     /// Returns the operators. `None` if the registry lacks them; then guards inside loops get no continuation.
     pub(super) fn find(registry: &Registry) -> Option<Steps> {
-        let (sum, difference) = (roles::find(registry, Role::Sum), roles::find(registry, Role::Difference));
+        let (sum, difference) =
+            (roles::find(registry, OpRole::Sum), roles::find(registry, OpRole::Difference));
         Some(Steps { sum: sum.ok()?, difference: difference.ok()? })
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! The log (level `>`) and the rewrite trace name the premises of each removed guard.
 
-use crate::log::Level;
+use crate::log::LogLevel;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::trace::name;
 use flambeau_analysis::GuardGraph;
@@ -42,13 +42,13 @@ impl Pass for EliminateGuards {
         if !graph.nodes_deep().any(|n| is_guard(graph, n)) {
             return Ok(());
         }
-        let explains = cx.is_tracing() || cx.is_logging(Level::Update);
+        let explains = cx.is_tracing() || cx.is_logging(LogLevel::Update);
         let (graph, implications) = cx.with::<GuardGraph>();
         let removals: Vec<Removal> =
             implications.guards().iter().filter_map(|&g| removal(graph, implications, g, explains)).collect();
         for removal in &removals {
             if let Some(because) = &removal.because {
-                cx.log(Level::Update, |g| format!("{} {because}", describe_guard(g, removal.guard)));
+                cx.log(LogLevel::Update, |g| format!("{} {because}", describe_guard(g, removal.guard)));
             }
         }
         let (mut editor, mut fuel) = cx.edit_fuelled();

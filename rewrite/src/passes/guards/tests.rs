@@ -316,13 +316,13 @@ fn bailouts_that_follow_are_removed() {
 #[test]
 fn eliminations_are_explained() {
     use crate::control::Control;
-    use crate::log::{Level, Log, Sink};
+    use crate::log::{Log, LogLevel, LogSink};
     use std::sync::{Arc, Mutex};
 
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
-    impl Sink for Lines {
-        fn write(&self, _: &str, _: Level, text: &str) {
+    impl LogSink for Lines {
+        fn write(&self, _: &str, _: LogLevel, text: &str) {
             self.0.lock().unwrap().push(text.to_owned());
         }
     }

@@ -4,18 +4,18 @@
 //! element itself is written. Only the container must have no writers.
 
 use super::{Outcome, View};
-use crate::facets::Elements;
+use crate::facets::ContainerOp;
 use crate::rules::rule::same_constant;
 use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
 /// The outcome of a node that operates on a container.
-pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outcome> {
+pub(super) fn plan(view: &View<'_>, node: NodeId, what: ContainerOp) -> Option<Outcome> {
     let g = view.graph;
     let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
     let int = |i: usize| view.constant(operand(i)?)?.as_int();
     match what {
-        Elements::Count => {
+        ContainerOp::Count => {
             let container = operand(0)?;
             let count = match list_of(view, container) {
                 Some(elements) => elements.len(),
@@ -23,12 +23,12 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outc
             };
             Some(Outcome::Constant(IValue::Int(i64::try_from(count).ok()?), Type::INT))
         }
-        Elements::Item => {
+        ContainerOp::Item => {
             let elements = list_of(view, operand(0)?)?;
             let index = wrap_index(int(1)?, elements.len())?;
             fitting(view, node, elements[index])
         }
-        Elements::Slice => {
+        ContainerOp::Slice => {
             let elements = list_of(view, operand(0)?)?;
             let bound = |i: usize| match view.constant(operand(i)?)? {
                 IValue::None => Some(None),
@@ -36,13 +36,13 @@ pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outc
             };
             Some(Outcome::List(slice(&elements, bound(1)?, bound(2)?, int(3)?)?))
         }
-        Elements::Concat => {
+        ContainerOp::Concat => {
             let mut elements = list_of(view, operand(0)?)?;
             elements.extend(list_of(view, operand(1)?)?);
             (elements.len() <= MAX_ELEMENTS).then_some(Outcome::List(elements))
         }
-        Elements::Copy => Some(Outcome::List(list_of(view, operand(0)?)?)),
-        Elements::Value => {
+        ContainerOp::Copy => Some(Outcome::List(list_of(view, operand(0)?)?)),
+        ContainerOp::Value => {
             let key = view.constant(operand(1)?)?;
             let entries = entries_of(view, operand(0)?)?;
             let entry = entries.iter().find(|(k, _)| same_constant(k, &key))?;

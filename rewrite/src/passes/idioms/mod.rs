@@ -1,7 +1,7 @@
 //! Simplifies operators on containers, casts and branches without evaluating anything.
 //!
 //! Operators on lists and dictionaries that were constructed in the graph ([`containers`]) are replaced by the
-//! elements, if the container has no writers; the facet [`Elements`] marks these operators. A cast to the type that a
+//! elements, if the container has no writers; the facet [`ContainerOp`] marks these operators. A cast to the type that a
 //! value already has is replaced by the value, and a branch that returns true or false by its condition
 //! ([`structure`]).
 //!
@@ -13,7 +13,7 @@ mod containers;
 pub(super) use containers::{slice, wrap_index};
 mod structure;
 
-use crate::facets::Elements;
+use crate::facets::ContainerOp;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
@@ -33,7 +33,7 @@ impl Pass for Idioms {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
-        let elements = registry.column::<Elements>();
+        let elements = registry.column::<ContainerOp>();
         let may = |g: &Graph, n: NodeId| {
             structure::is_candidate(g, n) || elements.of(g.op(n)).is_some() || g.is_prim(n, Prim::ListUnpack)
         };

@@ -1,6 +1,6 @@
 //! The operator `extension::swish`: its definition with all facts.
 
-use flambeau::analysis::{Dtype, Shape};
+use flambeau::analysis::{Dtype, ResultShapes};
 use flambeau::exec::{Kernel, Sample};
 use flambeau::ir::{Doc, OpDef};
 use flambeau::rewrite::Cost;
@@ -12,7 +12,7 @@ use flambeau::tensor::math::{Float, Real};
 pub(crate) fn swish() -> OpDef {
     OpDef::new("extension::swish(Tensor self) -> Tensor")
         .with(Doc("`x * sigmoid(x)`."))
-        .with(Shape::same_as("self"))
+        .with(ResultShapes::same_as("self"))
         .with(Dtype::same_as("self"))
         .with(Kernel::new(|cx| {
             let x = cx.tensor(0)?;

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use extension::AssertBranches;
-use flambeau::analysis::{AliasDb, Analyses, Dtype, Shape};
+use flambeau::analysis::{AliasDb, Analyses, Dtype, ResultShapes};
 use flambeau::exec::soundness::{try_facts, try_operator};
 use flambeau::exec::{Kernel, Sample, soundness};
 use flambeau::ir::{At, IValue, OpDef, Prim};
-use flambeau::rewrite::rules::trial::{Effort, try_rules};
+use flambeau::rewrite::rules::trial::{TrialLimits, try_rules};
 use flambeau::rewrite::{Checks, Manager};
 use flambeau::{Execution, Graph, Session};
 use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassKeeps};
@@ -33,7 +33,7 @@ fn names(graph: &Graph) -> Vec<&'static str> {
 }
 
 /// Runs a pipeline with every edit checked; returns the graph and the report.
-fn optimized(session: &Session, graph: &Graph, pipeline: &str) -> (Graph, flambeau::rewrite::Report) {
+fn optimized(session: &Session, graph: &Graph, pipeline: &str) -> (Graph, flambeau::rewrite::PipelineReport) {
     let mut copy = graph.clone();
     let pipeline = session.pipeline(pipeline).unwrap();
     let report = Manager::new().checks(Checks::EveryEdit).run(&mut copy, &pipeline);
@@ -90,7 +90,7 @@ fn the_rule_applies_where_its_conditions_hold() {
 fn the_rules_hold_on_their_trials() {
     let session = session();
     let rules = session.rules().unwrap().filtered(|r| r.name.starts_with("extension/"));
-    let trials = try_rules(session.registry(), &rules, Effort::default());
+    let trials = try_rules(session.registry(), &rules, TrialLimits::default());
     assert_eq!(trials.len(), 2);
     for trial in trials {
         assert!(trial.failure.is_none(), "{}: {}", trial.rule, trial.failure.unwrap());
@@ -103,7 +103,7 @@ fn claims_about_the_operators_hold() {
     let session = session();
     let registry = session.registry();
     let own = |id| registry.schema(id).full_name().starts_with("extension::");
-    let trials = try_facts(registry, own, soundness::Effort::default());
+    let trials = try_facts(registry, own, soundness::TrialCount::default());
     assert_eq!(trials.len(), 1);
     for trial in trials {
         assert!(trial.failures.is_empty(), "{}: {:?}", trial.operator, trial.failures);
@@ -114,7 +114,7 @@ fn claims_about_the_operators_hold() {
 #[test]
 fn wrong_claims_are_detected() {
     let op = OpDef::new("extension::total(Tensor self) -> Tensor")
-        .with(Shape::same_as("self"))
+        .with(ResultShapes::same_as("self"))
         .with(Dtype::same_as("self"))
         .with(Kernel::new(|cx| {
             let total = flambeau::tensor::reduce::sum(cx.tensor(0)?, None, false, None)?;
@@ -124,7 +124,7 @@ fn wrong_claims_are_detected() {
         .with(Sample::tensors(1).floats());
     let session = Session::builder().standard().ops([op]).build().unwrap_or_else(|e| panic!("{e}"));
     let id = session.registry().lookup("extension::total").unwrap();
-    let trial = try_operator(session.registry(), id, soundness::Effort::default());
+    let trial = try_operator(session.registry(), id, soundness::TrialCount::default());
     assert!(trial.failures.iter().any(|f| f.contains("rank is 0, claimed")), "{trial:?}");
 }
 
@@ -137,7 +137,7 @@ fn wrong_rules_are_detected() {
     // This rule is well formed but wrong: the trial finds inputs for which the sides differ.
     let session = build("ruleset w\nuse aten\nrule a [exact]: extension::swish(%x) => relu(%x)\n").unwrap();
     let rules = session.rules().unwrap().filtered(|r| r.name == "w/a");
-    let trials = try_rules(session.registry(), &rules, Effort::default());
+    let trials = try_rules(session.registry(), &rules, TrialLimits::default());
     assert!(trials.iter().all(|t| t.failure.is_some()), "{trials:?}");
 }
 

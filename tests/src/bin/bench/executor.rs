@@ -8,8 +8,8 @@ use crate::{fastest, lstm_inputs, per_call, row};
 use anyhow::{Context, Result, ensure};
 use flambeau::ir::{At, CompilationUnit, Graph, IValue, Type};
 use flambeau::{Compilation, Entry, Execution, Session};
-use flambeau_exec::{Host, Program as Functions, Vm};
-use flambeau_executor::{CallOutcome, Executor, Pipelines, PlanCache, RunMode, Settings};
+use flambeau_exec::{CompiledProgram, Host, Vm};
+use flambeau_executor::{CallOutcome, Executor, ExecutorSettings, Pipelines, PlanCache, RunMode};
 use flambeau_rewrite::Checks;
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
@@ -80,13 +80,13 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(session: &Session, graph: &Arc<Graph>, settings: Settings) -> Result<Subject> {
+    fn new(session: &Session, graph: &Arc<Graph>, settings: ExecutorSettings) -> Result<Subject> {
         let unit = Arc::new(CompilationUnit::new());
         Ok(Subject {
             executor: Arc::new(Executor::new(Arc::clone(graph), settings)),
             cache: PlanCache::new(),
             args: Vec::new(),
-            machine: Vm::new(Functions::new(Arc::clone(&unit) as _)),
+            machine: Vm::new(CompiledProgram::new(Arc::clone(&unit) as _)),
             optimizer: Pipelines::new(session.passes(), unit, Checks::Off)?,
             host: Host::new(),
         })
@@ -109,7 +109,7 @@ impl Subject {
 fn deoptimization(session: &Session) -> Result<()> {
     let source = "def f(x, n: int):\n    y = torch.narrow(x, 0, 0, n)\n    return y + y\n";
     let entry = session.compile_source(source, "bench.py")?.entry("f")?;
-    let settings = Settings { max_failures: u32::MAX, ..Settings::default() };
+    let settings = ExecutorSettings { max_failures: u32::MAX, ..ExecutorSettings::default() };
     let mut subject = Subject::new(session, entry.graph(), settings)?;
     let args = [tensor(&[4, 8])?, IValue::Int(3)];
     for _ in 0..3 {
@@ -154,7 +154,7 @@ def f(x, n: int):
         let program = plain.compile_source(source, "bench.py")?;
         let entry = program.entry(&program.entries()[0])?;
         let unoptimized = call_time(&entry, &args)?;
-        let never = Settings { profiled_runs: u32::MAX, ..Settings::default() };
+        let never = ExecutorSettings { profiled_runs: u32::MAX, ..ExecutorSettings::default() };
         let mut subject = Subject::new(session, entry.graph(), never)?;
         ensure!(subject.call(&args)? == RunMode::Profiled, "not profiled");
         let profiled = per_call(|| subject.call(&args).map(drop))?;
@@ -226,7 +226,7 @@ fn specialization(session: &Session) -> Result<()> {
     let graph = Arc::new(graph);
     let args = [tensor(&[4, 4])?];
     // The first call compiles the profiled stage, the second one makes the plan.
-    let prepare = || Subject::new(session, &graph, Settings::default());
+    let prepare = || Subject::new(session, &graph, ExecutorSettings::default());
     let run = |subject: Result<Subject>| {
         let mut subject = subject?;
         subject.call(&args)?;

@@ -7,7 +7,7 @@ use crate::{fastest, row};
 use anyhow::{Result, anyhow};
 use flambeau::Session;
 use flambeau::ir::Source;
-use flambeau_frontend::{Limits, compile};
+use flambeau_frontend::{FrontendLimits, compile};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn time(session: &Session, text: &str, repeat: usize) -> Result<f64> {
         repeat,
         || Arc::clone(&source),
         |source| {
-            compile(&source, session.registry(), &Limits::default())
+            compile(&source, session.registry(), &FrontendLimits::default())
                 .map_err(|problems| anyhow!("{}", problems.first().map_or_else(String::new, |p| p.render())))
         },
     )

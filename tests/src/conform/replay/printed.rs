@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use flambeau::Program;
-use flambeau_frontend::Limits;
+use flambeau_frontend::FrontendLimits;
 use flambeau_frontend::print::{Receiver, code};
 use flambeau_ir::Symbol;
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Replay {
             Verdict::failed(format!("{what}: {}", e.message.lines().next().unwrap_or("")))
         };
         let printed = code(program.unit(), function, Receiver::Typed).map_err(|e| refused("printing", &e))?;
-        let again = printed.compile(program.unit(), self.session.registry(), &Limits::default());
+        let again = printed.compile(program.unit(), self.session.registry(), &FrontendLimits::default());
         let again = again.map_err(|all| refused("compiling again", &all[0]))?;
         same(
             function.name.as_str(),

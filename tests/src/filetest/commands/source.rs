@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flambeau_frontend::{Limits, print};
+use flambeau_frontend::{FrontendLimits, print};
 use flambeau_ir::Symbol;
 use flambeau_ir::module::Function;
 
@@ -30,7 +30,7 @@ impl Command for PrintedSource {
             let function = Function { name: Symbol::new(&name), schema, graph };
             let printed = print::code(unit, &function, print::Receiver::Typed);
             let printed = printed.map_err(|e| vec![subject::blame(&e)])?;
-            let again = printed.compile(unit, function.graph.registry(), &Limits::default());
+            let again = printed.compile(unit, function.graph.registry(), &FrontendLimits::default());
             let again = again.map_err(|all| all.iter().map(subject::blame).collect::<Vec<_>>())?;
             let (want, got) = (canonical(&function.graph), canonical(&again.graph));
             if want != got {
