@@ -20,7 +20,9 @@ use flambeau_ir::{
     At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
 };
 use flambeau_rewrite::ContainerOp;
-use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative};
+use flambeau_rewrite::autodiff::{
+    self, FormulaGraph, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative,
+};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -665,6 +667,11 @@ fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) {
 fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Result<Graph, String>, Error> {
     let none = CompilationUnit::new();
     for _ in 0..ROUNDS {
+        match autodiff::functionalize(&mut graph, library) {
+            Ok(false) => {}
+            Ok(true) => graph = session.apply_text(&graph, &none, SPECIALIZE)?,
+            Err(error) => return Ok(Err(error.to_string())),
+        }
         match autodiff::expand_bodies(&mut graph, library) {
             Ok(0) => return Ok(Ok(graph)),
             Ok(_) => {
@@ -799,6 +806,15 @@ def element_grad(list: List[Tensor], i: int, grad: Tensor) -> List[Tensor]:
 def sum_elements(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
     return [a[i] + b[i] for i in range(len(a))]
 
+def written(value: Tensor, before: Tensor) -> Tensor:
+    return value.to(before.dtype).expand_as(before)
+
+def ones_like(like: Tensor) -> Tensor:
+    return torch.ones_like(like.detach())
+
+def replace(placed: Tensor, mask: Tensor, base: Tensor) -> Tensor:
+    return torch.where(mask != 0, placed, base)
+
 def detach(x: Tensor) -> Tensor:
     return x.detach()
 ";
@@ -806,6 +822,10 @@ def detach(x: Tensor) -> Tensor:
 impl FormulaGraphs for Library {
     fn derivative(&self, op: OpId) -> Result<OpDerivative, NotDifferentiable> {
         self.op_derivative(op)
+    }
+
+    fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable> {
+        self.view_adjoint(op)
     }
 
     fn helper(&self, helper: Helper) -> Result<Arc<Graph>, NotDifferentiable> {

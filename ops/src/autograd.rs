@@ -25,6 +25,7 @@ pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {
     builder.facet("prim::requires_grad", RecordingQuery::RequiresGrad);
     builder.facet("aten::is_grad_enabled", RecordingQuery::GradEnabled);
     builder.facet("aten::set_grad_enabled", RecordingQuery::SetGradEnabled);
+    builder.facet("aten::detach_", RecordingQuery::Detach);
 }
 
 /// Returns the host's tape, which is set for every run that must record.

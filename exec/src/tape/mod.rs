@@ -66,6 +66,8 @@ pub enum RecordingQuery {
     GradEnabled,
     /// `(bool)`: enables or disables gradients.
     SetGradEnabled,
+    /// `(tensor)`: drops the history of the tensor in place.
+    Detach,
 }
 
 impl Facet for RecordingQuery {

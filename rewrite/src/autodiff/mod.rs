@@ -2,6 +2,7 @@
 //!
 //! - `formulas.rs`: the language of `.grads` files and the table of all entries.
 //! - `bodies.rs`: replacement of composite operators by the operators they consist of.
+//! - `functionalize.rs`: replacement of writes to tensors of the graph's own.
 //! - `regions.rs`: regions without gradients, and questions whether a tensor requires one.
 //! - `activity.rs`: which values of a graph depend on the inputs that need gradients; `certainty.rs`: whether a result does
 //!   in this run, where a branch or loop decides.
@@ -19,6 +20,7 @@ mod certainty;
 mod differentiate;
 mod exports;
 mod formulas;
+mod functionalize;
 mod regions;
 mod reverse;
 
@@ -29,6 +31,7 @@ pub use formulas::{
     ArgGradient, FormulaSource, GradientEntry, GradientTable, Gradients, GradientsError, Named,
     concrete_value,
 };
+pub use functionalize::functionalize;
 pub use regions::{expand_contexts, resolve_grad_mode, resolve_requires_grad};
 pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
 

@@ -85,6 +85,12 @@ pub enum Helper {
     ElementGrad,
     /// `(a, b)`: the sums of the elements of two lists.
     SumElements,
+    /// `(value, before)`: a value that is written to a tensor, in its sizes and dtype.
+    Written,
+    /// `(like)`: ones of the same sizes and dtype, as a constant.
+    OnesLike,
+    /// `(placed, mask, base)`: `placed` where the mask is not zero, else `base`.
+    Replace,
 }
 
 /// The source of formulas.
@@ -94,6 +100,13 @@ pub trait FormulaGraphs {
     /// # Errors
     /// If a formula does not compile.
     fn derivative(&self, op: OpId) -> Result<OpDerivative, NotDifferentiable>;
+
+    /// Returns the adjoint of a view operator whose elements are distinct memory of its first argument; `None` for other
+    /// operators.
+    ///
+    /// # Errors
+    /// If a formula does not compile.
+    fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable>;
 
     /// Returns a helper.
     ///
