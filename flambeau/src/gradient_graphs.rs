@@ -92,11 +92,17 @@ pub(crate) struct Plan {
     shared: Vec<Vec<usize>>,
     /// Whether the forward graph draws random numbers.
     draws: bool,
+    /// Forward and backward graph as one: from the arguments and the gradients of the outputs to those of the sources.
+    whole: Arc<Graph>,
+    /// The plans of the derivative of `whole`.
+    second: GraphPlans,
 }
 
 /// The end of a call with a plan.
 enum Ran {
     Returned(IValue),
+    /// The forward graph raised an error.
+    Raised,
     /// The results at these positions are constants, arguments or views of arguments, other than the plan assumes.
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
@@ -124,6 +130,17 @@ impl GraphPlans {
         if after == u32::MAX || self.calls.fetch_add(1, Ordering::Relaxed) < after {
             return Ok(None);
         }
+        self.run(engine, graph, args, host)
+    }
+
+    /// Runs a call with a plan, also the first one.
+    fn run(
+        &self,
+        engine: &Arc<Engine>,
+        graph: &Arc<Graph>,
+        args: &[IValue],
+        host: &mut Host,
+    ) -> Result<Option<IValue>, Error> {
         let prepared = self.prepared.get_or_init(|| Prepared::new(engine, graph).map(Arc::new));
         let prepared = match prepared {
             Ok(prepared) => prepared,
@@ -135,6 +152,7 @@ impl GraphPlans {
         for _ in 0..2 {
             let known = match plan.run(engine, graph, args, host)? {
                 Ran::Returned(value) => return Ok(Some(value)),
+                Ran::Raised => return Ok(None),
                 Ran::Shares(shared) => {
                     let Some(key) = prepared.key(engine, args) else { return Ok(None) };
                     Plan::new(engine, prepared, args, &key.attributes, shared)?.map(Arc::new)
@@ -165,11 +183,17 @@ impl GraphPlans {
         plans.map(|plan| (Arc::clone(plan.forward.graph()), Arc::clone(plan.backward.graph()))).collect()
     }
 
-    /// Returns the reasons why calls were recorded operator by operator.
+    /// Returns the reasons why calls were recorded operator by operator, also those of derivatives of derivatives.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let whole = self.prepared.get().and_then(|prepared| prepared.as_ref().err());
-        let plans = lock(&self.plans);
-        whole.into_iter().chain(plans.iter().filter_map(|(_, plan)| plan.as_ref().err())).cloned().collect()
+        let mut found: Vec<String> = whole.into_iter().cloned().collect();
+        for (_, plan) in lock(&self.plans).iter() {
+            match plan {
+                Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("again: {why}"))),
+                Err(reason) => found.push(reason.clone()),
+            }
+        }
+        found
     }
 
     fn plan(
@@ -423,7 +447,14 @@ impl Plan {
             results: gradient.results,
             sources: wrt.len(),
         };
+        let whole = whole(&gradient.forward, &gradient.backward, &counts);
+        let whole = match whole {
+            Ok(whole) => Arc::new(whole),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
         Ok(Ok(Plan {
+            whole,
+            second: GraphPlans::default(),
             forward: engine.compile(&Arc::new(gradient.forward))?,
             backward: engine.compile(&Arc::new(gradient.backward))?,
             gradient: counts,
@@ -442,7 +473,17 @@ impl Plan {
         host: &mut Host,
     ) -> Result<Ran, Error> {
         let generator = self.draws.then(|| host.rng().fork());
-        let values = unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host))?;
+        let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
+            Ok(values) => values,
+            // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
+            Err(error) if error.fault == Fault::Input => {
+                if let Some(before) = generator {
+                    host.set_rng(before);
+                }
+                return Ok(Ran::Raised);
+            }
+            Err(error) => return Err(error),
+        };
         let Counts { outputs, conditional, results, sources } = &self.gradient;
         let values = match &values {
             IValue::Tuple(values) => values.items(),
@@ -642,6 +683,29 @@ fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferent
     }
 }
 
+/// Returns the forward and the backward graph as one graph, whose inputs are the arguments and the gradients of the
+/// outputs, and whose outputs are the gradients of the sources.
+fn whole(forward: &Graph, backward: &Graph, counts: &Counts) -> Result<Graph, NotDifferentiable> {
+    let mut graph = forward.clone();
+    let root = graph.root();
+    let flags = counts.conditional.iter().filter(|c| **c).count();
+    let kept: Vec<ValueId> = graph.outputs().skip(counts.results + flags + counts.sources).collect();
+    let all = graph.outputs().len();
+    let seeds = backward.inputs().take(counts.outputs.len()).map(|v| backward.ty(v));
+    let seeds: Vec<Type> = seeds.collect();
+    let mut editor = graph.edit();
+    let mut inputs: Vec<ValueId> = seeds.into_iter().map(|ty| editor.add_input(ty)).collect();
+    inputs.extend(kept);
+    editor.at(At::end(root));
+    let Ok(found) = editor.inline_graph(backward, &inputs, None) else {
+        let what = "its backward graph cannot be inlined";
+        return Err(NotDifferentiable::at(forward, forward.ret(root), what));
+    };
+    (0..all).rev().for_each(|i| editor.remove_block_output(root, i));
+    found.into_iter().for_each(|v| editor.add_output(v));
+    Ok(graph)
+}
+
 /// Runs without a tape.
 fn unrecorded<R>(host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
     let recording = host.set_tape(None);
@@ -704,6 +768,21 @@ impl GraphDerivative for Derivative {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value],
         })
+    }
+
+    fn recorded_backward(
+        &self,
+        args: &[IValue],
+        grads: &[IValue],
+        host: &mut Host,
+    ) -> Result<Option<Vec<IValue>>, ExecError> {
+        let args: Vec<IValue> = args.iter().chain(grads).cloned().collect();
+        let Plan { whole, second, gradient, .. } = &*self.plan;
+        let found = second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))?;
+        Ok(found.map(|found| match (found, gradient.sources) {
+            (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
+            (value, _) => vec![value],
+        }))
     }
 
     fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {

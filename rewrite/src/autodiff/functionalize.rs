@@ -13,6 +13,7 @@
 use super::NotDifferentiable;
 use super::activity::is_cast;
 use super::reverse::{FormulaGraph, FormulaGraphs, Helper, argument};
+use crate::facets::AlwaysView;
 use crate::inplace::InplaceVariants;
 use crate::passes::remove_mutation::is_fresh;
 use flambeau_exec::tape::RecordingQuery;
@@ -143,8 +144,10 @@ impl Plan {
             return Ok(());
         }
         let Some(row) = graph.op(node).row() else { return Ok(()) };
-        if let (Some((first, root)), Some(adjoint)) = (of, formulas.view(row)?) {
-            self.views.insert(node, Arc::new(adjoint));
+        let adjoint = formulas.view(row)?;
+        let is_view = adjoint.is_some() || graph.registry().facet::<AlwaysView>(row).is_some();
+        if let (Some((first, root)), true) = (of, is_view && graph.result_count(node) == 1) {
+            adjoint.into_iter().for_each(|adjoint| drop(self.views.insert(node, Arc::new(adjoint))));
             self.kinds.insert(graph.result(node, 0), (root, Kind::View(node, first)));
         } else if graph.result_count(node) == 1
             && graph.ty(graph.result(node, 0)).is_tensor()
@@ -168,6 +171,9 @@ impl Plan {
         let Some(&(root, kind)) = self.kinds.get(&written) else {
             return fail("writes memory that the graph does not make, or that it shares in an unknown way");
         };
+        if !self.can_be_placed(graph, written) {
+            return fail("writes through a view whose elements may share memory, or that has no history");
+        }
         let Some(row) = graph.op(node).row() else { return fail("is not registered") };
         let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
         let form = match variants.functional(row) {
@@ -211,7 +217,7 @@ impl Plan {
         for (user, index) in uses {
             let is_known = index == 0
                 && (self.writes.contains_key(&user)
-                    || self.views.contains_key(&user)
+                    || self.is_view(graph, user)
                     || graph.prim(user).is_some_and(is_cast)
                     || graph.is_prim(user, Prim::ListUnpack));
             if is_known {
@@ -262,6 +268,25 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    fn is_view(&self, graph: &Graph, node: NodeId) -> bool {
+        let result = graph.results(node).next();
+        matches!(result.and_then(|v| self.kinds.get(&v)), Some((_, Kind::View(of, _))) if *of == node)
+    }
+
+    /// Whether new elements of a tensor can be placed in its root: all views between have adjoints.
+    fn can_be_placed(&self, graph: &Graph, tensor: ValueId) -> bool {
+        let mut at = tensor;
+        loop {
+            match self.kinds.get(&at) {
+                Some((_, Kind::Root)) => return true,
+                Some((_, Kind::Same(of))) => at = *of,
+                Some((_, Kind::View(view, of))) if self.views.contains_key(view) => at = *of,
+                Some((_, Kind::Part(unpack, _))) => at = graph.operand(*unpack, 0),
+                _ => return false,
+            }
+        }
     }
 
     /// Records that a tensor leaves the graph; at most one of each root may.
