@@ -92,6 +92,8 @@ pub(crate) struct Plan {
     shared: Vec<Vec<usize>>,
     /// Whether the forward graph draws random numbers.
     draws: bool,
+    /// Whether the forward graph prints, so that no call may run twice.
+    prints: bool,
     /// Forward and backward graph as one: from the arguments and the gradients of the outputs to those of the sources.
     whole: Arc<Graph>,
     /// The plans of the derivative of `whole`.
@@ -447,7 +449,12 @@ impl Plan {
             results: gradient.results,
             sources: wrt.len(),
         };
-        let whole = whole(&gradient.forward, &gradient.backward, &counts);
+        let copy = library.helper(Helper::Copy).map_err(|e| Error::misuse(e.to_string()))?;
+        let prints = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::IO));
+        if prints && (counts.outputs.len() > 1 || !shared.is_empty()) {
+            return Ok(Err("the function prints, and a walk may have to call it again".to_owned()));
+        }
+        let whole = whole(&gradient.forward, &gradient.backward, &counts, &copy);
         let whole = match whole {
             Ok(whole) => Arc::new(whole),
             Err(error) => return Ok(Err(error.to_string())),
@@ -461,6 +468,7 @@ impl Plan {
             args: sources,
             shared,
             draws,
+            prints,
         }))
     }
 
@@ -476,7 +484,7 @@ impl Plan {
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
             // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
-            Err(error) if error.fault == Fault::Input => {
+            Err(error) if error.fault == Fault::Input && !self.prints => {
                 if let Some(before) = generator {
                     host.set_rng(before);
                 }
@@ -685,7 +693,12 @@ fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferent
 
 /// Returns the forward and the backward graph as one graph, whose inputs are the arguments and the gradients of the
 /// outputs, and whose outputs are the gradients of the sources.
-fn whole(forward: &Graph, backward: &Graph, counts: &Counts) -> Result<Graph, NotDifferentiable> {
+fn whole(
+    forward: &Graph,
+    backward: &Graph,
+    counts: &Counts,
+    copy: &Graph,
+) -> Result<Graph, NotDifferentiable> {
     let mut graph = forward.clone();
     let root = graph.root();
     let flags = counts.conditional.iter().filter(|c| **c).count();
@@ -693,7 +706,19 @@ fn whole(forward: &Graph, backward: &Graph, counts: &Counts) -> Result<Graph, No
     let all = graph.outputs().len();
     let seeds = backward.inputs().take(counts.outputs.len()).map(|v| backward.ty(v));
     let seeds: Vec<Type> = seeds.collect();
+    // The output of the call has been printed.
+    let prints: Vec<NodeId> =
+        graph.nodes_deep().filter(|n| graph.effects(*n).contains(Effects::IO)).collect();
+    if let Some(node) = prints.iter().find(|n| graph.results(**n).any(|v| graph.use_count(v) > 0)) {
+        return Err(NotDifferentiable::at(&graph, *node, "prints and returns a value"));
+    }
     let mut editor = graph.edit();
+    prints
+        .into_iter()
+        .filter(|n| editor.graph().block_count(*n) == 0)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|n| editor.erase(n));
     let mut inputs: Vec<ValueId> = seeds.into_iter().map(|ty| editor.add_input(ty)).collect();
     inputs.extend(kept);
     editor.at(At::end(root));
@@ -702,7 +727,14 @@ fn whole(forward: &Graph, backward: &Graph, counts: &Counts) -> Result<Graph, No
         return Err(NotDifferentiable::at(forward, forward.ret(root), what));
     };
     (0..all).rev().for_each(|i| editor.remove_block_output(root, i));
-    found.into_iter().for_each(|v| editor.add_output(v));
+    for value in found {
+        // Gradients must not share memory with each other.
+        let g = editor.graph();
+        let is_view = g.ty(value).is_tensor() && g.effects(g.def(value)).result_aliases();
+        let copied = if is_view { editor.inline_graph(copy, &[value], None).ok() } else { None };
+        let output = copied.and_then(|v| v.first().copied()).unwrap_or(value);
+        editor.add_output(output);
+    }
     Ok(graph)
 }
 
@@ -887,6 +919,9 @@ def sum_elements(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
 
 def written(value: Tensor, before: Tensor) -> Tensor:
     return value.to(before.dtype).expand_as(before)
+
+def copy(x: Tensor) -> Tensor:
+    return x.clone()
 
 def ones_like(like: Tensor) -> Tensor:
     return torch.ones_like(like.detach())

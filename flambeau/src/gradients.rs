@@ -224,6 +224,7 @@ impl Library {
             Helper::ElementGrad => "element_grad",
             Helper::SumElements => "sum_elements",
             Helper::Written => "written",
+            Helper::Copy => "copy",
             Helper::OnesLike => "ones_like",
             Helper::Replace => "replace",
         };

@@ -5,8 +5,8 @@
 //! block outputs that it may come from is, a carried value if its initial value or the value of an iteration is. Such a
 //! value is *certain* if each of these is active, so that it depends on a given value in every run. O(nodes + uses).
 
-use super::NotDifferentiable;
 use super::reverse::{FormulaGraphs, OpDerivative, is_element};
+use super::{Named, NotDifferentiable};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{AliasRule, BlockId, Effects, Graph, NodeId, Prim, Type, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -203,9 +203,13 @@ impl Spread<'_> {
             OpDerivative::Constant => Ok(()),
             OpDerivative::Body(_) => Err(NotDifferentiable::at(graph, node, "its body was not expanded")),
             OpDerivative::Unknown => Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
-            derivative @ OpDerivative::Formulas(_) => {
-                self.found.derivatives.insert(node, derivative);
-                results().for_each(|v| self.activate(v));
+            OpDerivative::Formulas(formulas) => {
+                // A result whose gradient no formula reads is not differentiable.
+                let reads = |i: usize| formulas.iter().any(|f| f.params.contains(&Named::Grad(i)));
+                let of_none = !(0..graph.result_count(node)).any(reads);
+                let read = graph.results(node).enumerate().filter(|(i, _)| of_none || reads(*i));
+                read.for_each(|(_, result)| self.activate(result));
+                self.found.derivatives.insert(node, OpDerivative::Formulas(formulas));
                 Ok(())
             }
         }
@@ -260,7 +264,7 @@ fn hides(ty: Type) -> bool {
     }
 }
 
-/// Refuses graphs with effects: the forward graph runs without a tape, and may be run again.
+/// Refuses graphs with effects other than output: the forward graph runs without a tape.
 fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
     let allowed = Effects::READS
         | Effects::ALIASES
@@ -269,7 +273,8 @@ fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
         | Effects::RANDOM
         | Effects::CONTROL
         | Effects::IDENTITY
-        | Effects::DIVERGES;
+        | Effects::DIVERGES
+        | Effects::IO;
     let refused = |node: &NodeId| {
         let ends = graph.is_prim(*node, Prim::Return) || graph.is_prim(*node, Prim::Param);
         let effects = graph.effects(*node);

@@ -87,6 +87,8 @@ pub enum Helper {
     SumElements,
     /// `(value, before)`: a value that is written to a tensor, in its sizes and dtype.
     Written,
+    /// `(tensor)`: a copy.
+    Copy,
     /// `(like)`: ones of the same sizes and dtype, as a constant.
     OnesLike,
     /// `(placed, mask, base)`: `placed` where the mask is not zero, else `base`.
