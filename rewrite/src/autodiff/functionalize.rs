@@ -12,7 +12,7 @@
 
 use super::NotDifferentiable;
 use super::activity::is_cast;
-use super::reverse::{FormulaGraph, FormulaGraphs, Helper, argument};
+use super::reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative, argument};
 use crate::facets::AlwaysView;
 use crate::inplace::InplaceVariants;
 use crate::passes::remove_mutation::is_fresh;
@@ -128,7 +128,7 @@ impl Plan {
         formulas: &dyn FormulaGraphs,
     ) -> Result<(), NotDifferentiable> {
         if let Some(written) = target(graph, node) {
-            return self.write(graph, node, written, at, variants);
+            return self.write(graph, node, written, at, variants, formulas);
         }
         let first = (graph.operand_count(node) > 0).then(|| graph.operand(node, 0));
         let of = first.and_then(|v| Some((v, self.kinds.get(&v)?.0)));
@@ -166,6 +166,7 @@ impl Plan {
         written: ValueId,
         at: u32,
         variants: &InplaceVariants<'_>,
+        formulas: &dyn FormulaGraphs,
     ) -> Result<(), NotDifferentiable> {
         let fail = |what: &str| Err(NotDifferentiable::at(graph, node, what));
         let Some(&(root, kind)) = self.kinds.get(&written) else {
@@ -178,6 +179,10 @@ impl Plan {
         let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
         let form = match variants.functional(row) {
             _ if is_detach && matches!(kind, Kind::Root | Kind::Same(_)) => Functional::Detach,
+            // The written tensor still requires a gradient, which is zero; the new one would not.
+            Some(variant) if is_constant(formulas, variant)? && !is_constant(formulas, row)? => {
+                return fail("writes a constant");
+            }
             Some(variant) => Functional::Variant(variant),
             None => return fail("writes and has no functional variant"),
         };
@@ -325,6 +330,10 @@ impl Plan {
         }
         false
     }
+}
+
+fn is_constant(formulas: &dyn FormulaGraphs, op: OpId) -> Result<bool, NotDifferentiable> {
+    Ok(matches!(formulas.derivative(op)?, OpDerivative::Constant))
 }
 
 /// Returns the tensor that an operator writes and returns: its first operand.
