@@ -2,7 +2,7 @@
 //! memory as early as possible.
 //!
 //! A value dies at exactly one of these points on every path through the block that defines it:
-//! - at an operand ([`Liveness::dies`]): the node consumes the value;
+//! - at an operand ([`Liveness::is_last_use`]): the node consumes the value;
 //! - on entry of a block ([`Liveness::on_entry`]): another branch uses the value and this one does not, or the value is
 //!   an unused input of the block;
 //! - after a node ([`Liveness::after`]): the node's blocks use the value, possibly more than once (a loop), or the use
@@ -69,7 +69,7 @@ impl Liveness {
     /// Whether operand `index` of a node is the last use of its value on this path. If several operands are equal, only
     /// the last one is.
     #[must_use]
-    pub fn dies(&self, node: NodeId, index: usize) -> bool {
+    pub fn is_last_use(&self, node: NodeId, index: usize) -> bool {
         let bits = self.dying[node];
         if bits & WIDE == 0 {
             return index < 63 && bits & (1 << index) != 0;
@@ -236,7 +236,7 @@ impl Walk<'_> {
             if reader == user && self.deferred.contains(def) {
                 self.operands(def, user);
             }
-            if self.is_last_use(v, user) {
+            if self.record_use(v, user) {
                 self.out.mark(reader, index);
             }
         }
@@ -255,7 +255,7 @@ impl Walk<'_> {
     }
 
     /// Records a use. Returns whether the use consumes the value.
-    fn is_last_use(&mut self, v: ValueId, user: NodeId) -> bool {
+    fn record_use(&mut self, v: ValueId, user: NodeId) -> bool {
         let depth = self.depth_of(v);
         let here = self.frames.len();
         let last = self.out.values[v].last;
@@ -332,8 +332,8 @@ mod tests {
                     let names: Vec<_> = live.on_entry(b).iter().map(name).collect();
                     lines.push(format!("enter: {}", names.join(" ")));
                 }
-                flambeau_ir::WalkStep::Node(n) => lines.extend(dying(g, &live, n)),
-                flambeau_ir::WalkStep::Leave(b) => lines.extend(dying(g, &live, g.ret(b))),
+                flambeau_ir::WalkStep::Node(n) => lines.extend(last_uses(g, &live, n)),
+                flambeau_ir::WalkStep::Leave(b) => lines.extend(last_uses(g, &live, g.ret(b))),
                 flambeau_ir::WalkStep::Done(n) if !live.after(n).is_empty() => {
                     let names: Vec<_> = live.after(n).iter().map(name).collect();
                     lines.push(format!("after {}: {}", g.op_name(n), names.join(" ")));
@@ -344,9 +344,9 @@ mod tests {
         lines
     }
 
-    fn dying(g: &Graph, live: &Liveness, n: NodeId) -> Option<String> {
+    fn last_uses(g: &Graph, live: &Liveness, n: NodeId) -> Option<String> {
         let names: Vec<_> = (0..g.operand_count(n))
-            .filter(|&i| live.dies(n, i))
+            .filter(|&i| live.is_last_use(n, i))
             .map(|i| format!("{i}:%{}", g.name(g.operand(n, i))))
             .collect();
         (!names.is_empty()).then(|| format!("{}: {}", g.op_name(n), names.join(" ")))
@@ -478,8 +478,10 @@ mod tests {
         let (plain, later) = (Liveness::new(&g), Liveness::with_deferred(&g, &deferred));
         let sum = g.nodes(g.root()).nth(1).unwrap();
         let k = g.operand(product, 0);
-        assert!(plain.dies(sum, 2) && !plain.dies(product, 1));
-        assert!(!later.dies(sum, 2) && later.dies(product, 1) && !later.dies(product, 0));
+        assert!(plain.is_last_use(sum, 2) && !plain.is_last_use(product, 1));
+        assert!(
+            !later.is_last_use(sum, 2) && later.is_last_use(product, 1) && !later.is_last_use(product, 0)
+        );
         assert_eq!((plain.last(k), later.last(k)), (Some(sum), g.nodes(g.root()).nth(2)));
     }
 
@@ -521,7 +523,7 @@ mod tests {
         fn take(&mut self, node: NodeId) {
             for (i, v) in self.g.operands(node).enumerate() {
                 assert!(self.alive.contains(&v), "%{} is dead\n{}", self.g.name(v), self.g);
-                if self.live.dies(node, i) {
+                if self.live.is_last_use(node, i) {
                     self.drop_value(v);
                 }
             }
@@ -637,7 +639,7 @@ mod tests {
         }
         let live = Liveness::new(&g);
         let node = g.def(list);
-        assert!(!live.dies(node, 7) || g.use_count(x) == 1);
-        assert_eq!((0..200).filter(|&i| live.dies(node, i)).count(), 199);
+        assert!(!live.is_last_use(node, 7) || g.use_count(x) == 1);
+        assert_eq!((0..200).filter(|&i| live.is_last_use(node, i)).count(), 199);
     }
 }

@@ -232,7 +232,7 @@ pub enum OperandSource {
 }
 
 impl Operand {
-    pub(crate) const NOWHERE: Operand = Operand(u32::MAX);
+    pub(crate) const NONE: Operand = Operand(u32::MAX);
 
     fn tagged(tag: u32, index: u32) -> Operand {
         assert!(index < INDEX, "invariant: fewer than 2^29 registers");

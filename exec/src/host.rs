@@ -99,7 +99,7 @@ pub struct Host {
 struct Clock {
     start: Option<Instant>,
     last: Option<Instant>,
-    /// The last reading of the process's memory, and the bytes of the first, which is [`resident::PATIENCE`] after the
+    /// The last reading of the process's memory, and the bytes of the first, which is [`resident::FIRST_READING`] after the
     /// start.
     resident: Option<(Instant, usize)>,
     /// Number of polls between two readings.
@@ -112,7 +112,7 @@ const FREE: u32 = 8;
 /// Target interval of clock readings. If more time has passed, the clock is read more often.
 const TICK: Duration = Duration::from_millis(1);
 /// Maximal number of polls between two readings of the clock: about 64,000 loop iterations of the machine.
-const MAX_PACE: u32 = 63;
+const MAX_POLLS_PER_READING: u32 = 63;
 
 /// Services that few runs use.
 #[derive(Default)]
@@ -306,7 +306,7 @@ impl Host {
     }
 
     /// Returns unused fuel that [`Host::grant`] consumed.
-    pub fn give_back(&mut self, units: u64) {
+    pub fn return_fuel(&mut self, units: u64) {
         if self.fuel != u64::MAX {
             self.fuel = self.fuel.saturating_add(units);
         }
@@ -383,11 +383,12 @@ impl Host {
         let since = now - clock.last.unwrap_or(now);
         clock.last = Some(now);
         // Reading the clock costs as much as a small operator, so it is read only about every millisecond.
-        clock.pace = if since < TICK { (2 * clock.pace + 1).min(MAX_PACE) } else { clock.pace / 4 };
+        clock.pace =
+            if since < TICK { (2 * clock.pace + 1).min(MAX_POLLS_PER_READING) } else { clock.pace / 4 };
         self.polls.set(clock.pace);
         self.clock.set(clock);
         if now - start <= time {
-            return if now - start < resident::PATIENCE { Ok(()) } else { self.check_resident(now) };
+            return if now - start < resident::FIRST_READING { Ok(()) } else { self.check_resident(now) };
         }
         let text = format!("out of time: the limit of {:.3} seconds was reached", time.as_secs_f64());
         Err(KernelError::limit(text))

@@ -112,7 +112,7 @@ fn begin(graph: &Arc<Graph>, args: Vec<IValue>, mut walk: Walk<'_>) -> Result<Ve
 }
 
 /// The destination of a frame's results.
-enum After {
+enum ReturnTarget {
     /// The results of the calling node.
     Results(NodeId),
     /// A future, which is the result of the node.
@@ -124,7 +124,7 @@ enum After {
 }
 
 /// An open block.
-struct Open {
+struct OpenBlock {
     next: NodeId,
     kind: Kind,
 }
@@ -144,9 +144,9 @@ struct Frame {
     graph: Arc<Graph>,
     function: Symbol,
     env: ValueMap<IValue>,
-    blocks: Vec<Open>,
+    blocks: Vec<OpenBlock>,
     entered: Vec<IValue>,
-    after: After,
+    after: ReturnTarget,
     /// The current node, for traces.
     at: Option<NodeId>,
 }
@@ -174,7 +174,7 @@ impl Walk<'_> {
         args: Vec<IValue>,
     ) -> Result<Vec<IValue>, ExecError> {
         let bottom = self.frames.len();
-        if let Err(e) = self.push(Arc::clone(graph), function, args, After::Done) {
+        if let Err(e) = self.push(Arc::clone(graph), function, args, ReturnTarget::Done) {
             return Err(ExecError::of(&e));
         }
         loop {
@@ -191,7 +191,7 @@ impl Walk<'_> {
         graph: Arc<Graph>,
         function: Symbol,
         args: Vec<IValue>,
-        after: After,
+        after: ReturnTarget,
     ) -> Result<(), KernelError> {
         if self.frames.len() >= self.host.max_depth() {
             return Err(KernelError::new(Fault::Limit, "RecursionError", "too many nested calls"));
@@ -208,7 +208,7 @@ impl Walk<'_> {
             }
             env[input] = arg;
         }
-        let blocks = vec![Open { next: first(&graph, graph.root()), kind: Kind::Root }];
+        let blocks = vec![OpenBlock { next: first(&graph, graph.root()), kind: Kind::Root }];
         let inputs = graph.param(graph.root());
         self.frames.push(Frame { graph, function, env, blocks, entered: Vec::new(), after, at: None });
         self.observe(inputs);
@@ -317,7 +317,7 @@ impl Walk<'_> {
         for (input, value) in graph.block_inputs(block).zip(inputs) {
             frame.env[input] = value;
         }
-        frame.blocks.push(Open { next: first(graph, block), kind });
+        frame.blocks.push(OpenBlock { next: first(graph, block), kind });
         if let Some((observer, _)) = self.observed() {
             observer.enter(block);
         }
@@ -351,37 +351,37 @@ impl Walk<'_> {
             Prim::CallFunction => {
                 let name = resolve::callee(graph, node)?;
                 args.remove(0);
-                self.call(name, args, After::Results(node))
+                self.call(name, args, ReturnTarget::Results(node))
             }
             Prim::CallMethod => {
                 let name = resolve::name_attr(graph, node)?;
                 let function = resolve::method(self.callees, &args, name)?;
-                self.call(function, args, After::Results(node))
+                self.call(function, args, ReturnTarget::Results(node))
             }
             Prim::Enter => {
                 let function = resolve::method(self.callees, &args, Symbol::new("__enter__"))?;
                 self.top().entered.push(args[0].clone());
-                self.call(function, args, After::Results(node))
+                self.call(function, args, ReturnTarget::Results(node))
             }
             Prim::Exit => {
                 let object = self.top().entered.pop().unwrap_or_else(|| args.swap_remove(0));
                 let args = vec![object, IValue::None, IValue::None, IValue::None];
                 let function = resolve::method(self.callees, &args, Symbol::new("__exit__"))?;
-                self.call(function, args, After::Results(node))
+                self.call(function, args, ReturnTarget::Results(node))
             }
             Prim::Fork => {
                 let body = resolve::subgraph(graph, node)?;
                 let elem = graph.ty(graph.result(node, 0)).future_elem().unwrap_or(Type::ANY);
                 let function = self.top().function;
                 self.host.tick(1)?;
-                self.push(body, function, args, After::Future(node, Future::new(elem)))
+                self.push(body, function, args, ReturnTarget::Future(node, Future::new(elem)))
             }
             Prim::AwaitableWait => match await_value(&args)? {
                 (_, Ok(value)) => self.set_results(graph, node, vec![value]),
                 (future, Err(task)) => {
                     let function = self.top().function;
                     self.host.tick(1)?;
-                    self.push(task.graph, function, task.args, After::Awaited(node, future))
+                    self.push(task.graph, function, task.args, ReturnTarget::Awaited(node, future))
                 }
             },
             Prim::BailOut => {
@@ -398,12 +398,12 @@ impl Walk<'_> {
             _ => {
                 let body = resolve::subgraph(graph, node)?;
                 let function = self.top().function;
-                self.push(body, function, args, After::Results(node))
+                self.push(body, function, args, ReturnTarget::Results(node))
             }
         }
     }
 
-    fn call(&mut self, function: Symbol, args: Vec<IValue>, after: After) -> Result<(), KernelError> {
+    fn call(&mut self, function: Symbol, args: Vec<IValue>, after: ReturnTarget) -> Result<(), KernelError> {
         self.host.tick(1)?;
         let graph = self.callees.function(function)?;
         let graph = graph.ok_or_else(|| KernelError::input(format!("unknown function '{function}'")))?;
@@ -450,17 +450,17 @@ impl Walk<'_> {
             Kind::Root => {
                 let done = self.frames.pop().expect("invariant: a run has a frame");
                 match done.after {
-                    After::Done => return Ok(Some(outputs)),
-                    After::Results(node) => {
+                    ReturnTarget::Done => return Ok(Some(outputs)),
+                    ReturnTarget::Results(node) => {
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, outputs)?;
                     }
-                    After::Future(node, future) => {
+                    ReturnTarget::Future(node, future) => {
                         future.complete(Ok(one_value(outputs.into_iter())));
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, vec![IValue::Future(future)])?;
                     }
-                    After::Awaited(node, future) => {
+                    ReturnTarget::Awaited(node, future) => {
                         let value = one_value(outputs.into_iter());
                         future.complete(Ok(value.clone()));
                         let caller = Arc::clone(&self.top().graph);
@@ -488,7 +488,7 @@ impl Walk<'_> {
             for object in frame.entered.into_iter().rev() {
                 self.exit(object);
             }
-            if let After::Future(node, future) = frame.after
+            if let ReturnTarget::Future(node, future) = frame.after
                 && raised.fault != Fault::Limit
             {
                 future.complete(Err(Arc::new(raised)));

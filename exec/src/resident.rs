@@ -9,17 +9,17 @@
 use std::time::Duration;
 
 /// Growth beyond the limit of a run that is not an error: at least 256 MiB, or a quarter of the limit.
-const ALLOWANCE: usize = 256 << 20;
+const TOLERATED_GROWTH: usize = 256 << 20;
 
-/// Time from the start of a run to the first reading. A run that fills memory meanwhile stays within [`ALLOWANCE`].
-pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
+/// Time from the start of a run to the first reading. A run that fills memory meanwhile stays within [`TOLERATED_GROWTH`].
+pub(crate) const FIRST_READING: Duration = Duration::from_millis(1);
 
 /// Interval of readings.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(16);
 
 /// Returns the largest growth of the process that a run with a memory limit allows.
 pub(crate) fn bound(limit: usize) -> usize {
-    limit.saturating_add(ALLOWANCE.max(limit / 4))
+    limit.saturating_add(TOLERATED_GROWTH.max(limit / 4))
 }
 
 /// Returns the resident bytes of the process, if the system reports them.

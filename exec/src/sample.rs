@@ -171,7 +171,7 @@ pub fn broadcastable(g: &mut Gen<'_>, full: &[i64]) -> Vec<i64> {
     full[lead..].iter().map(|&n| if g.one_in(4) { 1 } else { n }).collect()
 }
 
-type Make = Arc<dyn Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync>;
+type SampleFn = Arc<dyn Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync>;
 
 /// Maximal difference of two results.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,7 +206,7 @@ pub struct Sample {
 #[derive(Clone)]
 enum SampleKind {
     Tensors(usize),
-    Args(Make),
+    Args(SampleFn),
     Schema,
 }
 

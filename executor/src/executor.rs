@@ -17,7 +17,7 @@
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
-use crate::expected::{Unexpected, bind_expected};
+use crate::expected::{FallbackReason, bind_expected};
 use crate::job::{CompileJob, JobKind, StageFailure};
 use crate::optimizer::StageRunner;
 use crate::plan::{Plan, PlanCache};
@@ -104,7 +104,7 @@ struct State {
 }
 
 /// Maximum number of failures of replaced plans that are kept.
-const MAX_PAST: usize = 256;
+const MAX_PAST_FAILURES: usize = 256;
 
 /// Calls of one kind of arguments.
 #[derive(Default)]
@@ -132,7 +132,7 @@ impl Profiled {
 }
 
 /// The decision about a call that no cache answers.
-enum Choice {
+enum CallDecision {
     Plan(Arc<Plan>),
     Profile(Arc<Profiled>, ArgumentKinds),
     /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
@@ -244,9 +244,9 @@ impl Executor {
             .run_bound(&plan.code, host, |bound| bind_expected(bound, words, attributes, bind))
         {
             Ok(value) => Ok(value),
-            Err(Unexpected::Run(error)) => Err(error),
-            Err(Unexpected::Bind(error)) => return Err(error),
-            Err(Unexpected::Arguments) => return Ok(None),
+            Err(FallbackReason::Run(error)) => Err(error),
+            Err(FallbackReason::Bind(error)) => return Err(error),
+            Err(FallbackReason::Arguments) => return Ok(None),
         };
         plan.mark_used();
         let failure = if plan.has_new_failures() { self.examine(plan, machine, optimizer) } else { None };
@@ -305,9 +305,9 @@ impl Executor {
         let grad_enabled = host.grad_enabled();
         let mut spec = ArgumentSpec::of(args, grad_enabled);
         let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
-        if let Choice::Begin | Choice::Again = choice {
+        if let CallDecision::Begin | CallDecision::Again = choice {
             let begun = match choice {
-                Choice::Begin => self.submit(JobKind::Profiled, machine, optimizer),
+                CallDecision::Begin => self.submit(JobKind::Profiled, machine, optimizer),
                 _ => Ok(false),
             };
             match begun {
@@ -323,24 +323,24 @@ impl Executor {
             }
         }
         match choice {
-            Choice::Plan(plan) => {
+            CallDecision::Plan(plan) => {
                 let outcome = self.run_plan(&plan, args, machine, host, optimizer);
-                cache.remember(version, spec, plan);
+                cache.add_plan(version, spec, plan);
                 outcome
             }
-            Choice::Profile(profiled, kinds) => {
+            CallDecision::Profile(profiled, kinds) => {
                 let (result, profile) = run_profiled(machine, &profiled, args, host);
                 let work = self.record(kinds, profile.filter(|_| result.is_ok()));
                 let failure = work.and_then(|work| self.submit(work, machine, optimizer).err());
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure }
             }
-            Choice::Wait(profiled) => {
+            CallDecision::Wait(profiled) => {
                 let result = run(machine, &profiled.code, args, host);
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure: None }
             }
-            Choice::Begin | Choice::Again | Choice::Plain(_) => {
+            CallDecision::Begin | CallDecision::Again | CallDecision::Plain(_) => {
                 args.truncate(own);
-                let pending = matches!(choice, Choice::Plain(true));
+                let pending = matches!(choice, CallDecision::Plain(true));
                 CallOutcome::Declined { pending, failure: None }
             }
         }
@@ -360,22 +360,28 @@ impl Executor {
     }
 
     /// Decides how a call runs. Also returns the version of the plans.
-    fn choose(&self, own: usize, spec: &ArgumentSpec, args: &[IValue], grad_enabled: bool) -> (Choice, u64) {
+    fn choose(
+        &self,
+        own: usize,
+        spec: &ArgumentSpec,
+        args: &[IValue],
+        grad_enabled: bool,
+    ) -> (CallDecision, u64) {
         let mut state = self.state.lock();
         let version = self.version.load(Ordering::Relaxed);
         if self.attributes.get().is_some_and(|attributes| own + attributes.len() != args.len()) {
-            return (Choice::Again, version);
+            return (CallDecision::Again, version);
         }
         if let Some(plan) = state.plans.find(spec, args, grad_enabled) {
-            return (Choice::Plan(plan), version);
+            return (CallDecision::Plan(plan), version);
         }
         (self.without_plan(&mut state, args, grad_enabled), version)
     }
 
     /// Decides how a call runs that fits no plan.
-    fn without_plan(&self, state: &mut State, args: &[IValue], grad_enabled: bool) -> Choice {
+    fn without_plan(&self, state: &mut State, args: &[IValue], grad_enabled: bool) -> CallDecision {
         if state.disabled || state.compilations >= self.settings.max_compilations {
-            return Choice::Plain(false);
+            return CallDecision::Plain(false);
         }
         let kinds = ArgumentKinds::of(args, grad_enabled);
         let known = state.kinds.get(&kinds);
@@ -384,15 +390,15 @@ impl Executor {
             None => state.kinds.len() < self.settings.max_kinds,
         };
         match &state.profiled {
-            _ if !admitted => Choice::Plain(false),
+            _ if !admitted => CallDecision::Plain(false),
             Some(profiled) if state.compiling && known.is_some_and(|kind| self.has_enough_runs(kind)) => {
-                Choice::Wait(Arc::clone(profiled))
+                CallDecision::Wait(Arc::clone(profiled))
             }
-            Some(profiled) => Choice::Profile(Arc::clone(profiled), kinds),
-            None if state.compiling => Choice::Plain(true),
+            Some(profiled) => CallDecision::Profile(Arc::clone(profiled), kinds),
+            None if state.compiling => CallDecision::Plain(true),
             None => {
                 state.compiling = true;
-                Choice::Begin
+                CallDecision::Begin
             }
         }
     }
@@ -459,7 +465,7 @@ impl Executor {
         let next = state.made + 1;
         let report = plan.watch.report(plan.number, &plan.code, Some(next));
         state.past.extend(report);
-        let surplus = state.past.len().saturating_sub(MAX_PAST);
+        let surplus = state.past.len().saturating_sub(MAX_PAST_FAILURES);
         state.past.drain(..surplus);
         self.request_plan(&mut state, plan.kinds.clone())
     }

@@ -12,7 +12,7 @@ use flambeau_ir::IValue;
 use smallvec::SmallVec;
 
 /// The reason why a call did not run as expected.
-pub(crate) enum Unexpected<E> {
+pub(crate) enum FallbackReason<E> {
     /// An argument has other metadata.
     Arguments,
     /// The caller's error in binding.
@@ -21,9 +21,9 @@ pub(crate) enum Unexpected<E> {
     Run(ExecError),
 }
 
-impl<E> From<ExecError> for Unexpected<E> {
+impl<E> From<ExecError> for FallbackReason<E> {
     fn from(error: ExecError) -> Self {
-        Unexpected::Run(error)
+        FallbackReason::Run(error)
     }
 }
 
@@ -61,17 +61,17 @@ pub(crate) fn bind_expected<E>(
     words: &[u64],
     attributes: &[AttributePath],
     bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
-) -> Result<(), Unexpected<E>> {
+) -> Result<(), FallbackReason<E>> {
     let objects = (!attributes.is_empty()).then(SmallVec::new);
     let mut matching = Matching { bound, rest: words, fits: true, objects, count: 0 };
-    bind(&mut Arguments::of_sink(&mut matching)).map_err(Unexpected::Bind)?;
+    bind(&mut Arguments::of_sink(&mut matching)).map_err(FallbackReason::Bind)?;
     let objects = matching.objects.take().unwrap_or_default();
     for path in attributes {
         let argument = |at| objects.iter().find(|(position, _)| *position == at).map(|(_, object)| object);
         match path.read(argument) {
             Some(value) => matching.push(value),
-            None => return Err(Unexpected::Arguments),
+            None => return Err(FallbackReason::Arguments),
         }
     }
-    if matching.fits && matching.rest.is_empty() { Ok(()) } else { Err(Unexpected::Arguments) }
+    if matching.fits && matching.rest.is_empty() { Ok(()) } else { Err(FallbackReason::Arguments) }
 }

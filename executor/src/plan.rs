@@ -95,7 +95,7 @@ pub struct PlanCache {
 }
 
 /// Number of recent calls with different arguments.
-const RECENT: usize = 4;
+const RECENT_CALLS: usize = 4;
 
 impl PlanCache {
     /// Creates an empty cache.
@@ -127,19 +127,19 @@ impl PlanCache {
     }
 
     /// Adds the plan of a call.
-    pub(crate) fn remember(&mut self, version: u64, spec: ArgumentSpec, plan: Arc<Plan>) {
+    pub(crate) fn add_plan(&mut self, version: u64, spec: ArgumentSpec, plan: Arc<Plan>) {
         if self.version != version {
             self.recent.clear();
             (self.version, self.next) = (version, 0);
         }
         self.stable = false;
-        if self.recent.len() < RECENT {
+        if self.recent.len() < RECENT_CALLS {
             self.last = self.recent.len();
             self.recent.push((spec, plan));
         } else {
             self.last = self.next;
             self.recent[self.next] = (spec, plan);
-            self.next = (self.next + 1) % RECENT;
+            self.next = (self.next + 1) % RECENT_CALLS;
         }
     }
 }

@@ -13,7 +13,7 @@ use flambeau_ir::{Graph, IValue};
 use std::sync::Arc;
 
 /// Number of specs whose plan is remembered; a power of two.
-const REMEMBERED: usize = 64;
+const CACHED_SPECS: usize = 64;
 
 /// A plan with a precondition.
 pub(crate) trait HasPrecondition {
@@ -63,7 +63,7 @@ impl<P: HasPrecondition> Plans<P> {
             return None;
         }
         self.lookups += 1;
-        let slot = spec.hash() as usize % REMEMBERED;
+        let slot = spec.hash() as usize % CACHED_SPECS;
         if let Some(Some((known, plan))) = self.remembered.get(slot)
             && spec.is_complete()
             && known == spec
@@ -79,7 +79,7 @@ impl<P: HasPrecondition> Plans<P> {
         if let Some(plan) = &found {
             self.mark_used(plan);
         }
-        self.remembered.resize_with(REMEMBERED, || None);
+        self.remembered.resize_with(CACHED_SPECS, || None);
         self.remembered[slot] = Some((spec.clone(), found.clone()));
         found
     }

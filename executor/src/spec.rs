@@ -165,26 +165,26 @@ fn value(arg: &IValue, depth: u32, sink: &mut impl SpecSink) {
     }
 }
 
-fn tag(value: &IValue) -> Tag {
+fn tag(value: &IValue) -> ValueTag {
     match value {
-        IValue::Tensor(_) => Tag::Tensor,
-        IValue::Tuple(_) => Tag::Tuple,
-        IValue::None => Tag::None,
-        IValue::Bool(_) => Tag::Bool,
-        IValue::Int(_) => Tag::Int,
-        IValue::Float(_) => Tag::Float,
-        IValue::Complex(_) => Tag::Complex,
-        _ => Tag::Other,
+        IValue::Tensor(_) => ValueTag::Tensor,
+        IValue::Tuple(_) => ValueTag::Tuple,
+        IValue::None => ValueTag::None,
+        IValue::Bool(_) => ValueTag::Bool,
+        IValue::Int(_) => ValueTag::Int,
+        IValue::Float(_) => ValueTag::Float,
+        IValue::Complex(_) => ValueTag::Complex,
+        _ => ValueTag::Other,
     }
 }
 
 fn tuple_word(len: usize) -> u64 {
-    head(Tag::Tuple) | (len as u64) << 8
+    head(ValueTag::Tuple) | (len as u64) << 8
 }
 
 /// Kinds of values, in the lowest byte of their first word.
 #[derive(Clone, Copy)]
-enum Tag {
+enum ValueTag {
     None,
     Bool,
     Int,
@@ -195,7 +195,7 @@ enum Tag {
     Other,
 }
 
-fn head(tag: Tag) -> u64 {
+fn head(tag: ValueTag) -> u64 {
     tag as u64
 }
 
@@ -253,7 +253,7 @@ fn first_word(t: &Tensor, rank: usize) -> u64 {
         DeviceKind::Cuda => 1,
         DeviceKind::Meta => 2,
     };
-    head(Tag::Tensor)
+    head(ValueTag::Tensor)
         | (t.dtype() as u64) << 8
         | kind << 16
         | u64::from(device.index.unwrap_or(u8::MAX)) << 24

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Maximum number of different values that are kept per guard.
-const MAX_SEEN: usize = 8;
+const MAX_OBSERVED_KINDS: usize = 8;
 
 /// Maximum number of versions of a specialized continuation.
 const MAX_VERSIONS: u32 = 2;
@@ -46,7 +46,7 @@ pub struct Deoptimization {
 }
 
 /// A kind of values that failed a guard.
-struct Seen {
+struct ObservedKind {
     value: Observed,
     times: u32,
     forced: bool,
@@ -64,7 +64,7 @@ enum Continuation {
 /// One bail-out.
 #[derive(Default)]
 struct BailoutSite {
-    seen: Vec<Seen>,
+    seen: Vec<ObservedKind>,
     /// Entries of the unspecialized continuation since the last request of a specialized one.
     entered: u32,
     /// The captured values of those entries.
@@ -173,12 +173,12 @@ impl BailoutSite {
     fn note(&mut self, check: &FailedCheck<'_>) {
         let (value, forced) = (Observed::of(check.value), check.is_forced());
         let known = self.seen.iter().position(|seen| seen.forced == forced && seen.value == value);
-        match known.unwrap_or(self.seen.len()).min(MAX_SEEN - 1) {
+        match known.unwrap_or(self.seen.len()).min(MAX_OBSERVED_KINDS - 1) {
             at if at < self.seen.len() => {
                 // The last entry also counts the values that are not kept.
                 self.seen[at].times = self.seen[at].times.saturating_add(1);
             }
-            _ => self.seen.push(Seen { value, times: 1, forced }),
+            _ => self.seen.push(ObservedKind { value, times: 1, forced }),
         }
     }
 }

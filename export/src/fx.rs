@@ -10,7 +10,8 @@
 mod build;
 mod names;
 
-pub(crate) use build::{build, shown_name, val_of};
+pub use build::shown_name;
+pub(crate) use build::{build, val_of};
 pub use names::Namespace;
 
 use std::collections::BTreeMap;

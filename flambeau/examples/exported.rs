@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Export: the function runs on an example, and the first size of `x` may vary.
     let entry = session.compile_source(SOURCE, "f.py")?.entry("f")?;
-    let options = ExportOptions { dynamic: vec!["x:0=batch:2..64".parse()?] };
+    let options = ExportOptions { dynamic: vec!["x:0=batch:2..64".parse()?], ..ExportOptions::default() };
     let exported = ExportedProgram::from_entry_with(&entry, &[example(2)?], &[], &options)?;
     let file = exported.to_bytes(FileVersion::default())?;
 

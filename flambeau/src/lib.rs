@@ -71,7 +71,7 @@ pub use error::Error;
 #[cfg(feature = "export")]
 pub use exported::ExportedProgram;
 #[cfg(feature = "export")]
-pub use exporter::{DynamicSize, ExportOptions};
+pub use exporter::{DecompositionTable, DynamicSize, ExportOptions};
 #[cfg(feature = "archive")]
 pub use exports::archive;
 #[cfg(feature = "export")]

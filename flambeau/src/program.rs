@@ -8,7 +8,7 @@ use crate::session::Session;
 use flambeau_exec::Host;
 use flambeau_exec::vm::Arguments;
 use flambeau_executor::{Deoptimization, Plan};
-use flambeau_frontend::print::{self, Receiver};
+use flambeau_frontend::print::{self, ReceiverForm};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
@@ -406,7 +406,7 @@ impl Entry {
             schema: self.schema.clone(),
             graph: self.graph.clone(),
         };
-        let receiver = if self.receiver.is_some() { Receiver::Bare } else { Receiver::Typed };
+        let receiver = if self.receiver.is_some() { ReceiverForm::Bare } else { ReceiverForm::Typed };
         Ok(print::code(self.engine.unit(), &function, receiver)?.text)
     }
 

@@ -85,22 +85,79 @@ fn nodes_have_names_metadata_and_source_lines() {
     assert!(trace.contains("File \"model.py\", line 2, in f\n    return x.add(1).max(0)[0]"), "{trace}");
 }
 
-#[test]
-fn writes_remain_writes() {
-    let source = "
+const WRITES: &str = "
 def f(x: Tensor, y: Tensor) -> Tensor:
     z = x.clone()
     z[0].mul_(2)
     y.add_(z.sum())
     return z
 ";
+
+#[test]
+fn writes_remain_writes_on_request() {
     let session = session();
-    let exported = export(source, &[tensor(&[1.0, 2.0], &[2]), tensor(&[0.0], &[])]).unwrap();
+    let options = ExportOptions { in_place: true, ..ExportOptions::default() };
+    let args = [tensor(&[1.0, 2.0], &[2]), tensor(&[0.0], &[])];
+    let exported = ExportedProgram::from_entry_with(&entry(&session, WRITES), &args, &[], &options).unwrap();
+    assert!(targets(&exported).contains(&"torch.ops.aten.add_.Tensor"));
     let again = session.load_exported_bytes(&exported.to_bytes(FileVersion::Torch29).unwrap()).unwrap();
     let y = tensor(&[1.0], &[]);
     let z = again.call(&[tensor(&[3.0, 4.0], &[2]), y.clone()], &[]).unwrap();
     assert_eq!(z.as_tensor().unwrap().to_vec::<f32>().unwrap(), [6.0, 4.0]);
     assert_eq!(y.as_tensor().unwrap().to_vec::<f32>().unwrap(), [11.0]);
+}
+
+#[test]
+fn new_contents_of_arguments_are_outputs() {
+    let exported = export(WRITES, &[tensor(&[1.0, 2.0], &[2]), tensor(&[0.0], &[])]).unwrap();
+    assert_eq!(
+        targets(&exported),
+        ["clone.default", "select.int", "mul.Scalar", "select_scatter.default", "sum.default", "add.Tensor"]
+            .map(|name| format!("torch.ops.aten.{name}"))
+    );
+    let specs = &exported.signature().outputs;
+    assert!(
+        matches!(&specs[..], [OutputSpec::UserInputMutation { arg, target }, OutputSpec::UserOutput { .. }]
+            if arg == "add" && target == "y"),
+        "{specs:?}"
+    );
+    let again = session().load_exported_bytes(&exported.to_bytes(FileVersion::Torch29).unwrap()).unwrap();
+    let y = tensor(&[1.0], &[]);
+    let z = again.call(&[tensor(&[3.0, 4.0], &[2]), y.clone()], &[]).unwrap();
+    assert_eq!(z.as_tensor().unwrap().to_vec::<f32>().unwrap(), [6.0, 4.0]);
+    assert_eq!(y.as_tensor().unwrap().to_vec::<f32>().unwrap(), [11.0]);
+}
+
+/// Programs that write to views, each of which has one tensor as an argument and writes to it or to a copy.
+const VIEWS: &[&str] = &[
+    "y = x.view(-1)\n    y[1:3].add_(10)\n    x[0].mul_(2)\n    return y",
+    "y = x.clone()\n    a, b = y.t().split(1)[0:2]\n    b.copy_(a * 3)\n    a.zero_()\n    return y",
+    "y = x.clone()\n    y.diagonal().fill_(7)\n    y.unsqueeze(0).transpose(1, 2)[0, 1] = 4\n    return y",
+    "y = x.clone()\n    y.squeeze_().t_()\n    y += 1\n    return y, x",
+    "y = x.clone()\n    y[y > 2] = 0\n    y.permute(1, 0).narrow(0, 0, 1).sub_(1)\n    return y",
+    "y = x.clone()\n    c = y.chunk(2, 1)\n    for i, part in enumerate(y.unbind(0)):\n        part.add_(i)\n    return c[0] + c[1], y",
+    "y = x.to(torch.int64)\n    y.div_(2, rounding_mode='floor')\n    return torch.add(x, 1, out=torch.empty_like(x)) + y",
+    "y = x.detach()\n    y.flatten()[::2].clamp_(1, 2)\n    return x.sum()",
+    "y = x.clone()\n    z = y.expand_as(y)\n    y.copy_(x.t())\n    return z * 2, y.fill_diagonal_(5.)",
+];
+
+#[test]
+fn writes_to_views_have_the_results_of_the_program() {
+    let session = session();
+    for body in VIEWS {
+        let source = format!("def f(x: Tensor):\n    {body}\n");
+        let entry = entry(&session, &source);
+        let argument = || tensor(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
+        let exported = ExportedProgram::from_entry(&entry, &[argument()], &[]).expect(body);
+        assert!(
+            targets(&exported).iter().all(|target| !target.split('.').rev().nth(1).unwrap().ends_with('_'))
+        );
+        let (own, other) = (argument(), argument());
+        let want = entry.call(std::slice::from_ref(&own), &[]).unwrap();
+        let got = exported.call(std::slice::from_ref(&other), &[]).unwrap();
+        assert_eq!(format!("{got:?}"), format!("{want:?}"), "{body}");
+        assert_eq!(format!("{other:?}"), format!("{own:?}"), "{body}");
+    }
 }
 
 #[test]
@@ -216,7 +273,8 @@ fn modules_have_their_parameters_and_buffers() {
 }
 
 fn dynamic(source: &str, args: &[IValue], sizes: &[&str]) -> Result<ExportedProgram, Error> {
-    let options = ExportOptions { dynamic: sizes.iter().map(|text| text.parse().unwrap()).collect() };
+    let dynamic = sizes.iter().map(|text| text.parse().unwrap()).collect();
+    let options = ExportOptions { dynamic, ..ExportOptions::default() };
     ExportedProgram::from_entry_with(&entry(&session(), source), args, &[], &options)
 }
 

@@ -346,7 +346,7 @@ impl Ast {
     }
 
     /// Returns child `i` of `id`, or `None` if the child is absent or of kind [`TreeKind::Nothing`].
-    pub fn maybe(&self, id: TreeId, i: usize) -> Option<TreeId> {
+    pub fn optional_child(&self, id: TreeId, i: usize) -> Option<TreeId> {
         self.children(id).get(i).copied().filter(|&c| self.kind(c) != TreeKind::Nothing)
     }
 

@@ -6,7 +6,7 @@
 use crate::span::Span;
 use crate::tree::{Ast, SyntaxOp, TreeId, TreeKind};
 
-/// Defines views and their accessors. `tree`, `maybe`, `list` are the child at a position: required, optional, or the children
+/// Defines views and their accessors. `tree`, `optional`, `list` are the child at a position: required, optional, or the children
 /// of a list; `rest` is all children from a position on; `name` and `op` are what the tree itself holds. The entry
 /// `While { cond: tree 0, body: list 1 }` expands to
 ///
@@ -61,13 +61,13 @@ macro_rules! views {
         }
     )*};
     (@type tree) => { TreeId };
-    (@type maybe) => { Option<TreeId> };
+    (@type optional) => { Option<TreeId> };
     (@type list) => { &'a [TreeId] };
     (@type rest) => { &'a [TreeId] };
     (@type name) => { &'a str };
     (@type op) => { Option<SyntaxOp> };
     (@get tree $s:ident, $at:expr) => { $s.ast.child($s.id, $at) };
-    (@get maybe $s:ident, $at:expr) => { $s.ast.maybe($s.id, $at) };
+    (@get optional $s:ident, $at:expr) => { $s.ast.optional_child($s.id, $at) };
     (@get list $s:ident, $at:expr) => { $s.ast.children($s.ast.child($s.id, $at)) };
     (@get rest $s:ident, $at:expr) => { &$s.ast.children($s.id)[$at..] };
     (@get name $s:ident, $at:expr) => { $s.ast.name($s.id) };
@@ -96,16 +96,16 @@ views! {
         /// [`Param`]s.
         params: list 0,
         /// The declared result type.
-        result: maybe 1,
+        result: optional 1,
     }
     /// A parameter.
     Param {
         /// The name of the parameter.
         name: name 0,
         /// The type annotation.
-        annotation: maybe 0,
+        annotation: optional 0,
         /// The default value.
-        default: maybe 1,
+        default: optional 1,
     }
     /// A class.
     ClassDef {
@@ -148,9 +148,9 @@ views! {
         /// The targets, left to right.
         targets: list 0,
         /// The value.
-        value: maybe 1,
+        value: optional 1,
         /// The annotation.
-        annotation: maybe 2,
+        annotation: optional 2,
     }
     /// `a += value`.
     AugAssign {
@@ -164,19 +164,19 @@ views! {
     /// `return`.
     Return {
         /// The value.
-        value: maybe 0,
+        value: optional 0,
     }
     /// `raise`.
     Raise {
         /// The exception.
-        value: maybe 0,
+        value: optional 0,
     }
     /// `assert`.
     Assert {
         /// The condition.
         cond: tree 0,
         /// The message.
-        message: maybe 1,
+        message: optional 1,
     }
     /// An expression as a statement.
     ExprStmt {
@@ -200,7 +200,7 @@ views! {
         /// The context manager.
         value: tree 0,
         /// The target of the result of `__enter__`.
-        target: maybe 1,
+        target: optional 1,
     }
     /// A binary operation.
     BinOp {
@@ -251,11 +251,11 @@ views! {
     /// `start:stop:step`.
     SliceExpr {
         /// The first index.
-        start: maybe 0,
+        start: optional 0,
         /// One past the last.
-        stop: maybe 1,
+        stop: optional 1,
         /// The step.
-        step: maybe 2,
+        step: optional 2,
     }
     /// `a if cond else b`.
     TernaryIf {

@@ -1,6 +1,6 @@
 //! Raw bytes as input of every reader: no reader may panic, hang, or use memory out of proportion to the bytes.
 
-use flambeau_frontend::print::{self, Receiver};
+use flambeau_frontend::print::{self, ReceiverForm};
 use flambeau_frontend::{FrontendLimits, compile};
 use flambeau_ir::module::Function;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
@@ -45,7 +45,7 @@ pub fn emit(data: &[u8], registry: &Arc<Registry>) {
 fn check_round_trip(unit: &CompilationUnit, function: &Function, registry: &Arc<Registry>) {
     let problems = verify_with(&function.graph, unit).err();
     assert!(problems.is_none(), "a compiled graph does not verify: {problems:?}\n{}", function.graph);
-    let Ok(code) = print::code(unit, function, Receiver::Typed) else { return };
+    let Ok(code) = print::code(unit, function, ReceiverForm::Typed) else { return };
     let again = code.compile(unit, registry, &FrontendLimits::default());
     assert!(again.is_ok(), "printed source does not compile: {:?}\n{}", again.err(), code.text);
 }

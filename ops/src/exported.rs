@@ -16,19 +16,19 @@ use flambeau_tensor::{DType, Scalar, Tensor};
 /// Overloads for pairs of integers and floats.
 const PAIRS: &[&str] = &["int", "float", "int_float", "float_int"];
 /// Overloads for an integer or a float.
-const EITHER: &[&str] = &["int", "float"];
+const INT_OR_FLOAT: &[&str] = &["int", "float"];
 
 /// Python functions, the operator that computes them, and its overloads.
 const PYTHON: &[(&[&str], &str, &[&str])] = &[
     (&["_operator.add"], "aten::add", PAIRS),
     (&["_operator.sub"], "aten::sub", PAIRS),
     (&["_operator.mul"], "aten::mul", PAIRS),
-    (&["_operator.truediv"], "aten::div", EITHER),
+    (&["_operator.truediv"], "aten::div", INT_OR_FLOAT),
     (&["_operator.floordiv"], "aten::floordiv", PAIRS),
     (&["_operator.mod"], "aten::remainder", PAIRS),
     (&["_operator.pow"], "aten::pow", &["int_to_int", "float", "int_float", "float_int"]),
-    (&["_operator.neg"], "aten::neg", EITHER),
-    (&["_operator.abs", "builtins.abs"], "prim::abs", EITHER),
+    (&["_operator.neg"], "aten::neg", INT_OR_FLOAT),
+    (&["_operator.abs", "builtins.abs"], "prim::abs", INT_OR_FLOAT),
     (&["_operator.eq"], "aten::eq", &["int", "float", "int_float", "float_int", "bool", ""]),
     (&["_operator.ne"], "aten::ne", &["int", "float", "int_float", "float_int", "bool", ""]),
     (&["_operator.lt"], "aten::lt", PAIRS),
@@ -42,25 +42,25 @@ const PYTHON: &[(&[&str], &str, &[&str])] = &[
     (&["_operator.lshift"], "aten::__lshift__", &["int"]),
     (&["_operator.rshift"], "aten::__rshift__", &["int"]),
     (&["math.trunc", "torch.sym_int"], "aten::Int", &["float"]),
-    (&["math.ceil"], "aten::ceil", EITHER),
-    (&["math.floor"], "aten::floor", EITHER),
-    (&["numpy.rint"], "aten::round", EITHER),
+    (&["math.ceil"], "aten::ceil", INT_OR_FLOAT),
+    (&["math.floor"], "aten::floor", INT_OR_FLOAT),
+    (&["numpy.rint"], "aten::round", INT_OR_FLOAT),
     (&["torch.sym_float"], "aten::Float", &["int"]),
     (&["torch.sym_max"], "prim::max", PAIRS),
     (&["torch.sym_min"], "prim::min", PAIRS),
-    (&["torch._sym_sqrt"], "aten::sqrt", EITHER),
-    (&["torch._sym_cos"], "aten::cos", EITHER),
-    (&["torch._sym_cosh"], "aten::cosh", EITHER),
-    (&["torch._sym_sin"], "aten::sin", EITHER),
-    (&["torch._sym_sinh"], "aten::sinh", EITHER),
-    (&["torch._sym_tan"], "aten::tan", EITHER),
-    (&["torch._sym_tanh"], "aten::tanh", EITHER),
-    (&["torch._sym_asin"], "aten::asin", EITHER),
-    (&["torch._sym_acos"], "aten::acos", EITHER),
-    (&["torch._sym_atan"], "aten::atan", EITHER),
-    (&["torch._sym_exp"], "aten::exp", EITHER),
-    (&["torch._sym_log"], "aten::log", EITHER),
-    (&["torch._sym_asinh"], "aten::asinh", EITHER),
+    (&["torch._sym_sqrt"], "aten::sqrt", INT_OR_FLOAT),
+    (&["torch._sym_cos"], "aten::cos", INT_OR_FLOAT),
+    (&["torch._sym_cosh"], "aten::cosh", INT_OR_FLOAT),
+    (&["torch._sym_sin"], "aten::sin", INT_OR_FLOAT),
+    (&["torch._sym_sinh"], "aten::sinh", INT_OR_FLOAT),
+    (&["torch._sym_tan"], "aten::tan", INT_OR_FLOAT),
+    (&["torch._sym_tanh"], "aten::tanh", INT_OR_FLOAT),
+    (&["torch._sym_asin"], "aten::asin", INT_OR_FLOAT),
+    (&["torch._sym_acos"], "aten::acos", INT_OR_FLOAT),
+    (&["torch._sym_atan"], "aten::atan", INT_OR_FLOAT),
+    (&["torch._sym_exp"], "aten::exp", INT_OR_FLOAT),
+    (&["torch._sym_log"], "aten::log", INT_OR_FLOAT),
+    (&["torch._sym_asinh"], "aten::asinh", INT_OR_FLOAT),
 ];
 
 /// The operators that the lowering of control flow needs.

@@ -75,13 +75,13 @@ const ANALYZED: &[(&str, fn() -> ResultShapes)] = &[
     ("aten::element_size", || ResultShapes::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
     ("prim::dtype", || ResultShapes::int(|cx| Some(Dim::Known(cx.dtype(0)?.scalar_type())))),
     ("prim::itemsize", || ResultShapes::int(|cx| Some(Dim::Known(cx.dtype(0)?.size() as i64)))),
-    ("prim::is_cpu", || asked(|t| Some(t.device?.is_cpu()))),
-    ("prim::is_cuda", || asked(|t| t.device?.is_cpu().then_some(false))),
-    ("prim::requires_grad", || asked(|t| t.requires_grad)),
+    ("prim::is_cpu", || tensor_query(|t| Some(t.device?.is_cpu()))),
+    ("prim::is_cuda", || tensor_query(|t| t.device?.is_cpu().then_some(false))),
+    ("prim::requires_grad", || tensor_query(|t| t.requires_grad)),
 ];
 
 /// A rule for a question about the first operand.
-fn asked(answer: fn(&TensorFact) -> Option<bool>) -> ResultShapes {
+fn tensor_query(answer: fn(&TensorFact) -> Option<bool>) -> ResultShapes {
     ResultShapes::from(move |cx| match cx.fact(0) {
         Fact::Tensor(t) => Some(Fact::Bool(answer(t)?)),
         _ => None,
@@ -149,7 +149,7 @@ fn sizes() -> Vec<OpDef> {
         OpDef::named("aten::is_contiguous")
             .with(Doc("Whether the tensor is contiguous: row-major without gaps."))
             .with(sample())
-            .with(asked(|t| (t.strides == Strides::Contiguous).then_some(true)))
+            .with(tensor_query(|t| (t.strides == Strides::Contiguous).then_some(true)))
             .with(result_of(|t| IValue::Bool(t.is_contiguous()))),
         OpDef::overload("aten::is_contiguous", "memory_format")
             .with(Doc("Whether the tensor is contiguous in a memory format."))

@@ -115,7 +115,7 @@ const ABOVE: [[f64; 4]; 3] = [
     [0.53487893, 0.1298071, 0.065735949, -0.0015649758],
     [0.040121004, -0.0065914022, -0.0026286047, -0.0013441777],
 ];
-const BELOW: [[f64; 4]; 3] = [
+const LOWER_COEFFICIENTS: [[f64; 4]; 3] = [
     [1.0, 0.32668115, 0.10406089, 0.0014179084],
     [0.16639465, 0.020070113, -0.0035938915, -0.00058392623],
     [0.017050642, -0.0021309326, 0.00085092367, -1.5247877e-7],
@@ -139,7 +139,7 @@ fn slope(shape: f64, x: f64) -> f64 {
         let (u, v) = (ratio.ln(), shape.ln());
         let row = |row: &[f64; 4]| row.iter().rev().fold(0.0, |sum, c| sum * v + c);
         let polynomial = |rows: &[[f64; 4]; 3]| rows.iter().rev().fold(0.0, |sum, r| sum * u + row(r));
-        (polynomial(&ABOVE) / polynomial(&BELOW)).exp()
+        (polynomial(&ABOVE) / polynomial(&LOWER_COEFFICIENTS)).exp()
     }
 }
 

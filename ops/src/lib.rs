@@ -11,6 +11,7 @@ mod autograd;
 mod compute;
 mod counts;
 mod create;
+pub mod decompositions;
 mod dict;
 mod exported;
 mod facts;

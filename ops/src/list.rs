@@ -242,7 +242,7 @@ fn searches() -> Vec<OverloadRow> {
             cx.ret(at as i64);
             Ok(())
         })
-        .over(Elem::LISTED)
+        .over(Elem::LIST_ELEMENTS)
         .raises()
         .sample(and_own),
         row("aten::count", "{}", "The number of elements equal to `el`.", |cx| {
@@ -254,7 +254,7 @@ fn searches() -> Vec<OverloadRow> {
             cx.ret(n);
             Ok(())
         })
-        .over(Elem::LISTED)
+        .over(Elem::LIST_ELEMENTS)
         .raises()
         .sample(and_elem),
         row("aten::remove", "{}", "Removes the first element equal to `el`.", |cx| {
@@ -263,15 +263,15 @@ fn searches() -> Vec<OverloadRow> {
             drop(old);
             Ok(())
         })
-        .over(Elem::LISTED)
+        .over(Elem::LIST_ELEMENTS)
         .raises()
         .sample(and_own),
         row("aten::eq", "{}_list", "Whether two lists have equal elements.", |cx| same(cx, true))
-            .over(Elem::LISTED)
+            .over(Elem::LIST_ELEMENTS)
             .raises()
             .sample(two),
         row("aten::ne", "{}_list", "Whether two lists are not equal.", |cx| same(cx, false))
-            .over(Elem::LISTED)
+            .over(Elem::LIST_ELEMENTS)
             .raises()
             .sample(two),
     ]
@@ -357,12 +357,12 @@ fn folds() -> Vec<OverloadRow> {
             .raises()
             .sample(filled),
         row("prim::min", "{}_list", "The smaller of two lists, compared element by element.", |cx| {
-            lesser(cx, false)
+            smaller_list(cx, false)
         })
         .over(NUMBERS)
         .sample(two),
         row("prim::max", "{}_list", "The larger of two lists, compared element by element.", |cx| {
-            lesser(cx, true)
+            smaller_list(cx, true)
         })
         .over(NUMBERS)
         .sample(two),
@@ -405,7 +405,7 @@ fn extreme(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
 }
 
 /// Returns a copy of the lexicographically smaller (or larger) list.
-fn lesser(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
+fn smaller_list(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
     let (l, r) = (cx.list(0)?.to_vec(), cx.list(1)?.to_vec());
     let unequal = l.iter().zip(&r).find(|(x, y)| !x.equals(y).unwrap_or(false));
     let take_right = match unequal {
@@ -424,8 +424,8 @@ fn sorts() -> Vec<OverloadRow> {
     let copied = "A sorted copy; equal elements keep their order, NaN goes last.";
     let with_flag = |g: &mut Gen<'_>, elem: Elem| vec![elem.list(g, 0), IValue::Bool(g.flag())];
     vec![
-        row("aten::sort", "{}", in_place, sort_in_place).over(Elem::LISTED).raises().sample(with_flag),
-        row("aten::sorted", "{}", copied, sorted).over(Elem::LISTED).raises().sample(one),
+        row("aten::sort", "{}", in_place, sort_in_place).over(Elem::LIST_ELEMENTS).raises().sample(with_flag),
+        row("aten::sorted", "{}", copied, sorted).over(Elem::LIST_ELEMENTS).raises().sample(one),
         row("aten::sort", "any", in_place, sort_in_place)
             .raises()
             .sample(|g, _| vec![pairs(g), IValue::Bool(g.flag())]),

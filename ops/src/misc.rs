@@ -12,7 +12,7 @@ use flambeau_tensor::promote::{Promotion, can_cast, promote};
 use flambeau_tensor::{DType, Device};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-fn give(cx: &mut KernelCx<'_>, value: impl Into<IValue>) -> KernelResult {
+fn return_value(cx: &mut KernelCx<'_>, value: impl Into<IValue>) -> KernelResult {
     cx.ret(value);
     Ok(())
 }
@@ -50,20 +50,20 @@ fn values() -> Vec<OverloadRow> {
                 return Err(KernelError::input("Unwrapping null optional"));
             }
             let value = cx.take(0);
-            give(cx, value)
+            return_value(cx, value)
         })
         .raises()
         .sample(|g, _| vec![Elem::Int.draw(g)]),
         row("aten::hash", "generic", "A number that is equal for equal values.", |cx| {
             let hash = hash(cx.arg(0)?)?;
-            give(cx, hash)
+            return_value(cx, hash)
         })
         // The hash of a tensor is derived from its address.
         .effects(Effects::RAISES | Effects::RANDOM)
         .sample(|g, _| vec![Elem::Str.draw(g)]),
         row("prim::id", "", "A number that is unique among live objects.", |cx| {
             let id = cx.arg(0)?.identity().unwrap_or(0);
-            give(cx, id as i64)
+            return_value(cx, id as i64)
         })
         .effects(Effects::RANDOM)
         .sample(|_, _| vec![IValue::None]),
@@ -71,7 +71,7 @@ fn values() -> Vec<OverloadRow> {
             "aten::has_torch_function",
             "",
             "Whether arguments override operators; here they never do.",
-            |cx| give(cx, false),
+            |cx| return_value(cx, false),
         ),
     ]
 }
@@ -86,7 +86,7 @@ fn ranges() -> Vec<OverloadRow> {
             .sample(range_args),
         row("aten::__derive_index", "", "Element `index` of a range: `start + index * step`.", |cx| {
             let (index, start, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
-            give(cx, start.wrapping_add(index.wrapping_mul(step)))
+            return_value(cx, start.wrapping_add(index.wrapping_mul(step)))
         })
         .sample(range_args),
         row("aten::__round_to_zero_floordiv", "int", "`a / b`, rounded towards zero.", |cx| {
@@ -94,14 +94,14 @@ fn ranges() -> Vec<OverloadRow> {
             if b == 0 {
                 return Err(KernelError::input("division by 0"));
             }
-            give(cx, a.wrapping_div(b))
+            return_value(cx, a.wrapping_div(b))
         })
         .raises()
         .sample(|g, _| vec![IValue::Int(g.int(-9, 9)), IValue::Int([1, 2, -3][g.below(3)])]),
         row("aten::Size", "", "Sizes, as a list of integers.", |cx| {
             check_values_fit(cx.list(0)?.len())?;
             let list = cx.list(0)?.copy();
-            give(cx, list)
+            return_value(cx, list)
         })
         .sample(|g, _| vec![Elem::Int.list(g, 0)]),
         row("aten::_size_if_not_equal", "", "The first sizes if the second differ, else `None`.", |cx| {
@@ -121,13 +121,13 @@ fn range_length(cx: &mut KernelCx<'_>) -> KernelResult {
         0 => return Err(KernelError::input("range() arg 3 must not be zero")),
         1.. if lo < hi => hi.wrapping_sub(lo),
         ..0 if lo > hi => lo.wrapping_sub(hi),
-        _ => return give(cx, 0i64),
+        _ => return return_value(cx, 0i64),
     };
     // Unsigned arithmetic, so that neither the distance nor the step overflows.
     let length = (span as u64 - 1) / step.unsigned_abs() + 1;
     let length = i64::try_from(length)
         .map_err(|_| KernelError::limit("a range has more elements than an int can count"))?;
-    give(cx, length)
+    return_value(cx, length)
 }
 
 fn device_arg(_: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
@@ -137,7 +137,7 @@ fn device_arg(_: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
 fn device_by_name() -> OverloadRow {
     row("aten::device", "", "A device by name: `cpu`, `cuda:1`.", |cx| {
         let device = parsed(cx.string(0)?)?;
-        give(cx, device)
+        return_value(cx, device)
     })
     .raises()
     .sample(|g, _| vec![IValue::str(["cpu", "cuda:1"][g.below(2)])])
@@ -154,23 +154,23 @@ fn devices() -> Vec<OverloadRow> {
                     .try_into()
                     .map_err(|_| KernelError::input(format!("no device has the number {index}")))?,
             );
-            give(cx, device)
+            return_value(cx, device)
         })
         .raises()
         .sample(|g, _| vec![IValue::str("cuda"), IValue::Int(g.int(0, 3))]),
         row("aten::eq", "device", "`a == b`.", |cx| {
             let same = cx.device(0)? == cx.device(1)?;
-            give(cx, same)
+            return_value(cx, same)
         })
         .sample(both),
         row("aten::ne", "device", "`a != b`.", |cx| {
             let differ = cx.device(0)? != cx.device(1)?;
-            give(cx, differ)
+            return_value(cx, differ)
         })
         .sample(both),
         row("prim::type", "", "The name of a device's type.", |cx| {
             let name = cx.device(0)?.type_name();
-            give(cx, name)
+            return_value(cx, name)
         })
         .sample(device_arg),
         row("prim::index", "", "A device's number, if it has one.", |cx| {
@@ -206,32 +206,32 @@ fn enums() -> Vec<OverloadRow> {
     vec![
         row("prim::EnumName", "", "The name of an enum's member.", |cx| {
             let name = member(cx, 0)?.name();
-            give(cx, name.as_str())
+            return_value(cx, name.as_str())
         })
         .sample(|g, _| vec![member_of(Elem::Int.draw(g))]),
         row("prim::EnumValue", "{}", "The value of an enum's member.", |cx| {
             let value = member(cx, 0)?.value().clone();
-            give(cx, value)
+            return_value(cx, value)
         })
         .over(with_value)
         .sample(|g, elem| vec![member_of(elem.draw(g))]),
         row("aten::eq", "enum", "Whether both are the same member of one enum.", |cx| {
             let same = member(cx, 0)?.same_member(&member(cx, 1)?);
-            give(cx, same)
+            return_value(cx, same)
         })
         .sample(pair),
         row("aten::ne", "enum", "Whether they are different members.", |cx| {
             let same = member(cx, 0)?.same_member(&member(cx, 1)?);
-            give(cx, !same)
+            return_value(cx, !same)
         })
         .sample(pair),
     ]
 }
 
 fn session() -> Vec<OverloadRow> {
-    let never = |name, doc| row(name, "", doc, |cx: &mut KernelCx<'_>| give(cx, false));
+    let never = |name, doc| row(name, "", doc, |cx: &mut KernelCx<'_>| return_value(cx, false));
     vec![
-        row("aten::is_scripting", "", "True: the program is compiled.", |cx| give(cx, true)),
+        row("aten::is_scripting", "", "True: the program is compiled.", |cx| return_value(cx, true)),
         never("aten::is_autocast_enabled", "False: there is no automatic mixed precision."),
         never("aten::is_autocast_cpu_enabled", "False: there is no automatic mixed precision."),
         never("aten::_get_tracing_state", "False: a compiled program is not being traced."),
@@ -240,7 +240,7 @@ fn session() -> Vec<OverloadRow> {
         never("aten::_use_cudnn_rnn_flatten_weight", "False."),
         row("aten::is_grad_enabled", "", "Whether gradient recording is enabled.", |cx| {
             let enabled = cx.host().grad_enabled();
-            give(cx, enabled)
+            return_value(cx, enabled)
         })
         .effects(Effects::IO),
         row("aten::set_grad_enabled", "", "Enables or disables gradient recording.", |cx| {
@@ -265,7 +265,7 @@ fn session() -> Vec<OverloadRow> {
         .sample(|g, _| vec![Elem::Str.draw(g), Elem::Int.draw(g)]),
         row("prim::TimePoint", "", "Nanoseconds since an unspecified time.", |cx| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            give(cx, since.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)))
+            return_value(cx, since.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)))
         })
         .effects(Effects::IO | Effects::RANDOM),
         row("aten::_print", "", "Prints a string as it is.", |cx| {
@@ -296,7 +296,7 @@ fn generators() -> Vec<OverloadRow> {
         row("aten::Generator", "", "A new generator of random numbers.", |cx| {
             let device = cx.opt_device(0)?.unwrap_or(Device::CPU);
             let seed = cx.opt_int(1)?.map_or(Host::SEED, |seed| seed as u64);
-            give(cx, Generator::new(device, seed))
+            return_value(cx, Generator::new(device, seed))
         })
         .effects(Effects::RANDOM),
         row("aten::manual_seed", "", "Reseeds the session's generator.", |cx| {
@@ -308,13 +308,13 @@ fn generators() -> Vec<OverloadRow> {
         row("aten::manual_seed", "generator", "Reseeds a generator and returns it.", |cx| {
             let (generator, seed) = (cx.generator(0)?, cx.int(1)?);
             generator.reseed(seed as u64);
-            give(cx, generator)
+            return_value(cx, generator)
         })
         .effects(Effects::IO)
         .sample(generator_arg),
         row("aten::initial_seed", "", "The seed of a generator.", |cx| {
             let seed = cx.generator(0)?.seed();
-            give(cx, seed as i64)
+            return_value(cx, seed as i64)
         })
         .effects(Effects::IO)
         .sample(generator_arg),
@@ -325,7 +325,7 @@ fn generators() -> Vec<OverloadRow> {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             generator.reseed(seed);
-            give(cx, seed as i64)
+            return_value(cx, seed as i64)
         })
         .effects(Effects::IO)
         .sample(generator_arg),
@@ -341,7 +341,7 @@ fn wait(cx: &mut KernelCx<'_>) -> KernelResult {
         }
     };
     match future.wait() {
-        Ok(value) => give(cx, value),
+        Ok(value) => return_value(cx, value),
         Err(error) => Err(match (error.downcast_ref::<ExecError>(), error.downcast_ref::<KernelError>()) {
             (Some(e), _) => KernelError::of_task(e),
             (_, Some(e)) => e.clone(),
@@ -359,22 +359,22 @@ fn dtypes() -> Vec<OverloadRow> {
     vec![
         row("aten::promote_types", "", "The promoted dtype of two dtypes.", |cx| {
             let dtype = promote(cx.dtype(0)?, cx.dtype(1)?);
-            give(cx, dtype.scalar_type())
+            return_value(cx, dtype.scalar_type())
         })
         .sample(dtype_args),
         row("aten::can_cast", "", "Whether one dtype can be cast to another.", |cx| {
             let can = can_cast(cx.dtype(0)?, cx.dtype(1)?);
-            give(cx, can)
+            return_value(cx, can)
         })
         .sample(dtype_args),
         row("aten::result_type", "Scalar_Scalar", "The promoted dtype of two numbers.", |cx| {
             let both = Promotion::new().scalar(cx.scalar(0)?).scalar(cx.scalar(1)?);
             let dtype = both.result().ok_or_else(|| KernelError::input("at least one number is expected"))?;
-            give(cx, dtype.scalar_type())
+            return_value(cx, dtype.scalar_type())
         }),
         row("aten::get_autocast_dtype", "", "The type automatic mixed precision would use.", |cx| {
             let dtype = if parsed(cx.string(0)?)?.is_cpu() { DType::BF16 } else { DType::F16 };
-            give(cx, dtype.scalar_type())
+            return_value(cx, dtype.scalar_type())
         })
         .raises()
         .sample(|_, _| vec![IValue::str("cpu")]),

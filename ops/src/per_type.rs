@@ -24,7 +24,7 @@ pub(crate) enum Elem {
 
 impl Elem {
     /// Element types that lists have overloads for.
-    pub(crate) const LISTED: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Str, Elem::Tensor];
+    pub(crate) const LIST_ELEMENTS: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Str, Elem::Tensor];
     /// Key types of dictionaries.
     pub(crate) const KEYS: &[Elem] =
         &[Elem::Str, Elem::Int, Elem::Bool, Elem::Float, Elem::Complex, Elem::Tensor];
@@ -86,7 +86,7 @@ impl Elem {
 }
 
 /// Draws arguments for a type.
-type Make = fn(&mut Gen<'_>, Elem) -> Vec<IValue>;
+type SampleFn = fn(&mut Gen<'_>, Elem) -> Vec<IValue>;
 
 /// An operator, or one per type.
 pub(crate) struct OverloadRow {
@@ -95,12 +95,12 @@ pub(crate) struct OverloadRow {
     doc: &'static str,
     over: &'static [Elem],
     effects: Effects,
-    make: Option<Make>,
+    make: Option<SampleFn>,
     fast: Option<FastPath>,
-    how: How,
+    how: SamplePlan,
 }
 
-enum How {
+enum SamplePlan {
     Run(Kernel),
     Intrinsic(Intrinsic),
 }
@@ -112,7 +112,7 @@ pub(crate) fn row(
     doc: &'static str,
     run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
 ) -> OverloadRow {
-    let (over, how) = (&[Elem::Int], How::Run(kernel(run)));
+    let (over, how) = (&[Elem::Int], SamplePlan::Run(kernel(run)));
     OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, fast: None, how }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn machine(
     is: Intrinsic,
 ) -> OverloadRow {
     let over = &[Elem::Int];
-    let how = How::Intrinsic(is);
+    let how = SamplePlan::Intrinsic(is);
     OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, fast: None, how }
 }
 
@@ -147,7 +147,7 @@ impl OverloadRow {
     }
 
     /// Sets the generator of sample arguments; remaining arguments get their defaults.
-    pub(crate) fn sample(mut self, make: Make) -> OverloadRow {
+    pub(crate) fn sample(mut self, make: SampleFn) -> OverloadRow {
         self.make = Some(make);
         self
     }
@@ -177,8 +177,8 @@ impl OverloadRow {
             None => def,
         };
         match &self.how {
-            How::Run(kernel) => def.with(kernel.clone()),
-            How::Intrinsic(intrinsic) => def.intrinsic(*intrinsic),
+            SamplePlan::Run(kernel) => def.with(kernel.clone()),
+            SamplePlan::Intrinsic(intrinsic) => def.intrinsic(*intrinsic),
         }
     }
 }

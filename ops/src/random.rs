@@ -13,7 +13,7 @@ use flambeau_ir::value::Generator;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::Float;
-use flambeau_tensor::random::{Engine, Law, fill, permutation};
+use flambeau_tensor::random::{Distribution, Engine, fill, permutation};
 use flambeau_tensor::{
     DType, Element, MemoryFormat, Scalar, Tensor, access, broadcast_shapes, check_budget, dispatch,
 };
@@ -32,15 +32,15 @@ pub(crate) fn with_engine<R>(generator: &Generator, f: impl FnOnce(&mut Engine) 
 }
 
 /// Fills a tensor from a distribution.
-pub(crate) fn drawn(target: Tensor, law: Law, generator: &Generator) -> Computed {
+pub(crate) fn drawn(target: Tensor, law: Distribution, generator: &Generator) -> Computed {
     with_engine(generator, |engine| fill(&target, law, engine))?;
     Ok(target)
 }
 
-type LawOf = fn(&KernelCx<'_>, DType) -> Result<Law, KernelError>;
+type DistributionFn = fn(&KernelCx<'_>, DType) -> Result<Distribution, KernelError>;
 
-const UNIT: Law = Law::Uniform { from: 0.0, to: 1.0 };
-const STANDARD: Law = Law::Normal { mean: 0.0, std: 1.0 };
+const UNIT: Distribution = Distribution::Uniform { from: 0.0, to: 1.0 };
+const STANDARD: Distribution = Distribution::Normal { mean: 0.0, std: 1.0 };
 
 /// An operator that draws a tensor like its first argument: name, overload, `out=` overload, position of the generator,
 /// distribution.
@@ -50,7 +50,7 @@ struct Filling {
     out: &'static str,
     generator: usize,
     doc: &'static str,
-    law: LawOf,
+    law: DistributionFn,
     sample: &'static [f64],
 }
 
@@ -61,7 +61,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 3,
         doc: "Uniformly distributed numbers between `from` and `to`.",
-        law: |cx, _| Ok(Law::Uniform { from: cx.float(1)?, to: cx.float(2)? }),
+        law: |cx, _| Ok(Distribution::Uniform { from: cx.float(1)?, to: cx.float(2)? }),
         sample: &[],
     },
     Filling {
@@ -70,7 +70,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 3,
         doc: "Normally distributed numbers.",
-        law: |cx, _| Ok(Law::Normal { mean: cx.float(1)?, std: cx.float(2)? }),
+        law: |cx, _| Ok(Distribution::Normal { mean: cx.float(1)?, std: cx.float(2)? }),
         sample: &[],
     },
     Filling {
@@ -79,7 +79,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 3,
         doc: "Samples of the log-normal distribution.",
-        law: |cx, _| Ok(Law::LogNormal { mean: cx.float(1)?, std: cx.float(2)? }),
+        law: |cx, _| Ok(Distribution::LogNormal { mean: cx.float(1)?, std: cx.float(2)? }),
         sample: &[],
     },
     Filling {
@@ -88,7 +88,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 3,
         doc: "Samples of the Cauchy distribution.",
-        law: |cx, _| Ok(Law::Cauchy { median: cx.float(1)?, sigma: cx.float(2)? }),
+        law: |cx, _| Ok(Distribution::Cauchy { median: cx.float(1)?, sigma: cx.float(2)? }),
         sample: &[],
     },
     Filling {
@@ -97,7 +97,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 2,
         doc: "Samples of the exponential distribution.",
-        law: |cx, _| Ok(Law::Exponential { rate: cx.float(1)? }),
+        law: |cx, _| Ok(Distribution::Exponential { rate: cx.float(1)? }),
         sample: &[],
     },
     Filling {
@@ -106,7 +106,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 2,
         doc: "Samples of the geometric distribution.",
-        law: |cx, _| Ok(Law::Geometric { p: cx.float(1)? }),
+        law: |cx, _| Ok(Distribution::Geometric { p: cx.float(1)? }),
         sample: &[0.5],
     },
     Filling {
@@ -115,7 +115,7 @@ const FILLINGS: &[Filling] = &[
         out: "float_out",
         generator: 2,
         doc: "1 with probability `p`, else 0.",
-        law: |cx, _| Ok(Law::Bernoulli { p: cx.float(1)? }),
+        law: |cx, _| Ok(Distribution::Bernoulli { p: cx.float(1)? }),
         sample: &[0.5],
     },
     Filling {
@@ -124,7 +124,7 @@ const FILLINGS: &[Filling] = &[
         out: "out",
         generator: 1,
         doc: "Random integers from 0 to the largest number up to which the dtype represents all integers.",
-        law: |_, _| Ok(Law::Natural),
+        law: |_, _| Ok(Distribution::Natural),
         sample: &[],
     },
     Filling {
@@ -133,7 +133,7 @@ const FILLINGS: &[Filling] = &[
         out: "to_out",
         generator: 2,
         doc: "Random integers from 0 to `to` (excluded).",
-        law: |cx, dtype| Ok(Law::between(dtype, 0, Some(cx.int(1)?))?),
+        law: |cx, dtype| Ok(Distribution::between(dtype, 0, Some(cx.int(1)?))?),
         sample: &[7.0],
     },
     Filling {
@@ -142,7 +142,7 @@ const FILLINGS: &[Filling] = &[
         out: "from_out",
         generator: 3,
         doc: "Random integers from `from` to `to` (excluded).",
-        law: |cx, dtype| Ok(Law::between(dtype, cx.int(1)?, cx.opt_int(2)?)?),
+        law: |cx, dtype| Ok(Distribution::between(dtype, cx.int(1)?, cx.opt_int(2)?)?),
         sample: &[2.0, 7.0],
     },
 ];
@@ -186,7 +186,7 @@ fn fillings() -> Vec<OpDef> {
             .with(Sample::tensors(1).floats().not_differentiable())
             .with(crate::support::into_out(|cx| {
                 let x = cx.tensor(0)?;
-                let law = Law::Normal { mean: cx.float(1)?, std: cx.float(2)? };
+                let law = Distribution::Normal { mean: cx.float(1)?, std: cx.float(2)? };
                 drawn(x.empty_like(x.dtype())?, law, &cx.generator(3)?)
             })),
     );
@@ -200,7 +200,7 @@ struct Factory {
     size: usize,
     generator: Option<usize>,
     options: usize,
-    law: LawOf,
+    law: DistributionFn,
 }
 
 const fn factory(
@@ -209,7 +209,7 @@ const fn factory(
     size: usize,
     generator: Option<usize>,
     options: usize,
-    law: LawOf,
+    law: DistributionFn,
 ) -> Factory {
     Factory { name, overload, size, generator, options, law }
 }
@@ -219,14 +219,18 @@ const FACTORIES: &[Factory] = &[
     factory("rand", "generator", 0, Some(1), 2, |_, _| Ok(UNIT)),
     factory("randn", "", 0, None, 1, |_, _| Ok(STANDARD)),
     factory("randn", "generator", 0, Some(1), 2, |_, _| Ok(STANDARD)),
-    factory("randint", "", 1, None, 2, |cx, dtype| Ok(Law::between(dtype, 0, Some(cx.int(0)?))?)),
-    factory("randint", "generator", 1, Some(2), 3, |cx, dtype| Ok(Law::between(dtype, 0, Some(cx.int(0)?))?)),
-    factory("randint", "low", 2, None, 3, |cx, dtype| Ok(Law::between(dtype, cx.int(0)?, Some(cx.int(1)?))?)),
+    factory("randint", "", 1, None, 2, |cx, dtype| Ok(Distribution::between(dtype, 0, Some(cx.int(0)?))?)),
+    factory("randint", "generator", 1, Some(2), 3, |cx, dtype| {
+        Ok(Distribution::between(dtype, 0, Some(cx.int(0)?))?)
+    }),
+    factory("randint", "low", 2, None, 3, |cx, dtype| {
+        Ok(Distribution::between(dtype, cx.int(0)?, Some(cx.int(1)?))?)
+    }),
     factory("randint", "low_generator", 2, Some(3), 4, |cx, dtype| {
-        Ok(Law::between(dtype, cx.int(0)?, Some(cx.int(1)?))?)
+        Ok(Distribution::between(dtype, cx.int(0)?, Some(cx.int(1)?))?)
     }),
     factory("normal", "float_float", 2, Some(3), 4, |cx, _| {
-        Ok(Law::Normal { mean: cx.float(0)?, std: cx.float(1)? })
+        Ok(Distribution::Normal { mean: cx.float(0)?, std: cx.float(1)? })
     }),
 ];
 
@@ -266,7 +270,7 @@ fn factories() -> Vec<OpDef> {
 
 /// Draws a tensor with the sizes (and, if dense, strides) of another: `(self, numbers…, dtype, layout, device,
 /// pin_memory, memory_format)`.
-fn like(cx: &KernelCx<'_>, options: usize, law: LawOf) -> Computed {
+fn like(cx: &KernelCx<'_>, options: usize, law: DistributionFn) -> Computed {
     check_device(cx, options + 2)?;
     let x = cx.tensor(0)?;
     let dtype = cx.opt_dtype(options)?.unwrap_or(x.dtype());
@@ -279,11 +283,13 @@ fn like(cx: &KernelCx<'_>, options: usize, law: LawOf) -> Computed {
 }
 
 fn likes() -> Vec<OpDef> {
-    let rows: [(&str, &str, usize, LawOf); 4] = [
+    let rows: [(&str, &str, usize, DistributionFn); 4] = [
         ("rand_like", "", 1, |_, _| Ok(UNIT)),
         ("randn_like", "", 1, |_, _| Ok(STANDARD)),
-        ("randint_like", "", 2, |cx, dtype| Ok(Law::between(dtype, 0, Some(cx.int(1)?))?)),
-        ("randint_like", "low_dtype", 3, |cx, dtype| Ok(Law::between(dtype, cx.int(1)?, Some(cx.int(2)?))?)),
+        ("randint_like", "", 2, |cx, dtype| Ok(Distribution::between(dtype, 0, Some(cx.int(1)?))?)),
+        ("randint_like", "low_dtype", 3, |cx, dtype| {
+            Ok(Distribution::between(dtype, cx.int(1)?, Some(cx.int(2)?))?)
+        }),
     ];
     let mut defs = Vec::new();
     for (name, overload, options, law) in rows {
@@ -349,7 +355,7 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
         }
     }
     let spread = if std.is_some() { 1.0 } else { cx.float(1)? };
-    let law = Law::Normal { mean: 0.0, std: spread };
+    let law = Distribution::Normal { mean: 0.0, std: spread };
     let base = drawn(Tensor::zeros(&sizes, dtype)?, law, &cx.generator(2)?)?;
     let scaled = match &std {
         Some(s) => dispatch!(carried_floats_complex, dtype, "normal", T => {
@@ -497,8 +503,11 @@ fn without_replacement(
     count: usize,
     generator: &Generator,
 ) -> Result<Vec<i64>, KernelError> {
-    let times =
-        drawn(Tensor::zeros(weights.sizes(), weights.dtype())?, Law::Exponential { rate: 1.0 }, generator)?;
+    let times = drawn(
+        Tensor::zeros(weights.sizes(), weights.dtype())?,
+        Distribution::Exponential { rate: 1.0 },
+        generator,
+    )?;
     let keys: Vec<f64> =
         dispatch!(floats, weights.dtype(), "multinomial", T => access::read::<T, _>(&times, |times| {
             let keyed = rows.iter().zip(times.data());

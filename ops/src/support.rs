@@ -124,7 +124,7 @@ pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'st
 fn into_out_of(f: Compute<Tensor>, rules: OutRules) -> Kernel {
     kernel(move |cx| {
         let result = f(cx)?;
-        give_out(cx, &[result], rules)
+        resize_and_copy_to_outputs(cx, &[result], rules)
     })
 }
 
@@ -210,7 +210,11 @@ impl OutRules {
 }
 
 /// Stores results in the last arguments, which are resized, and returns them.
-fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor], rules: OutRules) -> Result<(), KernelError> {
+fn resize_and_copy_to_outputs(
+    cx: &mut KernelCx<'_>,
+    results: &[Tensor],
+    rules: OutRules,
+) -> Result<(), KernelError> {
     let first = cx.n_args().saturating_sub(results.len());
     for (i, result) in results.iter().enumerate() {
         let target = cx.tensor(first + i)?.clone();
@@ -237,7 +241,7 @@ fn into_out_without_options(f: Compute<Tensor>, at: usize) -> Kernel {
         let at = at.min(full.len());
         full.splice(at..at, [dtype, IValue::None, IValue::None, IValue::None]);
         let result = f(&KernelCx::new(&mut full, &mut Rets::new(), site, host))?;
-        give_out(cx, &[result], OutRules::default())
+        resize_and_copy_to_outputs(cx, &[result], OutRules::default())
     })
 }
 
@@ -252,7 +256,7 @@ fn into_out_typed(f: Compute<Tensor>, at: usize, rules: OutRules) -> Kernel {
         }
         let result = f(cx)?;
         // An explicit dtype must be that of the output.
-        give_out(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
+        resize_and_copy_to_outputs(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
     })
 }
 
@@ -351,7 +355,7 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
 }
 
 impl<'a> OpSpec<'a> {
-    /// Sets the name of the `out=` overload if it does not follow [`usual_outs`].
+    /// Sets the name of the `out=` overload if it does not follow [`candidate_out_overloads`].
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
         self
@@ -451,7 +455,7 @@ impl<'a> OpSpec<'a> {
             let f = f.clone();
             kernel(move |cx| {
                 let results = f(cx)?;
-                give_out(cx, &results, rules)
+                resize_and_copy_to_outputs(cx, &results, rules)
             })
         };
         self.defs(&functional, &|_| None, &into)
@@ -549,7 +553,7 @@ impl<'a> OpSpec<'a> {
         let outs = match (self.has_out, self.out) {
             (false, _) => Vec::new(),
             (true, Some(out)) => vec![out.to_owned()],
-            (true, None) => usual_outs(self.overload),
+            (true, None) => candidate_out_overloads(self.overload),
         };
         let mut defs = Vec::new();
         for name in full_names(self.names) {
@@ -596,7 +600,7 @@ pub(crate) fn into_outputs(
 }
 
 /// Returns the possible overload names of an `out=` variant; the declaration determines which of them exist.
-fn usual_outs(overload: &str) -> Vec<String> {
+fn candidate_out_overloads(overload: &str) -> Vec<String> {
     match overload {
         "" => vec!["out".to_owned()],
         "Tensor" => vec!["out".to_owned(), "Tensor_out".to_owned()],

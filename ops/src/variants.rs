@@ -43,7 +43,7 @@ const VARIANTS: &[(&str, &str)] = &[
 ];
 
 /// In-place operators for which no other operator computes the same in new memory.
-const ALONE: &[&str] = &[
+const WITHOUT_COUNTERPART: &[&str] = &[
     "aten::_fill_mem_eff_dropout_mask_",
     "aten::_no_grad_fill_",
     "aten::_no_grad_normal_",
@@ -71,7 +71,7 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
     for (in_place, function) in VARIANTS {
         builder.facet(in_place, InplaceOf::named(function));
     }
-    for in_place in ALONE {
+    for in_place in WITHOUT_COUNTERPART {
         builder.facet(in_place, InplaceOf::NoVariant);
     }
 }

@@ -36,9 +36,9 @@ impl<'a> ReadGuards<'a> {
     /// Locks two storages, which may be the same, in the order of their addresses.
     #[inline]
     pub(crate) fn new(a: &'a Storage, b: &'a Storage) -> ReadGuards<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         let (first, second) = match a.address().cmp(&b.address()) {
             std::cmp::Ordering::Less => (a, Some(b)),
@@ -63,7 +63,7 @@ impl Drop for ReadGuards<'_> {
     #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         // SAFETY: `new` took these locks.
         unsafe {
@@ -81,9 +81,9 @@ pub(crate) struct ReadThree<'a>([Option<&'a Storage>; 3]);
 impl<'a> ReadThree<'a> {
     /// Locks storages, some of which may be the same, in the order of their addresses.
     pub(crate) fn new(mut storages: [&'a Storage; 3]) -> ReadThree<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         for (i, j) in [(0, 1), (1, 2), (0, 1)] {
             if storages[i].address() > storages[j].address() {
@@ -100,7 +100,7 @@ impl<'a> ReadThree<'a> {
 impl Drop for ReadThree<'_> {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         for storage in self.0.iter().rev().flatten() {
             // SAFETY: `new` took these locks.
@@ -121,9 +121,9 @@ impl<'a> ReadFew<'a> {
     /// time.
     #[inline(always)]
     pub(crate) fn new(metas: &[&'a Meta]) -> ReadFew<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         let mut held: SmallVec<[&Storage; 8]> = SmallVec::new();
         for meta in metas {
@@ -144,7 +144,7 @@ impl Drop for ReadFew<'_> {
     #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         for storage in self.held.iter().rev() {
             // SAFETY: `new` took these locks.
@@ -206,9 +206,9 @@ impl<'a> WriteGuards<'a> {
     /// Returns an error if the target is protected from writes, or memory for the copy is exhausted.
     #[inline]
     pub(crate) fn new(target: &'a Storage, source: Option<&'a Storage>) -> Result<WriteGuards<'a>> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(1);
+            HELD_LOCK_SETS.set(1);
         }
         let source = source.filter(|source| !source.ptr_eq(target));
         match source {
@@ -250,7 +250,7 @@ impl Drop for WriteGuards<'_> {
     #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         // SAFETY: `new` took these locks.
         unsafe {
@@ -408,7 +408,7 @@ pub struct Guards<'a> {
 
 thread_local! {
     /// Number of sets of guards that this thread holds; more than one could deadlock.
-    static HELD: Cell<u32> = const { Cell::new(0) };
+    static HELD_LOCK_SETS: Cell<u32> = const { Cell::new(0) };
 }
 
 impl<'a> LockSet<'a> {
@@ -440,9 +440,9 @@ impl<'a> LockSet<'a> {
         if self.wanted.len() > 1 {
             self.order();
         }
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() + 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() + 1);
         }
         let mut guards = Guards { wanted: self.wanted, held: 0 };
         for at in 0..guards.wanted.len() {
@@ -508,7 +508,7 @@ impl Locked for Guards<'_> {
 impl Drop for Guards<'_> {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            HELD.set(HELD.get() - 1);
+            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
         }
         for &(storage, write) in self.wanted[..self.held].iter().rev() {
             // SAFETY: these are exactly the locks taken.

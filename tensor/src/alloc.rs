@@ -195,7 +195,7 @@ pub(crate) unsafe fn release(block: Block) {
     }
     let mut pool = POOL.get();
     if pool.is_null() {
-        pool = own_pool();
+        pool = thread_pool();
     }
     // SAFETY: a non-null `pool` is that of the recycler that this thread is in, or its own, and no other reference to it
     // exists, because `put` calls nothing else; the freed block is unused (the caller's contract).
@@ -218,17 +218,17 @@ unsafe fn system_release(block: Block) {
 thread_local! {
     /// The pool in use: a recycler's, or the thread's own once it exists.
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
-    static OWN: Own = const { Own(Cell::new(std::ptr::null_mut())) };
+    static THREAD_POOL: ThreadPool = const { ThreadPool(Cell::new(std::ptr::null_mut())) };
 }
 
 /// Bytes of free blocks that a thread keeps besides recyclers, and the largest block among them.
-const OWN_LIMIT: usize = 1 << 19;
-const OWN_LARGEST: usize = 1 << 16;
+const THREAD_POOL_BYTES: usize = 1 << 19;
+const THREAD_POOL_MAX_BLOCK: usize = 1 << 16;
 
 /// A thread's own pool, created when the thread first frees a block outside of recyclers.
-struct Own(Cell<*mut Pool>);
+struct ThreadPool(Cell<*mut Pool>);
 
-impl Drop for Own {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         let pool = self.0.get();
         if pool.is_null() {
@@ -237,17 +237,17 @@ impl Drop for Own {
         if POOL.get() == pool {
             POOL.set(std::ptr::null_mut());
         }
-        // SAFETY: the pool was leaked in `own_pool`, and `POOL` does not refer to it any more.
+        // SAFETY: the pool was leaked in `thread_pool`, and `POOL` does not refer to it any more.
         unsafe { Box::from_raw(pool) }.clear();
     }
 }
 
 /// Returns this thread's own pool, which is used from now on outside of recyclers; null while the thread exits.
 #[cold]
-fn own_pool() -> *mut Pool {
-    let own = OWN.try_with(|own| {
+fn thread_pool() -> *mut Pool {
+    let own = THREAD_POOL.try_with(|own| {
         if own.0.get().is_null() {
-            let pool = Pool { largest: OWN_LARGEST, remote: None, ..Pool::new(OWN_LIMIT) };
+            let pool = Pool { largest: THREAD_POOL_MAX_BLOCK, remote: None, ..Pool::new(THREAD_POOL_BYTES) };
             own.0.set(Box::leak(Box::new(pool)));
         }
         POOL.set(own.0.get());
@@ -259,10 +259,10 @@ fn own_pool() -> *mut Pool {
 /// Takes a block of the thread's own pool, for a recycler that has none of the class.
 #[inline]
 fn take_own(class: usize, size: usize) -> Option<Block> {
-    if size > OWN_LARGEST {
+    if size > THREAD_POOL_MAX_BLOCK {
         return None;
     }
-    let own = OWN.try_with(|own| own.0.get()).ok().filter(|own| !own.is_null())?;
+    let own = THREAD_POOL.try_with(|own| own.0.get()).ok().filter(|own| !own.is_null())?;
     // SAFETY: the pool lives until the thread ends, and only this thread uses it; `take_held` calls nothing else.
     unsafe { (*own).take_held(class) }
 }
@@ -286,10 +286,10 @@ struct Pool {
 /// caller of a run drops. Otherwise the pages of every run's results would be faulted in again, which takes longer than
 /// computing the results.
 #[derive(Clone)]
-pub(crate) struct RemoteFrees(Arc<Mutex<Inbox>>);
+pub(crate) struct RemoteFrees(Arc<Mutex<ReturnedBlocks>>);
 
 /// Blocks that were returned.
-struct Inbox {
+struct ReturnedBlocks {
     blocks: Vec<Block>,
     held: usize,
     /// Maximum bytes held; 0 once the recycler is dropped.
@@ -297,21 +297,21 @@ struct Inbox {
 }
 
 // SAFETY: the blocks are unused raw memory without other references; they may be freed from any thread.
-unsafe impl Send for Inbox {}
+unsafe impl Send for ReturnedBlocks {}
 
 /// Blocks from this size in bytes on return to their recycler. Smaller ones the system's allocator provides without a
 /// page fault.
-const LARGE: usize = 1 << 20;
+const RECYCLED_BLOCK_BYTES: usize = 1 << 20;
 
 impl RemoteFrees {
     fn new(limit: usize) -> RemoteFrees {
-        RemoteFrees(Arc::new(Mutex::new(Inbox { blocks: Vec::new(), held: 0, limit })))
+        RemoteFrees(Arc::new(Mutex::new(ReturnedBlocks { blocks: Vec::new(), held: 0, limit })))
     }
 
     /// Returns where to return a block of this size that was just allocated on this thread: `None` for small ones.
     #[inline]
     pub(crate) fn of(size: usize) -> Option<RemoteFrees> {
-        if size < LARGE { None } else { RemoteFrees::of_large() }
+        if size < RECYCLED_BLOCK_BYTES { None } else { RemoteFrees::of_large() }
     }
 
     fn of_large() -> Option<RemoteFrees> {
@@ -360,7 +360,7 @@ impl Pool {
     #[inline]
     fn take(&mut self, class: usize, size: usize) -> Option<Block> {
         let found = self.take_held(class);
-        if found.is_some() || size < LARGE {
+        if found.is_some() || size < RECYCLED_BLOCK_BYTES {
             return found;
         }
         self.fetch_returned();

@@ -11,14 +11,14 @@ use std::mem::MaybeUninit;
 use bytemuck::Pod;
 
 /// Ranges up to this size in bytes are processed in pieces: source and target together fit the L1 cache.
-pub(crate) const NEAR: usize = 16 << 10;
+pub(crate) const CACHED_COPY_BYTES: usize = 16 << 10;
 /// Bytes per piece: a multiple of the cache line.
 pub(crate) const PIECE: usize = 1536;
 
 /// Calls `each` with the offset and the length of every piece of a range.
 #[inline(always)]
 fn by_pieces(bytes: usize, each: impl Fn(usize, usize)) {
-    if bytes <= PIECE || bytes > NEAR {
+    if bytes <= PIECE || bytes > CACHED_COPY_BYTES {
         return each(0, bytes);
     }
     // Hidden from LLVM, which would merge the pieces into one call again.
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn runs_of_all_lengths_are_copied() {
-        for n in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7, NEAR, NEAR + 1] {
+        for n in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7, CACHED_COPY_BYTES, CACHED_COPY_BYTES + 1]
+        {
             let from: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
             let mut buffer = vec![MaybeUninit::new(255); n + 1];
             copy(&from, &mut buffer[..n]);

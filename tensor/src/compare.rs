@@ -84,7 +84,7 @@ pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Opt
     let mut found: Option<ElementMismatch> = None;
     each_pair(got, want, &mut |position, pair| {
         let difference = pair.difference();
-        if difference == 0.0 || difference <= atol + rtol * pair.want_magnitude() {
+        if difference == 0.0 || difference <= atol + rtol * pair.expected_magnitude() {
             return;
         }
         match &mut found {
@@ -141,7 +141,7 @@ impl Pair {
         }
     }
 
-    fn want_magnitude(&self) -> f64 {
+    fn expected_magnitude(&self) -> f64 {
         match *self {
             Pair::Ints(_, b) => b.unsigned_abs() as f64,
             // An infinite tolerance would accept everything.

@@ -21,7 +21,7 @@ use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{self, Matrix, MatrixMut, Multiply, PackedPanels, Right, Side, put_product};
+use crate::matmul::{self, Matrix, MatrixMut, Multiply, PackedPanels, RightOperand, Side, put_product};
 use crate::scratch::Scratch;
 use crate::tensor::Tensor;
 use crate::threads;
@@ -60,7 +60,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("conv.rs PARTS", PARTS),
     Length("conv.rs MANY", MANY),
     Length("conv/depthwise.rs WIDTH", depthwise::WIDTH),
-    Length("conv/depthwise.rs WIDE", depthwise::WIDE),
+    Length("conv/depthwise.rs WIDE_BYTES", depthwise::WIDE_BYTES),
     Length("conv/planes.rs TAIL", planes::TAIL),
     Length("conv/planes.rs VECTOR", planes::VECTOR),
     Length("conv/planes.rs MOSTLY_PADDING", planes::MOSTLY_PADDING),
@@ -374,12 +374,12 @@ fn forward_group<T: Multiply>(
     let out = MatrixMut::of(out, plane);
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
         let patches = Matrix::new(x, [depth, plane], [plane, 1]);
-        return put_product(w, Right::Matrix(patches), bias, out);
+        return put_product(w, RightOperand::Matrix(patches), bias, out);
     }
     let tiling = matmul::tiling::<T>((g.results, depth, plane));
     if let (Some(tiling), Some(taps), true) = (tiling, taps, g.kernel != [1; 3]) {
         let planes = Planes::of(x, taps, tiling);
-        return put_product(w, Right::Packed(tiling, &planes), bias, out);
+        return put_product(w, RightOperand::Packed(tiling, &planes), bias, out);
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
@@ -388,7 +388,7 @@ fn forward_group<T: Multiply>(
         let n = columns.len();
         let patches = PatchMatrix::gather(x, columns.start / width, n / width, g);
         let patches = Matrix::new(patches.elements(), [depth, n], [n, 1]);
-        put_product(w, Right::Matrix(patches), bias, out);
+        put_product(w, RightOperand::Matrix(patches), bias, out);
     });
 }
 
@@ -418,7 +418,7 @@ fn scatter_group<T: Multiply>(
         let transposed_weight = Matrix::new(w, [depth, g.channels], [1, depth]);
         let lines = Matrix::new(&x[first * width..], [g.channels, n], [plane, 1]);
         let product = MatrixMut::of(scratch.elements_mut(), n);
-        put_product((transposed_weight, None), Right::Matrix(lines), None, product);
+        put_product((transposed_weight, None), RightOperand::Matrix(lines), None, product);
         // SAFETY: `put_product` writes every element.
         let product = unsafe { scratch.elements_mut().assume_init_ref() };
         let round = |value: T| match g.rounded {
@@ -539,7 +539,7 @@ mod tests {
         }
     }
     /// A convolution with the same parameters in both dimensions and otherwise default ones.
-    fn plainly(stride: i64, padding: i64) -> ConvSpec {
+    fn symmetric_spec(stride: i64, padding: i64) -> ConvSpec {
         ConvSpec {
             stride: vec![stride; 2],
             padding: vec![padding; 2],
@@ -555,7 +555,7 @@ mod tests {
         let x = Tensor::full(&[1, 16, 12, 12], Scalar::Int(1), DType::F32).unwrap();
         let w = Tensor::full(&[48, 16, 3, 3], Scalar::Int(1), DType::F32).unwrap();
         let bias = Tensor::full(&[48], Scalar::Int(5), DType::F32).unwrap();
-        let spec = plainly(1, 0);
+        let spec = symmetric_spec(1, 0);
         for by in [1, 2, 3] {
             w.fill_(Scalar::Int(by)).unwrap();
             for _ in 0..3 {
@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn cost_depends_on_the_result_and_not_on_padding() {
         let x = Tensor::full(&[1, 1, 1, 1], Scalar::Int(1), DType::F32).unwrap();
-        let spec = plainly(1_000_000, 1_000_000);
+        let spec = symmetric_spec(1_000_000, 1_000_000);
         let got = convolution(&x, &x, None, &spec).unwrap();
         assert_eq!(got.sizes(), [1, 1, 3, 3]);
         assert_eq!(got.to_vec::<f32>().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);

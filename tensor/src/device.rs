@@ -27,7 +27,7 @@ pub struct Device {
 }
 
 /// Names of the device kinds of PyTorch.
-const KNOWN: [&str; 21] = [
+const DEVICE_NAMES: [&str; 21] = [
     "cpu",
     "cuda",
     "ipu",
@@ -81,7 +81,7 @@ impl Device {
     /// Returns whether PyTorch has a device of this name, including devices that are not available here.
     pub fn is_known(text: &str) -> bool {
         let (kind, index) = text.split_once(':').unwrap_or((text, "0"));
-        KNOWN.contains(&kind) && Device::parse(&format!("cpu:{index}")).is_ok()
+        DEVICE_NAMES.contains(&kind) && Device::parse(&format!("cpu:{index}")).is_ok()
     }
 
     /// Returns whether tensors on this device can be computed with here.

@@ -64,11 +64,11 @@ mod mapped {
 
     /// Maximum number of guarded blocks at one time. A mapping takes two entries in the kernel's table of at most
     /// 65,530 (Linux); further blocks are ordinary ones.
-    const MOST: usize = 24_000;
+    const MAX_GUARDED_BLOCKS: usize = 24_000;
     /// Number of released mappings that stay inaccessible before their addresses may be reused.
-    const KEPT: usize = 1024;
+    const QUARANTINED_MAPPINGS: usize = 1024;
     /// Bytes at either end of a block that are filled with the pattern: all bytes, except for huge blocks.
-    const FILLED: usize = 32 << 20;
+    const FILLED_BYTES: usize = 32 << 20;
     /// The byte around a block within its pages.
     const CANARY: u8 = 0xC5;
 
@@ -116,7 +116,7 @@ mod mapped {
     /// Maps a guarded block of `bytes` bytes, zeroed or filled with the pattern. Returns `None` if the system refuses
     /// or too many blocks are guarded already.
     pub(crate) fn map(edge: BlockEnd, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
-        if REGIONS.lock().live.len() >= MOST {
+        if REGIONS.lock().live.len() >= MAX_GUARDED_BLOCKS {
             return None;
         }
         let page = page();
@@ -153,8 +153,8 @@ mod mapped {
             base.add(first).write_bytes(CANARY, start - first);
             base.add(start + bytes).write_bytes(CANARY, first + usable - start - bytes);
             if !zeroed {
-                base.add(start).write_bytes(pattern(edge), bytes.min(FILLED));
-                let rest = bytes.saturating_sub(FILLED).min(FILLED);
+                base.add(start).write_bytes(pattern(edge), bytes.min(FILLED_BYTES));
+                let rest = bytes.saturating_sub(FILLED_BYTES).min(FILLED_BYTES);
                 base.add(start + bytes - rest).write_bytes(pattern(edge), rest);
             }
             let block = NonNull::new_unchecked(base.add(start));
@@ -174,7 +174,9 @@ mod mapped {
     pub(crate) unsafe fn unmap(block: NonNull<u8>) {
         let start = block.as_ptr() as usize;
         let region = REGIONS.lock().live.remove(&start);
-        let Some(region) = region else { broken(&format!("block {start:#x} is released but not live")) };
+        let Some(region) = region else {
+            abort_on_overrun(&format!("block {start:#x} is released but not live"))
+        };
         let Region { base, mapped, bytes } = region;
         let page = page();
         let first = if start == base + page { start } else { base };
@@ -184,10 +186,10 @@ mod mapped {
             (from..to).all(|at| unsafe { (at as *const u8).read() } == CANARY)
         };
         if !intact(first, start) {
-            broken(&format!("a write before the block of {bytes} bytes at {start:#x}"));
+            abort_on_overrun(&format!("a write before the block of {bytes} bytes at {start:#x}"));
         }
         if !intact(start + bytes, last) {
-            broken(&format!("a write behind the block of {bytes} bytes at {start:#x}"));
+            abort_on_overrun(&format!("a write behind the block of {bytes} bytes at {start:#x}"));
         }
         // SAFETY: replaces the block's own pages, which are not used any more, with inaccessible ones.
         unsafe {
@@ -202,7 +204,7 @@ mod mapped {
         }
         let mut regions = REGIONS.lock();
         regions.released.push_back(region);
-        if regions.released.len() > KEPT
+        if regions.released.len() > QUARANTINED_MAPPINGS
             && let Some(oldest) = regions.released.pop_front()
         {
             // SAFETY: a mapping of this module without a live block.
@@ -211,7 +213,7 @@ mod mapped {
     }
 
     /// Aborts the process: memory that was written out of bounds cannot be trusted, and a panic could be caught.
-    fn broken(what: &str) -> ! {
+    fn abort_on_overrun(what: &str) -> ! {
         eprintln!("guarded memory: {what}\n{}", std::backtrace::Backtrace::force_capture());
         std::process::abort()
     }

@@ -217,9 +217,9 @@ impl IndexSet {
             return (0..outer).for_each(|outer| self.lanes(outer, 0..width, &f));
         }
         // Inner numbers are neighbours in memory, so lanes of few inner numbers are not separated.
-        let piece = threads::rows(rows * WORK).max(64).min(width);
+        let piece = threads::rows(rows * COST_PER_POSITION).max(64).min(width);
         let pieces = width.div_ceil(piece);
-        threads::split(outer * pieces, threads::rows(rows * piece * WORK), |parts| {
+        threads::split(outer * pieces, threads::rows(rows * piece * COST_PER_POSITION), |parts| {
             for part in parts {
                 let start = part % pieces * piece;
                 self.lanes(part / pieces, start..width.min(start + piece), &f);
@@ -264,7 +264,7 @@ impl IndexSet {
 }
 
 /// Estimated operations per position.
-const WORK: usize = 2;
+const COST_PER_POSITION: usize = 2;
 
 /// The elements of a tensor, to which threads write lanes.
 struct Target<R> {

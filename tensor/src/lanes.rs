@@ -11,7 +11,7 @@ use crate::math::Real;
 /// Lanes of the main loop: four vectors of f32, as many as additions can be in flight.
 const LANES: usize = 32;
 /// Lanes for elements that do not fill the main loop's lanes.
-pub(crate) const FEW: usize = LANES / 4;
+pub(crate) const TAIL_LANES: usize = LANES / 4;
 
 /// Folds a row. `start` is used for every lane, so it must be neutral.
 #[inline(always)]
@@ -23,7 +23,7 @@ pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, mer
 /// The lanes of a row that are merged last, as a vector.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-pub(crate) struct Few<A>(pub(crate) [A; FEW]);
+pub(crate) struct TailLanes<A>(pub(crate) [A; TAIL_LANES]);
 
 /// A value that was stored to memory and loaded again.
 ///
@@ -42,7 +42,7 @@ impl<A> Spilled<A> {
 }
 
 /// Rows whose lanes are merged together; more bring no gain.
-pub const SIDE: usize = 32;
+pub const MERGED_ROWS: usize = 32;
 
 /// As [`fold`] for rows of `n` elements, each with a step function of its own, to one result each. Lanes of several
 /// rows are merged together, as vectors: for short rows, merging one by one takes as long as the rows themselves.
@@ -56,21 +56,21 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     merge: impl Fn(A, A) -> A,
 ) {
     // Fewer rows do not fill a vector. For types wider than f32, which are rare, the gain does not justify the code.
-    if size_of::<A>() != size_of::<f32>() || results.len() < FEW {
+    if size_of::<A>() != size_of::<f32>() || results.len() < TAIL_LANES {
         for (i, result) in results.iter_mut().enumerate() {
             *result = fold(&row(i)[..n], start, |acc, x| step(i, acc, x), &merge);
         }
         return;
     }
-    let mut buffer = [Few([start; FEW]); SIDE];
-    for (group, results) in results.chunks_mut(SIDE).enumerate() {
-        let first = group * SIDE;
+    let mut buffer = [TailLanes([start; TAIL_LANES]); MERGED_ROWS];
+    for (group, results) in results.chunks_mut(MERGED_ROWS).enumerate() {
+        let first = group * MERGED_ROWS;
         let buffer = &mut buffer[..results.len()];
         for (i, few) in buffer.iter_mut().enumerate() {
             *few = lanes(&row(first + i)[..n], start, |acc, x| step(first + i, acc, x), &merge).0;
         }
         merge_rows(results, buffer, &merge);
-        let rest = n / FEW * FEW..n;
+        let rest = n / TAIL_LANES * TAIL_LANES..n;
         for (i, result) in results.iter_mut().enumerate().filter(|_| !rest.is_empty()) {
             *result = row(first + i)[rest.clone()].iter().fold(*result, |acc, x| step(first + i, acc, *x));
         }
@@ -79,7 +79,7 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
 
 /// Merges the lanes of some rows.
 #[inline(always)]
-pub(crate) fn merge_rows<A: Copy>(results: &mut [A], rows: &[Few<A>], merge: impl Fn(A, A) -> A) {
+pub(crate) fn merge_rows<A: Copy>(results: &mut [A], rows: &[TailLanes<A>], merge: impl Fn(A, A) -> A) {
     for (result, few) in results.iter_mut().zip(rows) {
         *result = merged(few, &merge);
     }
@@ -92,9 +92,9 @@ fn lanes<A: Copy, T: Copy>(
     start: A,
     step: impl Fn(A, T) -> A,
     merge: impl Fn(A, A) -> A,
-) -> (Few<A>, &[T]) {
+) -> (TailLanes<A>, &[T]) {
     let (groups, rest) = row.as_chunks::<LANES>();
-    let mut few = [start; FEW];
+    let mut few = [start; TAIL_LANES];
     if !groups.is_empty() {
         let mut lanes = [start; LANES];
         for group in groups {
@@ -103,35 +103,36 @@ fn lanes<A: Copy, T: Copy>(
             }
         }
         let Spilled(lanes) = Spilled::new(lanes);
-        Few(few) = folded(&lanes, &merge);
+        TailLanes(few) = folded(&lanes, &merge);
     }
-    let (groups, rest) = rest.as_chunks::<FEW>();
+    let (groups, rest) = rest.as_chunks::<TAIL_LANES>();
     for group in groups {
-        for i in 0..FEW {
+        for i in 0..TAIL_LANES {
             few[i] = step(few[i], group[i]);
         }
     }
-    (Few(few), rest)
+    (TailLanes(few), rest)
 }
 
 /// Merges all lanes into a few.
 #[inline(always)]
-pub(crate) fn folded<A: Copy>(lanes: &[A; LANES], merge: impl Fn(A, A) -> A) -> Few<A> {
-    let mut few = [lanes[0]; FEW];
-    for i in 0..FEW {
-        let [a, b, c, d] = [lanes[i], lanes[i + FEW], lanes[i + 2 * FEW], lanes[i + 3 * FEW]];
+pub(crate) fn folded<A: Copy>(lanes: &[A; LANES], merge: impl Fn(A, A) -> A) -> TailLanes<A> {
+    let mut few = [lanes[0]; TAIL_LANES];
+    for i in 0..TAIL_LANES {
+        let [a, b, c, d] =
+            [lanes[i], lanes[i + TAIL_LANES], lanes[i + 2 * TAIL_LANES], lanes[i + 3 * TAIL_LANES]];
         few[i] = merge(merge(a, c), merge(b, d));
     }
-    Few(few)
+    TailLanes(few)
 }
 
 /// Merges a few lanes into one value.
 #[inline(always)]
-fn merged<A: Copy>(Few(few): &Few<A>, merge: impl Fn(A, A) -> A) -> A {
+fn merged<A: Copy>(TailLanes(few): &TailLanes<A>, merge: impl Fn(A, A) -> A) -> A {
     // The halves are merged as vectors, without a store and a load, which would take long relative to a short row.
-    let (low, high) = few.split_at(FEW / 2);
-    let mut half = [low[0]; FEW / 2];
-    for i in 0..FEW / 2 {
+    let (low, high) = few.split_at(TAIL_LANES / 2);
+    let mut half = [low[0]; TAIL_LANES / 2];
+    for i in 0..TAIL_LANES / 2 {
         half[i] = merge(low[i], high[i]);
     }
     let [a, b, c, d] = half;
@@ -152,7 +153,7 @@ pub fn max<T: Real>(row: &[T]) -> T {
 
 /// As [`max`] for adjacent rows of `n` elements.
 #[inline(always)]
-pub fn tops_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T]) {
+pub fn max_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T]) {
     fold_rows(results, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
 }
 

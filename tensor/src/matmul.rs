@@ -24,22 +24,22 @@ use batched::{batched, tiny};
 pub(crate) use matrix::{Matrix, MatrixMut};
 pub(crate) use packed::{PackedPanels, StripSource};
 pub(crate) use product::{Multiply, tiling};
-pub(crate) use slices::{Right, prepacked, put_product};
+pub(crate) use slices::{RightOperand, prepacked, put_product};
 pub(crate) use tile::{Offsets, Side, Tiling};
 
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Product("matmul/direct.rs TINY", direct::TINY),
-    Product("matmul/direct.rs SMALL", direct::SMALL),
+    Product("matmul/direct.rs SMALL_CONTIGUOUS", direct::SMALL_CONTIGUOUS),
     Length("matmul/direct.rs ROWS", direct::ROWS),
-    Length("matmul/direct.rs SHORT", direct::SHORT),
-    Length("matmul/direct.rs LONG", direct::LONG),
-    Length("matmul/direct.rs WIDE", direct::WIDE),
+    Length("matmul/direct.rs FEW_LANES_FROM", direct::FEW_LANES_FROM),
+    Length("matmul/direct.rs SEPARATE_LOOPS_FROM", direct::SEPARATE_LOOPS_FROM),
+    Length("matmul/direct.rs ROW_TILE_COLUMNS", direct::ROW_TILE_COLUMNS),
     Length("matmul/direct.rs DEPTH", direct::DEPTH),
     Length("matmul/packed.rs DEPTH", packed::DEPTH),
     Length("matmul/packed.rs ROWS", packed::ROWS),
     Length("matmul/packed.rs COLUMNS", packed::COLUMNS),
-    Length("matmul/packed.rs WHOLE", packed::WHOLE),
+    Length("matmul/packed.rs PART_MULTIPLE", packed::PART_MULTIPLE),
     Product("matmul/packed.rs PREPACK_WORK", packed::PREPACK_WORK),
     Product("matmul/product.rs PART", product::PART),
 ];

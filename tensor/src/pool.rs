@@ -169,7 +169,7 @@ fn least<T: Element>() -> T {
 /// Whether an element takes the place of the largest so far: it is larger, or NaN.
 #[inline(always)]
 #[expect(clippy::eq_op, reason = "NaN is the one value that differs from itself")]
-fn beats<T: Element + PartialOrd>(x: T, largest: T) -> bool {
+fn replaces_maximum<T: Element + PartialOrd>(x: T, largest: T) -> bool {
     x > largest || x != x
 }
 
@@ -200,7 +200,7 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
                         for k in 0..v.count {
                             let here = row + k * windows.step[2];
                             let value = T::from_raw(plane[here]);
-                            if beats(value, best) {
+                            if replaces_maximum(value, best) {
                                 (best, at) = (value, here);
                             }
                         }

@@ -11,10 +11,10 @@ use crate::tensor::Tensor;
 use crate::threads;
 
 /// Entry of a map for the fill value.
-pub const NOTHING: i64 = -1;
+pub const FILL: i64 = -1;
 
 /// Maps a tensor's elements to a fresh row-major tensor. There is one map per dimension, whose entries are positions of
-/// the input, or [`NOTHING`].
+/// the input, or [`FILL`].
 ///
 /// # Errors
 /// Returns an error if memory is exhausted.
@@ -25,7 +25,7 @@ pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
     assert_eq!(maps.len(), x.rank(), "invariant: one map per dimension");
     for (map, &size) in maps.iter().zip(x.sizes()) {
         assert!(
-            map.iter().all(|&i| i == NOTHING || (0..size).contains(&i)),
+            map.iter().all(|&i| i == FILL || (0..size).contains(&i)),
             "invariant: positions are in range"
         );
     }
@@ -56,14 +56,14 @@ pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
             }
             for row in own.chunks_exact_mut(width) {
                 let from = index.iter().zip(outer).zip(strides).try_fold(0, |sum, ((&i, map), &stride)| {
-                    (map[i] != NOTHING).then(|| sum + map[i] * stride)
+                    (map[i] != FILL).then(|| sum + map[i] * stride)
                 });
                 if let Some(from) = from {
                     if run && step == 1 {
                         row.copy_from_slice(&data[(from + inner[0]) as usize..][..row.len()]);
                     } else {
                         for (to, &i) in row.iter_mut().zip(inner) {
-                            if i != NOTHING {
+                            if i != FILL {
                                 *to = data[(from + i * step) as usize];
                             }
                         }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn maps_pick_and_fill() {
         let x = Tensor::from_vec((0..6).collect::<Vec<i64>>(), &[2, 3]).unwrap();
-        let maps = [vec![1, NOTHING, 0], vec![2, 0, NOTHING]];
+        let maps = [vec![1, FILL, 0], vec![2, 0, FILL]];
         let got = remap(&x, &maps, Scalar::Int(9)).unwrap();
         assert_eq!(got.to_vec::<i64>().unwrap(), [5, 3, 9, 9, 9, 9, 2, 0, 9]);
         let transposed = remap(&x.t().unwrap(), &[vec![0, 1, 2], vec![0, 1]], Scalar::Int(0)).unwrap();

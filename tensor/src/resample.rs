@@ -86,15 +86,15 @@ pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
 
 /// Integer weights. Adjacent taps of the same element, at a border, are combined into one with the sum of their
 /// weights.
-struct Whole {
+struct IntegerWeights {
     /// Fractional bits of the weights.
     fraction_bits: u32,
     /// Elements and weights per position of the result.
     rows: Vec<Vec<(usize, i32)>>,
 }
 
-impl Whole {
-    fn of(taps: &Taps) -> Whole {
+impl IntegerWeights {
+    fn of(taps: &Taps) -> IntegerWeights {
         let each = taps.indices.chunks_exact(taps.width).zip(taps.weights.chunks_exact(taps.width));
         let mut rows: Vec<Vec<(usize, f64)>> = Vec::with_capacity(taps.count());
         for (indices, weights) in each {
@@ -112,10 +112,10 @@ impl Whole {
         let fraction_bits = (0..22).find(|bits| !fits(bits + 1)).unwrap_or(22);
         let whole = |weight: f64| (weight * f64::from(1 << fraction_bits)).round() as i32;
         let rows = rows.iter().map(|row| row.iter().map(|(index, w)| (*index, whole(*w))).collect());
-        Whole { fraction_bits, rows: rows.collect() }
+        IntegerWeights { fraction_bits, rows: rows.collect() }
     }
 
-    /// Converts a sum, to which [`Whole::half`] was added for rounding, to a byte.
+    /// Converts a sum, to which [`IntegerWeights::half`] was added for rounding, to a byte.
     fn byte(&self, sum: i32) -> u8 {
         (sum >> self.fraction_bits).clamp(0, 255) as u8
     }
@@ -136,7 +136,7 @@ pub fn apply_bytes(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     let inner = contiguous_strides(&sizes)[dim] as usize;
     sizes[dim] = taps.count() as i64;
     let out = Tensor::zeros(&sizes, DType::U8)?;
-    let whole = Whole::of(taps);
+    let whole = IntegerWeights::of(taps);
     access::edit_with::<u8, u8, _>(&out, &[&x], |mut out, ins| {
         let [from, to] = [n * inner, taps.count() * inner].map(|size| size.max(1));
         let x = ins[0].data();

@@ -49,15 +49,15 @@ pub trait RowMap<T: Element, R: Element>: Clone + Sync {
 /// Uninitialized space for results. It is consumed by writing all of it, which yields a [`Written`].
 pub struct Unwritten<'a, R: Element> {
     to: &'a mut [MaybeUninit<R::Raw>],
-    brand: Brand<'a>,
+    brand: InvariantLifetime<'a>,
 }
 
 /// Proof that all of the [`Unwritten`] of the same lifetime was written. Every call has a lifetime of its own, so the
 /// proof for one space cannot be used for another.
-pub struct Written<'a>(Brand<'a>);
+pub struct Written<'a>(InvariantLifetime<'a>);
 
 /// Makes a lifetime invariant: neither a longer nor a shorter one can be substituted.
-type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
+type InvariantLifetime<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
 
 impl<'a, R: Element> Unwritten<'a, R> {
     /// Returns the number of elements to write.
@@ -267,11 +267,11 @@ pub fn compute_rows<T: Element, R: Element>(
 /// The function that a walk calls with each batch.
 type EachBatch<'a> = &'a mut dyn FnMut(Batch<'_>);
 /// Makes the function for one part of a walk, and passes it on.
-type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
+type MakePart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
 
 /// Bytes of results that are computed together if rows are shorter: few enough to stay in the L1 cache from one pass to
 /// the next.
-const AHEAD: usize = 8192;
+const FUSED_BYTES: usize = 8192;
 
 /// Estimated operations per element of a row, which are more than in element-wise loops.
 const COST: usize = 4;
@@ -289,7 +289,7 @@ fn walk(
     dim: i64,
     length: Option<usize>,
     dtypes: [DType; 2],
-    per_part: PerPart<'_>,
+    per_part: MakePart<'_>,
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = &meta.layout;
@@ -351,10 +351,10 @@ struct RowWalk<'a> {
 
 impl RowWalk<'_> {
     /// Walks over rows that are adjacent in memory, as are those of the result, several at a time.
-    fn adjacent(&self, out: &mut [MaybeUninit<u8>], per_part: PerPart<'_>) {
+    fn adjacent(&self, out: &mut [MaybeUninit<u8>], per_part: MakePart<'_>) {
         let (n, length) = (self.n, self.length);
         let steps = [n * self.dtypes[0].size(), length * self.dtypes[2].size()];
-        let batch = (AHEAD / steps[1]).max(1);
+        let batch = (FUSED_BYTES / steps[1]).max(1);
         threads::chunks(out, self.grain * steps[1], |first, own| {
             per_part(&mut |each| {
                 for (i, outs) in own.chunks_mut(batch * steps[1]).enumerate() {
@@ -373,7 +373,7 @@ impl RowWalk<'_> {
         [layout, to]: [&Layout; 2],
         d: usize,
         out: &mut [MaybeUninit<u8>],
-        per_part: PerPart<'_>,
+        per_part: MakePart<'_>,
     ) -> Result<()> {
         let RowWalk { n, length, same, direct, .. } = *self;
         let step = |layout: &Layout| layout.strides().get(d).map_or(1, |step| *step as usize);

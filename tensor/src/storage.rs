@@ -58,14 +58,14 @@ struct Header {
 const _: () = assert!(size_of::<Header>() <= HEADER);
 
 /// The owner of bytes that are not behind the header. Stored in the first bytes behind the header.
-enum Elsewhere {
+enum ExternalBytes {
     Owned(Block),
     Foreign(ForeignBytes),
-    Lent(Lent),
+    Lent(LentOwner),
 }
 
 /// The owner of lent memory, which is dropped with the storage.
-struct Lent {
+struct LentOwner {
     owner: Box<dyn Any + Send + Sync>,
     writable: bool,
 }
@@ -110,7 +110,7 @@ impl Storage {
     unsafe fn with_block(nbytes: usize, zeroed: bool, elements: bool) -> Result<Storage> {
         let charge = Charge::new(nbytes)?;
         let apart = if elements { guarded(nbytes, zeroed) } else { None };
-        let behind = if apart.is_some() { size_of::<Elsewhere>() } else { nbytes };
+        let behind = if apart.is_some() { size_of::<ExternalBytes>() } else { nbytes };
         let wanted = behind.saturating_add(HEADER);
         let cache = if wanted > PREPACK_BYTES { PREPACK_SLOT_SIZE } else { 0 };
         let block = allocate(wanted.saturating_add(cache), zeroed)?;
@@ -133,11 +133,11 @@ impl Storage {
         }
         let storage = Storage { header };
         if let Some(bytes) = apart {
-            // SAFETY: this is the only handle; the block has space for the `Elsewhere` and the cache's word behind the
+            // SAFETY: this is the only handle; the block has space for the `ExternalBytes` and the cache's word behind the
             // header.
             unsafe {
                 prepack_slot(block).write(AtomicPtr::default());
-                storage.elsewhere_slot().write(Elsewhere::Owned(bytes));
+                storage.external_slot().write(ExternalBytes::Owned(bytes));
                 *storage.head().data.get() = bytes.start.as_ptr();
             }
         }
@@ -183,10 +183,10 @@ impl Storage {
             return Storage::from_bytes((*bytes).as_ref());
         }
         // SAFETY: this is the only handle, and `data` points to the foreign bytes before it is returned. The block has
-        // space for the `Elsewhere` behind the header, 64-byte aligned.
+        // space for the `ExternalBytes` behind the header, 64-byte aligned.
         unsafe {
-            let storage = Storage::with_block(size_of::<Elsewhere>(), false, false)?;
-            storage.elsewhere_slot().write(Elsewhere::Foreign(bytes));
+            let storage = Storage::with_block(size_of::<ExternalBytes>(), false, false)?;
+            storage.external_slot().write(ExternalBytes::Foreign(bytes));
             prepack_slot(storage.block()).write(AtomicPtr::default());
             *storage.head().data.get() = start;
             storage.head().nbytes.store(nbytes, Ordering::Release);
@@ -215,14 +215,14 @@ impl Storage {
             return Err(TensorError::Unsupported("memory that is not aligned to 16 bytes".to_owned()));
         }
         // SAFETY: this is the only handle, and `data` points to the lent bytes before it is returned. The block has space
-        // for the `Elsewhere` behind the header, 64-byte aligned.
+        // for the `ExternalBytes` behind the header, 64-byte aligned.
         unsafe {
-            let storage = Storage::with_block(size_of::<Elsewhere>(), false, false)?;
-            storage.elsewhere_slot().write(Elsewhere::Lent(Lent { owner, writable }));
+            let storage = Storage::with_block(size_of::<ExternalBytes>(), false, false)?;
+            storage.external_slot().write(ExternalBytes::Lent(LentOwner { owner, writable }));
             prepack_slot(storage.block()).write(AtomicPtr::default());
             *storage.head().data.get() = start.as_ptr();
             storage.head().nbytes.store(nbytes, Ordering::Release);
-            storage.head().version.store(SHARED, Ordering::Relaxed);
+            storage.head().version.store(SHARED_BIT, Ordering::Relaxed);
             Ok(storage)
         }
     }
@@ -237,12 +237,13 @@ impl Storage {
         // SAFETY: the exclusive lock is held until the end of the block. `data` is never null: it points into a block or to
         // the memory of an owner.
         unsafe {
-            let foreign = self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Foreign(_));
+            let foreign =
+                self.has_external_bytes() && matches!(&*self.external_slot(), ExternalBytes::Foreign(_));
             let moved = if foreign { self.move_to_fresh_block(self.nbytes()) } else { Ok(()) };
-            let lent =
-                self.is_elsewhere() && matches!(&*self.elsewhere_slot(), Elsewhere::Lent(l) if !l.writable);
+            let lent = self.has_external_bytes()
+                && matches!(&*self.external_slot(), ExternalBytes::Lent(l) if !l.writable);
             if moved.is_ok() {
-                self.head().version.fetch_or(SHARED, Ordering::Relaxed);
+                self.head().version.fetch_or(SHARED_BIT, Ordering::Relaxed);
             }
             let start = NonNull::new_unchecked(self.data());
             let protected = self.head().version.load(Ordering::Relaxed) >= PROTECTION;
@@ -254,7 +255,7 @@ impl Storage {
     /// Whether code outside of this crate may access the bytes.
     #[inline]
     fn is_shared(&self) -> bool {
-        self.head().version.load(Ordering::Relaxed) & SHARED != 0
+        self.head().version.load(Ordering::Relaxed) & SHARED_BIT != 0
     }
 
     #[inline]
@@ -277,7 +278,7 @@ impl Storage {
         // moved.
         unsafe {
             let block = self.block();
-            (block.size() > PREPACK_BYTES || self.is_elsewhere()).then(|| &*prepack_slot(block))
+            (block.size() > PREPACK_BYTES || self.has_external_bytes()).then(|| &*prepack_slot(block))
         }
     }
 
@@ -315,7 +316,7 @@ impl Storage {
         unsafe { self.header.as_ptr().cast::<u8>().add(HEADER) }
     }
 
-    fn elsewhere_slot(&self) -> *mut Elsewhere {
+    fn external_slot(&self) -> *mut ExternalBytes {
         self.inline_data().cast()
     }
 
@@ -323,7 +324,7 @@ impl Storage {
     ///
     /// # Safety
     /// This caller holds the lock, or is the only owner.
-    unsafe fn is_elsewhere(&self) -> bool {
+    unsafe fn has_external_bytes(&self) -> bool {
         // SAFETY: the caller's contract: `data` does not change meanwhile.
         unsafe { *self.head().data.get() != self.inline_data() }
     }
@@ -337,7 +338,7 @@ impl Storage {
     /// Returns the version: the number of writes so far.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.head().version.load(Ordering::Relaxed) % SHARED
+        self.head().version.load(Ordering::Relaxed) % SHARED_BIT
     }
 
     /// Increments the version.
@@ -421,14 +422,14 @@ impl Storage {
         }
         // SAFETY: the caller's contract covers all accesses here.
         unsafe {
-            if !self.is_elsewhere() {
+            if !self.has_external_bytes() {
                 return Ok(());
             }
-            match &*self.elsewhere_slot() {
-                Elsewhere::Owned(_) => Ok(()),
-                Elsewhere::Foreign(_) => self.move_to_fresh_block(self.nbytes()),
-                Elsewhere::Lent(lent) if lent.writable => Ok(()),
-                Elsewhere::Lent(_) => Err(read_only()),
+            match &*self.external_slot() {
+                ExternalBytes::Owned(_) => Ok(()),
+                ExternalBytes::Foreign(_) => self.move_to_fresh_block(self.nbytes()),
+                ExternalBytes::Lent(lent) if lent.writable => Ok(()),
+                ExternalBytes::Lent(_) => Err(read_only()),
             }
         }
     }
@@ -471,13 +472,13 @@ impl Storage {
             let to = block.start.as_ptr();
             to.copy_from_nonoverlapping(self.data(), old);
             to.add(old).write_bytes(0, nbytes - old);
-            if self.is_elsewhere() {
-                self.drop_elsewhere();
+            if self.has_external_bytes() {
+                self.drop_external();
             } else if self.cache().is_none() {
                 prepack_slot(self.block()).write(AtomicPtr::default());
             }
-            // The header's block has at least 128 bytes: an `Elsewhere` and the cache's word fit behind the header.
-            self.elsewhere_slot().write(Elsewhere::Owned(block));
+            // The header's block has at least 128 bytes: an `ExternalBytes` and the cache's word fit behind the header.
+            self.external_slot().write(ExternalBytes::Owned(block));
             *self.head().data.get() = to;
             *self.head().charge.get() = charge;
             Ok(())
@@ -486,13 +487,13 @@ impl Storage {
 
     /// # Safety
     /// The bytes are elsewhere, and are not accessed afterwards.
-    unsafe fn drop_elsewhere(&self) {
+    unsafe fn drop_external(&self) {
         // SAFETY: the caller's contract; the slot is overwritten or never read again.
         unsafe {
-            match self.elsewhere_slot().read() {
-                Elsewhere::Owned(block) => release(block),
-                Elsewhere::Foreign(bytes) => drop(bytes),
-                Elsewhere::Lent(lent) => drop(lent.owner),
+            match self.external_slot().read() {
+                ExternalBytes::Owned(block) => release(block),
+                ExternalBytes::Foreign(bytes) => drop(bytes),
+                ExternalBytes::Lent(lent) => drop(lent.owner),
             }
         }
     }
@@ -505,8 +506,8 @@ impl Storage {
             if !cache.is_null() {
                 drop(Box::from_raw(cache));
             }
-            if self.is_elsewhere() {
-                self.drop_elsewhere();
+            if self.has_external_bytes() {
+                self.drop_external();
             }
             let head = self.header.as_ptr();
             let block = (*head).block.at(self.header.cast());
@@ -519,12 +520,12 @@ impl Storage {
     }
 }
 
-const _: () = assert!(size_of::<Elsewhere>() + PREPACK_SLOT_SIZE <= 64);
+const _: () = assert!(size_of::<ExternalBytes>() + PREPACK_SLOT_SIZE <= 64);
 
 /// The increment of one protection in the version word.
 const PROTECTION: u64 = 1 << 48;
 /// The bit of the version word that marks shared storages. The version itself has the bits below.
-const SHARED: u64 = 1 << 47;
+const SHARED_BIT: u64 = 1 << 47;
 
 #[cold]
 fn read_only() -> TensorError {

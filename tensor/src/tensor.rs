@@ -69,7 +69,7 @@ impl Drop for TensorImpl {
 pub struct Tensor(Shared<TensorImpl>);
 
 /// Number of recent records that are checked for reuse.
-const RECENT: usize = 8;
+const CHECKED_RECORDS: usize = 8;
 
 impl Tensor {
     /// Makes a tensor over a storage.
@@ -115,8 +115,12 @@ impl Tensor {
             return;
         }
         // SAFETY: listed records are live boxes, freed only on drop of the tensor.
-        let recent =
-            records.iter().rev().take(RECENT).copied().find(|record| same(unsafe { record.as_ref() }));
+        let recent = records
+            .iter()
+            .rev()
+            .take(CHECKED_RECORDS)
+            .copied()
+            .find(|record| same(unsafe { record.as_ref() }));
         let record = recent.unwrap_or_else(|| {
             let record = NonNull::from(Box::leak(Box::new(meta)));
             records.push(record);

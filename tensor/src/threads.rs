@@ -38,12 +38,12 @@ pub const GRAIN: usize = 1 << 15;
 const MAX_THREADS: usize = 256;
 
 /// No caller has set a number.
-const UNSET: usize = usize::MAX;
+const COUNT_UNSET: usize = usize::MAX;
 
 thread_local! {
-    /// Maximum number of threads for a loop of this thread; 0: the number of the machine; [`UNSET`]: outside of
+    /// Maximum number of threads for a loop of this thread; 0: the number of the machine; [`COUNT_UNSET`]: outside of
     /// [`with`].
-    static COUNT: Cell<usize> = const { Cell::new(UNSET) };
+    static COUNT: Cell<usize> = const { Cell::new(COUNT_UNSET) };
 }
 
 /// Runs `f` with at most `count` threads for its loops on this thread: 1 for this thread only, 0 for the number that
@@ -73,7 +73,7 @@ pub fn count() -> usize {
         0 => *MACHINE.get_or_init(|| {
             from_environment().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         }),
-        UNSET => *DEFAULT.get_or_init(|| from_environment().unwrap_or(1)),
+        COUNT_UNSET => *DEFAULT.get_or_init(|| from_environment().unwrap_or(1)),
         count => count,
     }
 }

@@ -18,14 +18,14 @@ pub enum Threshold {
 }
 
 /// Thresholds of modules without a list of their own.
-const OTHERS: &[Threshold] = &[
-    Threshold::Bytes("bytes.rs NEAR", bytes::NEAR),
+const OTHER_THRESHOLDS: &[Threshold] = &[
+    Threshold::Bytes("bytes.rs CACHED_COPY_BYTES", bytes::CACHED_COPY_BYTES),
     Threshold::Bytes("bytes.rs PIECE", bytes::PIECE),
     Threshold::Bytes("storage.rs PREPACK_BYTES", storage::PREPACK_BYTES),
     Threshold::Length("fft/plan.rs BUTTERFLIES", fft::BUTTERFLIES),
     Threshold::Length("select.rs THRESHOLD", select::THRESHOLD),
-    Threshold::Length("lanes.rs FEW", lanes::FEW),
-    Threshold::Length("lanes.rs SIDE", lanes::SIDE),
+    Threshold::Length("lanes.rs TAIL_LANES", lanes::TAIL_LANES),
+    Threshold::Length("lanes.rs MERGED_ROWS", lanes::MERGED_ROWS),
     Threshold::Length("strided.rs LINES", strided::LINES),
     Threshold::Length("strided.rs SQUARE", strided::SQUARE),
     Threshold::Product("threads.rs GRAIN", threads::GRAIN),
@@ -33,10 +33,17 @@ const OTHERS: &[Threshold] = &[
 
 /// Returns all thresholds.
 pub fn all() -> impl Iterator<Item = Threshold> {
-    [OTHERS, matmul::THRESHOLDS, conv::THRESHOLDS, loops::THRESHOLDS, reduce::THRESHOLDS, linalg::THRESHOLDS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        OTHER_THRESHOLDS,
+        matmul::THRESHOLDS,
+        conv::THRESHOLDS,
+        loops::THRESHOLDS,
+        reduce::THRESHOLDS,
+        linalg::THRESHOLDS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 #[cfg(test)]

@@ -820,16 +820,16 @@ mod tests {
 
     #[test]
     fn views_of_tensors_without_elements_have_any_stride() {
-        const MOST: i64 = crate::MAX_EMPTY_EXTENT / 2;
-        let x = Tensor::zeros(&[0, MOST], DType::C64).unwrap();
+        const MAX_PIECES: i64 = crate::MAX_EMPTY_EXTENT / 2;
+        let x = Tensor::zeros(&[0, MAX_PIECES], DType::C64).unwrap();
         let diagonal = x.diagonal(0, 0, 1).unwrap();
         assert_eq!((diagonal.sizes(), diagonal.offset()), (&[0][..], 0));
-        assert_eq!(x.view_as_real().unwrap().sizes(), [0, MOST, 2]);
+        assert_eq!(x.view_as_real().unwrap().sizes(), [0, MAX_PIECES, 2]);
         let turned = x.transpose(0, 1).unwrap();
-        assert_eq!(turned.diagonal(-MOST, 0, 1).unwrap().sizes(), [0]);
-        let deep = Tensor::zeros(&[0, MOST, 2], DType::F32).unwrap();
-        assert_eq!(deep.select(1, MOST - 1).unwrap().sizes(), [0, 2]);
-        assert_eq!(deep.slice(1, Some(MOST - 3), None, 2).unwrap().sizes(), [0, 2, 2]);
+        assert_eq!(turned.diagonal(-MAX_PIECES, 0, 1).unwrap().sizes(), [0]);
+        let deep = Tensor::zeros(&[0, MAX_PIECES, 2], DType::F32).unwrap();
+        assert_eq!(deep.select(1, MAX_PIECES - 1).unwrap().sizes(), [0, 2]);
+        assert_eq!(deep.slice(1, Some(MAX_PIECES - 3), None, 2).unwrap().sizes(), [0, 2, 2]);
     }
 
     #[test]

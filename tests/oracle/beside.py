@@ -82,6 +82,27 @@ GROUPS = {
         row("in-place loop", "for i in range(64):\n        a[i] = a[i] * 0.5 + 1.0\n    return a", [64]),
         row("row loop", "for i in range(1, 16):\n        a[i] += a[i - 1]\n    a *= 0.01\n    return a", [16, 16]),
     ]),
+    "cells": (0.167, [
+        row("lstm cell 8", """gates = torch.mm(a, d.t()) + torch.mm(b, e.t()) + f
+    i, g, c, o = gates.chunk(4, 1)
+    c = torch.sigmoid(g) * b + torch.sigmoid(i) * torch.tanh(c)
+    return torch.sigmoid(o) * torch.tanh(c), c""", [1, 8], [1, 8], [1, 8], [32, 8], [32, 8], [32]),
+        row("rnn 32 steps of 16", """for _ in range(32):
+        b = torch.tanh(torch.mm(a, c.t()) + torch.mm(b, d.t()) + e)
+    return b""", [1, 16], [1, 16], [16, 16], [16, 16], [16]),
+        row("rnn over a sequence", """outs = []
+    for x in a.unbind(0):
+        b = torch.tanh(torch.mm(x, c.t()) + torch.mm(b, d.t()) + e)
+        outs.append(b)
+    return torch.stack(outs)""", [32, 1, 16], [1, 16], [16, 16], [16, 16], [16]),
+        row("greedy decoding", """token = 0
+    tokens: List[int] = []
+    for _ in range(32):
+        b = torch.tanh(torch.mm(a[token].unsqueeze(0), c) + torch.mm(b, d))
+        token = int(torch.argmax(torch.mm(b, e), 1))
+        tokens.append(token)
+    return tokens""", [20, 16], [1, 16], [16, 16], [16, 16], [16, 20]),
+    ]),
     "4096": (0.15, [
         *pointwise(4096),
         row("add_ 4096", "return a.add_(b)", [4096], [4096]),

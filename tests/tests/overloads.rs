@@ -53,7 +53,7 @@ fn caller(registry: &Arc<Registry>, id: OpId) -> Option<Function> {
 /// Returns the operators of the function that the printed function compiles to, or `None` if it has no source form.
 fn operators_again(registry: &Arc<Registry>, function: &Function) -> Option<Result<Vec<OpId>, String>> {
     let unit = CompilationUnit::new();
-    let printed = print::code(&unit, function, print::Receiver::Typed).ok()?;
+    let printed = print::code(&unit, function, print::ReceiverForm::Typed).ok()?;
     let again = printed.compile(&unit, registry, &FrontendLimits::default());
     Some(match again {
         Ok(again) => Ok(again.graph.nodes_deep().filter_map(|n| again.graph.op(n).row()).collect()),

@@ -679,7 +679,7 @@ fn a_hundred_thousand_blocks_deep() {
     assert!(db.has_writers(v) && !db.has_writers(x));
     let shapes = crate::Shapes::new(&g, &db);
     assert!(shapes.tensor(v).is_some());
-    assert!(crate::Liveness::new(&g).dies(g.ret(g.parent(g.def(v))), 0));
+    assert!(crate::Liveness::new(&g).is_last_use(g.ret(g.parent(g.def(v))), 0));
     let dominance = crate::Dominance::new(&g);
     assert!(dominance.dominates(g.def(x), g.def(v)));
     assert!(WriteOrder::new(&g, &db, &dominance).writes_to(&db, v, 0..u32::MAX));

@@ -7,7 +7,7 @@ use crate::setup::Setup;
 use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::export::{FileVersion, is_exported_file};
-use flambeau::{DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Session};
+use flambeau::{DecompositionTable, DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Session};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `convert`.
@@ -40,6 +40,10 @@ pub(crate) struct Args {
     /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
     #[arg(long = "for", value_name = "VERSION")]
     version: Option<String>,
+    /// With an exported program as output: decompose its operators, to those of `core-aten`; `functional` replaces only
+    /// operators that write.
+    #[arg(long, value_name = "TABLE")]
+    decompose: Option<String>,
     /// A file to add to the archive; one of the same name is replaced.
     #[arg(long, value_name = "NAME=FILE", conflicts_with = "state_dict")]
     extra: Vec<String>,
@@ -57,8 +61,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if is_pt2(&args.output) {
         return export(&session, args);
     }
-    if args.version.is_some() {
-        return Err(misuse("`--for` requires an exported program as output"));
+    if args.version.is_some() || args.decompose.is_some() {
+        return Err(misuse("`--for` and `--decompose` require an exported program as output"));
     }
     if args.examples.is_stated() || !args.dynamic.is_empty() {
         return Err(misuse("`--inputs`, `--arg` and `--dynamic` require an exported program as output"));
@@ -109,7 +113,7 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
     if !is_pt2(&args.output) {
         return Ok(program.to_module()?.save(&args.output)?);
     }
-    Ok(program.save(&args.output, version)?)
+    Ok(decomposed(session, program, args.decompose.as_deref())?.save(&args.output, version)?)
 }
 
 fn is_pt2(output: &Path) -> bool {
@@ -130,10 +134,30 @@ pub(crate) fn version_named(name: Option<&str>) -> Result<FileVersion> {
     }
 }
 
+/// Decomposes an exported program with a table by name.
+pub(crate) fn decomposed(
+    session: &Session,
+    program: ExportedProgram,
+    table: Option<&str>,
+) -> Result<ExportedProgram> {
+    let table = match table {
+        None => return Ok(program),
+        Some("core-aten") => DecompositionTable::core_aten(session)?,
+        Some("functional") => DecompositionTable::functional(session)?,
+        Some(other) => return Err(misuse(format!("`{other}` is not `core-aten` or `functional`"))),
+    };
+    Ok(program.run_decompositions(&table)?)
+}
+
 /// Exports an entry by a run on example arguments.
-pub(crate) fn exported(entry: &Entry, examples: &InputArgs, dynamic: &[String]) -> Result<ExportedProgram> {
+pub(crate) fn exported(
+    entry: &Entry,
+    examples: &InputArgs,
+    dynamic: &[String],
+    in_place: bool,
+) -> Result<ExportedProgram> {
     let sizes = dynamic.iter().map(|text| text.parse::<DynamicSize>().map_err(usage));
-    let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()? };
+    let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()?, in_place };
     let inputs = examples.read(entry)?;
     let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
     exported.map_err(|error| examples.blame(error))
@@ -149,7 +173,8 @@ fn export(session: &Session, args: &Args) -> Result<()> {
     let chosen = ProgramArgs { file, entry: args.entry.clone(), copy: false };
     let program = chosen.load(session)?;
     let entry = chosen.pick(&program)?;
-    let exported = exported(&entry, &args.examples, &args.dynamic)?;
+    let exported = exported(&entry, &args.examples, &args.dynamic, false)?;
+    let exported = decomposed(session, exported, args.decompose.as_deref())?;
     Ok(exported.save(&args.output, version)?)
 }
 

@@ -1,6 +1,6 @@
 //! `flambeau export`: makes an exported program of a function or module, by a run on example arguments.
 
-use crate::commands::convert::{exported, version_named};
+use crate::commands::convert::{decomposed, exported, version_named};
 use crate::exported::{ExportedForm, print};
 use crate::inputs::InputArgs;
 use crate::program::{ProgramArgs, with_files};
@@ -24,6 +24,12 @@ pub(crate) struct Args {
     /// bound may be left out. An element of a container is named by its path: `d_k`, `t_0`.
     #[arg(long, value_name = "SIZE")]
     dynamic: Vec<String>,
+    /// Keep operators that write, as `torch.export.export` does, instead of outputs for new contents.
+    #[arg(long, conflicts_with = "decompose")]
+    in_place: bool,
+    /// Decompose operators, to those of `core-aten`.
+    #[arg(long, value_name = "TABLE")]
+    decompose: Option<String>,
     /// The version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
     #[arg(long = "for", value_name = "VERSION", requires = "output")]
     version: Option<String>,
@@ -35,7 +41,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = with_files(&setup.session()?, args.program.copy);
     let program = args.program.load(&session)?;
     let entry = args.program.pick(&program)?;
-    let exported = exported(&entry, &args.examples, &args.dynamic)?;
+    let exported = exported(&entry, &args.examples, &args.dynamic, args.in_place)?;
+    let exported = decomposed(&session, exported, args.decompose.as_deref())?;
     match &args.output {
         Some(path) => Ok(exported.save(path, version)?),
         None => print(exported.model().clone(), ExportedForm::Program, &session, PrintOptions::default()),

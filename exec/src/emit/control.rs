@@ -8,7 +8,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{BlockId, NodeId, ValueId};
 
 /// A construct whose blocks are being emitted.
-pub(super) struct Open {
+pub(super) struct OpenConstruct {
     pub(super) node: NodeId,
     kind: Kinds,
     /// Registers of the results, and whether each was already reserved for an enclosing construct.
@@ -141,7 +141,7 @@ impl Emit<'_> {
         self.end_condition(node);
         let dests = self.choose_dests(node);
         let kind = Kinds::If { to_else, to_end: None, blocks: 0 };
-        self.opens.push(Open { node, kind, dests, ended: Vec::new() });
+        self.opens.push(OpenConstruct { node, kind, dests, ended: Vec::new() });
     }
 
     pub(super) fn begin_grad(&mut self, node: NodeId) {
@@ -152,7 +152,12 @@ impl Emit<'_> {
         let to_else = self.jump_if(node, Cond::Word(any), false, 0);
         self.words.free_register(any);
         let dests = self.choose_dests(node);
-        self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, ended: Vec::new() });
+        self.opens.push(OpenConstruct {
+            node,
+            kind: Kinds::Grad { to_else, to_end: None },
+            dests,
+            ended: Vec::new(),
+        });
     }
 
     /// Chooses registers for the results of a construct before its blocks are emitted: the hinted register, if it is
@@ -186,8 +191,13 @@ impl Emit<'_> {
         let dests = self.loop_dests(node);
         let mut moves = Vec::with_capacity(dests.len());
         for (i, &(to, _)) in dests.iter().enumerate() {
-            let dies = self.live.dies(node, i + 2);
-            moves.push(self.move_of(graph.operand(node, i + 2), dies, to, graph.ty(graph.result(node, i))));
+            let is_last_use = self.live.is_last_use(node, i + 2);
+            moves.push(self.move_of(
+                graph.operand(node, i + 2),
+                is_last_use,
+                to,
+                graph.ty(graph.result(node, i)),
+            ));
         }
         self.parallel(node, moves);
         let trip = self.words.take(None);
@@ -204,7 +214,7 @@ impl Emit<'_> {
         self.give_temps();
         let limit_value = self.limit_in_place(node);
         let held_operand = (0..graph.operand_count(node))
-            .find(|&i| self.live.dies(node, i) && Some(graph.operand(node, i)) == limit_value);
+            .find(|&i| self.live.is_last_use(node, i) && Some(graph.operand(node, i)) == limit_value);
         for index in (0..graph.operand_count(node)).filter(|&i| Some(i) != held_operand) {
             self.end_operands(node, index..index + 1, index >= 2);
         }
@@ -218,7 +228,7 @@ impl Emit<'_> {
             let outer = self.opens.get_mut(self.depth[limit] as usize);
             outer.map_or(&mut ended, |open| &mut open.ended).push(limit);
         }
-        self.opens.push(Open { node, kind: Kinds::Loop(body), dests, ended });
+        self.opens.push(OpenConstruct { node, kind: Kinds::Loop(body), dests, ended });
     }
 
     /// Returns the value of a loop's limit if its own register is read at the end of every iteration, so that the
@@ -239,7 +249,7 @@ impl Emit<'_> {
             let result = graph.result(node, i);
             let is_word = kind_of(graph.ty(result)).is_some();
             let is_outer = (self.depth[value] as usize) < self.opens.len();
-            let dies = self.live.dies(node, i + 2) && limit != Some(value) && !is_outer;
+            let is_last_use = self.live.is_last_use(node, i + 2) && limit != Some(value) && !is_outer;
             let (hint, loc) = (self.hints[result], self.loc[value]);
             let bank = if is_word { &mut self.words } else { &mut self.values };
             let own = match loc {
@@ -248,7 +258,7 @@ impl Emit<'_> {
                 _ => None,
             };
             let adopted = own.filter(|&r| {
-                dies && bank.owner(r) == Some(value) && (!bank.is_reserved(r) || hint == Some(r))
+                is_last_use && bank.owner(r) == Some(value) && (!bank.is_reserved(r) || hint == Some(r))
             });
             let wanted = || hint.filter(|&r| bank.is_reserved(r) && bank.owner(r).is_none());
             let register = match adopted.or_else(wanted) {
@@ -375,8 +385,8 @@ impl Emit<'_> {
         let (ret, owner) = (graph.ret(block), graph.owner(block).expect("invariant: not the root"));
         let mut moves = Vec::with_capacity(dests.len());
         for (i, (value, &(to, _))) in graph.block_outputs(block).skip(skip).zip(dests).enumerate() {
-            let dies = self.live.dies(ret, i + skip);
-            moves.push(self.move_of(value, dies, to, graph.ty(graph.result(owner, i))));
+            let is_last_use = self.live.is_last_use(ret, i + skip);
+            moves.push(self.move_of(value, is_last_use, to, graph.ty(graph.result(owner, i))));
         }
         moves
     }

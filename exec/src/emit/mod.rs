@@ -23,7 +23,7 @@ use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
 use conditions::{deferred_comparisons, kind_of};
-use control::Open;
+use control::OpenConstruct;
 use flambeau_analysis::Liveness;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{
@@ -57,13 +57,13 @@ impl Loc {
 }
 
 /// Converts a location to an operand.
-fn operand(loc: Loc, kind: Option<ScalarKind>, dies: bool) -> Operand {
+fn operand(loc: Loc, kind: Option<ScalarKind>, is_last_use: bool) -> Operand {
     match loc {
         Loc::Word(r) => Operand::scalar(kind.unwrap_or(ScalarKind::Int), r),
-        Loc::Value(r) if dies => Operand::take(r),
+        Loc::Value(r) if is_last_use => Operand::take(r),
         Loc::Value(r) => Operand::copy(r),
         Loc::Constant(c) => Operand::constant(c),
-        Loc::Nowhere => Operand::NOWHERE,
+        Loc::Nowhere => Operand::NONE,
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Emit<'g> {
     constants: Vec<IValue>,
     params: Vec<Operand>,
     counters: Vec<NodeCounter>,
-    opens: Vec<Open>,
+    opens: Vec<OpenConstruct>,
     /// The last jump target: the instruction there must not be combined with the one before it.
     label: u32,
 }
@@ -341,7 +341,7 @@ impl<'g> Emit<'g> {
     /// Ends the live ranges of the operands in `range` that die at a node.
     fn end_operands(&mut self, node: NodeId, range: Range<usize>, moved: bool) {
         for index in range {
-            if self.live.dies(node, index) {
+            if self.live.is_last_use(node, index) {
                 self.end(node, self.graph.operand(node, index), moved);
             }
         }
@@ -366,7 +366,7 @@ impl<'g> Emit<'g> {
             self.operands.push(operand(self.loc[value], kind_of(graph.ty(value)), false));
         }
         for index in (skip..count).rev() {
-            if !self.live.dies(node, index) {
+            if !self.live.is_last_use(node, index) {
                 continue;
             }
             let value = graph.operand(node, index);
@@ -384,7 +384,7 @@ impl<'g> Emit<'g> {
         let start = self.operands.len() as u32;
         for result in results {
             let place = if self.graph.use_count(result) == 0 {
-                Operand::NOWHERE
+                Operand::NONE
             } else {
                 let loc = self.define(result);
                 operand(loc, kind_of(self.graph.ty(result)), false)

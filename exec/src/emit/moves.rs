@@ -15,7 +15,7 @@ pub(super) struct Move {
     /// The kind of the source word, if it is in the scalar bank.
     pub(super) kind: Option<ScalarKind>,
     /// Whether the last read of the source register may empty it.
-    pub(super) dies: bool,
+    pub(super) is_last_use: bool,
     pub(super) to: Loc,
     /// The kind of the destination word, if it is in the scalar bank.
     pub(super) to_kind: Option<ScalarKind>,
@@ -37,9 +37,9 @@ struct Pending {
 
 impl Emit<'_> {
     /// Returns the move of a value to a register.
-    pub(super) fn move_of(&self, value: ValueId, dies: bool, to: Loc, to_type: Type) -> Move {
+    pub(super) fn move_of(&self, value: ValueId, is_last_use: bool, to: Loc, to_type: Type) -> Move {
         let kind = super::kind_of(self.graph.ty(value));
-        Move { from: self.loc[value], kind, dies, to, to_kind: super::kind_of(to_type) }
+        Move { from: self.loc[value], kind, is_last_use, to, to_kind: super::kind_of(to_type) }
     }
 
     /// Emits moves with the semantics of simultaneous assignment, in time linear in their number.
@@ -55,7 +55,7 @@ impl Emit<'_> {
                 *pending.reads.entry(m.from).or_default() += 1;
                 pending.readers.entry(m.from).or_default().push(m.to);
             }
-            if m.dies {
+            if m.is_last_use {
                 pending.dying.insert(m.from);
             }
             order.push(m.to);
@@ -89,8 +89,8 @@ impl Emit<'_> {
             *n == 0
         });
         let pinned = pending.pinned.contains(&m.from);
-        let dies = m.dies || pending.dying.contains(&m.from);
-        self.emit_move(node, Move { dies: dies && last && !pinned, ..m });
+        let is_last_use = m.is_last_use || pending.dying.contains(&m.from);
+        self.emit_move(node, Move { is_last_use: is_last_use && last && !pinned, ..m });
         last.then_some(m.from)
     }
 
@@ -100,13 +100,13 @@ impl Emit<'_> {
             Loc::Value(_) => (Loc::Value(self.values.take(None)), None),
             _ => (Loc::Word(self.words.take(None)), Some(ScalarKind::Int)),
         };
-        self.emit_move(node, Move { from: to, kind, dies: true, to: temp, to_kind: kind });
+        self.emit_move(node, Move { from: to, kind, is_last_use: true, to: temp, to_kind: kind });
         let readers = pending.readers.remove(&to).unwrap_or_default();
         let mut left = 0;
         for reader in &readers {
             if let Some(m) = pending.by_dest.get_mut(reader) {
                 m.from = temp;
-                m.dies = true;
+                m.is_last_use = true;
                 left += 1;
             }
         }
@@ -118,13 +118,13 @@ impl Emit<'_> {
     pub(super) fn emit_move(&mut self, node: NodeId, m: Move) {
         match (m.from, m.to) {
             (Loc::Word(from), Loc::Word(to)) => self.push(node, Opcode::MovS, to, from, 0),
-            (Loc::Value(from), Loc::Value(to)) if m.dies => self.push(node, Opcode::MovV, to, from, 0),
+            (Loc::Value(from), Loc::Value(to)) if m.is_last_use => self.push(node, Opcode::MovV, to, from, 0),
             (_, Loc::Value(to)) => {
-                let from = super::operand(m.from, m.kind, m.dies);
+                let from = super::operand(m.from, m.kind, m.is_last_use);
                 self.push(node, Opcode::Load, to, from.0, 0);
             }
             (_, Loc::Word(to)) => {
-                let from: Operand = super::operand(m.from, m.kind, m.dies);
+                let from: Operand = super::operand(m.from, m.kind, m.is_last_use);
                 self.push(node, super::unbox(m.to_kind.unwrap_or(ScalarKind::Int)), to, from.0, 0);
             }
             (_, Loc::Nowhere | Loc::Constant(_)) => {}

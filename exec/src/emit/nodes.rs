@@ -182,11 +182,11 @@ impl Emit<'_> {
         if graph.use_count(to) == 0 {
             return self.end_operands(node, 0..1, false);
         }
-        let dies = self.live.dies(node, 0);
+        let is_last_use = self.live.is_last_use(node, 0);
         self.end_operands(node, 0..1, true);
         let dest = self.define(to);
         if dest != loc {
-            self.emit_move(node, Move { from: loc, kind, dies, to: dest, to_kind });
+            self.emit_move(node, Move { from: loc, kind, is_last_use, to: dest, to_kind });
         }
     }
 
@@ -216,7 +216,10 @@ impl Emit<'_> {
         }
         let temp = self.words.take(None);
         self.temps.push(Loc::Word(temp));
-        self.emit_move(node, Move { from, kind: own, dies: false, to: Loc::Word(temp), to_kind: Some(kind) });
+        self.emit_move(
+            node,
+            Move { from, kind: own, is_last_use: false, to: Loc::Word(temp), to_kind: Some(kind) },
+        );
         temp
     }
 

@@ -28,10 +28,10 @@ const ORDERED: Effects =
     Effects::WRITES_STATE.union(Effects::IO).union(Effects::HOST).union(Effects::CONSERVATIVE);
 
 /// Effects that an isolated task cannot have, apart from writes of memory.
-const SHARED: Effects = ORDERED.union(Effects::RANDOM).union(Effects::READS_STATE);
+const SHARED_EFFECTS: Effects = ORDERED.union(Effects::RANDOM).union(Effects::READS_STATE);
 
 /// Bound on the nodes that one compilation examines in callees; tasks beyond it run at their forks.
-const EXAMINED: usize = 100_000;
+const MAX_EXAMINED_NODES: usize = 100_000;
 
 /// The plan for the tasks of one graph.
 pub(super) struct TaskPlan {
@@ -46,7 +46,7 @@ impl TaskPlan {
     pub(super) fn new(graph: &Graph, callees: &dyn Callees) -> TaskPlan {
         let mut plan = TaskPlan { concurrent: NodeSet::new(), syncs: NodeSet::new() };
         let mut any = false;
-        let mut isolation = Isolation { callees, local: HashMap::default(), left: EXAMINED };
+        let mut isolation = Isolation { callees, local: HashMap::default(), left: MAX_EXAMINED_NODES };
         let forks: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Fork)).collect();
         for &fork in &forks {
             if let Ok(body) = resolve::subgraph(graph, fork)
@@ -60,7 +60,7 @@ impl TaskPlan {
         if !any {
             return plan;
         }
-        let memory = Memory::new(graph);
+        let memory = ReachableMemory::new(graph);
         for node in graph.nodes_deep() {
             if !plan.concurrent.contains(node) && isolation.orders(graph, &memory, node) {
                 plan.syncs.insert(node);
@@ -96,13 +96,13 @@ fn is_long(body: &Graph) -> bool {
 }
 
 /// The memory of a graph that others can reach: from outside, or constants, which last from run to run.
-struct Memory {
+struct ReachableMemory {
     alias: AliasDb,
     constants: MemorySet,
 }
 
-impl Memory {
-    fn new(graph: &Graph) -> Memory {
+impl ReachableMemory {
+    fn new(graph: &Graph) -> ReachableMemory {
         let alias = AliasDb::new(graph);
         let mut constants = MemorySet::new(&alias);
         for node in graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Constant)) {
@@ -111,7 +111,7 @@ impl Memory {
                 constants.add(&alias, value);
             }
         }
-        Memory { alias, constants }
+        ReachableMemory { alias, constants }
     }
 
     /// Whether a node, without nested blocks, may write such memory.
@@ -184,14 +184,14 @@ impl Isolation<'_> {
                 }
                 OpKind::Prim(Prim::Awaitable | Prim::AwaitableNowait | Prim::AwaitableWait) => false,
                 _ if is_wait(graph, node) => true,
-                _ => !effects.intersects(SHARED.union(Effects::WAITS)),
+                _ => !effects.intersects(SHARED_EFFECTS.union(Effects::WAITS)),
             };
             if !known {
                 return local;
             }
         }
         local.holds = !writes || {
-            let memory = Memory::new(graph);
+            let memory = ReachableMemory::new(graph);
             let own = |n: &NodeId| !is_call(graph, *n) && !is_wait(graph, *n);
             !graph.nodes_deep().filter(own).any(|n| memory.is_written(graph, n))
         };
@@ -213,7 +213,7 @@ impl Isolation<'_> {
     }
 
     /// Whether a node of the forking graph must run after the tasks forked before it.
-    fn orders(&mut self, graph: &Graph, memory: &Memory, node: NodeId) -> bool {
+    fn orders(&mut self, graph: &Graph, memory: &ReachableMemory, node: NodeId) -> bool {
         match graph.op(node).kind() {
             OpKind::Prim(Prim::Param | Prim::Return) => false,
             OpKind::Prim(Prim::CallFunction | Prim::CallMethod) => {

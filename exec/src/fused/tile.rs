@@ -28,7 +28,7 @@ impl<T> Default for TilePool<T> {
 }
 
 /// Buffers for one run, pooled or owned.
-pub(super) enum Lent<'a, T> {
+pub(super) enum RunBuffers<'a, T> {
     Pooled(MappedMutexGuard<'a, Tiles<T>>),
     Own(Tiles<T>),
 }
@@ -36,21 +36,21 @@ pub(super) enum Lent<'a, T> {
 impl<T: Real> TilePool<T> {
     /// Returns a free buffer set. Its lock is held for the whole run; that cannot deadlock, because a run executes no
     /// program code.
-    pub(super) fn acquire(&self, program: &TileProgram) -> Lent<'_, T> {
+    pub(super) fn acquire(&self, program: &TileProgram) -> RunBuffers<'_, T> {
         match self.0.iter().find_map(Mutex::try_lock) {
-            Some(free) => {
-                Lent::Pooled(MutexGuard::map(free, |tiles| tiles.get_or_insert_with(|| Tiles::new(program))))
-            }
-            None => Lent::Own(Tiles::new(program)),
+            Some(free) => RunBuffers::Pooled(MutexGuard::map(free, |tiles| {
+                tiles.get_or_insert_with(|| Tiles::new(program))
+            })),
+            None => RunBuffers::Own(Tiles::new(program)),
         }
     }
 }
 
-impl<T> Lent<'_, T> {
+impl<T> RunBuffers<'_, T> {
     pub(super) fn get(&mut self) -> &mut Tiles<T> {
         match self {
-            Lent::Pooled(tiles) => tiles,
-            Lent::Own(tiles) => tiles,
+            RunBuffers::Pooled(tiles) => tiles,
+            RunBuffers::Own(tiles) => tiles,
         }
     }
 }

@@ -13,7 +13,7 @@ use flambeau_ir::{OpId, Registry, Type};
 use std::borrow::Cow;
 
 /// Facts that the rules predict for the results of one call.
-pub struct Forecast {
+pub struct Prediction {
     facts: Vec<Fact>,
     symbols: Symbols,
     /// Values of the operands' symbols.
@@ -60,7 +60,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
     }
 
     /// Weakens a fact of an actual value.
-    pub fn weaken(&mut self, fact: Fact) -> Fact {
+    pub fn forget_facts(&mut self, fact: Fact) -> Fact {
         match fact {
             Fact::Int(Dim::Known(n)) => Fact::Int(self.number(n, Range::ALL)),
             Fact::Bool(_) if self.g.flag() => Fact::Unknown,
@@ -69,8 +69,8 @@ impl<'a, 'b> Forgetting<'a, 'b> {
                 let first = elems.first().cloned().filter(|f| elems.iter().all(|e| e == f));
                 Fact::ListOf(Box::new(first.unwrap_or_default()))
             }
-            Fact::List(elems) => Fact::List(elems.into_iter().map(|e| self.weaken(e)).collect()),
-            Fact::Tuple(elems) => Fact::Tuple(elems.into_iter().map(|e| self.weaken(e)).collect()),
+            Fact::List(elems) => Fact::List(elems.into_iter().map(|e| self.forget_facts(e)).collect()),
+            Fact::Tuple(elems) => Fact::Tuple(elems.into_iter().map(|e| self.forget_facts(e)).collect()),
             other => other,
         }
     }
@@ -103,7 +103,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
             }
             _ => {
                 let fact = operand.fact.into_owned();
-                operand.fact = Cow::Owned(self.weaken(fact));
+                operand.fact = Cow::Owned(self.forget_facts(fact));
                 let is_text = value.is_str() || value.is_float();
                 operand.constant = operand.constant.filter(|_| is_text && self.g.flag());
             }
@@ -112,22 +112,22 @@ impl<'a, 'b> Forgetting<'a, 'b> {
     }
 }
 
-impl Forecast {
+impl Prediction {
     /// Predicts the results of a call from weakened facts of the arguments.
     #[must_use]
-    pub fn of_part(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Forecast {
+    pub fn of_part(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Prediction {
         let mut weakened = Forgetting::new(g);
         let schema = registry.schema(id);
         let operands =
             args.iter().zip(&schema.args).map(|(value, arg)| weakened.operand(value, arg.ty)).collect();
-        Forecast::from_operands(registry, id, operands, weakened.symbols, weakened.valuation)
+        Prediction::from_operands(registry, id, operands, weakened.symbols, weakened.valuation)
     }
 
     /// Predicts the results of a call from exact facts of the arguments.
     #[must_use]
-    pub fn of_all(registry: &Registry, id: OpId, args: &[IValue]) -> Forecast {
+    pub fn of_all(registry: &Registry, id: OpId, args: &[IValue]) -> Prediction {
         let operands = args.iter().map(OperandFact::of).collect();
-        Forecast::from_operands(registry, id, operands, Symbols::new(), Valuation::new())
+        Prediction::from_operands(registry, id, operands, Symbols::new(), Valuation::new())
     }
 
     fn from_operands(
@@ -136,7 +136,7 @@ impl Forecast {
         operands: Vec<OperandFact<'static>>,
         mut symbols: Symbols,
         valuation: Valuation,
-    ) -> Forecast {
+    ) -> Prediction {
         let schema = registry.schema(id);
         let (shape, dtype) = (registry.facet::<ResultShapes>(id), registry.facet::<Dtype>(id));
         let premises: Vec<_> = operands.iter().map(|o| (&o.fact, o.constant.is_some())).collect();
@@ -144,7 +144,7 @@ impl Forecast {
         let mut cx = ShapeCx::new(Some(schema), operands, &mut symbols);
         let facts = (0..schema.returns.len()).map(|i| conclude(shape, dtype, i, &mut cx)).collect();
         drop(cx);
-        Forecast { facts, symbols, valuation, premises }
+        Prediction { facts, symbols, valuation, premises }
     }
 
     /// Describes the first result that contradicts its prediction; `None` if there is none.

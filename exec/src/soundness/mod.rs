@@ -15,7 +15,7 @@ mod forecast;
 mod watch;
 
 pub use arguments::{border, hostile, is_output, is_variant, sample};
-pub use forecast::{Forecast, Forgetting};
+pub use forecast::{Forgetting, Prediction};
 pub use watch::{Watched, watch, watch_partial};
 
 use crate::kernel::Kernel;
@@ -64,9 +64,9 @@ pub struct FactTrial {
 /// Memory limit of one call, in bytes.
 const MEMORY: usize = 4 << 20;
 /// Time limit of one rule evaluation.
-const PATIENCE: Duration = Duration::from_secs(2);
+const RULE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximal number of failures recorded per operator.
-const KEPT: usize = 3;
+const MAX_RECORDED_FAILURES: usize = 3;
 
 /// Tests the rules of all operators for which `chosen` returns true.
 pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: TrialCount) -> Vec<FactTrial> {
@@ -96,7 +96,7 @@ pub fn try_operator(registry: &Registry, id: OpId, effort: TrialCount) -> FactTr
 
 impl FactTrial {
     fn fail(&mut self, what: String) {
-        if self.failures.len() < KEPT {
+        if self.failures.len() < MAX_RECORDED_FAILURES {
             self.failures.push(what);
         }
     }
@@ -107,9 +107,9 @@ impl FactTrial {
         // The call may write to its arguments, so they are formatted before it.
         let shown = format!("{args:?}");
         let forecasts = || {
-            let all = std::iter::once(Forecast::of_all(registry, id, &args));
-            let forecasts: Vec<Forecast> =
-                all.chain((0..parts).map(|_| Forecast::of_part(registry, id, &args, g))).collect();
+            let all = std::iter::once(Prediction::of_all(registry, id, &args));
+            let forecasts: Vec<Prediction> =
+                all.chain((0..parts).map(|_| Prediction::of_part(registry, id, &args, g))).collect();
             forecasts
         };
         let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
@@ -149,7 +149,7 @@ impl FactTrial {
         };
         if catch_unwind(AssertUnwindSafe(ask)).is_err() {
             self.fail(format!("a rule panics on the facts {}", operand_facts()));
-        } else if start.elapsed() > PATIENCE {
+        } else if start.elapsed() > RULE_TIMEOUT {
             self.fail(format!("a rule takes {:?} on the facts {}", start.elapsed(), operand_facts()));
         }
     }

@@ -40,8 +40,9 @@ pub fn watch_partial(
     let everything = g.one_in(3);
     let mut forgetting = Forgetting::new(g);
     forgetting.symbols.note_types(graph);
-    let facts =
-        args.iter().map(|arg| if everything { Fact::of(arg) } else { forgetting.weaken(Fact::of(arg)) });
+    let facts = args
+        .iter()
+        .map(|arg| if everything { Fact::of(arg) } else { forgetting.forget_facts(Fact::of(arg)) });
     let facts = facts.collect();
     let Forgetting { symbols, valuation, .. } = forgetting;
     let shapes = Shapes::with_symbols(graph, &AliasDb::new(graph), facts, symbols);

@@ -35,7 +35,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
 
 /// Returns the sum of the products `left[i] @ right[i]`.
 fn sum_of_products(left: &[Tensor], right: &[Tensor]) -> Result<Tensor, KernelError> {
-    if alike(left) && alike(right) {
+    if have_equal_sizes_and_dtype(left) && have_equal_sizes_and_dtype(right) {
         return Ok(matmul::mm(&concatenate(left, 1)?, &concatenate(right, 0)?)?);
     }
     let mut sum: Option<Tensor> = None;
@@ -53,7 +53,7 @@ fn sum_of_products(left: &[Tensor], right: &[Tensor]) -> Result<Tensor, KernelEr
 fn products_of_side(shared: &Tensor, others: &[Tensor], side: i64) -> Result<Vec<Tensor>, KernelError> {
     let each =
         |other: &Tensor| Ok(if side == 0 { matmul::mm(shared, other)? } else { matmul::mm(other, shared)? });
-    if !alike(others) {
+    if !have_equal_sizes_and_dtype(others) {
         return others.iter().map(each).collect();
     }
     let along = 1 - side;
@@ -64,7 +64,7 @@ fn products_of_side(shared: &Tensor, others: &[Tensor], side: i64) -> Result<Vec
 }
 
 /// Whether all tensors are matrices of one size and dtype.
-fn alike(matrices: &[Tensor]) -> bool {
+fn have_equal_sizes_and_dtype(matrices: &[Tensor]) -> bool {
     matrices.split_first().is_some_and(|(first, rest)| {
         first.rank() == 2 && rest.iter().all(|m| m.sizes() == first.sizes() && m.dtype() == first.dtype())
     })

@@ -164,7 +164,7 @@ impl<'t> Walk<'t> {
                 let message = "element 0 of tensors does not require grad and does not have a grad_fn";
                 ExecError::of(&KernelError::input(message))
             })?;
-            walk.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+            walk.accumulate_at(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
         }
         // After the edges of views were computed.
         walk.began = history::next_id();
@@ -241,7 +241,7 @@ impl<'t> Walk<'t> {
             }
             for (edge, grad) in self.back(&node, &grads, host)? {
                 if self.visits(&edge.node) {
-                    self.send(edge, grad).map_err(|e| ExecError::of(&e))?;
+                    self.accumulate_at(edge, grad).map_err(|e| ExecError::of(&e))?;
                 }
             }
             match &node.kind {
@@ -262,14 +262,14 @@ impl<'t> Walk<'t> {
     ) -> Result<(), ExecError> {
         for (output, grad) in outputs.iter().zip(grads) {
             if let (Some(edge), Some(grad)) = (output.as_ref().and_then(history::gradient_edge), grad) {
-                self.send(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+                self.accumulate_at(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
             }
         }
         Ok(())
     }
 
     /// Accumulates a gradient at the target of an edge.
-    fn send(&mut self, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
+    fn accumulate_at(&mut self, edge: &Edge, grad: Tensor) -> Result<(), KernelError> {
         let record = self.mode.create_graph;
         let grad = linear::fit(grad, &edge.geometry, record)?;
         let at = self
@@ -293,11 +293,11 @@ impl<'t> Walk<'t> {
         node: &'n Arc<Node>,
         grads: &[Option<Tensor>],
         host: &mut Host,
-    ) -> Result<Sent<'n>, ExecError> {
+    ) -> Result<NodeGradients<'n>, ExecError> {
         let record = self.mode.create_graph;
         let first = grads.first().cloned().flatten();
         match (&node.kind, first) {
-            (NodeKind::Leaf(_), _) => Ok(Sent::new()),
+            (NodeKind::Leaf(_), _) => Ok(NodeGradients::new()),
             (NodeKind::Op(call), _) => Call { walk: self, node, call }.differentiate(grads, host),
             (NodeKind::Graph(call), _) => {
                 let found = call.gradients(grads, host)?;
@@ -318,7 +318,8 @@ impl<'t> Walk<'t> {
                 call.back_of_write(&grad, (base, view), *target, host)
             }
             (NodeKind::ZeroDerivative, Some(grad)) => {
-                let mut sent: Sent<'_> = node.edges[0].iter().map(|edge| (edge, grad.clone())).collect();
+                let mut sent: NodeGradients<'_> =
+                    node.edges[0].iter().map(|edge| (edge, grad.clone())).collect();
                 for edge in node.edges[1..].iter().flatten().filter(|edge| self.visits(&edge.node)) {
                     sent.push((edge, edge.geometry.zeros().map_err(|e| ExecError::of(&e))?));
                 }
@@ -327,12 +328,12 @@ impl<'t> Walk<'t> {
             (
                 NodeKind::Sum | NodeKind::ZeroDerivative | NodeKind::Linear(_) | NodeKind::Write { .. },
                 None,
-            ) => Ok(Sent::new()),
+            ) => Ok(NodeGradients::new()),
         }
     }
 }
 
-type Sent<'n> = Vec<(&'n Edge, Tensor)>;
+type NodeGradients<'n> = Vec<(&'n Edge, Tensor)>;
 
 /// A call whose gradients are computed.
 #[derive(Clone, Copy)]
@@ -366,7 +367,7 @@ impl<'n> Call<'_, 'n> {
         (base, view): (&Geometry, &Geometry),
         target: usize,
         host: &mut Host,
-    ) -> Result<Sent<'n>, ExecError> {
+    ) -> Result<NodeGradients<'n>, ExecError> {
         let fail = |e: KernelError| ExecError::of(&e);
         let record = self.walk.mode.create_graph;
         let read = LinearMap::view(base.clone(), view.clone());
@@ -374,7 +375,7 @@ impl<'n> Call<'_, 'n> {
         // Gradients that reach the previous version of the view belong to its region of the previous base.
         let old = self.edges(target).first().and_then(Option::as_ref).map(|edge| edge.node.id);
         let back = self.differentiate(&[Some(part)], host)?;
-        let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
+        let (to_view, mut sent): (NodeGradients<'_>, NodeGradients<'_>) =
             back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
         if let Some(edge) = self.node.edges[0].as_ref().filter(|edge| self.walk.visits(&edge.node)) {
             let erase = LinearMap::Erase { base: base.clone(), view: view.clone() };
@@ -391,12 +392,16 @@ impl<'n> Call<'_, 'n> {
     }
 
     /// Returns the gradients of an operator's arguments.
-    fn differentiate(self, grads: &[Option<Tensor>], host: &mut Host) -> Result<Sent<'n>, ExecError> {
+    fn differentiate(
+        self,
+        grads: &[Option<Tensor>],
+        host: &mut Host,
+    ) -> Result<NodeGradients<'n>, ExecError> {
         self.call.check_saved().map_err(|e| ExecError::of(&e))?;
         match self.call.derivative.as_deref() {
             Some(Derivative::Formulas(known)) => self.by_formulas(known, grads, host),
             Some(Derivative::Body { inputs, .. }) => self.through_body(inputs, grads, host),
-            Some(Derivative::Constant | Derivative::Layout) => Ok(Sent::new()),
+            Some(Derivative::Constant | Derivative::Layout) => Ok(NodeGradients::new()),
             None => {
                 let message = format!("the derivative of `{}`", self.call.name);
                 Err(ExecError::of(&KernelError::unsupported(message)))
@@ -409,14 +414,14 @@ impl<'n> Call<'_, 'n> {
         known: &[Formula],
         grads: &[Option<Tensor>],
         host: &mut Host,
-    ) -> Result<Sent<'n>, ExecError> {
+    ) -> Result<NodeGradients<'n>, ExecError> {
         let fail = |e: KernelError| ExecError::of(&e);
         let stated = |arg: usize| known.iter().any(|formula| formula.args.contains(&arg));
         if let Some(arg) = (0..self.call.arg_edges.len()).find(|arg| self.needs(*arg) && !stated(*arg)) {
             let message = format!("the derivative of `{}` with respect to argument {arg}", self.call.name);
             return Err(fail(KernelError::unsupported(message)));
         }
-        let mut sent = Sent::new();
+        let mut sent = NodeGradients::new();
         for (index, formula) in known.iter().enumerate() {
             let Some(inputs) =
                 formula.inputs.as_ref().filter(|_| formula.args.iter().any(|arg| self.needs(*arg)))
@@ -456,7 +461,7 @@ impl<'n> Call<'_, 'n> {
         inputs: &[FormulaInput],
         grads: &[Option<Tensor>],
         host: &mut Host,
-    ) -> Result<Sent<'n>, ExecError> {
+    ) -> Result<NodeGradients<'n>, ExecError> {
         let (tape, mode) = (self.walk.tape, self.walk.mode);
         if tape.nesting >= NESTED {
             let message = format!("the body of `{}` contains itself", self.call.name);
@@ -495,7 +500,7 @@ impl<'n> Call<'_, 'n> {
 }
 
 /// Sends the gradient of an argument along its edges.
-fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut Sent<'n>) {
+fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut NodeGradients<'n>) {
     match found {
         IValue::Tensor(grad) => {
             sent.extend(edges.first().and_then(Option::as_ref).map(|edge| (edge, grad.clone())));

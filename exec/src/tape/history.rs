@@ -471,14 +471,14 @@ mod tests {
         thread.join().expect("no recursion");
     }
 
-    const LONG: usize = 1_000_000;
+    const CHAIN_LENGTH: usize = 1_000_000;
 
     #[test]
     fn a_long_history_is_dropped_in_a_loop() {
         on_a_small_stack(|| {
             let result = leaf();
             let first = Arc::downgrade(&gradient_edge(&result).expect("a leaf").node);
-            for _ in 0..LONG {
+            for _ in 0..CHAIN_LENGTH {
                 let node = step(&result);
                 set_result(&result, &node, 0);
             }
@@ -493,7 +493,7 @@ mod tests {
         on_a_small_stack(|| {
             let first = leaf();
             let mut last = first.clone();
-            for _ in 0..LONG / 10 {
+            for _ in 0..CHAIN_LENGTH / 10 {
                 let grad = leaf();
                 accumulate(&last, grad.clone());
                 last = grad;

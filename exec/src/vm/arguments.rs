@@ -101,12 +101,12 @@ impl Registers<'_> {
     fn complete(self) -> Result<(), KernelError> {
         match self.wrong {
             None if self.bound == self.code.params.len() => Ok(()),
-            wrong => Err(wrong.unwrap_or_else(|| miscounted(self.code.params.len(), self.bound))),
+            wrong => Err(wrong.unwrap_or_else(|| wrong_argument_count(self.code.params.len(), self.bound))),
         }
     }
 }
 
 #[cold]
-fn miscounted(wanted: usize, found: usize) -> KernelError {
+fn wrong_argument_count(wanted: usize, found: usize) -> KernelError {
     KernelError::input(format!("expected {wanted} arguments but {found} were given"))
 }

@@ -1,8 +1,8 @@
 //! Transitions between frames: calls, returns, tasks, bail-outs, errors.
 
 use super::dispatch::Exit;
-use super::tasks::{Ended, Settled};
-use super::{After, Frame, MAX_UNWINDING, Vm, burn, steps};
+use super::tasks::{DriveEnd, ExitDecision};
+use super::{Frame, MAX_UNWINDING, ReturnTarget, Vm, consume_fuel, steps};
 use crate::bytecode::{Code, SiteOp};
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
@@ -31,12 +31,12 @@ impl Vm {
         args: &mut Vec<IValue>,
         host: &mut Host,
     ) -> Result<IValue, ExecError> {
-        let parks = self.tasks.hold();
+        let parks = self.tasks.forbid_suspension();
         let ended = self.drive_until(frame, left, fuel, args, host);
         self.tasks.restore(parks);
         match ended? {
-            Ended::Value(value) => Ok(value),
-            Ended::Parked(..) => unreachable!("invariant: a machine that may not be suspended is not"),
+            DriveEnd::Value(value) => Ok(value),
+            DriveEnd::Parked(..) => unreachable!("invariant: a machine that may not be suspended is not"),
         }
     }
 
@@ -48,7 +48,7 @@ impl Vm {
         mut fuel: u64,
         args: &mut Vec<IValue>,
         host: &mut Host,
-    ) -> Result<Ended, ExecError> {
+    ) -> Result<DriveEnd, ExecError> {
         let bottom = self.frames.len();
         let result = loop {
             let mut exit = match left.take() {
@@ -56,19 +56,19 @@ impl Vm {
                 None => self.execute(&mut frame, args, host, &mut fuel).unwrap_or_else(Exit::Fail),
             };
             if matches!(exit, Exit::Sync | Exit::Join(_)) || !self.tasks.is_idle() {
-                match self.settle(&mut frame, exit, &mut fuel, host) {
-                    Settled::Go(settled) => exit = settled,
-                    Settled::Next => {
+                match self.join_required(&mut frame, exit, &mut fuel, host) {
+                    ExitDecision::Go(settled) => exit = settled,
+                    ExitDecision::Next => {
                         frame.pc += 1;
                         continue;
                     }
-                    Settled::Park(left, future) => break Ok(self.park(frame, left, future)),
+                    ExitDecision::Park(left, future) => break Ok(self.park(frame, left, future)),
                 }
             }
             if self.tasks.yields() {
                 break Ok(self.park(frame, Some(exit), Future::ready(Type::NONE, IValue::None)));
             }
-            let burnt = if matches!(exit, Exit::Call(_)) { burn(&mut fuel, host) } else { Ok(()) };
+            let burnt = if matches!(exit, Exit::Call(_)) { consume_fuel(&mut fuel, host) } else { Ok(()) };
             let next = match (exit, burnt) {
                 (Exit::Fail(error), _) | (_, Err(error)) => Err((frame, error)),
                 (Exit::Call(site), _) if self.starts_task(&frame, site, host) => {
@@ -83,14 +83,14 @@ impl Vm {
             };
             match next {
                 Ok(Next::Run(on)) => frame = on,
-                Ok(Next::Done(value)) => break Ok(Ended::Value(value)),
+                Ok(Next::Done(value)) => break Ok(DriveEnd::Value(value)),
                 Err((failed, error)) => match self.unwind(failed, &error, bottom, args, host) {
                     Ok(on) => frame = on,
                     Err(raised) => break Err(raised),
                 },
             }
         };
-        host.give_back(fuel);
+        host.return_fuel(fuel);
         self.rets.clear();
         result
     }
@@ -145,8 +145,8 @@ impl Vm {
             _ => Err(KernelError::internal("a call site without a callee")),
         };
         let after = match &site.work {
-            SiteOp::Fork(forked) => After::Future(at, Future::new(forked.elem)),
-            _ => After::Results(at),
+            SiteOp::Fork(forked) => ReturnTarget::Future(at, Future::new(forked.elem)),
+            _ => ReturnTarget::Results(at),
         };
         self.enter(frame, target, args, after, max_depth)
     }
@@ -157,7 +157,7 @@ impl Vm {
         frame: Frame,
         target: Result<Arc<Code>, KernelError>,
         args: &mut Vec<IValue>,
-        after: After,
+        after: ReturnTarget,
         max_depth: usize,
     ) -> Result<Next, (Frame, KernelError)> {
         let target = match target {
@@ -183,11 +183,11 @@ impl Vm {
             SiteOp::Fused(group) => self.subgraph(group.graph(), group.code(), code.function),
             _ => Err(KernelError::internal("a site without a group")),
         };
-        self.enter(frame, target, args, After::Results(at), max_depth)
+        self.enter(frame, target, args, ReturnTarget::Results(at), max_depth)
     }
 
     /// Continues a frame with the first value of the argument buffer as the result of a site.
-    fn go_on_with_first(
+    fn continue_with_first(
         &mut self,
         frame: Frame,
         at: u32,
@@ -210,14 +210,14 @@ impl Vm {
         let (future, mut task) = match await_value(args) {
             Ok((_, Ok(value))) => {
                 args.insert(0, value);
-                return self.go_on_with_first(frame, at, args);
+                return self.continue_with_first(frame, at, args);
             }
             Ok((future, Err(task))) => (future, task),
             Err(e) => return Err((frame, e)),
         };
         args.clear();
         let target = self.subgraph(&task.graph, &OnceLock::new(), frame.code.function);
-        self.enter(frame, target, &mut task.args, After::Awaited(at, future), max_depth)
+        self.enter(frame, target, &mut task.args, ReturnTarget::Awaited(at, future), max_depth)
     }
 
     /// Replaces a frame by the continuation of the unoptimized program.
@@ -301,18 +301,18 @@ impl Vm {
         let (s, v) = self.registers(&frame);
         steps::results(&frame.code, at, s, v, &mut rets);
         let to = match frame.after {
-            After::Done => {
+            ReturnTarget::Done => {
                 let value = one_value(rets.drain(..));
                 self.rets = rets;
                 return Ok(Next::Done(value));
             }
-            After::Results(to) => to,
-            After::Future(to, future) => {
+            ReturnTarget::Results(to) => to,
+            ReturnTarget::Future(to, future) => {
                 future.complete(Ok(one_value(rets.drain(..))));
                 rets.push(IValue::Future(future));
                 to
             }
-            After::Awaited(to, future) => {
+            ReturnTarget::Awaited(to, future) => {
                 let value = one_value(rets.drain(..));
                 future.complete(Ok(value.clone()));
                 rets.push(value);
@@ -352,7 +352,7 @@ impl Vm {
             for object in std::mem::take(&mut frame.entered).into_iter().rev() {
                 self.exit(object, host);
             }
-            if let After::Future(to, future) = &frame.after
+            if let ReturnTarget::Future(to, future) = &frame.after
                 && raised.fault != Fault::Limit
             {
                 future.complete(Err(Arc::new(raised)));
@@ -383,7 +383,7 @@ impl Vm {
             return;
         }
         self.unwinding += 1;
-        if let Ok(frame) = self.frame(code, &mut args, After::Done, host.max_depth()) {
+        if let Ok(frame) = self.frame(code, &mut args, ReturnTarget::Done, host.max_depth()) {
             // The result and the error are ignored.
             let _ = self.drive(frame, None, 0, &mut args, host);
         }

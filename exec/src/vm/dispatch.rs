@@ -4,7 +4,7 @@
 //! words, [`mixed`] runs all instructions, using step functions where values are involved. They exit when the frame
 //! calls, returns, or fails.
 
-use super::{Env, SLICE, WINDOW, fast, steps};
+use super::{SLICE, StepBuffers, WINDOW, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarFault, ScalarKind, Word, for_each_operation, sem};
@@ -29,7 +29,7 @@ pub(super) enum Exit {
 }
 
 /// Reason for leaving [`scalars`]; `at` is the instruction that was not executed.
-enum Pause {
+enum ScalarExit {
     /// The instruction needs the value bank.
     Other,
     /// The instruction jumps backwards and the granted fuel is used up.
@@ -92,14 +92,14 @@ const _: () = assert!(WINDOW == 1 << u8::BITS);
 ///     let b = <i64 as Word>::from_word(s.get(fields.next().unwrap_or(0)));
 ///     match sem::IAdd(a, b) {
 ///         Ok(result) => s.set(i.a, result.to_word()),
-///         Err(fault) => pause!(Pause::Fault(fault)),
+///         Err(fault) => pause!(ScalarExit::Fault(fault)),
 ///     }
 /// }
 /// Opcode::IAddMul => {
 ///     let [a, b, c] = [i.b, i.c, u32::from(i.d)].map(|r| Word::from_word(s.get(r)));
 ///     match sem::IAdd(a, b).and_then(|first| sem::IMul(first, c)) {
 ///         Ok(result) => s.set(i.a, result.to_word()),
-///         Err(fault) => pause!(Pause::Fault(fault)),
+///         Err(fault) => pause!(ScalarExit::Fault(fault)),
 ///     }
 /// }
 /// ```
@@ -112,14 +112,14 @@ macro_rules! dispatch {
                 $(let $p = <$t as Word>::from_word($s.get(fields.next().unwrap_or(0)));)*
                 match sem::$name($($p),*) {
                     Ok(result) => $s.set($i.a, result.to_word()),
-                    Err(fault) => $pause!(Pause::Fault(fault)),
+                    Err(fault) => $pause!(ScalarExit::Fault(fault)),
                 }
             })*
             $(Opcode::$pair => {
                 let [a, b, c] = [$i.b, $i.c, u32::from($i.d)].map(|r| Word::from_word($s.get(r)));
                 match sem::$first(a, b).and_then(|first| sem::$second(first, c)) {
                     Ok(result) => $s.set($i.a, result.to_word()),
-                    Err(fault) => $pause!(Pause::Fault(fault)),
+                    Err(fault) => $pause!(ScalarExit::Fault(fault)),
                 }
             })*
             $($arms)*
@@ -135,11 +135,11 @@ fn scalars<S: ScalarRegisters + ?Sized>(
     at: &mut usize,
     s: &mut S,
     fuel: &mut u64,
-) -> Pause {
+) -> ScalarExit {
     let mut pc = *at;
     let mut left = *fuel;
-    // Leaves the loop with its state written back. `pause!(Pause::Other)` expands to
-    // `{ (*at, *fuel) = (pc, left); return Pause::Other; }`.
+    // Leaves the loop with its state written back. `pause!(ScalarExit::Other)` expands to
+    // `{ (*at, *fuel) = (pc, left); return ScalarExit::Other; }`.
     macro_rules! pause {
         ($pause:expr) => {{
             (*at, *fuel) = (pc, left);
@@ -155,7 +155,7 @@ fn scalars<S: ScalarRegisters + ?Sized>(
                 if target <= pc {
                     match left.checked_sub(1) {
                         Some(less) => left = less,
-                        None => pause!(Pause::Fuel),
+                        None => pause!(ScalarExit::Fuel),
                     }
                 }
                 pc = target;
@@ -171,7 +171,7 @@ fn scalars<S: ScalarRegisters + ?Sized>(
             let again = trip < s.int($limit);
             // Fuel is checked before any register changes, so the instruction can be retried.
             if again && left == 0 {
-                pause!(Pause::Fuel);
+                pause!(ScalarExit::Fuel);
             }
             $($first;)?
             s.set($trip, trip as u64);
@@ -202,7 +202,7 @@ fn scalars<S: ScalarRegisters + ?Sized>(
             Opcode::FAddNext => {
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
             }
-            _ => pause!(Pause::Other),
+            _ => pause!(ScalarExit::Other),
         });
         pc += 1;
     }
@@ -215,7 +215,7 @@ pub(super) fn execute(
     at: &mut usize,
     s: &mut [u64],
     v: &mut [IValue],
-    env: &mut Env<'_>,
+    env: &mut StepBuffers<'_>,
 ) -> Exit {
     // Tensor programs are mostly sequences of kernels, which need little of the state of the other loop.
     loop {
@@ -238,7 +238,7 @@ fn mixed(
     at: &mut usize,
     s: &mut [u64],
     v: &mut [IValue],
-    env: &mut Env<'_>,
+    env: &mut StepBuffers<'_>,
 ) -> Result<Exit, KernelError> {
     let instrs = &code.instrs[..];
     loop {
@@ -339,10 +339,10 @@ fn mixed(
                     Err(_) => scalars(instrs, at, s, &mut env.fuel),
                 };
                 match pause {
-                    Pause::Other if *at == before => return Err(not_executable(i.op)),
-                    Pause::Other => {}
-                    Pause::Fuel => env.fuel = env.host.grant(SLICE)?,
-                    Pause::Fault(fault) => return Err(fault.into()),
+                    ScalarExit::Other if *at == before => return Err(not_executable(i.op)),
+                    ScalarExit::Other => {}
+                    ScalarExit::Fuel => env.fuel = env.host.grant(SLICE)?,
+                    ScalarExit::Fault(fault) => return Err(fault.into()),
                 }
                 continue;
             }

@@ -3,7 +3,7 @@
 //! A step returns whether it handled the site. Then it has stored the result and dropped the operands that die there; if
 //! not, it has changed nothing. A dictionary whose only handle is in its register is accessed without a lock.
 
-use super::Env;
+use super::StepBuffers;
 use super::steps::{fetch, store};
 use crate::bytecode::{Code, Instr, Operand, OperandSource};
 use crate::fast_path::FastPath;
@@ -11,16 +11,29 @@ use crate::intrinsic::{ScalarKind, wrap_index};
 use flambeau_ir::value::{Dict, DictMap, IValue, Str};
 
 /// Maximal length of strings that are concatenated without a check against the memory limit.
-const SHORT: usize = 1024;
+const UNCHECKED_STRING_LEN: usize = 1024;
 
 /// Tries the fast path of a site; returns the number of instructions to skip.
 #[inline]
-pub(super) fn run(i: Instr, code: &Code, s: &mut [u64], v: &mut [IValue], env: &mut Env<'_>) -> usize {
+pub(super) fn run(
+    i: Instr,
+    code: &Code,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut StepBuffers<'_>,
+) -> usize {
     usize::from(FastPath::of_field(i.d).is_some_and(|path| handle(path, i.a, code, s, v, env)))
 }
 
 #[inline(never)]
-fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue], env: &mut Env<'_>) -> bool {
+fn handle(
+    path: FastPath,
+    at: u32,
+    code: &Code,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut StepBuffers<'_>,
+) -> bool {
     if !env.host.is_plain() {
         return false;
     }
@@ -29,20 +42,20 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
     let dest = code.operands.get(site.dests.start as usize).copied().filter(|_| !site.dests.is_empty());
     match (path, operands) {
         (FastPath::DictGet, &[dict, key]) => {
-            let Some(mut held) = Held::take(dict, v) else { return false };
+            let Some(mut held) = MovedDict::take(dict, v) else { return false };
             let found = held.read(key, (code, s, v), |map, key| map.get(key).ok().flatten().cloned());
             held.put_back(v);
             let Some(Some(value)) = found else { return false };
-            drop_dying(operands, v);
+            drop_last_uses(operands, v);
             dest.is_none_or(|dest| store(dest, value, s, v).is_ok())
         }
         (FastPath::DictContains, &[dict, key]) => {
-            let Some(mut held) = Held::take(dict, v) else { return false };
+            let Some(mut held) = MovedDict::take(dict, v) else { return false };
             let found =
                 held.read(key, (code, s, v), |map, key| map.get(key).ok().map(|value| value.is_some()));
             held.put_back(v);
             let Some(Some(found)) = found else { return false };
-            drop_dying(operands, v);
+            drop_last_uses(operands, v);
             put_bool(dest, found, s);
             true
         }
@@ -51,7 +64,7 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
             if value.register() == dict.register() && value.register().is_some() {
                 return false;
             }
-            let Some(mut held) = Held::take(dict, v) else { return false };
+            let Some(mut held) = MovedDict::take(dict, v) else { return false };
             let new = fetch(Operand::copied(value), code, s, v);
             let replaced = held.replace(key, (code, s, v), new);
             held.put_back(v);
@@ -60,7 +73,7 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
                 return false;
             }
             drop(replaced);
-            drop_dying(operands, v);
+            drop_last_uses(operands, v);
             true
         }
         (FastPath::StrGet, &[text, index]) => {
@@ -68,7 +81,7 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
             let Some(IValue::Str(text)) = peek(text, code, v) else { return false };
             let Ok(at) = wrap_index(s[index as usize] as i64, text.len()) else { return false };
             let byte = Str::of_byte(text.as_bytes()[at]);
-            drop_dying(operands, v);
+            drop_last_uses(operands, v);
             dest.is_none_or(|dest| store(dest, IValue::Str(byte), s, v).is_ok())
         }
         (FastPath::StrAdd, &[a, b]) => {
@@ -76,11 +89,11 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
                 return false;
             };
             // The memory of longer strings is checked by the kernel.
-            if a.len() + b.len() > SHORT {
+            if a.len() + b.len() > UNCHECKED_STRING_LEN {
                 return false;
             }
             let sum = Str::concat(a.as_bytes(), b.as_bytes());
-            drop_dying(operands, v);
+            drop_last_uses(operands, v);
             dest.is_none_or(|dest| store(dest, IValue::Str(sum), s, v).is_ok())
         }
         (FastPath::StrEqual | FastPath::StrNotEqual, &[a, b]) => {
@@ -88,7 +101,7 @@ fn handle(path: FastPath, at: u32, code: &Code, s: &mut [u64], v: &mut [IValue],
                 return false;
             };
             let equal = a.ptr_eq(b) || a.as_bytes() == b.as_bytes();
-            drop_dying(operands, v);
+            drop_last_uses(operands, v);
             put_bool(dest, equal == (path == FastPath::StrEqual), s);
             true
         }
@@ -115,7 +128,7 @@ fn put_bool(dest: Option<Operand>, value: bool, s: &mut [u64]) {
 
 /// Drops the operands that die at a site.
 #[inline(always)]
-fn drop_dying(operands: &[Operand], v: &mut [IValue]) {
+fn drop_last_uses(operands: &[Operand], v: &mut [IValue]) {
     for operand in operands {
         if let OperandSource::Move(r) = operand.place() {
             v[r as usize] = IValue::None;
@@ -124,18 +137,18 @@ fn drop_dying(operands: &[Operand], v: &mut [IValue]) {
 }
 
 /// A dictionary that was moved out of its register, so that the other registers can be borrowed.
-struct Held {
+struct MovedDict {
     register: usize,
     dict: Dict,
 }
 
-impl Held {
+impl MovedDict {
     #[inline(always)]
-    fn take(operand: Operand, v: &mut [IValue]) -> Option<Held> {
+    fn take(operand: Operand, v: &mut [IValue]) -> Option<MovedDict> {
         let register = operand.register()? as usize;
         let IValue::Dict(_) = v[register] else { return None };
         match std::mem::take(&mut v[register]) {
-            IValue::Dict(dict) => Some(Held { register, dict }),
+            IValue::Dict(dict) => Some(MovedDict { register, dict }),
             _ => None,
         }
     }

@@ -63,7 +63,7 @@ impl CompiledProgram {
 }
 
 /// The destination of a frame's results.
-enum After {
+enum ReturnTarget {
     /// The destinations of the caller's site.
     Results(u32),
     /// A future, which goes to the destination of the caller's site.
@@ -80,11 +80,11 @@ struct Frame {
     words: usize,
     values: usize,
     entered: Vec<IValue>,
-    after: After,
+    after: ReturnTarget,
 }
 
 /// Buffers for steps, and the granted fuel.
-struct Env<'e> {
+struct StepBuffers<'e> {
     host: &'e mut Host,
     callees: &'e Arc<dyn Callees>,
     /// Argument slots of one kernel: the maximal number of the code. All are `None` between kernels.
@@ -99,7 +99,7 @@ struct Env<'e> {
 const SLICE: u64 = 1024;
 
 /// Consumes one unit of the granted fuel; requests more from the host if there is none.
-fn burn(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
+fn consume_fuel(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
     if *fuel == 0 {
         *fuel = host.grant(SLICE)?;
     }
@@ -270,11 +270,11 @@ impl Vm {
         let fuel = env.fuel;
         if let Exit::Return(site) = exit {
             let value = steps::returned(code, site, s, v);
-            host.give_back(fuel);
+            host.return_fuel(fuel);
             return Ok(value);
         }
         let code = Arc::clone(code);
-        let frame = Frame { code, pc, words, values, entered: Vec::new(), after: After::Done };
+        let frame = Frame { code, pc, words, values, entered: Vec::new(), after: ReturnTarget::Done };
         Ok(self.drive(frame, Some(exit), fuel, args, host)?)
     }
 
@@ -286,7 +286,7 @@ impl Vm {
         (words, values): (usize, usize),
         args: &'a mut Vec<IValue>,
         host: &'a mut Host,
-    ) -> Result<(&'a mut [u64], &'a mut [IValue], Env<'a>), KernelError> {
+    ) -> Result<(&'a mut [u64], &'a mut [IValue], StepBuffers<'a>), KernelError> {
         let (words_end, values_end) = (words + window(code), values + code.n_values as usize);
         if self.words.len() < words_end
             || self.values.len() < values_end
@@ -295,7 +295,7 @@ impl Vm {
             self.widen(code, words, values)?;
         }
         let callees = &self.program.callees;
-        let env = Env { host, callees, slots: &mut self.slots, args, rets: &mut self.rets, fuel: 0 };
+        let env = StepBuffers { host, callees, slots: &mut self.slots, args, rets: &mut self.rets, fuel: 0 };
         Ok((&mut self.words[words..words_end], &mut self.values[values..values_end], env))
     }
 
@@ -341,7 +341,7 @@ impl Vm {
         &mut self,
         code: Arc<Code>,
         args: &mut Vec<IValue>,
-        after: After,
+        after: ReturnTarget,
         max_depth: usize,
     ) -> Result<Frame, KernelError> {
         let (words, values) = self.top(max_depth)?;

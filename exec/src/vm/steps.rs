@@ -1,6 +1,6 @@
 //! Steps of instructions on values: operands, kernels, lists, object slots.
 
-use super::Env;
+use super::StepBuffers;
 use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, OperandSource, SiteOp};
 use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
@@ -215,7 +215,7 @@ pub(super) fn op(
     at: u32,
     s: &mut [u64],
     v: &mut [IValue],
-    env: &mut Env<'_>,
+    env: &mut StepBuffers<'_>,
 ) -> Result<(), KernelError> {
     let site = &code.sites[at as usize];
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
@@ -298,7 +298,7 @@ pub(super) fn fused(
     at: u32,
     s: &mut [u64],
     v: &mut [IValue],
-    env: &mut Env<'_>,
+    env: &mut StepBuffers<'_>,
 ) -> Result<bool, KernelError> {
     let site = &code.sites[at as usize];
     gather(code, site, s, v, env.args);

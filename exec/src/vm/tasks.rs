@@ -1,7 +1,7 @@
 //! Concurrent tasks of a run: fork, suspension, join.
 //!
 //! A task that the emitter found isolated (`emit/tasks.rs`) is a [`ScheduledTask`]: a machine of its own with one suspended frame.
-//! Jobs wait in the queue of a [`Crew`], which belongs to the machine of a run and is shared by the machines of its tasks.
+//! Jobs wait in the queue of a [`TaskQueue`], which belongs to the machine of a run and is shared by the machines of its tasks.
 //! Threads of the process run jobs in the order of their forks, at most one less than the number of threads of the run;
 //! the thread of the run takes jobs itself whenever it has to wait. A job that waits for a future that is not complete
 //! leaves its thread: the future's completion puts it back into the queue. So no thread of the pool ever blocks, and no
@@ -21,7 +21,7 @@
 //! jobs are suspended at random calls.
 
 use super::dispatch::Exit;
-use super::{After, Frame, Vm, steps};
+use super::{Frame, ReturnTarget, Vm, steps};
 use crate::bytecode::SiteOp;
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
@@ -45,8 +45,8 @@ const RECYCLED: usize = 16 << 20;
 #[derive(Default)]
 pub(super) struct Tasks {
     /// Tasks that were started and not joined, in the order of their forks: the depth of their frames ascends.
-    pending: VecDeque<Pending>,
-    crew: Option<Arc<Crew>>,
+    pending: VecDeque<PendingTask>,
+    task_queue: Option<Arc<TaskQueue>>,
     /// Whether this machine belongs to a job and may be suspended.
     parks: bool,
     /// The limit that ended a joined task, with its fork.
@@ -56,7 +56,7 @@ pub(super) struct Tasks {
 }
 
 /// A task that was started by a frame of this machine.
-struct Pending {
+struct PendingTask {
     fork: ForkSite,
     future: Future,
     end: Arc<Mutex<Option<End>>>,
@@ -83,7 +83,7 @@ pub(super) struct Suspended {
 }
 
 /// The end of [`Vm::drive_until`].
-pub(super) enum Ended {
+pub(super) enum DriveEnd {
     /// The run has ended with this value.
     Value(IValue),
     /// The run continues when the future is complete.
@@ -91,7 +91,7 @@ pub(super) enum Ended {
 }
 
 /// The decision about an exit of a frame while there are tasks.
-pub(super) enum Settled {
+pub(super) enum ExitDecision {
     /// The exit takes place.
     Go(Exit),
     /// The next instruction follows.
@@ -113,15 +113,15 @@ struct ScheduledTask {
 }
 
 /// The queue of ready jobs of one run.
-pub(super) struct Crew {
+pub(super) struct TaskQueue {
     /// Number of threads of the run.
     threads: usize,
-    ready: Mutex<Ready>,
+    ready: Mutex<ReadyTasks>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Ready {
+struct ReadyTasks {
     jobs: VecDeque<Box<ScheduledTask>>,
     /// Number of pool threads that run jobs of this crew or were invited to.
     helpers: usize,
@@ -143,28 +143,28 @@ impl Tasks {
     /// Forces an interleaving of tasks, or ends that.
     pub(super) fn force(&mut self, seed: Option<u64>) {
         self.seed = seed;
-        self.crew = None;
+        self.task_queue = None;
     }
 
     /// Whether a forced interleaving suspends this machine now.
     #[inline]
     pub(super) fn yields(&self) -> bool {
-        self.parks && self.crew.as_ref().is_some_and(|crew| crew.flips())
+        self.parks && self.task_queue.as_ref().is_some_and(|task_queue| task_queue.flips())
     }
 
     /// Forbids suspension until [`Tasks::restore`]; returns the previous state.
-    pub(super) fn hold(&mut self) -> bool {
+    pub(super) fn forbid_suspension(&mut self) -> bool {
         std::mem::replace(&mut self.parks, false)
     }
 
-    /// Restores the state that [`Tasks::hold`] returned.
+    /// Restores the state that [`Tasks::forbid_suspension`] returned.
     pub(super) fn restore(&mut self, parks: bool) {
         self.parks = parks;
     }
 
     /// Takes over what a complete task leaves to its frame; returns the fuel that it used.
-    fn absorb(&mut self, task: Option<Pending>, host: &mut Host) -> u64 {
-        let Some(Pending { fork, end, .. }) = task else { return 0 };
+    fn join_task(&mut self, task: Option<PendingTask>, host: &mut Host) -> u64 {
+        let Some(PendingTask { fork, end, .. }) = task else { return 0 };
         let Some(end) = end.lock().take() else { return 0 };
         host.add_protections(end.protections);
         if let Some(error) = end.limit {
@@ -188,7 +188,11 @@ impl Vm {
             && (self.tasks.seed.is_some() || threads::count() > 1)
             && host.is_plain()
             && self.frames.len() + 1 < host.max_depth()
-            && self.tasks.crew.as_ref().is_none_or(|crew| crew.ready.lock().jobs.len() < MAX_QUEUED)
+            && self
+                .tasks
+                .task_queue
+                .as_ref()
+                .is_none_or(|task_queue| task_queue.ready.lock().jobs.len() < MAX_QUEUED)
     }
 
     /// Starts the task of a fork and continues the frame. The arguments of the task are in the buffer.
@@ -208,26 +212,26 @@ impl Vm {
             Ok(target) => target,
             Err(error) => return Err((frame, error)),
         };
-        host.give_back(std::mem::take(fuel));
-        let crew = self.crew();
-        let mut vm = crew
+        host.return_fuel(std::mem::take(fuel));
+        let task_queue = self.task_queue();
+        let mut vm = task_queue
             .ready
             .lock()
             .idle
             .pop()
             .unwrap_or_else(|| Vm::with_recycled(Arc::clone(&self.program), RECYCLED));
         let task_host = host.for_task(host.max_depth() - self.frames.len() - 1);
-        let first = match vm.frame(target, args, After::Done, task_host.max_depth()) {
+        let first = match vm.frame(target, args, ReturnTarget::Done, task_host.max_depth()) {
             Ok(first) => first,
             Err(error) => return Err((frame, error)),
         };
         vm.tasks.parks = true;
         vm.tasks.seed = self.tasks.seed;
-        vm.tasks.crew = Some(Arc::clone(&crew));
+        vm.tasks.task_queue = Some(Arc::clone(&task_queue));
         let (future, end) = (Future::new(forked.elem), Arc::new(Mutex::new(None)));
         let fork = ForkSite { depth: self.frames.len(), pc: frame.pc };
-        self.tasks.pending.push_back(Pending { fork, future: future.clone(), end: Arc::clone(&end) });
-        crew.push(Box::new(ScheduledTask {
+        self.tasks.pending.push_back(PendingTask { fork, future: future.clone(), end: Arc::clone(&end) });
+        task_queue.push(Box::new(ScheduledTask {
             vm,
             fuel: task_host.fuel(),
             host: task_host,
@@ -249,40 +253,41 @@ impl Vm {
     }
 
     /// Returns the crew of this machine, with the number of threads of the current run.
-    fn crew(&mut self) -> Arc<Crew> {
+    fn task_queue(&mut self) -> Arc<TaskQueue> {
         let count = threads::count();
-        match &self.tasks.crew {
-            Some(crew) if crew.threads == count || self.tasks.parks => Arc::clone(crew),
+        match &self.tasks.task_queue {
+            Some(task_queue) if task_queue.threads == count || self.tasks.parks => Arc::clone(task_queue),
             _ => {
-                let ready = Ready { random: self.tasks.seed, ..Ready::default() };
-                let crew = Crew { threads: count, ready: Mutex::new(ready), changed: Condvar::new() };
-                Arc::clone(self.tasks.crew.insert(Arc::new(crew)))
+                let ready = ReadyTasks { random: self.tasks.seed, ..ReadyTasks::default() };
+                let task_queue =
+                    TaskQueue { threads: count, ready: Mutex::new(ready), changed: Condvar::new() };
+                Arc::clone(self.tasks.task_queue.insert(Arc::new(task_queue)))
             }
         }
     }
 
     /// Joins the tasks that an exit requires to be complete.
-    pub(super) fn settle(
+    pub(super) fn join_required(
         &mut self,
         frame: &mut Frame,
         exit: Exit,
         fuel: &mut u64,
         host: &mut Host,
-    ) -> Settled {
+    ) -> ExitDecision {
         let first = match &exit {
             Exit::Join(operand) => {
                 let (_, v) = self.registers(frame);
                 let future = steps::pending(*operand, &frame.code, v).cloned();
                 return match future {
-                    Some(future) if self.tasks.parks => Settled::Park(None, future),
+                    Some(future) if self.tasks.parks => ExitDecision::Park(None, future),
                     Some(future) => {
                         // A future of the host is left to the operator that waits for it.
-                        if let Some(crew) = &self.tasks.crew {
-                            crew.help(&future);
+                        if let Some(task_queue) = &self.tasks.task_queue {
+                            task_queue.help(&future);
                         }
-                        self.reap(frame, fuel, host)
+                        self.join_completed(frame, fuel, host)
                     }
-                    None => self.reap(frame, fuel, host),
+                    None => self.join_completed(frame, fuel, host),
                 };
             }
             Exit::Sync | Exit::Fail(_) | Exit::BailOut(_) => 0,
@@ -290,7 +295,7 @@ impl Vm {
                 let depth = self.frames.len();
                 self.tasks.pending.partition_point(|task| task.fork.depth < depth)
             }
-            _ => return Settled::Go(exit),
+            _ => return ExitDecision::Go(exit),
         };
         let mut used = 0_u64;
         while self.tasks.pending.len() > first {
@@ -300,37 +305,37 @@ impl Vm {
                 let future = task.future.clone();
                 if self.tasks.parks {
                     // The fuel of the tasks joined so far is paid before the frame is left.
-                    return match self.pay(frame, used, fuel, host) {
-                        Some(failed) => Settled::Park(Some(failed), future),
-                        None => Settled::Park(Some(exit), future),
+                    return match self.charge_fuel(frame, used, fuel, host) {
+                        Some(failed) => ExitDecision::Park(Some(failed), future),
+                        None => ExitDecision::Park(Some(exit), future),
                     };
                 }
-                if let Some(crew) = &self.tasks.crew {
-                    crew.help(&future);
+                if let Some(task_queue) = &self.tasks.task_queue {
+                    task_queue.help(&future);
                 }
             }
             let task = self.tasks.pending.pop_back();
-            used = used.saturating_add(self.tasks.absorb(task, host));
+            used = used.saturating_add(self.tasks.join_task(task, host));
         }
-        match (self.pay(frame, used, fuel, host), exit) {
-            (Some(failed), _) => Settled::Go(failed),
-            (None, Exit::Sync) => Settled::Next,
-            (None, exit) => Settled::Go(exit),
+        match (self.charge_fuel(frame, used, fuel, host), exit) {
+            (Some(failed), _) => ExitDecision::Go(failed),
+            (None, Exit::Sync) => ExitDecision::Next,
+            (None, exit) => ExitDecision::Go(exit),
         }
     }
 
     /// Removes the first pending tasks that are complete.
-    fn reap(&mut self, frame: &mut Frame, fuel: &mut u64, host: &mut Host) -> Settled {
+    fn join_completed(&mut self, frame: &mut Frame, fuel: &mut u64, host: &mut Host) -> ExitDecision {
         let mut used = 0_u64;
         while self.tasks.limit.is_none()
             && self.tasks.pending.front().is_some_and(|task| task.future.is_done())
         {
             let task = self.tasks.pending.pop_front();
-            used = used.saturating_add(self.tasks.absorb(task, host));
+            used = used.saturating_add(self.tasks.join_task(task, host));
         }
-        self.pay(frame, used, fuel, host).map_or(Settled::Next, |failed| {
-            match self.settle(frame, failed, fuel, host) {
-                Settled::Next => Settled::Next,
+        self.charge_fuel(frame, used, fuel, host).map_or(ExitDecision::Next, |failed| {
+            match self.join_required(frame, failed, fuel, host) {
+                ExitDecision::Next => ExitDecision::Next,
                 other => other,
             }
         })
@@ -338,7 +343,7 @@ impl Vm {
 
     /// Takes the fuel that joined tasks used from the run; returns the failure of the frame if there is not enough, or if
     /// a limit ended a task.
-    fn pay(&mut self, frame: &mut Frame, used: u64, fuel: &mut u64, host: &mut Host) -> Option<Exit> {
+    fn charge_fuel(&mut self, frame: &mut Frame, used: u64, fuel: &mut u64, host: &mut Host) -> Option<Exit> {
         if let Some((fork, error)) = self.tasks.limit.take() {
             // The error is raised at the fork, as if the task had run there.
             while self.frames.len() > fork.depth {
@@ -351,17 +356,17 @@ impl Vm {
         if used == 0 {
             return None;
         }
-        host.give_back(std::mem::take(fuel));
+        host.return_fuel(std::mem::take(fuel));
         host.tick(used).err().map(Exit::Fail)
     }
 
     /// Suspends a frame that this machine drives.
-    pub(super) fn park(&mut self, frame: Frame, left: Option<Exit>, future: Future) -> Ended {
-        Ended::Parked(Box::new(Suspended { frame, left }), future)
+    pub(super) fn park(&mut self, frame: Frame, left: Option<Exit>, future: Future) -> DriveEnd {
+        DriveEnd::Parked(Box::new(Suspended { frame, left }), future)
     }
 }
 
-impl Crew {
+impl TaskQueue {
     /// Adds a job to the queue and invites a thread of the pool if the run may use another.
     fn push(self: &Arc<Self>, job: Box<ScheduledTask>) {
         let mut ready = self.ready.lock();
@@ -373,12 +378,12 @@ impl Crew {
         }
         drop(ready);
         if invites {
-            pool::invite(Arc::clone(self));
+            pool::wake_workers(Arc::clone(self));
         }
     }
 
     /// Returns the next job: the first, or a random one.
-    fn pop(ready: &mut Ready) -> Option<Box<ScheduledTask>> {
+    fn pop(ready: &mut ReadyTasks) -> Option<Box<ScheduledTask>> {
         if let Some(state) = &mut ready.random
             && !ready.jobs.is_empty()
         {
@@ -397,7 +402,7 @@ impl Crew {
     fn work(self: &Arc<Self>) {
         loop {
             let mut ready = self.ready.lock();
-            let Some(job) = Crew::pop(&mut ready) else {
+            let Some(job) = TaskQueue::pop(&mut ready) else {
                 ready.helpers -= 1;
                 return;
             };
@@ -414,7 +419,7 @@ impl Crew {
                 return;
             }
             let mut ready = self.ready.lock();
-            if let Some(job) = Crew::pop(&mut ready) {
+            if let Some(job) = TaskQueue::pop(&mut ready) {
                 drop(ready);
                 self.run(job);
                 continue;
@@ -422,11 +427,11 @@ impl Crew {
             if !registered {
                 drop(ready);
                 registered = true;
-                let crew = Arc::clone(self);
+                let task_queue = Arc::clone(self);
                 future.on_done(move |_| {
-                    let ready = crew.ready.lock();
+                    let ready = task_queue.ready.lock();
                     if ready.waiting > 0 {
-                        crew.changed.notify_all();
+                        task_queue.changed.notify_all();
                     }
                 });
                 continue;
@@ -443,12 +448,12 @@ impl Crew {
     /// Runs a job until it ends or waits.
     fn run(self: &Arc<Self>, mut job: Box<ScheduledTask>) {
         match threads::with(self.threads, || job.advance()) {
-            Ok(Ended::Parked(suspended, future)) => {
+            Ok(DriveEnd::Parked(suspended, future)) => {
                 job.next = Some(suspended);
-                let crew = Arc::clone(self);
-                future.on_done(move |_| crew.push(job));
+                let task_queue = Arc::clone(self);
+                future.on_done(move |_| task_queue.push(job));
             }
-            Ok(Ended::Value(value)) => self.finish(job, Ok(value)),
+            Ok(DriveEnd::Value(value)) => self.finish(job, Ok(value)),
             Err(error) => self.finish(job, Err(error)),
         }
     }
@@ -473,7 +478,7 @@ impl Crew {
 
 impl ScheduledTask {
     /// Drives the job's frames until they end or wait.
-    fn advance(&mut self) -> Result<Ended, ExecError> {
+    fn advance(&mut self) -> Result<DriveEnd, ExecError> {
         let Some(Suspended { frame, left }) = self.next.take().map(|next| *next) else {
             return Err(ExecError::of(&KernelError::internal("a task without a frame")));
         };
@@ -511,29 +516,29 @@ fn next_random(state: &mut u64) -> u64 {
 /// The threads of the process that run jobs. A thread starts when a crew invites one and none is free; threads last until
 /// the process ends.
 mod pool {
-    use super::Crew;
+    use super::TaskQueue;
     use parking_lot::{Condvar, Mutex};
     use std::collections::VecDeque;
     use std::sync::Arc;
 
     /// Maximal number of threads.
-    const MOST: usize = 256;
+    const MAX_WORKERS: usize = 256;
 
     struct Pool {
-        invitations: VecDeque<Arc<Crew>>,
+        invitations: VecDeque<Arc<TaskQueue>>,
         free: usize,
         threads: usize,
     }
 
     static POOL: Mutex<Pool> = Mutex::new(Pool { invitations: VecDeque::new(), free: 0, threads: 0 });
-    static INVITED: Condvar = Condvar::new();
+    static WAKE_WORKERS: Condvar = Condvar::new();
 
     /// Asks a thread to run jobs of a crew. If no thread can be started, the thread of the run runs them.
-    pub(super) fn invite(crew: Arc<Crew>) {
+    pub(super) fn wake_workers(task_queue: Arc<TaskQueue>) {
         let mut pool = POOL.lock();
-        pool.invitations.push_back(crew);
-        if pool.free >= pool.invitations.len() || pool.threads == MOST {
-            INVITED.notify_one();
+        pool.invitations.push_back(task_queue);
+        if pool.free >= pool.invitations.len() || pool.threads == MAX_WORKERS {
+            WAKE_WORKERS.notify_one();
             return;
         }
         let started = std::thread::Builder::new().name("flambeau-task".to_owned()).spawn(serve);
@@ -543,18 +548,18 @@ mod pool {
     fn serve() {
         loop {
             let mut pool = POOL.lock();
-            let crew = loop {
+            let task_queue = loop {
                 match pool.invitations.pop_front() {
-                    Some(crew) => break crew,
+                    Some(task_queue) => break task_queue,
                     None => {
                         pool.free += 1;
-                        INVITED.wait(&mut pool);
+                        WAKE_WORKERS.wait(&mut pool);
                         pool.free -= 1;
                     }
                 }
             };
             drop(pool);
-            crew.work();
+            task_queue.work();
         }
     }
 }

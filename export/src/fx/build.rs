@@ -43,7 +43,7 @@ pub(crate) fn build<'m>(
 }
 
 /// Returns the name by which an error refers to a node: its first result, or its operator.
-pub(crate) fn shown_name(node: &NodeModel) -> &str {
+pub fn shown_name(node: &NodeModel) -> &str {
     let first = node.outputs.first().and_then(|output| match output {
         Argument::Tensors(names) => names.first().map(String::as_str),
         other => other.name(),

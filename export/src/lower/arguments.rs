@@ -145,7 +145,10 @@ fn adapted(value: IValue, ty: Type) -> Option<IValue> {
 }
 
 /// Returns a constant argument with its type, for a parameter of type `ty`.
-fn constant(arg: &Argument, ty: Type) -> Res<(IValue, Type)> {
+///
+/// # Errors
+/// `E012` for an argument that is no constant, `E011` for one that is not supported.
+pub fn constant(arg: &Argument, ty: Type) -> Res<(IValue, Type)> {
     let elem = ty.list_elem();
     let list = |default: Type, values: Vec<IValue>| {
         let elem = elem.filter(|e| !matches!(e.kind(), TypeKind::Any)).unwrap_or(default);

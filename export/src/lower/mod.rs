@@ -20,6 +20,7 @@ mod metadata;
 mod node;
 mod signature;
 
+pub use arguments::constant;
 pub use metadata::{Metadata, NodeOrigin, ValueMeta};
 pub use signature::{InputSource, OutputTarget};
 

@@ -12,16 +12,22 @@
 //! * [`record`] has the graph so far and the name of each tensor in it, by identity;
 //! * [`arguments`] converts arguments of operators, [`state`] the attributes of the module;
 //! * [`again`] compares the recordings of two examples;
-//! * [`branch`] makes `cond` of branches on symbolic conditions.
+//! * [`branch`] makes `cond` of branches on symbolic conditions;
+//! * [`functional`] replaces operators that write by those that do not, with the views of [`aliases`], and operators that a
+//!   [`table`] decomposes by its functions.
 //!
-//! The program runs on copies of the module and of the arguments, so an export changes neither. Writes to tensors remain
-//! operators that write, as in programs that `torch.export.export` returns: a buffer that the program updates is updated
-//! by a call of the exported program.
+//! The program runs on copies of the module and of the arguments, so an export changes neither. No operator of the exported
+//! graph writes: the new content of a buffer, a parameter or an argument is an output, as the signature states, and a call of
+//! the exported program copies it. With [`ExportOptions::in_place`] writes remain operators that write, as in the programs
+//! that `torch.export.export` returns before decompositions.
 
 mod again;
+mod aliases;
 mod arguments;
 mod branch;
 mod classes;
+mod decompose;
+mod functional;
 mod numbers;
 mod options;
 mod places;
@@ -29,6 +35,7 @@ mod record;
 mod sizes;
 mod state;
 mod symbolic;
+mod table;
 mod walk;
 
 use crate::error::Error;
@@ -52,6 +59,7 @@ use record::Recorder;
 use state::State;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+pub use table::DecompositionTable;
 use walk::Walk;
 
 /// The reason why a node cannot be exported.
@@ -143,7 +151,11 @@ fn export(
 ) -> Result<ProgramModel, Error> {
     let module = entry.receiver().map(|object| Module::new(entry.unit(), object.clone()));
     let state = module.map(State::new).transpose()?;
-    let first = record(entry, state, args, kwargs, options)?;
+    let table = match options.in_place {
+        true => None,
+        false => Some(DecompositionTable::functional(entry.session())?),
+    };
+    let first = record(entry, state, args, kwargs, options, table.as_ref())?;
     if options.dynamic.is_empty() && first.changed.is_empty() {
         return Ok(first.model);
     }
@@ -172,7 +184,7 @@ fn export(
     let kwargs = kwargs.iter().map(|(name, value)| Ok((*name, resized(name, value)?)));
     let kwargs = kwargs.collect::<Result<Vec<_>, Error>>()?;
     let state = first.module.map(State::new).transpose()?;
-    let second = record(entry, state, &args, &kwargs, options)?;
+    let second = record(entry, state, &args, &kwargs, options, table.as_ref())?;
     if let Some(path) = second.changed.first() {
         let message = format!("the program changes the attribute `{path}`, which is no buffer, in each call");
         return Err(refused(message).unlocated());
@@ -196,6 +208,7 @@ fn record(
     args: &[IValue],
     kwargs: &[(&str, IValue)],
     options: &ExportOptions,
+    table: Option<&DecompositionTable>,
 ) -> Result<Recorded, Error> {
     // The copy of all arguments at once preserves tensors that two arguments share.
     let all = args.iter().chain(kwargs.iter().map(|(_, value)| value)).cloned().collect();
@@ -220,6 +233,7 @@ fn record(
     }
     let module = state.as_ref().map(|state| state.copy().clone());
     let mut recorder = Recorder::new(entry.session().registry(), state, &options.dynamic);
+    recorder.is_functional = table.is_some();
     let mut user = Vec::with_capacity(interface.leaves.len());
     for (path, leaf) in &interface.leaves {
         user.push(recorder.user_input(path, leaf).map_err(Stop::unlocated)?);
@@ -229,11 +243,13 @@ fn record(
     let mut host = entry.session().host();
     host.set_tape(None);
     let inputs = recorder.receiver().into_iter().chain(bound).collect();
-    let mut walk = Walk::new(entry.unit(), &mut host, recorder);
+    let mut walk = Walk::new(entry.unit(), &mut host, recorder, table);
     let results = walk.run(entry.graph(), entry.schema().name, inputs)?;
+    let changed = walk.write_attributes().map_err(Stop::unlocated)?;
+    walk.refresh_all(std::slice::from_ref(&results)).map_err(Stop::unlocated)?;
     let mut recorder = walk.into_recorder();
-    let changed = recorder.write_attributes().map_err(Stop::unlocated)?;
-    let model = finish(recorder, &results, user, &interface)?;
+    let mutations = recorder.mutations(&user, &interface.leaves).map_err(Stop::unlocated)?;
+    let model = finish(recorder, &results, mutations, user, &interface)?;
     Ok(Recorded { model, module, changed })
 }
 
@@ -292,17 +308,19 @@ fn named_leaves(
 fn finish(
     mut recorder: Recorder,
     results: &IValue,
+    mutations: Vec<OutputSpec>,
     user: Vec<(Argument, InputSpec)>,
     interface: &Interface,
 ) -> Result<ProgramModel, Error> {
     let mut leaves = Vec::new();
     let out_spec = TreeSpec::of_value(results, &mut leaves)?;
-    let mut outputs = Vec::with_capacity(leaves.len());
+    let mut specs = mutations;
     for leaf in &leaves {
         let arg = recorder.output(leaf).map_err(Stop::unlocated)?;
-        outputs.push(arg);
+        specs.push(OutputSpec::UserOutput { arg });
     }
-    let parts = recorder.finish(outputs.clone());
+    let is_functional = recorder.is_functional;
+    let parts = recorder.finish(specs.iter().map(output_argument).collect());
     let mut graph = parts.graph;
     let mut signature = Signature::default();
     let user = user.into_iter().map(|(arg, spec)| (arg, spec));
@@ -310,7 +328,7 @@ fn finish(
         graph.inputs.push(arg);
         signature.inputs.push(spec);
     }
-    signature.outputs = outputs.into_iter().map(|arg| OutputSpec::UserOutput { arg }).collect();
+    signature.outputs = specs;
     let text = |spec: &TreeSpec| {
         spec.text()
             .ok_or_else(|| Error::from(ExportError::new(ExportCode::TreeSpec, "a tree spec has no text")))
@@ -334,8 +352,22 @@ fn finish(
     model.range_constraints = parts.ranges;
     model.opset_version = Map::from_iter([("aten".to_owned(), 10)]);
     model.schema_version = SchemaVersion { major: 8, minor: FileVersion::default().minor() };
-    model.verifiers = vec!["TRAINING".to_owned()];
+    model.verifiers = vec![if is_functional { "ATEN" } else { "TRAINING" }.to_owned()];
     model.state_dict = parts.state_dict;
     model.constants = parts.constants;
     Ok(model)
+}
+
+/// Returns the output of the graph for its meaning.
+fn output_argument(spec: &OutputSpec) -> Argument {
+    match spec {
+        OutputSpec::UserOutput { arg } => arg.clone(),
+        OutputSpec::LossOutput { arg }
+        | OutputSpec::BufferMutation { arg, .. }
+        | OutputSpec::ParameterMutation { arg, .. }
+        | OutputSpec::GradientToParameter { arg, .. }
+        | OutputSpec::GradientToUserInput { arg, .. }
+        | OutputSpec::UserInputMutation { arg, .. }
+        | OutputSpec::Token { arg } => Argument::Tensor(arg.clone()),
+    }
 }

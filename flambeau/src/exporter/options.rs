@@ -9,6 +9,9 @@ use std::str::FromStr;
 pub struct ExportOptions {
     /// The sizes that may differ from those of the example.
     pub dynamic: Vec<DynamicSize>,
+    /// Whether operators that write remain as they are. By default they are replaced, and new contents of buffers,
+    /// parameters and arguments are outputs that the signature states.
+    pub in_place: bool,
 }
 
 /// A size of an argument that may vary between calls of the exported program. Sizes of one name are equal.

@@ -10,6 +10,7 @@
 //! Storages that depend on arguments, parameters, buffers or random numbers are *varying*. A number that is read from
 //! another storage is the same in every call, so it is a constant.
 
+use super::aliases::Aliases;
 use super::sizes::Sizes;
 use super::state::State;
 use super::symbolic::Symbolic;
@@ -19,8 +20,8 @@ use flambeau_export::ExportError;
 use flambeau_export::build::GraphBuilder;
 use flambeau_export::expr::Exprs;
 use flambeau_export::model::{
-    Argument, Constant, GraphModel, InputSpec, Map, NamedArgument, NodeModel, RangeConstraint, Sym,
-    TensorMeta, Weight,
+    Argument, Constant, GraphModel, InputSpec, Map, NamedArgument, NodeModel, OutputSpec, RangeConstraint,
+    Sym, TensorMeta, Weight,
 };
 use flambeau_ir::module::AttributeKind;
 use flambeau_ir::value::Object;
@@ -82,11 +83,17 @@ pub(super) struct Recorder {
     /// Storages of constants, which must not be written.
     fixed: IdSet,
     inputs: Vec<(Argument, InputSpec)>,
+    /// The parameters and buffers among the inputs.
+    state_inputs: Vec<(Tensor, InputSpec)>,
+    /// Whether operators of the graph must not write.
+    pub(super) is_functional: bool,
     constants: Vec<(String, String, Tensor)>,
     lifted: usize,
     subgraphs: usize,
     pub(super) exprs: Exprs,
     pub(super) sizes: Sizes,
+    /// Views and their memory, in a program without writes.
+    pub(super) aliases: Aliases,
     /// Ranges of symbolic floats.
     pub(super) ranges: Map<RangeConstraint>,
     /// Number of symbols that no size of an argument determines.
@@ -170,11 +177,14 @@ impl Recorder {
             literals: IdSet::default(),
             fixed: IdSet::default(),
             inputs: Vec::new(),
+            state_inputs: Vec::new(),
+            is_functional: false,
             constants: Vec::new(),
             lifted: 0,
             subgraphs: 0,
             exprs: Exprs::new(),
             sizes: Sizes::default(),
+            aliases: Aliases::default(),
             ranges: Map::default(),
             unbacked: 0,
             dynamic: dynamic.to_vec(),
@@ -205,6 +215,7 @@ impl Recorder {
             self.varying.insert(tensor.storage().address());
             // A tensor that is passed twice has the first name.
             self.kept.push(leaf.clone());
+            self.aliases.input(tensor);
             self.scope().names.entry(tensor.id()).or_insert_with(|| name.clone());
             let arg = Argument::Tensor(name);
             return Ok((arg.clone(), InputSpec::UserInput { arg }));
@@ -242,12 +253,13 @@ impl Recorder {
             for own in found {
                 let prefix = if kind == AttributeKind::Parameter { PARAMETER } else { BUFFER };
                 let arg = self.placeholder(prefix, &own.path, &own.tensor)?;
-                let target = own.path;
+                let target = own.path.clone();
                 let spec = match kind {
                     AttributeKind::Parameter => InputSpec::Parameter { arg: arg.clone(), target },
                     _ => InputSpec::Buffer { arg: arg.clone(), target, persistent: true },
                 };
                 self.varying.insert(own.tensor.storage().address());
+                self.state_inputs.push((own.tensor, spec.clone()));
                 self.inputs.push((Argument::Tensor(arg), spec));
             }
         }
@@ -266,7 +278,91 @@ impl Recorder {
         root.builder.define(&name, meta);
         root.names.insert(tensor.id(), name.clone());
         self.kept.push(IValue::Tensor(tensor.clone()));
+        self.aliases.input(tensor);
         Ok(name)
+    }
+
+    /// Gives a tensor a name in the innermost scope, with metadata that is known.
+    pub(super) fn bind(&mut self, tensor: &Tensor, name: &str, meta: TensorMeta) {
+        let scope = self.scope();
+        scope.builder.define(name, meta);
+        scope.names.insert(tensor.id(), name.to_owned());
+        self.kept.push(IValue::Tensor(tensor.clone()));
+        self.mark_varying(tensor);
+    }
+
+    /// Sets the symbolic sizes of a tensor that a node of the innermost scope has made.
+    pub(super) fn resize(&mut self, tensor: &Tensor, dims: Vec<Dim>) -> Res<()> {
+        self.sizes.set(tensor, dims, &[]);
+        let name = self.name_of(tensor)?;
+        let meta = self.meta(tensor)?;
+        if let Some(known) = self.scope().builder.graph.tensor_values.get_mut(&name) {
+            (known.sizes, known.strides) = (meta.sizes, meta.strides);
+        }
+        Ok(())
+    }
+
+    /// Returns the constants that the run has lifted, with the inputs for them.
+    pub(super) fn lifted(&self) -> &[(String, String, Tensor)] {
+        &self.constants
+    }
+
+    /// Numbers lifted constants from a number on, after those that a program has.
+    pub(super) fn lift_from(&mut self, number: usize) {
+        self.lifted = number;
+    }
+
+    /// Returns whether a tensor has a name in any open scope.
+    pub(super) fn is_named(&self, tensor: &Tensor) -> bool {
+        self.scopes.iter().any(|scope| scope.names.contains_key(&tensor.id()))
+    }
+
+    /// Keeps tensors alive whose identities are stored.
+    pub(super) fn keep(&mut self, values: &[IValue]) {
+        self.kept.extend_from_slice(values);
+    }
+
+    /// Gives the name of a tensor to another one, which takes its place among the views.
+    pub(super) fn rename(&mut self, from: &Tensor, to: &Tensor) -> Res<()> {
+        let name = self.name_of(from)?;
+        let scope = self.scope();
+        scope.names.remove(&from.id());
+        scope.names.insert(to.id(), name);
+        self.aliases.replace(from, to);
+        let dims = self.sizes.of(from).map(<[Dim]>::to_vec);
+        if let Some(dims) = dims {
+            self.sizes.set(to, dims, &[from]);
+        }
+        self.kept.push(IValue::Tensor(to.clone()));
+        Ok(())
+    }
+
+    /// Returns another tensor with the memory and the name of a tensor, for its value at this time.
+    pub(super) fn another(&mut self, tensor: &Tensor) -> Res<Tensor> {
+        let name = self.name_of(tensor)?;
+        let made = Tensor::from_storage(tensor.storage().clone(), tensor.dtype(), tensor.layout().clone());
+        let made = copied(&made.map_err(flambeau_exec::KernelError::from)?)?;
+        let dims = self.sizes.of(tensor).map(<[Dim]>::to_vec);
+        if let Some(dims) = dims {
+            self.sizes.set(&made, dims, &[]);
+        }
+        if self.varies(tensor) {
+            self.mark_varying(&made);
+        }
+        self.scope().names.insert(made.id(), name);
+        self.kept.push(IValue::Tensor(made.clone()));
+        Ok(made)
+    }
+
+    /// Records new contents of the root of a storage and of the tensor that was written.
+    pub(super) fn written(&mut self, root: &Tensor, content: String, target: &Tensor, value: String) {
+        let sharing = self.aliases.write(root);
+        let scope = self.scope();
+        sharing.iter().for_each(|id| drop(scope.names.remove(id)));
+        scope.names.insert(root.id(), content);
+        scope.names.insert(target.id(), value);
+        scope.sizes.clear();
+        self.kept.extend([IValue::Tensor(root.clone()), IValue::Tensor(target.clone())]);
     }
 
     /// Marks a tensor as a constant of a function.
@@ -506,39 +602,55 @@ impl Recorder {
         }
     }
 
-    /// Records the new values of buffers that the program replaced. Returns the changed attributes that are no tensors.
-    pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
-        let mut plain = Vec::new();
+    /// Returns the buffers that the program replaced, with their new values, and the changed attributes that are no tensors.
+    pub(super) fn changed_attributes(&self) -> Res<(Vec<(Tensor, Tensor)>, Vec<String>)> {
+        let (mut replaced, mut plain) = (Vec::new(), Vec::new());
         for changed in self.state.as_ref().map(State::changed).unwrap_or_default() {
             if changed.is_plain {
                 plain.push(changed.path);
                 continue;
             }
-            let path = &changed.path;
             let fits =
                 |(old, new): &(Tensor, Tensor)| old.sizes() == new.sizes() && old.dtype() == new.dtype();
-            let Some((old, new)) = changed.tensors.filter(fits) else {
-                return Err(refused(format!(
-                    "the program changes the attribute `{path}`, which is no buffer, or gives it another size or dtype"
-                )));
-            };
-            let copy = self
-                .registry
-                .lookup("aten::copy_")
-                .ok_or_else(|| refused("`aten::copy_` is not registered"))?;
-            let target = flambeau_export::build::target_of(self.registry.schema(copy));
-            let inputs = [("self", &old), ("src", &new)].map(|(name, tensor)| {
-                let arg = Argument::Tensor(self.name_of(tensor)?);
-                Ok(NamedArgument { name: name.to_owned(), arg, kind: None })
-            });
-            let inputs = inputs.into_iter().collect::<Res<Vec<_>>>()?;
-            let name = self.scope().builder.node_name("copy_");
-            let meta = self.meta(&old)?;
-            self.scope().builder.define(&name, meta);
-            let output = vec![Argument::Tensor(name.clone())];
-            self.scope().builder.node(Some(name), &target, inputs, output, Map::default());
+            replaced.push(changed.tensors.filter(fits).ok_or_else(|| {
+                refused(format!(
+                    "the program changes the attribute `{}`, which is no buffer, or gives it another size or dtype",
+                    changed.path
+                ))
+            })?);
         }
-        Ok(plain)
+        Ok((replaced, plain))
+    }
+
+    /// Returns the outputs for the inputs that the program writes: buffers and parameters, then arguments.
+    pub(super) fn mutations(
+        &mut self,
+        user: &[(Argument, InputSpec)],
+        leaves: &[(String, IValue)],
+    ) -> Res<Vec<OutputSpec>> {
+        let mut found = Vec::new();
+        for (tensor, spec) in self.state_inputs.clone() {
+            if !self.aliases.is_written(&tensor) {
+                continue;
+            }
+            let arg = self.name_of(&tensor)?;
+            found.push(match spec {
+                InputSpec::Parameter { target, .. } => OutputSpec::ParameterMutation { arg, target },
+                InputSpec::Buffer { target, .. } => OutputSpec::BufferMutation { arg, target },
+                _ => continue,
+            });
+        }
+        let mut seen = HashSet::<usize, FxBuildHasher>::default();
+        for ((arg, _), (_, leaf)) in user.iter().zip(leaves) {
+            if let (IValue::Tensor(tensor), Some(target)) = (leaf, arg.name())
+                && self.aliases.is_written(tensor)
+                && seen.insert(tensor.id())
+            {
+                let arg = self.name_of(tensor)?;
+                found.push(OutputSpec::UserInputMutation { arg, target: target.to_owned() });
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the output of the graph for a leaf of the result.

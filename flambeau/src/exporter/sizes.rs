@@ -37,6 +37,8 @@ pub(super) struct Sizes {
     named: HashMap<String, i64, FxBuildHasher>,
     /// What is known about computed symbols. Expressions share parts, so each is computed once.
     known: RefCell<Known>,
+    /// Whether the ranges of symbols are given and must not be restricted.
+    pub(super) is_fixed: bool,
 }
 
 #[derive(Default)]
@@ -135,6 +137,45 @@ impl Sizes {
         let expr = exprs.parse(&text).map_err(ExportError::from)?;
         self.base.insert(symbol, Base { name: Symbol::new(name), expr, hint, range, is_backed });
         Ok(Dim::Sym(symbol))
+    }
+
+    /// Adds a symbol of a program that exists, with its expression and its value in the example.
+    pub(super) fn given(
+        &mut self,
+        name: Symbol,
+        expr: ExprId,
+        range: Range,
+        hint: i64,
+        is_backed: bool,
+    ) -> Dim {
+        let min = if is_backed { range.min.max(2) } else { range.min };
+        let Dim::Sym(symbol) = self.symbols.fresh(Range { min: min.min(range.max), max: range.max }) else {
+            return Dim::Known(hint);
+        };
+        self.base.insert(symbol, Base { name, expr, hint, range, is_backed });
+        Dim::Sym(symbol)
+    }
+
+    /// Computes a function of sizes that expressions have; `None` if the analysis does not have it.
+    pub(super) fn call(&mut self, func: Func, args: &[Dim]) -> Option<Dim> {
+        let (&first, rest) = args.split_first()?;
+        let symbols = &mut self.symbols;
+        let made = match func {
+            Func::Add => rest.iter().fold(first, |a, &b| symbols.add(a, b)),
+            Func::Mul => rest.iter().fold(first, |a, &b| symbols.mul(a, b)),
+            Func::Max => rest.iter().fold(first, |a, &b| symbols.max(a, b)),
+            Func::Min => rest.iter().fold(first, |a, &b| symbols.min(a, b)),
+            Func::FloorDiv => symbols.floor_div(first, *rest.first()?),
+            _ => return None,
+        };
+        (made != Dim::Unknown).then_some(made)
+    }
+
+    /// States the expression of a computed size, as the program writes it.
+    pub(super) fn state_expr(&mut self, dim: Dim, expr: ExprId) {
+        if let Dim::Sym(symbol) = dim {
+            self.known.get_mut().exprs.entry(symbol).or_insert(Some(expr));
+        }
     }
 
     /// Returns the symbolic sizes of a tensor, if it has any.
@@ -344,7 +385,9 @@ impl Sizes {
             (Dim::Known(n), Dim::Sym(symbol)) => (symbol, n, compare.flipped()),
             _ => return Some(Answer::Open),
         };
-        let Some(base) = self.base.get_mut(&symbol) else { return Some(Answer::Open) };
+        let Some(base) = self.base.get_mut(&symbol).filter(|_| !self.is_fixed) else {
+            return Some(Answer::Open);
+        };
         self.known.get_mut().ranges.clear();
         let below = |range: &mut Range, max: i64| range.max = range.max.min(max);
         let above = |range: &mut Range, min: i64| range.min = range.min.max(min);

@@ -59,6 +59,18 @@ impl Symbolic {
         }
     }
 
+    /// Returns the number that a node of a scope computes.
+    pub(super) fn of_node(
+        name: &str,
+        depth: usize,
+        expr: ExprId,
+        value: IValue,
+        dim: Option<Dim>,
+    ) -> Symbolic {
+        let source = Source::Value(name.to_owned(), depth);
+        Symbolic { source, expr, value, dim, question: None, tensor: None }
+    }
+
     /// Returns the integer as the analysis of shapes has it.
     pub(super) fn dim(&self) -> Option<Dim> {
         self.dim

@@ -5,14 +5,16 @@
 
 use super::branch::{Side, attribute_name, raised};
 use super::classes::{OpClass, READS_ANY, SizeQuestion, class_of};
+use super::functional::short;
 use super::places::Places;
 use super::record::Recorder;
 use super::symbolic::Symbolic;
+use super::table::DecompositionTable;
 use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::Map;
+use flambeau_export::model::{Argument, Map, NamedArgument};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::Future;
 use flambeau_ir::{
@@ -23,7 +25,7 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 /// The destination of a frame's results.
-enum After {
+pub(super) enum After {
     /// The results of the calling node.
     Results(NodeId),
     /// A future, which is the result of the node.
@@ -78,15 +80,41 @@ pub(super) struct Walk<'w> {
     modules: Vec<(String, String)>,
     classes: HashMap<OpId, OpClass, FxBuildHasher>,
     places: Places,
+    /// The decompositions, if the exported program must not write.
+    pub(super) table: Option<&'w DecompositionTable>,
+    /// Operators that functions of the table replace at this time, and the number of active functions.
+    pub(super) active: Vec<OpId>,
+    pub(super) nesting: usize,
+    /// The texts of nodes, if they are not those of the run.
+    pub(super) given_texts: Option<Map<String>>,
 }
+
+/// The operator that copies a tensor into another.
+const COPY_INTO: &str = "aten::copy_";
 
 /// Maximum number of active calls in the text of a node, the innermost ones.
 const MAX_FRAMES: usize = 16;
 
 impl<'w> Walk<'w> {
-    pub(super) fn new(callees: &'w CompilationUnit, host: &'w mut Host, recorder: Recorder) -> Walk<'w> {
-        let (frames, modules, classes) = (Vec::new(), Vec::new(), HashMap::default());
-        Walk { callees, host, recorder, frames, modules, classes, places: Places::default() }
+    pub(super) fn new(
+        callees: &'w CompilationUnit,
+        host: &'w mut Host,
+        recorder: Recorder,
+        table: Option<&'w DecompositionTable>,
+    ) -> Walk<'w> {
+        Walk {
+            callees,
+            host,
+            recorder,
+            frames: Vec::new(),
+            modules: Vec::new(),
+            classes: HashMap::default(),
+            places: Places::default(),
+            table,
+            active: Vec::new(),
+            nesting: 0,
+            given_texts: None,
+        }
     }
 
     pub(super) fn into_recorder(self) -> Recorder {
@@ -139,7 +167,7 @@ impl<'w> Walk<'w> {
         true
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         graph: Arc<Graph>,
         function: Symbol,
@@ -176,7 +204,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Runs one node or ends one block.
-    fn step(&mut self) -> Res<Option<Vec<IValue>>> {
+    pub(super) fn step(&mut self) -> Res<Option<Vec<IValue>>> {
         let frame = self.top();
         let open = frame.blocks.last_mut().expect("invariant: a frame has an open block");
         let node = open.next;
@@ -279,7 +307,7 @@ impl<'w> Walk<'w> {
                     schema.full_name()
                 )));
             }
-            OpClass::Record => return self.record(graph, node, op, schema, args, &symbols),
+            OpClass::Record => return self.record(graph, node, op, args, &symbols),
             OpClass::ReadElement if varies() => return self.read(graph, node, args),
             OpClass::Read if varies() => {
                 return Err(refused(format!(
@@ -325,38 +353,95 @@ impl<'w> Walk<'w> {
         graph: &Graph,
         node: NodeId,
         op: OpId,
-        schema: &FunctionSchema,
         args: Vec<IValue>,
         symbols: &[Option<Symbolic>],
     ) -> Res<()> {
-        let mut all = args.clone();
+        let mut all = args;
         all.extend(resolve::defaults(graph, node)?);
+        let results = self.call_operator(op, all, symbols)?;
+        self.set(graph, node, results, &[])
+    }
+
+    /// Calls an operator on all of its operands.
+    pub(super) fn call_operator(
+        &mut self,
+        op: OpId,
+        operands: Vec<IValue>,
+        symbols: &[Option<Symbolic>],
+    ) -> Res<Vec<IValue>> {
+        let registry = Arc::clone(self.recorder.registry());
+        let schema = registry.schema(op);
         let name = schema.full_name();
-        for (value, arg) in all.iter().zip(&schema.args).filter(|(_, arg)| arg.is_write()) {
-            let mut checked = Ok(());
+        let mut checked = Ok(());
+        for (value, _) in operands.iter().zip(&schema.args).filter(|(_, arg)| arg.is_write()) {
             value.visit_tensors(|tensor| {
                 if checked.is_ok() {
                     checked = self.recorder.check_write(&name, tensor);
                 }
             });
-            checked?;
             self.recorder.check_change(&name, value)?;
-            let _ = arg;
         }
-        let inputs = self.recorder.arguments(schema, &all, symbols)?;
-        let results = run_node(graph, node, args, self.callees, self.host)?;
+        checked?;
+        match self.table {
+            Some(_) => self.functional(op, operands, symbols),
+            None => self.emit(op, schema, operands, symbols),
+        }
+    }
+
+    /// Runs the kernel of an operator and appends a node.
+    pub(super) fn emit(
+        &mut self,
+        op: OpId,
+        schema: &FunctionSchema,
+        operands: Vec<IValue>,
+        symbols: &[Option<Symbolic>],
+    ) -> Res<Vec<IValue>> {
+        let inputs = self.recorder.arguments(schema, &operands, symbols)?;
+        let results = self.kernel(op, schema, &operands)?;
         self.recorder.made(&results);
         let effects = self.recorder.registry().effects(op);
-        let short = schema.name.as_str().rsplit("::").next().unwrap_or_default();
-        self.recorder.infer(op, &all, symbols, &results)?;
-        let (own, outputs) = self.recorder.results(short, effects, &all, &results)?;
+        self.recorder.infer(op, &operands, symbols, &results)?;
+        let (own, outputs) = self.recorder.results(short(schema), effects, &operands, &results)?;
+        self.append(own, schema, inputs, outputs);
+        Ok(results)
+    }
+
+    /// Appends a node to the innermost graph.
+    pub(super) fn append(
+        &mut self,
+        name: Option<String>,
+        schema: &FunctionSchema,
+        inputs: Vec<NamedArgument>,
+        outputs: Vec<Argument>,
+    ) {
         let texts = self.texts();
-        self.recorder.scope().builder.node(own, &target_of(schema), inputs, outputs, texts);
-        self.set(graph, node, results, &[])
+        self.recorder.scope().builder.node(name, &target_of(schema), inputs, outputs, texts);
+    }
+
+    /// Records the new values of attributes that the program replaced. Returns the changed attributes that are no tensors.
+    pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
+        let (mut replaced, plain) = self.recorder.changed_attributes()?;
+        let copy = self.recorder.registry().lookup(COPY_INTO);
+        let copy = copy.ok_or_else(|| refused(format!("`{COPY_INTO}` is not registered")))?;
+        if self.table.is_some() {
+            // All new values are taken before the first attribute changes: attributes may be exchanged.
+            for (_, new) in &mut replaced {
+                self.refresh_all(&[IValue::Tensor(new.clone())])?;
+                *new = self.recorder.another(new)?;
+            }
+        }
+        for (old, new) in replaced {
+            let operands = vec![IValue::Tensor(old), IValue::Tensor(new), IValue::Bool(false)];
+            self.call_operator(copy, operands, &[])?;
+        }
+        Ok(plain)
     }
 
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
     fn texts(&mut self) -> Map<String> {
+        if let Some(texts) = &self.given_texts {
+            return texts.clone();
+        }
         let mut texts = Map::default();
         let mut trace = ExecError::of(&KernelError::internal(""));
         for frame in self.frames.iter().rev().take(MAX_FRAMES) {

@@ -12,7 +12,7 @@ pub use flambeau_exec::{
 /// Tests of the claims that shape and dtype rules make about results.
 pub mod soundness {
     pub use flambeau_exec::soundness::{
-        FactTrial, Forecast, Forgetting, TrialCount, Watched, try_facts, try_operator, watch, watch_partial,
+        FactTrial, Forgetting, Prediction, TrialCount, Watched, try_facts, try_operator, watch, watch_partial,
     };
 }
 

@@ -28,10 +28,10 @@ impl<'a> Cx<'a> {
     pub(crate) async fn assign(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
         let targets = self.list(self.ast().child(tree, 0));
-        let Some(value) = self.ast().maybe(tree, 1) else {
+        let Some(value) = self.ast().optional_child(tree, 1) else {
             return self.fail(span, "For an assignment, an rhs must be present");
         };
-        let ty = match self.ast().maybe(tree, 2) {
+        let ty = match self.ast().optional_child(tree, 2) {
             Some(annotation) => Some(self.type_reader().read(annotation)?),
             None => None,
         };

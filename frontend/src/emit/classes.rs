@@ -24,7 +24,7 @@ use super::types::TypeReader;
 use crate::tree::TreeId;
 use crate::view;
 
-struct Declaring<'s> {
+struct ClassDeclaration<'s> {
     session: &'s CompileSession<'s>,
     file: &'s Arc<SourceFile>,
     name: Symbol,
@@ -36,10 +36,10 @@ pub(crate) fn declare(
     file: &Arc<SourceFile>,
     tree: TreeId,
 ) -> Res<Type> {
-    let this = Declaring { session, file, name };
+    let this = ClassDeclaration { session, file, name };
     let ast = &file.parsed.ast;
     let Some(class) = view::ClassDef::of(ast, tree) else { return this.fail(tree, "this is not a class") };
-    check_decorators(session, file, class.decorators(), Decorated::Class)?;
+    check_decorators(session, file, class.decorators(), DecoratedKind::Class)?;
     let bases: Vec<Option<String>> = class.bases().iter().map(|&b| this.reader().dotted(b)).collect();
     if let Some(&second) = class.bases().get(1) {
         let range = file.range(ast.span(second));
@@ -67,19 +67,19 @@ pub(crate) fn declare(
 
 /// The kinds of definitions that have decorators.
 #[derive(Clone, Copy)]
-pub(super) enum Decorated {
+pub(super) enum DecoratedKind {
     Function,
     Class,
     Method,
 }
 
-impl Decorated {
+impl DecoratedKind {
     /// Returns the decorators with a meaning, without `torch.jit.`. The others change or replace the definition in Python.
     fn known(self) -> &'static [&'static str] {
         match self {
-            Decorated::Function => &["script", "script_if_tracing", "export"],
-            Decorated::Class => &["script", "interface"],
-            Decorated::Method => &["script", "script_method", "export", "property", "staticmethod"],
+            DecoratedKind::Function => &["script", "script_if_tracing", "export"],
+            DecoratedKind::Class => &["script", "interface"],
+            DecoratedKind::Method => &["script", "script_method", "export", "property", "staticmethod"],
         }
     }
 }
@@ -89,13 +89,13 @@ pub(super) fn check_decorators(
     session: &CompileSession<'_>,
     file: &Arc<SourceFile>,
     decorators: &[TreeId],
-    kind: Decorated,
+    kind: DecoratedKind,
 ) -> Res<()> {
     let reader = TypeReader { session, file };
     for &tree in decorators {
         let name = reader.dotted(tree);
         let is_known = name.as_deref().is_some_and(|name| {
-            let setter = matches!(kind, Decorated::Method) && name.ends_with(".setter");
+            let setter = matches!(kind, DecoratedKind::Method) && name.ends_with(".setter");
             setter || kind.known().contains(&name.trim_start_matches("torch.").trim_start_matches("jit."))
         });
         if !is_known {
@@ -114,7 +114,7 @@ fn last_part(dotted: &str) -> &str {
     dotted.rsplit('.').next().unwrap_or(dotted)
 }
 
-impl Declaring<'_> {
+impl ClassDeclaration<'_> {
     fn reader(&self) -> TypeReader<'_> {
         TypeReader { session: self.session, file: self.file }
     }
@@ -258,7 +258,7 @@ impl Declaring<'_> {
         }
         for &tree in class.body() {
             let Some(def) = view::Def::of(ast, tree) else { continue };
-            check_decorators(self.session, self.file, def.decorators(), Decorated::Method)?;
+            check_decorators(self.session, self.file, def.decorators(), DecoratedKind::Method)?;
             let decorators = self.decorators(def.decorators());
             let has = |name: &str| decorators.iter().any(|d| d == name);
             let name = Symbol::new(def.name());

@@ -53,7 +53,7 @@ pub(crate) struct Condition {
     pub(crate) value: ValueId,
     pub(crate) refinements: Refinements,
     /// The constant truth value, in which case only one branch is compiled.
-    pub(crate) decided: Option<bool>,
+    pub(crate) constant_condition: Option<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,23 +81,27 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn decided(&self, span: Span, truth: bool) -> Condition {
+    fn constant_condition(&self, span: Span, truth: bool) -> Condition {
         self.at(span);
         let value = self.constant(truth);
-        Condition { value, refinements: Refinements::default(), decided: Some(truth) }
+        Condition { value, refinements: Refinements::default(), constant_condition: Some(truth) }
     }
 
     async fn negation(&self, tree: TreeId) -> Res<Condition> {
         let inner = self.condition(self.ast().child(tree, 0)).await?;
         let value = self.builtin(self.span(tree), "aten::__not__", &[inner.value])?;
-        Ok(Condition { value, refinements: inner.refinements.not(), decided: inner.decided.map(|d| !d) })
+        Ok(Condition {
+            value,
+            refinements: inner.refinements.not(),
+            constant_condition: inner.constant_condition.map(|d| !d),
+        })
     }
 
     async fn short_circuit(&self, tree: TreeId, is_or: bool) -> Res<Condition> {
         let span = self.span(tree);
         let (first, second) = (self.ast().child(tree, 0), self.ast().child(tree, 1));
         let lhs = self.condition(first).await?;
-        if let Some(truth) = lhs.decided {
+        if let Some(truth) = lhs.constant_condition {
             // The first operand determines the result, or the result is that of the second operand.
             return if truth == is_or { Ok(lhs) } else { self.condition(second).await };
         }
@@ -120,8 +124,8 @@ impl<'a> Cx<'a> {
         let refinements =
             if is_or { lhs.refinements.or(rhs.refinements) } else { lhs.refinements.and(rhs.refinements) };
         // A constant second operand decides the result only if it absorbs the first.
-        let decided = rhs.decided.filter(|&d| d == is_or);
-        Ok(Condition { value, refinements, decided })
+        let constant_condition = rhs.constant_condition.filter(|&d| d == is_or);
+        Ok(Condition { value, refinements, constant_condition })
     }
 
     fn none_ness(&self, value: ValueId) -> NoneNess {
@@ -145,9 +149,9 @@ impl<'a> Cx<'a> {
         let lhs = self.eval(a, None).await?;
         let rhs = self.eval(b, None).await?;
         match (self.none_ness(lhs), self.none_ness(rhs)) {
-            (NoneNess::Always, NoneNess::Always) => return Ok(self.decided(span, is)),
+            (NoneNess::Always, NoneNess::Always) => return Ok(self.constant_condition(span, is)),
             (NoneNess::Always, NoneNess::Never) | (NoneNess::Never, NoneNess::Always) => {
-                return Ok(self.decided(span, !is));
+                return Ok(self.constant_condition(span, !is));
             }
             _ => {}
         }
@@ -166,7 +170,7 @@ impl<'a> Cx<'a> {
             refinements.when_false.extend(without(ty, &[Type::NONE], self).map(|t| (name, t)));
         }
         let refinements = if is { refinements } else { refinements.not() };
-        Ok(Condition { value, refinements, decided: None })
+        Ok(Condition { value, refinements, constant_condition: None })
     }
 
     async fn plain_condition(&self, tree: TreeId) -> Res<Condition> {
@@ -187,11 +191,11 @@ impl<'a> Cx<'a> {
         let span = self.span(tree);
         let value = self.eval(tree, None).await?;
         let value = self.to_bool(span, value).await?;
-        let decided = self.read(|g| match g.op(g.def(value)).kind() {
+        let constant_condition = self.read(|g| match g.op(g.def(value)).kind() {
             OpKind::Prim(Prim::Constant) => g.constant(value).and_then(|c| c.as_bool()),
             _ => None,
         });
-        Ok(Condition { value, refinements: Refinements::default(), decided })
+        Ok(Condition { value, refinements: Refinements::default(), constant_condition })
     }
 
     /// Converts a value to bool.
@@ -243,7 +247,7 @@ impl<'a> Cx<'a> {
         let value = self.eval(object, None).await?;
         let classes = self.class_list(classes)?;
         let ty = self.ty(value);
-        let fits = |t: Type| classes.iter().any(|&c| self.is_subtype(t, c) || kindred(t, c));
+        let fits = |t: Type| classes.iter().any(|&c| self.is_subtype(t, c) || matches_bare_container(t, c));
         let members: Vec<Type> = match ty.kind() {
             TypeKind::Union(members) => members.to_vec(),
             TypeKind::Optional(inner) => vec![*inner, Type::NONE],
@@ -254,12 +258,12 @@ impl<'a> Cx<'a> {
         let open = ty == Type::ANY || matches!(ty.kind(), TypeKind::Interface(_));
         let (inside, outside): (Vec<Type>, Vec<Type>) = members.iter().partition(|&&t| fits(t));
         if !open && outside.is_empty() {
-            return Ok(self.decided(span, true));
+            return Ok(self.constant_condition(span, true));
         }
         if !open && inside.is_empty() {
             let possible = members.iter().any(|&t| classes.iter().any(|&c| self.is_subtype(c, t)));
             if !possible {
-                return Ok(self.decided(span, false));
+                return Ok(self.constant_condition(span, false));
             }
         }
         let mut refinements = Refinements::default();
@@ -274,7 +278,7 @@ impl<'a> Cx<'a> {
         self.at(span);
         let attrs = vec![(names::types(), Attr::Types(classes.into_boxed_slice()))];
         let value = self.value_with(Prim::Isinstance, &[value], attrs, Type::BOOL);
-        Ok(Condition { value, refinements, decided: None })
+        Ok(Condition { value, refinements, constant_condition: None })
     }
 
     /// Compiles `hasattr(object, "name")`, which is decided at compile time.
@@ -284,7 +288,7 @@ impl<'a> Cx<'a> {
             return self.fail(span, "hasattr's second argument must be a string literal");
         }
         let found = self.has_member(span, sugar, self.ast().name(name))?;
-        Ok(self.decided(span, found))
+        Ok(self.constant_condition(span, found))
     }
 
     // --- ternary ---------------------------------------------------------------------------------------------------
@@ -294,7 +298,7 @@ impl<'a> Cx<'a> {
         let (cond, then_tree, else_tree) =
             (self.ast().child(tree, 0), self.ast().child(tree, 1), self.ast().child(tree, 2));
         let cond = self.condition(cond).await?;
-        if let Some(truth) = cond.decided {
+        if let Some(truth) = cond.constant_condition {
             return self.eval(if truth { then_tree } else { else_tree }, hint).await;
         }
         self.at(span);
@@ -333,7 +337,7 @@ impl<'a> Cx<'a> {
 }
 
 /// Returns true for a list type and `list`, or a tuple type and `tuple`.
-fn kindred(ty: Type, class: Type) -> bool {
+fn matches_bare_container(ty: Type, class: Type) -> bool {
     matches!(
         (ty.kind(), class.kind()),
         (TypeKind::List(_), TypeKind::AnyList) | (TypeKind::Tuple(_), TypeKind::AnyTuple)

@@ -93,7 +93,7 @@ impl<'a> Cx<'a> {
             }),
             TreeKind::Assert => Box::pin(async move {
                 let cond = self.condition(self.ast().child(tree, 0)).await?;
-                let failure = Branch::Failure(tree, self.ast().maybe(tree, 1));
+                let failure = Branch::Failure(tree, self.ast().optional_child(tree, 1));
                 self.branches(self.span(tree), cond, Branch::Statements(Vec::new()), failure).await
             }),
             TreeKind::While => Box::pin(async move { self.while_loop(tree).await }),
@@ -128,7 +128,7 @@ impl<'a> Cx<'a> {
 
     async fn branches(&self, span: Span, cond: Condition, then_body: Branch, else_body: Branch) -> Res<()> {
         let Refinements { when_true, when_false } = cond.refinements;
-        if let Some(truth) = cond.decided {
+        if let Some(truth) = cond.constant_condition {
             let (body, known) = if truth { (then_body, when_true) } else { (else_body, when_false) };
             self.refine(span, &known)?;
             return self.branch_body(body).await;
@@ -275,7 +275,7 @@ impl<'a> Cx<'a> {
     async fn return_statement(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
         let declared = self.fun.returns.get().declared;
-        let value = match self.ast().maybe(tree, 0) {
+        let value = match self.ast().optional_child(tree, 0) {
             Some(value) => self.eval(value, declared).await?,
             None => {
                 self.at(span);
@@ -337,7 +337,7 @@ impl<'a> Cx<'a> {
 
     async fn raise(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
-        let Some(value) = self.ast().maybe(tree, 0) else {
+        let Some(value) = self.ast().optional_child(tree, 0) else {
             return self.foreign(span, "`raise` without an exception is");
         };
         let sugar = self.sugar(value, None).await?;
@@ -475,7 +475,7 @@ impl<'a> Cx<'a> {
             self.at(span);
             let result = self.value(Prim::Enter, &[object], schema.return_type());
             entered.push((object, span, left));
-            if let Some(target) = self.ast().maybe(item, 1) {
+            if let Some(target) = self.ast().optional_child(item, 1) {
                 self.assign_to(target, Sugar::Value(result), span, None).await?;
             }
         }

@@ -114,7 +114,7 @@ fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
 }
 
 /// Returns the names used in a tree, in order of first use.
-fn mentioned(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
+fn names_used(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
     let ast = cx.ast();
     let mut names = IndexSet::default();
     let mut stack = vec![root];
@@ -152,7 +152,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         cx.fun.returns.set(Returns { declared, merged: None });
         let mut captured = Vec::new();
         outer.at(span);
-        for name in mentioned(&outer, def) {
+        for name in names_used(&outer, def) {
             match outer.lookup(name) {
                 Some(Ok(Sugar::Value(value))) => {
                     let ty = outer.ty(value);
@@ -170,7 +170,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         cx.report_problems()?;
         let result = finish_returns(&cx, def)?;
         let mut body = to_ssa(cx)?;
-        drop_unread(&mut body, &mut captured);
+        drop_unused_captures(&mut body, &mut captured);
         order_inputs(&mut body, &mut captured);
         Ok((captured, body, result))
     })
@@ -178,7 +178,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
 
 /// Removes unused inputs of a closure's body and the values captured for them. A variable that only dead code of the
 /// body mentions is then dead outside too.
-fn drop_unread(body: &mut Graph, captured: &mut Vec<ValueId>) {
+fn drop_unused_captures(body: &mut Graph, captured: &mut Vec<ValueId>) {
     let inputs: Vec<ValueId> = body.inputs().collect();
     for (i, input) in inputs.into_iter().enumerate().rev() {
         if body.use_count(input) == 0 {

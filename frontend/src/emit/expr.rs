@@ -143,7 +143,7 @@ impl<'a> Cx<'a> {
     /// Looks up a variable of the function. The inner error is the reason why the variable cannot be used.
     pub(crate) fn lookup(&self, name: Symbol) -> Option<Result<Sugar, String>> {
         if self.is_poisoned(name) {
-            return Some(Err(super::recover::POISONED.to_owned()));
+            return Some(Err(super::recover::POISONED_MESSAGE.to_owned()));
         }
         let entry = self.fun.env.borrow().find(name).cloned()?;
         Some(match entry {

@@ -66,7 +66,7 @@ impl<'a> Cx<'a> {
                 TreeKind::SliceExpr => {
                     let mut bounds = [None; 3];
                     for (i, bound) in bounds.iter_mut().enumerate() {
-                        if let Some(tree) = self.ast().maybe(tree, i) {
+                        if let Some(tree) = self.ast().optional_child(tree, i) {
                             *bound = Some(self.eval(tree, Some(Type::INT)).await?);
                         }
                     }

@@ -32,7 +32,7 @@ impl CallShape {
     }
 
     /// Returns true if the resolution of this shape cannot change during the compilation.
-    fn lasts(&self) -> bool {
+    fn is_cacheable(&self) -> bool {
         let named = self.kwargs.iter().map(|(_, arg)| arg);
         let mut all = self.receiver.iter().chain(&self.args).chain(named);
         all.all(|arg| arg.ty.reachable() != Mutability::ALL)
@@ -95,7 +95,7 @@ impl Candidates {
         self.targets.is_empty()
     }
 
-    fn choose(&self, shape: &CallShape, session: &CompileSession<'_>) -> Result<Chosen, CallError> {
+    fn choose(&self, shape: &CallShape, session: &CompileSession<'_>) -> Result<ChosenOverload, CallError> {
         let registry = session.registry();
         let schemas: SmallVec<[&FunctionSchema; 16]> =
             self.targets.iter().map(|t| t.schema(registry)).collect();
@@ -109,12 +109,12 @@ impl Candidates {
             }
             _ => None,
         };
-        Ok(Chosen { target, row, matched })
+        Ok(ChosenOverload { target, row, matched })
     }
 }
 
 /// The overload chosen for a call, and the mapping of the arguments to its schema.
-pub(crate) struct Chosen {
+pub(crate) struct ChosenOverload {
     pub(crate) target: Candidate,
     /// The overload to emit, if it is a registered one. For a synonym it is the overload of the canonical operator.
     pub(crate) row: Option<OpId>,
@@ -125,7 +125,7 @@ pub(crate) struct Chosen {
 #[derive(Default)]
 pub(crate) struct Overloads {
     candidates: HashMap<Symbol, Rc<Candidates>, FxBuildHasher>,
-    chosen: HashMap<(Symbol, CallShape), Rc<Chosen>, FxBuildHasher>,
+    chosen: HashMap<(Symbol, CallShape), Rc<ChosenOverload>, FxBuildHasher>,
 }
 
 /// Reasons why no overload was chosen.
@@ -152,7 +152,7 @@ impl CompileSession<'_> {
     }
 
     /// Resolves a call to an overload.
-    pub(crate) fn choose(&self, name: Symbol, shape: CallShape) -> Result<Rc<Chosen>, NoTarget> {
+    pub(crate) fn choose(&self, name: Symbol, shape: CallShape) -> Result<Rc<ChosenOverload>, NoTarget> {
         let key = (name, shape);
         if let Some(known) = self.overloads.borrow().chosen.get(&key) {
             return Ok(Rc::clone(known));
@@ -163,7 +163,7 @@ impl CompileSession<'_> {
         }
         let chosen = candidates.choose(&key.1, self).map_err(NoTarget::Mismatch)?;
         let chosen = Rc::new(chosen);
-        if candidates.complete && key.1.lasts() {
+        if candidates.complete && key.1.is_cacheable() {
             self.overloads.borrow_mut().chosen.insert(key, Rc::clone(&chosen));
         }
         Ok(chosen)

@@ -19,7 +19,7 @@ use crate::trampoline::Task;
 use crate::tree::{TreeId, TreeKind};
 
 /// Message of the suppressed error for a use of a poisoned variable; never shown.
-pub(crate) const POISONED: &str = "the value of this variable does not compile";
+pub(crate) const POISONED_MESSAGE: &str = "the value of this variable does not compile";
 
 /// The state before a statement.
 pub(crate) struct RecoveryPoint {
@@ -54,7 +54,7 @@ impl<'a> Cx<'a> {
         if !matches!(problem.fault, Fault::Input | Fault::Unsupported) || defines_attributes {
             return Err(problem);
         }
-        if problem.message != POISONED {
+        if problem.message != POISONED_MESSAGE {
             self.fun.problems.borrow_mut().push(*problem);
         }
         if self.fun.problems.borrow().len() >= self.session.limits.max_problems() {

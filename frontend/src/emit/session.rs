@@ -255,7 +255,7 @@ impl<'s> CompileSession<'s> {
                     }
                     let decorators = view::Def::of(ast, tree).map_or(&[][..], |def| def.decorators());
                     if let Err(problem) =
-                        classes::check_decorators(self, file, decorators, classes::Decorated::Function)
+                        classes::check_decorators(self, file, decorators, classes::DecoratedKind::Function)
                     {
                         problems.push(*problem);
                     }

@@ -185,14 +185,14 @@ impl TypeReader<'_> {
             Some((_, example)) => Some(format!("it takes type arguments, as in `{example}`")),
             None => {
                 let simple = SIMPLE.iter().map(|(n, _)| *n).filter(|n| n.len() > 2);
-                self.meant(short, simple)
+                self.suggest_type(short, simple)
             }
         };
         self.unknown(tree, format!("Unknown type name '{name}'"), help)
     }
 
     /// Returns the builtin or program-defined type name nearest to a misspelled one, as a help text.
-    fn meant<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
+    fn suggest_type<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
         let own = self.session.type_names();
         let near = flambeau_ir::nearest(name, builtin.chain(own.iter().map(|n| n.as_str())))?;
         Some(format!("did you mean `{near}`?"))
@@ -241,7 +241,7 @@ impl TypeReader<'_> {
             },
             _ if short.starts_with("BroadcastingList") => one(Type::list),
             _ => {
-                let help = self.meant(short, GENERIC.iter().map(|(n, _)| *n));
+                let help = self.suggest_type(short, GENERIC.iter().map(|(n, _)| *n));
                 self.unknown(tree, format!("Unknown type constructor {name}"), help)
             }
         }

@@ -139,7 +139,7 @@ impl Parser<'_> {
 
     /// Ends one element of the subscript on top of the stack.
     fn slice_end(&mut self, value: Option<TreeId>) {
-        let nothing = self.nothing();
+        let nothing_node = self.nothing_node();
         let end = self.span_from(0).end;
         let Some(Frame::Index(index)) = self.frames.last_mut() else { return };
         index.comma = true;
@@ -147,7 +147,7 @@ impl Parser<'_> {
             value
         } else {
             index.parts[index.colons.min(2)] = value;
-            let parts = index.parts.map(|p| p.unwrap_or(nothing));
+            let parts = index.parts.map(|p| p.unwrap_or(nothing_node));
             let span = Span::new(index.start, end);
             (index.parts, index.colons) = ([None; 3], 0);
             Some(self.ast.add(TreeKind::SliceExpr, span, Leaf::None, &parts))
@@ -170,7 +170,7 @@ impl Parser<'_> {
                 let span = self.span_from(start);
                 Next::Done(self.add_from(TreeKind::TupleLiteral, span, items))
             }
-            _ => Next::Done(self.nothing()),
+            _ => Next::Done(self.nothing_node()),
         }
     }
 

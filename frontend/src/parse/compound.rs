@@ -53,7 +53,7 @@ impl Parser<'_> {
     fn def_rest(&mut self, blocks: &mut Vec<Block>, start: u32, name: Leaf, decorators: TreeId) -> Res<()> {
         let decl_start = self.token().start;
         let mut params = self.params()?;
-        let mut result = if self.eat(Tok::Arrow) { self.expression()? } else { self.nothing() };
+        let mut result = if self.eat(Tok::Arrow) { self.expression()? } else { self.nothing_node() };
         // The type comment may follow the colon or be on the first line of the body. It is part of the signature, so it
         // is read before the body.
         let colon = self.pos;
@@ -90,11 +90,11 @@ impl Parser<'_> {
     }
 
     fn decl(&mut self, span: Span, params: Vec<Pending>, result: TreeId) -> TreeId {
-        let nothing = self.nothing();
+        let nothing_node = self.nothing_node();
         let trees: Vec<TreeId> = params
             .into_iter()
             .map(|p| {
-                let children = [p.annotation, p.default, nothing];
+                let children = [p.annotation, p.default, nothing_node];
                 let n = if p.keyword_only { 3 } else { 2 };
                 self.ast.add(TreeKind::Param, p.span, p.name, &children[..n])
             })
@@ -125,13 +125,15 @@ impl Parser<'_> {
                 Tok::Ident => {
                     self.next();
                     let name = self.name_leaf(self.text(token));
-                    let annotation = if self.eat(Tok::Colon) { self.expression()? } else { self.nothing() };
-                    let default = if self.eat(Tok::Assign) { self.expression()? } else { self.nothing() };
+                    let annotation =
+                        if self.eat(Tok::Colon) { self.expression()? } else { self.nothing_node() };
+                    let default =
+                        if self.eat(Tok::Assign) { self.expression()? } else { self.nothing_node() };
                     let span = self.span_from(token.start);
-                    let nothing = self.nothing();
+                    let nothing_node = self.nothing_node();
                     let after_default =
-                        params.last().is_some_and(|p| p.default != nothing && !p.keyword_only);
-                    if default == nothing && after_default && !keyword_only {
+                        params.last().is_some_and(|p| p.default != nothing_node && !p.keyword_only);
+                    if default == nothing_node && after_default && !keyword_only {
                         let message = "a parameter without a default cannot follow one with a default";
                         return Err(self.problem(ProblemKind::Syntax, span, message));
                     }
@@ -202,7 +204,7 @@ impl Parser<'_> {
         let mut items = Vec::new();
         loop {
             let value = self.expression()?;
-            let target = if self.eat(Tok::As) { self.expression()? } else { self.nothing() };
+            let target = if self.eat(Tok::As) { self.expression()? } else { self.nothing_node() };
             let span = self.span_from(self.ast.span(value).start);
             items.push(self.ast.add(TreeKind::WithItem, span, Leaf::None, &[value, target]));
             if !self.eat(Tok::Comma) {

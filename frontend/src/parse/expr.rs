@@ -287,7 +287,7 @@ impl Parser<'_> {
                 let span = self.span_from(start);
                 self.add_from(TreeKind::FormatString, span, items)
             }
-            _ => self.nothing(),
+            _ => self.nothing_node(),
         }
     }
 

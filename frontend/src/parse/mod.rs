@@ -50,7 +50,7 @@ pub fn parse_expression(src: &str, limits: &FrontendLimits) -> Parsed {
         parser.eat(Tok::Newline);
         parser.expect(Tok::Eof, "after the expression").map(|_| e)
     });
-    let root = expr.unwrap_or_else(|Failed| parser.nothing());
+    let root = expr.unwrap_or_else(|Failed| parser.nothing_node());
     parser.finish(root)
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Parser<'a> {
     problems: Vec<Problem>,
     ast: Ast,
     /// The shared tree for absent children.
-    nothing: TreeId,
+    nothing_node: TreeId,
     frames: frames::Frames,
     /// Elements of unfinished lists; each frame records where its own start.
     scratch: Vec<TreeId>,
@@ -81,7 +81,7 @@ pub(crate) struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(src: &'a str, tokens: &'a [Token], limits: &'a FrontendLimits, problems: Vec<Problem>) -> Self {
         let mut ast = Ast::with_capacity(tokens.len());
-        let nothing = ast.add(TreeKind::Nothing, Span::default(), Leaf::None, &[]);
+        let nothing_node = ast.add(TreeKind::Nothing, Span::default(), Leaf::None, &[]);
         Parser {
             src,
             tokens,
@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
             limits,
             problems,
             ast,
-            nothing,
+            nothing_node,
             frames: frames::Frames::default(),
             scratch: Vec::new(),
             keywords: Vec::new(),
@@ -178,8 +178,8 @@ impl<'a> Parser<'a> {
         &self.src[token.start as usize..(token.start + token.len) as usize]
     }
 
-    fn nothing(&self) -> TreeId {
-        self.nothing
+    fn nothing_node(&self) -> TreeId {
+        self.nothing_node
     }
 
     fn list(&mut self, items: &[TreeId]) -> TreeId {

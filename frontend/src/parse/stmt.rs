@@ -176,7 +176,7 @@ impl Parser<'_> {
             None => block.start,
         };
         let span = Span::new(block.start, end.max(block.start));
-        let nothing = Leaf::None;
+        let nothing_node = Leaf::None;
         Some(match block.owner {
             BlockOwner::Module | BlockOwner::Skipped => return None,
             BlockOwner::Def { name, decl, decorators } => {
@@ -187,16 +187,16 @@ impl Parser<'_> {
             }
             BlockOwner::If { cond } => {
                 let no_else = self.list(&[]);
-                self.ast.add(TreeKind::If, span, nothing, &[cond, body, no_else])
+                self.ast.add(TreeKind::If, span, nothing_node, &[cond, body, no_else])
             }
             BlockOwner::Else { cond, then_body, .. } => {
-                self.ast.add(TreeKind::If, span, nothing, &[cond, then_body, body])
+                self.ast.add(TreeKind::If, span, nothing_node, &[cond, then_body, body])
             }
-            BlockOwner::While { cond } => self.ast.add(TreeKind::While, span, nothing, &[cond, body]),
+            BlockOwner::While { cond } => self.ast.add(TreeKind::While, span, nothing_node, &[cond, body]),
             BlockOwner::For { targets, iterables } => {
-                self.ast.add(TreeKind::For, span, nothing, &[targets, iterables, body])
+                self.ast.add(TreeKind::For, span, nothing_node, &[targets, iterables, body])
             }
-            BlockOwner::With { items } => self.ast.add(TreeKind::With, span, nothing, &[items, body]),
+            BlockOwner::With { items } => self.ast.add(TreeKind::With, span, nothing_node, &[items, body]),
         })
     }
 
@@ -317,7 +317,7 @@ impl Parser<'_> {
         } else {
             (TreeKind::Raise, Mode::Single)
         };
-        let value = if self.ends_statement() { self.nothing() } else { self.expression_in(mode)? };
+        let value = if self.ends_statement() { self.nothing_node() } else { self.expression_in(mode)? };
         // The cause of an exception is not evaluated, as in TorchScript.
         if kind == TreeKind::Raise && self.eat(Tok::From) {
             self.expression()?;
@@ -329,7 +329,7 @@ impl Parser<'_> {
     fn assertion(&mut self) -> Res<TreeId> {
         let start = self.next().start;
         let cond = self.expression()?;
-        let message = if self.eat(Tok::Comma) { self.expression()? } else { self.nothing() };
+        let message = if self.eat(Tok::Comma) { self.expression()? } else { self.nothing_node() };
         let span = self.span_from(start);
         Ok(self.ast.add(TreeKind::Assert, span, Leaf::None, &[cond, message]))
     }
@@ -390,7 +390,7 @@ impl Parser<'_> {
             let span = self.span_from(start);
             return Ok(self.ast.add(TreeKind::AugAssign, span, Leaf::Op(op), &[first, value]));
         }
-        let mut annotation = self.nothing();
+        let mut annotation = self.nothing_node();
         if self.eat(Tok::Colon) {
             self.check_target(first)?;
             annotation = self.expression()?;
@@ -399,9 +399,9 @@ impl Parser<'_> {
             return Ok(self.ast.add(TreeKind::ExprStmt, span, Leaf::None, &[first]));
         }
         let mut targets = vec![first];
-        let mut value = self.nothing();
+        let mut value = self.nothing_node();
         while self.eat(Tok::Assign) {
-            if value != self.nothing() {
+            if value != self.nothing_node() {
                 targets.push(value);
             }
             value = self.expression_in(Mode::Tuple)?;

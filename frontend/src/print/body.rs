@@ -17,10 +17,10 @@ use rustc_hash::FxBuildHasher;
 use super::inline::{self, Inline};
 use super::marks;
 use super::names::is_identifier;
-use super::{File, Printer, Receiver, Res, unprintable};
+use super::{File, Printer, ReceiverForm, Res, unprintable};
 
 /// Width, indentation included, from which an expression is assigned to a variable.
-const LONG: usize = 40;
+const MAX_INLINE_WIDTH: usize = 40;
 
 /// A pending step of the printer.
 enum Step {
@@ -78,7 +78,7 @@ impl Printer<'_> {
         &mut self,
         file: &mut File,
         function: &Function,
-        receiver: Receiver,
+        receiver: ReceiverForm,
         level: usize,
     ) -> Res<()> {
         let graph = prepared(&function.graph, 0)?;
@@ -91,9 +91,9 @@ impl Printer<'_> {
             let name = file.names.for_value(Some(arg.name.as_str()));
             head.push_str(if i == 0 { "" } else { ",\n    " });
             head.push_str(&name);
-            if i > 0 || receiver == Receiver::Typed {
+            if i > 0 || receiver == ReceiverForm::Typed {
                 head.push_str(": ");
-                head.push_str(&self.spell(arg.ty));
+                head.push_str(&self.type_source(arg.ty));
             }
             if let Some(default) = &arg.default {
                 head.push('=');
@@ -102,7 +102,8 @@ impl Printer<'_> {
             parameters.push(name);
         }
         let is_empty = graph.outputs().len() == 0;
-        let result = if is_empty { "NoneType".to_owned() } else { self.spell(function.schema.return_type()) };
+        let result =
+            if is_empty { "NoneType".to_owned() } else { self.type_source(function.schema.return_type()) };
         file.text.push_str(&format!("{head}) -> {result}:\n"));
         let mut body = Body {
             printer: self,
@@ -208,14 +209,14 @@ impl<'g> Body<'_, '_, 'g> {
     }
 
     /// Adds a note to an error that names the node it is about.
-    pub(super) fn blame(&self, node: NodeId, mut problem: Box<Diagnostic>) -> Box<Diagnostic> {
+    pub(super) fn with_node_note(&self, node: NodeId, mut problem: Box<Diagnostic>) -> Box<Diagnostic> {
         let name = self.graph().op_name(node);
         problem.notes.push(format!("in the node `{name}`"));
         problem
     }
 
     fn is_long(&self, text: &str) -> bool {
-        marks::width(text) + 2 * self.level >= LONG
+        marks::width(text) + 2 * self.level >= MAX_INLINE_WIDTH
     }
 
     fn line(&mut self, text: &str) {
@@ -285,7 +286,7 @@ impl<'g> Body<'_, '_, 'g> {
                 Step::Assign(to, from) => self.assign(&to, &from)?,
                 Step::AssignTyped(to, from) => {
                     let (name, text) = (self.text_of(to)?, self.text_of(from)?);
-                    let ty = self.printer.spell(self.graph().ty(to));
+                    let ty = self.printer.type_source(self.graph().ty(to));
                     self.line(&format!("{name} : {ty} = {text}"));
                 }
                 Step::Open(head) => {
@@ -418,7 +419,7 @@ impl<'g> Body<'_, '_, 'g> {
         let line = if ty == g.ty(from) {
             format!("{name} = {text}")
         } else {
-            format!("{name}: {} = {text}", self.printer.spell(ty))
+            format!("{name}: {} = {text}", self.printer.type_source(ty))
         };
         self.line(&line);
         Ok(())
@@ -509,7 +510,7 @@ impl<'g> Body<'_, '_, 'g> {
         let (container, key) = (self.text_of(g.operand(node, 0))?, self.text_of(g.operand(node, 1))?);
         let result = g.result(node, 0);
         let name = self.name_values(&[result])[0].clone();
-        let ty = self.printer.spell(g.ty(result));
+        let ty = self.printer.type_source(g.ty(result));
         self.line(&format!("{name} : {ty} = {container}[{key}]"));
         Ok(())
     }

@@ -5,7 +5,7 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Symbol, Type};
 
 use super::names::is_identifier;
-use super::{Definition, File, Printer, Receiver, Res, missing};
+use super::{Definition, File, Printer, ReceiverForm, Res, missing};
 
 impl Printer<'_> {
     pub(super) fn type_definition(&mut self, file: &mut File, ty: Type) -> Res<()> {
@@ -36,7 +36,7 @@ impl Printer<'_> {
         let Some(tuple) = ty.as_tuple() else { return Ok(()) };
         let fields = tuple.named.iter().flat_map(|n| &n.fields).zip(&tuple.elems);
         for (field, &elem) in fields {
-            let elem = self.spell(elem);
+            let elem = self.type_source(elem);
             file.text.push_str(&format!("  {} : {elem}\n", field.name));
         }
         Ok(())
@@ -57,9 +57,9 @@ impl Printer<'_> {
         for (method, schema) in &interface.methods {
             let mut params = String::from("self");
             for arg in schema.args.iter().skip(1) {
-                params.push_str(&format!(", {}: {}", arg.name, self.spell(arg.ty)));
+                params.push_str(&format!(", {}: {}", arg.name, self.type_source(arg.ty)));
             }
-            let result = self.spell(schema.return_type());
+            let result = self.type_source(schema.return_type());
             file.text.push_str(&format!("  def {method}({params}) -> {result}:\n    pass\n"));
         }
     }
@@ -86,7 +86,7 @@ impl Printer<'_> {
             }
         }
         for (i, attribute) in class.attributes.iter().enumerate() {
-            let (name, ty) = (attribute.name.as_str(), self.spell(attribute.ty));
+            let (name, ty) = (attribute.name.as_str(), self.type_source(attribute.ty));
             if is_identifier(name) {
                 file.text.push_str(&format!("  {name} : {ty}\n"));
                 continue;
@@ -97,7 +97,7 @@ impl Printer<'_> {
             file.text.push_str(&format!("  __annotations__[\"{name}\"] = {ty}\n"));
         }
         for (name, value) in &class.constants {
-            let (ty, text) = (self.spell(value.type_of()), self.constant(value)?);
+            let (ty, text) = (self.type_source(value.type_of()), self.constant(value)?);
             file.text.push_str(&format!("  {name} : Final[{ty}] = {text}\n"));
         }
         for &function in class.methods.values() {
@@ -118,7 +118,7 @@ impl Printer<'_> {
     fn method(&mut self, file: &mut File, name: Symbol) -> Res<()> {
         let function = self.unit.function(name).cloned();
         let function = function.ok_or_else(|| missing(&format!("the method `{name}`")))?;
-        self.function(file, &function, Receiver::Typed, 1)
+        self.function(file, &function, ReceiverForm::Typed, 1)
     }
 }
 

@@ -92,12 +92,12 @@ impl Printer<'_> {
             match part {
                 IValue::Tuple(t) => {
                     if let Some(named) = t.named_type() {
-                        out.write_str(&self.spell(named))?;
+                        out.write_str(&self.type_source(named))?;
                     }
                     Ok(false)
                 }
                 IValue::Enum(e) => {
-                    write!(out, "{}.{}", self.spell(e.ty()), e.name())?;
+                    write!(out, "{}.{}", self.type_source(e.ty()), e.name())?;
                     Ok(true)
                 }
                 IValue::Function(name) => {

@@ -87,7 +87,7 @@ impl Body<'_, '_, '_> {
             (Prim::TupleConstruct, _) => {
                 let is_named =
                     ty.as_tuple().is_some_and(|t| t.named.as_ref().is_some_and(|n| !n.name.is_empty()));
-                let class = if is_named { self.printer.spell(ty) } else { String::new() };
+                let class = if is_named { self.printer.type_source(ty) } else { String::new() };
                 let close = if operands.len() == 1 { ",)" } else { ")" };
                 format!("{class}({}{close}", comma_separated(operands))
             }
@@ -108,7 +108,7 @@ impl Body<'_, '_, '_> {
                 self.annotated(ty, known, format!("{{{}}}", entries.join(", ")))
             }
             (Prim::CreateObject, _) => {
-                let class = self.printer.spell(ty);
+                let class = self.printer.type_source(ty);
                 format!("{class}.__new__({class})")
             }
             (Prim::GetAttr, [object]) => match attr_name() {
@@ -130,9 +130,9 @@ impl Body<'_, '_, '_> {
                 let method = self.printer.unit.method(class, Symbol::new(attr_name()));
                 call(&format!("({object}).{}", attr_name()), args, method.map(|f| &*f.schema))
             }
-            (Prim::Uninitialized, _) => format!("uninitialized({})", self.printer.spell(ty)),
+            (Prim::Uninitialized, _) => format!("uninitialized({})", self.printer.type_source(ty)),
             (Prim::UncheckedCast | Prim::UncheckedUnwrapOptional, [value]) => {
-                format!("unchecked_cast({}, {value})", self.printer.spell(ty))
+                format!("unchecked_cast({}, {value})", self.printer.type_source(ty))
             }
             (Prim::Annotate, [value]) => self.annotated(ty, false, value.to_string()),
             (Prim::ToList, [tensor, ..]) => self.annotated(ty, false, format!("{tensor}.tolist()")),
@@ -141,7 +141,7 @@ impl Body<'_, '_, '_> {
                     Some(flambeau_ir::Attr::Types(types)) => types.to_vec(),
                     _ => Vec::new(),
                 };
-                let types: Vec<String> = types.into_iter().map(|t| self.printer.spell(t)).collect();
+                let types: Vec<String> = types.into_iter().map(|t| self.printer.type_source(t)).collect();
                 match types.as_slice() {
                     [one] => format!("isinstance({value}, {one})"),
                     many => format!("isinstance({value}, ({}))", many.join(", ")),
@@ -149,14 +149,18 @@ impl Body<'_, '_, '_> {
             }
             _ => match structural(prim.symbol()) {
                 Some((_, schema)) => self.call_of(node, prim.symbol(), Some(&schema), operands)?,
-                None => return Err(self.blame(node, unprintable(&format!("`{prim}`", prim = prim.name())))),
+                None => {
+                    return Err(
+                        self.with_node_note(node, unprintable(&format!("`{prim}`", prim = prim.name())))
+                    );
+                }
             },
         })
     }
 
     /// Wraps a container's text in a type annotation unless its type is clear from its elements.
     fn annotated(&mut self, ty: Type, known: bool, text: String) -> String {
-        if known { text } else { format!("annotate({}, {text})", self.printer.spell(ty)) }
+        if known { text } else { format!("annotate({}, {text})", self.printer.type_source(ty)) }
     }
 
     fn operator(&mut self, node: NodeId, operands: &[Rc<str>]) -> Res<String> {
@@ -202,7 +206,9 @@ impl Body<'_, '_, '_> {
     ) -> Res<String> {
         let Some(form) = overload::form(self.graph(), node, schema, self.printer.unit) else {
             let overload = schema.map(FunctionSchema::full_name).unwrap_or_default();
-            return Err(self.blame(node, unprintable(&format!("a call of the overload `{overload}`"))));
+            return Err(
+                self.with_node_note(node, unprintable(&format!("a call of the overload `{overload}`")))
+            );
         };
         let mut text = callee(name);
         text.push('(');
@@ -226,7 +232,7 @@ impl Body<'_, '_, '_> {
             return Ok(self.printer.qualified_name(Definition::Function(*name)).to_string());
         }
         let constant = g.constant(value).unwrap_or_default();
-        self.printer.constant(&constant).map_err(|e| self.blame(g.def(value), e))
+        self.printer.constant(&constant).map_err(|e| self.with_node_note(g.def(value), e))
     }
 }
 

@@ -49,7 +49,7 @@ fn scan(g: &Graph, node: NodeId, inline: &mut Inline) {
         *rest -= 1;
         let value = g.operand(*node, *rest);
         let def = g.def(value);
-        if Some(def) == point && can_stand_in_user(g, value) {
+        if Some(def) == point && can_be_inlined(g, value) {
             inline.insert(def);
             point = previous(g, def);
             open.push((def, g.operand_count(def)));
@@ -74,7 +74,7 @@ fn is_statement(g: &Graph, node: NodeId) -> bool {
     )
 }
 
-fn can_stand_in_user(g: &Graph, value: ValueId) -> bool {
+fn can_be_inlined(g: &Graph, value: ValueId) -> bool {
     let def = g.def(value);
     // PyTorch nests earlier nodes in the expression that uses a task, and so moves them after the start of the task.
     if is_statement(g, def) {

@@ -2,7 +2,7 @@
 //!
 //! A statement is composed of nested expression texts, so the final offset of an expression is known only when its line
 //! is written. Until then an expression carries an index between control characters. These do not occur in source text,
-//! because strings are written with escapes. [`Marks::write`] removes them and records the offsets.
+//! because strings are written with escapes. [`SourceMapBuilder::write`] removes them and records the offsets.
 
 use flambeau_ir::SourceRange;
 
@@ -16,17 +16,17 @@ pub type SourceMap = Vec<(usize, Option<SourceRange>)>;
 
 /// The source map of one text under construction.
 #[derive(Default)]
-pub(super) struct Marks {
+pub(super) struct SourceMapBuilder {
     /// True if a source map is wanted.
     wanted: bool,
     ranges: Vec<SourceRange>,
     places: Vec<(usize, Option<usize>)>,
 }
 
-impl Marks {
+impl SourceMapBuilder {
     /// Creates an empty source map that is recorded.
-    pub(super) fn recorded() -> Marks {
-        Marks { wanted: true, ..Marks::default() }
+    pub(super) fn recorded() -> SourceMapBuilder {
+        SourceMapBuilder { wanted: true, ..SourceMapBuilder::default() }
     }
 
     /// Wraps an expression with the index of its source range, if the range is known and a source map is wanted.
@@ -101,7 +101,7 @@ mod tests {
     fn nested_expressions_are_located() {
         let source = Source::new("net.py", "a * b + c");
         let at = |range| Some(SourceRange { source: source.clone(), range });
-        let mut marks = Marks::recorded();
+        let mut marks = SourceMapBuilder::recorded();
         let inner = marks.numbered("torch.mul(a, b)".to_owned(), || at(0..5));
         let outer = marks.numbered(format!("torch.add({inner}, c)"), || at(0..9));
         assert_eq!(width(&outer), "torch.add(torch.mul(a, b), c)".len());

@@ -34,8 +34,8 @@ use std::sync::Arc;
 use crate::FrontendLimits;
 use crate::emit::{CompileSession, Resolver, SourceFile, Sugar};
 use constants::ConstantTable;
-use marks::Marks;
 pub use marks::SourceMap;
+use marks::SourceMapBuilder;
 use names::LocalNames;
 pub use names::is_identifier;
 use types::PrintedTypeNames;
@@ -54,7 +54,7 @@ pub enum Definition {
 
 /// How the first parameter of a method is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Receiver {
+pub enum ReceiverForm {
     /// With its type, as in archives.
     Typed,
     /// Without its type, as `.code` shows it.
@@ -77,7 +77,7 @@ pub struct Printer<'u> {
 pub struct File {
     text: String,
     names: LocalNames,
-    marks: Marks,
+    marks: SourceMapBuilder,
 }
 
 /// A printed program.
@@ -138,7 +138,7 @@ impl<'u> Printer<'u> {
                 let Some(function) = self.unit.function(name).cloned() else {
                     return Err(missing(&format!("function `{name}`")));
                 };
-                self.function(file, &function, Receiver::Typed, 0)
+                self.function(file, &function, ReceiverForm::Typed, 0)
             }
             Definition::Type(ty) => self.type_definition(file, ty),
         }
@@ -153,7 +153,7 @@ impl<'u> Printer<'u> {
         &mut self,
         file: &mut File,
         function: &Function,
-        receiver: Receiver,
+        receiver: ReceiverForm,
     ) -> Result<(), Box<Diagnostic>> {
         self.function(file, function, receiver, 0)
     }
@@ -238,7 +238,7 @@ impl Resolver for FunctionSource {
 pub fn code(
     unit: &CompilationUnit,
     function: &Function,
-    receiver: Receiver,
+    receiver: ReceiverForm,
 ) -> Result<FunctionSource, Box<Diagnostic>> {
     let mut printer = Printer::new(unit);
     let mut file = File::new();
@@ -272,7 +272,7 @@ pub fn program(
         let name = printer.qualified_name(what);
         let module = name.as_str().rsplit_once('.').map_or("", |(module, _)| module);
         let file = files.entry(module.to_owned());
-        let file = file.or_insert_with(|| File { marks: Marks::recorded(), ..File::default() });
+        let file = file.or_insert_with(|| File { marks: SourceMapBuilder::recorded(), ..File::default() });
         printer.define(file, what)?;
     }
     let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_source_map()));

@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// Names with a builtin meaning in variable lookup.
-const TAKEN: [&str; 14] = [
+const BUILTIN_NAMES: [&str; 14] = [
     "_",
     "aten",
     "attribute",
@@ -32,7 +32,7 @@ const KEYWORDS: [&str; 35] = [
 ];
 
 /// Functions that printed source calls. PyTorch lets variables shadow these, and then cannot read the result.
-const CALLED: [&str; 11] = [
+const CALLED_NAMES: [&str; 11] = [
     "annotate",
     "awaitable",
     "bool",
@@ -88,7 +88,9 @@ impl LocalNames {
     pub(super) fn unique(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         while self.used.contains(&name)
-            || [&TAKEN[..], &KEYWORDS, &CALLED].iter().any(|words| words.contains(&name.as_str()))
+            || [&BUILTIN_NAMES[..], &KEYWORDS, &CALLED_NAMES]
+                .iter()
+                .any(|words| words.contains(&name.as_str()))
         {
             let n = self.next.entry(name).or_insert(0);
             name = format!("{wanted}{n}");

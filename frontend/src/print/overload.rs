@@ -126,7 +126,7 @@ mod tests {
     use flambeau_ir::{At, CompilationUnit, Graph, IValue, OpDef, RegistryBuilder, Symbol, Type};
 
     use crate::FrontendLimits;
-    use crate::print::{Receiver, code};
+    use crate::print::{ReceiverForm, code};
 
     const OPS: [&str; 5] = [
         "t::pick(Tensor self, int[2] n) -> Tensor",
@@ -157,7 +157,7 @@ mod tests {
         e.add_output(result);
         let (unit, function) =
             (CompilationUnit::new(), Function::of_graph(Symbol::new("f"), Arc::new(graph)));
-        let printed = match code(&unit, &function, Receiver::Typed) {
+        let printed = match code(&unit, &function, ReceiverForm::Typed) {
             Ok(printed) => printed,
             Err(problem) => return problem.message,
         };

@@ -84,7 +84,7 @@ impl Printer<'_> {
     }
 
     /// Returns a type as source.
-    pub(super) fn spell(&mut self, ty: Type) -> String {
+    pub(super) fn type_source(&mut self, ty: Type) -> String {
         self.need_types(ty);
         let ty = if self.types.renamed { self.types.renamed(ty) } else { ty };
         ty.annotation_str()

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 /// For each container that is written: true if it does not escape.
-type Private = HashMap<ValueId, bool, FxBuildHasher>;
+type NonEscaping = HashMap<ValueId, bool, FxBuildHasher>;
 
 /// Liveness condition of a node.
 enum LiveIf {
@@ -24,7 +24,7 @@ enum LiveIf {
     With(ValueId),
 }
 
-fn live_if(g: &Graph, node: NodeId, private: &mut Private) -> LiveIf {
+fn live_if(g: &Graph, node: NodeId, private: &mut NonEscaping) -> LiveIf {
     let effects = g.effects(node);
     match g.op(node).kind() {
         OpKind::Prim(Prim::If | Prim::Loop) => LiveIf::Read,
@@ -103,7 +103,7 @@ fn keeps_private(g: &Graph, at: Use, names: &mut Vec<ValueId>) -> bool {
 /// `nodes` are all nodes of the graph in program order.
 pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut marker = MarkLive::new(g);
-    let mut private = Private::default();
+    let mut private = NonEscaping::default();
     for &node in nodes {
         match live_if(g, node, &mut private) {
             LiveIf::With(container) => marker.tie(node, g.def(container)),

@@ -118,7 +118,7 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
         while let Some((node, flag, values)) = might.pop() {
             last = state.guard(block, node, flag, values, last);
         }
-        if state.is_target(block) { state.arrive(block, last) } else { last }
+        if state.is_target(block) { state.end_at_target(block, last) } else { last }
     }
 
     /// Transforms the blocks of a node; returns the effect of the node on control.
@@ -325,7 +325,7 @@ impl State<'_> {
     }
 
     /// Ends exits at their target block: on paths that left, the outputs of the block are the values of the exit.
-    fn arrive(&mut self, block: BlockId, exit: Exit) -> Exit {
+    fn end_at_target(&mut self, block: BlockId, exit: Exit) -> Exit {
         let values = match exit {
             Exit::Wont | Exit::Throws => return Exit::Wont,
             Exit::Will(values) => values,

@@ -19,7 +19,7 @@ pub(super) fn widen(g: &mut Graph) {
     let mut work: VecDeque<NodeId> = g.nodes_deep().filter(|&n| is_control(g, n)).collect();
     while let Some(node) = work.pop_front() {
         for (from, to) in flows(g, node) {
-            if !grow(g, from, to) {
+            if !widen_type(g, from, to) {
                 continue;
             }
             // Requeue control flow that `to` flows into: as an operand of a loop, or as an output of a block.
@@ -50,7 +50,7 @@ fn flows(g: &Graph, node: NodeId) -> Vec<(ValueId, ValueId)> {
 }
 
 /// Widens the type of `to` so that `from` is a subtype; returns true if it changed.
-fn grow(g: &mut Graph, from: ValueId, to: ValueId) -> bool {
+fn widen_type(g: &mut Graph, from: ValueId, to: ValueId) -> bool {
     let (source, target) = (g.ty(from), g.ty(to));
     // Implementations of interfaces are checked by the emitter, which declared the variable.
     if source == target || fits(source, target) || mentions_interface(target) {

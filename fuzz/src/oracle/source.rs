@@ -19,7 +19,7 @@ const NO_FORM: &str = "F012";
 
 /// Returns the source of a function, and the function compiled from it.
 fn round_trip(unit: &CompilationUnit, function: &Function) -> Result<(String, Arc<Function>), String> {
-    let printed = print::code(unit, function, print::Receiver::Typed).map_err(|e| {
+    let printed = print::code(unit, function, print::ReceiverForm::Typed).map_err(|e| {
         match e.code.starts_with(NO_FORM) {
             true => NO_FORM.to_owned(),
             false => e.message,

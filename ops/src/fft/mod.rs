@@ -22,7 +22,7 @@ use order::{Order, Step, strides_read};
 
 /// Number types of input and output.
 #[derive(Clone, Copy, PartialEq)]
-enum Sides {
+enum FftTypes {
     /// Complex to complex.
     Complex,
     /// Real to complex (only the nonredundant half).
@@ -35,7 +35,7 @@ enum Sides {
 #[derive(Clone, Copy)]
 struct Transform {
     name: &'static str,
-    sides: Sides,
+    sides: FftTypes,
     inverse: bool,
     /// Hermitian transforms are real ones with the directions exchanged.
     hermitian: bool,
@@ -111,7 +111,7 @@ fn existing(x: &Tensor, dim: i64) -> Result<usize, KernelError> {
 
 /// A transform as a chain of one-dimensional ones.
 struct Chain {
-    sides: Sides,
+    sides: FftTypes,
     /// Direction and scale for all dimensions but the last, and for the last.
     kinds: [FftKind; 2],
     onesided: bool,
@@ -127,17 +127,17 @@ impl Chain {
         // Intermediate results are f64.
         let (dtype, wide) = (self.dtype, DType::C128);
         let mut t = order.arrange(x)?;
-        if self.sides == Sides::RealIn {
+        if self.sides == FftTypes::RealIn {
             t = real(&t, end, n, scaled, if last == 0 { dtype } else { wide }, self.onesided)?;
         }
         for (i, (&d, &n)) in lengths.dims.iter().zip(&lengths.sizes).take(last).enumerate() {
-            let ends = self.sides == Sides::RealIn && i + 1 == last;
+            let ends = self.sides == FftTypes::RealIn && i + 1 == last;
             t = complex(&t, order.place(d), n, plain, if ends { dtype } else { wide })?;
         }
         let t = match self.sides {
-            Sides::Complex => complex(&t, end, n, scaled, dtype)?,
-            Sides::RealIn => t,
-            Sides::RealOut => hermitian(&t, end, n, scaled, dtype)?,
+            FftTypes::Complex => complex(&t, end, n, scaled, dtype)?,
+            FftTypes::RealIn => t,
+            FftTypes::RealOut => hermitian(&t, end, n, scaled, dtype)?,
         };
         order.restore(&t)
     }
@@ -150,7 +150,7 @@ impl Transform {
         let d = existing(x, dim)?;
         let size = x.sizes()[d];
         let given = match self.sides {
-            Sides::RealOut => 2 * (size - 1),
+            FftTypes::RealOut => 2 * (size - 1),
             _ => size,
         };
         let lengths = Lengths { dims: vec![d as i64], sizes: vec![points(n.unwrap_or(given))?] };
@@ -186,14 +186,14 @@ impl Transform {
         if s.as_ref().is_some_and(|s| s.len() != dims.len()) {
             return Err(KernelError::input("When given, dim and shape arguments must have the same length"));
         }
-        if dims.is_empty() && self.sides != Sides::Complex {
+        if dims.is_empty() && self.sides != FftTypes::Complex {
             return Err(KernelError::input(format!("{} must transform at least one axis", self.name)));
         }
         let mut sizes = Vec::with_capacity(dims.len());
         for (i, &d) in dims.iter().enumerate() {
             let own = x.sizes()[d as usize];
             let last = i + 1 == dims.len();
-            let own = if last && self.sides == Sides::RealOut { 2 * (own - 1) } else { own };
+            let own = if last && self.sides == FftTypes::RealOut { 2 * (own - 1) } else { own };
             let asked = s.as_ref().map(|s| s[i]).filter(|&n| n != -1);
             sizes.push(points(asked.unwrap_or(own))?);
         }
@@ -214,7 +214,7 @@ impl Transform {
                 self.name
             )));
         }
-        if self.sides == Sides::RealIn && x.dtype().is_complex() {
+        if self.sides == FftTypes::RealIn && x.dtype().is_complex() {
             return Err(KernelError::input(format!(
                 "{} expects a real input tensor, but got {}",
                 self.name,
@@ -223,9 +223,9 @@ impl Transform {
         }
         // The inverse Hermitian transform is the conjugate of a real one, so its exponent is positive.
         let inverse = match self.sides {
-            Sides::Complex => self.inverse,
-            Sides::RealIn => self.hermitian,
-            Sides::RealOut => !self.hermitian,
+            FftTypes::Complex => self.inverse,
+            FftTypes::RealIn => self.hermitian,
+            FftTypes::RealOut => !self.hermitian,
         };
         let kinds = [FftKind { inverse: self.inverse, scale: 1.0 }, FftKind { inverse, scale }];
         let chain = Chain { sides: self.sides, kinds, onesided: true, dtype };
@@ -238,42 +238,48 @@ impl Transform {
         let last = lengths.dims.len() - 1;
         // Real input is read without a copy, except by complex transforms over several dimensions. A Hermitian
         // transform begins with a conjugated copy.
-        let real = self.sides == Sides::RealIn || self.sides == Sides::Complex && last == 0;
-        let conjugated = self.hermitian && self.sides == Sides::RealOut && last == 0;
+        let real = self.sides == FftTypes::RealIn || self.sides == FftTypes::Complex && last == 0;
+        let conjugated = self.hermitian && self.sides == FftTypes::RealOut && last == 0;
         let read = if real && !x.dtype().is_complex() { dtype.to_real() } else { dtype };
         let sizes = lengths.dims.iter().zip(&lengths.sizes).enumerate().map(|(i, (&d, &n))| {
-            (d, if i == last && self.sides == Sides::RealOut { n / 2 + 1 } else { n } as i64)
+            (d, if i == last && self.sides == FftTypes::RealOut { n / 2 + 1 } else { n } as i64)
         });
         let strides = strides_read(x, conjugated || x.dtype() != read, sizes)?;
         let (others, end) = lengths.dims.split_at(last);
         Ok(match self.sides {
             // The inverse Hermitian transform begins with its last dimension alone.
-            Sides::RealIn if self.hermitian => Order::after(&strides, &[Step::free(end), Step::free(others)]),
+            FftTypes::RealIn if self.hermitian => {
+                Order::after(&strides, &[Step::free(end), Step::free(others)])
+            }
             sides => Order::of(sides, &strides, &lengths.dims),
         })
     }
 }
 
-const fn transform(name: &'static str, sides: Sides, inverse: bool, hermitian: bool) -> Transform {
+const fn transform(name: &'static str, sides: FftTypes, inverse: bool, hermitian: bool) -> Transform {
     Transform { name, sides, inverse, hermitian }
 }
 
 const TRANSFORMS: &[(&str, &str, Transform)] = &[
-    ("fft", "The discrete Fourier transform", transform("fft", Sides::Complex, false, false)),
-    ("ifft", "Its inverse", transform("ifft", Sides::Complex, true, false)),
+    ("fft", "The discrete Fourier transform", transform("fft", FftTypes::Complex, false, false)),
+    ("ifft", "Its inverse", transform("ifft", FftTypes::Complex, true, false)),
     (
         "rfft",
         "Of real numbers, without the half that is conjugate",
-        transform("rfft", Sides::RealIn, false, false),
+        transform("rfft", FftTypes::RealIn, false, false),
     ),
-    ("irfft", "The inverse of that, to real numbers", transform("irfft", Sides::RealOut, true, false)),
-    ("hfft", "Of numbers conjugate about zero, to real ones", transform("hfft", Sides::RealOut, false, true)),
-    ("ihfft", "The inverse of that, of real numbers", transform("ihfft", Sides::RealIn, true, true)),
+    ("irfft", "The inverse of that, to real numbers", transform("irfft", FftTypes::RealOut, true, false)),
+    (
+        "hfft",
+        "Of numbers conjugate about zero, to real ones",
+        transform("hfft", FftTypes::RealOut, false, true),
+    ),
+    ("ihfft", "The inverse of that, of real numbers", transform("ihfft", FftTypes::RealIn, true, true)),
 ];
 
-fn facts(d: OpDef, sides: Sides) -> OpDef {
+fn facts(d: OpDef, sides: FftTypes) -> OpDef {
     let dtype = match sides {
-        Sides::RealOut => Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_complex().to_real())),
+        FftTypes::RealOut => Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_complex().to_real())),
         _ => Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_complex())),
     };
     let sample = Sample::args(|g| {
@@ -292,10 +298,10 @@ fn half(cx: &mut ShapeCx<'_>, n: Dim) -> Dim {
 
 /// Returns the size of a transformed dimension of `size`, for `asked` points (default: the size). `last` is the
 /// dimension that converts between real and complex.
-fn transformed(cx: &mut ShapeCx<'_>, sides: Sides, size: Dim, asked: Option<Dim>, last: bool) -> Dim {
+fn transformed(cx: &mut ShapeCx<'_>, sides: FftTypes, size: Dim, asked: Option<Dim>, last: bool) -> Dim {
     match sides {
-        Sides::RealIn if last => half(cx, asked.unwrap_or(size)),
-        Sides::RealOut if last => asked.unwrap_or_else(|| {
+        FftTypes::RealIn if last => half(cx, asked.unwrap_or(size)),
+        FftTypes::RealOut if last => asked.unwrap_or_else(|| {
             let inner = cx.symbols.sub(size, Dim::Known(1));
             cx.symbols.mul(inner, Dim::Known(2))
         }),
@@ -304,7 +310,7 @@ fn transformed(cx: &mut ShapeCx<'_>, sides: Sides, size: Dim, asked: Option<Dim>
 }
 
 /// Shape of a transform over one dimension: `(self, n, dim, norm)`.
-fn shape_over_one(sides: Sides) -> ResultShapes {
+fn shape_over_one(sides: FftTypes) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
         let at = cx.wrap(2, dims.len());
@@ -318,7 +324,7 @@ fn shape_over_one(sides: Sides) -> ResultShapes {
 }
 
 /// Shape of a transform over several dimensions: `(self, s, dim, norm)`.
-fn shape_over_many(sides: Sides) -> ResultShapes {
+fn shape_over_many(sides: FftTypes) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let mut dims = cx.take_dims(0)?;
         let rank = dims.len();

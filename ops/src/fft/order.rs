@@ -2,7 +2,7 @@
 //! are outermost, sorted by stride, and the transformed ones innermost. Computed in that order, every step reads and
 //! writes contiguous rows.
 
-use super::Sides;
+use super::FftTypes;
 use crate::support::Computed;
 use flambeau_exec::KernelError;
 use flambeau_tensor::{Dims, Tensor, channels_last_strides, contiguous_strides};
@@ -24,12 +24,12 @@ pub(super) struct Order(Vec<i64>);
 
 impl Order {
     /// Returns the order after a transform of a tensor with these strides.
-    pub(super) fn of(sides: Sides, strides: &[i64], dims: &[i64]) -> Order {
+    pub(super) fn of(sides: FftTypes, strides: &[i64], dims: &[i64]) -> Order {
         let (others, end) = dims.split_at(dims.len() - 1);
         match sides {
-            Sides::Complex => Order::after(strides, &[Step::free(dims)]),
-            Sides::RealIn => Order::after(strides, &[Step { dims, last_stays: true }]),
-            Sides::RealOut => Order::after(strides, &[Step::free(others), Step::free(end)]),
+            FftTypes::Complex => Order::after(strides, &[Step::free(dims)]),
+            FftTypes::RealIn => Order::after(strides, &[Step { dims, last_stays: true }]),
+            FftTypes::RealOut => Order::after(strides, &[Step::free(others), Step::free(end)]),
         }
     }
 

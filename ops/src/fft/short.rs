@@ -16,7 +16,7 @@ use flambeau_tensor::{Complex, DType, Tensor, check_budget, dispatch};
 /// Arguments common to both directions.
 struct Frames {
     n_fft: usize,
-    hop: usize,
+    hop_length: usize,
     window: Tensor,
 }
 
@@ -25,13 +25,13 @@ impl Frames {
     fn of(cx: &KernelCx<'_>, name: &str, dtype: DType) -> Result<Frames, KernelError> {
         let wrong = |what: String| KernelError::input(format!("{name}: {what}"));
         let n_fft = cx.int(1)?;
-        let hop = cx.opt_int(2)?.unwrap_or(n_fft / 4);
+        let hop_length = cx.opt_int(2)?.unwrap_or(n_fft / 4);
         let width = cx.opt_int(3)?.unwrap_or(n_fft);
         if n_fft <= 0 {
             return Err(wrong(format!("expected n_fft > 0, but got n_fft={n_fft}")));
         }
-        if hop <= 0 {
-            return Err(wrong(format!("expected hop_length > 0, but got hop_length={hop}")));
+        if hop_length <= 0 {
+            return Err(wrong(format!("expected hop_length > 0, but got hop_length={hop_length}")));
         }
         if width <= 0 || width > n_fft {
             return Err(wrong(format!("expected 0 < win_length <= n_fft, but got win_length={width}")));
@@ -59,7 +59,7 @@ impl Frames {
                 wide
             }
         };
-        Ok(Frames { n_fft: n_fft as usize, hop: hop as usize, window })
+        Ok(Frames { n_fft: n_fft as usize, hop_length: hop_length as usize, window })
     }
 }
 
@@ -155,7 +155,7 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
             frames.n_fft
         )));
     }
-    let pieces = signal.unfold(1, frames.n_fft as i64, frames.hop as i64)?;
+    let pieces = signal.unfold(1, frames.n_fft as i64, frames.hop_length as i64)?;
     let cut = product(&pieces, &frames.window)?;
     let scale = if normalized { 1.0 / (frames.n_fft as f64).sqrt() } else { 1.0 };
     let real_dtype = promote(x.dtype().to_real(), frames.window.dtype().to_real());
@@ -246,14 +246,14 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
 /// Adds overlapping frames, divides by the sum of the squared windows, and removes the padding.
 fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64>) -> Computed {
     let (batch, count) = (pieces.size(0)? as usize, pieces.size(1)? as usize);
-    let (n, hop) = (frames.n_fft, frames.hop);
-    let full = hop.saturating_mul(count.saturating_sub(1)).saturating_add(n);
+    let (n, hop_length) = (frames.n_fft, frames.hop_length);
+    let full = hop_length.saturating_mul(count.saturating_sub(1)).saturating_add(n);
     check_budget(full.saturating_mul(2 * size_of::<Complex<f64>>()))?;
     let window = frames.window.to_vec::<Complex<f64>>()?;
     let values = pieces.to_vec::<Complex<f64>>()?;
     let mut weights = vec![Complex::new(0.0, 0.0); full];
     for f in 0..count {
-        (0..n).for_each(|i| weights[f * hop + i] += window[i] * window[i]);
+        (0..n).for_each(|i| weights[f * hop_length + i] += window[i] * window[i]);
     }
     let start = if center { n / 2 } else { 0 };
     let end = match length {
@@ -271,7 +271,7 @@ fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64
         let mut sums = vec![Complex::new(0.0, 0.0); full];
         for f in 0..count {
             let piece = &values[(b * count + f) * n..][..n];
-            (0..n).for_each(|i| sums[f * hop + i] += piece[i]);
+            (0..n).for_each(|i| sums[f * hop_length + i] += piece[i]);
         }
         (start..inside).for_each(|i| out[b * (end - start) + i - start] = sums[i] / weights[i]);
     }
@@ -285,7 +285,7 @@ fn real_dtype(cx: &ShapeCx<'_>) -> Option<DType> {
 }
 
 /// Returns the distance of frames: argument 2, or a quarter of the transform's size.
-fn hop(cx: &mut ShapeCx<'_>) -> Dim {
+fn hop_length(cx: &mut ShapeCx<'_>) -> Dim {
     match cx.is_none(2) {
         Some(true) => {
             let n = cx.number(1);
@@ -310,7 +310,7 @@ fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
     let shape = ResultShapes::dims(move |cx| {
         // One row of frames per signal, without batch for a single signal.
         let mut dims = cx.lead(0, 1)?;
-        let (n, step, one) = (cx.number(1), hop(cx), Dim::Known(1));
+        let (n, step, one) = (cx.number(1), hop_length(cx), Dim::Known(1));
         let (length, half_window) = (cx.size(0, -1), cx.symbols.floor_div(n, Dim::Known(2)));
         let padding = center.map_or(Dim::Known(0), |flag| cx.either(flag, half_window, Dim::Known(0)));
         let bins = match flag_or_complex(cx, at + 1, false) {
@@ -333,7 +333,7 @@ fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
 fn istft_facts(d: OpDef) -> OpDef {
     let shape = ResultShapes::dims(|cx| {
         let mut dims = cx.lead(0, 2)?;
-        let (n, step, count) = (cx.number(1), hop(cx), cx.size(0, -1));
+        let (n, step, count) = (cx.number(1), hop_length(cx), cx.size(0, -1));
         dims.push(match cx.is_none(8)? {
             false if cx.symbols.range(cx.number(8)).min < 0 => Dim::Unknown,
             false => cx.number(8),

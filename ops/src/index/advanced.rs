@@ -180,12 +180,12 @@ fn masked_index(cx: &KernelCx<'_>) -> Computed {
     let indices = clamped(x, &cx.opt_tensors(2)?)?;
     let region = region(x, &indices)?;
     let out = read_at(x, &region.index_set, &region.sizes)?;
-    hide(&out, mask, fill)?;
+    fill_masked(&out, mask, fill)?;
     Ok(out)
 }
 
 /// Writes a number where a mask is false.
-fn hide(x: &Tensor, mask: &Tensor, fill: Scalar) -> Result<(), KernelError> {
+fn fill_masked(x: &Tensor, mask: &Tensor, fill: Scalar) -> Result<(), KernelError> {
     let shown = mask.expand(x.sizes())?.to_vec::<bool>()?;
     let hidden = (0..x.numel()).filter(|&i| !shown[i]).collect();
     combine(x, &IndexSet::each(hidden), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)
@@ -197,7 +197,7 @@ fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let indices = clamped(target, &cx.opt_tensors(2)?)?;
     let region = region(target, &indices)?;
     let values = fitted(values, &region.sizes)?.clone_contiguous()?;
-    hide(&values, mask, Scalar::Int(0))?;
+    fill_masked(&values, mask, Scalar::Int(0))?;
     combine(target, &region.index_set, &values, Combine::Sum)
 }
 
@@ -224,12 +224,12 @@ fn list(items: Vec<IValue>) -> IValue {
 }
 
 fn picked(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    picked_by(cx, 1)
+    advanced_index_shape(cx, 1)
 }
 
 /// Shape of indexing by the list at `list`: the broadcast sizes of the indices, in place if the indexed dimensions are
 /// adjacent, else in front.
-fn picked_by(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
+fn advanced_index_shape(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
     let dims = cx.take_dims(0)?;
     let (mut indexed, mut sizes, mut at) = (Vec::new(), Vec::<Dims>::new(), 0);
     for index in cx.elements(list)?.to_vec() {
@@ -298,7 +298,7 @@ pub(super) fn family() -> Vec<OpDef> {
         vec![data(g, &[3, 4]), super::mask(g, &[2]), indices]
     };
     let sample = made(move |g| [args(g), vec![IValue::Float(1.5)]].concat());
-    let sizes = || ResultShapes::from(|cx| picked_by(cx, 2));
+    let sizes = || ResultShapes::from(|cx| advanced_index_shape(cx, 2));
     let row = op("_unsafe_masked_index", "", doc)
         .facts(|d| d.with(sizes()).with(Dtype::same_as(0)).with(sample.clone()));
     defs.extend(row.one(masked_index));

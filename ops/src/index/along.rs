@@ -1,7 +1,7 @@
 //! Indexing of one dimension: `index_select`, `index_add`, `index_copy`, `index_fill`, `index_reduce`.
 
 use super::combine::{Combine, combine, reduce_into};
-use super::{below, data, index_error, like_self, made, whole, within, wrapped};
+use super::{below, checked_indices, data, index_error, like_self, made, within, wrapped};
 use crate::pointwise::product_of;
 use crate::support::{Computed, OutputLayout, in_range, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
@@ -20,7 +20,7 @@ fn vector(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     if index.rank() > 1 {
         return Err(index_error(format!("{op}(): Index is supposed to be a vector")));
     }
-    whole(op, index)
+    checked_indices(op, index)
 }
 
 fn select(cx: &KernelCx<'_>) -> Computed {

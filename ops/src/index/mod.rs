@@ -38,7 +38,7 @@ fn index_error(text: impl Into<String>) -> KernelError {
 }
 
 /// Returns indices of type `int64` or `int32`.
-fn whole(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
+fn checked_indices(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     if !matches!(index.dtype(), DType::I64 | DType::I32) {
         return Err(KernelError::input(format!("{op}(): Expected dtype int32/int64 for index")));
     }

@@ -84,7 +84,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Returns the part of a source that the index covers.
-fn covered(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Computed {
+fn covered_source(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Computed {
     if source.dtype() != target.dtype() {
         return Err(KernelError::input(format!("{op}(): Expected self.dtype to be equal to src.dtype")));
     }
@@ -126,7 +126,7 @@ fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Res
     let index = cx.tensor(2)?;
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let source = match cx.arg(3)?.as_tensor() {
-        Some(source) => covered(op, target, source, index)?,
+        Some(source) => covered_source(op, target, source, index)?,
         None => Tensor::scalar(in_range(cx.scalar(3)?, target.dtype())?, target.dtype())?,
     };
     combine(target, &index_set(op, target, dim, index)?, &source, mode)
@@ -149,7 +149,7 @@ fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
     let (index, source) = (cx.tensor(2)?, cx.tensor(3)?);
     let (mode, include_self) = (Combine::named(cx.str_bytes(4)?)?, cx.boolean(5)?);
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
-    let source = covered("scatter_reduce", target, source, index)?;
+    let source = covered_source("scatter_reduce", target, source, index)?;
     let index_set = index_set("scatter_reduce", target, dim, index)?;
     if mode == Combine::Mean && target.dtype() == flambeau_tensor::DType::Bool {
         return Err(index_error("scatter_reduce(): mean of booleans is not defined"));
@@ -176,7 +176,7 @@ fn and_mode(args: Vec<IValue>, mode: &str) -> Vec<IValue> {
 
 /// Shape: the index's size along the dimension, the broadcast sizes elsewhere; without a dimension, the index's number
 /// of elements.
-fn taken() -> ResultShapes {
+fn gather_shape() -> ResultShapes {
     ResultShapes::from(|cx| {
         let (x, index) = (cx.take_dims(0)?, cx.take_dims(1)?);
         if cx.is_none(2)? {
@@ -200,7 +200,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let args = |g: &mut Gen<'_>| vec![data(g, &[3, 4]), below(g, &[3, 2], 4), IValue::Int(1)];
     defs.extend(
         op("take_along_dim", "", doc)
-            .facts(|d| d.with(taken()).with(Dtype::same_as(0)).with(made(args)))
+            .facts(|d| d.with(gather_shape()).with(Dtype::same_as(0)).with(made(args)))
             .one(take_along),
     );
     let set = "The tensor with elements set by an index along a dimension.";

@@ -1,7 +1,7 @@
 //! Activations that are not elementwise functions of one tensor: gated ones, those with a weight per channel, and those
 //! with a second result.
 
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, ResultShapes, shape::TensorFact};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -65,7 +65,7 @@ fn halved() -> ResultShapes {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("glu", "", "One half of a dimension times the sigmoid of the other half.")
-        .facts(|d| d.with(halved()).with(Dtype::same_as(0)).with(sized(&[&[2, 4]], nothing())))
+        .facts(|d| d.with(halved()).with(Dtype::same_as(0)).with(sized(&[&[2, 4]], no_args())))
         .one(glu);
     defs.extend(
         op("log_sigmoid_forward", "", "Logarithm of the sigmoid, and the buffer for its gradient.")

@@ -4,7 +4,7 @@
 //! that satisfy [`is_fused`], allocates the result like the query; the other ends in a matrix product, which is row-major.
 
 use super::softmax::{over_dims, softmax};
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::output_layout::OutputLayout;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
@@ -15,7 +15,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
 
 /// Parameters of attention besides query, key and value.
@@ -38,7 +38,7 @@ fn dropped(cx: &KernelCx<'_>, weights: Tensor, args: &Attention<'_>) -> Computed
         Some(mask) => mask.clone(),
         None if args.dropout > 0.0 => {
             let noise = weights.empty_like(weights.dtype())?;
-            drawn(noise, Law::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
+            drawn(noise, Distribution::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
         }
         None => return Ok(weights),
     };
@@ -129,7 +129,7 @@ fn check(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> Result<(),
 }
 
 /// Returns the result and the weights.
-fn attend(
+fn scaled_dot_product(
     cx: &KernelCx<'_>,
     q: &Tensor,
     k: &Tensor,
@@ -197,7 +197,7 @@ fn attention(cx: &KernelCx<'_>) -> Computed {
         dropout_mask: None,
     };
     let (q, k, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
-    let out = attend(cx, q, k, v, &args)?.0;
+    let out = scaled_dot_product(cx, q, k, v, &args)?.0;
     if is_fused(q, k, v, &args) { like_query(q, out) } else { Ok(out) }
 }
 
@@ -211,7 +211,7 @@ fn with_weights(cx: &KernelCx<'_>) -> Several {
         scale: cx.opt_float(7)?,
         shared_heads: cx.boolean(8)?,
     };
-    let (out, weights) = attend(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?;
+    let (out, weights) = scaled_dot_product(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?;
     Ok(vec![out, weights])
 }
 
@@ -231,7 +231,7 @@ fn flash(cx: &KernelCx<'_>) -> Several {
             "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}",
         ));
     }
-    let out = OutputLayout::AsOperand.apply(q, attend(cx, q, k, v, &args)?.0)?;
+    let out = OutputLayout::AsOperand.apply(q, scaled_dot_product(cx, q, k, v, &args)?.0)?;
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let sums = over_dims(&scores(&wide(q)?, &wide(k)?, &args)?, &[-1], false)?;
@@ -312,7 +312,7 @@ pub(super) fn family() -> Vec<OpDef> {
     const DEEP: &[&[i64]] = &[&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
     let mut defs = op("scaled_dot_product_attention", "", "Scaled dot-product attention.")
         .facts(|d| {
-            let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            let sample = sized(QKV, no_args()).tolerance(1e-4, 1e-5).not_differentiable();
             let positions = ArgPositions { mask: 3, dropout_mask: None, shared_heads: Some(7) };
             let [result, _] = shapes(positions);
             d.with(result).with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
@@ -321,7 +321,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_scaled_dot_product_attention_math", "", "Scaled dot-product attention, and the weights.")
             .facts(|d| {
-                let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+                let sample = sized(QKV, no_args()).tolerance(1e-4, 1e-5).not_differentiable();
                 let positions = ArgPositions { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
                 d.with(ResultShapes::results(shapes(positions)))
                     .with(Dtype::same_as(0))
@@ -337,7 +337,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Scaled dot-product attention, and the log-sum-exp of the scores.",
         )
         .facts(|d| {
-            let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            let sample = sized(DEEP, no_args()).tolerance(1e-4, 1e-5).not_differentiable();
             let positions = ArgPositions { mask: 5, dropout_mask: None, shared_heads: None };
             let [result, _] = shapes(positions);
             let sums = ResultShapes::dims(move |cx| {

@@ -1,6 +1,6 @@
 //! Convolutions under all their names, with numeric or named paddings, batched or unbatched.
 
-use super::{SampleArgs, int_lists, nothing, sized};
+use super::{SampleArgs, int_lists, no_args, sized};
 use crate::support::{Computed, OutputLayout, fitting, op};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::ResultShapes;
@@ -10,7 +10,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::conv::{ConvSpec, convolution};
-use flambeau_tensor::remap::{NOTHING, remap};
+use flambeau_tensor::remap::{FILL, remap};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// Expands a single value to all spatial dimensions.
@@ -44,7 +44,7 @@ fn is_large(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
 
 /// Whether PyTorch requires the bias to have the input's dtype: in oneDNN (f32, f16, bf16), for complex numbers, and
 /// for 3-d transposed convolutions.
-fn wants_one_dtype(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
+fn requires_equal_dtypes(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let in_space = spec.transposed && weight.rank() > 4;
     match x.dtype() {
         DType::F32 => in_space || !is_padded_far(spec) && is_large(x, weight, spec),
@@ -59,7 +59,7 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
     // If the operator does not reject a bias of another dtype, the bias is cast to the input's dtype; for a transposed
     // convolution it must be castable.
     if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype()) {
-        if wants_one_dtype(x, weight, spec) {
+        if requires_equal_dtypes(x, weight, spec) {
             return Err(differs(x, other));
         }
         let cast = if spec.transposed { fitting(other, x.dtype())? } else { other.to_dtype(x.dtype())? };
@@ -120,7 +120,7 @@ fn forward(cx: &KernelCx<'_>, space: usize) -> Computed {
 }
 
 /// Like [`forward`], with a named padding: `valid` for none, `same` for the padding that preserves the sizes.
-fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
+fn forward_with_named_padding(cx: &KernelCx<'_>, space: usize) -> Computed {
     let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
     let (stride, dilation, groups) = (cx.ints(3)?, cx.ints(5)?, cx.int(6)?);
     let mut spec = spec(space, &stride, &[0], &dilation, groups);
@@ -146,7 +146,7 @@ fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
                     .map(|d| {
                         let n = x.sizes()[d];
                         let more = if d < lead { 0 } else { total(d - lead) % 2 };
-                        (0..n).chain((0..more).map(|_| NOTHING)).collect()
+                        (0..n).chain((0..more).map(|_| FILL)).collect()
                     })
                     .collect();
                 padded = remap(x, &maps, Scalar::Int(0))?;
@@ -247,7 +247,7 @@ fn shape_of_general() -> ResultShapes {
 }
 
 /// Like [`shape`], with a named padding.
-fn shape_of_worded() -> ResultShapes {
+fn shape_with_named_padding() -> ResultShapes {
     ResultShapes::dims(|cx| {
         let x = cx.take_dims(0)?;
         let w = cx.take_dims(1).filter(|_| cx.text(4) == Some(b"same"));
@@ -295,7 +295,7 @@ const SIZES: [&[&[i64]]; 3] = [
     &[&[2, 3, 6, 5], &[4, 3, 3, 2], &[4]],
     &[&[1, 2, 4, 4, 3], &[3, 2, 2, 3, 2], &[3]],
 ];
-const TURNED: [&[&[i64]]; 3] = [
+const TRANSPOSED_SAMPLES: [&[&[i64]]; 3] = [
     &[&[2, 3, 6], &[3, 4, 3], &[4]],
     &[&[2, 3, 4, 5], &[3, 4, 3, 2], &[4]],
     &[&[1, 2, 3, 4, 3], &[2, 3, 2, 3, 2], &[3]],
@@ -329,10 +329,10 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(name, "padding", doc)
                 .facts(|d| {
-                    let d = d.with(shape_of_worded()).with(Dtype::same_as(0));
+                    let d = d.with(shape_with_named_padding()).with(Dtype::same_as(0));
                     d.with(sample(SIZES, Box::new(words)))
                 })
-                .one(move |cx| worded(cx, space)),
+                .one(move |cx| forward_with_named_padding(cx, space)),
         );
         defs.extend(
             op(
@@ -343,7 +343,7 @@ fn spatial() -> Vec<OpDef> {
             .facts(|d| {
                 d.with(shape(ArgPositions { dilation: Some(7), output: Some(5), ..FORWARD }))
                     .with(Dtype::same_as(0))
-                    .with(sample(TURNED, int_lists(&[&[2], &[1]])))
+                    .with(sample(TRANSPOSED_SAMPLES, int_lists(&[&[2], &[1]])))
             })
             .one(move |cx| transposed(cx, space)),
         );
@@ -379,10 +379,10 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_convolution_mode", "", doc)
             .facts(|d| {
-                let d = d.with(shape_of_worded()).with(Dtype::same_as(0));
+                let d = d.with(shape_with_named_padding()).with(Dtype::same_as(0));
                 d.with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4))
             })
-            .one(|cx| worded(cx, cx.tensor(1)?.rank().saturating_sub(2))),
+            .one(|cx| forward_with_named_padding(cx, cx.tensor(1)?.rank().saturating_sub(2))),
     );
     // Names for other devices and libraries: `(self, weight, bias, padding, stride, dilation, groups)`.
     defs.extend(
@@ -413,7 +413,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 });
                 d.with(shape)
                     .with(Dtype::same_as(0))
-                    .with(sized(&[&[5, 2, 3], &[2, 3, 4], &[4]], nothing()).tolerance(1e-4, 1e-4))
+                    .with(sized(&[&[5, 2, 3], &[2, 3, 4], &[4]], no_args()).tolerance(1e-4, 1e-4))
             })
             .one(time_first),
     );
@@ -431,7 +431,8 @@ pub(super) fn family() -> Vec<OpDef> {
         ("slow_conv_transpose3d", 3, turned),
     ];
     for (name, space, row) in rows {
-        let sizes = if row.output_padding.is_some() { TURNED[space - 1] } else { SIZES[space - 1] };
+        let sizes =
+            if row.output_padding.is_some() { TRANSPOSED_SAMPLES[space - 1] } else { SIZES[space - 1] };
         let facts = |d: OpDef| {
             let sample = flambeau_exec::Sample::args(move |g| {
                 let mut of = |s: &[i64]| {

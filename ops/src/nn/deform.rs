@@ -10,10 +10,10 @@ use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Scalar, Tensor, matmul, threads};
 
 /// Estimated cost of an interpolated pixel, in operations.
-const WORK: usize = 16;
+const COST_PER_PIXEL: usize = 16;
 
 /// Shapes and parameters of one call.
-struct Deformed {
+struct DeformConv {
     input: [i64; 4],
     weight: [i64; 4],
     out: [i64; 2],
@@ -24,8 +24,8 @@ struct Deformed {
     offset_groups: i64,
 }
 
-impl Deformed {
-    fn of(cx: &KernelCx<'_>) -> Result<Deformed, KernelError> {
+impl DeformConv {
+    fn of(cx: &KernelCx<'_>) -> Result<DeformConv, KernelError> {
         let refuse = |text: &str| Err(KernelError::input(format!("deform_conv2d: {text}")));
         let four = |i: usize| -> Result<[i64; 4], KernelError> {
             <[i64; 4]>::try_from(cx.tensor(i)?.sizes())
@@ -69,7 +69,7 @@ impl Deformed {
         if cx.tensor(4)?.sizes() != [weight[0]] {
             return refuse("bias must have one element per output channel");
         }
-        Ok(Deformed { input, weight, out, stride, pad, dilation, groups, offset_groups })
+        Ok(DeformConv { input, weight, out, stride, pad, dilation, groups, offset_groups })
     }
 
     /// Returns the columns of one image: `[channels * taps, output pixels]`.
@@ -98,7 +98,7 @@ impl Deformed {
             }
             columns
         };
-        threads::map(c as usize, threads::rows(taps * pixels * WORK), of_channel).concat()
+        threads::map(c as usize, threads::rows(taps * pixels * COST_PER_PIXEL), of_channel).concat()
     }
 }
 
@@ -121,7 +121,7 @@ fn interpolated(plane: &[f64], h: i64, w: i64, y: f64, x: f64) -> f64 {
 /// `(input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups,
 /// offset_groups, use_mask)`.
 fn deform_conv2d(cx: &KernelCx<'_>) -> Computed {
-    let run = Deformed::of(cx)?;
+    let run = DeformConv::of(cx)?;
     let dtype = cx.tensor(0)?.dtype();
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let values = |i: usize| cx.tensor(i).and_then(|t| Ok(t.to_vec::<f64>()?));

@@ -1,6 +1,6 @@
 //! Distances between vectors: of pairs, of all rows of a matrix, of all rows of two matrices; and cosine similarity.
 
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::pointwise::{no_bools, product_of, quotient_of};
 use crate::reduce::{check_identity, vector_norm};
 use crate::support::{Computed, op, same_dtypes, total};
@@ -104,7 +104,7 @@ fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Estimated cost per element of a difference, in operations.
-const WORK: usize = 4;
+const COST_PER_ELEMENT: usize = 4;
 
 /// Distances between all pairs of rows of a matrix: the upper triangle, row by row.
 fn pdist(cx: &KernelCx<'_>) -> Computed {
@@ -126,7 +126,7 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
     check_budget((rows.saturating_mul(rows) / 2).saturating_mul(2 * size_of::<f64>()))?;
     let data = x.to_vec::<f64>()?;
     let row = |i: usize| &data[i * width..(i + 1) * width];
-    let out = threads::map(rows, threads::rows(rows * width * WORK), |i| -> Vec<f64> {
+    let out = threads::map(rows, threads::rows(rows * width * COST_PER_ELEMENT), |i| -> Vec<f64> {
         (i + 1..rows).map(|j| norm(row(i).iter().zip(row(j)).map(|(a, b)| a - b), p)).collect()
     })
     .concat();
@@ -190,19 +190,23 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
     let count = numel_of(&sizes)? as usize;
     check_budget(count.saturating_mul(size_of::<f64>()))?;
     let mut out = vec![0.0; count];
-    threads::chunks(&mut out, threads::rows(columns * width * WORK) * columns.max(1), |start, own| {
-        for (k, own) in own.chunks_exact_mut(columns).enumerate() {
-            let row = start / columns + k;
-            let first = &x[row * width..][..width];
-            for (j, out) in own.iter_mut().enumerate() {
-                let second = &y[(row / rows * columns + j) * width..][..width];
-                let apart = first.iter().zip(second).map(|(a, b)| a - b);
-                // For `p = infinity`, `cdist` ignores NaN.
-                let apart = apart.map(|d| if p == f64::INFINITY && d.is_nan() { 0.0 } else { d });
-                *out = norm(apart, p);
+    threads::chunks(
+        &mut out,
+        threads::rows(columns * width * COST_PER_ELEMENT) * columns.max(1),
+        |start, own| {
+            for (k, own) in own.chunks_exact_mut(columns).enumerate() {
+                let row = start / columns + k;
+                let first = &x[row * width..][..width];
+                for (j, out) in own.iter_mut().enumerate() {
+                    let second = &y[(row / rows * columns + j) * width..][..width];
+                    let apart = first.iter().zip(second).map(|(a, b)| a - b);
+                    // For `p = infinity`, `cdist` ignores NaN.
+                    let apart = apart.map(|d| if p == f64::INFINITY && d.is_nan() { 0.0 } else { d });
+                    *out = norm(apart, p);
+                }
             }
-        }
-    });
+        },
+    );
     Ok(Tensor::from_vec(out, &sizes)?.to_dtype(dtype)?)
 }
 
@@ -218,7 +222,7 @@ fn pairs(d: OpDef) -> OpDef {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let two = |sizes: &'static [&'static [i64]]| sized(sizes, nothing()).tolerance(1e-4, 1e-5);
+    let two = |sizes: &'static [&'static [i64]]| sized(sizes, no_args()).tolerance(1e-4, 1e-5);
     let mut defs = op("pairwise_distance", "", "Norms of differences along the last dimension.")
         .facts(|d| {
             let shape = ResultShapes::dims(|cx| {

@@ -9,7 +9,7 @@ use flambeau_ir::value::Generator;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, ternary_in, unary};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Tensor, TensorError, dispatch};
 
 /// Variant of dropout: whether whole channels are dropped, and whether mean and variance are preserved (alpha dropout).
@@ -44,8 +44,11 @@ fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
     } else {
         x.empty_like(dtype)?
     };
-    let noise =
-        if p == 1.0 { noise } else { drawn(noise, Law::Bernoulli { p: 1.0 - p }, &generator(cx, None)?)? };
+    let noise = if p == 1.0 {
+        noise
+    } else {
+        drawn(noise, Distribution::Bernoulli { p: 1.0 - p }, &generator(cx, None)?)?
+    };
     dispatch!(floats_complex, dtype, "dropout", T => {
         let round = |v: f64| T::from_f64(v).to_f64();
         if kind.alpha {
@@ -78,8 +81,11 @@ fn native(cx: &KernelCx<'_>) -> Several {
     }
     check(p)?;
     let mask = x.empty_like(DType::Bool)?;
-    let mask =
-        if p == 1.0 { mask } else { drawn(mask, Law::Bernoulli { p: 1.0 - p }, &generator(cx, None)?)? };
+    let mask = if p == 1.0 {
+        mask
+    } else {
+        drawn(mask, Distribution::Bernoulli { p: 1.0 - p }, &generator(cx, None)?)?
+    };
     let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
     let out = dispatch!(floats, x.dtype(), "native_dropout", T => Ok::<_, KernelError>(binary::<T, bool, T>(x, &mask, move |v: T, keep: bool| {
         T::from_f64(if keep { v.to_f64() } else { v.to_f64() * 0.0 } * scale)

@@ -40,7 +40,7 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
 
 /// Reduction of a bag.
 #[derive(Clone, Copy, PartialEq)]
-enum Bag {
+enum BagReduction {
     Sum,
     Mean,
     Max,
@@ -62,9 +62,9 @@ enum Padding {
 fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     let (weight, indices, offsets) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let mode = match cx.int(4)? {
-        0 => Bag::Sum,
-        1 => Bag::Mean,
-        2 => Bag::Max,
+        0 => BagReduction::Sum,
+        1 => BagReduction::Mean,
+        2 => BagReduction::Max,
         other => return Err(KernelError::input(format!("mode {other} is not one of sum, mean and max"))),
     };
     if indices.rank() != 1 || offsets.rank() != 1 || weight.rank() != 2 {
@@ -84,7 +84,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     if samples.is_some_and(|s| s.dtype() != weight.dtype()) {
         return Err(KernelError::input("expected per_sample_weights to have the same type as the weight"));
     }
-    if samples.is_some() && mode != Bag::Sum {
+    if samples.is_some() && mode != BagReduction::Sum {
         return Err(KernelError::input("embedding_bag: per_sample_weights only supported with mode='sum'"));
     }
     let rows = weight.sizes()[0];
@@ -134,7 +134,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
                 let scale: A<T> = Element::from_f64(scales.as_ref().map_or(1.0, |s| s[k]));
                 for (c, (sum, x)) in row.iter_mut().zip(source).enumerate() {
                     let x = T::from_raw(*x).acc();
-                    if mode != Bag::Max {
+                    if mode != BagReduction::Max {
                         *sum = if scales.is_some() { *sum + x * scale } else { *sum + x };
                     } else if n == 0 || x > *sum {
                         *sum = x;
@@ -142,7 +142,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
                     }
                 }
             }
-            let by = if mode == Bag::Mean { sizes[bag].max(1) } else { 1 };
+            let by = if mode == BagReduction::Mean { sizes[bag].max(1) } else { 1 };
             let divisor: A<T> = Element::from_i64(by);
             for (out, sum) in out.iter_mut().zip(row) {
                 *out = T::from_acc(*sum / divisor).to_raw();
@@ -160,7 +160,8 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
         Ok(Tensor::from_slice(values, sizes)?.to_dtype(offsets.dtype())?)
     };
     let n = bounds.len() as i64;
-    let last = if mode == Bag::Max { whole(&best, &[n, width as i64])? } else { whole(&sizes, &[n])? };
+    let last =
+        if mode == BagReduction::Max { whole(&best, &[n, width as i64])? } else { whole(&sizes, &[n])? };
     Ok(vec![out, whole(&owner, &[owner.len() as i64])?, whole(&sizes, &[n])?, last])
 }
 

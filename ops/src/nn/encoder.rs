@@ -3,7 +3,7 @@
 //! Both are compositions of their parts. They occur in modules traced in evaluation mode.
 
 use super::norm::layer;
-use super::recurrent::{add, through};
+use super::recurrent::{add, linear};
 use super::softmax::{masked_shape, masked_softmax, softmax};
 use crate::pointwise::gelu_of;
 use crate::support::{Computed, Several, kernel, op};
@@ -34,7 +34,7 @@ impl Heads<'_> {
     fn projected(&self, x: &Tensor, part: i64) -> Computed {
         let weight = self.qkv_weight.narrow(0, part * self.width, self.width)?;
         let bias = self.qkv_bias.narrow(0, part * self.width, self.width)?;
-        let y = through(x, &weight, Some(&bias))?;
+        let y = linear(x, &weight, Some(&bias))?;
         let [batch, time, _] = *y.sizes() else { return Err(wrong("expected 3-D query, key and value")) };
         Ok(y.reshape(&[batch, time, self.heads, self.width / self.heads])?.transpose(1, 2)?)
     }
@@ -61,7 +61,7 @@ impl Heads<'_> {
         };
         let mixed = matmul::matmul(&weights, &self.projected(v, 2)?)?.transpose(1, 2)?;
         let mixed = mixed.reshape(&[mixed.size(0)?, mixed.size(1)?, self.width])?;
-        Ok((through(&mixed, self.out_weight, Some(self.out_bias))?, weights))
+        Ok((linear(&mixed, self.out_weight, Some(self.out_bias))?, weights))
     }
 }
 
@@ -128,7 +128,7 @@ fn attention_shapes() -> ResultShapes {
 }
 
 /// Like [`attention`]; the second result is undefined if the weights are not requested.
-fn attention_as_wanted(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
+fn attention_with_optional_weights(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
     let wanted = cx.boolean(10)?;
     for (i, result) in attention(cx)?.into_iter().enumerate() {
         cx.ret(if wanted || i == 0 { IValue::Tensor(result) } else { IValue::None });
@@ -159,9 +159,9 @@ fn encoder_layer(cx: &KernelCx<'_>) -> Computed {
     let attended = add(&heads.run(&x, &x, &x)?.0, src)?;
     let x = if norm_first { attended } else { norm(&attended, 10)? };
     let inner = if norm_first { norm(&x, 12)? } else { x.clone() };
-    let inner = through(&inner, cx.tensor(14)?, Some(cx.tensor(15)?))?;
+    let inner = linear(&inner, cx.tensor(14)?, Some(cx.tensor(15)?))?;
     let inner = if gelu { gelu_of(&inner)? } else { relu(&inner)? };
-    let x = add(&through(&inner, cx.tensor(16)?, Some(cx.tensor(17)?))?, &x)?;
+    let x = add(&linear(&inner, cx.tensor(16)?, Some(cx.tensor(17)?))?, &x)?;
     if norm_first { Ok(x) } else { norm(&x, 12) }
 }
 
@@ -198,7 +198,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs =
         op("_native_multi_head_attention", "", "Multi-head attention with projections, and the weights.")
             .facts(|d| {
-                let d = d.with(kernel(attention_as_wanted));
+                let d = d.with(kernel(attention_with_optional_weights));
                 let of_weights = Dtype::from(|cx| if cx.bool(10)? { cx.dtype(0) } else { None });
                 let dtypes = Dtype::results([Dtype::same_as(0), of_weights]);
                 d.with(attention_shapes()).with(dtypes).with(close(Sample::args(|g| {

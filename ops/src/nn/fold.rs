@@ -10,7 +10,7 @@ use flambeau_ir::types::Dim;
 use flambeau_tensor::{Element, Tensor, TensorError, access, dispatch, threads};
 
 /// Estimated cost per pixel of a patch, in operations.
-const WORK: usize = 4;
+const COST_PER_PIXEL: usize = 4;
 
 /// Geometry shared by both directions.
 struct Patches {
@@ -100,7 +100,7 @@ impl Patches {
         if reads == 0 || writes == 0 {
             return;
         }
-        threads::chunks(to, threads::rows(reads.max(writes) * WORK) * writes, |first, own| {
+        threads::chunks(to, threads::rows(reads.max(writes) * COST_PER_PIXEL) * writes, |first, own| {
             let from = from[first / writes * reads..].chunks_exact(reads);
             from.zip(own.chunks_exact_mut(writes)).for_each(|(from, to)| f(from, to));
         });

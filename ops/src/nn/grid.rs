@@ -195,14 +195,14 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
 /// The elements of a plane that one point reads, with their weights. If dimensions are interpolated one after the
 /// other, `outer` has the weights for sums of four taps.
 #[derive(Default)]
-struct Point {
+struct SamplingPoint {
     /// `None` is an element outside: it counts as 0, so its product with a NaN weight is NaN.
     taps: Vec<(Option<usize>, f64)>,
     outer: Vec<f64>,
     along: [Vec<(Option<usize>, f64)>; 3],
 }
 
-impl Point {
+impl SamplingPoint {
     /// Computes the taps of a point; its coordinates name the last dimension first.
     fn place(&mut self, point: &[f64], input: &[i64], rules: Rules) {
         let space = input.len();
@@ -273,7 +273,7 @@ fn sampled(
     let mut out = vec![0.0; count];
     let cost = (channels + space) << (2 * space);
     threads::chunks(&mut out, threads::rows(cost) * channels.max(1), |first, own| {
-        let mut point = Point::default();
+        let mut point = SamplingPoint::default();
         for (k, own) in own.chunks_exact_mut(channels).enumerate() {
             let number = first / channels + k;
             let n = number / points;

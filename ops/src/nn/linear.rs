@@ -1,6 +1,6 @@
 //! Bilinear form.
 
-use super::{nothing, sized};
+use super::{no_args, sized};
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
@@ -46,7 +46,7 @@ fn bilinear(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     op("bilinear", "", "`x1 W x2 + b`, a matrix per element of the result.")
         .facts(|d| {
-            let sample = sized(&[&[2, 3], &[2, 4], &[5, 3, 4], &[5]], nothing());
+            let sample = sized(&[&[2, 3], &[2, 4], &[5, 3, 4], &[5]], no_args());
             let shape = ResultShapes::dims(|cx| {
                 let mut dims = cx.lead(0, 1)?;
                 dims.push(cx.size(2, 0));

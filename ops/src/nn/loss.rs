@@ -4,7 +4,7 @@
 //! (f64 for f64).
 
 use super::distance::pairwise;
-use super::{SampleArgs, nothing, ranged, sized};
+use super::{SampleArgs, no_args, ranged, sized};
 use crate::output_layout::{elementwise_layout, relayout};
 use crate::pointwise::formula::{Formula, formulas, n};
 use crate::pointwise::{difference_of, no_bools, product_of, sum_of};
@@ -192,7 +192,7 @@ fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
 }
 
 /// Whether all elements are between 0 and 1.
-fn is_probable(x: &Tensor) -> Result<bool, KernelError> {
+fn are_probabilities(x: &Tensor) -> Result<bool, KernelError> {
     dispatch!(floats, x.dtype(), "binary_cross_entropy", T => {
         Ok(access::read::<T, _>(&x.contiguous()?, |view| {
             view.data().iter().fold(true, |all, v| {
@@ -221,7 +221,7 @@ fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input(format!("Found dtype {found} but expected {expected}")));
     }
     for (name, of) in [("input", x), ("target", t)] {
-        if x.dtype().is_floating() && !is_probable(of)? {
+        if x.dtype().is_floating() && !are_probabilities(of)? {
             return Err(KernelError::input(format!("all elements of {name} should be between 0 and 1")));
         }
     }
@@ -497,8 +497,8 @@ pub(super) fn family() -> Vec<OpDef> {
             d.with(shape).with(floats([0, 1])).with(sample())
         }
     };
-    let two = || sized(TWO, nothing()).tolerance(1e-4, 1e-5);
-    let units = || ranged(TWO, 0.05, 0.95, nothing()).tolerance(1e-4, 1e-5);
+    let two = || sized(TWO, no_args()).tolerance(1e-4, 1e-5);
+    let units = || ranged(TWO, 0.05, 0.95, no_args()).tolerance(1e-4, 1e-5);
     let plain: [(&str, &str, fn(&Tensor, &Tensor) -> Computed); 3] = [
         ("mse_loss", "Mean squared error loss: squares of differences.", mse_loss),
         ("l1_loss", "L1 loss: magnitudes of differences.", l1_loss),
@@ -546,7 +546,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(facts(two, 3))
             .one(hinge_embedding_loss),
     );
-    let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
+    let three = || sized(&[&[3], &[3], &[3]], no_args()).tolerance(1e-4, 1e-5);
     defs.extend(
         op(
             "margin_ranking_loss",
@@ -567,7 +567,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     let (a, b, target) = (cx.lead(0, 1)?, cx.lead(1, 1)?, cx.take_dims(2)?);
                     cx.broadcast(&[&a, &b, &target])
                 });
-                let sample = sized(&[&[2, 3], &[2, 3], &[2]], nothing()).tolerance(1e-4, 1e-5);
+                let sample = sized(&[&[2, 3], &[2, 3], &[2]], no_args()).tolerance(1e-4, 1e-5);
                 d.with(ResultShapes::loss(4, elements)).with(floats([0, 1])).with(sample)
             })
             .one(cosine_embedding_loss),
@@ -579,7 +579,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Triplet margin loss: distance to the positive minus that to the negative, plus a margin.",
         )
         .facts(|d| {
-            let sample = sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5);
+            let sample = sized(&[&[2, 3], &[2, 3], &[2, 3]], no_args()).tolerance(1e-4, 1e-5);
             d.with(ResultShapes::loss(7, vectors(&[0, 1, 2]))).with(floats([0, 1, 2])).with(sample)
         })
         .one(triplet_margin_loss),

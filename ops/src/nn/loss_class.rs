@@ -24,7 +24,7 @@ fn classes(target: &Tensor, count: i64, ignore: Option<i64>) -> Result<Vec<i64>,
 
 /// Arguments of a loss for class indices.
 #[derive(Clone, Copy)]
-struct ByNumber<'a> {
+struct ClassIndexLoss<'a> {
     target: &'a Tensor,
     weight: Option<&'a Tensor>,
     reduction: i64,
@@ -33,7 +33,7 @@ struct ByNumber<'a> {
 
 /// Returns the negated weighted entry of each target's class, and the sum of weights. Classes are dimension 1, or the
 /// only dimension.
-fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
+fn nll(x: &Tensor, by: ClassIndexLoss<'_>) -> Result<(Tensor, Tensor), KernelError> {
     let (sizes, target) = (x.sizes(), by.target);
     let refuse = |text: String| Err(KernelError::input(text));
     if sizes.is_empty() {
@@ -95,8 +95,8 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
 }
 
 /// `(self, target, weight, reduction, ignore_index)`.
-fn by_number<'a>(cx: &'a KernelCx<'_>) -> Result<ByNumber<'a>, KernelError> {
-    Ok(ByNumber {
+fn by_number<'a>(cx: &'a KernelCx<'_>) -> Result<ClassIndexLoss<'a>, KernelError> {
+    Ok(ClassIndexLoss {
         target: cx.tensor(1)?,
         weight: cx.opt_tensor(2)?,
         reduction: cx.int(3)?,
@@ -143,7 +143,7 @@ fn along(weight: &Tensor, rank: usize, dim: i64) -> Computed {
     Ok(weight.reshape(&sizes)?)
 }
 
-fn by_probability(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64) -> Computed {
+fn by_probability(logs: &Tensor, by: ClassIndexLoss<'_>, smoothing: f64, dim: i64) -> Computed {
     if !by.target.dtype().is_floating() {
         return Err(KernelError::input(format!(
             "Expected floating point type for target with class probabilities, got {}",
@@ -176,7 +176,7 @@ fn by_probability(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64) -> 
 }
 
 /// Label smoothing: mixes the loss of the target classes with the mean over all classes.
-fn smoothed(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64, plain: &Tensor) -> Computed {
+fn smoothed(logs: &Tensor, by: ClassIndexLoss<'_>, smoothing: f64, dim: i64, plain: &Tensor) -> Computed {
     let count = logs.sizes()[dim as usize];
     let targets = classes(by.target, count, Some(by.ignore))?;
     let weights = opt_values::<f64>(by.weight)?;

@@ -119,7 +119,7 @@ fn problem(
 }
 
 /// Estimated cost per state of the recursion, in operations.
-const WORK: usize = 64;
+const COST_PER_STATE: usize = 64;
 
 impl Problem {
     /// Returns the negative log likelihoods, and the table of the forward recursion `[batch, time, 2 * longest + 1]`.
@@ -127,7 +127,7 @@ impl Problem {
         let width = 2 * self.longest + 1;
         let mut table = vec![f64::NEG_INFINITY; self.batch * self.time * width];
         let mut losses = vec![0.0; self.batch];
-        let cost = self.time * width * WORK;
+        let cost = self.time * width * COST_PER_STATE;
         threads::chunks_of_two(
             &mut losses,
             &mut table,
@@ -228,7 +228,7 @@ fn backward(cx: &KernelCx<'_>) -> Computed {
     let (table, zero) = (table.to_vec::<f64>()?, cx.boolean(8)?);
     let mut found = vec![0.0; batch * time * count];
     let own = (time * count).max(1);
-    threads::chunks(&mut found, threads::rows(time * width * WORK) * own, |first, found| {
+    threads::chunks(&mut found, threads::rows(time * width * COST_PER_STATE) * own, |first, found| {
         for (i, out) in found.chunks_exact_mut(own).enumerate() {
             let b = first / own + i;
             if !(zero && losses[b] == f64::INFINITY) {

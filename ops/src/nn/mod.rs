@@ -55,7 +55,7 @@ pub(super) fn ranged(sizes: &'static [&'static [i64]], lo: f64, hi: f64, then: S
 }
 
 /// No further arguments.
-pub(super) fn nothing() -> SampleArgs {
+pub(super) fn no_args() -> SampleArgs {
     Box::new(Vec::new)
 }
 

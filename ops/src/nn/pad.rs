@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::remap::{NOTHING, remap};
+use flambeau_tensor::remap::{FILL, remap};
 use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
 
 /// Elements used for the padding.
@@ -29,7 +29,7 @@ fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
     let kept = n.saturating_sub(cropped).saturating_sub((-after).max(0));
     let at = |i: i64| match mode {
         _ if (cropped..cropped + kept).contains(&i) => i,
-        Mode::Constant(_) => NOTHING,
+        Mode::Constant(_) => FILL,
         Mode::Replicate => i.clamp(0, n - 1),
         Mode::Circular => (i - cropped).rem_euclid(kept) + cropped,
         Mode::Reflect if i < 0 => -i,

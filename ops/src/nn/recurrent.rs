@@ -14,7 +14,7 @@ use flambeau_ir::value::List;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::{Float, Real};
-use flambeau_tensor::random::Law;
+use flambeau_tensor::random::Distribution;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, matmul};
 
 /// Type of cell.
@@ -48,7 +48,7 @@ struct Params {
 }
 
 /// `x @ weight.T + bias`.
-pub(super) fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
+pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
     let transposed = weight.t()?;
     match bias {
         Some(bias) if x.rank() == 2 => {
@@ -163,10 +163,10 @@ fn step(
     c: Option<&Tensor>,
     p: &Params,
 ) -> Result<(Tensor, Option<Tensor>), KernelError> {
-    let state = through(h, &p.state, p.state_bias.as_ref())?;
+    let state = linear(h, &p.state, p.state_bias.as_ref())?;
     let (h, c) = gates(cell, input, &state, h, c)?;
     let h = match &p.projection {
-        Some(projection) => through(&h, projection, None)?,
+        Some(projection) => linear(&h, projection, None)?,
         None => h,
     };
     Ok((h, c))
@@ -189,7 +189,7 @@ impl Sweep<'_> {
         h: &Tensor,
         c: Option<&Tensor>,
     ) -> Result<(Tensor, Tensor, Option<Tensor>), KernelError> {
-        let inputs = through(x, &self.params.input, self.params.input_bias.as_ref())?;
+        let inputs = linear(x, &self.params.input, self.params.input_bias.as_ref())?;
         let width = h.sizes()[1];
         let out = Tensor::zeros(&[x.sizes()[0], width], x.dtype())?;
         let (last_h, last_c) = (h.clone_contiguous()?, c.map(Tensor::clone_contiguous).transpose()?);
@@ -299,8 +299,11 @@ impl Network {
     fn dropped(&self, cx: &KernelCx<'_>, x: Tensor) -> Computed {
         let keep = 1.0 - self.dropout;
         let noise = x.empty_like(x.dtype())?;
-        let noise =
-            if keep > 0.0 { drawn(noise, Law::Bernoulli { p: keep }, &generator(cx, None)?)? } else { noise };
+        let noise = if keep > 0.0 {
+            drawn(noise, Distribution::Bernoulli { p: keep }, &generator(cx, None)?)?
+        } else {
+            noise
+        };
         let scale = if keep > 0.0 { 1.0 / keep } else { 0.0 };
         dispatch!(carried_floats, x.dtype(), "dropout", T => Ok(binary_in::<T>(x.dtype(), &x, &noise, move |x: T, n: T| {
             T::from_f64(x.to_f64() * n.to_f64() * scale)
@@ -397,7 +400,7 @@ fn one_step(cx: &KernelCx<'_>, cell: Cell) -> Several {
             params.state.sizes()
         )));
     }
-    let input = through(cx.tensor(0)?, &params.input, params.input_bias.as_ref())?;
+    let input = linear(cx.tensor(0)?, &params.input, params.input_bias.as_ref())?;
     let (h, c) = step(cell, &input, &h, c.as_ref(), &params)?;
     Ok([Some(h), c].into_iter().flatten().collect())
 }
@@ -528,7 +531,7 @@ pub(super) fn family() -> Vec<OpDef> {
         );
     }
     let doc = "One step of a recurrent network from the pre-activations of its gates.";
-    let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::nothing());
+    let lstm = sized(&[&[3, 8], &[3, 8], &[3, 2]], super::no_args());
     defs.extend(
         op("_thnn_fused_lstm_cell", "", doc)
             .facts(move |d| {

@@ -248,7 +248,7 @@ fn vec_op(cx: &KernelCx<'_>, space: usize, mode: Mode, with_align: bool) -> Comp
 }
 
 /// Returns sizes and scales from an integer, a list, or scales.
-fn asked(
+fn requested_sizes(
     x: &Tensor,
     size: Option<Vec<i64>>,
     scale: Option<Vec<f64>>,
@@ -299,7 +299,7 @@ fn named(
     recompute: bool,
     smooth: bool,
 ) -> Computed {
-    let (sizes, scales) = asked(x, size, scale, recompute)?;
+    let (sizes, scales) = requested_sizes(x, size, scale, recompute)?;
     let mode = match (mode, x.rank(), smooth) {
         (b"nearest", 3..=5, false) => Mode::Nearest,
         (b"nearest-exact", 3..=5, false) => Mode::NearestExact,
@@ -332,7 +332,7 @@ fn area(x: &Tensor, sizes: &[i64]) -> Computed {
 }
 
 /// Older operators: `(input, size, scale_factor, [mode, align_corners])`.
-fn older(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
+fn legacy_resize(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
     let x = cx.tensor(0)?;
     let size = cx.opt_ints(1)?.map(|s| s.to_vec());
     let scale = cx.opt_ints(2)?.map(|s| s.iter().map(|v| *v as f64).collect());
@@ -345,7 +345,7 @@ fn older(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
 
 /// Shape rule: the spatial dimensions of argument 0 (all but two if `space` is `None`) have explicit sizes, or are
 /// scaled by one or several factors.
-fn asked_sizes(space: Option<usize>, sizes: usize, scales: usize) -> ResultShapes {
+fn requested_sizes_shape(space: Option<usize>, sizes: usize, scales: usize) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let space = space.or_else(|| cx.rank(0)?.checked_sub(2))?;
         match (cx.is_none(sizes), cx.is_none(scales)) {
@@ -413,7 +413,7 @@ fn kinds() -> Vec<OpDef> {
             op(name, "vec", doc)
                 .output_layout(OutputLayout::ByChannels)
                 .facts(|d| {
-                    let shape = asked_sizes(Some(space), 1, if align { 3 } else { 2 });
+                    let shape = requested_sizes_shape(Some(space), 1, if align { 3 } else { 2 });
                     d.with(shape).with(Dtype::same_as(0)).with(sample(true))
                 })
                 .one(move |cx| vec_op(cx, space, mode, align)),
@@ -434,15 +434,20 @@ pub(super) fn family() -> Vec<OpDef> {
             })
         };
         let sample = || sized(SIZES[1], args()).tolerance(1e-4, 1e-5);
-        let facts = |d: OpDef| d.with(asked_sizes(None, 1, 2)).with(Dtype::same_as(0)).with(sample());
+        let facts =
+            |d: OpDef| d.with(requested_sizes_shape(None, 1, 2)).with(Dtype::same_as(0)).with(sample());
         defs.extend(op("__interpolate", overload, doc).facts(facts).one(interpolate));
         defs.extend(
-            op("__upsample_bilinear", overload, doc).facts(facts).one(|cx| older(cx, Some(b"bilinear"))),
+            op("__upsample_bilinear", overload, doc)
+                .facts(facts)
+                .one(|cx| legacy_resize(cx, Some(b"bilinear"))),
         );
         if !overload.contains("scale") {
-            defs.extend(op("__upsample", overload, doc).facts(facts).one(|cx| older(cx, None)));
+            defs.extend(op("__upsample", overload, doc).facts(facts).one(|cx| legacy_resize(cx, None)));
             defs.extend(
-                op("__upsample_nearest", overload, doc).facts(facts).one(|cx| older(cx, Some(b"nearest"))),
+                op("__upsample_nearest", overload, doc)
+                    .facts(facts)
+                    .one(|cx| legacy_resize(cx, Some(b"nearest"))),
             );
         }
     }

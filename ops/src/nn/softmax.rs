@@ -37,7 +37,7 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
 #[derive(Clone)]
 struct Softmax<A> {
     /// The maximum of each row, followed by the sums.
-    of_rows: SmallVec<[A; 2 * lanes::SIDE]>,
+    of_rows: SmallVec<[A; 2 * lanes::MERGED_ROWS]>,
     log: bool,
 }
 
@@ -52,7 +52,7 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
         let count = rows.len() / n;
         self.of_rows.resize(2 * count, A::ZERO);
         let (tops, sums) = self.of_rows.split_at_mut(count);
-        lanes::tops_of_rows(tops, n, rows);
+        lanes::max_of_rows(tops, n, rows);
         let (results, written) = out.made_of_rows(n, rows, |i| tops[i], |top, x| x - top, A::exp_down);
         lanes::sums_of_rows(sums, n, results, |_, power| power);
         if self.log {
@@ -124,7 +124,7 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
 }
 
 /// Like softmax, but zeros for a row of negative infinities.
-fn safe(cx: &KernelCx<'_>) -> Computed {
+fn safe_softmax(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
     if result.numel() == 0 {
         return Ok(result);
@@ -271,7 +271,7 @@ pub(super) fn family() -> Vec<OpDef> {
         def.with(ResultShapes::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
     };
     defs.extend(
-        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe),
+        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe_softmax),
     );
     let facts = |def: OpDef| {
         let sample = Sample::args(|g| {

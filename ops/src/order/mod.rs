@@ -78,7 +78,7 @@ fn ranked<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Ranked> {
 }
 
 /// Returns index 0 for a tensor of rank 0, whatever its dtype.
-fn alone(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
+fn scalar_index(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
     (x.rank() == 0).then(|| Tensor::zeros(&[], DType::I64)).transpose()
 }
 

@@ -16,7 +16,7 @@ fn kthvalue(cx: &KernelCx<'_>) -> Several {
     if k < 1 || k > n {
         return Err(KernelError::input("kthvalue(): selected number k out of range for dimension"));
     }
-    if let Some(found) = super::alone(x)? {
+    if let Some(found) = super::scalar_index(x)? {
         return Ok(vec![x.clone_data()?, found]);
     }
     let at = k as usize - 1;
@@ -92,7 +92,7 @@ fn most_frequent<T: Element>(row: &[T::Raw]) -> i64 {
 fn mode(cx: &KernelCx<'_>) -> Several {
     let (x, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
     check_some("mode", x, dim)?;
-    if let Some(found) = super::alone(x)? {
+    if let Some(found) = super::scalar_index(x)? {
         return Ok(vec![x.clone_data()?, found]);
     }
     if x.numel() == 0 {

@@ -13,7 +13,7 @@ const BY_DIGITS: usize = 32768;
 
 /// Returns the indices that sort a dimension, in stable order if requested.
 fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
-    if let Some(found) = super::alone(x)? {
+    if let Some(found) = super::scalar_index(x)? {
         wrap_dim(dim, 0)?;
         return Ok(found);
     }
@@ -52,7 +52,7 @@ fn topk(cx: &KernelCx<'_>) -> Several {
     if k < 0 || k > n {
         return Err(KernelError::input("selected index k out of range"));
     }
-    if let Some(found) = super::alone(x)?.filter(|_| k == 1) {
+    if let Some(found) = super::scalar_index(x)?.filter(|_| k == 1) {
         return Ok(vec![x.clone_data()?, found]);
     }
     let indices = dispatch!(carried_real, x.dtype(), "topk_cpu", T => {

@@ -2,7 +2,7 @@
 
 use super::formula::{Formula, formulas};
 use super::no_bools;
-use super::number::{Number, Whole, floor_div, remainder};
+use super::number::{Integral, Number, floor_div, remainder};
 use super::pairs::{in_place, number_first};
 use crate::compute::computing;
 use crate::support::{Computed, in_range, with_variants};
@@ -425,7 +425,7 @@ fn on_two_floats<F: Formula<2>>(_: F, cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Like [`on_two_floats`], for functions that PyTorch does not support for integers.
-fn on_floats_alone<F: Formula<2>>(f: F, cx: &KernelCx<'_>) -> Computed {
+fn on_two_floats_only<F: Formula<2>>(f: F, cx: &KernelCx<'_>) -> Computed {
     floating(Other::of(cx, 1)?.promoted(cx.tensor(0)?), F::NAME)?;
     on_two_floats(f, cx)
 }
@@ -442,7 +442,7 @@ formulas! {
 }
 
 formulas! {
-    fn(cx: &KernelCx<'_>) -> Computed = on_floats_alone(This, cx);
+    fn(cx: &KernelCx<'_>) -> Computed = on_two_floats_only(This, cx);
     hypot(a, b) as "hypot_cpu" = a.hypot(b);
     real_logaddexp(a, b) as "logaddexp_cpu" = {
         // The difference of equal infinities would be NaN.
@@ -480,14 +480,14 @@ struct Facts {
     positive: bool,
 }
 
-const PLAIN: Facts = Facts { float: false, scaled: false, tile: None, positive: false };
-const FLOAT: Facts = Facts { float: true, ..PLAIN };
-const POSITIVE: Facts = Facts { positive: true, ..PLAIN };
+const DEFAULT_FACTS: Facts = Facts { float: false, scaled: false, tile: None, positive: false };
+const FLOAT: Facts = Facts { float: true, ..DEFAULT_FACTS };
+const POSITIVE: Facts = Facts { positive: true, ..DEFAULT_FACTS };
 
 const SCALED_SUB: Facts = Facts { scaled: true, ..tile(TileOp::Sub) };
 
 const fn tile(op: TileOp) -> Facts {
-    Facts { tile: Some(op), ..PLAIN }
+    Facts { tile: Some(op), ..DEFAULT_FACTS }
 }
 
 const ROWS: &[Row] = &[
@@ -519,8 +519,8 @@ const ROWS: &[Row] = &[
         sub_scaled,
         Facts { scaled: true, ..tile(TileOp::Sub) },
     ),
-    ("aten::rsub", "Tensor", "`other - alpha * self`.", rsub, PLAIN),
-    ("aten::rsub", "Scalar", "`other - alpha * self`.", rsub, PLAIN),
+    ("aten::rsub", "Tensor", "`other - alpha * self`.", rsub, DEFAULT_FACTS),
+    ("aten::rsub", "Scalar", "`other - alpha * self`.", rsub, DEFAULT_FACTS),
     ("aten::mul", "Tensor", "`self * other`.", mul, tile(TileOp::Mul)),
     ("aten::mul", "Scalar", "`self * other`.", mul, tile(TileOp::Mul)),
     ("aten::subtract", "Tensor", "`self - alpha * other`.", sub_scaled, SCALED_SUB),
@@ -563,8 +563,8 @@ const ROWS: &[Row] = &[
     ("aten::minimum", "", "The smaller; NaN if either is.", minimum, tile(TileOp::Min)),
     ("aten::max", "other", "The larger; NaN if either is.", maximum, tile(TileOp::Max)),
     ("aten::min", "other", "The smaller; NaN if either is.", minimum, tile(TileOp::Min)),
-    ("aten::fmax", "", "The larger; NaN only if both are.", fmax, PLAIN),
-    ("aten::fmin", "", "The smaller; NaN only if both are.", fmin, PLAIN),
+    ("aten::fmax", "", "The larger; NaN only if both are.", fmax, DEFAULT_FACTS),
+    ("aten::fmin", "", "The smaller; NaN only if both are.", fmin, DEFAULT_FACTS),
     ("aten::atan2", "", "The angle of the point (other, self).", atan2, FLOAT),
     ("aten::arctan2", "", "The angle of the point (other, self).", atan2, FLOAT),
     ("aten::hypot", "", "The length of the hypotenuse.", hypot, FLOAT),

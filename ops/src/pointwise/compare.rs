@@ -174,37 +174,37 @@ fn shift_right(cx: &KernelCx<'_>) -> Computed {
 type Run = fn(&KernelCx<'_>) -> Computed;
 type Row = (&'static str, &'static [&'static str], &'static str, Run, Option<TileOp>);
 
-const BOTH: &[&str] = &["Tensor", "Scalar"];
+const TENSOR_AND_SCALAR: &[&str] = &["Tensor", "Scalar"];
 const ONE: &[&str] = &[""];
 
 const TO_BOOL: &[Row] = &[
-    ("aten::eq", BOTH, "`self == other`.", eq, Some(TileOp::Eq)),
-    ("aten::ne", BOTH, "`self != other`.", ne, Some(TileOp::Ne)),
-    ("aten::lt", BOTH, "`self < other`.", lt, Some(TileOp::Lt)),
-    ("aten::le", BOTH, "`self <= other`.", le, Some(TileOp::Le)),
-    ("aten::gt", BOTH, "`self > other`.", gt, Some(TileOp::Gt)),
-    ("aten::ge", BOTH, "`self >= other`.", ge, Some(TileOp::Ge)),
-    ("aten::not_equal", BOTH, "`self != other`.", ne, None),
-    ("aten::less", BOTH, "`self < other`.", lt, None),
-    ("aten::less_equal", BOTH, "`self <= other`.", le, None),
-    ("aten::greater", BOTH, "`self > other`.", gt, None),
-    ("aten::greater_equal", BOTH, "`self >= other`.", ge, None),
+    ("aten::eq", TENSOR_AND_SCALAR, "`self == other`.", eq, Some(TileOp::Eq)),
+    ("aten::ne", TENSOR_AND_SCALAR, "`self != other`.", ne, Some(TileOp::Ne)),
+    ("aten::lt", TENSOR_AND_SCALAR, "`self < other`.", lt, Some(TileOp::Lt)),
+    ("aten::le", TENSOR_AND_SCALAR, "`self <= other`.", le, Some(TileOp::Le)),
+    ("aten::gt", TENSOR_AND_SCALAR, "`self > other`.", gt, Some(TileOp::Gt)),
+    ("aten::ge", TENSOR_AND_SCALAR, "`self >= other`.", ge, Some(TileOp::Ge)),
+    ("aten::not_equal", TENSOR_AND_SCALAR, "`self != other`.", ne, None),
+    ("aten::less", TENSOR_AND_SCALAR, "`self < other`.", lt, None),
+    ("aten::less_equal", TENSOR_AND_SCALAR, "`self <= other`.", le, None),
+    ("aten::greater", TENSOR_AND_SCALAR, "`self > other`.", gt, None),
+    ("aten::greater_equal", TENSOR_AND_SCALAR, "`self >= other`.", ge, None),
     ("aten::logical_and", ONE, "Whether both are nonzero.", logical_and, None),
     ("aten::logical_or", ONE, "Whether either is nonzero.", logical_or, None),
     ("aten::logical_xor", ONE, "Whether exactly one is nonzero.", logical_xor, None),
 ];
 
 const TO_SAME: &[Row] = &[
-    ("aten::bitwise_and", BOTH, "`self & other`.", bitwise_and, None),
-    ("aten::bitwise_or", BOTH, "`self | other`.", bitwise_or, None),
-    ("aten::bitwise_xor", BOTH, "`self ^ other`.", bitwise_xor, None),
-    ("aten::__and__", BOTH, "`self & other`.", bitwise_and, None),
-    ("aten::__or__", BOTH, "`self | other`.", bitwise_or, None),
-    ("aten::__xor__", BOTH, "`self ^ other`.", bitwise_xor, None),
+    ("aten::bitwise_and", TENSOR_AND_SCALAR, "`self & other`.", bitwise_and, None),
+    ("aten::bitwise_or", TENSOR_AND_SCALAR, "`self | other`.", bitwise_or, None),
+    ("aten::bitwise_xor", TENSOR_AND_SCALAR, "`self ^ other`.", bitwise_xor, None),
+    ("aten::__and__", TENSOR_AND_SCALAR, "`self & other`.", bitwise_and, None),
+    ("aten::__or__", TENSOR_AND_SCALAR, "`self | other`.", bitwise_or, None),
+    ("aten::__xor__", TENSOR_AND_SCALAR, "`self ^ other`.", bitwise_xor, None),
     ("aten::bitwise_left_shift", &["Tensor", "Tensor_Scalar"], "`self << other`.", shift_left, None),
     ("aten::bitwise_right_shift", &["Tensor", "Tensor_Scalar"], "`self >> other`.", shift_right, None),
-    ("aten::__lshift__", BOTH, "`self << other`.", shift_left, None),
-    ("aten::__rshift__", BOTH, "`self >> other`.", shift_right, None),
+    ("aten::__lshift__", TENSOR_AND_SCALAR, "`self << other`.", shift_left, None),
+    ("aten::__rshift__", TENSOR_AND_SCALAR, "`self >> other`.", shift_right, None),
 ];
 
 /// Augmented assignments: `self &= other`.
@@ -248,7 +248,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .chain(
             computing!(AUGMENTED.1)
                 .iter()
-                .flat_map(|&(name, f)| BOTH.iter().map(move |o| in_place(name, o, f))),
+                .flat_map(|&(name, f)| TENSOR_AND_SCALAR.iter().map(move |o| in_place(name, o, f))),
         )
         .collect()
 }

@@ -35,7 +35,7 @@ pub(crate) trait Number: Element {
 ///     // … and `sub`, `mul`, `neg` likewise
 /// }
 ///
-/// impl Whole for u8 {
+/// impl Integral for u8 {
 ///     fn trunc_rem(self, other: u8) -> u8 { if other == 0 { 0 } else { self.wrapping_rem(other) } }
 ///     // … and `floor_div`, `floor_rem`, `power`
 /// }
@@ -55,7 +55,7 @@ macro_rules! integers {
             fn div(self, other: Self) -> Self { if other == 0 { 0 } else { self.wrapping_div(other) } }
         }
 
-        impl Whole for $t {
+        impl Integral for $t {
             #[inline(always)]
             fn floor_div(self, other: Self) -> Self {
                 if other == 0 {
@@ -102,7 +102,7 @@ macro_rules! integers {
 }
 
 /// Integers.
-pub(crate) trait Whole: Number + Ord {
+pub(crate) trait Integral: Number + Ord {
     /// Quotient rounded towards minus infinity; a zero divisor gives zero, since callers check it.
     fn floor_div(self, other: Self) -> Self;
     /// Remainder with the sign of the dividend.

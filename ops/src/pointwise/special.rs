@@ -116,11 +116,11 @@ fn of_one() -> Vec<OpDef> {
 }
 
 /// Name, overloads, documentation, function, f16 support.
-type OfTwo = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
+type BinaryRow = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
 
 const ANY: &[&str] = &["", "self_scalar", "other_scalar"];
 
-const BINARY: &[OfTwo] = &[
+const BINARY: &[BinaryRow] = &[
     ("special_zeta", ANY, "Hurwitz's zeta function: the sum of `(k + other)^-self`.", sf::zeta, Refused),
     ("special_xlog1py", ANY, "`self * log(1 + other)`, 0 where `self` is.", xlog1py, Taken),
     ("special_xlogy", ANY, "`self * log(other)`, 0 where `self` is.", xlogy, Taken),
@@ -168,7 +168,7 @@ fn xlog1py(a: f64, b: f64) -> f64 {
 }
 
 fn of_two() -> Vec<OpDef> {
-    let row = |&(names, overloads, doc, f, f16_support): &OfTwo| {
+    let row = |&(names, overloads, doc, f, f16_support): &BinaryRow| {
         pairs(names, overloads, doc, Dtype::float_promote([0, 1]), (1.1, 3.0), move |pair: Pair| {
             let dtype = check(pair.dtype, f16_support, names)?;
             dispatch!(carried_floats, dtype, names, T => {

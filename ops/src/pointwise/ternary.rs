@@ -2,7 +2,7 @@
 
 use super::formula::{Each, Formula, formulas, n};
 use super::number::Number;
-use super::unary::{ByPieces, Tabulated};
+use super::unary::{PiecewiseMap, TableFormula};
 use crate::compute::computing;
 use crate::support::{Computed, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, ResultShapes};
@@ -313,14 +313,14 @@ pub(crate) fn gelu_of(x: &Tensor) -> Computed {
     #[derive(Clone, Copy)]
     struct Gelu;
 
-    impl Tabulated for Gelu {
+    impl TableFormula for Gelu {
         #[inline(always)]
         fn of<A: Real>(x: A, pieces: &A::Pieces) -> A {
             x.gelu_by(pieces)
         }
     }
 
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, ByPieces(<T as Float>::Acc::GELU, Gelu))?))
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, PiecewiseMap(<T as Float>::Acc::GELU, Gelu))?))
 }
 
 /// Applies a formula to the elements, in their dtype.

@@ -43,7 +43,7 @@ fn on_numbers<F: IntegerFormula>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Resu
 }
 
 /// A formula that reads its coefficients from memory, because a memory operand of an instruction costs nothing.
-pub(super) trait Tabulated: Copy + Sync {
+pub(super) trait TableFormula: Copy + Sync {
     fn of<A: Real>(x: A, pieces: &A::Pieces) -> A;
 }
 
@@ -51,9 +51,9 @@ pub(super) trait Tabulated: Copy + Sync {
 /// too.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct ByPieces<A: Real, F>(pub(super) A::Pieces, pub(super) F);
+pub(super) struct PiecewiseMap<A: Real, F>(pub(super) A::Pieces, pub(super) F);
 
-impl<T: Float, F: Tabulated> Map<T, T> for ByPieces<T::Acc, F> {
+impl<T: Float, F: TableFormula> Map<T, T> for PiecewiseMap<T::Acc, F> {
     #[inline(always)]
     fn ready(self) -> Self {
         std::hint::black_box(self)
@@ -67,7 +67,7 @@ impl<T: Float, F: Tabulated> Map<T, T> for ByPieces<T::Acc, F> {
 
 formulas! {
     fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_complex(This, x, hint);
-    exp(x) = x.exp(), near PlainPower y = y.exp_plain(), complex z = turned(in_type::<T>(c(z.re.exp())).re, z.im);
+    exp(x) = x.exp(), near PlainPower y = y.exp_plain(), complex z = from_polar(in_type::<T>(c(z.re.exp())).re, z.im);
     exp2(x) = x.exp2(), complex z = complex::exp(in_type::<T>(z * std::f64::consts::LN_2));
     expm1(x) = x.expm1(), complex z = {
         let (half, size) = ((z.im / 2.0).sin(), in_type::<T>(Complex::new(z.re.exp(), z.re.exp_m1())));
@@ -127,7 +127,7 @@ fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     #[derive(Clone, Copy)]
     struct Erf;
 
-    impl Tabulated for Erf {
+    impl TableFormula for Erf {
         #[inline(always)]
         fn of<A: Real>(x: A, pieces: &A::Pieces) -> A {
             x.erf_by(pieces)
@@ -135,7 +135,7 @@ fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     }
 
     let hint = hint.in_dtype(to_float(x.dtype()));
-    dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, ByPieces(<T as Float>::Acc::ERF, Erf)))
+    dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, PiecewiseMap(<T as Float>::Acc::ERF, Erf)))
 }
 
 /// Converts a real number to a complex one.
@@ -146,7 +146,7 @@ fn c(x: f64) -> Complex<f64> {
 
 /// Polar form. Unlike C's `cexp`, PyTorch has no special case for infinities.
 #[inline(always)]
-fn turned(size: f64, angle: f64) -> Complex<f64> {
+fn from_polar(size: f64, angle: f64) -> Complex<f64> {
     Complex::new(size * angle.cos(), size * angle.sin())
 }
 
@@ -399,7 +399,7 @@ const ALIASES: &[(&str, &str, Plain)] = &[
 ];
 
 /// Dtypes that PyTorch's kernels do not support although the function is defined for them.
-const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
+const UNSUPPORTED_DTYPES: &[(&[&str], fn(DType) -> bool)] = &[
     (
         &[
             "aten::silu",
@@ -427,13 +427,16 @@ const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
 
 /// Replaces functions in a build without kernels.
 #[cfg(not(feature = "kernels"))]
-fn lacking(_: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
+fn unavailable(_: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     Err(TensorError::Unsupported("kernels".into()))
 }
 
 fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
     let canonical = canonical(name);
-    let refused = REFUSED.iter().find(|(names, _)| names.contains(&&*canonical)).map(|(_, refused)| *refused);
+    let refused = UNSUPPORTED_DTYPES
+        .iter()
+        .find(|(names, _)| names.contains(&&*canonical))
+        .map(|(_, refused)| *refused);
     let run = move |cx: &KernelCx<'_>| -> Computed {
         let x = cx.tensor(0)?;
         if refused.is_some_and(|refused| refused(x.dtype())) {
@@ -461,9 +464,9 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut all: Vec<OpDef> = computing!(ROWS.2, lacking).iter().flat_map(defs).collect();
+    let mut all: Vec<OpDef> = computing!(ROWS.2, unavailable).iter().flat_map(defs).collect();
     all.extend(
-        computing!(ALIASES.2, lacking)
+        computing!(ALIASES.2, unavailable)
             .iter()
             .flat_map(|&(name, doc, f)| defs(&(name, doc, f, To::Float, None))),
     );

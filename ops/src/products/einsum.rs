@@ -362,7 +362,7 @@ fn named(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 }
 
 /// Shape: the dimensions of both operands that are not summed.
-fn left_over(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+fn contracted_sizes(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut kept = Dims::new();
     for (tensor, summed) in [(0, 2), (1, 3)] {
         let (dims, summed) = (cx.take_dims(tensor)?, cx.known_ints(summed)?);
@@ -395,7 +395,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("einsum", "sublist", doc).without_out().facts(facts).one(einsum_of_sublists));
     let doc = "The sum of products over pairs of dimensions.";
     let facts = |d: OpDef| {
-        d.with(ResultShapes::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
+        d.with(ResultShapes::from(contracted_sizes)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
             let (a, b) = (draw(g, &[2, 3, 4]), draw(g, &[4, 3, 2]));
             vec![IValue::Tensor(a), IValue::Tensor(b), IValue::ints(vec![1, 2]), IValue::ints(vec![1, 0])]
         }))

@@ -189,14 +189,14 @@ fn cross(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Maximal length of a chain whose order is optimized, in cubic time; longer ones are multiplied from left to right.
-const LONGEST: usize = 64;
+const MAX_OPTIMIZED_CHAIN: usize = 64;
 
 /// Multiplies matrices (first and last may be vectors) in the order with the fewest scalar multiplications.
 /// `splits[i][j]` is the last matrix of the left factor of the range `i..=j`. For equal costs, PyTorch selects the
 /// first split from the left for three matrices, from the right for more.
 fn chain(tensors: &[Tensor]) -> Computed {
     let n = tensors.len();
-    let (Some(first), true) = (tensors.first(), n <= LONGEST) else {
+    let (Some(first), true) = (tensors.first(), n <= MAX_OPTIMIZED_CHAIN) else {
         let mut all = tensors.iter().cloned().map(Ok);
         let first = all
             .next()

@@ -7,10 +7,10 @@ use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
-type Truth = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
+type TruthFn = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 
 /// Reduces several dimensions; an empty list reduces none.
-fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
+fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: TruthFn) -> Computed {
     match dims {
         Some([]) => {
             let each = x.cast_copy(DType::Bool)?.contiguous()?;
@@ -22,7 +22,7 @@ fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let rows: [(&str, &'static str, Truth); 2] = [
+    let rows: [(&str, &'static str, TruthFn); 2] = [
         ("any", "Whether any element is nonzero.", reduce::any),
         ("all", "Whether all elements are nonzero.", reduce::all),
     ];

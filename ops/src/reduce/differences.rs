@@ -112,7 +112,7 @@ fn half_of(by: Scalar) -> Scalar {
 }
 
 /// Returns an error for boolean operands.
-fn no_truths(cx: &KernelCx<'_>, op: &str) -> Result<(), KernelError> {
+fn refuse_booleans(cx: &KernelCx<'_>, op: &str) -> Result<(), KernelError> {
     let x = cx.arg(1)?.as_tensor();
     if cx.tensor(0)?.dtype() == DType::Bool || x.is_some_and(|x| x.dtype() == DType::Bool) {
         return Err(KernelError::input(format!(
@@ -123,7 +123,7 @@ fn no_truths(cx: &KernelCx<'_>, op: &str) -> Result<(), KernelError> {
 }
 
 fn trapezoid(cx: &KernelCx<'_>) -> Computed {
-    no_truths(cx, "trapezoid")?;
+    refuse_booleans(cx, "trapezoid")?;
     let y = cx.tensor(0)?;
     if y.rank() > 0 && y.size(cx.int(2)?)? == 0 {
         let d = wrap_dim(cx.int(2)?, y.rank())?;
@@ -145,7 +145,7 @@ fn trapezoid(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn cumulative(cx: &KernelCx<'_>) -> Computed {
-    no_truths(cx, "cumulative_trapezoid")?;
+    refuse_booleans(cx, "cumulative_trapezoid")?;
     match areas(cx)? {
         (Areas::Doubled(areas), d) => times(&reduce::cumsum(&areas, d, None)?, Scalar::Float(0.5)),
         (Areas::Sums(sums, dx), d) => Ok(reduce::cumsum(&times(&sums, half_of(dx))?, d, None)?),
@@ -153,7 +153,7 @@ fn cumulative(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Shape for `(self, n, dim, prepend, append)`: the dimension is shorter by `n`.
-fn shorter(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+fn reduced_dim(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut dims = cx.take_dims(0)?;
     let at = cx.axis(2, dims.len())?;
     // If `n` exceeds the size, the dimension is empty, whatever is prepended or appended.
@@ -210,7 +210,7 @@ fn area_dtype(at_once: bool) -> Dtype {
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Sample::tensors(1).floats().rank(1, 3);
     let mut defs = op("diff", "", "Differences of adjacent elements along a dimension, `n` times.")
-        .facts(|d| d.with(ResultShapes::from(shorter)).with(joined()).with(vector()))
+        .facts(|d| d.with(ResultShapes::from(reduced_dim)).with(joined()).with(vector()))
         .one(diff);
     let same = || Sample::tensors(2).floats().rank(1, 2);
     let number = || vector().then([IValue::Float(0.5)]);

@@ -7,7 +7,7 @@ use flambeau_exec::{Fault, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce, wrap_dim};
 
-type Extreme = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
+type ExtremeFn = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 type WithIndices = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor), TensorError>;
 type ArgReduction = fn(&Tensor, Option<i64>, bool) -> Result<Tensor, TensorError>;
 
@@ -17,7 +17,7 @@ fn refused(op: &'static str, dtype: DType) -> KernelError {
 }
 
 /// Reduces all elements.
-fn of_all(x: &Tensor, f: Extreme, op: &'static str) -> Computed {
+fn of_all(x: &Tensor, f: ExtremeFn, op: &'static str) -> Computed {
     if x.dtype().is_complex() {
         return Err(refused(op, x.dtype()));
     }
@@ -80,7 +80,7 @@ fn arg_reduction(cx: &KernelCx<'_>, f: ArgReduction, op: &'static str) -> Comput
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let rows: [(&str, &str, &'static str, Extreme, &'static str); 2] = [
+    let rows: [(&str, &str, &'static str, ExtremeFn, &'static str); 2] = [
         ("amax", "max", "The largest element.", reduce::amax, "max_all"),
         ("amin", "min", "The smallest element.", reduce::amin, "min_all"),
     ];

@@ -85,7 +85,7 @@ fn of_real(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelErro
 }
 
 /// Returns variance (in the real dtype) and mean.
-fn spread(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelError> {
+fn variance_and_mean(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelError> {
     let dtype = x.dtype();
     if dtype.is_integral(true) {
         return Err(KernelError::input("std and var only support floating point and complex dtypes"));
@@ -102,7 +102,7 @@ fn spread(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelError
 
 fn computed(cx: &KernelCx<'_>, overload: &str, take_root: bool, with_mean: bool) -> Several {
     let x = cx.tensor(0)?;
-    let (var, mean) = spread(x, &options(cx, overload)?)?;
+    let (var, mean) = variance_and_mean(x, &options(cx, overload)?)?;
     let real = x.dtype().to_real();
     let first = dispatch!(floats, real, "std_var", T => {
         let finish = move |v: f64| T::from_f64(if take_root { v.sqrt() } else { v });

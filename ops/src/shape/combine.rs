@@ -12,12 +12,12 @@ use flambeau_tensor::{DType, Tensor, broadcast_shapes, check_budget};
 
 /// Concatenates along dimension 2 after extension to rank 3.
 fn dstack(cx: &KernelCx<'_>) -> Computed {
-    let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(solid).collect();
+    let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(at_least_3d).collect();
     cat(&all?, 2)
 }
 
 /// Extends to at least three dimensions: a vector becomes the second of them.
-fn solid(t: &Tensor) -> Computed {
+fn at_least_3d(t: &Tensor) -> Computed {
     Ok(match t.rank() {
         0 => t.reshape(&[1, 1, 1])?,
         1 => t.unsqueeze(0)?.unsqueeze(-1)?,
@@ -26,8 +26,8 @@ fn solid(t: &Tensor) -> Computed {
     })
 }
 
-/// Returns the sizes of a [`solid`] result.
-fn solid_or_more(dims: Dims) -> Dims {
+/// Returns the sizes of a [`at_least_3d`] result.
+fn at_least_3d_sizes(dims: Dims) -> Dims {
     let mut dims = matrix_or_more(dims);
     if dims.len() == 2 {
         dims.push(Dim::Known(1));
@@ -130,15 +130,15 @@ fn cartesian_prod(cx: &KernelCx<'_>) -> Computed {
 
 /// Returns the number of combinations of `r` of `n` elements, or a smaller number that exceeds any memory.
 fn combination_count(n: usize, r: usize) -> usize {
-    const ENOUGH: usize = 1 << 62;
+    const SIZE_CAP: usize = 1 << 62;
     if r > n {
         return 0;
     }
     let mut count: u128 = 1;
     for i in 0..r.min(n - r) {
         count = count * (n - i) as u128 / (i + 1) as u128;
-        if count >= ENOUGH as u128 {
-            return ENOUGH;
+        if count >= SIZE_CAP as u128 {
+            return SIZE_CAP;
         }
     }
     count as usize
@@ -180,8 +180,8 @@ fn combinations(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Extends to at least `rank` dimensions like `atleast_1d` and its variants.
-fn at_least_of(t: &Tensor, rank: usize) -> Computed {
-    if rank == 3 { solid(t) } else { at_least(t, rank) }
+fn at_least_rank(t: &Tensor, rank: usize) -> Computed {
+    if rank == 3 { at_least_3d(t) } else { at_least(t, rank) }
 }
 
 fn flatten_all(cx: &KernelCx<'_>) -> Computed {
@@ -222,7 +222,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let pair = || tensors(&[&[2, 3], &[2, 3]]);
     let vectors = || tensors(&[&[2], &[3]]);
     let mut defs = op("dstack", "", "Tensors concatenated along the third dimension.")
-        .facts(|d| elements(d).with(ResultShapes::cat_lifted(0, solid_or_more, |_| 2)).with(pair()))
+        .facts(|d| elements(d).with(ResultShapes::cat_lifted(0, at_least_3d_sizes, |_| 2)).with(pair()))
         .one(dstack);
     defs.extend(
         op("column_stack", "", "Vectors as columns and matrices, concatenated horizontally.")
@@ -248,13 +248,13 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     for (name, rank) in [("atleast_1d", 1usize), ("atleast_2d", 2), ("atleast_3d", 3)] {
         let doc = "The tensor with dimensions of size 1 added, up to one, two or three.";
-        let lift = [vector_or_more, matrix_or_more, solid_or_more][rank - 1];
+        let lift = [vector_or_more, matrix_or_more, at_least_3d_sizes][rank - 1];
         let shape = move || ResultShapes::from(move |cx| Some(TensorFact::of_dims(lift(cx.take_dims(0)?))));
         let facts = |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample(1, vec![]));
-        defs.extend(op(name, "", doc).facts(facts).one(move |cx| at_least_of(cx.tensor(0)?, rank)));
+        defs.extend(op(name, "", doc).facts(facts).one(move |cx| at_least_rank(cx.tensor(0)?, rank)));
         let facts = |d: OpDef| d.with(tensors(&[&[2, 1], &[3], &[]]));
         let all = move |cx: &KernelCx<'_>| -> Several {
-            cx.tensors(0)?.iter().map(|t| at_least_of(t, rank)).collect()
+            cx.tensors(0)?.iter().map(|t| at_least_rank(t, rank)).collect()
         };
         defs.extend(op(name, "Sequence", doc).facts(facts).list(all));
     }

@@ -183,7 +183,7 @@ fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// Shape for `(self, k, dims)`: an odd number of quarter turns exchanges the two dimensions.
-fn turned(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+fn rot90_shape(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut dims = cx.take_dims(0)?;
     let (quarters, plane) = (cx.known_int(1), cx.known_ints(2));
     let (Some(quarters), Some(plane)) = (quarters, plane) else {
@@ -246,7 +246,9 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("rot90", "", "Rotation by quarter turns in the plane of two dimensions.")
-            .facts(|d| d.with(ResultShapes::from(turned)).with(Dtype::same_as(0)).with(sample(2, vec![])))
+            .facts(|d| {
+                d.with(ResultShapes::from(rot90_shape)).with(Dtype::same_as(0)).with(sample(2, vec![]))
+            })
             .one(rot90),
     );
     let doc = "Slices along a dimension, each repeated several times.";

@@ -1,6 +1,6 @@
 //! Character classes and case conversion. Bytes outside ASCII belong to no class.
 
-use super::{asked, mapped};
+use super::{mapped, str_query};
 use crate::per_type::OverloadRow;
 
 fn is_space(b: u8) -> bool {
@@ -74,32 +74,34 @@ pub(super) fn rows() -> Vec<OverloadRow> {
             "The first letter of every word converted to uppercase, all others to lowercase.",
             title,
         ),
-        asked("aten::isalnum", "Whether the string is not empty and all bytes are letters or digits.", |s| {
-            all(s, |b| b.is_ascii_alphanumeric())
-        }),
-        asked("aten::isalpha", "Whether the string is not empty and all bytes are letters.", |s| {
+        str_query(
+            "aten::isalnum",
+            "Whether the string is not empty and all bytes are letters or digits.",
+            |s| all(s, |b| b.is_ascii_alphanumeric()),
+        ),
+        str_query("aten::isalpha", "Whether the string is not empty and all bytes are letters.", |s| {
             all(s, |b| b.is_ascii_alphabetic())
         }),
-        asked("aten::isdecimal", "Whether the string is not empty and all bytes are digits.", digits),
-        asked("aten::isdigit", "Whether the string is not empty and all bytes are digits.", digits),
-        asked("aten::isnumeric", "Whether the string is not empty and all bytes are digits.", digits),
-        asked(
+        str_query("aten::isdecimal", "Whether the string is not empty and all bytes are digits.", digits),
+        str_query("aten::isdigit", "Whether the string is not empty and all bytes are digits.", digits),
+        str_query("aten::isnumeric", "Whether the string is not empty and all bytes are digits.", digits),
+        str_query(
             "aten::isidentifier",
             "Whether the string consists of letters and digits and does not begin with a digit. `_` is not allowed.",
             is_identifier,
         ),
-        asked("aten::islower", "Whether there are lowercase letters and no uppercase ones.", |s| {
+        str_query("aten::islower", "Whether there are lowercase letters and no uppercase ones.", |s| {
             s.iter().any(u8::is_ascii_lowercase) && !s.iter().any(u8::is_ascii_uppercase)
         }),
-        asked("aten::isupper", "Whether there are uppercase letters and no lowercase ones.", |s| {
+        str_query("aten::isupper", "Whether there are uppercase letters and no lowercase ones.", |s| {
             s.iter().any(u8::is_ascii_uppercase) && !s.iter().any(u8::is_ascii_lowercase)
         }),
-        asked("aten::isprintable", "Whether all bytes are printable ASCII.", |s| {
+        str_query("aten::isprintable", "Whether all bytes are printable ASCII.", |s| {
             s.iter().all(|&b| matches!(b, b' '..=b'~'))
         }),
-        asked("aten::isspace", "Whether the string is not empty and all bytes are white space.", |s| {
+        str_query("aten::isspace", "Whether the string is not empty and all bytes are white space.", |s| {
             all(s, is_space)
         }),
-        asked("aten::istitle", "Whether exactly the first letters of words are uppercase.", is_title),
+        str_query("aten::istitle", "Whether exactly the first letters of words are uppercase.", is_title),
     ]
 }

@@ -1,7 +1,7 @@
 //! Joining, stripping, padding, replacing.
 
 use super::search::{find, find_all};
-use super::{draw, draw_short, give};
+use super::{draw, draw_short, return_bytes};
 use crate::per_type::{OverloadRow, check_bytes_fit, row, slice_positions};
 use flambeau_exec::{FastPath, Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
@@ -16,7 +16,7 @@ fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize, usize) -> usize) -> Ke
     let mut out = vec![fill; left];
     out.extend_from_slice(s);
     out.resize(s.len() + missing, fill);
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 fn padded(name: &'static str, doc: &'static str, before: fn(usize, usize) -> usize) -> OverloadRow {
@@ -37,7 +37,7 @@ fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> O
         let from = if front { s.iter().position(kept).unwrap_or(s.len()) } else { 0 };
         let to = if back { s.iter().rposition(kept).map_or(0, |i| i + 1) } else { s.len() };
         let out = s.get(from..to).unwrap_or_default().to_vec();
-        give(cx, out)
+        return_bytes(cx, out)
     })
     .sample(|g, _| vec![draw(g), draw_short(g)])
 }
@@ -51,7 +51,7 @@ fn byte_at(cx: &mut KernelCx<'_>) -> KernelResult {
         let (at, len) = (at as u64, s.len());
         KernelError::input(format!("basic_string::at: __n (which is {at}) >= this->size() (which is {len})"))
     })?;
-    give(cx, [byte])
+    return_bytes(cx, [byte])
 }
 
 fn indexed(name: &'static str, overload: &'static str) -> OverloadRow {
@@ -73,7 +73,7 @@ fn expand_tabs(cx: &mut KernelCx<'_>) -> KernelResult {
             _ => out.push(b),
         }
     }
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 /// Replaces at most `max` occurrences, all if it is negative. An empty string occurs before every byte and at the end.
@@ -90,7 +90,7 @@ fn replace(cx: &mut KernelCx<'_>) -> KernelResult {
         from = i + old.len();
     }
     out.extend_from_slice(&s[from..]);
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 fn join(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -106,7 +106,7 @@ fn join(cx: &mut KernelCx<'_>) -> KernelResult {
         let part = part.as_str().ok_or_else(|| KernelError::input("join: a part is not a string"))?;
         out.extend_from_slice(part.as_bytes());
     }
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 fn add(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -121,7 +121,7 @@ fn slice(cx: &mut KernelCx<'_>) -> KernelResult {
     let s = cx.str_bytes(0)?;
     let out: Vec<u8> =
         slice_positions(s.len(), cx.opt_int(1)?, cx.opt_int(2)?, cx.int(3)?)?.map(|i| s[i]).collect();
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 /// Returns the string before the separator, the separator, and the string after it; without a separator the whole

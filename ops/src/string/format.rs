@@ -1,7 +1,7 @@
 //! Conversion of values to text, and of text to numbers.
 
 use super::number::{fixed, scientific};
-use super::{draw, give};
+use super::{draw, return_bytes};
 use crate::per_type::{Elem, OverloadRow, check_bytes_fit, row};
 use flambeau_exec::{KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{IValue, Str};
@@ -22,7 +22,7 @@ fn to_str(cx: &mut KernelCx<'_>) -> KernelResult {
     }
     let mut out = Vec::new();
     append(&mut out, cx.arg(0)?);
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 /// Replaces each `{}` by the next argument. Anything else in braces stays as it is.
@@ -42,7 +42,7 @@ fn format(cx: &mut KernelCx<'_>) -> KernelResult {
         rest = &rest[at + 2..];
     }
     out.extend_from_slice(rest);
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 /// `self % args`: the arguments are one value, or a tuple of several.
@@ -72,7 +72,7 @@ fn percent_format(cx: &mut KernelCx<'_>) -> KernelResult {
         return Err(KernelError::input("Too many arguments for format string"));
     }
     out.extend_from_slice(rest);
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 /// Formats one argument by one specifier. As in TorchScript, floating-point specifiers round to f32, and `%d` converts
@@ -127,7 +127,7 @@ fn in_base(name: &'static str, doc: &'static str, write: fn(u64) -> String) -> O
     row(name, "", doc, move |cx| {
         let i = cx.int(0)?;
         let sign = if i < 0 { "-" } else { "" };
-        give(cx, format!("{sign}{}", write(i.unsigned_abs())))
+        return_bytes(cx, format!("{sign}{}", write(i.unsigned_abs())))
     })
     .sample(|g, _| vec![IValue::Int(g.int(-300, 300))])
 }
@@ -151,7 +151,7 @@ fn chr(cx: &mut KernelCx<'_>) -> KernelResult {
     if !(0..1_114_111).contains(&i) {
         return Err(KernelError::input(format!("chr() arg not in range(0x110000), found {i}")));
     }
-    give(cx, [i as u8])
+    return_bytes(cx, [i as u8])
 }
 
 pub(super) fn rows() -> Vec<OverloadRow> {

@@ -23,7 +23,7 @@ fn draw_short(g: &mut Gen<'_>) -> IValue {
     IValue::str(["a", "b", " ", "l", "lo", "\t"][g.below(6)])
 }
 
-fn give(cx: &mut KernelCx<'_>, bytes: impl Into<Vec<u8>>) -> KernelResult {
+fn return_bytes(cx: &mut KernelCx<'_>, bytes: impl Into<Vec<u8>>) -> KernelResult {
     cx.ret(Str::from(bytes.into()));
     Ok(())
 }
@@ -32,13 +32,13 @@ fn give(cx: &mut KernelCx<'_>, bytes: impl Into<Vec<u8>>) -> KernelResult {
 fn mapped(name: &'static str, doc: &'static str, f: fn(&[u8]) -> Vec<u8>) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let bytes = f(cx.str_bytes(0)?);
-        give(cx, bytes)
+        return_bytes(cx, bytes)
     })
     .sample(|g, _| vec![draw(g)])
 }
 
 /// `str -> bool`.
-fn asked(name: &'static str, doc: &'static str, f: fn(&[u8]) -> bool) -> OverloadRow {
+fn str_query(name: &'static str, doc: &'static str, f: fn(&[u8]) -> bool) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let answer = f(cx.str_bytes(0)?);
         cx.ret(answer);

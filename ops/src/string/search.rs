@@ -99,7 +99,7 @@ fn found(name: &'static str, doc: &'static str, last: bool) -> OverloadRow {
     .sample(|g, _| args(g))
 }
 
-fn demanded(name: &'static str, overload: &'static str, doc: &'static str, last: bool) -> OverloadRow {
+fn required_match(name: &'static str, overload: &'static str, doc: &'static str, last: bool) -> OverloadRow {
     row(name, overload, doc, move |cx| {
         let at = located(cx, last)?;
         cx.ret(at.ok_or_else(|| KernelError::input("ValueError: substring not found"))?);
@@ -149,8 +149,8 @@ pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
         found("aten::find", "The position of the first occurrence, or -1.", false),
         found("aten::rfind", "The position of the last occurrence, or -1.", true),
-        demanded("aten::index", "str", "The position of the first occurrence.", false),
-        demanded("aten::rindex", "", "The position of the last occurrence.", true),
+        required_match("aten::index", "str", "The position of the first occurrence.", false),
+        required_match("aten::rindex", "", "The position of the last occurrence.", true),
         edge("aten::startswith", "Whether the substring between the bounds begins with a string.", |s, w| {
             s.starts_with(w)
         }),

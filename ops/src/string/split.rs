@@ -7,7 +7,7 @@ use flambeau_exec::{KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
-fn give(cx: &mut KernelCx<'_>, parts: Vec<&[u8]>) -> KernelResult {
+fn return_bytes(cx: &mut KernelCx<'_>, parts: Vec<&[u8]>) -> KernelResult {
     check_values_fit(parts.len())?;
     let parts = parts.into_iter().map(|part| IValue::Str(Str::from(part))).collect();
     cx.ret(List::from_values(Type::STR, parts));
@@ -39,12 +39,12 @@ fn split(cx: &mut KernelCx<'_>) -> KernelResult {
     let s = s.as_bytes();
     let Some(by) = cx.opt_string(1)?.cloned() else {
         let words = s.split(|&b| matches!(b, b' ' | b'\t') || ends_line(b)).filter(|word| !word.is_empty());
-        return give(cx, words.collect());
+        return return_bytes(cx, words.collect());
     };
     let by = separator(by.as_bytes())?;
     let max = usize::try_from(cx.int(2)?).unwrap_or(usize::MAX);
     let at: Vec<usize> = find_all(s, by).take(max).collect();
-    give(cx, pieces(s, &at, by.len()))
+    return_bytes(cx, pieces(s, &at, by.len()))
 }
 
 /// Splits at the last `max` separators.
@@ -57,7 +57,7 @@ fn rsplit(cx: &mut KernelCx<'_>) -> KernelResult {
     let found = find_all(&s_reversed, &by_reversed).take(max).map(|i| s.len() - i - by.len());
     let mut at: Vec<usize> = found.collect();
     at.reverse();
-    give(cx, pieces(s, &at, by.len()))
+    return_bytes(cx, pieces(s, &at, by.len()))
 }
 
 /// Whether a byte ends a line: ASCII line breaks and separators, and single bytes of the Unicode ones.
@@ -81,7 +81,7 @@ fn split_lines(cx: &mut KernelCx<'_>) -> KernelResult {
     if from < s.len() {
         out.push(&s[from..]);
     }
-    give(cx, out)
+    return_bytes(cx, out)
 }
 
 pub(super) fn rows() -> Vec<OverloadRow> {

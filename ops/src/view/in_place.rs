@@ -13,9 +13,9 @@ const IN_PLACE: &[(&str, &str, fn() -> ResultShapes, One)] = &[
     ("aten::t_", "In place: a matrix transposed.", ResultShapes::transpose_last, |cx| {
         Ok(cx.tensor(0)?.t()?)
     }),
-    ("aten::transpose_", EXCHANGED, || ResultShapes::transpose(1, 2), exchanged),
-    ("aten::swapaxes_", EXCHANGED, || ResultShapes::transpose(1, 2), exchanged),
-    ("aten::swapdims_", EXCHANGED, || ResultShapes::transpose(1, 2), exchanged),
+    ("aten::transpose_", SWAP_DOC, || ResultShapes::transpose(1, 2), exchanged),
+    ("aten::swapaxes_", SWAP_DOC, || ResultShapes::transpose(1, 2), exchanged),
+    ("aten::swapdims_", SWAP_DOC, || ResultShapes::transpose(1, 2), exchanged),
     (
         "aten::squeeze_.dims",
         "In place: without those of the given dimensions whose size is 1.",
@@ -48,7 +48,7 @@ const IN_PLACE: &[(&str, &str, fn() -> ResultShapes, One)] = &[
     ),
 ];
 
-const EXCHANGED: &str = "In place: two dimensions exchanged.";
+const SWAP_DOC: &str = "In place: two dimensions exchanged.";
 
 fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)

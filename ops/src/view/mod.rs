@@ -34,7 +34,7 @@ fn copying(full: &str) -> (String, String) {
     (format!("{name}_copy"), overload.to_owned())
 }
 
-const COPIED: &str = "A copy of the result of the view operator of the same name.";
+const COPY_DOC: &str = "A copy of the result of the view operator of the same name.";
 
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = single::family().collect();

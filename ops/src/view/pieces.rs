@@ -1,6 +1,6 @@
 //! Views that return several tensors, one table row per operator. The copying variants are derived from the rows.
 
-use super::{COPIED, copying, exact_sample, index_zero, ints};
+use super::{COPY_DOC, copying, exact_sample, index_zero, ints};
 use crate::support::{kernel, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
@@ -185,7 +185,7 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         defs.push(def.with(sample()));
         let (name, overload) = copying(full);
         let out = format!("{overload}_out");
-        let copied = op(&name, &overload, COPIED).if_declared();
+        let copied = op(&name, &overload, COPY_DOC).if_declared();
         let copied = if overload.is_empty() { copied } else { copied.out(&out) };
         let own = sample().not_differentiable();
         defs.extend(copied.facts(move |d| d.with(own.clone())).list(copies));

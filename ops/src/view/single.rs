@@ -1,6 +1,6 @@
 //! Views that return one tensor, one table row per operator. The copying variants are derived from the rows.
 
-use super::{COPIED, One, copying, exact_sample, index_zero, ints};
+use super::{COPY_DOC, One, copying, exact_sample, index_zero, ints};
 use crate::pointwise::conj;
 use crate::support::{fresh, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
@@ -505,7 +505,7 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
 }
 
 /// Views whose copying variants support more cases than the view.
-const BEYOND: &[(&str, One)] = &[("aten::view", reshaped)];
+const MORE_GENERAL_COPIES: &[(&str, One)] = &[("aten::view", reshaped)];
 
 fn reshaped(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?)
@@ -527,10 +527,10 @@ fn views(row: &'static Row) -> Vec<OpDef> {
         let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(dtype());
         defs.push(def.with(fresh(row.run)).with(sample()));
         let (name, overload) = copying(full);
-        let copy = op(&name, &overload, COPIED).if_declared().facts(facts);
+        let copy = op(&name, &overload, COPY_DOC).if_declared().facts(facts);
         let out = format!("{overload}_out");
         let copy = if overload.is_empty() { copy } else { copy.out(&out) };
-        let run = BEYOND.iter().find(|(name, _)| *name == full).map_or(row.run, |(_, run)| *run);
+        let run = MORE_GENERAL_COPIES.iter().find(|(name, _)| *name == full).map_or(row.run, |(_, run)| *run);
         defs.extend(copy.one(move |cx| Ok(run(cx)?.clone_contiguous()?)));
     }
     defs

@@ -6,7 +6,7 @@
 //! `FLAMBEAU_TRIALS` sets the rounds per operator, `FLAMBEAU_OPS` selects operators by a substring of the name,
 //! `FLAMBEAU_SEED` is the seed.
 
-use flambeau_exec::soundness::{self, Forecast};
+use flambeau_exec::soundness::{self, Prediction};
 use flambeau_exec::{Gen, Host, Kernel};
 use flambeau_ir::schema::{FunctionSchema, accepts_types};
 use flambeau_ir::types::NoClasses;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 fn offence(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Option<String> {
     let schema: &FunctionSchema = registry.schema(id);
     let kernel = registry.facet::<Kernel>(id)?;
-    let forecasts = || [Forecast::of_all(registry, id, args), Forecast::of_part(registry, id, args, g)];
+    let forecasts = || [Prediction::of_all(registry, id, args), Prediction::of_part(registry, id, args, g)];
     let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
         return Some("its shape rule panics".to_owned());
     };

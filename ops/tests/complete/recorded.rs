@@ -1,6 +1,6 @@
 //! Replays results recorded from PyTorch by `tests/oracle/builtins.py`.
 
-use flambeau_exec::soundness::Forecast;
+use flambeau_exec::soundness::Prediction;
 use flambeau_exec::{Gen, Host, Kernel};
 use flambeau_ir::types::parse_ir_type;
 use flambeau_ir::value::{Dict, IValue, Str};
@@ -165,8 +165,8 @@ fn replay(registry: &Registry, id: OpId, kernel: &Kernel, args: &str) -> (String
     let defaults = schema.args.iter().skip(given).filter_map(|a| a.default.clone());
     args.extend(defaults);
     let mut source = Gen::from_seed(given as u64);
-    let parts = (0..2).map(|_| Forecast::of_part(registry, id, &args, &mut source));
-    let forecasts: Vec<Forecast> = parts.chain([Forecast::of_all(registry, id, &args)]).collect();
+    let parts = (0..2).map(|_| Prediction::of_part(registry, id, &args, &mut source));
+    let forecasts: Vec<Prediction> = parts.chain([Prediction::of_all(registry, id, &args)]).collect();
     // A kernel may take its arguments; containers are shared with these copies.
     let kept: Vec<IValue> = args[..given].to_vec();
     match kernel.call_on(schema, &mut args, &mut Host::quiet()) {

@@ -15,8 +15,8 @@ use crate::simd::{self, InstructionSets, Isa, Multiversioned, isa};
 /// can be in flight.
 pub(super) const WIDTH: usize = 256;
 /// The same number of AVX-512 vectors, in bytes.
-pub(super) const WIDE: usize = 512;
-const _: () = assert!(WIDE / 4 <= TAIL);
+pub(super) const WIDE_BYTES: usize = 512;
+const _: () = assert!(WIDE_BYTES / 4 <= TAIL);
 
 /// One input channel with its kernels and optionally the bias of each.
 pub(super) struct Depthwise<'a, T> {
@@ -34,7 +34,7 @@ impl<T: Multiply> Depthwise<'_, T> {
     pub(super) fn put(self) {
         if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::All) } && isa() == Isa::Avx512
         {
-            simd::run(By::<T, WIDE>(self));
+            simd::run(By::<T, WIDE_BYTES>(self));
         } else {
             simd::run(By::<T, WIDTH>(self));
         }
@@ -47,13 +47,13 @@ struct By<'a, T, const WIDTH: usize>(Depthwise<'a, T>);
 impl<T: Multiply, const WIDTH: usize> Multiversioned for By<'_, T, WIDTH> {
     type Output = ();
     const SETS: InstructionSets =
-        if WIDTH == WIDE { InstructionSets::Only(Isa::Avx512) } else { InstructionSets::two(T::DTYPE) };
+        if WIDTH == WIDE_BYTES { InstructionSets::Only(Isa::Avx512) } else { InstructionSets::two(T::DTYPE) };
 
     #[inline(always)]
     fn run(self) {
         match (WIDTH, size_of::<T>()) {
-            (WIDE, 4) => self.0.by::<{ WIDE / 4 }>(),
-            (WIDE, _) => self.0.by::<{ WIDE / 8 }>(),
+            (WIDE_BYTES, 4) => self.0.by::<{ WIDE_BYTES / 4 }>(),
+            (WIDE_BYTES, _) => self.0.by::<{ WIDE_BYTES / 8 }>(),
             (_, 8..) => self.0.by::<{ self::WIDTH / 8 }>(),
             _ => self.0.by::<{ self::WIDTH / 4 }>(),
         }

@@ -41,7 +41,7 @@ impl Block {
     }
 
     /// Returns the index of the superdiagonal element between positions `i` and `i + 1`.
-    fn beside(self, i: usize) -> usize {
+    fn off_diagonal_index(self, i: usize) -> usize {
         if self.upwards { self.high - 1 - i } else { self.low + i }
     }
 }
@@ -58,12 +58,12 @@ impl Bidiagonal<'_> {
             return Some(());
         }
         let tolerance = self.precision * self.precision.powf(-0.125).clamp(10.0, 100.0);
-        let negligible = self.negligible(tolerance);
+        let deflation_bound = self.deflation_bound(tolerance);
         let mut left = SWEEPS * n * n * n;
         let mut seen: Option<Block> = None;
         let mut high = n.saturating_sub(1);
         while high > 0 {
-            let low = self.split(high, negligible);
+            let low = self.split(high, deflation_bound);
             if low == high {
                 high -= 1;
                 continue;
@@ -87,8 +87,8 @@ impl Bidiagonal<'_> {
             } else {
                 self.shifted_sweep(block, shift);
             }
-            let end = block.beside(block.last() - 1);
-            if self.above[end].abs() <= negligible {
+            let end = block.off_diagonal_index(block.last() - 1);
+            if self.above[end].abs() <= deflation_bound {
                 self.above[end] = 0.0;
             }
         }
@@ -102,7 +102,7 @@ impl Bidiagonal<'_> {
     }
 
     /// Returns the bound below which a superdiagonal element has no noticeable effect on any singular value.
-    fn negligible(&self, tolerance: f64) -> f64 {
+    fn deflation_bound(&self, tolerance: f64) -> f64 {
         let n = self.diagonal.len() as f64;
         let mut mu = self.diagonal.first().map_or(0.0, |d| d.abs());
         let mut least = mu;
@@ -117,8 +117,8 @@ impl Bidiagonal<'_> {
     }
 
     /// Returns the first row of the block that ends at `high`.
-    fn split(&mut self, high: usize, negligible: f64) -> usize {
-        match (0..high).rev().find(|&i| self.above[i].abs() <= negligible) {
+    fn split(&mut self, high: usize, deflation_bound: f64) -> usize {
+        match (0..high).rev().find(|&i| self.above[i].abs() <= deflation_bound) {
             Some(i) => {
                 self.above[i] = 0.0;
                 i + 1
@@ -131,7 +131,7 @@ impl Bidiagonal<'_> {
     /// to zero instead.
     fn smallest(&mut self, block: Block, tolerance: f64) -> Option<f64> {
         let last = block.last();
-        let end = block.beside(last - 1);
+        let end = block.off_diagonal_index(last - 1);
         if self.above[end].abs() <= tolerance * self.diagonal[block.at(last)].abs() {
             self.above[end] = 0.0;
             return None;
@@ -139,9 +139,9 @@ impl Bidiagonal<'_> {
         let mut mu = self.diagonal[block.at(0)].abs();
         let mut least = mu;
         for i in 0..last {
-            let e = self.above[block.beside(i)].abs();
+            let e = self.above[block.off_diagonal_index(i)].abs();
             if e <= tolerance * mu {
-                self.above[block.beside(i)] = 0.0;
+                self.above[block.off_diagonal_index(i)] = 0.0;
                 return None;
             }
             mu = self.diagonal[block.at(i + 1)].abs() * (mu / (mu + e));
@@ -160,7 +160,8 @@ impl Bidiagonal<'_> {
             return 0.0;
         }
         let f = self.diagonal[block.at(last - 1)];
-        let shift = smaller_of_pair(f, self.above[block.beside(last - 1)], self.diagonal[block.at(last)]);
+        let shift =
+            smaller_of_pair(f, self.above[block.off_diagonal_index(last - 1)], self.diagonal[block.at(last)]);
         let start = self.diagonal[block.at(0)].abs();
         if start > 0.0 && (shift / start).powi(2) < self.precision { 0.0 } else { shift }
     }
@@ -184,9 +185,9 @@ impl Bidiagonal<'_> {
         let (mut c, mut old_c, mut old_s) = (1.0, 1.0, 0.0);
         for i in 0..last {
             let (p, q) = (block.at(i), block.at(i + 1));
-            let (cos, sin, r) = keeping_sign(self.diagonal[p] * c, self.above[block.beside(i)]);
+            let (cos, sin, r) = keeping_sign(self.diagonal[p] * c, self.above[block.off_diagonal_index(i)]);
             if i > 0 {
-                self.above[block.beside(i - 1)] = old_s * r;
+                self.above[block.off_diagonal_index(i - 1)] = old_s * r;
             }
             c = cos;
             (old_c, old_s, self.diagonal[p]) = keeping_sign(old_c * r, self.diagonal[q] * sin);
@@ -194,7 +195,7 @@ impl Bidiagonal<'_> {
         }
         let h = self.diagonal[block.at(last)] * c;
         self.diagonal[block.at(last)] = h * old_c;
-        self.above[block.beside(last - 1)] = h * old_s;
+        self.above[block.off_diagonal_index(last - 1)] = h * old_s;
     }
 
     /// Runs a QR step with a shift: a bulge is chased from one end to the other.
@@ -202,12 +203,12 @@ impl Bidiagonal<'_> {
         let last = block.last();
         let start = self.diagonal[block.at(0)];
         let mut f = (start.abs() - shift) * (1f64.copysign(start) + shift / start);
-        let mut g = self.above[block.beside(0)];
+        let mut g = self.above[block.off_diagonal_index(0)];
         for i in 0..last {
-            let (p, q, e) = (block.at(i), block.at(i + 1), block.beside(i));
+            let (p, q, e) = (block.at(i), block.at(i + 1), block.off_diagonal_index(i));
             let (c1, s1, r) = keeping_sign(f, g);
             if i > 0 {
-                self.above[block.beside(i - 1)] = r;
+                self.above[block.off_diagonal_index(i - 1)] = r;
             }
             f = c1 * self.diagonal[p] + s1 * self.above[e];
             self.above[e] = c1 * self.above[e] - s1 * self.diagonal[p];
@@ -218,13 +219,13 @@ impl Bidiagonal<'_> {
             f = c2 * self.above[e] + s2 * self.diagonal[q];
             self.diagonal[q] = c2 * self.diagonal[q] - s2 * self.above[e];
             if i + 1 < last {
-                let next = block.beside(i + 1);
+                let next = block.off_diagonal_index(i + 1);
                 g = s2 * self.above[next];
                 self.above[next] *= c2;
             }
             self.rotate_both(block, i, (c1, s1), (c2, s2));
         }
-        self.above[block.beside(last - 1)] = f;
+        self.above[block.off_diagonal_index(last - 1)] = f;
     }
 
     /// Makes a block of two rows diagonal.

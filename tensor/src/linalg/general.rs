@@ -56,7 +56,7 @@ fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
         let norm = (0..n).map(|i| out[(i, k)].square()).sum::<f64>().sqrt();
         (0..n).for_each(|i| out[(i, k)] = out[(i, k)].scale(1.0 / norm));
         if values[k].im > 0.0 {
-            straighten(&mut out, k, precision);
+            normalize_phase(&mut out, k, precision);
             (0..n).for_each(|i| out[(i, k + 1)] = out[(i, k)].conj());
         }
     }
@@ -65,7 +65,7 @@ fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
 
 /// Multiplies a column by a phase so that its largest element is real. The remaining choice of sign is that of
 /// PyTorch's LAPACK, where f32 and f64 differ.
-fn straighten(m: &mut Matrix<C>, column: usize, precision: f64) {
+fn normalize_phase(m: &mut Matrix<C>, column: usize, precision: f64) {
     let largest = (1..m.rows)
         .fold(0, |best, i| if m[(i, column)].square() > m[(best, column)].square() { i } else { best });
     let z = m[(largest, column)];

@@ -27,14 +27,19 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
     });
     let by = scaling(h.data.iter().fold(0.0, |m: f64, x| m.max(x.size1())));
     h = h.scaled(F::real(by));
-    let (mut diagonal, mut beside, reflections) = tridiagonal(h);
+    let (mut diagonal, mut off_diagonal_index, reflections) = tridiagonal(h);
     if upper {
         diagonal.reverse();
-        beside.reverse();
+        off_diagonal_index.reverse();
     }
     let mut vectors = Matrix::identity(n, n);
-    Tridiagonal { diagonal: &mut diagonal, beside: &mut beside, vectors: &mut vectors, precision }
-        .diagonalize()?;
+    Tridiagonal {
+        diagonal: &mut diagonal,
+        off_diagonal_index: &mut off_diagonal_index,
+        vectors: &mut vectors,
+        precision,
+    }
+    .diagonalize()?;
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| diagonal[i].total_cmp(&diagonal[j]));
     let values = order.iter().map(|&i| diagonal[i] / by).collect();
@@ -50,14 +55,14 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
 #[expect(clippy::type_complexity, reason = "three parts of one reduction, taken apart at once")]
 fn tridiagonal<F: Field>(mut h: Matrix<F>) -> (Vec<f64>, Vec<f64>, Vec<(F, Vec<F>)>) {
     let n = h.rows;
-    let (mut beside, mut reflections) = (Vec::new(), Vec::new());
+    let (mut off_diagonal_index, mut reflections) = (Vec::new(), Vec::new());
     for step in 0..n.saturating_sub(1) {
         let from = step + 1;
         let below = (from + 1..n).map(|i| h[(i, step)].square()).sum::<f64>().sqrt();
         let (beta, tau, divisor) = reflector(h[(from, step)], below);
         let mut v: Vec<F> = (from..n).map(|i| h[(i, step)] / divisor).collect();
         v[0] = F::ONE;
-        beside.push(beta);
+        off_diagonal_index.push(beta);
         // `x = A v`, and `A - v w* - w v*` with `w = tau x - |tau|²/2 (v* x) v` is the matrix between the reflections.
         let mut x = vec![F::ZERO; n - from];
         products(&h, from..n, from, &v, &mut x);
@@ -67,13 +72,13 @@ fn tridiagonal<F: Field>(mut h: Matrix<F>) -> (Vec<f64>, Vec<f64>, Vec<(F, Vec<F
         subtract_both(&mut h, from, &v, &w);
         reflections.push((tau, v));
     }
-    ((0..n).map(|i| h[(i, i)].re()).collect(), beside, reflections)
+    ((0..n).map(|i| h[(i, i)].re()).collect(), off_diagonal_index, reflections)
 }
 
 /// A tridiagonal matrix that is being made diagonal; eigenvectors are rows.
 struct Tridiagonal<'a> {
     diagonal: &'a mut [f64],
-    beside: &'a mut [f64],
+    off_diagonal_index: &'a mut [f64],
     vectors: &'a mut Matrix<f64>,
     precision: f64,
 }
@@ -94,7 +99,7 @@ impl Walk {
     }
 
     /// Returns the index of the off-diagonal element between `at` and the next position.
-    fn beside(self, at: usize) -> usize {
+    fn off_diagonal_index(self, at: usize) -> usize {
         if self.down { at } else { at - 1 }
     }
 
@@ -111,7 +116,7 @@ impl Tridiagonal<'_> {
         while start < n {
             let end = (start..n - 1).find(|&i| self.splits(i)).unwrap_or(n - 1);
             if end + 1 < n {
-                self.beside[end] = 0.0;
+                self.off_diagonal_index[end] = 0.0;
             }
             let down = self.diagonal[end].abs() >= self.diagonal[start].abs();
             let (from, to) = if down { (start, end) } else { (end, start) };
@@ -124,7 +129,7 @@ impl Tridiagonal<'_> {
     /// Returns whether the off-diagonal element between rows `i` and `i + 1` is negligible.
     fn splits(&self, i: usize) -> bool {
         let product = self.diagonal[i].abs().sqrt() * self.diagonal[i + 1].abs().sqrt();
-        self.beside[i] == 0.0 || self.beside[i].abs() <= product * self.precision
+        self.off_diagonal_index[i] == 0.0 || self.off_diagonal_index[i].abs() <= product * self.precision
     }
 
     /// Isolates the eigenvalues of a block one after the other.
@@ -137,10 +142,10 @@ impl Tridiagonal<'_> {
             let converged = (0..length).find(|&i| {
                 let (p, q) = (walk.ahead(at, i), walk.ahead(at, i + 1));
                 let bound = small * self.diagonal[p].abs() * self.diagonal[q].abs() + f64::MIN_POSITIVE;
-                self.beside[walk.beside(p)].powi(2) <= bound
+                self.off_diagonal_index[walk.off_diagonal_index(p)].powi(2) <= bound
             });
             if let Some(i) = converged {
-                self.beside[walk.beside(walk.ahead(at, i))] = 0.0;
+                self.off_diagonal_index[walk.off_diagonal_index(walk.ahead(at, i))] = 0.0;
             }
             let done = match converged.unwrap_or(length) {
                 0 => 1,
@@ -164,28 +169,29 @@ impl Tridiagonal<'_> {
 
     /// Computes both eigenvalues of the two rows from `at` on.
     fn pair(&mut self, walk: Walk, at: usize) {
-        let low = walk.beside(at);
-        let of = Pair::of(self.diagonal[low], self.beside[low], self.diagonal[low + 1]);
+        let low = walk.off_diagonal_index(at);
+        let of = Pair::of(self.diagonal[low], self.off_diagonal_index[low], self.diagonal[low + 1]);
         rotate(self.vectors, low, low + 1, of.cos, of.sin);
-        (self.diagonal[low], self.beside[low], self.diagonal[low + 1]) = (of.larger, 0.0, of.smaller);
+        (self.diagonal[low], self.off_diagonal_index[low], self.diagonal[low + 1]) =
+            (of.larger, 0.0, of.smaller);
     }
 
     /// Runs one implicit step from the position `far` after `at` back to `at`.
     fn step(&mut self, walk: Walk, at: usize, far: usize) {
         let p = self.diagonal[at];
-        let e = self.beside[walk.beside(at)];
+        let e = self.off_diagonal_index[walk.off_diagonal_index(at)];
         let slope = (self.diagonal[walk.ahead(at, 1)] - p) / (2.0 * e);
         let shift = e / (slope + slope.hypot(1.0).copysign(slope));
         let mut g = self.diagonal[walk.ahead(at, far)] - p + shift;
         let (mut s, mut c, mut p) = (1.0, 1.0, 0.0);
         for i in (0..far).rev() {
             let (near, next) = (walk.ahead(at, i), walk.ahead(at, i + 1));
-            let e = self.beside[walk.beside(near)];
+            let e = self.off_diagonal_index[walk.off_diagonal_index(near)];
             let (f, b) = (s * e, c * e);
             let r;
             (c, s, r) = mostly_positive(g, f);
             if i + 1 < far {
-                self.beside[walk.beside(next)] = r;
+                self.off_diagonal_index[walk.off_diagonal_index(next)] = r;
             }
             g = self.diagonal[next] - p;
             let r = (self.diagonal[near] - g) * s + 2.0 * c * b;
@@ -195,7 +201,7 @@ impl Tridiagonal<'_> {
             rotate(self.vectors, next, near, c, s);
         }
         self.diagonal[at] -= p;
-        self.beside[walk.beside(at)] = g;
+        self.off_diagonal_index[walk.off_diagonal_index(at)] = g;
     }
 }
 

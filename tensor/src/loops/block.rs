@@ -19,7 +19,7 @@ use crate::element::Element;
 use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// Elements per group if an element has four or more bytes.
-pub(super) const WIDE: usize = 16;
+pub(super) const GROUP_LEN: usize = 16;
 /// Elements per group for smaller elements.
 pub(super) const NARROW: usize = 64;
 
@@ -114,11 +114,11 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
 pub(super) struct BlockKernel<'a> {
     /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
     rows: &'static [(usize, usize)],
-    f: &'a (dyn Untyped + 'a),
+    f: &'a (dyn TypedCode + 'a),
 }
 
 /// The typed code of a [`BlockKernel`].
-pub(super) trait Untyped: Sync {
+pub(super) trait TypedCode: Sync {
     /// Computes `n` elements of the result.
     ///
     /// # Safety
@@ -128,7 +128,7 @@ pub(super) trait Untyped: Sync {
 }
 
 /// Typed code, with the sizes and alignments of its elements in bytes.
-pub(super) trait Typed: Untyped {
+pub(super) trait Typed: TypedCode {
     /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
     const ROWS: &'static [(usize, usize)];
 }
@@ -203,7 +203,7 @@ impl<'a> BlockKernel<'a> {
 ///
 /// impl<…> Typed for Binary<A, B, R, F> { … }
 ///
-/// impl<…> Untyped for Binary<A, B, R, F> {
+/// impl<…> TypedCode for Binary<A, B, R, F> {
 ///     unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize) {
 ///         simd::run(BinaryCall { out, inputs, n, f: self.f, elements: PhantomData });
 ///     }
@@ -245,13 +245,13 @@ macro_rules! block_kernel {
             const ROWS: &'static [(usize, usize)] = &[row_of::<R>() $(, row_of::<$type>())+];
         }
 
-        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Untyped for $kernel<$($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> TypedCode for $kernel<$($type,)+ R, F> {
             unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize) {
                 simd::run($call { out, inputs, n, f: self.f, elements: PhantomData::<fn($($type),+) -> R> });
             }
         }
 
-        /// A call of the kernel, made under the contract of [`Untyped::run`].
+        /// A call of the kernel, made under the contract of [`TypedCode::run`].
         struct $call<'a, $($type,)+ R, F> {
             out: *mut u8,
             /// The slice is kept as it is: the compiler would copy the pointers in pairs, and such wide loads stall on
@@ -331,7 +331,7 @@ macro_rules! block_kernel {
             #[inline(always)]
             fn run(self) {
                 let wide = size_of::<R>() >= 4 $(|| size_of::<$type>() >= 4)+;
-                if wide { self.groups::<WIDE>() } else { self.groups::<NARROW>() }
+                if wide { self.groups::<GROUP_LEN>() } else { self.groups::<NARROW>() }
             }
 
             #[inline(always)]
@@ -376,7 +376,7 @@ impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> Typed fo
     const ROWS: &'static [(usize, usize)] = &[row_of::<R>(), row_of::<T>()];
 }
 
-impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> Untyped for Nary<T, R, F> {
+impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> TypedCode for Nary<T, R, F> {
     unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize) {
         let inputs: SmallVec<[&[T::Raw]; 8]> = inputs.iter().map(|row| bytemuck::cast_slice(row)).collect();
         let out = out.cast::<R::Raw>();

@@ -48,7 +48,7 @@ struct Sweep<'a, T: Element> {
 }
 
 /// A function of blocks: a slice per input, and a slice per output to fill.
-type OfBlocks<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
+type BlockFn<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 
 /// Computes `outputs` fresh tensors of the inputs' broadcast shape, block by block.
 ///
@@ -246,7 +246,7 @@ impl<T: Element> Sweep<'_, T> {
         part: Range<usize>,
         outs: &mut [&mut [MaybeUninit<T::Raw>]],
         block: usize,
-        f: OfBlocks<'_, T::Raw>,
+        f: BlockFn<'_, T::Raw>,
     ) {
         let mut buffers = Buffers::<T>::new(&self.sources, block);
         let mut positions: SmallVec<[Position; 2]> = SmallVec::new();

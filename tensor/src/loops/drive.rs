@@ -29,7 +29,7 @@ use crate::threads::{self, GRAIN};
 /// Elements per block.
 pub(super) const BLOCK: usize = 512;
 /// Rows shorter than this are gathered, several to a block.
-pub(super) const SHORT: usize = 32;
+pub(super) const SHORT_ROW: usize = 32;
 
 /// The output of an iteration.
 pub(super) struct Output<'a> {
@@ -146,7 +146,7 @@ pub(super) const FLAT: usize = 4;
 
 /// Makes a fresh row-major tensor of the kernel's results for rows of as many elements, without conversion.
 #[inline]
-pub(super) fn straight(
+pub(super) fn into_fresh_rows(
     layout: Layout,
     dtype: DType,
     inputs: &[&[u8]],
@@ -217,7 +217,7 @@ pub(super) fn in_parts(
 }
 
 /// How an iteration proceeds.
-pub(super) enum Course<'a> {
+pub(super) enum Traversal<'a> {
     /// By a coalesced plan for the output and the inputs.
     Plan(&'a LoopPlan),
     /// Over one row of the output and of inputs of stride 1, or single elements (stride 0).
@@ -232,14 +232,14 @@ pub(super) fn fresh(
     layout: Layout,
     [block, dtype]: [DType; 2],
     inputs: &[Input<'_>],
-    course: &Course<'_>,
+    course: &Traversal<'_>,
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
     let n = layout.numel();
     let whole = match course {
-        Course::Plan(plan) => is_covered(&plan.sizes, &plan.strides[0], n),
-        Course::Flat(_) => true,
+        Traversal::Plan(plan) => is_covered(&plan.sizes, &plan.strides[0], n),
+        Traversal::Flat(_) => true,
     };
     assert!(whole, "invariant: an iteration visits every element of a fresh output");
     let fill = |_: &Layout, out: &mut [MaybeUninit<u8>]| {
@@ -272,13 +272,13 @@ pub(super) fn drive(
     n: usize,
     output: &Output<'_>,
     inputs: &[Input<'_>],
-    course: &Course<'_>,
+    course: &Traversal<'_>,
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<()> {
     match course {
-        Course::Plan(plan) => drive_plan(plan, output, inputs, longest, kernel),
-        Course::Flat(steps) => {
+        Traversal::Plan(plan) => drive_plan(plan, output, inputs, longest, kernel),
+        Traversal::Flat(steps) => {
             drive_flat(n, output, inputs, steps, longest, kernel);
             Ok(())
         }
@@ -495,7 +495,7 @@ fn drive_plan(
         let sizes = inputs.iter().map(|input| input.pack.target_size());
         OperandBlocks::new(std::iter::once(output.unpack.source_size()).chain(sizes), block)
     };
-    if row < SHORT && total > row {
+    if row < SHORT_ROW && total > row {
         let at_once = (block / row).max(1);
         let grain = threads::rows(at_once * row) * at_once;
         return threads::try_split(total / row, grain, |rows| {

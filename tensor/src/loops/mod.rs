@@ -32,9 +32,9 @@ pub use pointwise::{
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("loops/drive.rs BLOCK", drive::BLOCK),
-    Length("loops/drive.rs SHORT", drive::SHORT),
+    Length("loops/drive.rs SHORT_ROW", drive::SHORT_ROW),
     Length("loops/copy.rs TILE", copy::TILE),
-    Length("loops/block.rs WIDE", block::WIDE),
+    Length("loops/block.rs GROUP_LEN", block::GROUP_LEN),
     Length("loops/block.rs NARROW", block::NARROW),
     Length("loops/block.rs SPAN", block::SPAN),
     Product("loops/blockwise.rs PART", blockwise::PART),

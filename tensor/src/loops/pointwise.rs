@@ -13,7 +13,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::block::{self, BlockKernel, Closure, Map};
-use super::drive::{self, BLOCK, Course, FLAT, Input, Output};
+use super::drive::{self, BLOCK, FLAT, Input, Output, Traversal};
 use super::plan::LoopPlan;
 use super::repeat::Repeated;
 use crate::access::{LockSet, Locked, ReadGuards, ReadThree, WriteGuards, Writes};
@@ -93,7 +93,7 @@ pub fn map_in<'a, T: Element>(
     f: impl Map<T, T>,
 ) -> Result<Tensor> {
     let hint = hint.into();
-    let x = &*exactly::<T>(x, hint.dtype)?;
+    let x = &*converted_for::<T>(x, hint.dtype)?;
     let kernel = block::unary::<T, T, _>(f);
     meeting(hint, &[x], T::DTYPE, BlockKernel::new(&kernel))
 }
@@ -121,7 +121,7 @@ pub fn binary_in<'a, T: Element>(
     f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
     let hint = hint.into();
-    let (a, b) = (&*exactly::<T>(a, hint.dtype)?, &*exactly::<T>(b, hint.dtype)?);
+    let (a, b) = (&*converted_for::<T>(a, hint.dtype)?, &*converted_for::<T>(b, hint.dtype)?);
     let kernel = block::binary::<T, T, T, _>(Closure(f));
     meeting(hint, &[a, b], T::DTYPE, BlockKernel::new(&kernel))
 }
@@ -137,7 +137,8 @@ pub fn ternary_in<T: Element>(
     c: &Tensor,
     f: impl Fn(T, T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
-    let (a, b, c) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?, &*exactly::<T>(c, dtype)?);
+    let (a, b, c) =
+        (&*converted_for::<T>(a, dtype)?, &*converted_for::<T>(b, dtype)?, &*converted_for::<T>(c, dtype)?);
     let kernel = block::ternary::<T, T, T, T, _>(Closure(f));
     let out = Out { block: T::DTYPE, dtype };
     fresh(&[a, b, c], &[T::DTYPE; 3], out, usize::MAX, BlockKernel::new(&kernel))
@@ -166,13 +167,13 @@ pub fn test_in<T: Element>(
     b: &Tensor,
     f: impl Fn(T, T) -> bool + Copy + Sync,
 ) -> Result<Tensor> {
-    let (a, b) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?);
+    let (a, b) = (&*converted_for::<T>(a, dtype)?, &*converted_for::<T>(b, dtype)?);
     binary::<T, T, bool>(a, b, f)
 }
 
 /// Returns the tensor in a form that loops over `T` can read: converted to `dtype` unless it has this dtype or `T` is
 /// it.
-fn exactly<T: Element>(x: &Tensor, dtype: DType) -> Result<Cow<'_, Tensor>> {
+fn converted_for<T: Element>(x: &Tensor, dtype: DType) -> Result<Cow<'_, Tensor>> {
     debug_assert!(dtype == T::DTYPE || dtype.carrier() == T::DTYPE, "invariant: the type carries the dtype");
     let as_is = x.dtype() == dtype || dtype == T::DTYPE;
     Ok(if as_is { Cow::Borrowed(x) } else { Cow::Owned(x.to_dtype(dtype)?) })
@@ -387,11 +388,11 @@ impl<'a> Plain<'a> {
         if self.inputs < 3 {
             let guards = ReadGuards::new(&x.storage, &y.storage);
             let rows = [guards.bytes(x, a), guards.bytes(y, b)];
-            return drive::straight(layout, dtype, &rows[..self.inputs], kernel);
+            return drive::into_fresh_rows(layout, dtype, &rows[..self.inputs], kernel);
         }
         let guards = ReadThree::new(self.metas.map(|meta| &meta.storage));
         let rows = [guards.bytes(x, a), guards.bytes(y, b), guards.bytes(z, c)];
-        drive::straight(layout, dtype, &rows, kernel)
+        drive::into_fresh_rows(layout, dtype, &rows, kernel)
     }
 }
 
@@ -457,7 +458,7 @@ fn fresh(
     if metas.len() <= FLAT
         && let Some(lead) = flat(&layouts)
     {
-        let (layout, course) = (lead.to_contiguous(), Course::Flat(flat_steps(&layouts, lead.numel())));
+        let (layout, course) = (lead.to_contiguous(), Traversal::Flat(flat_steps(&layouts, lead.numel())));
         return fresh_walked(inputs, &metas, blocks, out, layout, &course, longest, kernel);
     }
     if longest == usize::MAX
@@ -470,18 +471,18 @@ fn fresh(
     let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
     plan.insert_first(&layout);
     plan.coalesce();
-    if let Some(crosswise_input) = crosswise(&plan, &metas) {
+    if let Some(crosswise_input) = transposed_input(&plan, &metas) {
         let copy = inputs[crosswise_input].clone_contiguous()?;
         let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
         inputs[crosswise_input] = &copy;
         return fresh(&inputs, blocks, out, longest, kernel);
     }
-    fresh_walked(inputs, &metas, blocks, out, layout, &Course::Plan(&plan), longest, kernel)
+    fresh_walked(inputs, &metas, blocks, out, layout, &Traversal::Plan(&plan), longest, kernel)
 }
 
 /// Returns the index of an input that the iteration would read across its cache lines instead of along them. If it is
 /// large, a transposed copy pays.
-fn crosswise(plan: &LoopPlan, metas: &[&Meta]) -> Option<usize> {
+fn transposed_input(plan: &LoopPlan, metas: &[&Meta]) -> Option<usize> {
     if plan.sizes.len() < 2 || plan.sizes[0] < 16 {
         return None;
     }
@@ -500,7 +501,7 @@ fn fresh_walked(
     blocks: &[DType],
     out: Out,
     layout: Layout,
-    course: &Course<'_>,
+    course: &Traversal<'_>,
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
@@ -600,12 +601,12 @@ fn into(
     all.extend_from_slice(&layouts);
     let mut plan = None;
     let course = if layouts.len() <= FLAT && flat(&all).is_some() {
-        Course::Flat(flat_steps(&layouts, target.layout.numel()))
+        Traversal::Flat(flat_steps(&layouts, target.layout.numel()))
     } else {
         let plan = plan.insert(LoopPlan::new(target.layout.sizes().into(), &layouts));
         plan.insert_first(&target.layout);
         plan.coalesce();
-        Course::Plan(plan)
+        Traversal::Plan(plan)
     };
     let mut set = LockSet::new();
     set.write(&target.storage);

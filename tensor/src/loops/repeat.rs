@@ -18,7 +18,7 @@ use crate::threads;
 
 /// How the shorter input repeats along the longer one.
 #[derive(Clone, Copy)]
-enum Along {
+enum Repetition {
     /// The shorter input is a row: the trailing dimensions of the longer one.
     Rows,
     /// The shorter input has one element per row: the leading dimensions of the longer one, the others of size 1.
@@ -31,7 +31,7 @@ pub(super) struct Repeated<'a> {
     dtypes: [DType; 2],
     /// Index of the shorter input.
     short: usize,
-    along: Along,
+    along: Repetition,
 }
 
 impl<'a> Repeated<'a> {
@@ -48,11 +48,11 @@ impl<'a> Repeated<'a> {
         let (sizes, lead) = (less.sizes(), long.rank() - less.rank());
         let ones = sizes.iter().take_while(|s| **s == 1).count();
         let along = if sizes[ones..] == long.sizes()[lead + ones..] {
-            Along::Rows
+            Repetition::Rows
         } else {
             let kept = sizes.iter().rposition(|s| *s != 1).map_or(0, |last| last + 1);
             let first = lead == 0 && sizes[..kept] == long.sizes()[..kept];
-            first.then_some(Along::Elements)?
+            first.then_some(Repetition::Elements)?
         };
         Some(Repeated { metas, dtypes, short, along })
     }
@@ -68,8 +68,8 @@ impl<'a> Repeated<'a> {
         let (n, less) = (layout.numel(), self.metas[short].layout.numel());
         // Elements of the longer input per repetition of the shorter one (a row, or a single element).
         let run = match self.along {
-            Along::Rows => less,
-            Along::Elements => n / less,
+            Repetition::Rows => less,
+            Repetition::Elements => n / less,
         };
         let block = (BLOCK / run).clamp(1, n / run) * run;
         let grain = threads::rows(block) * block;
@@ -81,21 +81,21 @@ impl<'a> Repeated<'a> {
                 let end = range.end.min(at + block);
                 // A single element that repeats over a long row is expanded one block at a time. A long row is used in
                 // place.
-                let by_blocks = run > BLOCK && matches!(self.along, Along::Elements);
+                let by_blocks = run > BLOCK && matches!(self.along, Repetition::Elements);
                 let first = at / run;
                 while at < end {
                     let count = if by_blocks { BLOCK.min(end - at) } else { end - at };
                     match self.along {
-                        Along::Rows if run > BLOCK => {}
+                        Repetition::Rows if run > BLOCK => {}
                         // Filled only once, because every block begins with a row.
-                        Along::Rows => {
+                        Repetition::Rows => {
                             while buffer.filled().len() < count * size {
                                 let row = Line::new(shorter, 0, LineLayout::new(size, 1, run));
                                 buffer.push(run * size, |own| pack.fill(row, own));
                             }
                         }
-                        Along::Elements if by_blocks && at > first * run => {}
-                        Along::Elements => {
+                        Repetition::Elements if by_blocks && at > first * run => {}
+                        Repetition::Elements => {
                             buffer.clear();
                             let once = run.min(BLOCK);
                             for i in 0..count.div_ceil(run) {
@@ -107,7 +107,7 @@ impl<'a> Repeated<'a> {
                     }
                     let row = &longer[at * long_size..][..count * long_size];
                     let repeated = match self.along {
-                        Along::Rows if run > BLOCK => &shorter[..count * size],
+                        Repetition::Rows if run > BLOCK => &shorter[..count * size],
                         _ => &buffer.filled()[..count * size],
                     };
                     rest.fill(count, &if short == 1 { [row, repeated] } else { [repeated, row] });

@@ -13,7 +13,7 @@ type C = Complex<f64>;
 const NOT: C = Complex::new(f64::NAN, f64::NAN);
 
 /// Above this bound the square of a number may overflow, and adding one has no effect.
-const HUGE: f64 = 1e150;
+const SQUARE_OVERFLOW_BOUND: f64 = 1e150;
 
 /// Above this bound `e^x` may overflow.
 const EXP_LIMIT: f64 = 709.0;
@@ -86,8 +86,8 @@ pub fn sqrt(z: C) -> C {
     }
     // Scaling by powers of four is undone by powers of two, both exact.
     let (scale, back) = match re.abs().max(im.abs()) {
-        size if size > HUGE => (0.25, 2.0),
-        size if size < 1.0 / HUGE => (2.0_f64.powi(512), 2.0_f64.powi(-256)),
+        size if size > SQUARE_OVERFLOW_BOUND => (0.25, 2.0),
+        size if size < 1.0 / SQUARE_OVERFLOW_BOUND => (2.0_f64.powi(512), 2.0_f64.powi(-256)),
         _ => (1.0, 1.0),
     };
     let (x, y) = (re * scale, im * scale);
@@ -184,7 +184,7 @@ pub fn asinh(z: C) -> C {
     if im.is_nan() {
         return NOT;
     }
-    if re.abs().max(im.abs()) > HUGE {
+    if re.abs().max(im.abs()) > SQUARE_OVERFLOW_BOUND {
         let far = ln(Complex::new(re.abs() / 2.0, im / 2.0)) + 2.0 * LN_2;
         return Complex::new(far.re.copysign(re), im.atan2(re.abs()));
     }
@@ -214,7 +214,7 @@ pub fn acosh(z: C) -> C {
     if re.is_nan() || im.is_nan() {
         return Complex::new(f64::NAN, if re == 0.0 { FRAC_PI_2 } else { f64::NAN });
     }
-    if re.abs().max(im.abs()) > HUGE {
+    if re.abs().max(im.abs()) > SQUARE_OVERFLOW_BOUND {
         return ln(z / 2.0) + 2.0 * LN_2;
     }
     let (less, more) = (sqrt(Complex::new(re - 1.0, im)), sqrt(Complex::new(re + 1.0, im)));
@@ -234,7 +234,7 @@ pub fn atanh(z: C) -> C {
         };
     }
     let (x, y) = (re.abs(), im.abs());
-    if x.max(y) > HUGE {
+    if x.max(y) > SQUARE_OVERFLOW_BOUND {
         let size = (x / 2.0).hypot(y / 2.0);
         return Complex::new((x / size / size / 4.0).copysign(re), FRAC_PI_2.copysign(im));
     }
@@ -285,7 +285,7 @@ pub fn acos(z: C) -> C {
         let turned = asin(z);
         return Complex::new(FRAC_PI_2 - turned.re, -turned.im);
     }
-    if z.re.abs().max(z.im.abs()) > HUGE {
+    if z.re.abs().max(z.im.abs()) > SQUARE_OVERFLOW_BOUND {
         return Complex::new(z.im.abs().atan2(z.re), -asin(z).im);
     }
     let (less, more) = (sqrt(Complex::new(1.0 - z.re, -z.im)), sqrt(Complex::new(1.0 + z.re, z.im)));

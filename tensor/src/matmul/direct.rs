@@ -14,17 +14,17 @@ use super::product::{Multiply, Product};
 use super::target::Target;
 use super::tile::{multiply_columns, pack};
 use super::vector::{Available, Vector};
-use crate::lanes::{FEW, Few, SIDE, Spilled, folded, merge_rows};
+use crate::lanes::{MERGED_ROWS, Spilled, TAIL_LANES, TailLanes, folded, merge_rows};
 use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// Number of multiplications up to which a direct loop is faster than packing, for any shape.
 pub(super) const TINY: usize = 6000;
 /// As [`TINY`], for products with whole tiles and contiguous operands.
-pub(super) const SMALL: usize = 1 << 20;
+pub(super) const SMALL_CONTIGUOUS: usize = 1 << 20;
 
 /// Returns whether a floating-point product of `work` multiplications is faster without packing.
 pub(super) fn is_small<T: Multiply>(p: &Product<'_, T>, work: usize) -> bool {
-    work <= TINY || work <= SMALL && is_tiled(p)
+    work <= TINY || work <= SMALL_CONTIGUOUS && is_tiled(p)
 }
 
 /// Returns whether there are enough rows and columns for tiles.
@@ -41,10 +41,10 @@ pub(super) fn is_tiled_by<T: Multiply>(p: &Product<'_, T>, lanes: usize) -> bool
 /// Rows per tile.
 pub(super) const ROWS: usize = 4;
 /// Lengths of dot products from which on they have more lanes, and from which on each has a loop of its own.
-pub(super) const SHORT: usize = 16;
-pub(super) const LONG: usize = 128;
+pub(super) const FEW_LANES_FROM: usize = 16;
+pub(super) const SEPARATE_LOOPS_FROM: usize = 128;
 /// Columns per tile of one row.
-pub(super) const WIDE: usize = 64;
+pub(super) const ROW_TILE_COLUMNS: usize = 64;
 
 /// Small products in tiles of vectors; only for products that are [`is_tiled_by`] the vector's lanes.
 pub(super) struct Tiled<'a, V: Vector, const R: usize, const N: usize>(pub(super) Product<'a, V::Element>);
@@ -120,7 +120,7 @@ impl<T: Multiply> Multiversioned for ByRows<'_, T> {
             for j in (0..p.n()).step_by(DEPTH) {
                 let sums = &mut buffer[..DEPTH.min(p.n() - j)];
                 sum_up(p.a(), p.b(), i, j, sums);
-                p.to().put_some(i, j, sums);
+                p.to().put_row_part(i, j, sums);
             }
         }
     }
@@ -229,9 +229,9 @@ fn direct_rows<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
     unsafe {
         // A vector times a matrix reads whole cache lines of the matrix.
         if a.rows() == 1 {
-            while j + WIDE <= n {
-                tile::<T, 1, WIDE>(a, (b, j), to, (0, j));
-                j += WIDE;
+            while j + ROW_TILE_COLUMNS <= n {
+                tile::<T, 1, ROW_TILE_COLUMNS>(a, (b, j), to, (0, j));
+                j += ROW_TILE_COLUMNS;
             }
         }
         // Enough sums to hide the latency of an addition, in the available registers: eight vectors.
@@ -371,24 +371,25 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
     let (depth, n) = (b.rows(), b.columns());
     for i in 0..a.rows() {
         let a = a.row(i);
-        for first in (0..n).step_by(SIDE) {
-            let count = SIDE.min(n - first);
-            let mut buffer = [Few([T::ZERO; FEW]); SIDE];
+        for first in (0..n).step_by(MERGED_ROWS) {
+            let count = MERGED_ROWS.min(n - first);
+            let mut buffer = [TailLanes([T::ZERO; TAIL_LANES]); MERGED_ROWS];
             let buffer = &mut buffer[..count];
             // Long dot products use many lanes, short ones are computed several at a time. Both have enough sums to
             // hide the latency of an addition.
             let lanes = match depth {
-                0..SHORT => several::<T, { FEW / 2 }>(a, b, first, buffer),
-                SHORT..LONG => several::<T, FEW>(a, b, first, buffer),
+                0..FEW_LANES_FROM => several::<T, { TAIL_LANES / 2 }>(a, b, first, buffer),
+                FEW_LANES_FROM..SEPARATE_LOOPS_FROM => several::<T, TAIL_LANES>(a, b, first, buffer),
                 _ => {
                     for (c, few) in buffer.iter_mut().enumerate() {
-                        let Spilled([lanes]) = Spilled::new(lane_sums::<T, { 4 * FEW }, 1>(a, b, first + c));
+                        let Spilled([lanes]) =
+                            Spilled::new(lane_sums::<T, { 4 * TAIL_LANES }, 1>(a, b, first + c));
                         *few = folded(&lanes, add);
                     }
-                    4 * FEW
+                    4 * TAIL_LANES
                 }
             };
-            let mut sums = [T::ZERO; SIDE];
+            let mut sums = [T::ZERO; MERGED_ROWS];
             let sums = &mut sums[..count];
             merge_rows(sums, buffer, add);
             let whole = depth / lanes * lanes;
@@ -404,7 +405,7 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
                 unsafe { to.put(i, first + 4 * d, four) };
             }
             if !rest.is_empty() {
-                to.put_some(i, first + 4 * fours.len(), rest);
+                to.put_row_part(i, first + 4 * fours.len(), rest);
             }
         }
     }
@@ -416,7 +417,7 @@ fn several<T: Multiply, const LANES: usize>(
     a: &[T],
     b: Matrix<'_, T>,
     first: usize,
-    buffer: &mut [Few<T>],
+    buffer: &mut [TailLanes<T>],
 ) -> usize {
     let mut c = 0;
     while c + 4 <= buffer.len() {
@@ -431,7 +432,7 @@ fn several<T: Multiply, const LANES: usize>(
 }
 
 /// Computes dot products with `N` columns from `first` on, except for the elements that fill no lanes: one sum per lane,
-/// of which there are at most [`FEW`].
+/// of which there are at most [`TAIL_LANES`].
 ///
 /// Loops over arrays, here and in [`lane_sums`]: methods of arrays that take closures are not inlined into functions
 /// that are compiled for an instruction set, and a call per array takes longer than a short product.
@@ -440,11 +441,11 @@ fn dots<T: Multiply, const LANES: usize, const N: usize>(
     a: &[T],
     b: Matrix<'_, T>,
     first: usize,
-    to: &mut [Few<T>],
+    to: &mut [TailLanes<T>],
 ) {
     let lanes = lane_sums::<T, LANES, N>(a, b, first);
     for n in 0..N {
-        let Few(few) = &mut to[n];
+        let TailLanes(few) = &mut to[n];
         for l in 0..LANES {
             few[l] = lanes[n][l];
         }

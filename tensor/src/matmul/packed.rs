@@ -31,7 +31,7 @@ pub(super) const ROWS: usize = 96;
 /// Columns per block that is packed on demand.
 pub(super) const COLUMNS: usize = 192;
 /// Parts begin at multiples of this number, which are whole strips on every processor.
-pub(super) const WHOLE: usize = 96;
+pub(super) const PART_MULTIPLE: usize = 96;
 /// Number of multiplications from which on the cache of prepacked operands is used.
 pub(super) const PREPACK_WORK: usize = 1 << 18;
 
@@ -234,7 +234,7 @@ pub(super) fn packed<T: Multiply>(
         right: prepacked.right.or(right.as_ref()),
     };
     let parts = (m.saturating_mul(n).saturating_mul(k) / PART).clamp(1, PARTS);
-    let grain = m.max(n).div_ceil(parts).next_multiple_of(WHOLE);
+    let grain = m.max(n).div_ceil(parts).next_multiple_of(PART_MULTIPLE);
     to.split(if by_rows { Side::Left } else { Side::Right }, grain, |own, to| {
         let (rows, columns) = if by_rows { (own, 0..n) } else { (0..m, own) };
         part(t, k, [a, b], to, &prepacked, [rows, columns]);
@@ -273,7 +273,7 @@ fn part<T: Multiply>(
                     |range: &Range<usize>, all: &Range<usize>| range.start - all.start..range.end - all.start;
                 let to = whole.part(of(&down, &rows), of(&across, &columns));
                 // SAFETY: the product of the first block of the depth comes first and writes all of the target.
-                let to = if depth.start == 0 { to } else { unsafe { to.onward() } };
+                let to = if depth.start == 0 { to } else { unsafe { to.accumulating() } };
                 t.multiply(Block { left, right, depth: depth.len(), to });
             }
         }
@@ -304,7 +304,7 @@ mod tests {
     use crate::access;
     use crate::dtype::DType;
     use crate::layout::Layout;
-    use crate::matmul::{MatrixMut, Right, addmm, mm, put_product};
+    use crate::matmul::{MatrixMut, RightOperand, addmm, mm, put_product};
     use crate::scalar::Scalar;
     use crate::tensor::Tensor;
 
@@ -392,7 +392,12 @@ mod tests {
             // SAFETY: a product writes every element.
             let c = unsafe {
                 access::make::<f32>(Layout::contiguous(&[m as i64, n as i64]).unwrap(), |c| {
-                    put_product(left(), Right::Packed(tiling, &made), Some(&start), MatrixMut::of(c, n));
+                    put_product(
+                        left(),
+                        RightOperand::Packed(tiling, &made),
+                        Some(&start),
+                        MatrixMut::of(c, n),
+                    );
                 })
             };
             let c = c.unwrap().to_vec::<f32>().unwrap();

@@ -203,7 +203,7 @@ pub(crate) fn tiling<T: Multiply>((m, k, n): (usize, usize, usize)) -> Option<Ti
 fn by_parts<R: Real + Multiply>(p: Product<'_, Complex<R>>) {
     type C<R> = Complex<R>;
     let Product { a, b, to } = p;
-    let (mut to, C { re, im }) = to.begun();
+    let (mut to, C { re, im }) = to.write_addend();
     // Each entry: the part of the result, the parts of the operands, and the factor of their product.
     let terms = [
         (0, 0, 0, re),

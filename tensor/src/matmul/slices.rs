@@ -11,7 +11,7 @@ use crate::access::{Locked, ReadGuards};
 use crate::tensor::Tensor;
 
 /// The right operand of a product.
-pub(crate) enum Right<'a, T> {
+pub(crate) enum RightOperand<'a, T> {
     Matrix(Matrix<'a, T>),
     /// An operand without a matrix in memory, and its tiling.
     Packed(Tiling<T>, &'a dyn StripSource<T>),
@@ -24,7 +24,7 @@ pub(crate) enum Right<'a, T> {
 /// Panics if the sizes do not agree.
 pub(crate) fn put_product<T: Multiply>(
     (a, left): (Matrix<'_, T>, Option<&PackedPanels<T>>),
-    b: Right<'_, T>,
+    b: RightOperand<'_, T>,
     start: Option<&[T]>,
     c: MatrixMut<'_, T>,
 ) {
@@ -39,8 +39,8 @@ pub(crate) fn put_product<T: Multiply>(
     };
     let prepacked = PrepackedOperands { left, right: None };
     match b {
-        Right::Matrix(b) => product(Product::new(a, b, to), &prepacked),
-        Right::Packed(tiling, made) => {
+        RightOperand::Matrix(b) => product(Product::new(a, b, to), &prepacked),
+        RightOperand::Packed(tiling, made) => {
             packed(tiling, [Operand::Strided(a), Operand::Packed(made)], to, &prepacked);
         }
     }

@@ -110,19 +110,19 @@ impl<'a, T: Multiply> Target<'a, T> {
     ///
     /// # Safety
     /// Every element of the result has been written.
-    pub(super) unsafe fn onward(self) -> Self {
+    pub(super) unsafe fn accumulating(self) -> Self {
         Target { start: Start::Result, ..self }
     }
 
     /// Writes the addend to the result. Returns the target, and the factor of the product that is to be added to it.
-    pub(super) fn begun(self) -> (Self, T) {
-        let begun = Target { factor: T::ONE, ..self };
-        let nothing = vec![T::ZERO; begun.columns()];
-        for i in 0..begun.rows() {
-            begun.put_some(i, 0, &nothing);
+    pub(super) fn write_addend(self) -> (Self, T) {
+        let write_addend = Target { factor: T::ONE, ..self };
+        let nothing = vec![T::ZERO; write_addend.columns()];
+        for i in 0..write_addend.rows() {
+            write_addend.put_row_part(i, 0, &nothing);
         }
         // SAFETY: the loop above wrote every row.
-        (unsafe { begun.onward() }, self.factor)
+        (unsafe { write_addend.accumulating() }, self.factor)
     }
 
     /// As [`MatrixMut::split`].
@@ -175,7 +175,7 @@ impl<'a, T: Multiply> Target<'a, T> {
                 }
                 Addend::Same(start) => [*start; N],
                 Addend::Row(start) => *start.cast::<[T; N]>(),
-                Addend::Other => return self.put_some(i, j, sums),
+                Addend::Other => return self.put_row_part(i, j, sums),
             };
             let mut row = start;
             for (x, sum) in row.iter_mut().zip(sums) {
@@ -210,7 +210,7 @@ impl<'a, T: Multiply> Target<'a, T> {
                 // SAFETY: a vector consists of `LANES` elements, of which the slice has `left <= LANES`. `sum` outlives
                 // the slice.
                 let sums = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(sum).cast::<T>(), left) };
-                self.put_some(i, j + at, sums);
+                self.put_row_part(i, j + at, sums);
                 continue;
             }
             // SAFETY: pointers: as for `put`, for the `LANES` columns from `j + at` on, which are within `count`.
@@ -232,13 +232,13 @@ impl<'a, T: Multiply> Target<'a, T> {
     /// # Panics
     /// Panics if the result has no such elements.
     #[inline(never)]
-    pub(super) fn put_some(&self, i: usize, j: usize, sums: &[T]) {
+    pub(super) fn put_row_part(&self, i: usize, j: usize, sums: &[T]) {
         let inside = i < self.rows() && j + sums.len() <= self.columns();
         assert!(inside || sums.is_empty(), "invariant: a row of sums lies within its result");
         for (q, sum) in sums.iter().enumerate() {
             let to = self.c.element(i, j + q);
             // SAFETY: the assertion above checks that row `i` and column `j + q` belong to the result, whose sizes the
-            // start has. With `Start::Result` the result was written (contract of `onward`), and is read before it is
+            // start has. With `Start::Result` the result was written (contract of `accumulating`), and is read before it is
             // written.
             unsafe {
                 *to = match &self.start {

@@ -25,7 +25,7 @@ use crate::strided::transpose;
 /// enough to hide the latency of an addition, and not more than there are registers (sixteen before AVX-512, then
 /// thirty-two).
 const NARROW: (usize, usize) = (6, 2);
-const WIDE: (usize, usize) = (8, 3);
+const WIDE_TILE: (usize, usize) = (8, 3);
 /// Elements of the depth that are transposed at a time: at least a cache line.
 const DEPTH: usize = 16;
 
@@ -156,20 +156,20 @@ impl<T: Multiply> Tiling<T> {
 const fn tiling<T: Registers>() -> Tiling<T> {
     Tiling {
         strip: |side| match (side, isa()) {
-            (Side::Left, Isa::Avx512) => WIDE.0,
-            (Side::Right, Isa::Avx512) => WIDE.1 * T::Avx512::LANES,
+            (Side::Left, Isa::Avx512) => WIDE_TILE.0,
+            (Side::Right, Isa::Avx512) => WIDE_TILE.1 * T::Avx512::LANES,
             (Side::Left, _) => NARROW.0,
             (Side::Right, Isa::Avx2) => NARROW.1 * T::Avx2::LANES,
             (Side::Right, Isa::Baseline) => NARROW.1 * T::Baseline::LANES,
         },
         run: |job| match isa() {
-            Isa::Avx512 => simd::run(Shaped::<T::Avx512, { WIDE.0 }, { WIDE.1 }>(job)),
+            Isa::Avx512 => simd::run(Shaped::<T::Avx512, { WIDE_TILE.0 }, { WIDE_TILE.1 }>(job)),
             Isa::Avx2 => simd::run(Shaped::<T::Avx2, { NARROW.0 }, { NARROW.1 }>(job)),
             Isa::Baseline => simd::run(Shaped::<T::Baseline, { NARROW.0 }, { NARROW.1 }>(job)),
         },
         small: |p| match isa() {
             Isa::Avx512 if is_tiled_by(&p, T::Avx512::LANES) => {
-                simd::run(Tiled::<T::Avx512, { WIDE.0 }, { WIDE.1 }>(p))
+                simd::run(Tiled::<T::Avx512, { WIDE_TILE.0 }, { WIDE_TILE.1 }>(p))
             }
             _ => direct(p),
         },

@@ -230,9 +230,9 @@ pub fn average(x: &Tensor, space: usize, windows: &Windows, divisor: Divisor<'_>
     let [_, d, h, w] = planes(&x, space);
     let out = Tensor::zeros(&sizes, x.dtype())?;
     match x.dtype() {
-        DType::I64 => averages::<i64, i64, _>(&out, &x, windows, [d, h, w], divisor, Whole),
+        DType::I64 => averages::<i64, i64, _>(&out, &x, windows, [d, h, w], divisor, IntegerPooling),
         dtype => dispatch!(floats, dtype, "avg_pool2d", T => {
-            averages::<T, <T as Float>::Acc, _>(&out, &x, windows, [d, h, w], divisor, Parts)
+            averages::<T, <T as Float>::Acc, _>(&out, &x, windows, [d, h, w], divisor, FloatPooling)
         }),
     }?;
     Ok(out)
@@ -246,12 +246,12 @@ trait Mean<T: Element, A>: Take<T::Raw, A> {
 
 /// Integers; quotients are truncated.
 #[derive(Clone, Copy)]
-struct Whole;
+struct IntegerPooling;
 /// Floats, in the type that they compute in.
 #[derive(Clone, Copy)]
-struct Parts;
+struct FloatPooling;
 
-impl Take<i64, i64> for Whole {
+impl Take<i64, i64> for IntegerPooling {
     const SETS: InstructionSets = InstructionSets::One;
     #[inline(always)]
     fn take(self, result: &mut i64, element: i64) {
@@ -259,7 +259,7 @@ impl Take<i64, i64> for Whole {
     }
 }
 
-impl Mean<i64, i64> for Whole {
+impl Mean<i64, i64> for IntegerPooling {
     fn finish(self, sums: &[i64], by: &[i64], out: &mut [i64]) {
         out.iter_mut()
             .zip(sums.iter().zip(by))
@@ -267,9 +267,9 @@ impl Mean<i64, i64> for Whole {
     }
 }
 
-impl<R: Copy, A: Real> Take<R, A> for Parts
+impl<R: Copy, A: Real> Take<R, A> for FloatPooling
 where
-    R: Widen<A>,
+    R: WidenRaw<A>,
 {
     const SETS: InstructionSets = InstructionSets::two(A::DTYPE);
     #[inline(always)]
@@ -279,18 +279,18 @@ where
 }
 
 /// Widens the raw form of a float to the type that it computes in.
-trait Widen<A> {
+trait WidenRaw<A> {
     fn widen(self) -> A;
 }
 
-impl<R: Element<Raw = R> + Float<Acc = A>, A: Real> Widen<A> for R {
+impl<R: Element<Raw = R> + Float<Acc = A>, A: Real> WidenRaw<A> for R {
     #[inline(always)]
     fn widen(self) -> A {
         self.acc()
     }
 }
 
-impl<T: Float<Acc = A> + Element<Raw = T>, A: Real> Mean<T, A> for Parts {
+impl<T: Float<Acc = A> + Element<Raw = T>, A: Real> Mean<T, A> for FloatPooling {
     fn finish(self, sums: &[A], by: &[A], out: &mut [T]) {
         out.iter_mut().zip(sums.iter().zip(by)).for_each(|(out, (sum, n))| *out = T::from_acc(*sum / *n));
     }

@@ -28,11 +28,11 @@ impl<T: Element, F: Reducer<T>> Multiversioned for Runs<'_, T, F> {
         let f = self.reducer;
         let row = |i: usize| &self.span[i * self.step..][..self.n];
         let step = |_, acc, x| f.step(acc, T::from_raw(x));
-        if self.n > SHORT {
+        if self.n > SHORT_ROW {
             return lanes::fold_rows(self.accs, self.n, row, f.identity(), step, |a, b| f.merge(a, b));
         }
         for (i, acc) in self.accs.iter_mut().enumerate() {
-            *acc = short::<T, F>(row(i), f);
+            *acc = fold_short_row::<T, F>(row(i), f);
         }
     }
 }
@@ -55,11 +55,11 @@ pub(super) fn runs<T: Element, F: Reducer<T>>(
 }
 
 /// Rows up to this length are folded without a loop per instruction set: entering it would cost more.
-pub(super) const SHORT: usize = 32;
+pub(super) const SHORT_ROW: usize = 32;
 
 /// Folds a short row in four lanes.
 #[inline(always)]
-fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
+fn fold_short_row<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
     if row.len() <= 4 {
         return row.iter().fold(f.identity(), |acc, x| f.step(acc, T::from_raw(*x)));
     }
@@ -78,8 +78,8 @@ fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
 
 /// Folds a contiguous run.
 pub(super) fn run<T: Element, F: Reducer<T>>(row: &[T::Raw], reducer: F) -> F::Acc {
-    if row.len() <= SHORT {
-        return short::<T, F>(row, reducer);
+    if row.len() <= SHORT_ROW {
+        return fold_short_row::<T, F>(row, reducer);
     }
     let fold = |row: &[T::Raw]| {
         let mut acc = [reducer.identity()];

@@ -28,7 +28,7 @@ pub use walk::fold;
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("reduce/kernel.rs CHUNK", kernel::CHUNK),
-    Length("reduce/kernel.rs SHORT", kernel::SHORT),
+    Length("reduce/kernel.rs SHORT_ROW", kernel::SHORT_ROW),
     Length("reduce/kernel.rs COLUMNS", kernel::COLUMNS),
     Length("reduce/walk.rs BLOCK", walk::BLOCK),
     Length("reduce/walk.rs ROWS", walk::ROWS),

@@ -80,7 +80,7 @@ impl Batch<'_> {
 
     fn of<T: Float>(&self) -> Result<Normalized, KernelError> {
         if self.x.numel() == 0 {
-            return self.of_nothing();
+            return self.empty_input();
         }
         let channels = self.check()?;
         let x = self.x.contiguous()?;
@@ -112,7 +112,7 @@ impl Batch<'_> {
     }
 
     /// Handles an empty input: it has no batch statistics, and running statistics and weights are not read.
-    fn of_nothing(&self) -> Result<Normalized, KernelError> {
+    fn empty_input(&self) -> Result<Normalized, KernelError> {
         if self.training {
             return Err(KernelError::input(format!(
                 "input tensor must have at least one element, but got input_sizes = {:?}",
@@ -147,7 +147,7 @@ impl Batch<'_> {
 }
 
 /// Planes shorter than this are gathered by channel, or processed by broadcasting.
-const SHORT: usize = 16;
+const SHORT_PLANE: usize = 16;
 
 /// Returns mean and variance of each channel over batch and space.
 fn batch_moments<T: Float>(
@@ -156,7 +156,7 @@ fn batch_moments<T: Float>(
     plane: usize,
 ) -> Result<(Vec<f64>, Vec<f64>), KernelError> {
     let batch = x.numel() / (channels * plane).max(1);
-    let gathered = plane < SHORT && batch > 1;
+    let gathered = plane < SHORT_PLANE && batch > 1;
     // Gather the planes of a channel from all images, so that they are contiguous.
     let (x, rows, plane) = if gathered {
         let by_image = x.view(&[batch as i64, channels as i64, plane as i64])?;
@@ -210,7 +210,7 @@ impl<T: Float> Multiversioned for Channel<'_, T> {
 /// Computes `x * scale + shift` with a pair per channel.
 fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Computed {
     let channels = scales.len() as i64;
-    if plane < SHORT {
+    if plane < SHORT_PLANE {
         let column = |values: Vec<T::Acc>| Tensor::from_vec(values, &[channels, 1]);
         let (factors, shifts) = scales.iter().copied().unzip();
         let flat = x.view(&[x.sizes()[0], channels, plane as i64])?;

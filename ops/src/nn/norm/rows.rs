@@ -104,7 +104,7 @@ struct LayerRows<'a, A> {
     affine: Option<(&'a [A], &'a [A])>,
     eps: A,
     /// Means of some rows, followed by inverse standard deviations.
-    stats: SmallVec<[A; 2 * lanes::SIDE]>,
+    stats: SmallVec<[A; 2 * lanes::MERGED_ROWS]>,
 }
 
 impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {

@@ -1,6 +1,6 @@
 //! Weight normalization: norms of slices, and weights scaled to given norms.
 
-use crate::nn::{nothing, ranged};
+use crate::nn::{no_args, ranged};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, ResultShapes};
@@ -52,7 +52,7 @@ pub(super) fn family() -> Vec<OpDef> {
             })
             .one(|cx| norm_except(cx.tensor(0)?, cx.int(1)? as f64, cx.int(2)?)),
     );
-    let pair = || ranged(&[&[3, 4], &[3, 1]], 0.5, 2.0, nothing());
+    let pair = || ranged(&[&[3, 4], &[3, 1]], 0.5, 2.0, no_args());
     defs.extend(
         op("_weight_norm", "", "A weight rescaled to given norms along a dimension.")
             .facts(|d| d.with(ResultShapes::broadcast([0, 1])).with(Dtype::same_as(0)).with(pair()))

@@ -5,7 +5,7 @@
 use std::f64::consts::PI;
 
 /// Argument from which on the modified functions use their asymptotic expansions instead of series.
-const FAR: f64 = 30.0;
+const ASYMPTOTIC_FROM: f64 = 30.0;
 
 /// Returns the function of the first kind, order 0.
 pub fn bessel_j0(x: f64) -> f64 {
@@ -78,26 +78,31 @@ fn falling_series(order: f64, x: f64) -> f64 {
 /// Returns `e^-|x|` times the modified function of the first kind, order 0.
 pub fn i0e(x: f64) -> f64 {
     let x = x.abs();
-    if x > FAR { falling_series(0.0, x) } else { (-x).exp() * rising_series(0.0, x) }
+    if x > ASYMPTOTIC_FROM { falling_series(0.0, x) } else { (-x).exp() * rising_series(0.0, x) }
 }
 
 /// Returns the modified function of the first kind, order 0.
 pub fn i0(x: f64) -> f64 {
     let x = x.abs();
-    if x > FAR { x.exp() * falling_series(0.0, x) } else { rising_series(0.0, x) }
+    if x > ASYMPTOTIC_FROM { x.exp() * falling_series(0.0, x) } else { rising_series(0.0, x) }
 }
 
 /// Returns `e^-|x|` times the modified function of the first kind, order 1.
 pub fn i1e(x: f64) -> f64 {
     let a = x.abs();
-    let size = if a > FAR { falling_series(1.0, a) } else { (-a).exp() * a / 2.0 * rising_series(1.0, a) };
+    let size = if a > ASYMPTOTIC_FROM {
+        falling_series(1.0, a)
+    } else {
+        (-a).exp() * a / 2.0 * rising_series(1.0, a)
+    };
     size.copysign(x)
 }
 
 /// Returns the modified function of the first kind, order 1.
 pub fn i1(x: f64) -> f64 {
     let a = x.abs();
-    let size = if a > FAR { a.exp() * falling_series(1.0, a) } else { a / 2.0 * rising_series(1.0, a) };
+    let size =
+        if a > ASYMPTOTIC_FROM { a.exp() * falling_series(1.0, a) } else { a / 2.0 * rising_series(1.0, a) };
     size.copysign(x)
 }
 
@@ -165,7 +170,7 @@ mod tests {
     #[test]
     fn continuous_where_methods_change() {
         for f in [i0e as fn(f64) -> f64, i1e] {
-            let (a, b) = (f(FAR), f(FAR * (1.0 + 1e-15)));
+            let (a, b) = (f(ASYMPTOTIC_FROM), f(ASYMPTOTIC_FROM * (1.0 + 1e-15)));
             assert!(((a - b) / a).abs() < 1e-13, "{a} {b}");
         }
         assert!((spherical_j0(0.5) - 0.5f64.sin() / 0.5).abs() < 1e-15);

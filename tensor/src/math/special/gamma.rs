@@ -70,7 +70,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if q > 0.0 {
         return zeta_positive(s, q);
     }
-    if q > -FEW {
+    if q > -TAIL_LANES {
         let (mut sum, mut q) = (0.0, q);
         while q < 0.0 {
             sum += q.powf(-s);
@@ -86,7 +86,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
 }
 
 /// Maximum number of terms left of zero that are added one by one: near zero a mirrored argument would be rounded.
-const FEW: f64 = 8.0;
+const TAIL_LANES: f64 = 8.0;
 
 /// Sums ten terms, then applies the Euler-Maclaurin formula to the rest.
 fn zeta_positive(s: f64, q: f64) -> f64 {
@@ -128,7 +128,7 @@ fn power_term(a: f64, x: f64) -> f64 {
 }
 
 /// From this parameter on the incomplete gammas are close to a normal distribution.
-const LARGE: f64 = 1e5;
+const NORMAL_APPROXIMATION_FROM: f64 = 1e5;
 
 /// Returns the lower incomplete gamma function in special cases, else `None`.
 fn gamma_edge(a: f64, x: f64) -> Option<f64> {
@@ -156,7 +156,7 @@ pub fn gamma_p(a: f64, x: f64) -> f64 {
     if let Some(edge) = gamma_edge(a, x) {
         return edge;
     }
-    if a > LARGE {
+    if a > NORMAL_APPROXIMATION_FROM {
         return normal_gamma(a, x, true);
     }
     if x < a + 1.0 { lower_series(a, x) } else { 1.0 - upper_fraction(a, x) }
@@ -167,7 +167,7 @@ pub fn gamma_q(a: f64, x: f64) -> f64 {
     if let Some(edge) = gamma_edge(a, x) {
         return 1.0 - edge;
     }
-    if a > LARGE {
+    if a > NORMAL_APPROXIMATION_FROM {
         return normal_gamma(a, x, false);
     }
     if x < a + 1.0 { 1.0 - lower_series(a, x) } else { upper_fraction(a, x) }
@@ -249,7 +249,10 @@ mod tests {
             }
         }
         // The results are continuous where the method changes.
-        let (below, above) = (gamma_p(LARGE, LARGE * 1.001), gamma_p(LARGE * (1.0 + 1e-12), LARGE * 1.001));
+        let (below, above) = (
+            gamma_p(NORMAL_APPROXIMATION_FROM, NORMAL_APPROXIMATION_FROM * 1.001),
+            gamma_p(NORMAL_APPROXIMATION_FROM * (1.0 + 1e-12), NORMAL_APPROXIMATION_FROM * 1.001),
+        );
         assert!((below - above).abs() < 1e-7, "{below} {above}");
     }
 

@@ -3,7 +3,7 @@
 use flambeau::export::FileVersion;
 use flambeau::export::model::InputSpec;
 use flambeau::json::{JsonError, read};
-use flambeau::{Error, Execution, ExportedProgram, Fault, IValue, Session, Type};
+use flambeau::{DecompositionTable, Error, Execution, ExportedProgram, Fault, IValue, Session, Type};
 use serde_json::Value;
 
 use super::super::call::Call;
@@ -54,6 +54,10 @@ impl Replay {
             Some(bytes) => session.load_exported_bytes(&bytes)?,
             None => session.load_exported(self.folder.join(case.text("archive")))?,
         };
+        let program = match self.variants.through_decompositions {
+            true => decomposed(&program, session)?,
+            false => program,
+        };
         if self.variants.through_save.is_none() { Ok(program) } else { written_again(&program, session) }
     }
 
@@ -87,6 +91,13 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+/// Decomposes a program to the operators of core ATen, and writes and reads the result.
+pub(super) fn decomposed(program: &ExportedProgram, session: &Session) -> Result<ExportedProgram, Error> {
+    let table = DecompositionTable::core_aten(session)?;
+    let decomposed = program.run_decompositions(&table)?;
+    session.load_exported_bytes(&decomposed.to_bytes(FileVersion::default())?)
 }
 
 /// Writes a program for every version of PyTorch that can contain it, reads it again, and returns the newest. A file that is

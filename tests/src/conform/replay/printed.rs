@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use flambeau::Program;
 use flambeau_frontend::FrontendLimits;
-use flambeau_frontend::print::{Receiver, code};
+use flambeau_frontend::print::{ReceiverForm, code};
 use flambeau_ir::Symbol;
 use serde_json::Value;
 
@@ -48,7 +48,8 @@ impl Replay {
         let refused = |what: &str, e: &flambeau_ir::Diagnostic| {
             Verdict::failed(format!("{what}: {}", e.message.lines().next().unwrap_or("")))
         };
-        let printed = code(program.unit(), function, Receiver::Typed).map_err(|e| refused("printing", &e))?;
+        let printed =
+            code(program.unit(), function, ReceiverForm::Typed).map_err(|e| refused("printing", &e))?;
         let again = printed.compile(program.unit(), self.session.registry(), &FrontendLimits::default());
         let again = again.map_err(|all| refused("compiling again", &all[0]))?;
         same(

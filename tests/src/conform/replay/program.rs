@@ -191,6 +191,10 @@ impl Replay {
         kwargs: &[(&str, IValue)],
     ) -> Result<IValue, Error> {
         let program = ExportedProgram::from_entry(entry, args, kwargs)?;
+        let program = match self.variants.through_decompositions {
+            true => super::exported::decomposed(&program, &self.session)?,
+            false => program,
+        };
         self.session.load_exported_bytes(&program.to_bytes(FileVersion::default())?)?;
         program.call(args, kwargs)
     }

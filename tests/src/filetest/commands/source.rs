@@ -28,7 +28,7 @@ impl Command for PrintedSource {
             let (unit, graph) = (loaded.unit(), entry.graph().clone());
             let schema = Arc::new(entry.schema().clone());
             let function = Function { name: Symbol::new(&name), schema, graph };
-            let printed = print::code(unit, &function, print::Receiver::Typed);
+            let printed = print::code(unit, &function, print::ReceiverForm::Typed);
             let printed = printed.map_err(|e| vec![subject::blame(&e)])?;
             let again = printed.compile(unit, function.graph.registry(), &FrontendLimits::default());
             let again = again.map_err(|all| all.iter().map(subject::blame).collect::<Vec<_>>())?;

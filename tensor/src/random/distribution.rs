@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 
 /// A distribution with its parameters.
 #[derive(Clone, Copy, Debug)]
-pub enum Law {
+pub enum Distribution {
     /// Uniform in `[from, to)`.
     Uniform {
         /// Lower end.
@@ -134,12 +134,12 @@ fn smallest(dtype: DType) -> i64 {
     }
 }
 
-impl Law {
-    /// Returns the law of integers in `from..to`, or from `from` to the largest integer of the type.
+impl Distribution {
+    /// Returns the distribution of integers in `from..to`, or from `from` to the largest integer of the type.
     ///
     /// # Errors
     /// Returns an error, with PyTorch's message, if the range is empty or a bound is out of the type's range.
-    pub fn between(dtype: DType, from: i64, to: Option<i64>) -> Result<Law> {
+    pub fn between(dtype: DType, from: i64, to: Option<i64>) -> Result<Distribution> {
         let check = |what: &str, value: i64| {
             let whole = dtype.is_integral(true);
             if whole && (value < smallest(dtype) || value > largest(dtype) as i64) {
@@ -150,10 +150,10 @@ impl Law {
         check("from", from)?;
         let Some(to) = to else {
             if from == i64::MIN {
-                return Ok(Law::AllIntegers);
+                return Ok(Distribution::AllIntegers);
             }
             let range = largest(dtype).wrapping_sub(from as u64).wrapping_add(1);
-            return Ok(Law::Integers { base: from, range });
+            return Ok(Distribution::Integers { base: from, range });
         };
         if from >= to {
             return Err(TensorError::value(format!(
@@ -161,32 +161,32 @@ impl Law {
             )));
         }
         check("to - 1", to - 1)?;
-        Ok(Law::Integers { base: from, range: to.wrapping_sub(from) as u64 })
+        Ok(Distribution::Integers { base: from, range: to.wrapping_sub(from) as u64 })
     }
 
     /// Checks the parameters.
     fn check(self) -> Result<()> {
         let refuse = |text: String| Err(TensorError::value(text));
         match self {
-            Law::Uniform { from, to } if from > to => refuse(format!(
+            Distribution::Uniform { from, to } if from > to => refuse(format!(
                 "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
             )),
-            Law::Normal { std, .. } if !(std >= 0.0) => {
+            Distribution::Normal { std, .. } if !(std >= 0.0) => {
                 refuse(format!("normal expects std >= 0.0, but found std {std}"))
             }
-            Law::LogNormal { std, .. } if !(std > 0.0) => {
+            Distribution::LogNormal { std, .. } if !(std > 0.0) => {
                 refuse(format!("log_normal_ expects std > 0.0, but found std={std}"))
             }
-            Law::Exponential { rate } if !(rate > 0.0) => {
+            Distribution::Exponential { rate } if !(rate > 0.0) => {
                 refuse(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"))
             }
-            Law::Geometric { p } if !(p > 0.0 && p < 1.0) => {
+            Distribution::Geometric { p } if !(p > 0.0 && p < 1.0) => {
                 refuse(format!("geometric_ expects p to be in (0, 1), but got p={p}"))
             }
-            Law::Cauchy { sigma, .. } if !(sigma > 0.0) => {
+            Distribution::Cauchy { sigma, .. } if !(sigma > 0.0) => {
                 refuse(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}"))
             }
-            Law::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
+            Distribution::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
                 refuse(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"))
             }
             _ => Ok(()),
@@ -196,60 +196,62 @@ impl Law {
     /// Returns the operation's name for errors, and whether integer dtypes are allowed.
     fn operation(self) -> (&'static str, bool) {
         match self {
-            Law::Uniform { .. } => ("check_uniform_bounds", false),
-            Law::Normal { .. } => ("normal_kernel_cpu", false),
-            Law::LogNormal { .. } => ("log_normal_cpu", false),
-            Law::Exponential { .. } => ("exponential", false),
-            Law::Cauchy { .. } => ("cauchy_cpu", false),
-            Law::Geometric { .. } => ("geometric_cpu", true),
-            Law::Bernoulli { .. } => ("bernoulli_scalar_cpu_", true),
-            Law::Integers { .. } => ("random_from_to_kernel_cpu", true),
-            Law::AllIntegers => ("random_from_to_range_calc", true),
-            Law::Natural => ("random_kernel_cpu", true),
+            Distribution::Uniform { .. } => ("check_uniform_bounds", false),
+            Distribution::Normal { .. } => ("normal_kernel_cpu", false),
+            Distribution::LogNormal { .. } => ("log_normal_cpu", false),
+            Distribution::Exponential { .. } => ("exponential", false),
+            Distribution::Cauchy { .. } => ("cauchy_cpu", false),
+            Distribution::Geometric { .. } => ("geometric_cpu", true),
+            Distribution::Bernoulli { .. } => ("bernoulli_scalar_cpu_", true),
+            Distribution::Integers { .. } => ("random_from_to_kernel_cpu", true),
+            Distribution::AllIntegers => ("random_from_to_range_calc", true),
+            Distribution::Natural => ("random_kernel_cpu", true),
         }
     }
 }
 
-/// Overwrites a tensor with numbers of a law.
+/// Overwrites a tensor with numbers of a distribution.
 ///
 /// # Errors
-/// Returns an error if the law's parameters are invalid, the dtype does not fit the law, elements of the target
+/// Returns an error if the distribution's parameters are invalid, the dtype does not fit the distribution, elements of the target
 /// overlap, or its storage is protected.
-pub fn fill(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
+pub fn fill(target: &Tensor, distribution: Distribution, engine: &mut Engine) -> Result<()> {
     target.layout().check_writable()?;
     let dtype = target.dtype();
-    let (op, whole) = law.operation();
+    let (op, whole) = distribution.operation();
     let real = dtype.is_floating();
-    match law {
+    match distribution {
         // The parts of a complex number share the variance.
-        Law::Normal { mean, std } if dtype.is_complex() => {
-            law.check()?;
+        Distribution::Normal { mean, std } if dtype.is_complex() => {
+            distribution.check()?;
             fill(
                 &target.view_as_real()?,
-                Law::Normal { mean: 0.0, std: std / std::f64::consts::SQRT_2 },
+                Distribution::Normal { mean: 0.0, std: std / std::f64::consts::SQRT_2 },
                 engine,
             )?;
             return if mean == 0.0 { Ok(()) } else { shift(target, mean) };
         }
-        Law::Uniform { .. } if dtype.is_complex() => return fill(&target.view_as_real()?, law, engine),
-        Law::Bernoulli { .. } if dtype == DType::Bool => {}
-        Law::Integers { .. } | Law::Natural if dtype == DType::Bool => {}
+        Distribution::Uniform { .. } if dtype.is_complex() => {
+            return fill(&target.view_as_real()?, distribution, engine);
+        }
+        Distribution::Bernoulli { .. } if dtype == DType::Bool => {}
+        Distribution::Integers { .. } | Distribution::Natural if dtype == DType::Bool => {}
         _ if real => {}
         _ if whole && dtype.category() == Category::Integral => {}
         _ => return Err(TensorError::DType { op, dtype }),
     }
-    law.check()?;
-    if matches!(law, Law::Bernoulli { .. } | Law::Exponential { .. }) {
-        return row_major(target, |tensor| streamed(tensor, law, engine));
+    distribution.check()?;
+    if matches!(distribution, Distribution::Bernoulli { .. } | Distribution::Exponential { .. }) {
+        return row_major(target, |tensor| streamed(tensor, distribution, engine));
     }
-    if let Law::Normal { mean, std } = law
+    if let Distribution::Normal { mean, std } = distribution
         && target.is_contiguous()
         && target.numel() >= 16
     {
         return normal_run(target, mean, std, engine);
     }
     let by_memory = target.permute(&memory_order(target))?;
-    row_major(&by_memory, |tensor| serial(tensor, law, engine))
+    row_major(&by_memory, |tensor| serial(tensor, distribution, engine))
 }
 
 /// Adds a number to every element of a complex tensor.
@@ -296,47 +298,47 @@ fn fill_from_i64(target: &Tensor, draw: &mut dyn FnMut() -> i64) -> Result<()> {
     dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_i64(draw())))
 }
 
-/// Fills a tensor with a law whose numbers come from a stream, which one word of the engine seeds.
-fn streamed(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
+/// Fills a tensor with a distribution whose numbers come from a stream, which one word of the engine seeds.
+fn streamed(target: &Tensor, distribution: Distribution, engine: &mut Engine) -> Result<()> {
     if target.numel() == 0 {
         return Ok(());
     }
     let dtype = target.dtype();
-    let wide = matches!(law, Law::Exponential { .. }) && dtype == DType::F64;
+    let wide = matches!(distribution, Distribution::Exponential { .. }) && dtype == DType::F64;
     let seed = if wide { engine.bits64() as u32 } else { engine.bits32() };
     let mut stream = Stream::new(seed);
-    match law {
-        Law::Exponential { rate } if dtype == DType::F32 => {
+    match distribution {
+        Distribution::Exponential { rate } if dtype == DType::F32 => {
             fill_from_f64(target, &mut || -libm::log(f64::from(stream.unit() as f32)) / rate)
         }
-        Law::Exponential { rate } => fill_from_f64(target, &mut || -libm::log(stream.unit()) / rate),
-        Law::Bernoulli { p } => fill_from_i64(target, &mut || i64::from(stream.unit() < p)),
-        _ => Err(TensorError::value("invariant: this law has no stream")),
+        Distribution::Exponential { rate } => fill_from_f64(target, &mut || -libm::log(stream.unit()) / rate),
+        Distribution::Bernoulli { p } => fill_from_i64(target, &mut || i64::from(stream.unit() < p)),
+        _ => Err(TensorError::value("invariant: this distribution has no stream")),
     }
 }
 
-/// Fills a tensor with a law that draws each element from the engine.
-fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
-    match law {
-        Law::Uniform { from, to } => {
+/// Fills a tensor with a distribution that draws each element from the engine.
+fn serial(target: &Tensor, distribution: Distribution, engine: &mut Engine) -> Result<()> {
+    match distribution {
+        Distribution::Uniform { from, to } => {
             dispatch!(floats, target.dtype(), "uniform", T => uniform::<T>(target, from, to, engine))
         }
-        Law::Normal { mean, std } => fill_from_f64(target, &mut || normal::one(engine) * std + mean),
-        Law::LogNormal { mean, std } => {
+        Distribution::Normal { mean, std } => fill_from_f64(target, &mut || normal::one(engine) * std + mean),
+        Distribution::LogNormal { mean, std } => {
             fill_from_f64(target, &mut || libm::exp(normal::one(engine) * std + mean))
         }
-        Law::Geometric { p } => {
+        Distribution::Geometric { p } => {
             fill_from_f64(target, &mut || (libm::log(engine.unit_f64()) / libm::log1p(-p)).ceil())
         }
-        Law::Cauchy { median, sigma } => fill_from_f64(target, &mut || {
+        Distribution::Cauchy { median, sigma } => fill_from_f64(target, &mut || {
             median + sigma * libm::tan(std::f64::consts::PI * (engine.unit_f64() - 0.5))
         }),
-        Law::Integers { base, range } => fill_from_i64(target, &mut || {
+        Distribution::Integers { base, range } => fill_from_i64(target, &mut || {
             let above = if range == 0 { engine.bits64() } else { engine.below(range) };
             (base as u64).wrapping_add(above) as i64
         }),
-        Law::AllIntegers => fill_from_i64(target, &mut || engine.bits64() as i64),
-        Law::Natural => {
+        Distribution::AllIntegers => fill_from_i64(target, &mut || engine.bits64() as i64),
+        Distribution::Natural => {
             let count = largest(target.dtype()) + 1;
             let wide = matches!(target.dtype(), DType::I64 | DType::F64);
             fill_from_i64(target, &mut || {
@@ -344,8 +346,8 @@ fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
                 (bits % count) as i64
             })
         }
-        Law::Bernoulli { .. } | Law::Exponential { .. } => {
-            Err(TensorError::value("invariant: this law has a stream"))
+        Distribution::Bernoulli { .. } | Distribution::Exponential { .. } => {
+            Err(TensorError::value("invariant: this distribution has a stream"))
         }
     }
 }
@@ -392,9 +394,9 @@ fn normal_run(target: &Tensor, mean: f64, std: f64, engine: &mut Engine) -> Resu
 mod tests {
     use super::*;
 
-    fn made(law: Law, n: i64, dtype: DType) -> Vec<f64> {
+    fn made(distribution: Distribution, n: i64, dtype: DType) -> Vec<f64> {
         let t = Tensor::zeros(&[n], dtype).unwrap();
-        fill(&t, law, &mut Engine::new(5)).unwrap();
+        fill(&t, distribution, &mut Engine::new(5)).unwrap();
         t.to_vec::<f64>().unwrap()
     }
 
@@ -406,24 +408,27 @@ mod tests {
                 assert!((g - w).abs() < 5e-5, "{got:?} is not {want:?}");
             }
         };
-        let unit = Law::Uniform { from: 0.0, to: 1.0 };
+        let unit = Distribution::Uniform { from: 0.0, to: 1.0 };
         near(made(unit, 3, DType::F32), &[0.8303, 0.1261, 0.9075]); // torch.rand(3)
         near(made(unit, 3, DType::F16), &[0.4233, 0.1006, 0.9917]);
-        let normal = Law::Normal { mean: 0.0, std: 1.0 };
+        let normal = Distribution::Normal { mean: 0.0, std: 1.0 };
         near(made(normal, 3, DType::F32), &[-0.4868, -0.6038, -0.5581]); // torch.randn(3)
         near(made(normal, 16, DType::F64), &[0.8236, -0.7421, -0.5944, -0.3985]);
         near(made(normal, 16, DType::F16), &[-1.047_85, -0.296_14, 2.015_63, 1.883_79]);
-        near(made(Law::Geometric { p: 0.3 }, 5, DType::F32), &[2.0, 4.0, 3.0, 4.0, 4.0]);
+        near(made(Distribution::Geometric { p: 0.3 }, 5, DType::F32), &[2.0, 4.0, 3.0, 4.0, 4.0]);
         near(
-            made(Law::Cauchy { median: 0.0, sigma: 1.0 }, 3, DType::F64),
+            made(Distribution::Cauchy { median: 0.0, sigma: 1.0 }, 3, DType::F64),
             &[0.478_319_5, -0.940_494_7, -0.467_392_4],
         );
         near(
-            made(Law::Bernoulli { p: 0.5 }, 12, DType::F32),
+            made(Distribution::Bernoulli { p: 0.5 }, 12, DType::F32),
             &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
         );
-        near(made(Law::Integers { base: 0, range: 100 }, 5, DType::I64), &[11.0, 14.0, 67.0, 85.0, 6.0]);
-        near(made(Law::Natural, 3, DType::U8), &[99.0, 206.0, 239.0]);
+        near(
+            made(Distribution::Integers { base: 0, range: 100 }, 5, DType::I64),
+            &[11.0, 14.0, 67.0, 85.0, 6.0],
+        );
+        near(made(Distribution::Natural, 3, DType::U8), &[99.0, 206.0, 239.0]);
         let permuted = permutation(10, &mut Engine::new(5)).unwrap();
         assert_eq!(permuted, [1, 4, 9, 6, 3, 5, 0, 2, 8, 7]);
     }
@@ -431,7 +436,7 @@ mod tests {
     #[test]
     fn elements_are_drawn_in_memory_order() {
         let transposed = Tensor::zeros(&[3, 4], DType::F32).unwrap().t().unwrap();
-        fill(&transposed, Law::Uniform { from: 0.0, to: 1.0 }, &mut Engine::new(5)).unwrap();
+        fill(&transposed, Distribution::Uniform { from: 0.0, to: 1.0 }, &mut Engine::new(5)).unwrap();
         let got = transposed.to_vec::<f32>().unwrap();
         assert!((got[0] - 0.8303).abs() < 1e-4 && (got[3] - 0.1261).abs() < 1e-4, "{got:?}");
     }
@@ -440,11 +445,11 @@ mod tests {
     fn parameters_are_checked() {
         let t = Tensor::zeros(&[2], DType::F32).unwrap();
         let mut engine = Engine::new(1);
-        assert!(fill(&t, Law::Bernoulli { p: 1.5 }, &mut engine).is_err());
-        assert!(fill(&t, Law::Geometric { p: 0.0 }, &mut engine).is_err());
-        assert!(Law::between(DType::U8, 0, Some(300)).is_err());
-        assert!(Law::between(DType::F32, 3, Some(3)).is_err());
+        assert!(fill(&t, Distribution::Bernoulli { p: 1.5 }, &mut engine).is_err());
+        assert!(fill(&t, Distribution::Geometric { p: 0.0 }, &mut engine).is_err());
+        assert!(Distribution::between(DType::U8, 0, Some(300)).is_err());
+        assert!(Distribution::between(DType::F32, 3, Some(3)).is_err());
         let ints = Tensor::zeros(&[2], DType::I64).unwrap();
-        assert!(fill(&ints, Law::Normal { mean: 0.0, std: 1.0 }, &mut engine).is_err());
+        assert!(fill(&ints, Distribution::Normal { mean: 0.0, std: 1.0 }, &mut engine).is_err());
     }
 }

@@ -1,0 +1,112 @@
+//! Tensors that share memory, for programs whose operators write to nothing.
+//!
+//! The run has tensors with storages, and the graph has values, which never change. A value is the content of a tensor at
+//! one time. A write to a tensor makes a new value of the storage's *root*, the tensor that is no view, and ends the names of
+//! all other tensors of the storage; a view that is used later is computed again from its parent, by the operator that
+//! made it ([`Origin`]).
+//!
+//! Invariant: a tensor with an origin has a name only if the name's value has the tensor's content.
+
+use flambeau_ir::{IValue, OpId};
+use flambeau_tensor::Tensor;
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use std::rc::Rc;
+
+use super::symbolic::Symbolic;
+
+/// The call of an operator whose result is a view of an operand.
+pub(super) struct Origin {
+    pub(super) op: OpId,
+    pub(super) operands: Vec<IValue>,
+    pub(super) symbols: Vec<Option<Symbolic>>,
+    pub(super) results: Vec<IValue>,
+    pub(super) parent: Tensor,
+}
+
+/// A view: its origin, and its position among the tensors of the results.
+#[derive(Clone)]
+pub(super) struct ViewOf {
+    pub(super) origin: Rc<Origin>,
+    pub(super) position: usize,
+}
+
+/// The views of a program.
+#[derive(Default)]
+pub(super) struct Aliases {
+    views: HashMap<usize, ViewOf, FxBuildHasher>,
+    /// Identities of tensors by the address of their storage.
+    sharing: HashMap<usize, Vec<usize>, FxBuildHasher>,
+    /// The input of a storage, and the storages that have several inputs.
+    inputs: HashMap<usize, usize, FxBuildHasher>,
+    ambiguous: HashSet<usize, FxBuildHasher>,
+    /// Identities of the roots that were written.
+    written: HashSet<usize, FxBuildHasher>,
+}
+
+impl Aliases {
+    /// Adds an input of the graph, which is the root of its storage.
+    pub(super) fn input(&mut self, tensor: &Tensor) {
+        let address = tensor.storage().address();
+        let first = *self.inputs.entry(address).or_insert(tensor.id());
+        if first != tensor.id() {
+            self.ambiguous.insert(address);
+        }
+    }
+
+    /// States that two inputs share memory in a call, although the tensors of the run do not.
+    pub(super) fn share(&mut self, a: &Tensor, b: &Tensor) {
+        self.ambiguous.extend([a, b].map(|tensor| tensor.storage().address()));
+    }
+
+    /// Returns whether a tensor has the memory of an input.
+    pub(super) fn is_input(&self, tensor: &Tensor) -> bool {
+        self.inputs.contains_key(&tensor.storage().address())
+    }
+
+    /// Returns whether several inputs have the storage, none of which is a view of another.
+    pub(super) fn is_ambiguous(&self, tensor: &Tensor) -> bool {
+        self.ambiguous.contains(&tensor.storage().address())
+    }
+
+    /// Returns the origin of a view.
+    pub(super) fn view(&self, tensor: &Tensor) -> Option<&ViewOf> {
+        self.views.get(&tensor.id())
+    }
+
+    /// Adds the tensors of an origin's results that share memory with its parent.
+    pub(super) fn add(&mut self, origin: Origin) {
+        let origin = Rc::new(origin);
+        let mut position = 0;
+        let parent = &origin.parent;
+        for result in &origin.results {
+            result.visit_tensors(|tensor| {
+                if tensor.shares_storage(parent) && tensor.id() != parent.id() {
+                    self.views.insert(tensor.id(), ViewOf { origin: Rc::clone(&origin), position });
+                    let all = self.sharing.entry(tensor.storage().address()).or_default();
+                    all.extend([parent.id(), tensor.id()]);
+                }
+                position += 1;
+            });
+        }
+    }
+
+    /// Makes `new` the tensor that `old` was.
+    pub(super) fn replace(&mut self, old: &Tensor, new: &Tensor) {
+        if let Some(view) = self.views.remove(&old.id()) {
+            self.views.insert(new.id(), view);
+        }
+        self.sharing.entry(new.storage().address()).or_default().push(new.id());
+    }
+
+    /// Notes a write; returns the identities of all tensors that share the root's memory.
+    pub(super) fn write(&mut self, root: &Tensor) -> Vec<usize> {
+        self.written.insert(root.id());
+        self.sharing.get(&root.storage().address()).cloned().unwrap_or_default()
+    }
+
+    /// Returns whether a root was written.
+    pub(super) fn is_written(&self, root: &Tensor) -> bool {
+        self.written.contains(&root.id())
+    }
+}

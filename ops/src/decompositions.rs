@@ -1,0 +1,11 @@
+//! Decompositions of operators, as texts of functions in TorchScript.
+//!
+//! Each function has comments that name the operators it replaces, or the views it inverts; the crate `flambeau` compiles
+//! the texts and applies them to exported programs (`DecompositionTable`). The text of a decomposition has the steps, dtypes and
+//! rounding of PyTorch's.
+
+/// Functional forms of operators that write, and inverses of views.
+pub const FUNCTIONAL: &str = include_str!("decompositions/functional.py");
+
+/// Decompositions to the operators of core ATen.
+pub const CORE_ATEN: &str = include_str!("decompositions/core_aten.py");
