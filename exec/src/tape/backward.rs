@@ -229,7 +229,7 @@ impl<'t> Walk<'t> {
                             if let (Some(edge), Some(grad)) = (edge, grad.as_tensor())
                                 && self.visits(&edge.node)
                             {
-                                self.send(edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+                                self.accumulate_at(edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
                             }
                         }
                         continue;
