@@ -125,6 +125,18 @@ impl ExportedProgram {
         &self.parts
     }
 
+    /// Returns the program with its graph after a pipeline. What it states ([`ExportedProgram::model`]) and what it writes is
+    /// unchanged, and so are its tensors, which are not copied.
+    ///
+    /// # Errors
+    /// As [`Session::optimize`].
+    pub fn optimized(&self, pipeline: &str) -> Result<ExportedProgram, Error> {
+        let session = self.entry.session();
+        let graph = session.optimize(self.graph(), pipeline)?;
+        let entry = Program::of_graph(session, graph).entry("forward")?;
+        Ok(ExportedProgram { parts: Arc::clone(&self.parts), entry })
+    }
+
     /// Returns what the file states.
     #[must_use]
     pub fn model(&self) -> &ProgramModel {

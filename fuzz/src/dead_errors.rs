@@ -4,12 +4,12 @@
 //! PyTorch's dead code elimination removes operators that may raise, and other passes (tuple lowering, unrolling,
 //! inlining) make more operators dead. The set of correct results of a failing program is therefore a property of its
 //! run, not of its graph. This module computes the set by runs that continue after failing operators, the first, the
-//! first two, …. The results and writes of such an operator are *missing*, as are all values computed from them. The
-//! errors may be removed only if no missing value is needed: printed, raised, a condition, a result, or memory visible
-//! to the caller. A query of a missing value that types or shape analysis answer does not need it ([`missing`]).
+//! first two, …. The results and writes of such an operator are *poison* (LLVM's term), as are all values computed from them. The
+//! errors may be removed only if no poison value is needed: printed, raised, a condition, a result, or memory visible
+//! to the caller. A query of a poison value that types or shape analysis answer does not need it ([`poison`]).
 
 mod continued;
-mod missing;
+mod poison;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -40,8 +40,9 @@ pub(crate) struct Allowed {
 /// operators with unneeded results. Each item belongs to one choice of removed errors.
 ///
 /// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
-/// run, so further errors may follow a remaining one, and the choices are too many to try all. The choice that removes
-/// every error with an unneeded result, as dead code elimination does, is found by other means.
+/// run, so further errors may follow a remaining one, and the choices are too many to try all. The choices that remove
+/// every error with an unneeded result, as dead code elimination does, with or without those of tasks, are found by other
+/// means.
 ///
 /// A pass removes a node, and with it the errors of every iteration, or some of the copies of a node that it unrolled. So the
 /// choices are tried for nodes, and for single errors.
@@ -50,7 +51,8 @@ pub(crate) fn allowed_observations(case: &Case) -> Allowed {
     let by_node = allowed.try_choices(case, Removed::OfNodes);
     let by_error = allowed.try_choices(case, Removed::These);
     if !by_node || !by_error {
-        allowed.observations.extend(without_unneeded_errors(case));
+        allowed.observations.extend(without_unneeded_errors(case, Removed::AllBut));
+        allowed.observations.extend(without_unneeded_errors(case, Removed::AllButOfTasks));
     }
     allowed
 }
@@ -83,10 +85,10 @@ impl Allowed {
 
 /// Returns the observation of the run without all errors whose operators have unneeded results: the errors that turn
 /// out to be needed remain in the next run.
-fn without_unneeded_errors(case: &Case) -> Option<Observation> {
+fn without_unneeded_errors(case: &Case, removed: fn(BTreeSet<ErrorId>) -> Removed) -> Option<Observation> {
     let mut kept = BTreeSet::new();
     for _ in 0..SEARCH_RUNS {
-        let end = run_past_errors(case, Removed::AllBut(kept.clone()));
+        let end = run_past_errors(case, removed(kept.clone()));
         if end.needed.is_empty() {
             return Some(end.observation);
         }
@@ -118,7 +120,9 @@ fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
         observation,
         choices: match run.removed {
             Removed::OfNodes(_) => run.errors.len(),
-            Removed::These(_) | Removed::AllBut(_) => run.errors.iter().map(|of_node| of_node.1).sum(),
+            Removed::These(_) | Removed::AllBut(_) | Removed::AllButOfTasks(_) => {
+                run.errors.iter().map(|of_node| of_node.1).sum()
+            }
         },
         needed: run.needed,
         has_unsupported: run.has_unsupported,

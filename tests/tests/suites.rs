@@ -5,14 +5,20 @@ use std::process::Command;
 
 /// Replays a suite with the given number of cases. The workers share the processors with other tests.
 fn replay(suite: &str, cases: u64) {
+    replay_with(suite, cases, &[]);
+}
+
+/// Replays a suite with options of the runner.
+fn replay_with(suite: &str, cases: u64, options: &[&str]) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/suites").join(suite);
     let reports = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
     std::fs::create_dir_all(&reports).expect("the folder for reports can be made");
-    let (counts, failures) =
-        (reports.join(format!("{suite}.json")), reports.join(format!("{suite}.failures")));
+    let name = format!("{suite}{}", options.concat());
+    let (counts, failures) = (reports.join(format!("{name}.json")), reports.join(format!("{name}.failures")));
     // The limit is generous: without optimization and beside other tests, the largest case takes a second or two.
     let status = Command::new(env!("CARGO_BIN_EXE_conform"))
         .arg(data)
+        .args(options)
         .args(["--limit", "120", "--json"])
         .arg(&counts)
         .arg("--list-failures")
@@ -51,6 +57,11 @@ fn second_derivatives_and_training() {
 #[test]
 fn exported_programs() {
     replay("exported", 96);
+}
+
+#[test]
+fn decomposed_programs() {
+    replay_with("exported", 96, &["--through-decompositions"]);
 }
 
 #[test]

@@ -269,17 +269,14 @@ impl Walk<'_> {
         let before = Tensor::from_storage(target.storage().clone(), target.dtype(), target.layout().clone());
         let before = before.map_err(KernelError::from)?;
         self.recorder.rename(&target, &before)?;
-        let registry = Arc::clone(self.recorder.registry());
-        self.kernel(op, schema, &operands)?;
         operands[0] = IValue::Tensor(before);
-        let pure_schema = registry.schema(pure);
-        let inputs = self.recorder.arguments(pure_schema, &operands, symbols)?;
-        let results = [IValue::Tensor(target.clone())];
-        self.recorder.infer(pure, &operands, symbols, &results)?;
-        let effects = registry.effects(pure);
-        let (own, outputs) = self.recorder.results(short(pure_schema), effects, &operands, &results)?;
-        self.append(own, pure_schema, inputs, outputs);
-        self.note_views(pure, &operands, symbols, &results);
+        let made = self.functional(pure, operands.clone(), symbols)?;
+        let Some(IValue::Tensor(made)) = made.first() else {
+            return Err(KernelError::internal("a view of no tensor").into());
+        };
+        operands[0] = IValue::Tensor(target.clone());
+        self.kernel(op, schema, &operands)?;
+        self.recorder.rename(made, &target)?;
         Ok(vec![IValue::Tensor(target)])
     }
 

@@ -600,7 +600,7 @@ impl Sizes {
 }
 
 /// Whether the contents of the operands determine sizes of the results.
-fn sized_by_contents(schema: &FunctionSchema, operands: &[IValue]) -> bool {
+pub(super) fn sized_by_contents(schema: &FunctionSchema, operands: &[IValue]) -> bool {
     match schema.name.as_str() {
         "aten::nonzero"
         | "aten::nonzero_numpy"

@@ -22,6 +22,13 @@ def _product(sizes: List[int]) -> int:
         total = total * size
     return total
 
+# Sizes after broadcasting.
+def _common(a: List[int], b: List[int]) -> List[int]:
+    sizes: List[int] = []
+    for i in range(len(a)):
+        sizes.append(b[i] if a[i] == 1 else a[i])
+    return sizes
+
 # A number as a tensor that does not change the dtype of a result.
 def _number(value: number, like: Tensor) -> Tensor:
     if like.is_floating_point() or like.is_complex() or isinstance(value, int):
@@ -279,6 +286,32 @@ def roll(self: Tensor, shifts: List[int], dims: List[int]) -> Tensor:
         x = x.index_select(dims[i], torch.remainder(index + start, length))
     return x
 
+# replaces aten::broadcast_tensors
+def broadcast_tensors(tensors: List[Tensor]) -> List[Tensor]:
+    sizes: List[int] = []
+    for tensor in tensors:
+        own = tensor.size()
+        rank = max(len(own), len(sizes))
+        sizes = _common([1 for i in range(rank - len(sizes))] + sizes, [1 for i in range(rank - len(own))] + own)
+    return [tensor.expand(sizes) for tensor in tensors]
+
+# replaces aten::take
+def take(self: Tensor, index: Tensor) -> Tensor:
+    places: List[Optional[Tensor]] = [index]
+    return torch.index(self.reshape([_product(self.size())]), places)
+
+# replaces aten::real
+def real(self: Tensor) -> Tensor:
+    return torch.view_as_real(self).select(-1, 0) if self.is_complex() else self
+
+# replaces aten::imag
+def imag(self: Tensor) -> Tensor:
+    return torch.view_as_real(self).select(-1, 1)
+
+# replaces aten::resolve_conj, aten::resolve_neg
+def resolve(self: Tensor) -> Tensor:
+    return self
+
 # replaces aten::trace
 def trace(self: Tensor) -> Tensor:
     return self.diagonal().sum()
@@ -362,6 +395,33 @@ def arange(end: number, dtype: Optional[int], layout: Optional[int], device: Opt
 # replaces aten::arange.start
 def arange_start(start: number, end: number, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
     return torch.arange(start, end, 1, dtype=dtype, device=device)
+
+# replaces aten::eye.m
+def eye_m(n: int, m: int, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
+    rows = torch.arange(0, n, 1, dtype=torch.int64, device=device).unsqueeze(-1)
+    is_diagonal = torch.arange(0, m, 1, dtype=torch.int64, device=device) == rows
+    return torch._to_copy(is_diagonal, dtype=torch.float32 if dtype is None else dtype)
+
+# replaces aten::eye
+def eye(n: int, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
+    return eye_m(n, n, dtype, layout, device, pin_memory)
+
+# replaces aten::linspace
+def linspace(start: number, end: number, steps: int, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
+    wanted = torch.float32 if dtype is None else dtype
+    if steps < 2:
+        return torch.full([steps], start, dtype=wanted, device=device)
+    computed = torch.float64 if wanted == torch.float64 else torch.float32
+    step = (float(end) - float(start)) / (steps - 1)
+    index = torch.arange(0, steps, 1, dtype=torch.int64, device=device)
+    near = torch._to_copy(index, dtype=computed)
+    far = torch._to_copy(index * -1 + (steps - 1), dtype=computed)
+    result = torch.where(index < steps // 2, near * step + start, far * -step + end)
+    return result if wanted == computed else torch._to_copy(result, dtype=wanted)
+
+# replaces aten::fill.Tensor
+def fill_tensor(self: Tensor, value: Tensor) -> Tensor:
+    return torch.copy(self, value)
 
 # replaces aten::fill.Scalar
 def fill(self: Tensor, value: number) -> Tensor:
@@ -759,13 +819,6 @@ def _arranged(x: Tensor, labels: List[str], order: List[str]) -> Tensor:
     for label in order:
         dims.append(labels.index(label))
     return x.permute(dims)
-
-# Sizes after broadcasting.
-def _common(a: List[int], b: List[int]) -> List[int]:
-    sizes: List[int] = []
-    for i in range(len(a)):
-        sizes.append(b[i] if a[i] == 1 else a[i])
-    return sizes
 
 def _contracted(x: Tensor, a: List[str], y: Tensor, b: List[str], kept: List[str]) -> Tuple[Tensor, List[str]]:
     x, a = _simplified(x, a, b + kept)
@@ -1182,7 +1235,11 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         weights = torch.where(hidden, torch.full([], 0, dtype=scores.dtype), torch._softmax(scores, -1, False))
     if dropout_p > 0.0:
         weights = torch.native_dropout(weights, dropout_p, True)[0]
-    return torch.matmul(weights, v)
+    result = torch.matmul(weights, v)
+    # PyTorch's kernel for the processor returns the layout [length, batch, heads, features].
+    if query.dim() != 4:
+        return result
+    return result.permute([2, 0, 1, 3]).clone(memory_format=torch.contiguous_format).permute([1, 2, 0, 3])
 
 # Recurrent networks, unrolled.
 
@@ -1360,3 +1417,51 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     a = torch.clamp(torch.linalg_vector_norm(x1, 2, [dim], True), eps, None)
     b = torch.clamp(torch.linalg_vector_norm(x2, 2, [dim], True), eps, None)
     return torch.sum((x1 / a) * (x2 / b), [dim], False)
+
+# Embeddings.
+
+# replaces aten::embedding_bag.padding_idx
+def embedding_bag_padded(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Optional[Tensor], include_last_offset: bool, padding_idx: Optional[int]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    padding = -1
+    if padding_idx is not None:
+        padding = padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)
+    return torch._embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding)
+
+# replaces aten::embedding_bag
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Optional[Tensor], include_last_offset: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    return torch._embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, -1)
+
+# Fourier transforms. The modes of normalization are none, by the root of the length, and by the length.
+
+def _normalization(norm: Optional[str], forward: bool) -> int:
+    if norm is not None and norm == "ortho":
+        return 1
+    divides = norm is not None and norm == "forward"
+    return 2 if divides == forward else 0
+
+def _resized(x: Tensor, n: Optional[int], dim: int) -> Tensor:
+    if n is None:
+        return x
+    length = x.size(dim)
+    if n <= length:
+        return torch.slice(x, dim, 0, n, 1)
+    after = [0, 0] * (x.dim() - 1 - dim % x.dim()) + [0, n - length]
+    return torch.constant_pad_nd(x, after, 0)
+
+# replaces aten::fft_fft
+def fft_fft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
+    x = _resized(self, n, dim)
+    if x.is_complex():
+        return torch._fft_c2c(x, [dim], _normalization(norm, True), True)
+    return torch._fft_r2c(x, [dim], _normalization(norm, True), False)
+
+# replaces aten::fft_ifft
+def fft_ifft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
+    x = _resized(self, n, dim)
+    if not x.is_complex():
+        x = torch._to_copy(x, dtype=torch.complex128 if x.dtype == torch.float64 else torch.complex64)
+    return torch._fft_c2c(x, [dim], _normalization(norm, False), False)
+
+# replaces aten::fft_rfft
+def fft_rfft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
+    return torch._fft_r2c(_resized(self, n, dim), [dim], _normalization(norm, True), True)

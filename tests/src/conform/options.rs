@@ -31,6 +31,7 @@ pub struct Options {
 const COMPARE_TEXT: &str = "--compare-text";
 const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_EXPORT: &str = "--through-export";
+const THROUGH_PIPELINE: &str = "--through-pipeline";
 const THROUGH_DECOMPOSITIONS: &str = "--through-decompositions";
 const THROUGH_SAVE: &str = "--through-save";
 const EXECUTOR: &str = "--executor";
@@ -54,6 +55,8 @@ pub struct Variants {
     pub through_freeze: bool,
     /// Whether calls run exported programs of their entries, made with their arguments.
     pub through_export: bool,
+    /// If set, the pipeline that is applied to the graphs of exported programs before they run.
+    pub through_pipeline: Option<String>,
     /// Whether exported programs are decomposed to core ATen, written and read before they run.
     pub through_decompositions: bool,
     /// If set, the folder in which loaded archives are saved; the program is then loaded again from there.
@@ -83,6 +86,9 @@ impl Variants {
         args.extend(self.through_freeze.then(|| THROUGH_FREEZE.into()));
         args.extend(self.through_export.then(|| THROUGH_EXPORT.into()));
         args.extend(self.through_decompositions.then(|| THROUGH_DECOMPOSITIONS.into()));
+        if let Some(pipeline) = &self.through_pipeline {
+            args.extend([THROUGH_PIPELINE.into(), pipeline.into()]);
+        }
         if let Some(folder) = &self.through_save {
             args.extend([THROUGH_SAVE.into(), folder.clone().into_os_string()]);
         }
@@ -106,6 +112,7 @@ impl Variants {
             gradient_graphs: has(GRAPHS),
             through_export: has(THROUGH_EXPORT),
             through_decompositions: has(THROUGH_DECOMPOSITIONS),
+            through_pipeline: value(THROUGH_PIPELINE).cloned(),
             through_save: value(THROUGH_SAVE).map(PathBuf::from),
             execution: value(EXECUTOR).and_then(|name| executor(name).ok()).unwrap_or_default(),
             deopt: value(DEOPT).and_then(|text| text.parse().ok()),
@@ -124,6 +131,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --through-freeze       freeze every module that is in eval mode, and run the frozen module
   --through-export       run exported programs of the called functions and modules, made with the arguments of the call
   --through-decompositions  decompose exported programs to core ATen, write and read them, and run the result
+  --through-pipeline TEXT  apply a pipeline to the graphs of exported programs
   --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
   --executor NAME        reference, plain (default) or profiling, with one profiled run
   --deopt MODE           make guards of plans fail: all, every:N (checks) or guard:K (position)
@@ -159,6 +167,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             COMPARE_TEXT => options.variants.compare_text = true,
             GRAPHS => options.variants.gradient_graphs = true,
             THROUGH_EXPORT => options.variants.through_export = true,
+            THROUGH_PIPELINE => options.variants.through_pipeline = Some(value()?.clone()),
             THROUGH_DECOMPOSITIONS => options.variants.through_decompositions = true,
             THROUGH_FREEZE => options.variants.through_freeze = true,
             THROUGH_SAVE => options.variants.through_save = Some(value()?.into()),

@@ -1,5 +1,6 @@
 //! Nodes of a program that is decomposed: kept, replaced by functions, or made functional.
 
+use super::super::sizes::sized_by_contents;
 use super::super::symbolic::Symbolic;
 use super::super::table::Use;
 use super::super::{Res, Stop, refused};
@@ -15,6 +16,10 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::{AutocastPolicy, Fault, IValue, OpId, Type};
 use flambeau_tensor::{DType, Tensor};
 use std::sync::Arc;
+
+/// The operator that returns a view of other sizes, and the one that copies where that is not possible.
+const VIEW: &str = "aten::view";
+const RESHAPE: &str = "aten::reshape";
 
 /// The operands of a call: values, and the symbolic numbers among them.
 type Operands = (Vec<IValue>, Vec<Option<Symbolic>>);
@@ -44,11 +49,26 @@ impl Decomposition<'_> {
             self.walk.table.ok_or_else(|| KernelError::internal("a decomposition without a table"))?;
         let is_replaced = [Use::Replaces, Use::Views].iter().any(|&use_| table.function(use_, op).is_some());
         let writes = schema.args.iter().any(|arg| arg.is_write());
-        if !is_replaced && !writes {
-            return self.keep(graph, node, Some((op, (operands, symbols))));
-        }
+        // PyTorch states dtypes in a region of automatic mixed precision that the operators do not have.
+        let is_mixed = self.autocast.is_some() && !sized_by_contents(schema, &operands);
+        let op = match self.copies(op, schema, &operands) {
+            Some(copies) => copies,
+            None if is_replaced || writes || is_mixed => op,
+            None => return self.keep(graph, node, Some((op, (operands, symbols)))),
+        };
         let results = self.walk.call_operator(op, operands, &symbols)?;
         self.results(graph, node, &results)
+    }
+
+    /// Returns the operator that replaces a view which the strides of the operand do not permit: those of a decomposition may
+    /// differ from those of the operator that it replaces.
+    fn copies(&mut self, op: OpId, schema: &FunctionSchema, operands: &[IValue]) -> Option<OpId> {
+        let registry = Arc::clone(self.walk.recorder.registry());
+        let own = registry.lookup(VIEW).filter(|&view| view == op)?;
+        let reshape = registry.lookup(RESHAPE)?;
+        let can_copy =
+            |this: &mut Self| this.walk.kernel(reshape, registry.schema(reshape), operands).is_ok();
+        (self.walk.kernel(own, schema, operands).is_err() && can_copy(self)).then_some(reshape)
     }
 
     /// Returns the operands of a call in the order of the schema, with defaults.
@@ -387,7 +407,7 @@ impl Decomposition<'_> {
         for size in &meta.sizes {
             sizes.push(self.symbols.value(size, recorder)?);
         }
-        if meta.dtype.dtype() != Some(tensor.dtype()) {
+        if meta.dtype.dtype() != Some(tensor.dtype()) && self.autocast.is_none() {
             return Err(refused(format!(
                 "the decomposition of `{}` makes `{name}` a {}, which is {}",
                 node.target,
@@ -396,7 +416,7 @@ impl Decomposition<'_> {
             )));
         }
         // PyTorch 2.6 states a dimension too many for the last state of a recurrent network.
-        let agrees = sizes == tensor.sizes();
+        let agrees = sizes == tensor.sizes() && meta.dtype.dtype() == Some(tensor.dtype());
         if agrees && !recorder.aliases.is_input(&tensor) {
             let dims = self.symbols.sizes(meta, recorder)?;
             self.walk.refresh_all(&[IValue::Tensor(tensor.clone())])?;

@@ -58,7 +58,14 @@ impl Replay {
             true => decomposed(&program, session)?,
             false => program,
         };
-        if self.variants.through_save.is_none() { Ok(program) } else { written_again(&program, session) }
+        let program = match self.variants.through_save.is_some() {
+            true => written_again(&program, session)?,
+            false => program,
+        };
+        match &self.variants.through_pipeline {
+            Some(pipeline) => program.optimized(pipeline),
+            None => Ok(program),
+        }
     }
 
     fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
