@@ -12,7 +12,7 @@ use crate::session::Session;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall};
 use flambeau_exec::{ExecError, Host};
-use flambeau_executor::ArgumentSpec;
+use flambeau_executor::CompleteArgumentSpec;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TensorType;
 use flambeau_ir::value::Object;
@@ -66,7 +66,7 @@ struct Attribute {
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(PartialEq, Eq)]
 struct Key {
-    spec: ArgumentSpec,
+    spec: CompleteArgumentSpec,
     attributes: Vec<bool>,
 }
 
@@ -213,7 +213,8 @@ impl Prepared {
 
     /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
-        let key = Key { spec: ArgumentSpec::of(args, true), attributes: self.requires_grad(engine, args)? };
+        let key =
+            Key { spec: CompleteArgumentSpec::of(args, true), attributes: self.requires_grad(engine, args)? };
         key.spec.is_complete().then_some(key)
     }
 

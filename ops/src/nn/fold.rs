@@ -34,9 +34,8 @@ impl Patches {
             ("stride", stride, 1),
         ] {
             if values.iter().any(|v| *v < least) {
-                return Err(KernelError::input(format!(
-                    "{name} should be greater than zero, but got {values:?}"
-                )));
+                let range = if least == 0 { "non-negative" } else { "greater than zero" };
+                return Err(KernelError::input(format!("{name} should be {range}, but got {values:?}")));
             }
         }
         let along = |d: usize| {
