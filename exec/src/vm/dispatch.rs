@@ -28,7 +28,7 @@ pub(super) enum Exit {
     Fail(KernelError),
 }
 
-/// Reason for leaving [`scalars`], whose `at` is then the instruction that was not executed.
+/// Reason for leaving [`scalars`]. The program counter is at the instruction that was not executed.
 enum ScalarExit {
     /// The instruction needs the value bank.
     Other,

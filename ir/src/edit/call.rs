@@ -85,7 +85,7 @@ impl Editor<'_> {
     /// results are packed into a tuple, as in source.
     ///
     /// # Errors
-    /// Returns [`InsertError::Unknown`] if no operator has the name, and [`InsertError::SchemaMismatch`] if no overload
+    /// Returns [`InsertError::Unknown`] if no operator has the name, and [`InsertError::Mismatch`] if no overload
     /// accepts the arguments. In both cases the graph is unchanged except for inserted constants.
     ///
     /// ```

@@ -123,12 +123,12 @@ impl DictMap {
         found.expect("invariant: live entries are in the table").remove();
         self.live -= 1;
         if self.entries.len() > 16 && self.live < self.entries.len() / 2 {
-            self.squeeze();
+            self.compact();
         }
         (entry.key, entry.value)
     }
 
-    fn squeeze(&mut self) {
+    fn compact(&mut self) {
         self.entries.retain(Option::is_some);
         self.head = 0;
         self.table.clear();

@@ -27,14 +27,14 @@ impl Patches {
     fn new(cx: &KernelCx<'_>, at: usize, image: [i64; 2]) -> Result<Patches, KernelError> {
         let two = |i: usize| cx.ints_n(i, 2).map(|v| [v[0], v[1]]);
         let (kernel, dilation, padding, stride) = (two(at)?, two(at + 1)?, two(at + 2)?, two(at + 3)?);
-        for (name, values, least) in [
-            ("kernel size", kernel, 1),
-            ("dilation", dilation, 1),
-            ("padding", padding, 0),
-            ("stride", stride, 1),
+        let positive = (1, "greater than zero");
+        for (name, values, (least, range)) in [
+            ("kernel size", kernel, positive),
+            ("dilation", dilation, positive),
+            ("padding", padding, (0, "non-negative")),
+            ("stride", stride, positive),
         ] {
             if values.iter().any(|v| *v < least) {
-                let range = if least == 0 { "non-negative" } else { "greater than zero" };
                 return Err(KernelError::input(format!("{name} should be {range}, but got {values:?}")));
             }
         }
